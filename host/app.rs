@@ -1,0 +1,106 @@
+//! Everything that a request or a job may use, and the one table of background work.
+
+use std::{error::Error, ops::Deref, sync::Arc};
+
+use futures::future::BoxFuture;
+
+use crate::{
+    clock::Clock,
+    config::Config,
+    egress::Egress,
+    events,
+    jobs::{Handler, Workers},
+    payments,
+    plugins::Plugins,
+    random::Random,
+    seal::Sealer,
+    store::Store,
+};
+
+/// Every kind of job and who runs it.
+const JOBS: &[(&str, Handler)] =
+    &[(payments::SETTLE_JOB, payments::settle_job), (events::DELIVER_JOB, events::deliver_job)];
+
+/// What a provider's reference may belong to, and the job that a notification about it wakes.
+pub const NOTIFIED: &[(&str, &str)] = &[(payments::SUBJECT, payments::SETTLE_JOB)];
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct App(Arc<Parts>);
+
+pub struct Parts {
+    pub store: Store,
+    pub plugins: Plugins,
+    pub clock: Clock,
+    pub random: Random,
+    pub sealer: Sealer,
+    pub egress: Egress,
+    pub settings: Settings,
+    pub workers: Workers,
+    /// What else lives by this clock: the stand-ins of a development environment.
+    pub companion: Option<Companion>,
+}
+
+/// Does what is due beside the host's own jobs; answers how much that was.
+pub type Companion = Box<dyn Fn() -> BoxFuture<'static, usize> + Send + Sync>;
+
+#[derive(Clone)]
+pub struct Settings {
+    /// What events call this service.
+    pub service: String,
+    /// Where providers reach this host: the base of notification URLs.
+    pub public_url: String,
+    /// The provider of companies that have chosen none.
+    pub default_provider: String,
+    pub operator_token: String,
+    /// Opens what only development may do, such as moving the clock.
+    pub development: bool,
+}
+
+impl App {
+    /// Opens the database, takes over the installed plugins, and is ready to serve.
+    pub async fn open(
+        config: &Config,
+        clock: Clock,
+        random: Random,
+        companion: Option<Companion>,
+    ) -> Result<App, Box<dyn Error + Send + Sync>> {
+        let settings = Settings {
+            service: config.service.clone(),
+            public_url: config.public_url(),
+            default_provider: config.default_provider.clone(),
+            operator_token: config.operator_token()?,
+            development: config.development,
+        };
+        let sealer = Sealer::new(&config.master_key()?, random.clone())?;
+        let egress = Egress::new(config.egress())?;
+        let plugins = Plugins::new(config.limits(), egress.clone(), clock.clone(), random.clone())?;
+        let store = Store::open(&config.database, config.database_connections).await?;
+        plugins.follow(&store).await?;
+        let workers = Workers::new(JOBS);
+        Ok(App(Arc::new(Parts {
+            store,
+            plugins,
+            clock,
+            random,
+            sealer,
+            egress,
+            settings,
+            workers,
+            companion,
+        })))
+    }
+
+    #[must_use]
+    pub fn new_id(&self) -> String {
+        self.random.id(self.clock.now())
+    }
+}
+
+impl Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}

@@ -1,0 +1,63 @@
+//! The rows of the audit log.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    clock::Timestamp,
+    listing::Page,
+    store::{FromRow, Json, Result, Tx},
+};
+
+#[derive(Debug, FromRow, Serialize)]
+pub struct Entry {
+    pub id: String,
+    pub actor: String,
+    pub action: String,
+    pub detail: Json<Value>,
+    pub created_at: Timestamp,
+}
+
+pub async fn insert(
+    tx: &mut Tx,
+    id: &str,
+    company_id: &str,
+    actor: &str,
+    action: &str,
+    detail: Value,
+    now: Timestamp,
+) -> Result<()> {
+    tx.sql(
+        "INSERT INTO audit_log (company_id, id, actor, action, detail, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6)",
+    )
+    .bind(company_id)
+    .bind(id)
+    .bind(actor)
+    .bind(action)
+    .bind(Json(detail))
+    .bind(now)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Newest first, and how many there are in all.
+pub async fn list(tx: &mut Tx, company_id: &str, page: Page) -> Result<(i64, Vec<Entry>)> {
+    let (total,) = tx
+        .sql("SELECT COUNT(*) FROM audit_log WHERE company_id = $1")
+        .bind(company_id)
+        .one()
+        .await?;
+    let entries = tx
+        .sql(
+            "SELECT id, actor, action, detail, created_at FROM audit_log WHERE company_id = $1
+             ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3",
+        )
+        .bind(company_id)
+        .bind(page.limit)
+        .bind(page.offset())
+        .all()
+        .await?;
+    Ok((total, entries))
+}

@@ -1,0 +1,120 @@
+//! Time, injected: nothing else in the host asks the system for it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering::SeqCst},
+};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+/// Milliseconds since 1970, UTC: one integer that sorts alike everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    #[must_use]
+    pub fn plus_seconds(self, seconds: i64) -> Timestamp {
+        self.plus_ms(seconds.saturating_mul(1_000))
+    }
+
+    #[must_use]
+    pub fn plus_ms(self, ms: i64) -> Timestamp {
+        Timestamp(self.0.saturating_add(ms))
+    }
+
+    #[must_use]
+    pub fn unix_seconds(self) -> i64 {
+        self.0.div_euclid(1_000)
+    }
+
+    /// RFC 3339 in UTC; `None` for any other text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Timestamp> {
+        DateTime::parse_from_rfc3339(text).ok().map(|at| Timestamp(at.timestamp_millis()))
+    }
+
+    #[must_use]
+    pub fn to_datetime(self) -> DateTime<Utc> {
+        DateTime::from_timestamp_millis(self.0).unwrap_or_default()
+    }
+}
+
+/// RFC 3339 in UTC with milliseconds, as on the wire.
+impl std::fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.to_datetime().to_rfc3339_opts(SecondsFormat::Millis, true))
+    }
+}
+
+impl serde::Serialize for Timestamp {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Cheap to clone; every clone shows the same time.
+#[derive(Clone, Debug)]
+pub struct Clock(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// Added to the system's time, or the time itself when `frozen`.
+    ms: AtomicI64,
+    frozen: bool,
+}
+
+impl Clock {
+    #[must_use]
+    pub fn system() -> Clock {
+        Clock(Arc::new(Inner { ms: AtomicI64::new(0), frozen: false }))
+    }
+
+    /// Stands still until it is advanced.
+    #[must_use]
+    pub fn frozen_at(now: Timestamp) -> Clock {
+        Clock(Arc::new(Inner { ms: AtomicI64::new(now.0), frozen: true }))
+    }
+
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        let ms = self.0.ms.load(SeqCst);
+        Timestamp(if self.0.frozen { ms } else { ms + system_ms() })
+    }
+
+    /// Development and tests only: moves time forward to `target`, never back.
+    pub fn advance_to(&self, target: Timestamp) {
+        let ms = target.0 - self.now().0;
+        if ms > 0 {
+            self.0.ms.fetch_add(ms, SeqCst);
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place where time enters")]
+fn system_ms() -> i64 {
+    Utc::now().timestamp_millis()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timestamp_reads_back_what_it_writes() {
+        let at = Timestamp(1_795_000_000_123);
+        assert_eq!(Timestamp::parse(&at.to_string()), Some(at));
+        assert_eq!(
+            Timestamp::parse("2026-11-21T10:00:00+01:00").unwrap().to_string(),
+            "2026-11-21T09:00:00.000Z"
+        );
+        assert_eq!(Timestamp::parse("yesterday"), None);
+    }
+
+    #[test]
+    fn a_frozen_clock_moves_only_forward_and_only_when_told() {
+        let clock = Clock::frozen_at(Timestamp(1_000));
+        clock.advance_to(Timestamp(5_000));
+        clock.advance_to(Timestamp(2_000));
+        assert_eq!(clock.now(), Timestamp(5_000));
+    }
+}

@@ -1,0 +1,183 @@
+//! Companies: the tenants, their API keys and their subscriptions.
+
+pub mod api;
+mod store;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+pub use self::store::{Company, Key};
+use crate::{
+    app::App,
+    clock::Timestamp,
+    error::{Error, Result},
+    store::Tx,
+};
+
+/// How long the former event secret signs beside the new one.
+const SECRET_OVERLAP_SECONDS: i64 = 24 * 3600;
+
+impl Company {
+    /// 403 unless the company may use `feature` now.
+    pub fn check_feature(&self, feature: &str) -> Result<()> {
+        match &self.features {
+            Some(plan) if !plan.0.iter().any(|included| included == feature) => {
+                Err(Error::Forbidden(format!("your plan does not include {feature}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_active(&self, now: Timestamp) -> Result<()> {
+        if !self.active {
+            return Err(Error::Forbidden("the company is suspended".to_owned()));
+        }
+        let ended = self.subscription_expires_at.is_some_and(|at| at <= now);
+        if !self.subscription_active || ended {
+            return Err(Error::Forbidden("active subscription required".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// As operators see it: without its event secret.
+    #[must_use]
+    pub fn view(&self) -> Value {
+        json!({
+            "id": self.id,
+            "name": self.name,
+            "server": self.server,
+            "logo": self.logo,
+            "event_url": self.event_url,
+            "payment_service": self.payment_service,
+            "active": self.active,
+            "subscription": self.subscription(),
+            "created_at": self.created_at,
+            "updated_at": self.updated_at,
+        })
+    }
+
+    fn subscription(&self) -> Subscription<'_> {
+        Subscription {
+            active: self.subscription_active,
+            expires_at: self.subscription_expires_at,
+            features: self.features.as_ref().map(|plan| &plan.0[..]),
+        }
+    }
+
+    /// The secrets that sign events now, the current one first.
+    pub fn event_secrets(&self, app: &App) -> Result<Vec<String>> {
+        let context = secret_context(&self.id);
+        let mut secrets = vec![app.sealer.open(&context, &self.event_secret)?];
+        let overlaps =
+            self.previous_event_secret_until.is_some_and(|until| until > app.clock.now());
+        if let (Some(previous), true) = (&self.previous_event_secret, overlaps) {
+            secrets.push(app.sealer.open(&context, previous)?);
+        }
+        Ok(secrets)
+    }
+}
+
+#[derive(Serialize)]
+struct Subscription<'c> {
+    active: bool,
+    expires_at: Option<Timestamp>,
+    /// `null`: all of them.
+    features: Option<&'c [String]>,
+}
+
+/// The context under which event secrets are sealed.
+fn secret_context(company_id: &str) -> String {
+    format!("companies/{company_id}/event_secret")
+}
+
+/// The company that an API key stands for: 401 when it is nobody's, 403 when the company may not act.
+pub async fn authenticate(app: &App, key: &str) -> Result<Company> {
+    let digest = digest(key);
+    let found = app.store.read(async |tx| store::find_by_key(tx, &digest).await).await?;
+    let Some((key, company)) = found else {
+        return Err(Error::Unauthorized("the API key is not valid"));
+    };
+    let now = app.clock.now();
+    if key.revoked_at.is_some() || key.expires_at.is_some_and(|at| at <= now) {
+        return Err(Error::Unauthorized("the API key is not valid"));
+    }
+    note_use(app, &company.id, &key, now);
+    company.check_active(now)?;
+    Ok(company)
+}
+
+/// To the minute, and beside the request: nobody waits for it.
+fn note_use(app: &App, company_id: &str, key: &Key, now: Timestamp) {
+    const MINUTE_MS: i64 = 60_000;
+    if key.last_used_at.is_some_and(|at| now.0 - at.0 < MINUTE_MS) {
+        return;
+    }
+    let (db, company_id, id) = (app.store.clone(), company_id.to_owned(), key.id.clone());
+    tokio::spawn(async move {
+        let noted = db.write(async move |tx| store::touch_key(tx, &company_id, &id, now).await);
+        if let Err(error) = noted.await {
+            tracing::warn!(%error, "the last use of a key was not noted");
+        }
+    });
+}
+
+pub async fn find(app: &App, id: &str) -> Result<Company> {
+    app.store.read(async |tx| get(tx, id).await).await
+}
+
+/// 404 when there is no such company.
+pub async fn get(tx: &mut Tx, id: &str) -> Result<Company> {
+    store::find(tx, id).await?.ok_or_else(|| Error::not_found("company not found"))
+}
+
+/// How keys are stored: a key has 160 random bits or more, so a bare hash cannot be reversed.
+fn digest(key: &str) -> String {
+    hex::encode(Sha256::digest(key.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn company() -> Company {
+        Company {
+            id: "c".into(),
+            name: "Acme".into(),
+            server: "test".into(),
+            logo: None,
+            event_url: None,
+            payment_service: None,
+            active: true,
+            event_secret: String::new(),
+            previous_event_secret: None,
+            previous_event_secret_until: None,
+            subscription_active: true,
+            subscription_expires_at: None,
+            features: None,
+            created_at: Timestamp(0),
+            updated_at: Timestamp(0),
+        }
+    }
+
+    #[test]
+    fn who_may_act() {
+        let now = Timestamp(1_000);
+        let plan = |features: &[&str]| {
+            Some(crate::store::Json(features.iter().map(|f| (*f).to_owned()).collect()))
+        };
+        for (company, allowed) in [
+            (company(), true),
+            (Company { active: false, ..company() }, false),
+            (Company { subscription_active: false, ..company() }, false),
+            (Company { subscription_expires_at: Some(Timestamp(1_000)), ..company() }, false),
+            (Company { subscription_expires_at: Some(Timestamp(1_001)), ..company() }, true),
+            (Company { features: plan(&["otp"]), ..company() }, false),
+            (Company { features: plan(&["otp", "payments"]), ..company() }, true),
+        ] {
+            let checked =
+                company.check_active(now).and_then(|()| company.check_feature("payments"));
+            assert_eq!(checked.is_ok(), allowed, "{}", company.view());
+        }
+    }
+}

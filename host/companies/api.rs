@@ -1,0 +1,248 @@
+//! Companies, keys and subscriptions, for operators.
+
+use axum::extract::State;
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use serde_json::json;
+
+use super::{Company, Key, SECRET_OVERLAP_SECONDS, digest, get, secret_context, store};
+use crate::{
+    app::App,
+    audit,
+    clock::Timestamp,
+    error::{Error, Result},
+    events,
+    http::{answer::Answer, body::Fields, path::Path, query::Query},
+    store::{Json, Tx},
+};
+
+const MOST_NAME: usize = 100;
+const SHOWN_OF_KEY: usize = 12;
+
+pub async fn create(State(app): State<App>, body: Fields) -> Result<Answer> {
+    let name = body.required_text("name", MOST_NAME)?;
+    let server = body.one_of("server", &["live", "test"])?;
+    let server = server.ok_or_else(|| body.required("server"))?;
+    let (event_url, logo) = (body.url("event_url")?, body.url("logo")?);
+    let now = app.clock.now();
+    let id = app.random.id(now);
+    let secret = new_event_secret(&app);
+    let company = Company {
+        event_secret: app.sealer.seal(&secret_context(&id), &secret),
+        id,
+        name,
+        server,
+        logo,
+        event_url,
+        payment_service: None,
+        active: true,
+        previous_event_secret: None,
+        previous_event_secret_until: None,
+        subscription_active: true,
+        subscription_expires_at: None,
+        features: None,
+        created_at: now,
+        updated_at: now,
+    };
+    let (key, text) = new_key(&app, &company, Some("first key".to_owned()), None);
+    let mut data = company.view();
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        store::insert(tx, &company).await?;
+        store::insert_key(tx, &company.id, &key, &digest(&text)).await?;
+        let detail = json!({ "name": company.name, "server": company.server });
+        audit::record(tx, &app, &company.id, "company.create", detail).await?;
+        data["event_secret"] = secret.into();
+        data["api_key"] = text.into();
+        Answer::data(data, "Company created successfully")
+    })
+    .await
+}
+
+fn new_event_secret(app: &App) -> String {
+    format!("whsec_{}", BASE64.encode(app.random.bytes::<32>()))
+}
+
+fn new_key(
+    app: &App,
+    company: &Company,
+    label: Option<String>,
+    expires_at: Option<Timestamp>,
+) -> (Key, String) {
+    let text = app.random.token(&format!("sk_{}_", company.server));
+    let key = Key {
+        id: app.new_id(),
+        prefix: text[..SHOWN_OF_KEY].to_owned(),
+        label,
+        last_used_at: None,
+        expires_at,
+        revoked_at: None,
+        created_at: app.clock.now(),
+    };
+    (key, text)
+}
+
+pub async fn list(State(app): State<App>, query: Query) -> Result<Answer> {
+    let page = query.page(50, 1_000)?;
+    let read = async |tx: &mut Tx| store::list(tx, page.limit, page.offset()).await;
+    let (total, companies) = app.store.read(read).await?;
+    let companies = companies.iter().map(Company::view).collect();
+    Answer::data(page.of(total, companies), "Companies fetched successfully")
+}
+
+pub async fn fetch(State(app): State<App>, Path(company): Path<String>) -> Result<Answer> {
+    let company = super::find(&app, &company).await?;
+    Answer::data(company.view(), "Company fetched successfully")
+}
+
+pub async fn edit(
+    State(app): State<App>,
+    Path(company): Path<String>,
+    body: Fields,
+) -> Result<Answer> {
+    let name = body.text("name", MOST_NAME)?;
+    if body.has("name") && name.is_none() {
+        return Err(body.required("name"));
+    }
+    let (logo, event_url) = (body.url("logo")?, body.url("event_url")?);
+    let installed = app.plugins.names();
+    let installed: Vec<&str> = installed.iter().map(String::as_str).collect();
+    let payment_service = body.one_of("payment_service", &installed)?;
+    let active = body.boolean("active")?;
+    change(app, company, "company.edit", async move |tx, _, company| {
+        company.name = name.unwrap_or_else(|| company.name.clone());
+        company.active = active.unwrap_or(company.active);
+        if body.has("logo") {
+            company.logo = logo;
+        }
+        if body.has("payment_service") {
+            company.payment_service = payment_service;
+        }
+        if body.has("event_url") {
+            if let Some(url) = &event_url {
+                events::enable(tx, &company.id, url).await?;
+            }
+            company.event_url = event_url;
+        }
+        Ok(())
+    })
+    .await?
+    .answer("Company updated successfully")
+}
+
+/// The former secret signs beside the new one for a day.
+pub async fn rotate_event_secret(
+    State(app): State<App>,
+    Path(company): Path<String>,
+) -> Result<Answer> {
+    let secret = new_event_secret(&app);
+    let new = secret.clone();
+    change(app, company, "company.event_secret.rotate", async move |_, app, company| {
+        let sealed = app.sealer.seal(&secret_context(&company.id), &new);
+        company.previous_event_secret = Some(std::mem::replace(&mut company.event_secret, sealed));
+        let until = app.clock.now().plus_seconds(SECRET_OVERLAP_SECONDS);
+        company.previous_event_secret_until = Some(until);
+        Ok(())
+    })
+    .await?;
+    Answer::data(json!({ "event_secret": secret }), "Event secret rotated successfully")
+}
+
+/// Leaves what it does not name.
+pub async fn subscribe(
+    State(app): State<App>,
+    Path(company): Path<String>,
+    body: Fields,
+) -> Result<Answer> {
+    let active = body.boolean("active")?;
+    let expires_at = body.timestamp("expires_at")?;
+    let features = body.list("features")?;
+    change(app, company, "company.subscription", async move |_, _, company| {
+        company.subscription_active = active.unwrap_or(company.subscription_active);
+        if body.has("expires_at") {
+            company.subscription_expires_at = expires_at;
+        }
+        if body.has("features") {
+            company.features = features.map(Json);
+        }
+        Ok(())
+    })
+    .await?
+    .answer("Subscription updated successfully")
+}
+
+impl Company {
+    fn answer(&self, message: &'static str) -> Result<Answer> {
+        Answer::data(self.view(), message)
+    }
+}
+
+/// Changes a company under its lock, and notes in the audit log that it was changed and how it stands.
+async fn change<F>(app: App, id: String, action: &'static str, edit: F) -> Result<Company>
+where
+    F: AsyncFnOnce(&mut Tx, &App, &mut Company) -> Result<()> + Send + 'static,
+{
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let company = store::lock(tx, &id).await?;
+        let mut company = company.ok_or_else(|| Error::not_found("company not found"))?;
+        edit(tx, &app, &mut company).await?;
+        company.updated_at = app.clock.now();
+        store::update(tx, &company).await?;
+        audit::record(tx, &app, &id, action, company.view()).await?;
+        Ok(company)
+    })
+    .await
+}
+
+/// The key itself is shown here and never again.
+pub async fn create_key(
+    State(app): State<App>,
+    Path(company): Path<String>,
+    body: Fields,
+) -> Result<Answer> {
+    let label = body.text("label", MOST_NAME)?;
+    let expires_at = body.timestamp("expires_at")?;
+    if expires_at.is_some_and(|at| at <= app.clock.now()) {
+        return Err(body.must_be("expires_at", "in the future"));
+    }
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let company = get(tx, &company).await?;
+        let (key, text) = new_key(&app, &company, label, expires_at);
+        store::insert_key(tx, &company.id, &key, &digest(&text)).await?;
+        let detail = json!({ "key": key.id, "label": key.label });
+        audit::record(tx, &app, &company.id, "key.create", detail).await?;
+        let mut data = serde_json::to_value(key).map_err(Error::internal)?;
+        data["api_key"] = text.into();
+        Answer::data(data, "Key created successfully")
+    })
+    .await
+}
+
+pub async fn list_keys(State(app): State<App>, Path(company): Path<String>) -> Result<Answer> {
+    let keys = app
+        .store
+        .read(async |tx| -> Result<_> {
+            get(tx, &company).await?;
+            Ok(store::keys(tx, &company).await?)
+        })
+        .await?;
+    Answer::data(keys, "Keys fetched successfully")
+}
+
+/// Takes effect with the next request.
+pub async fn revoke_key(
+    State(app): State<App>,
+    Path((company, key)): Path<(String, String)>,
+) -> Result<Answer> {
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        get(tx, &company).await?;
+        if store::revoke_key(tx, &company, &key, app.clock.now()).await? == 0 {
+            return Err(Error::not_found("key not found"));
+        }
+        audit::record(tx, &app, &company, "key.revoke", json!({ "key": key })).await?;
+        Ok(Answer::message("Key revoked successfully"))
+    })
+    .await
+}

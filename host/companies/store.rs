@@ -1,0 +1,173 @@
+//! The rows of companies and their keys.
+
+use serde::Serialize;
+
+use crate::{
+    clock::Timestamp,
+    store::{FromRow, Json, Result, Tx},
+};
+
+/// A tenant. Its secrets are sealed.
+#[derive(Clone, Debug, FromRow)]
+pub struct Company {
+    pub id: String,
+    pub name: String,
+    /// `live` or `test`.
+    pub server: String,
+    pub logo: Option<String>,
+    pub event_url: Option<String>,
+    /// The provider that it uses when a request names none.
+    pub payment_service: Option<String>,
+    pub active: bool,
+    pub event_secret: String,
+    pub previous_event_secret: Option<String>,
+    pub previous_event_secret_until: Option<Timestamp>,
+    pub subscription_active: bool,
+    pub subscription_expires_at: Option<Timestamp>,
+    /// `None`: all of them.
+    pub features: Option<Json<Vec<String>>>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// An API key, as it may be shown.
+#[derive(Clone, Debug, FromRow, Serialize)]
+pub struct Key {
+    pub id: String,
+    pub prefix: String,
+    pub label: Option<String>,
+    pub last_used_at: Option<Timestamp>,
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+}
+
+pub async fn insert(tx: &mut Tx, company: &Company) -> Result<()> {
+    tx.sql(
+        "INSERT INTO companies (id, name, server, logo, event_url, payment_service, active,
+             event_secret, subscription_active, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)",
+    )
+    .bind(&company.id)
+    .bind(&company.name)
+    .bind(&company.server)
+    .bind(&company.logo)
+    .bind(&company.event_url)
+    .bind(&company.payment_service)
+    .bind(company.active)
+    .bind(&company.event_secret)
+    .bind(company.subscription_active)
+    .bind(company.created_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+pub async fn find(tx: &mut Tx, id: &str) -> Result<Option<Company>> {
+    tx.sql("SELECT * FROM companies WHERE id = $1").bind(id).optional().await
+}
+
+/// The company, locked until the transaction ends.
+pub async fn lock(tx: &mut Tx, id: &str) -> Result<Option<Company>> {
+    tx.sql("SELECT * FROM companies WHERE id = $1 FOR UPDATE").bind(id).optional().await
+}
+
+pub async fn list(tx: &mut Tx, limit: i64, offset: i64) -> Result<(i64, Vec<Company>)> {
+    let (total,) = tx.sql("SELECT COUNT(*) FROM companies").one().await?;
+    let companies = tx
+        .sql("SELECT * FROM companies ORDER BY created_at DESC, id DESC LIMIT $1 OFFSET $2")
+        .bind(limit)
+        .bind(offset)
+        .all()
+        .await?;
+    Ok((total, companies))
+}
+
+/// Writes what of a company can change.
+pub async fn update(tx: &mut Tx, company: &Company) -> Result<()> {
+    tx.sql(
+        "UPDATE companies SET name = $2, logo = $3, event_url = $4, payment_service = $5,
+             active = $6, event_secret = $7, previous_event_secret = $8,
+             previous_event_secret_until = $9, subscription_active = $10,
+             subscription_expires_at = $11, features = $12, updated_at = $13
+         WHERE id = $1",
+    )
+    .bind(&company.id)
+    .bind(&company.name)
+    .bind(&company.logo)
+    .bind(&company.event_url)
+    .bind(&company.payment_service)
+    .bind(company.active)
+    .bind(&company.event_secret)
+    .bind(&company.previous_event_secret)
+    .bind(company.previous_event_secret_until)
+    .bind(company.subscription_active)
+    .bind(company.subscription_expires_at)
+    .bind(&company.features)
+    .bind(company.updated_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+pub async fn insert_key(tx: &mut Tx, company_id: &str, key: &Key, digest: &str) -> Result<()> {
+    tx.sql(
+        "INSERT INTO api_keys (company_id, id, digest, prefix, label, expires_at, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    )
+    .bind(company_id)
+    .bind(&key.id)
+    .bind(digest)
+    .bind(&key.prefix)
+    .bind(&key.label)
+    .bind(key.expires_at)
+    .bind(key.created_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+pub async fn keys(tx: &mut Tx, company_id: &str) -> Result<Vec<Key>> {
+    tx.sql("SELECT * FROM api_keys WHERE company_id = $1 ORDER BY created_at DESC, id DESC")
+        .bind(company_id)
+        .all()
+        .await
+}
+
+/// How many keys that revoked: a key that was revoked before stays as it is.
+pub async fn revoke_key(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Result<u64> {
+    tx.sql(
+        "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, $3)
+         WHERE company_id = $1 AND id = $2",
+    )
+    .bind(company_id)
+    .bind(id)
+    .bind(now)
+    .run()
+    .await
+}
+
+pub async fn touch_key(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Result<()> {
+    tx.sql("UPDATE api_keys SET last_used_at = $3 WHERE company_id = $1 AND id = $2")
+        .bind(company_id)
+        .bind(id)
+        .bind(now)
+        .run()
+        .await?;
+    Ok(())
+}
+
+pub async fn find_by_key(tx: &mut Tx, digest: &str) -> Result<Option<(Key, Company)>> {
+    let key: Option<Key> =
+        tx.sql("SELECT * FROM api_keys WHERE digest = $1").bind(digest).optional().await?;
+    let Some(key) = key else { return Ok(None) };
+    let company = tx
+        .sql(
+            "SELECT companies.* FROM companies
+             JOIN api_keys ON api_keys.company_id = companies.id WHERE api_keys.digest = $1",
+        )
+        .bind(digest)
+        .one()
+        .await?;
+    Ok(Some((key, company)))
+}

@@ -1,0 +1,334 @@
+//! The only way out of this host: outgoing HTTP for plugins and events.
+//!
+//! Addresses are checked when the connection is made, after the name was resolved, so that a name cannot point into the
+//! network behind this host. Redirects are never followed. One client, whose connections are pooled, serves all.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use url::{Host, Url};
+
+/// Which destinations are reached beside public addresses over https.
+#[derive(Clone, Debug, Default)]
+pub struct EgressPolicy {
+    /// Development: plain http, and https, towards this machine.
+    pub allow_loopback: bool,
+    /// Host names (or addresses) that may be private, by the operator's word.
+    pub allow_private: Vec<String>,
+}
+
+#[derive(Clone)]
+pub struct Egress {
+    client: reqwest::Client,
+    policy: Arc<EgressPolicy>,
+}
+
+#[derive(Debug)]
+pub struct Outgoing {
+    pub method: String,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Option<Bytes>,
+    pub timeout: Duration,
+    pub most_response_bytes: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Bytes,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EgressError {
+    /// Nothing left.
+    #[error("the request may not leave: {0}")]
+    Forbidden(String),
+    /// Nothing left.
+    #[error("no connection to {0}")]
+    Connect(String),
+    /// The request may have arrived.
+    #[error("no answer in time from {0}")]
+    Timeout(String),
+    /// The request may have arrived.
+    #[error("the connection to {0} broke before the answer was complete")]
+    Cut(String),
+    /// The request has arrived.
+    #[error("the answer of {0} is larger than allowed")]
+    TooLarge(String),
+}
+
+impl EgressError {
+    /// Whether bytes of the request may have reached the other side.
+    #[must_use]
+    pub fn sent(&self) -> bool {
+        !matches!(self, EgressError::Forbidden(_) | EgressError::Connect(_))
+    }
+}
+
+impl Egress {
+    pub fn new(policy: EgressPolicy) -> Result<Egress, reqwest::Error> {
+        // Fails when another part of the process has installed it before, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let policy = Arc::new(policy);
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .connect_timeout(Duration::from_secs(10))
+            .pool_idle_timeout(Duration::from_secs(60))
+            .user_agent(concat!("tollhouse/", env!("CARGO_PKG_VERSION")))
+            .dns_resolver(Arc::new(CheckedResolver { policy: policy.clone() }))
+            .build()?;
+        Ok(Egress { client, policy })
+    }
+
+    pub async fn send(&self, request: Outgoing) -> Result<Answer, EgressError> {
+        let url = self.permit(&request.url)?;
+        let to = url.host_str().unwrap_or_default().to_owned();
+        let forbidden = |what: &str| EgressError::Forbidden(what.to_owned());
+        let method = reqwest::Method::from_bytes(request.method.as_bytes())
+            .map_err(|_| forbidden("the method is no HTTP method"))?;
+        let mut outgoing = self.client.request(method, url);
+        for (name, value) in &request.headers {
+            if ["host", "content-length", "transfer-encoding", "connection"]
+                .contains(&name.to_ascii_lowercase().as_str())
+            {
+                return Err(forbidden("a header is reserved for the host"));
+            }
+            outgoing = outgoing.header(name, value);
+        }
+        if let Some(body) = request.body {
+            outgoing = outgoing.body(body);
+        }
+        let exchange = async {
+            let answer = outgoing.send().await.map_err(|error| classify(&error, &to))?;
+            read(answer, &to, request.most_response_bytes).await
+        };
+        tokio::time::timeout(request.timeout, exchange)
+            .await
+            .unwrap_or_else(|_| Err(EgressError::Timeout(to.clone())))
+    }
+
+    /// What can be known of a URL before its name is resolved.
+    fn permit(&self, url: &str) -> Result<Url, EgressError> {
+        let forbidden = |what: &str| EgressError::Forbidden(what.to_owned());
+        let url = Url::parse(url).map_err(|_| forbidden("the URL is none"))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(forbidden("the URL holds credentials"));
+        }
+        let literal = match url.host() {
+            None => return Err(forbidden("the URL names no host")),
+            Some(Host::Ipv4(ip)) => Some(IpAddr::V4(ip)),
+            Some(Host::Ipv6(ip)) => Some(IpAddr::V6(ip)),
+            Some(Host::Domain(_)) => None,
+        };
+        let host = url.host_str().unwrap_or_default();
+        if literal.is_some_and(|ip| !self.policy.permits(host, ip)) {
+            return Err(forbidden("the address is not public"));
+        }
+        let to_loopback = literal.is_some_and(|ip| ip.is_loopback()) || host == "localhost";
+        match url.scheme() {
+            "https" => Ok(url),
+            "http" if self.policy.allow_loopback && to_loopback => Ok(url),
+            _ => Err(forbidden("only https is allowed")),
+        }
+    }
+}
+
+impl EgressPolicy {
+    fn permits(&self, host: &str, ip: IpAddr) -> bool {
+        is_public(ip)
+            || (self.allow_loopback && ip.is_loopback())
+            || self.allow_private.iter().any(|name| name.eq_ignore_ascii_case(host))
+    }
+}
+
+async fn read(answer: reqwest::Response, to: &str, most: usize) -> Result<Answer, EgressError> {
+    let status = answer.status().as_u16();
+    let headers = answer.headers().iter();
+    let headers = headers
+        .map(|(name, value)| {
+            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        })
+        .collect();
+    let mut body = BytesMut::new();
+    let mut chunks = answer.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|_| EgressError::Cut(to.to_owned()))?;
+        if body.len() + chunk.len() > most {
+            return Err(EgressError::TooLarge(to.to_owned()));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Answer { status, headers, body: body.freeze() })
+}
+
+fn classify(error: &reqwest::Error, to: &str) -> EgressError {
+    if error.is_builder() || error.is_request() && refused_by_policy(error) {
+        EgressError::Forbidden("the request or its address is not allowed".to_owned())
+    } else if error.is_connect() {
+        EgressError::Connect(to.to_owned())
+    } else if error.is_timeout() {
+        EgressError::Timeout(to.to_owned())
+    } else {
+        EgressError::Cut(to.to_owned())
+    }
+}
+
+fn refused_by_policy(error: &reqwest::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if error.is::<NotPublic>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0} has no address that may be reached")]
+struct NotPublic(String);
+
+/// Resolves names and keeps the addresses that the policy allows; the connection is made to one of those.
+struct CheckedResolver {
+    policy: Arc<EgressPolicy>,
+}
+
+impl Resolve for CheckedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let policy = self.policy.clone();
+        Box::pin(async move {
+            let host = name.as_str().to_owned();
+            let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
+            let allowed: Vec<SocketAddr> =
+                found.filter(|address| policy.permits(&host, address.ip())).collect();
+            if allowed.is_empty() {
+                return Err(NotPublic(host).into());
+            }
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// Whether an address belongs to the public internet (IANA special-purpose registries).
+#[must_use]
+pub fn is_public(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => is_public_v4(ip),
+        IpAddr::V6(ip) => is_public_v6(ip),
+    }
+}
+
+fn is_public_v4(ip: Ipv4Addr) -> bool {
+    let [a, b, c, _] = ip.octets();
+    !(a == 0
+        || a == 127
+        || ip.is_private()
+        || ip.is_link_local()
+        || ip.is_documentation()
+        || (a == 100 && (64..128).contains(&b)) // shared by carriers
+        || (a == 192 && b == 0 && c == 0)
+        || (a == 192 && b == 88 && c == 99)
+        || (a == 198 && (18..20).contains(&b))
+        || a >= 224)
+}
+
+fn is_public_v6(ip: Ipv6Addr) -> bool {
+    let [first, second, ..] = ip.segments();
+    // Forms that carry an IPv4 address are as public as that is.
+    if let Some(v4) = ip.to_ipv4_mapped() {
+        return is_public_v4(v4);
+    }
+    let octets = ip.octets();
+    if first == 0x64 && second == 0xff9b {
+        return is_public_v4(Ipv4Addr::new(octets[12], octets[13], octets[14], octets[15]));
+    }
+    if first == 0x2002 {
+        return is_public_v4(Ipv4Addr::new(octets[2], octets[3], octets[4], octets[5]));
+    }
+    let global_unicast = first & 0xe000 == 0x2000;
+    let protocols_or_documentation =
+        first == 0x2001 && (second < 0x200 || second == 0xdb8) || first == 0x3fff;
+    global_unicast && !protocols_or_documentation
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_public_internet_is_public() {
+        for (ip, public) in [
+            ("8.8.8.8", true),
+            ("10.0.0.1", false),
+            ("100.64.0.1", false),
+            ("127.0.0.1", false),
+            ("169.254.169.254", false),
+            ("172.16.0.1", false),
+            ("172.32.0.1", true),
+            ("192.168.1.1", false),
+            ("198.18.0.1", false),
+            ("224.0.0.1", false),
+            ("255.255.255.255", false),
+            ("0.0.0.0", false),
+            ("2606:4700::1", true),
+            ("::1", false),
+            ("::", false),
+            ("::ffff:10.0.0.1", false),
+            ("::ffff:8.8.8.8", true),
+            ("64:ff9b::a9fe:a9fe", false),
+            ("2002:7f00:1::", false),
+            ("2001:db8::1", false),
+            ("fd00::1", false),
+            ("fe80::1", false),
+            ("ff02::1", false),
+        ] {
+            assert_eq!(is_public(ip.parse().unwrap()), public, "{ip}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_judged_before_it_is_resolved() {
+        let judge = |allow_loopback, url: &str| {
+            let policy = EgressPolicy { allow_loopback, ..EgressPolicy::default() };
+            Egress::new(policy).unwrap().permit(url).is_ok()
+        };
+        for (url, strict, development) in [
+            ("https://api.example.com/x", true, true),
+            ("http://api.example.com/x", false, false),
+            ("http://127.0.0.1:9/x", false, true),
+            ("http://[::1]:9/x", false, true),
+            ("https://169.254.169.254/latest", false, false),
+            ("https://0x7f.1/", false, true),
+            ("https://user:word@api.example.com/", false, false),
+            ("file:///etc/passwd", false, false),
+            ("not a url", false, false),
+        ] {
+            assert_eq!((judge(false, url), judge(true, url)), (strict, development), "{url}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_resolves_to_this_machine_is_refused() {
+        let egress = Egress::new(EgressPolicy::default()).unwrap();
+        let request = Outgoing {
+            method: "GET".into(),
+            url: "https://localhost:9/".into(),
+            headers: vec![],
+            body: None,
+            timeout: Duration::from_secs(5),
+            most_response_bytes: 1,
+        };
+        let refused = egress.send(request).await.unwrap_err();
+        assert!(matches!(refused, EgressError::Forbidden(_)), "{refused:?}");
+        assert!(!refused.sent());
+    }
+}

@@ -1,0 +1,88 @@
+//! The one error, named by what the caller can do about it.
+//!
+//! Its text is for callers. What went wrong inside is logged once, where the error becomes an answer, and never leaves.
+
+use crate::{seal::SealError, store};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Mend the request (400).
+    #[error("{0}")]
+    Invalid(String),
+    /// Send a valid key (401).
+    #[error("{0}")]
+    Unauthorized(&'static str),
+    /// Ask the operator for it (403).
+    #[error("{0}")]
+    Forbidden(String),
+    /// Name something that exists (404).
+    #[error("{0}")]
+    NotFound(String),
+    /// Use one of the methods that `Allow` names (405).
+    #[error("the method is not allowed here")]
+    MethodNotAllowed,
+    /// Look at what is there first (409).
+    #[error("{0}")]
+    Conflict(String),
+    /// Send less (413).
+    #[error("the body is too large")]
+    TooLarge,
+    /// Send another content type (415).
+    #[error("the content type must be {0}")]
+    UnsupportedType(&'static str),
+    /// Try again later: an upstream failed (502).
+    #[error("{message}")]
+    Upstream { message: String, detail: String },
+    /// Try again later: an upstream gave no answer in time (504).
+    #[error("{message}")]
+    UpstreamTimeout { message: String, detail: String },
+    /// Try again later: this host cannot work now (503).
+    #[error("{0}")]
+    Unavailable(&'static str),
+    /// Report it: our fault (500).
+    #[error("internal error")]
+    Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    pub fn invalid(message: impl Into<String>) -> Error {
+        Error::Invalid(message.into())
+    }
+
+    pub fn not_found(message: impl Into<String>) -> Error {
+        Error::NotFound(message.into())
+    }
+
+    /// The error with its causes and details: for logs, never for callers.
+    #[must_use]
+    pub fn chain(&self) -> String {
+        let mut text = self.to_string();
+        if let Error::Upstream { detail, .. } | Error::UpstreamTimeout { detail, .. } = self {
+            text = format!("{text}: {detail}");
+        }
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        text
+    }
+
+    pub fn internal(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Internal(source.into())
+    }
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Error {
+        Error::internal(error)
+    }
+}
+
+impl From<SealError> for Error {
+    fn from(error: SealError) -> Error {
+        Error::internal(error)
+    }
+}

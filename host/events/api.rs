@@ -1,0 +1,91 @@
+//! Events, for operators: what was told, how it went, and telling it again.
+
+use axum::extract::State;
+use serde_json::{Value, json};
+
+use super::{
+    DELIVER_JOB,
+    store::{self, Delivery, EventRow},
+};
+use crate::{
+    app::App,
+    audit, companies,
+    error::{Error, Result},
+    http::{answer::Answer, path::Path, query::Query},
+    jobs,
+};
+
+pub async fn list(
+    State(app): State<App>,
+    Path(company): Path<String>,
+    query: Query,
+) -> Result<Answer> {
+    let page = query.page(50, 1_000)?;
+    let (total, events) = app
+        .store
+        .read(async |tx| -> Result<_> {
+            companies::get(tx, &company).await?;
+            let (total, events) = store::list(tx, &company, page).await?;
+            let mut views = Vec::new();
+            for event in events {
+                let deliveries = store::deliveries(tx, &company, &event.id).await?;
+                views.push(view(&event, &deliveries)?);
+            }
+            Ok((total, views))
+        })
+        .await?;
+    Answer::data(page.of(total, events), "Events fetched successfully")
+}
+
+fn view(event: &EventRow, deliveries: &[Delivery]) -> Result<Value> {
+    let body: Value = serde_json::from_str(&event.body).map_err(Error::internal)?;
+    Ok(json!({
+        "id": event.id,
+        "event": event.kind,
+        "subject": event.subject_id,
+        "body": body,
+        "deliveries": deliveries,
+        "created_at": event.created_at,
+    }))
+}
+
+pub async fn attempts(
+    State(app): State<App>,
+    Path((company, event)): Path<(String, String)>,
+) -> Result<Answer> {
+    let attempts = app
+        .store
+        .read(async |tx| -> Result<_> {
+            store::event(tx, &company, &event).await?.ok_or_else(missing)?;
+            Ok(store::attempts(tx, &company, &event).await?)
+        })
+        .await?;
+    Answer::data(attempts, "Attempts fetched successfully")
+}
+
+/// Queues every delivery of an event anew, also to a destination that was switched off.
+pub async fn redeliver(
+    State(app): State<App>,
+    Path((company, event)): Path<(String, String)>,
+) -> Result<Answer> {
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        store::event(tx, &company, &event).await?.ok_or_else(missing)?;
+        let now = app.clock.now();
+        let deliveries = store::deliveries(tx, &company, &event).await?;
+        for delivery in &deliveries {
+            store::enable(tx, &company, &delivery.url).await?;
+            let queued = Delivery { state: "pending".to_owned(), tries: 0, ..delivery.clone() };
+            store::update_delivery(tx, &queued).await?;
+            jobs::wake(tx, &company, DELIVER_JOB, &delivery.id, now).await?;
+        }
+        audit::record(tx, &app, &company, "event.redeliver", json!({ "event": event })).await?;
+        let data = json!({ "deliveries": deliveries.len() });
+        Answer::data(data, "Event queued for delivery successfully")
+    })
+    .await
+}
+
+fn missing() -> Error {
+    Error::not_found("event not found")
+}

@@ -1,0 +1,166 @@
+//! One attempt to deliver an event to one URL.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures::{FutureExt, future::BoxFuture};
+
+use super::{
+    schedule::{has_failed_too_long, next_try},
+    sign::signatures,
+    store::{self, Attempt, Delivery, EventRow},
+};
+use crate::{
+    app::App,
+    companies,
+    egress::{Answer, EgressError, Outgoing},
+    error::{Error, Result},
+    jobs::{Job, Next},
+    store::Tx,
+};
+
+const TIME_LIMIT: Duration = Duration::from_secs(15);
+const MOST_RESPONSE_BYTES: usize = 64 << 10;
+
+pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+    async move {
+        let Some((delivery, event, secrets)) = load(&app, &job).await? else {
+            return Ok(Next::Done);
+        };
+        let began = Instant::now();
+        let sent = send(&app, &delivery, &event, &secrets).await;
+        let duration = began.elapsed();
+        let db = app.store.clone();
+        db.write(async move |tx| record(tx, &app, delivery, sent, duration).await).await
+    }
+    .boxed()
+}
+
+type Loaded = (Delivery, EventRow, Vec<String>);
+
+/// `None` when there is nothing to deliver any more.
+async fn load(app: &App, job: &Job) -> Result<Option<Loaded>> {
+    let company_id = &*job.company_id;
+    app.store
+        .read(async |tx| {
+            let delivery = store::delivery(tx, company_id, &job.subject).await?;
+            let Some(delivery) = delivery.filter(|delivery| delivery.state == "pending") else {
+                return Ok(None);
+            };
+            let event = store::event(tx, company_id, &delivery.event_id).await?;
+            let event = event.ok_or_else(|| Error::internal("a delivery without its event"))?;
+            let secrets = companies::get(tx, company_id).await?.event_secrets(app)?;
+            Ok(Some((delivery, event, secrets)))
+        })
+        .await
+}
+
+async fn send(
+    app: &App,
+    delivery: &Delivery,
+    event: &EventRow,
+    secrets: &[String],
+) -> Result<Answer, EgressError> {
+    let seconds = app.clock.now().unix_seconds();
+    let header = |name: &str, value: String| (name.to_owned(), value);
+    let request = Outgoing {
+        method: "POST".to_owned(),
+        url: delivery.url.clone(),
+        headers: vec![
+            header("content-type", "application/json".to_owned()),
+            header("webhook-id", event.id.clone()),
+            header("webhook-timestamp", seconds.to_string()),
+            header("webhook-signature", signatures(secrets, &event.id, seconds, &event.body)),
+        ],
+        body: Some(Bytes::from(event.body.clone())),
+        timeout: TIME_LIMIT,
+        most_response_bytes: MOST_RESPONSE_BYTES,
+    };
+    app.egress.send(request).await
+}
+
+/// What a receiver's answer means.
+enum Outcome {
+    Delivered,
+    /// 410: it wants no more.
+    Gone,
+    Failed {
+        retry_after_seconds: Option<i64>,
+    },
+}
+
+fn outcome(sent: &Result<Answer, EgressError>, now_seconds: i64) -> Outcome {
+    match sent {
+        // The receiver has it, however long its answer is.
+        Err(EgressError::TooLarge(_)) => Outcome::Delivered,
+        Err(_) => Outcome::Failed { retry_after_seconds: None },
+        Ok(answer) if (200..300).contains(&answer.status) => Outcome::Delivered,
+        Ok(answer) if answer.status == 410 => Outcome::Gone,
+        Ok(answer) => Outcome::Failed { retry_after_seconds: retry_after(answer, now_seconds) },
+    }
+}
+
+/// In seconds, or as a date.
+fn retry_after(answer: &Answer, now_seconds: i64) -> Option<i64> {
+    let (_, value) = answer.headers.iter().find(|(name, _)| name == "retry-after")?;
+    let date = || chrono::DateTime::parse_from_rfc2822(value).ok();
+    value.parse().ok().or_else(|| Some(date()?.timestamp() - now_seconds))
+}
+
+async fn record(
+    tx: &mut Tx,
+    app: &App,
+    delivery: Delivery,
+    sent: Result<Answer, EgressError>,
+    duration: Duration,
+) -> Result<Next> {
+    let now = app.clock.now();
+    let (number, tries) = (delivery.attempts + 1, delivery.tries + 1);
+    let attempt = Attempt {
+        url: delivery.url.clone(),
+        number,
+        status: sent.as_ref().ok().map(|answer| i64::from(answer.status)),
+        error: sent.as_ref().err().map(EgressError::to_string).unwrap_or_default(),
+        duration_ms: i64::try_from(duration.as_millis()).unwrap_or(i64::MAX),
+        created_at: now,
+    };
+    store::insert_attempt(tx, &delivery, &attempt).await?;
+    let mut delivery = Delivery { attempts: number, tries, ..delivery };
+    let (company_id, url) = (delivery.company_id.clone(), delivery.url.clone());
+    let next = match outcome(&sent, now.unix_seconds()) {
+        Outcome::Delivered => {
+            delivery.state = "delivered".to_owned();
+            delivery.delivered_at = Some(now);
+            store::enable(tx, &company_id, &url).await?;
+            Next::Done
+        }
+        Outcome::Gone => {
+            store::note_failure(tx, &company_id, &url, now).await?;
+            disable(tx, app, &mut delivery, "the receiver answered 410").await?
+        }
+        Outcome::Failed { retry_after_seconds } => {
+            let since = store::note_failure(tx, &company_id, &url, now).await?;
+            if has_failed_too_long(since, now) {
+                disable(tx, app, &mut delivery, "five days of failures").await?
+            } else {
+                match next_try(now, tries, retry_after_seconds, &app.random) {
+                    Some(at) => Next::At(at),
+                    None => {
+                        delivery.state = "failed".to_owned();
+                        Next::Done
+                    }
+                }
+            }
+        }
+    };
+    store::update_delivery(tx, &delivery).await?;
+    Ok(next)
+}
+
+async fn disable(tx: &mut Tx, app: &App, delivery: &mut Delivery, reason: &str) -> Result<Next> {
+    let company = &*delivery.company_id;
+    tracing::warn!(company, reason, "an event destination was disabled");
+    store::disable(tx, company, &delivery.url, reason, app.clock.now()).await?;
+    delivery.state = "disabled".to_owned();
+    Ok(Next::Done)
+}

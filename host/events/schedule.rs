@@ -1,0 +1,73 @@
+//! When a delivery is tried again.
+
+use crate::{clock::Timestamp, random::Random};
+
+/// Seconds between one attempt and the next: eight attempts in all.
+const DELAYS: [i64; 7] = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000];
+/// A receiver may ask for patience, but not for ever.
+const MOST_RETRY_AFTER: i64 = 86_400;
+/// After so long without a success a destination is switched off.
+const FAILING_SECONDS: i64 = 5 * 86_400;
+
+/// When to try again after `tries` failures in a row, never before the receiver's `Retry-After`; `None`: no more.
+pub fn next_try(
+    now: Timestamp,
+    tries: i64,
+    retry_after_seconds: Option<i64>,
+    random: &Random,
+) -> Option<Timestamp> {
+    let delay = *DELAYS.get(usize::try_from(tries - 1).ok()?)?;
+    let jitter_ms = random.up_to(most_jitter_ms(delay));
+    let asked = retry_after_seconds.unwrap_or(0).clamp(0, MOST_RETRY_AFTER);
+    Some(now.plus_seconds(delay.max(asked)).plus_ms(jitter_ms))
+}
+
+/// At most a fifth; on the first step, which is short, 2 s.
+fn most_jitter_ms(delay: i64) -> i64 {
+    if delay == DELAYS[0] { 2_000 } else { delay * 1_000 / 5 }
+}
+
+pub fn has_failed_too_long(failing_since: Timestamp, now: Timestamp) -> bool {
+    now >= failing_since.plus_seconds(FAILING_SECONDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_attempts_with_bounded_jitter() {
+        let random = Random::seeded(1);
+        for (tries, delay, jitter_ms) in [
+            (1, 5, 2_000),
+            (2, 300, 60_000),
+            (3, 1_800, 360_000),
+            (4, 7_200, 1_440_000),
+            (5, 18_000, 3_600_000),
+            (6, 36_000, 7_200_000),
+            (7, 36_000, 7_200_000),
+        ] {
+            for _ in 0..100 {
+                let at = next_try(Timestamp(0), tries, None, &random).unwrap().0;
+                assert!((delay * 1_000..=delay * 1_000 + jitter_ms).contains(&at), "{tries}: {at}");
+            }
+        }
+        assert_eq!(next_try(Timestamp(0), 8, None, &random), None);
+    }
+
+    #[test]
+    fn retry_after_is_honoured_within_a_day() {
+        let random = Random::seeded(1);
+        let at = |asked| next_try(Timestamp(0), 1, Some(asked), &random).unwrap().unix_seconds();
+        assert!((120..=122).contains(&at(120)));
+        assert!((5..=7).contains(&at(1)));
+        assert!((86_400..=86_402).contains(&at(i64::MAX)));
+    }
+
+    #[test]
+    fn five_days_are_too_long() {
+        let day = 86_400;
+        assert!(!has_failed_too_long(Timestamp(0), Timestamp(0).plus_seconds(5 * day - 1)));
+        assert!(has_failed_too_long(Timestamp(0), Timestamp(0).plus_seconds(5 * day)));
+    }
+}

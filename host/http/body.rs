@@ -1,0 +1,361 @@
+//! Reading JSON bodies field by field, in the order of the specification's tables, so that the first offending field is named.
+//!
+//! Types are strict and unknown fields are ignored. `null` counts as absent; so does `""` where a text is optional.
+
+use axum::{
+    body::Bytes,
+    extract::{FromRequest, Request, rejection::BytesRejection},
+    http::{StatusCode, header},
+};
+use serde_json::{Map, Value};
+use url::Url;
+
+use crate::{
+    clock::Timestamp,
+    error::{Error, Result},
+    money::{AmountError, MOST_MINOR, Minor},
+};
+
+const MOST_URL_BYTES: usize = 2_048;
+const MOST_OBJECT_BYTES: usize = 16 << 10;
+
+/// The fields of a JSON object, and where it stands in the body.
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    path: String,
+    values: Map<String, Value>,
+}
+
+impl<S: Send + Sync> FromRequest<S> for Fields {
+    type Rejection = Error;
+
+    /// A request without a body and content type has no fields.
+    async fn from_request(request: Request, state: &S) -> Result<Fields> {
+        let json = is_json(&request);
+        let body = Bytes::from_request(request, state).await.map_err(rejected)?;
+        if body.is_empty() && json.is_none() {
+            return Ok(Fields::default());
+        }
+        if json != Some(true) {
+            return Err(Error::UnsupportedType("application/json"));
+        }
+        match serde_json::from_slice(&body) {
+            Ok(Value::Object(values)) => Ok(Fields { path: String::new(), values }),
+            Ok(_) => Err(Error::invalid("the body must be a JSON object")),
+            Err(_) => Err(Error::invalid("the body is not valid JSON")),
+        }
+    }
+}
+
+/// Whether the content type, if there is one, is JSON.
+fn is_json(request: &Request) -> Option<bool> {
+    let value = request.headers().get(header::CONTENT_TYPE)?.to_str().unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    Some(essence == "application/json" || essence.ends_with("+json"))
+}
+
+pub fn rejected(rejection: BytesRejection) -> Error {
+    match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge,
+        _ => Error::invalid("the body could not be read"),
+    }
+}
+
+impl Fields {
+    fn name(&self, field: &str) -> String {
+        if self.path.is_empty() { field.to_owned() } else { format!("{}.{field}", self.path) }
+    }
+
+    #[must_use]
+    pub fn must_be(&self, field: &str, what: &str) -> Error {
+        Error::invalid(format!("the {} field must be {what}", self.name(field)))
+    }
+
+    #[must_use]
+    pub fn required(&self, field: &str) -> Error {
+        Error::invalid(format!("the {} field is required", self.name(field)))
+    }
+
+    /// Whether the field was sent, be it as `null`.
+    #[must_use]
+    pub fn has(&self, field: &str) -> bool {
+        self.values.contains_key(field)
+    }
+
+    fn value(&self, field: &str) -> Option<&Value> {
+        self.values.get(field).filter(|value| !value.is_null())
+    }
+
+    /// A text of at most `most` characters, none of which is a control character.
+    pub fn text(&self, field: &str, most: usize) -> Result<Option<String>> {
+        let text = match self.value(field) {
+            None => return Ok(None),
+            Some(Value::String(text)) if text.is_empty() => return Ok(None),
+            Some(Value::String(text)) => text,
+            Some(_) => return Err(self.must_be(field, "a string")),
+        };
+        if text.chars().count() > most {
+            return Err(self.must_be(field, &format!("at most {most} characters")));
+        }
+        if text.chars().any(|c| c.is_control()) {
+            return Err(self.must_be(field, "free of control characters"));
+        }
+        Ok(Some(text.clone()))
+    }
+
+    pub fn required_text(&self, field: &str, most: usize) -> Result<String> {
+        self.text(field, most)?.ok_or_else(|| self.required(field))
+    }
+
+    /// A text of at most `most` characters, none of which is blank.
+    pub fn visible(&self, field: &str, most: usize) -> Result<Option<String>> {
+        match self.text(field, most)? {
+            Some(text) if text.chars().any(char::is_whitespace) => {
+                Err(self.must_be(field, "visible characters only"))
+            }
+            text => Ok(text),
+        }
+    }
+
+    pub fn one_of(&self, field: &str, allowed: &[&str]) -> Result<Option<String>> {
+        match self.text(field, 100)? {
+            Some(text) if !allowed.contains(&&*text) => {
+                Err(self.must_be(field, &format!("one of {}", allowed.join(", "))))
+            }
+            text => Ok(text),
+        }
+    }
+
+    pub fn email(&self, field: &str) -> Result<Option<String>> {
+        match self.text(field, 254)? {
+            Some(text) if !crate::email::is_valid(&text) => {
+                Err(self.must_be(field, "a valid email address"))
+            }
+            text => Ok(text),
+        }
+    }
+
+    /// An absolute http or https URL without credentials.
+    pub fn url(&self, field: &str) -> Result<Option<String>> {
+        let Some(text) = self.text(field, MOST_URL_BYTES)? else { return Ok(None) };
+        let fits = |url: &Url| {
+            ["http", "https"].contains(&url.scheme())
+                && url.has_host()
+                && url.username().is_empty()
+                && url.password().is_none()
+        };
+        match Url::parse(&text) {
+            Ok(url) if fits(&url) => Ok(Some(text)),
+            _ => Err(self.must_be(field, "a valid http or https URL")),
+        }
+    }
+
+    pub fn boolean(&self, field: &str) -> Result<Option<bool>> {
+        match self.value(field) {
+            None => Ok(None),
+            Some(Value::Bool(value)) => Ok(Some(*value)),
+            Some(_) => Err(self.must_be(field, "a boolean")),
+        }
+    }
+
+    pub fn integer(&self, field: &str, least: i64, most: i64) -> Result<Option<i64>> {
+        let number = match self.value(field) {
+            None => return Ok(None),
+            Some(Value::Number(number)) => number.as_i64(),
+            Some(_) => None,
+        };
+        match number {
+            Some(number) if (least..=most).contains(&number) => Ok(Some(number)),
+            _ => Err(self.must_be(field, &format!("a whole number from {least} to {most}"))),
+        }
+    }
+
+    /// A number in the major unit, as it stands.
+    pub fn number(&self, field: &str) -> Result<Option<Minor>> {
+        let number = match self.value(field) {
+            None => return Ok(None),
+            Some(Value::Number(number)) => number,
+            Some(_) => return Err(self.must_be(field, "a number")),
+        };
+        match Minor::from_major(number) {
+            Ok(minor) => Ok(Some(minor)),
+            Err(AmountError::TooManyDecimals) => {
+                Err(self.must_be(field, "a number with at most 2 decimals"))
+            }
+            Err(AmountError::TooLarge) => {
+                let most = Minor(MOST_MINOR).to_major();
+                Err(self.must_be(field, &format!("at most {most}")))
+            }
+        }
+    }
+
+    /// An amount that must be there and more than nothing.
+    pub fn amount(&self, field: &str) -> Result<Minor> {
+        match self.number(field)? {
+            None => Err(self.required(field)),
+            Some(amount) if amount <= Minor(0) => Err(self.must_be(field, "greater than 0")),
+            Some(amount) => Ok(amount),
+        }
+    }
+
+    pub fn timestamp(&self, field: &str) -> Result<Option<Timestamp>> {
+        let Some(text) = self.text(field, 40)? else { return Ok(None) };
+        let at = Timestamp::parse(&text);
+        at.map(Some).ok_or_else(|| self.must_be(field, "an RFC 3339 timestamp"))
+    }
+
+    /// Each text of a list once, in the order in which they were sent.
+    pub fn list(&self, field: &str) -> Result<Option<Vec<String>>> {
+        let items = match self.value(field) {
+            None => return Ok(None),
+            Some(Value::Array(items)) if items.len() <= 100 => items,
+            Some(_) => return Err(self.must_be(field, "a list of at most 100 strings")),
+        };
+        let mut set: Vec<String> = Vec::new();
+        for item in items {
+            match item {
+                Value::String(item) if set.contains(item) => {}
+                Value::String(item) => set.push(item.clone()),
+                _ => return Err(self.must_be(field, "a list of at most 100 strings")),
+            }
+        }
+        Ok(Some(set))
+    }
+
+    /// Some of the allowed texts. An empty list counts as absent.
+    pub fn set_of(&self, field: &str, allowed: &[&str]) -> Result<Option<Vec<String>>> {
+        let set = self.list(field)?.filter(|set| !set.is_empty());
+        if set.iter().flatten().any(|item| !allowed.contains(&&**item)) {
+            return Err(self.must_be(field, &format!("any of {}", allowed.join(", "))));
+        }
+        Ok(set)
+    }
+
+    pub fn object(&self, field: &str) -> Result<Option<Map<String, Value>>> {
+        match self.value(field) {
+            None => Ok(None),
+            Some(Value::Object(object)) => {
+                let bytes = serde_json::to_vec(object).map_err(Error::internal)?.len();
+                if bytes > MOST_OBJECT_BYTES {
+                    return Err(self.must_be(field, "at most 16 KiB of JSON"));
+                }
+                if !object.iter().all(|(name, value)| is_plain(name) && is_storable(value)) {
+                    return Err(self.must_be(field, "free of NUL characters and extreme numbers"));
+                }
+                Ok(Some(object.clone()))
+            }
+            Some(_) => Err(self.must_be(field, "an object")),
+        }
+    }
+
+    /// The fields of an object inside this one; an absent object has none.
+    pub fn nested(&self, field: &str) -> Result<Fields> {
+        let values = self.object(field)?.unwrap_or_default();
+        Ok(Fields { path: self.name(field), values })
+    }
+
+    /// An object of texts.
+    pub fn texts(&self, field: &str) -> Result<Option<Vec<(String, String)>>> {
+        let Some(object) = self.object(field)? else { return Ok(None) };
+        let inside = Fields { path: self.name(field), values: object };
+        let names: Vec<String> = inside.values.keys().cloned().collect();
+        let texts = names.into_iter().map(|name| {
+            let text = inside.required_text(&name, 4_096)?;
+            Ok((name, text))
+        });
+        texts.collect::<Result<Vec<_>>>().map(Some)
+    }
+}
+
+/// Whether both engines keep a value as it is: PostgreSQL has no NUL in texts and bounds its numbers.
+fn is_storable(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) => true,
+        Value::Number(number) => has_usual_exponent(&number.to_string()),
+        Value::String(text) => is_plain(text),
+        Value::Array(items) => items.iter().all(is_storable),
+        Value::Object(fields) => {
+            fields.iter().all(|(name, value)| is_plain(name) && is_storable(value))
+        }
+    }
+}
+
+fn is_plain(text: &str) -> bool {
+    !text.contains('\0')
+}
+
+/// An exponent that a double has, too.
+fn has_usual_exponent(number: &str) -> bool {
+    let exponent = number.split_once(['e', 'E']).map(|(_, exponent)| exponent.parse::<i32>());
+    exponent.is_none_or(|exponent| exponent.is_ok_and(|exponent| exponent.abs() <= 308))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields(value: Value) -> Fields {
+        let Value::Object(values) = value else { panic!("an object") };
+        Fields { path: String::new(), values }
+    }
+
+    fn said<T: std::fmt::Debug>(result: Result<T>) -> String {
+        result.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn fields_are_strict_and_named() {
+        let body = fields(json!({
+            "t": 5, "long": "abcd", "line": "a\nb", "blank": "a b", "n": "1", "many": 1.005,
+            "zero": 0, "b": "true", "u": "ftp://x", "list": ["card", "cash"], "o": [], "i": 1.5,
+            "mail": "nobody", "nested": { "u": "x" }
+        }));
+        let nested = body.nested("nested").unwrap();
+        for (message, expected) in [
+            (said(body.text("t", 9)), "the t field must be a string"),
+            (said(body.text("long", 3)), "the long field must be at most 3 characters"),
+            (said(body.text("line", 9)), "the line field must be free of control characters"),
+            (said(body.visible("blank", 9)), "the blank field must be visible characters only"),
+            (said(body.required_text("absent", 9)), "the absent field is required"),
+            (said(body.number("n")), "the n field must be a number"),
+            (said(body.number("many")), "the many field must be a number with at most 2 decimals"),
+            (said(body.amount("zero")), "the zero field must be greater than 0"),
+            (said(body.amount("absent")), "the absent field is required"),
+            (said(body.boolean("b")), "the b field must be a boolean"),
+            (said(body.url("u")), "the u field must be a valid http or https URL"),
+            (said(body.set_of("list", &["card"])), "the list field must be any of card"),
+            (said(body.object("o")), "the o field must be an object"),
+            (said(body.integer("i", 0, 5)), "the i field must be a whole number from 0 to 5"),
+            (said(body.email("mail")), "the mail field must be a valid email address"),
+            (said(nested.url("u")), "the nested.u field must be a valid http or https URL"),
+            (said(nested.required_text("absent", 9)), "the nested.absent field is required"),
+        ] {
+            assert_eq!(message, expected);
+        }
+    }
+
+    #[test]
+    fn objects_hold_only_what_both_engines_keep() {
+        for (text, kept) in [
+            (r#"{"a": {"b": [1, -2.5, 1e308, "x", null, true]}}"#, true),
+            (r#"{"a": {"b": ["\u0000"]}}"#, false),
+            (r#"{"a": {"\u0000": 1}}"#, false),
+            (r#"{"a": {"b": 1e-309}}"#, false),
+            (r#"{"a": {"b": 1e99999999999}}"#, false),
+        ] {
+            let body = fields(serde_json::from_str(text).unwrap());
+            assert_eq!(body.object("a").is_ok(), kept, "{text}");
+        }
+    }
+
+    #[test]
+    fn null_and_empty_are_absent() {
+        let body = fields(json!({ "a": null, "b": "", "c": [] }));
+        assert_eq!(body.text("a", 9).unwrap(), None);
+        assert_eq!(body.text("b", 9).unwrap(), None);
+        assert_eq!(body.set_of("c", &["x"]).unwrap(), None);
+        assert_eq!(body.amount("a").unwrap_err().to_string(), "the a field is required");
+    }
+}

@@ -1,0 +1,139 @@
+//! The rows of jobs.
+
+use crate::{
+    clock::Timestamp,
+    store::{FromRow, Result, Tx},
+};
+
+/// A job that this host runs.
+#[derive(Clone, Debug, PartialEq, FromRow)]
+pub struct Job {
+    pub company_id: String,
+    pub kind: String,
+    pub subject: String,
+    /// How often it had failed in a row before this run.
+    pub failures: i64,
+    pub wakes: i64,
+    pub lease: Option<String>,
+}
+
+/// Asks for a job, at `run_at` or sooner if it was due sooner. Joins the caller's transaction.
+pub async fn wake(
+    tx: &mut Tx,
+    company_id: &str,
+    kind: &str,
+    subject: &str,
+    run_at: Timestamp,
+) -> Result<()> {
+    tx.sql(
+        "INSERT INTO jobs (company_id, kind, subject, run_at, lease, wakes, failures)
+         VALUES ($1, $2, $3, $4, NULL, 0, 0)
+         ON CONFLICT (company_id, kind, subject) DO UPDATE SET
+             wakes = jobs.wakes + 1,
+             run_at = CASE WHEN jobs.lease IS NULL AND excluded.run_at < jobs.run_at
+                           THEN excluded.run_at ELSE jobs.run_at END",
+    )
+    .bind(company_id)
+    .bind(kind)
+    .bind(subject)
+    .bind(run_at)
+    .run()
+    .await?;
+    tx.wake_jobs();
+    Ok(())
+}
+
+/// Takes up to `limit` jobs that are due; no two hosts get the same one before its lease has ended.
+pub async fn claim(
+    tx: &mut Tx,
+    now: Timestamp,
+    lease: &str,
+    lease_ends: Timestamp,
+    limit: i64,
+) -> Result<Vec<Job>> {
+    tx.sql(
+        "UPDATE jobs SET lease = $1, run_at = $2
+         WHERE (company_id, kind, subject) IN (
+             SELECT company_id, kind, subject FROM jobs WHERE run_at <= $3
+             ORDER BY run_at LIMIT $4 FOR UPDATE SKIP LOCKED)
+         RETURNING *",
+    )
+    .bind(lease)
+    .bind(lease_ends)
+    .bind(now)
+    .bind(limit)
+    .all()
+    .await
+}
+
+/// Ends a run: the job goes, unless it was woken meanwhile.
+pub async fn finish(tx: &mut Tx, job: &Job, now: Timestamp) -> Result<()> {
+    let gone = tx
+        .sql(
+            "DELETE FROM jobs WHERE company_id = $1 AND kind = $2 AND subject = $3
+             AND lease = $4 AND wakes = $5",
+        )
+        .bind(&job.company_id)
+        .bind(&job.kind)
+        .bind(&job.subject)
+        .bind(&job.lease)
+        .bind(job.wakes)
+        .run()
+        .await?;
+    if gone == 0 {
+        release(tx, job, now, 0).await?;
+    }
+    Ok(())
+}
+
+/// Ends a run with more to do at `run_at`, or at once when it was woken meanwhile.
+pub async fn reschedule(
+    tx: &mut Tx,
+    job: &Job,
+    run_at: Timestamp,
+    now: Timestamp,
+    failures: i64,
+) -> Result<()> {
+    let done = tx
+        .sql(
+            "UPDATE jobs SET lease = NULL, run_at = $5, failures = $6
+             WHERE company_id = $1 AND kind = $2 AND subject = $3 AND lease = $4 AND wakes = $7",
+        )
+        .bind(&job.company_id)
+        .bind(&job.kind)
+        .bind(&job.subject)
+        .bind(&job.lease)
+        .bind(run_at)
+        .bind(failures)
+        .bind(job.wakes)
+        .run()
+        .await?;
+    if done == 0 {
+        release(tx, job, now, failures).await?;
+    }
+    Ok(())
+}
+
+/// Hands a woken job back, to be run at once. A lease that was lost meanwhile is left alone.
+async fn release(tx: &mut Tx, job: &Job, now: Timestamp, failures: i64) -> Result<()> {
+    tx.sql(
+        "UPDATE jobs SET lease = NULL, run_at = $5, failures = $6
+         WHERE company_id = $1 AND kind = $2 AND subject = $3 AND lease = $4",
+    )
+    .bind(&job.company_id)
+    .bind(&job.kind)
+    .bind(&job.subject)
+    .bind(&job.lease)
+    .bind(now)
+    .bind(failures)
+    .run()
+    .await?;
+    tx.wake_jobs();
+    Ok(())
+}
+
+/// When the next job is due.
+pub async fn next_due(tx: &mut Tx) -> Result<Option<Timestamp>> {
+    let (at,): (Option<Timestamp>,) = tx.sql("SELECT MIN(run_at) FROM jobs").one().await?;
+    Ok(at)
+}

@@ -1,0 +1,172 @@
+//! Running jobs: in the background of a server, and by hand for tests and for a clock that is advanced.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, RwLock, Semaphore};
+
+use super::{
+    Handler, Job, LEASE_SECONDS, Next, backoff,
+    store::{self, claim, next_due},
+};
+use crate::{
+    app::App,
+    error::{Error, Result},
+};
+
+/// Jobs of this host that run at once.
+const AT_ONCE: usize = 64;
+/// How long other hosts' jobs may go unnoticed.
+const POLL: Duration = Duration::from_secs(1);
+
+/// What the workers of one host share.
+pub struct Workers {
+    handlers: HashMap<&'static str, Handler>,
+    slots: Arc<Semaphore>,
+    /// Held by whoever runs jobs; taken alone to move time.
+    moving: Arc<RwLock<()>>,
+}
+
+impl Workers {
+    #[must_use]
+    pub fn new(handlers: &[(&'static str, Handler)]) -> Workers {
+        Workers {
+            handlers: handlers.iter().copied().collect(),
+            slots: Arc::new(Semaphore::new(AT_ONCE)),
+            moving: Arc::default(),
+        }
+    }
+}
+
+/// Runs jobs as they become due, for as long as the server lives.
+pub async fn work(app: App) {
+    loop {
+        let woken = app.store.jobs_woken();
+        tokio::pin!(woken);
+        woken.as_mut().enable();
+        let wait = match start_due(&app).await {
+            Ok(wait) => wait,
+            Err(error) => {
+                tracing::error!(%error, "jobs could not be claimed");
+                POLL
+            }
+        };
+        tokio::select! {
+            () = woken => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// Starts what is due; answers how long to wait for more.
+async fn start_due(app: &App) -> Result<Duration> {
+    loop {
+        let running = app.workers.moving.clone().read_owned().await;
+        let slot = app.workers.slots.clone().acquire_owned().await.map_err(Error::internal)?;
+        let now = app.clock.now();
+        let due = app.store.read(async |tx| next_due(tx).await).await?;
+        match due {
+            Some(at) if at <= now => {}
+            Some(at) => {
+                let ms = u64::try_from(at.0 - now.0).unwrap_or(0);
+                return Ok(Duration::from_millis(ms.max(1)).min(POLL));
+            }
+            None => return Ok(POLL),
+        }
+        drop(slot);
+        start_claimed(app, running).await?;
+    }
+}
+
+async fn start_claimed(app: &App, running: OwnedRwLockReadGuard<()>) -> Result<()> {
+    let running = Arc::new(running);
+    let free = app.workers.slots.available_permits().max(1);
+    for job in claim_due(app, free).await? {
+        let slot: OwnedSemaphorePermit =
+            app.workers.slots.clone().acquire_owned().await.map_err(Error::internal)?;
+        let (app, running) = (app.clone(), running.clone());
+        tokio::spawn(async move {
+            run(&app, job).await;
+            drop((slot, running));
+        });
+    }
+    Ok(())
+}
+
+async fn claim_due(app: &App, most: usize) -> Result<Vec<Job>> {
+    let now = app.clock.now();
+    let lease = app.random.token("");
+    let most = i64::try_from(most).unwrap_or(1);
+    app.store
+        .write(async move |tx| {
+            Ok(claim(tx, now, &lease, now.plus_seconds(LEASE_SECONDS), most).await?)
+        })
+        .await
+}
+
+async fn run(app: &App, job: Job) {
+    let next = match app.workers.handlers.get(&*job.kind) {
+        Some(handler) => handler(app.clone(), job.clone()).await,
+        None => Err(Error::internal("no handler for this kind of job")),
+    };
+    let now = app.clock.now();
+    let ended = app.store.write(async move |tx| match next {
+        Ok(Next::Done) => store::finish(tx, &job, now).await,
+        Ok(Next::At(at)) => store::reschedule(tx, &job, at, now, 0).await,
+        Err(error) => {
+            let (kind, subject) = (&*job.kind, &*job.subject);
+            tracing::error!(kind, subject, error = %error.chain(), "job failed");
+            let at = backoff(now, job.failures);
+            store::reschedule(tx, &job, at, now, job.failures + 1).await
+        }
+    });
+    if let Err(error) = ended.await {
+        tracing::error!(%error, "a job's end was not recorded; its lease will end");
+    }
+}
+
+/// Runs what is due, and what becomes due by that, until nothing is; answers how many runs that took.
+pub async fn run_due(app: &App) -> Result<usize> {
+    let mut runs = 0;
+    loop {
+        let jobs = claim_due(app, AT_ONCE).await?;
+        if jobs.is_empty() {
+            return Ok(runs);
+        }
+        runs += jobs.len();
+        futures::future::join_all(jobs.into_iter().map(|job| run(app, job))).await;
+    }
+}
+
+/// Resolves when no job of this host is under way any more.
+pub async fn under_way(app: &App) {
+    drop(app.workers.moving.write().await);
+}
+
+/// Development and tests: moves time forward, from one due job to the next, and answers after all that became due, and what
+/// that caused, has run.
+pub async fn advance(app: &App, seconds: i64) -> Result<()> {
+    let _alone = app.workers.moving.write().await;
+    let target = app.clock.now().plus_seconds(seconds);
+    loop {
+        settle(app).await?;
+        match app.store.read(async |tx| next_due(tx).await).await? {
+            Some(at) if at <= target => app.clock.advance_to(at),
+            _ if app.clock.now() < target => app.clock.advance_to(target),
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// Jobs, and what other parts of a development environment do by the same clock, until all is quiet.
+async fn settle(app: &App) -> Result<()> {
+    loop {
+        let runs = run_due(app).await?;
+        let beside = match &app.companion {
+            Some(companion) => companion().await,
+            None => 0,
+        };
+        if runs + beside == 0 {
+            return Ok(());
+        }
+    }
+}

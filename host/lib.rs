@@ -1,0 +1,31 @@
+//! Tollhouse: a multi-tenant back end for lending platforms.
+//!
+//! `http` holds the table of all routes. Behind it stand the slices, one per noun (`payments`, `companies`, …): `NAME.rs` has the
+//! types and the legal transitions, `NAME/api.rs` the requests and answers, `NAME/flow.rs` the order of transaction, plugin call,
+//! transaction, and `NAME/store.rs` the SQL. What every slice uses: `store` (two engines, one SQL), `plugins` (providers in
+//! sandboxes), `jobs` (work that follows), `events` (what companies are told). The rest are leaves: pure, without I/O.
+//! `docs/ARCHITECTURE.md` has the walkthroughs and the invariants.
+
+pub mod app;
+pub mod audit;
+pub mod clock;
+pub mod companies;
+pub mod config;
+pub mod egress;
+pub mod email;
+pub mod error;
+pub mod events;
+pub mod http;
+pub mod jobs;
+pub mod listing;
+pub mod money;
+pub mod notifications;
+pub mod payments;
+pub mod phone;
+pub mod plugins;
+pub mod providers;
+pub mod random;
+pub mod seal;
+pub mod store;
+pub mod users;
+pub mod wallet;

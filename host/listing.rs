@@ -1,0 +1,77 @@
+//! Lists: which page, which period, in which order.
+
+use serde::Serialize;
+
+use crate::clock::Timestamp;
+
+/// From the first millisecond to before the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    pub from: Timestamp,
+    pub before: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    Ascending,
+    Descending,
+}
+
+/// Counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    pub number: i64,
+    pub limit: i64,
+}
+
+/// A page as it is answered: `next` and `prev` are 0 where there is none.
+#[derive(Debug, Serialize)]
+pub struct Listed<T> {
+    pub total: i64,
+    pub page: i64,
+    pub per_page: i64,
+    pub prev: i64,
+    pub next: i64,
+    pub total_page: i64,
+    pub docs: Vec<T>,
+}
+
+impl Page {
+    #[must_use]
+    pub fn offset(self) -> i64 {
+        (self.number - 1).saturating_mul(self.limit)
+    }
+
+    #[must_use]
+    pub fn of<T>(self, total: i64, docs: Vec<T>) -> Listed<T> {
+        let pages = (total + self.limit - 1) / self.limit;
+        Listed {
+            total,
+            page: self.number,
+            per_page: self.limit,
+            prev: self.number - 1,
+            next: if self.number < pages { self.number + 1 } else { 0 },
+            total_page: pages,
+            docs,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paging_arithmetic() {
+        for (number, limit, total, prev, next, pages) in [
+            (1, 20, 0, 0, 0, 0),
+            (1, 20, 20, 0, 0, 1),
+            (1, 20, 21, 0, 2, 2),
+            (2, 20, 21, 1, 0, 2),
+            (9, 20, 21, 8, 0, 2),
+        ] {
+            let listed = Page { number, limit }.of::<()>(total, vec![]);
+            assert_eq!((listed.prev, listed.next, listed.total_page), (prev, next, pages));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! `POST /api/v1/notifications/{provider}/{account}`: no key, a signature that the plugin checks.
+
+use axum::{
+    body::Bytes,
+    extract::{State, rejection::BytesRejection},
+    http::HeaderMap,
+};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::{store, wake};
+use crate::{
+    app::App,
+    error::{Error, Result},
+    http::{answer::Answer, body::rejected, path::Path},
+    plugins::{Notification, Refusal},
+    providers,
+};
+
+/// Answered as soon as it is stored; what follows from it is done by jobs.
+pub async fn receive(
+    State(app): State<App>,
+    Path((provider, account)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Answer> {
+    let body = body.map_err(rejected)?;
+    let unknown = || Error::not_found("there is no such notification account");
+    let account = app.store.read(async |tx| providers::by_id(tx, &account).await).await?;
+    let account = account.filter(|account| account.provider == provider).ok_or_else(unknown)?;
+    let plugin = app.plugins.provider(&provider).ok_or_else(unknown)?;
+    let credentials = account.open_credentials(&app).map_err(|_| unknown())?;
+    let parsed = plugin.parse_notification(&credentials, &lower_case(&headers), &body).await;
+    let told = match parsed {
+        Ok(Ok(told)) => told,
+        Ok(Err(Refusal::Unauthentic)) => {
+            return Err(Error::Unauthorized("the signature is not valid"));
+        }
+        Ok(Err(Refusal::Malformed(reason))) => {
+            tracing::warn!(provider, reason, "malformed notification");
+            return Err(Error::invalid("the notification cannot be read"));
+        }
+        Err(error) => return Err(Error::internal(error.fault.message)),
+    };
+    let digest = hex::encode(Sha256::digest(&body));
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let now = app.clock.now();
+        let received = store::Received {
+            account_id: &account.id,
+            company_id: &account.company_id,
+            provider: &provider,
+            digest: &digest,
+            about: told.iter().map(about).collect(),
+        };
+        store::store(tx, received, now).await?;
+        for told in &told {
+            wake(tx, &account.id, told, now).await?;
+        }
+        Ok(Answer::message("Notification received successfully"))
+    })
+    .await
+}
+
+fn lower_case(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes()))).collect()
+}
+
+fn about(told: &Notification) -> serde_json::Value {
+    json!({
+        "subject": format!("{:?}", told.subject).to_lowercase(),
+        "event": told.event,
+        "service_ref": told.service_ref,
+        "transaction_id": told.transaction_id,
+    })
+}

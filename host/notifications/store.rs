@@ -1,0 +1,87 @@
+//! The rows of notifications and of the directory of references.
+
+use serde_json::Value;
+
+use crate::{
+    clock::Timestamp,
+    store::{FromRow, Json, Result, Tx},
+};
+
+/// Whose a reference is.
+#[derive(Clone, Debug, FromRow)]
+pub struct Belongs {
+    pub company_id: String,
+    /// Which kind of record: `payment`.
+    pub subject: String,
+    pub subject_id: String,
+}
+
+pub async fn reserve(
+    tx: &mut Tx,
+    account_id: &str,
+    service_ref: &str,
+    belongs: &Belongs,
+    now: Timestamp,
+) -> Result<bool> {
+    let inserted = tx
+        .sql(
+            "INSERT INTO service_refs (account_id, service_ref, company_id, subject, subject_id, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (account_id, service_ref) DO NOTHING",
+        )
+        .bind(account_id)
+        .bind(service_ref)
+        .bind(&belongs.company_id)
+        .bind(&belongs.subject)
+        .bind(&belongs.subject_id)
+        .bind(now)
+        .run()
+        .await?;
+    Ok(inserted == 1)
+}
+
+pub async fn release(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result<()> {
+    tx.sql("DELETE FROM service_refs WHERE account_id = $1 AND service_ref = $2")
+        .bind(account_id)
+        .bind(service_ref)
+        .run()
+        .await?;
+    Ok(())
+}
+
+pub async fn belongs(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result<Option<Belongs>> {
+    tx.sql(
+        "SELECT company_id, subject, subject_id FROM service_refs
+         WHERE account_id = $1 AND service_ref = $2",
+    )
+    .bind(account_id)
+    .bind(service_ref)
+    .optional()
+    .await
+}
+
+/// What is kept of a notification.
+pub struct Received<'n> {
+    pub account_id: &'n str,
+    pub company_id: &'n str,
+    pub provider: &'n str,
+    pub digest: &'n str,
+    pub about: Value,
+}
+
+/// Stores a notification, or counts one more copy of it.
+pub async fn store(tx: &mut Tx, received: Received<'_>, now: Timestamp) -> Result<()> {
+    tx.sql(
+        "INSERT INTO notifications (account_id, digest, company_id, provider, about, copies, received_at)
+         VALUES ($1, $2, $3, $4, $5, 1, $6)
+         ON CONFLICT (account_id, digest) DO UPDATE SET copies = notifications.copies + 1",
+    )
+    .bind(received.account_id)
+    .bind(received.digest)
+    .bind(received.company_id)
+    .bind(received.provider)
+    .bind(Json(received.about))
+    .bind(now)
+    .run()
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! Payments: what one is, and which changes of state are legal.
+
+pub mod api;
+mod flow;
+mod refund;
+mod settle;
+mod store;
+mod view;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    settle::settle_job,
+    store::{Payment, Refund, RefundStatus},
+};
+use crate::{
+    clock::Timestamp,
+    money::Money,
+    plugins::{PaymentStatus, ProviderPayment},
+    store::Type,
+};
+
+/// The job that brings a payment, and its refund, up to what the provider knows.
+pub const SETTLE_JOB: &str = "payment.settle";
+/// What a payment is called in the directory of references.
+pub const SUBJECT: &str = "payment";
+
+/// Our names of the ways to pay.
+pub const CHANNELS: [&str; 6] = ["card", "bank", "ussd", "qr", "mobile_money", "bank_transfer"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Pending,
+    Success,
+    Failed,
+    Refunded,
+}
+
+/// What follows from what the provider says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing new, and nothing more to expect.
+    Unchanged,
+    StillPending,
+    Succeeded,
+    Failed,
+    /// The provider took a success back.
+    Reversed,
+    AmountMismatch,
+    CurrencyMismatch,
+}
+
+/// Final states never move back, save a success that is refunded; a verified success is accepted even after a failure. A
+/// provider may report more than was asked for when the customer bears the fees, so what was asked for is compared.
+#[must_use]
+pub fn judge(status: Status, asked: &Money, seen: &ProviderPayment) -> Verdict {
+    let reported = seen.requested.as_ref().unwrap_or(&seen.amount);
+    match (status, seen.status) {
+        (Status::Pending | Status::Failed, PaymentStatus::Success) => {
+            if reported.currency != asked.currency {
+                Verdict::CurrencyMismatch
+            } else if reported.minor != asked.minor {
+                Verdict::AmountMismatch
+            } else {
+                Verdict::Succeeded
+            }
+        }
+        (Status::Pending, PaymentStatus::Pending) => Verdict::StillPending,
+        (Status::Pending, PaymentStatus::Failed | PaymentStatus::Reversed) => Verdict::Failed,
+        (Status::Success, PaymentStatus::Reversed) => Verdict::Reversed,
+        _ => Verdict::Unchanged,
+    }
+}
+
+/// When the reconciler asks about a payment next: 1, 5, 15 and 60 minutes after it was made, then hourly up to 72 hours.
+#[must_use]
+pub fn next_check(created_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    const MINUTE: i64 = 60;
+    const HOUR: i64 = 3_600;
+    let first = [MINUTE, 5 * MINUTE, 15 * MINUTE];
+    let hourly = (1..=72).map(|n| n * HOUR);
+    first.into_iter().chain(hourly).map(|after| created_at.plus_seconds(after)).find(|at| *at > now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::money::Minor;
+
+    fn money(minor: i64, currency: &str) -> Money {
+        Money { minor: Minor(minor), currency: currency.to_owned() }
+    }
+
+    fn seen(status: PaymentStatus, amount: Money, requested: Option<Money>) -> ProviderPayment {
+        ProviderPayment {
+            status,
+            service_ref: "r".into(),
+            transaction_id: String::new(),
+            amount,
+            requested,
+            fees: None,
+            channel: String::new(),
+            paid_at: None,
+            message: String::new(),
+            instrument: None,
+            challenge_url: None,
+            raw: String::new(),
+        }
+    }
+
+    #[test]
+    fn every_transition() {
+        use PaymentStatus as Seen;
+        for (status, says, verdict) in [
+            (Status::Pending, Seen::Pending, Verdict::StillPending),
+            (Status::Pending, Seen::Success, Verdict::Succeeded),
+            (Status::Pending, Seen::Failed, Verdict::Failed),
+            (Status::Pending, Seen::Reversed, Verdict::Failed),
+            (Status::Success, Seen::Pending, Verdict::Unchanged),
+            (Status::Success, Seen::Success, Verdict::Unchanged),
+            (Status::Success, Seen::Failed, Verdict::Unchanged),
+            (Status::Success, Seen::Reversed, Verdict::Reversed),
+            (Status::Failed, Seen::Pending, Verdict::Unchanged),
+            (Status::Failed, Seen::Success, Verdict::Succeeded),
+            (Status::Failed, Seen::Failed, Verdict::Unchanged),
+            (Status::Failed, Seen::Reversed, Verdict::Unchanged),
+            (Status::Refunded, Seen::Pending, Verdict::Unchanged),
+            (Status::Refunded, Seen::Success, Verdict::Unchanged),
+            (Status::Refunded, Seen::Failed, Verdict::Unchanged),
+            (Status::Refunded, Seen::Reversed, Verdict::Unchanged),
+        ] {
+            let asked = money(500, "NGN");
+            let judged = judge(status, &asked, &seen(says, asked.clone(), None));
+            assert_eq!(judged, verdict, "{status:?}, provider: {says:?}");
+        }
+    }
+
+    #[test]
+    fn a_success_must_be_of_what_was_asked_for() {
+        for (amount, requested, verdict) in [
+            (money(500, "NGN"), None, Verdict::Succeeded),
+            (money(499, "NGN"), None, Verdict::AmountMismatch),
+            (money(501, "NGN"), None, Verdict::AmountMismatch),
+            (money(500, "USD"), None, Verdict::CurrencyMismatch),
+            (money(600, "NGN"), Some(money(500, "NGN")), Verdict::Succeeded),
+            (money(500, "NGN"), Some(money(400, "NGN")), Verdict::AmountMismatch),
+        ] {
+            let seen = seen(PaymentStatus::Success, amount, requested);
+            assert_eq!(judge(Status::Pending, &money(500, "NGN"), &seen), verdict, "{seen:?}");
+        }
+    }
+
+    proptest::proptest! {
+        /// Whatever a provider says in whatever order, a payment succeeds once, is refunded once, and never moves back.
+        #[test]
+        fn nothing_moves_back(says in proptest::collection::vec(0..4_usize, 0..30)) {
+            use PaymentStatus as Seen;
+            let asked = money(500, "NGN");
+            let (mut status, mut succeeded, mut reversed) = (Status::Pending, 0, 0);
+            for say in says {
+                let say = [Seen::Pending, Seen::Success, Seen::Failed, Seen::Reversed][say];
+                let before = status;
+                status = match judge(status, &asked, &seen(say, asked.clone(), None)) {
+                    Verdict::Succeeded => { succeeded += 1; Status::Success }
+                    Verdict::Failed => Status::Failed,
+                    Verdict::Reversed => { reversed += 1; Status::Refunded }
+                    _ => status,
+                };
+                let legal = before == status || matches!(
+                    (before, status),
+                    (Status::Pending, Status::Success | Status::Failed)
+                        | (Status::Failed, Status::Success)
+                        | (Status::Success, Status::Refunded)
+                );
+                proptest::prop_assert!(legal, "{:?} -> {:?}", before, status);
+            }
+            proptest::prop_assert!(succeeded <= 1 && reversed <= succeeded);
+        }
+    }
+
+    #[test]
+    fn the_reconciler_asks_less_and_less_often_and_then_no_more() {
+        let made = Timestamp(0);
+        let minutes = |now: i64| {
+            next_check(made, made.plus_seconds(now * 60)).map(|at| at.unix_seconds() / 60)
+        };
+        for (now, next) in [
+            (0, Some(1)),
+            (1, Some(5)),
+            (5, Some(15)),
+            (15, Some(60)),
+            (60, Some(120)),
+            (61, Some(120)),
+            (71 * 60, Some(72 * 60)),
+            (72 * 60, None),
+        ] {
+            assert_eq!(minutes(now), next, "after {now} minutes");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Refunding a payment: hold the money, ask the provider, record its answer.
+//!
+//! A payment is `refunded` when the provider has taken the refund on. A refund that the provider refuses gives the money back to
+//! the wallet; one whose answer was lost is asked for again, which the contract makes safe.
+
+use super::{
+    Payment, Refund, RefundStatus, SETTLE_JOB, Status,
+    settle::{self, emit, proceeds},
+    store,
+};
+use crate::{
+    app::App,
+    error::{Error, Result},
+    jobs::{self, Next},
+    plugins::{self, CallError, Certainty, RefundOrder},
+    store::Tx,
+    wallet::{self, Account as Ledger, Cover, Movement},
+};
+
+/// When a refund whose answer never came is asked for again.
+const RETRY_SECONDS: i64 = 60;
+/// How often a refund that the provider works on is looked at.
+const WATCH_SECONDS: i64 = 3_600;
+/// How long, before an operator must look.
+const WATCHED_SECONDS: i64 = 30 * 86_400;
+
+impl Refund {
+    pub fn is_under_way(&self) -> bool {
+        matches!(self.status, RefundStatus::Requested | RefundStatus::Pending)
+    }
+}
+
+/// Refunds a successful payment in full. `force` lets the wallet go below zero.
+pub async fn refund(app: &App, company_id: &str, payment_id: &str, force: bool) -> Result<Payment> {
+    let (payment, refund) = request(app, company_id, payment_id, force).await?;
+    if refund.status == RefundStatus::Requested {
+        pursue(app, &payment, &refund).await?;
+    }
+    let found = app.store.read(async |tx| store::find(tx, company_id, payment_id).await).await?;
+    found.ok_or_else(|| Error::not_found("payment not found"))
+}
+
+/// Transaction 1: the refund is asked for and its money held.
+async fn request(
+    app: &App,
+    company_id: &str,
+    payment_id: &str,
+    force: bool,
+) -> Result<(Payment, Refund)> {
+    let (db, app) = (app.store.clone(), app.clone());
+    let (company_id, payment_id) = (company_id.to_owned(), payment_id.to_owned());
+    db.write(async move |tx| {
+        let found = store::lock(tx, &company_id, &payment_id).await?;
+        let payment = found.ok_or_else(|| Error::not_found("payment not found"))?;
+        let before = store::refund(tx, &company_id, &payment_id).await?;
+        match (payment.status, before) {
+            (_, Some(refund)) if refund.is_under_way() && payment.status == Status::Success => {
+                return Ok((payment, refund)); // asked for before: go on with that
+            }
+            (Status::Success, _) => {}
+            // The provider took it on and failed later: it is tried again, its money is held still.
+            (Status::Refunded, Some(refund)) if refund.status == RefundStatus::Failed => {}
+            _ => return Err(Error::invalid("only successful payment can be refunded")),
+        }
+        let now = app.clock.now();
+        let refund = Refund {
+            company_id: company_id.clone(),
+            payment_id: payment_id.clone(),
+            id: app.random.id(now),
+            status: RefundStatus::Requested,
+            amount: payment.amount,
+            provider_id: String::new(),
+            message: String::new(),
+            created_at: now,
+            updated_at: now,
+        };
+        store::put_refund(tx, &refund).await?;
+        if payment.status == Status::Success {
+            let cover = if force { Cover::Waived } else { Cover::Required };
+            hold(tx, &app, &payment, &refund, cover).await?;
+        }
+        let retry = now.plus_seconds(RETRY_SECONDS);
+        jobs::wake(tx, &company_id, SETTLE_JOB, &payment_id, retry).await?;
+        Ok((payment, refund))
+    })
+    .await
+}
+
+/// Asks the provider about a refund that is under way; a notification or the schedule brings it here again.
+pub async fn pursue(app: &App, payment: &Payment, refund: &Refund) -> Result<Next> {
+    let provider = app.plugins.provider(&payment.payment_service);
+    let provider = provider.ok_or_else(|| Error::invalid("payment service key not found"))?;
+    let credentials = settle::credentials(app, payment).await?;
+    let answer = match refund.status {
+        RefundStatus::Requested => {
+            provider.start_refund(&credentials, &order_of(payment, refund)).await
+        }
+        _ => provider.check_refund(&credentials, &refund.provider_id).await,
+    };
+    match answer {
+        Ok(seen) => record(app, payment, refund, seen).await,
+        Err(error) if refund.status == RefundStatus::Requested && is_certain(&error) => {
+            let reason = format!("{:?} {}", error.fault.category, error.fault.code);
+            refuse(app, payment, refund, reason).await?;
+            Err(error.into_error(&payment.payment_service))
+        }
+        Err(error) => Err(error.into_error(&payment.payment_service)),
+    }
+}
+
+fn is_certain(error: &CallError) -> bool {
+    error.certainty == Certainty::NotDone
+}
+
+fn order_of(payment: &Payment, refund: &Refund) -> RefundOrder {
+    RefundOrder {
+        service_ref: payment.service_ref.clone(),
+        transaction_id: payment.transaction_id.clone(),
+        refund_ref: refund.id.clone(),
+        amount: payment.money(),
+        reason: "refund".to_owned(),
+    }
+}
+
+/// Transaction 2: what the provider says of the refund.
+async fn record(
+    app: &App,
+    payment: &Payment,
+    refund: &Refund,
+    seen: plugins::Refund,
+) -> Result<Next> {
+    if seen.status == plugins::RefundStatus::Failed && refund.status == RefundStatus::Requested {
+        refuse(app, payment, refund, seen.message).await?;
+        let message = format!("{} refused the refund", payment.payment_service);
+        return Err(Error::Upstream { message, detail: "the refund failed at once".to_owned() });
+    }
+    let (db, app, payment) = (app.store.clone(), app.clone(), payment.clone());
+    let refund = refund.clone();
+    db.write(async move |tx| {
+        let now = app.clock.now();
+        let found = store::lock(tx, &payment.company_id, &payment.id).await?;
+        let payment = found.ok_or_else(|| Error::not_found("payment not found"))?;
+        let status = match seen.status {
+            plugins::RefundStatus::Pending => RefundStatus::Pending,
+            plugins::RefundStatus::Done => RefundStatus::Done,
+            plugins::RefundStatus::Failed => RefundStatus::Failed,
+        };
+        if status == RefundStatus::Failed {
+            let (company, payment) = (&*payment.company_id, &*payment.id);
+            tracing::error!(
+                alarm = "refund failed",
+                company,
+                payment,
+                "an operator must refund again"
+            );
+        }
+        let refund = Refund {
+            status,
+            provider_id: seen.provider_id,
+            message: seen.message,
+            updated_at: now,
+            ..refund
+        };
+        store::put_refund(tx, &refund).await?;
+        if payment.status == Status::Success {
+            let payment = Payment { status: Status::Refunded, updated_at: now, ..payment };
+            let payment = store::update(tx, &payment).await?;
+            emit(tx, &app, &payment, "payment.refunded").await?;
+        }
+        let watch = status == RefundStatus::Pending
+            && now < refund.created_at.plus_seconds(WATCHED_SECONDS);
+        Ok(if watch { Next::At(now.plus_seconds(WATCH_SECONDS)) } else { Next::Done })
+    })
+    .await
+}
+
+/// The provider did not take the refund on: the money goes back.
+async fn refuse(app: &App, payment: &Payment, refund: &Refund, reason: String) -> Result<()> {
+    let (db, app, payment) = (app.store.clone(), app.clone(), payment.clone());
+    let refund = refund.clone();
+    db.write(async move |tx| {
+        let found = store::lock(tx, &payment.company_id, &payment.id).await?;
+        let payment = found.ok_or_else(|| Error::not_found("payment not found"))?;
+        let refund = Refund {
+            status: RefundStatus::Failed,
+            message: reason,
+            updated_at: app.clock.now(),
+            ..refund
+        };
+        store::put_refund(tx, &refund).await?;
+        if payment.status == Status::Success && payment.credits_wallet {
+            let (from, to) = (ledger_of(&payment), Ledger::Wallet);
+            let key = format!("payment:{}:refund:{}:refused", payment.id, refund.id);
+            let movement = Movement {
+                key,
+                kind: "payment.refund.refused",
+                from,
+                to,
+                money: proceeds(&payment),
+            };
+            wallet::post(tx, &app, &payment.company_id, &movement, Cover::Waived).await?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+async fn hold(
+    tx: &mut Tx,
+    app: &App,
+    payment: &Payment,
+    refund: &Refund,
+    cover: Cover,
+) -> Result<()> {
+    let key = format!("payment:{}:refund:{}", payment.id, refund.id);
+    out_of_wallet(tx, app, payment, key, cover).await
+}
+
+/// Takes the proceeds out of the wallet, unless a refund under way has done so.
+pub async fn take_back(tx: &mut Tx, app: &App, payment: &Payment, cover: Cover) -> Result<()> {
+    let refund = store::refund(tx, &payment.company_id, &payment.id).await?;
+    if refund.is_some_and(|refund| refund.is_under_way()) {
+        return Ok(());
+    }
+    out_of_wallet(tx, app, payment, format!("payment:{}:reversed", payment.id), cover).await
+}
+
+async fn out_of_wallet(
+    tx: &mut Tx,
+    app: &App,
+    payment: &Payment,
+    key: String,
+    cover: Cover,
+) -> Result<()> {
+    if !payment.credits_wallet {
+        return Ok(());
+    }
+    let (from, to) = (Ledger::Wallet, ledger_of(payment));
+    let movement = Movement { key, kind: "payment.refund", from, to, money: proceeds(payment) };
+    wallet::post(tx, app, &payment.company_id, &movement, cover).await?;
+    Ok(())
+}
+
+fn ledger_of(payment: &Payment) -> Ledger {
+    Ledger::Provider(payment.payment_service.clone())
+}

@@ -1,0 +1,238 @@
+//! Settling a payment: ask the provider, then record what follows from its answer.
+//!
+//! Notifications, the reconciler and `verify` all come here. Whatever arrives twice or out of order, the row's lock and the
+//! ledger's keys let each consequence happen once.
+
+use futures::{FutureExt, future::BoxFuture};
+
+use super::{Payment, Status, Verdict, judge, next_check, refund, store};
+use crate::{
+    app::App,
+    error::{Error, Result},
+    events,
+    jobs::{Job, Next},
+    money::{Minor, Money},
+    plugins::{Credentials, FaultCategory, ProviderPayment},
+    providers,
+    store::Tx,
+    wallet::{self, Account as Ledger, Cover, Movement},
+};
+
+/// How often a provider that does not answer is asked after the last scheduled check.
+const MOST_FAILURES: i64 = 10;
+
+/// What asking the provider has brought.
+#[derive(Debug)]
+pub enum Settled {
+    /// The payment as it stands now.
+    Known(Box<Payment>),
+    /// The provider knows of no such payment.
+    Unknown,
+    /// The provider took something else than was asked for: not a success.
+    Mismatch(Box<Payment>, &'static str),
+}
+
+/// Asks the provider about a payment and records what follows.
+pub async fn verify(app: &App, payment: &Payment) -> Result<Settled> {
+    let provider = app.plugins.provider(&payment.payment_service);
+    let provider = provider.ok_or_else(|| Error::invalid("payment service key not found"))?;
+    let credentials = credentials(app, payment).await?;
+    match provider.verify(&credentials, &payment.service_ref).await {
+        Ok(seen) => record(app, payment, seen).await,
+        Err(error) if error.fault.category == FaultCategory::NotFound => Ok(Settled::Unknown),
+        Err(error) => Err(error.into_error(&payment.payment_service)),
+    }
+}
+
+/// The credentials that the payment was made with.
+pub async fn credentials(app: &App, payment: &Payment) -> Result<Credentials> {
+    let account =
+        app.store.read(async |tx| providers::by_id(tx, &payment.account_id).await).await?;
+    let account = account.ok_or_else(|| Error::invalid("payment service key not found"))?;
+    account.open_credentials(app)
+}
+
+async fn record(app: &App, payment: &Payment, seen: ProviderPayment) -> Result<Settled> {
+    let (db, app) = (app.store.clone(), app.clone());
+    let (company_id, id) = (payment.company_id.clone(), payment.id.clone());
+    db.write(async move |tx| {
+        let found = store::lock(tx, &company_id, &id).await?;
+        let payment = found.ok_or_else(|| Error::not_found("payment not found"))?;
+        let mismatch = match judge(payment.status, &payment.money(), &seen) {
+            Verdict::Unchanged | Verdict::StillPending => {
+                return Ok(Settled::Known(payment.into()));
+            }
+            Verdict::Succeeded => return succeed(tx, &app, payment, &seen).await,
+            Verdict::Failed => return fail(tx, &app, payment, &seen).await,
+            Verdict::Reversed => return reverse(tx, &app, payment, &seen).await,
+            Verdict::AmountMismatch => "amount mismatch",
+            Verdict::CurrencyMismatch => "currency mismatch",
+        };
+        alarm(&payment, &seen, mismatch);
+        let payment = Payment { message: mismatch.to_owned(), ..payment };
+        let payment = store::update(tx, &payment).await?;
+        Ok(Settled::Mismatch(payment.into(), mismatch))
+    })
+    .await
+}
+
+fn alarm(payment: &Payment, seen: &ProviderPayment, mismatch: &str) {
+    tracing::error!(
+        alarm = mismatch,
+        company = payment.company_id,
+        payment = payment.id,
+        asked_minor = payment.amount.0,
+        asked_currency = payment.currency,
+        seen_minor = seen.amount.minor.0,
+        seen_currency = seen.amount.currency,
+        "the provider took something else than was asked for"
+    );
+}
+
+async fn succeed(
+    tx: &mut Tx,
+    app: &App,
+    payment: Payment,
+    seen: &ProviderPayment,
+) -> Result<Settled> {
+    if payment.status == Status::Failed {
+        tracing::warn!(payment = payment.id, "a failed payment turned out to be a success");
+    }
+    let now = app.clock.now();
+    let payment = Payment {
+        status: Status::Success,
+        fees: seen.fees.unwrap_or_default(),
+        paid_at: Some(seen.paid_at.unwrap_or(now)),
+        payment_channel: seen.channel.clone(),
+        ..taken_over(payment, app, seen)
+    };
+    let payment = store::update(tx, &payment).await?;
+    release_pending(tx, app, &payment).await?;
+    credit(tx, app, &payment).await?;
+    emit(tx, app, &payment, "payment.success").await?;
+    Ok(Settled::Known(payment.into()))
+}
+
+async fn fail(tx: &mut Tx, app: &App, payment: Payment, seen: &ProviderPayment) -> Result<Settled> {
+    let payment = Payment { status: Status::Failed, ..taken_over(payment, app, seen) };
+    let payment = store::update(tx, &payment).await?;
+    release_pending(tx, app, &payment).await?;
+    emit(tx, app, &payment, "payment.failed").await?;
+    Ok(Settled::Known(payment.into()))
+}
+
+/// The provider gave the money back by itself: the wallet follows, covered or not.
+async fn reverse(
+    tx: &mut Tx,
+    app: &App,
+    payment: Payment,
+    seen: &ProviderPayment,
+) -> Result<Settled> {
+    refund::take_back(tx, app, &payment, Cover::Waived).await?;
+    let payment = Payment { status: Status::Refunded, ..taken_over(payment, app, seen) };
+    let payment = store::update(tx, &payment).await?;
+    emit(tx, app, &payment, "payment.refunded").await?;
+    Ok(Settled::Known(payment.into()))
+}
+
+/// What the provider says that any outcome keeps.
+fn taken_over(payment: Payment, app: &App, seen: &ProviderPayment) -> Payment {
+    Payment {
+        transaction_id: seen.transaction_id.clone(),
+        message: seen.message.clone(),
+        payment_response: without_token(seen),
+        updated_at: app.clock.now(),
+        ..payment
+    }
+}
+
+/// The provider's answer never shows what charges again.
+fn without_token(seen: &ProviderPayment) -> String {
+    match &seen.instrument {
+        Some(instrument) if !instrument.token.is_empty() => {
+            seen.raw.replace(&instrument.token, "[token]")
+        }
+        _ => seen.raw.clone(),
+    }
+}
+
+/// What the company gets of a success on the service's account.
+pub fn proceeds(payment: &Payment) -> Money {
+    let minor = Minor((payment.amount.0 - payment.fees.0).max(0));
+    Money { minor, currency: payment.currency.clone() }
+}
+
+async fn credit(tx: &mut Tx, app: &App, payment: &Payment) -> Result<()> {
+    if !payment.credits_wallet {
+        return Ok(());
+    }
+    let movement = Movement {
+        key: format!("payment:{}:success", payment.id),
+        kind: "payment.success",
+        from: Ledger::Provider(payment.payment_service.clone()),
+        to: Ledger::Wallet,
+        money: proceeds(payment),
+    };
+    wallet::post(tx, app, &payment.company_id, &movement, Cover::Waived).await?;
+    Ok(())
+}
+
+/// Ends the wallet's pending transaction.
+pub async fn release_pending(tx: &mut Tx, app: &App, payment: &Payment) -> Result<()> {
+    if !payment.credits_wallet {
+        return Ok(());
+    }
+    let movement = Movement {
+        key: format!("payment:{}:settled", payment.id),
+        kind: "payment.settled",
+        from: Ledger::Pending,
+        to: Ledger::Provider(payment.payment_service.clone()),
+        money: payment.money(),
+    };
+    wallet::post(tx, app, &payment.company_id, &movement, Cover::Waived).await?;
+    Ok(())
+}
+
+pub async fn emit(tx: &mut Tx, app: &App, payment: &Payment, kind: &'static str) -> Result<()> {
+    let event = events::Event {
+        kind,
+        subject_id: payment.id.clone(),
+        data: payment.event_data(),
+        callback_url: payment.callback_url.clone(),
+    };
+    events::emit(tx, app, &payment.company_id, event).await
+}
+
+// ---- the job ------------------------------------------------------------------------------------
+
+/// Brings a payment, or its refund, up to what the provider knows; runs when a notification wakes it and by the schedule.
+pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+    async move {
+        let (payment, refund) = app
+            .store
+            .read(async |tx| -> Result<_> {
+                let payment = store::find(tx, &job.company_id, &job.subject).await?;
+                let refund = store::refund(tx, &job.company_id, &job.subject).await?;
+                Ok((payment, refund))
+            })
+            .await?;
+        let Some(payment) = payment else { return Ok(Next::Done) };
+        if let Some(refund) = refund.filter(super::Refund::is_under_way) {
+            return refund::pursue(&app, &payment, &refund).await;
+        }
+        let checked = verify(&app, &payment).await;
+        let next = next_check(payment.created_at, app.clock.now());
+        match (checked, next) {
+            (Ok(Settled::Known(payment)), _) if payment.status != Status::Pending => Ok(Next::Done),
+            (Ok(_), Some(at)) => Ok(Next::At(at)),
+            (Ok(_), None) => Ok(Next::Done),
+            (Err(error), None) if job.failures >= MOST_FAILURES => {
+                let (payment, error) = (payment.id, error.chain());
+                tracing::error!(payment, error, "gave up asking the provider about a payment");
+                Ok(Next::Done)
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+    .boxed()
+}

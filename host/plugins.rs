@@ -1,0 +1,445 @@
+//! What the host asks of a payment provider, in the host's own types.
+//!
+//! Every provider is a sandboxed component. This module and those below it are the only ones that know WebAssembly; the rest
+//! of the host sees [`Provider`]. A call either gives what was asked for or a [`CallError`], which says whether something may
+//! have been done.
+
+pub mod api;
+mod cache;
+mod calls;
+mod compile;
+mod engine;
+mod manifest;
+mod registry;
+mod session;
+mod store;
+mod v1;
+mod vault;
+
+use std::{collections::HashMap, sync::Arc};
+
+use futures::FutureExt;
+
+use self::{
+    calls::{Calls, Invoke},
+    session::Grant,
+    vault::{Secrets, VaultError},
+};
+pub use self::{
+    engine::Limits,
+    manifest::{Manifest, ReferenceRules},
+    registry::{Installed, Plugins},
+};
+use crate::{
+    clock::Timestamp,
+    error::Error,
+    money::{Minor, Money},
+};
+
+/// Why a plugin could not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub category: FaultCategory,
+    pub code: String,
+    /// For operators.
+    pub message: String,
+    pub retryable: bool,
+    pub details: Vec<(String, String)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultCategory {
+    Invalid,
+    Refused,
+    NotFound,
+    Unavailable,
+    Misconfigured,
+    Other,
+}
+
+impl Fault {
+    #[must_use]
+    pub fn new(category: FaultCategory, code: &str, message: impl Into<String>) -> Fault {
+        let retryable = category == FaultCategory::Unavailable;
+        let (code, message) = (code.to_owned(), message.into());
+        Fault { category, code, message, retryable, details: Vec::new() }
+    }
+}
+
+impl From<VaultError> for Fault {
+    fn from(error: VaultError) -> Fault {
+        match error {
+            VaultError::NoSecret(name) => {
+                let message = format!("the account has no secret {name}");
+                Fault::new(FaultCategory::Misconfigured, "no-secret", message)
+            }
+            VaultError::NoAlgorithm(name) => {
+                let message = format!("the host knows no algorithm {name}");
+                Fault::new(FaultCategory::Invalid, "no-algorithm", message)
+            }
+        }
+    }
+}
+
+/// A call that gave nothing, and what is certain about it.
+#[derive(Clone, Debug)]
+pub struct CallError {
+    pub fault: Fault,
+    pub certainty: Certainty,
+    pub timed_out: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Certainty {
+    /// Nothing was done at the provider.
+    NotDone,
+    /// It may have been done: ask before it is done again.
+    Unknown,
+}
+
+impl CallError {
+    /// What callers hear: that the provider is out of order, and nothing of its words.
+    #[must_use]
+    pub fn into_error(self, provider: &str) -> Error {
+        let Fault { category, code, message, .. } = self.fault;
+        let detail = format!("{category:?} {code:?}: {message}");
+        if self.timed_out {
+            let message = format!("{provider} did not answer in time, please try again later");
+            return Error::UpstreamTimeout { message, detail };
+        }
+        let message = format!("{provider} is unavailable, please try again later");
+        Error::Upstream { message, detail }
+    }
+}
+
+pub struct CheckoutOrder {
+    pub service_ref: String,
+    pub amount: Money,
+    pub email: String,
+    pub customer_name: Option<String>,
+    pub narration: String,
+    /// Empty: all that the provider offers.
+    pub channels: Vec<String>,
+    pub success_url: String,
+    pub cancel_url: Option<String>,
+    /// JSON object, echoed by the provider.
+    pub metadata: String,
+    pub save_instrument: bool,
+}
+
+#[derive(Debug)]
+pub struct CheckoutSession {
+    pub url: String,
+    pub service_ref: String,
+    pub raw: String,
+}
+
+pub struct CardOrder {
+    pub token: String,
+    pub email: String,
+    pub amount: Money,
+    pub service_ref: String,
+    pub narration: String,
+    pub metadata: String,
+}
+
+pub struct DebitOrder {
+    pub mandate: String,
+    pub email: String,
+    pub amount: Money,
+    pub service_ref: String,
+    pub narration: String,
+    pub metadata: String,
+}
+
+/// A payment as the provider knows it.
+#[derive(Clone, Debug)]
+pub struct ProviderPayment {
+    pub status: PaymentStatus,
+    pub service_ref: String,
+    pub transaction_id: String,
+    pub amount: Money,
+    /// What was asked for, where it can differ from what was taken.
+    pub requested: Option<Money>,
+    pub fees: Option<Minor>,
+    pub channel: String,
+    pub paid_at: Option<Timestamp>,
+    pub message: String,
+    pub instrument: Option<Instrument>,
+    pub challenge_url: Option<String>,
+    pub raw: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PaymentStatus {
+    Pending,
+    Success,
+    Failed,
+    Reversed,
+}
+
+/// What is reusable of how the customer paid. Its token charges again: never shown, never logged.
+#[derive(Clone)]
+pub struct Instrument {
+    pub kind: String,
+    pub token: String,
+    pub reusable: bool,
+    pub signature: String,
+    pub email: String,
+    pub bin: String,
+    pub last4: String,
+    pub exp_month: String,
+    pub exp_year: String,
+    pub brand: String,
+    pub bank: String,
+    pub country: String,
+    pub holder: String,
+}
+
+impl std::fmt::Debug for Instrument {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Instrument").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+pub struct RefundOrder {
+    pub service_ref: String,
+    pub transaction_id: String,
+    pub refund_ref: String,
+    pub amount: Money,
+    pub reason: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct Refund {
+    pub status: RefundStatus,
+    pub provider_id: String,
+    pub message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefundStatus {
+    Pending,
+    Done,
+    Failed,
+}
+
+/// What a notification is about. It is never believed: the host verifies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notification {
+    pub subject: Subject,
+    pub event: String,
+    pub service_ref: String,
+    pub transaction_id: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    Payment,
+    Refund,
+    Mandate,
+    Other,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    Unauthentic,
+    Malformed(String),
+}
+
+/// A component that was admitted.
+pub struct Plugin {
+    pub manifest: Manifest,
+    /// SHA-256 of the component, hexadecimal.
+    pub digest: String,
+    /// `name@version`, for logs.
+    pub label: Arc<str>,
+    guest: v1::Guest,
+}
+
+/// One set of credentials: `id` tells it from others, `values` are named as in the plugin's manifest.
+#[derive(Clone, Default)]
+pub struct Credentials {
+    pub id: String,
+    pub values: HashMap<String, String>,
+}
+
+/// A payment provider, ready to be called. It stays the version that it was when it was asked for.
+#[derive(Clone)]
+pub struct Provider {
+    plugin: Arc<Plugin>,
+    calls: Arc<Calls>,
+}
+
+impl Provider {
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.plugin.manifest
+    }
+
+    #[must_use]
+    pub fn offers(&self, interface: &str) -> bool {
+        self.plugin.guest.interfaces().contains(&interface)
+    }
+
+    pub async fn start_checkout(
+        &self,
+        credentials: &Credentials,
+        order: &CheckoutOrder,
+    ) -> Result<CheckoutSession, CallError> {
+        let guest = &self.plugin.guest;
+        self.call("checkout.start", credentials, &|run| {
+            guest.start_checkout(run.store, run.instance, order).boxed()
+        })
+        .await
+    }
+
+    pub async fn verify(
+        &self,
+        credentials: &Credentials,
+        service_ref: &str,
+    ) -> Result<ProviderPayment, CallError> {
+        let guest = &self.plugin.guest;
+        self.call("verification.verify", credentials, &|run| {
+            guest.verify(run.store, run.instance, service_ref).boxed()
+        })
+        .await
+    }
+
+    pub async fn charge_card(
+        &self,
+        credentials: &Credentials,
+        order: &CardOrder,
+    ) -> Result<ProviderPayment, CallError> {
+        let guest = &self.plugin.guest;
+        self.call("saved-card.charge", credentials, &|run| {
+            guest.charge_card(run.store, run.instance, order).boxed()
+        })
+        .await
+    }
+
+    /// `false`: the provider has no such call.
+    pub async fn deauthorize(
+        &self,
+        credentials: &Credentials,
+        token: &str,
+    ) -> Result<bool, CallError> {
+        let guest = &self.plugin.guest;
+        self.call("saved-card.deauthorize", credentials, &|run| {
+            guest.deauthorize(run.store, run.instance, token).boxed()
+        })
+        .await
+    }
+
+    pub async fn debit(
+        &self,
+        credentials: &Credentials,
+        order: &DebitOrder,
+    ) -> Result<ProviderPayment, CallError> {
+        let guest = &self.plugin.guest;
+        self.call("direct-debit.debit", credentials, &|run| {
+            guest.debit(run.store, run.instance, order).boxed()
+        })
+        .await
+    }
+
+    pub async fn start_refund(
+        &self,
+        credentials: &Credentials,
+        order: &RefundOrder,
+    ) -> Result<Refund, CallError> {
+        let guest = &self.plugin.guest;
+        self.call("refunds.start", credentials, &|run| {
+            guest.start_refund(run.store, run.instance, order).boxed()
+        })
+        .await
+    }
+
+    pub async fn check_refund(
+        &self,
+        credentials: &Credentials,
+        provider_id: &str,
+    ) -> Result<Refund, CallError> {
+        let guest = &self.plugin.guest;
+        self.call("refunds.check", credentials, &|run| {
+            guest.check_refund(run.store, run.instance, provider_id).boxed()
+        })
+        .await
+    }
+
+    /// Checks who sent a notification and says what it is about. Header names are lower case.
+    pub async fn parse_notification(
+        &self,
+        credentials: &Credentials,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Result<Result<Vec<Notification>, Refusal>, CallError> {
+        let guest = &self.plugin.guest;
+        self.call("notifications.parse", credentials, &|run| {
+            guest.parse_notification(run.store, run.instance, headers, body).boxed()
+        })
+        .await
+    }
+
+    async fn call<'f, T>(
+        &self,
+        function: &'static str,
+        credentials: &Credentials,
+        invoke: &Invoke<'f, T>,
+    ) -> Result<T, CallError> {
+        let grant = Arc::new(self.manifest().grant(credentials));
+        self.calls.call(&self.plugin, function, grant, invoke).await
+    }
+}
+
+impl Manifest {
+    /// What these credentials let the plugin use: its named secrets, its settings or their defaults, the hosts that it names
+    /// and those of its URL settings.
+    fn grant(&self, credentials: &Credentials) -> Grant {
+        let given = |name: &String| credentials.values.get(name).cloned();
+        let secrets = self.secrets.iter().filter_map(|name| Some((name.clone(), given(name)?)));
+        let settings: HashMap<String, String> = self
+            .settings
+            .iter()
+            .filter_map(|(name, setting)| {
+                Some((name.clone(), given(name).or_else(|| setting.default.clone())?))
+            })
+            .collect();
+        let urls = self.settings.iter().filter(|(_, setting)| setting.kind == "url");
+        let origins = urls
+            .filter_map(|(name, _)| url::Url::parse(settings.get(name)?).ok())
+            .map(|url| url.origin().ascii_serialization());
+        Grant {
+            scope: credentials.id.clone(),
+            origins: self
+                .hosts
+                .iter()
+                .map(|host| format!("https://{host}"))
+                .chain(origins)
+                .collect(),
+            secrets: Secrets::new(secrets.collect()),
+            settings,
+        }
+    }
+
+    /// Names the first credential that is missing or unknown.
+    pub fn check_credentials(&self, values: &HashMap<String, String>) -> Result<(), Error> {
+        let required = self
+            .secrets
+            .iter()
+            .chain(self.settings.iter().filter(|(_, s)| s.default.is_none()).map(|(name, _)| name));
+        for name in required {
+            if values.get(name).is_none_or(String::is_empty) {
+                return Err(Error::invalid(format!("the credentials.{name} field is required")));
+            }
+        }
+        let known = |name: &String| self.secrets.contains(name) || self.settings.contains_key(name);
+        match values.keys().find(|name| !known(name)) {
+            Some(name) => Err(Error::invalid(format!(
+                "the credentials.{name} field must be one that {} uses",
+                self.name
+            ))),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Short-lived values that plugins keep, an upstream's access token say: per plugin and set of credentials, in memory.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use crate::clock::Timestamp;
+
+const MOST_ENTRIES_PER_SCOPE: usize = 64;
+const MOST_VALUE_BYTES: usize = 16 << 10;
+const MOST_TTL_SECONDS: u32 = 24 * 3600;
+
+#[derive(Default)]
+pub struct Cache(Mutex<HashMap<String, Scope>>);
+
+type Scope = HashMap<String, (String, Timestamp)>;
+
+impl Cache {
+    pub fn get(&self, scope: &str, key: &str, now: Timestamp) -> Option<String> {
+        let scopes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (value, until) = scopes.get(scope)?.get(key)?;
+        (*until > now).then(|| value.clone())
+    }
+
+    /// What is too large is not kept; a full scope starts anew.
+    pub fn put(&self, scope: &str, key: String, value: String, ttl_seconds: u32, now: Timestamp) {
+        if key.len() + value.len() > MOST_VALUE_BYTES {
+            return;
+        }
+        let mut scopes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = scopes.entry(scope.to_owned()).or_default();
+        entries.retain(|_, (_, until)| *until > now);
+        if entries.len() >= MOST_ENTRIES_PER_SCOPE {
+            entries.clear();
+        }
+        let until = now.plus_seconds(i64::from(ttl_seconds.min(MOST_TTL_SECONDS)));
+        entries.insert(key, (value, until));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_kept_apart_and_end_in_time() {
+        let (cache, now) = (Cache::default(), Timestamp(0));
+        cache.put("a", "k".into(), "v".into(), 10, now);
+        assert_eq!(cache.get("a", "k", now.plus_seconds(9)), Some("v".into()));
+        assert_eq!(cache.get("a", "k", now.plus_seconds(10)), None);
+        assert_eq!(cache.get("b", "k", now), None);
+    }
+
+    #[test]
+    fn a_scope_stays_bounded() {
+        let (cache, now) = (Cache::default(), Timestamp(0));
+        for n in 0..1000 {
+            cache.put("a", n.to_string(), "v".into(), 10, now);
+        }
+        cache.put("a", "big".into(), "v".repeat(MOST_VALUE_BYTES), 10, now);
+        assert!(cache.0.lock().unwrap()["a"].len() <= MOST_ENTRIES_PER_SCOPE);
+        assert_eq!(cache.get("a", "big", now), None);
+    }
+}

@@ -1,0 +1,339 @@
+//! Runs calls: a fresh instance per run, ended at `http.send`, run again with the answer.
+
+use std::{
+    marker::PhantomData,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use tokio::sync::Semaphore;
+use url::Url;
+use wasmtime::{
+    Engine, Store, Trap,
+    component::{Component, Instance, Linker},
+};
+
+use super::{
+    CallError, Certainty, Fault, FaultCategory, Plugin,
+    cache::Cache,
+    engine::{self, CpuExhausted, Limits, State},
+    session::{Ended, Entry, Grant, HttpRequest, HttpResponse, Journal, Session},
+    v1::{self, Answer},
+};
+use crate::{
+    clock::Clock,
+    egress::{Egress, EgressError, Outgoing},
+    random::Random,
+};
+
+/// Everything that plugin calls share.
+pub struct Calls {
+    pub engine: Engine,
+    pub linker: Linker<State>,
+    pub limits: Limits,
+    /// The pool answers a full house with an error, so callers wait in front of it.
+    slots: Semaphore,
+    egress: Egress,
+    cache: Arc<Cache>,
+    clock: Clock,
+    random: Random,
+}
+
+/// An instance that is about to be called. `'f` is how long the call's arguments live: longer than the run.
+pub struct Running<'a, 'f> {
+    pub store: &'a mut Store<State>,
+    pub instance: &'a Instance,
+    arguments: PhantomData<&'a &'f ()>,
+}
+
+/// Calls one function of an instance.
+pub type Invoke<'f, T> =
+    dyn for<'a> Fn(Running<'a, 'f>) -> BoxFuture<'a, Answer<T>> + Send + Sync + 'f;
+
+/// How far a call has got.
+#[derive(Default)]
+struct Progress {
+    requests: usize,
+    ticks: u32,
+    runs: u32,
+    /// Bytes of a request may have reached an upstream.
+    sent: bool,
+    timed_out: bool,
+}
+
+enum Run<T> {
+    Done(Result<T, Fault>),
+    Waits(HttpRequest, Box<Session>),
+    Broken(String),
+}
+
+impl Calls {
+    pub fn new(
+        limits: Limits,
+        egress: Egress,
+        clock: Clock,
+        random: Random,
+    ) -> wasmtime::Result<Calls> {
+        let engine = engine::new(&limits)?;
+        Ok(Calls {
+            linker: v1::linker(&engine)?,
+            slots: Semaphore::new(limits.instances as usize),
+            engine,
+            limits,
+            egress,
+            cache: Arc::default(),
+            clock,
+            random,
+        })
+    }
+
+    /// One call: as many runs as it has requests, and one more.
+    pub async fn call<'f, T>(
+        &self,
+        plugin: &Plugin,
+        function: &'static str,
+        grant: Arc<Grant>,
+        invoke: &Invoke<'f, T>,
+    ) -> Result<T, CallError> {
+        let began = Instant::now();
+        let mut progress = Progress::default();
+        let work = self.run_to_the_end(plugin, grant, invoke, &mut progress);
+        let result = match tokio::time::timeout(self.limits.wall_clock, work).await {
+            Ok(result) => result,
+            Err(_) => {
+                progress.timed_out = true;
+                Err("the call took longer than allowed".to_owned())
+            }
+        };
+        let result = judge(result, &progress);
+        if let Err(CallError { fault, .. }) = &result
+            && matches!(fault.category, FaultCategory::Misconfigured | FaultCategory::Other)
+        {
+            let (plugin, code, message) = (&*plugin.label, &*fault.code, &*fault.message);
+            tracing::error!(
+                alarm = "plugin",
+                plugin,
+                function,
+                code,
+                message,
+                "an operator must look"
+            );
+        }
+        tracing::debug!(
+            plugin = &*plugin.label,
+            function,
+            ok = result.is_ok(),
+            runs = progress.runs,
+            requests = progress.requests,
+            cpu_ticks = progress.ticks,
+            duration_us = began.elapsed().as_micros() as u64,
+            "plugin call"
+        );
+        result
+    }
+
+    /// `Err` when the plugin broke, with the reason for operators.
+    async fn run_to_the_end<'f, T>(
+        &self,
+        plugin: &Plugin,
+        grant: Arc<Grant>,
+        invoke: &Invoke<'f, T>,
+        progress: &mut Progress,
+    ) -> Result<Result<T, Fault>, String> {
+        let deadline = Instant::now() + self.limits.wall_clock;
+        let seed = u64::from_le_bytes(self.random.bytes());
+        let mut journal = Journal::new(seed, self.clock.now());
+        loop {
+            let label = plugin.label.clone();
+            let session = Session::new(journal, grant.clone(), label, self.cache.clone());
+            let (request, session) = match self.run(plugin, session, invoke, progress).await {
+                Run::Done(answer) => return Ok(answer),
+                Run::Broken(reason) => return Err(reason),
+                Run::Waits(request, session) => (request, session),
+            };
+            progress.requests += 1;
+            if progress.requests > self.limits.requests {
+                return Err("the plugin made more requests than allowed".to_owned());
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            let answer = self.send(&request, &session, left, progress).await;
+            journal = session.journal;
+            journal.entries.push(Entry::Http(request, answer));
+        }
+    }
+
+    async fn run<'f, T>(
+        &self,
+        plugin: &Plugin,
+        session: Session,
+        invoke: &Invoke<'f, T>,
+        progress: &mut Progress,
+    ) -> Run<T> {
+        let Ok(_slot) = self.slots.acquire().await else {
+            return Run::Broken("the engine is closed".to_owned());
+        };
+        progress.runs += 1;
+        let mut store = engine::store(&self.engine, &self.limits, session, progress.ticks);
+        let result = match plugin.guest.pre.instantiate_async(&mut store).await {
+            Ok(instance) => {
+                let arguments = PhantomData;
+                invoke(Running { store: &mut store, instance: &instance, arguments }).await
+            }
+            Err(error) => Err(error),
+        };
+        let mut state = store.into_data();
+        progress.ticks = state.cpu.ticks;
+        match result {
+            Ok(answer) => {
+                log_output(&mut state);
+                Run::Done(answer)
+            }
+            Err(_) if state.session.waiting_for.is_some() => {
+                let request = state.session.waiting_for.take();
+                Run::Waits(request.expect("just seen"), Box::new(state.session))
+            }
+            Err(error) => {
+                log_output(&mut state);
+                Run::Broken(why(&error, &state))
+            }
+        }
+    }
+
+    /// Puts the secrets in, sends, and takes the secrets out of what comes back.
+    async fn send(
+        &self,
+        request: &HttpRequest,
+        session: &Session,
+        left: Duration,
+        progress: &mut Progress,
+    ) -> Result<HttpResponse, Fault> {
+        if !granted(&session.grant, &request.url) {
+            let message = "the request goes to a host that was not granted";
+            return Err(Fault::new(FaultCategory::Misconfigured, "not-granted", message));
+        }
+        let fill = |text: &[u8]| session.placeholders.fill(text);
+        let header = |(name, value): &(String, String)| {
+            (name.clone(), String::from_utf8_lossy(&fill(value.as_bytes())).into_owned())
+        };
+        let wanted = request.timeout_ms.map(|ms| Duration::from_millis(u64::from(ms)));
+        let outgoing = Outgoing {
+            method: request.method.clone(),
+            url: request.url.clone(),
+            headers: request.headers.iter().map(header).collect(),
+            body: request.body.as_deref().map(|body| Bytes::from(fill(body))),
+            timeout: wanted.unwrap_or(left).min(left),
+            most_response_bytes: self.limits.response_bytes,
+        };
+        // Until the answer is here, whatever ends this call must find that bytes may have left.
+        let sent_before = std::mem::replace(&mut progress.sent, true);
+        let answer = self.egress.send(outgoing).await;
+        progress.timed_out = matches!(answer, Err(EgressError::Timeout(_)));
+        if answer.as_ref().is_err_and(|error| !error.sent()) {
+            progress.sent = sent_before;
+        }
+        let redact = |text: &[u8]| session.grant.secrets.redact(text, &session.placeholders);
+        let clean = |(name, value): (String, String)| {
+            (name, String::from_utf8_lossy(&redact(value.as_bytes())).into_owned())
+        };
+        let answer = answer.map_err(fault_of)?;
+        Ok(HttpResponse {
+            status: answer.status,
+            headers: answer.headers.into_iter().map(clean).collect(),
+            body: redact(&answer.body),
+        })
+    }
+
+    /// Instantiates a component once, for admission.
+    pub async fn try_out(&self, guest: &v1::Guest, label: Arc<str>) -> Result<(), String> {
+        let journal = Journal::new(0, self.clock.now());
+        let session = Session::new(journal, Arc::default(), label, self.cache.clone());
+        let mut store = engine::store(&self.engine, &self.limits, session, 0);
+        let instance = guest.pre.instantiate_async(&mut store).await;
+        let instance =
+            instance.map_err(|error| format!("the component does not start: {error}"))?;
+        guest.check(&mut store, &instance)
+    }
+
+    /// Machine code for a component, from the cache on disk when it was compiled before by the same engine.
+    pub fn compile(&self, digest: &str, wasm: &[u8]) -> Result<Component, String> {
+        super::compile::component(&self.engine, self.limits.compile_cache.as_deref(), digest, wasm)
+    }
+}
+
+/// What of the plugin's answer is certain: what was refused was not done; what was sent and not clearly answered is unknown.
+fn judge<T>(result: Result<Result<T, Fault>, String>, progress: &Progress) -> Result<T, CallError> {
+    let fault = match result {
+        Ok(Ok(done)) => return Ok(done),
+        Ok(Err(fault)) => fault,
+        Err(reason) => Fault::new(FaultCategory::Other, "plugin-broke", reason),
+    };
+    let certainty = match fault.category {
+        FaultCategory::Unavailable | FaultCategory::Other if progress.sent => Certainty::Unknown,
+        _ => Certainty::NotDone,
+    };
+    Err(CallError { fault, certainty, timed_out: progress.timed_out })
+}
+
+fn granted(grant: &Grant, url: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| grant.origins.contains(&url.origin().ascii_serialization()))
+}
+
+fn fault_of(error: EgressError) -> Fault {
+    let (category, code) = match &error {
+        EgressError::Forbidden(_) => (FaultCategory::Misconfigured, "forbidden"),
+        EgressError::Connect(_) => (FaultCategory::Unavailable, "connect"),
+        EgressError::Timeout(_) => (FaultCategory::Unavailable, "timeout"),
+        EgressError::Cut(_) | EgressError::TooLarge(_) => (FaultCategory::Unavailable, "cut"),
+    };
+    Fault::new(category, code, error.to_string())
+}
+
+fn why(error: &wasmtime::Error, state: &State) -> String {
+    if error.downcast_ref::<CpuExhausted>().is_some() {
+        "the plugin used up its processor time".to_owned()
+    } else if let Some(ended) = error.downcast_ref::<Ended>() {
+        ended.to_string()
+    } else if state.memory.refused {
+        "the plugin asked for more memory than allowed".to_owned()
+    } else if let Some(trap) = error.downcast_ref::<Trap>() {
+        format!("the plugin trapped: {trap}")
+    } else {
+        format!("the plugin failed: {error}")
+    }
+}
+
+/// What the guest wrote to its standard output and error.
+fn log_output(state: &mut State) {
+    let output = state.output.contents();
+    if !output.is_empty() {
+        state.session.log(tracing::Level::DEBUG, &String::from_utf8_lossy(&output));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certainty_follows_from_what_left() {
+        use FaultCategory::*;
+        for (category, sent, certainty) in [
+            (Refused, true, Certainty::NotDone),
+            (Invalid, true, Certainty::NotDone),
+            (NotFound, true, Certainty::NotDone),
+            (Misconfigured, true, Certainty::NotDone),
+            (Unavailable, false, Certainty::NotDone),
+            (Unavailable, true, Certainty::Unknown),
+            (Other, true, Certainty::Unknown),
+        ] {
+            let progress = Progress { sent, ..Progress::default() };
+            let judged = judge::<()>(Ok(Err(Fault::new(category, "", ""))), &progress);
+            assert_eq!(judged.unwrap_err().certainty, certainty, "{category:?}, sent: {sent}");
+        }
+        let progress = Progress { sent: true, ..Progress::default() };
+        let broke = judge::<()>(Err("trap".to_owned()), &progress);
+        assert_eq!(broke.unwrap_err().certainty, Certainty::Unknown);
+    }
+}

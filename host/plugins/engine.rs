@@ -1,0 +1,262 @@
+//! The WebAssembly engine, and what bounds one run of a guest: memory, tables, processor time.
+
+use std::{path::PathBuf, time::Duration};
+
+use rand::{SeedableRng, rngs::StdRng};
+use wasmtime::{
+    Config, Enabled, Engine, PoolingAllocationConfig, ResourceLimiter, Store, UpdateDeadline,
+    component::ResourceTable,
+};
+use wasmtime_wasi::{
+    HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe,
+};
+
+use super::session::Session;
+use crate::clock::Timestamp;
+
+/// Processor time is counted in ticks.
+pub const TICK: Duration = Duration::from_millis(10);
+const MOST_OUTPUT_BYTES: usize = 4 << 10;
+const MOST_TABLE_ENTRIES: usize = 200_000;
+
+/// Bounds of plugin calls.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Instances at once, in all; more calls wait for a slot.
+    pub instances: u32,
+    /// All memories of an instance together.
+    pub memory_bytes: usize,
+    /// Processor time of a call, over all its runs.
+    pub cpu: Duration,
+    /// A call with everything that it waits for.
+    pub wall_clock: Duration,
+    pub requests: usize,
+    pub response_bytes: usize,
+    pub component_bytes: usize,
+    /// Where compiled components are kept; `None`: nowhere.
+    pub compile_cache: Option<PathBuf>,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            instances: 200,
+            memory_bytes: 64 << 20,
+            cpu: Duration::from_secs(1),
+            wall_clock: Duration::from_secs(30),
+            requests: 16,
+            response_bytes: 8 << 20,
+            component_bytes: 32 << 20,
+            compile_cache: None,
+        }
+    }
+}
+
+impl Limits {
+    pub fn cpu_ticks(&self) -> u32 {
+        u32::try_from(self.cpu.as_millis() / TICK.as_millis()).unwrap_or(u32::MAX)
+    }
+}
+
+/// A pool of pre-made slots makes a fresh instance per call affordable: 1 MiB of each stays resident, and what a call has
+/// touched is found by a scan of the page map.
+pub fn new(limits: &Limits) -> wasmtime::Result<Engine> {
+    let n = limits.instances;
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(n)
+        .total_stacks(n)
+        .total_memories(n)
+        .total_core_instances(n * 16)
+        .total_tables(n * 2)
+        .max_memories_per_module(1)
+        .max_tables_per_module(2)
+        .table_elements(100_000)
+        .max_memory_size(limits.memory_bytes)
+        .max_core_instance_size(8 << 20)
+        .max_component_instance_size(8 << 20)
+        .linear_memory_keep_resident(1 << 20)
+        .table_keep_resident(1 << 20)
+        .async_stack_keep_resident(64 << 10)
+        .max_unused_warm_slots(n)
+        .decommit_batch_size(1)
+        .pagemap_scan(Enabled::Auto);
+    let mut config = Config::new();
+    config
+        .epoch_interruption(true)
+        .concurrency_support(false)
+        .memory_guaranteed_dense_image_size(64 << 20)
+        .wasm_backtrace_max_frames(None)
+        .allocation_strategy(pool);
+    let engine = Engine::new(&config)?;
+    start_ticking(&engine)?;
+    Ok(engine)
+}
+
+/// One thread per engine moves its time on, until the engine is gone.
+fn start_ticking(engine: &Engine) -> wasmtime::Result<()> {
+    let engine = engine.weak();
+    let tick = move || {
+        while let Some(engine) = engine.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            std::thread::sleep(TICK);
+        }
+    };
+    std::thread::Builder::new().name("plugin-ticks".into()).spawn(tick)?;
+    Ok(())
+}
+
+/// What a store holds: one run of one call.
+pub struct State {
+    pub session: Session,
+    pub memory: Memory,
+    pub cpu: Cpu,
+    pub output: MemoryOutputPipe,
+    wasi: WasiCtx,
+    table: ResourceTable,
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+/// All memories and tables of a store together.
+pub struct Memory {
+    bytes: usize,
+    most_bytes: usize,
+    last_grown: usize,
+    table_entries: usize,
+    pub peak_bytes: usize,
+    /// The guest only sees an allocation fail; the operator should know why.
+    pub refused: bool,
+}
+
+impl ResourceLimiter for Memory {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let more = desired - current;
+        let allowed = self.bytes + more <= self.most_bytes;
+        self.last_grown = if allowed { more } else { 0 };
+        self.bytes += self.last_grown;
+        self.peak_bytes = self.peak_bytes.max(self.bytes);
+        self.refused |= !allowed;
+        Ok(allowed)
+    }
+
+    /// Allowed here, but not by the allocator: give it back.
+    fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.bytes -= std::mem::take(&mut self.last_grown);
+        self.refused = true;
+        Ok(())
+    }
+
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        self.table_entries += desired - current;
+        Ok(self.table_entries <= MOST_TABLE_ENTRIES)
+    }
+
+    fn instances(&self) -> usize {
+        64
+    }
+
+    fn memories(&self) -> usize {
+        4
+    }
+
+    fn tables(&self) -> usize {
+        16
+    }
+}
+
+/// Ticks pass only while the guest runs: it never waits, it ends.
+pub struct Cpu {
+    pub ticks: u32,
+    most_ticks: u32,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the plugin used up its processor time")]
+pub struct CpuExhausted;
+
+/// A store for one run; `ticks` have been used by the runs before it.
+pub fn store(engine: &Engine, limits: &Limits, session: Session, ticks: u32) -> Store<State> {
+    let output = MemoryOutputPipe::new(MOST_OUTPUT_BYTES);
+    let state = State {
+        wasi: deterministic_wasi(&session, &output),
+        table: ResourceTable::new(),
+        session,
+        output,
+        memory: Memory {
+            bytes: 0,
+            most_bytes: limits.memory_bytes,
+            last_grown: 0,
+            table_entries: 0,
+            peak_bytes: 0,
+            refused: false,
+        },
+        cpu: Cpu { ticks, most_ticks: limits.cpu_ticks() },
+    };
+    let mut store = Store::new(engine, state);
+    store.limiter(|state| &mut state.memory);
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback(|mut context| {
+        let cpu = &mut context.data_mut().cpu;
+        cpu.ticks += 1;
+        if cpu.ticks > cpu.most_ticks {
+            return Err(CpuExhausted.into());
+        }
+        Ok(UpdateDeadline::Yield(1)) // others run, and the wall clock gets its chance
+    });
+    store
+}
+
+/// All of WASI, but empty: no directories, environment or network; a clock that stands still; seeded randomness.
+fn deterministic_wasi(session: &Session, output: &MemoryOutputPipe) -> WasiCtx {
+    let seed = session.journal.seed;
+    WasiCtx::builder()
+        .allow_tcp(false)
+        .allow_udp(false)
+        .allow_ip_name_lookup(false)
+        .wall_clock(Still(session.journal.began))
+        .monotonic_clock(Still(session.journal.began))
+        .secure_random(StdRng::seed_from_u64(seed ^ 1))
+        .insecure_random(StdRng::seed_from_u64(seed ^ 2))
+        .insecure_random_seed(u128::from(seed))
+        .stdout(output.clone())
+        .stderr(output.clone())
+        .build()
+}
+
+/// The moment at which the call began.
+struct Still(Timestamp);
+
+impl HostWallClock for Still {
+    fn resolution(&self) -> Duration {
+        Duration::from_millis(1)
+    }
+
+    fn now(&self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.0).unwrap_or(0))
+    }
+}
+
+impl HostMonotonicClock for Still {
+    fn resolution(&self) -> u64 {
+        1_000_000
+    }
+
+    fn now(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,147 @@
+//! What a component says of itself: JSON in its custom section `tollhouse:manifest`, read without compiling or running it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+use wasmparser::{Encoding, Parser, Payload};
+
+const SECTION: &str = "tollhouse:manifest";
+const MOST_BYTES: usize = 64 << 10;
+
+/// Unknown keys are ignored: later hosts may know more.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Manifest {
+    /// `provider`.
+    pub kind: String,
+    /// What requests, accounts and URLs call it: `provider_a`.
+    pub name: String,
+    pub version: semver::Version,
+    pub display_name: String,
+    /// Hosts that it wants to reach over https.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// Names of the credentials that it asks the vault for.
+    #[serde(default)]
+    pub secrets: Vec<String>,
+    #[serde(default)]
+    pub settings: BTreeMap<String, Setting>,
+    #[serde(default)]
+    pub currencies: Vec<String>,
+    #[serde(default)]
+    pub channels: Vec<String>,
+    #[serde(default)]
+    pub reference: ReferenceRules,
+}
+
+/// A credential that is not secret.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Setting {
+    /// `text`, or `url`: then its host may be reached, too.
+    pub kind: String,
+    #[serde(default)]
+    pub default: Option<String>,
+}
+
+/// Which references the provider takes as they are.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct ReferenceRules {
+    /// Characters beside ASCII letters and digits.
+    pub alphabet: String,
+    pub max_length: usize,
+}
+
+impl Default for ReferenceRules {
+    fn default() -> ReferenceRules {
+        ReferenceRules { alphabet: "-".to_owned(), max_length: 50 }
+    }
+}
+
+impl ReferenceRules {
+    #[must_use]
+    pub fn accept(&self, reference: &str) -> bool {
+        reference.len() <= self.max_length
+            && reference.chars().all(|c| c.is_ascii_alphanumeric() || self.alphabet.contains(c))
+    }
+}
+
+impl Manifest {
+    /// The component's own section, or else that of the one core module inside it (where a linker puts what a Rust guest
+    /// made). Anything else is refused with a reason for the operator.
+    pub fn read(wasm: &[u8]) -> Result<Manifest, String> {
+        let (outer, inner) = sections(wasm)?;
+        let json = match (&outer[..], &inner[..]) {
+            ([json], _) | ([], [json]) => *json,
+            ([], []) => return Err(format!("the component has no {SECTION} section")),
+            _ => return Err(format!("the component has more than one {SECTION} section")),
+        };
+        if json.len() > MOST_BYTES {
+            return Err("the manifest is larger than 64 KiB".to_owned());
+        }
+        let manifest: Manifest = serde_json::from_slice(json)
+            .map_err(|error| format!("the manifest cannot be read: {error}"))?;
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let named = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+        if self.name.is_empty() || self.name.len() > 40 || !self.name.chars().all(named) {
+            return Err("the manifest's name must be 1 to 40 of a-z, 0-9, _ and -".to_owned());
+        }
+        if self.kind != "provider" {
+            return Err(format!("this host knows no plugins of the kind {:?}", self.kind));
+        }
+        let is_host = |host: &String| {
+            Url::parse(&format!("https://{host}/"))
+                .is_ok_and(|url| url.host_str() == Some(host) && url.port().is_none())
+        };
+        match self.hosts.iter().find(|host| !is_host(host)) {
+            Some(host) => Err(format!("the manifest's host {host:?} is not a host name")),
+            None => Ok(()),
+        }
+    }
+}
+
+type Sections<'w> = (Vec<&'w [u8]>, Vec<&'w [u8]>);
+
+fn sections(wasm: &[u8]) -> Result<Sections<'_>, String> {
+    let (mut depth, mut outer, mut inner) = (0usize, Vec::new(), Vec::new());
+    for payload in Parser::new(0).parse_all(wasm) {
+        match payload.map_err(|error| format!("the file is no WebAssembly: {error}"))? {
+            Payload::Version { encoding, .. } if depth == 0 && encoding != Encoding::Component => {
+                return Err("the file is a module, not a component".to_owned());
+            }
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::CustomSection(s) if s.name() == SECTION && depth == 0 => outer.push(s.data()),
+            Payload::CustomSection(s) if s.name() == SECTION => inner.push(s.data()),
+            _ => {}
+        }
+    }
+    Ok((outer, inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_judged_by_the_providers_alphabet() {
+        let rules = ReferenceRules { alphabet: "-.=".to_owned(), max_length: 5 };
+        for (reference, accepted) in
+            [("a-1.=", true), ("a_1", false), ("123456", false), ("é", false)]
+        {
+            assert_eq!(rules.accept(reference), accepted, "{reference}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_component_is_refused_with_a_reason() {
+        assert!(Manifest::read(b"hello").unwrap_err().contains("no WebAssembly"));
+        assert!(Manifest::read(b"\0asm\x01\0\0\0").unwrap_err().contains("not a component"));
+        assert!(
+            Manifest::read(b"\0asm\x0d\0\x01\0").unwrap_err().contains("no tollhouse:manifest")
+        );
+    }
+}

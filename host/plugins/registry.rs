@@ -1,0 +1,160 @@
+//! Which plugins serve, and how a new one comes to serve without a restart.
+//!
+//! The registry is in the database, so every host of a fleet follows it. In memory it is one map that is swapped whole: a
+//! request that began on the old version ends on it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use arc_swap::ArcSwap;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use tokio::sync::Mutex;
+
+use super::{Limits, Plugin, Provider, calls::Calls, manifest::Manifest, store, v1};
+use crate::{
+    clock::Clock,
+    egress::Egress,
+    error::{Error, Result},
+    random::Random,
+    store::{Store, Tx},
+};
+
+type Active = BTreeMap<String, Arc<Plugin>>;
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Plugins(Arc<Inner>);
+
+struct Inner {
+    calls: Arc<Calls>,
+    active: ArcSwap<Active>,
+    /// One change at a time, so that none is lost.
+    changes: Mutex<()>,
+    clock: Clock,
+}
+
+/// What became of a component that was installed.
+#[derive(Debug, Serialize)]
+pub struct Installed {
+    pub name: String,
+    pub version: String,
+    pub digest: String,
+    pub interfaces: Vec<&'static str>,
+    /// The version that served until now.
+    pub replaces: Option<String>,
+    pub manifest: Manifest,
+}
+
+impl Plugins {
+    pub fn new(
+        limits: Limits,
+        egress: Egress,
+        clock: Clock,
+        random: Random,
+    ) -> wasmtime::Result<Plugins> {
+        let calls = Arc::new(Calls::new(limits, egress, clock.clone(), random)?);
+        let active = ArcSwap::default();
+        Ok(Plugins(Arc::new(Inner { calls, active, changes: Mutex::new(()), clock })))
+    }
+
+    #[must_use]
+    pub fn provider(&self, name: &str) -> Option<Provider> {
+        let plugin = self.0.active.load().get(name)?.clone();
+        Some(Provider { plugin, calls: self.0.calls.clone() })
+    }
+
+    /// The names of the providers that are installed, sorted.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.0.active.load().keys().cloned().collect()
+    }
+
+    /// The most bytes that a component may have.
+    #[must_use]
+    pub fn most_component_bytes(&self) -> usize {
+        self.0.calls.limits.component_bytes
+    }
+
+    /// Admits a component and makes it serve; `also` joins the transaction. What fails leaves the old one serving.
+    pub async fn install<F>(&self, db: &Store, wasm: Vec<u8>, also: F) -> Result<Installed>
+    where
+        F: AsyncFnOnce(&mut Tx, &Manifest, &str) -> Result<()> + Send + 'static,
+    {
+        let wasm = Arc::new(wasm);
+        let plugin = self.admit(wasm.clone()).await.map_err(Error::Invalid)?;
+        let _one_at_a_time = self.0.changes.lock().await;
+        let (row, now) = (plugin.clone(), self.0.clock.now());
+        db.write(async move |tx| {
+            let version = row.manifest.version.to_string();
+            store::activate(tx, &row.manifest.name, &version, &row.digest, &wasm, now).await?;
+            also(tx, &row.manifest, &row.digest).await
+        })
+        .await?;
+        let former = self.swap_in(plugin.clone());
+        tracing::info!(plugin = &*plugin.label, digest = plugin.digest, "plugin installed");
+        Ok(Installed {
+            name: plugin.manifest.name.clone(),
+            version: plugin.manifest.version.to_string(),
+            digest: plugin.digest.clone(),
+            interfaces: plugin.guest.interfaces(),
+            replaces: former.map(|former| former.manifest.version.to_string()),
+            manifest: plugin.manifest.clone(),
+        })
+    }
+
+    /// Takes over what the database says serves: at the start, and when another host has changed it.
+    pub async fn follow(&self, db: &Store) -> Result<()> {
+        let _one_at_a_time = self.0.changes.lock().await;
+        let rows = db.read(async |tx| store::active(tx).await).await?;
+        for row in rows {
+            let serves = self.0.active.load().get(&row.name).map(|plugin| plugin.digest.clone());
+            if serves.as_ref() == Some(&row.digest) {
+                continue;
+            }
+            let digest = row.digest.clone();
+            let found = db.read(async |tx| store::component(tx, &digest).await).await?;
+            let Some((wasm,)) = found else { continue };
+            match self.admit(Arc::new(wasm)).await {
+                Ok(plugin) => drop(self.swap_in(plugin)),
+                Err(reason) => {
+                    tracing::error!(
+                        plugin = row.name,
+                        digest = row.digest,
+                        reason,
+                        "plugin not taken over"
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn swap_in(&self, plugin: Arc<Plugin>) -> Option<Arc<Plugin>> {
+        let mut active = Active::clone(&self.0.active.load());
+        let former = active.insert(plugin.manifest.name.clone(), plugin);
+        self.0.active.store(Arc::new(active));
+        former
+    }
+
+    /// Everything that is asked of a component before it serves anyone; `Err` is a reason for the operator.
+    async fn admit(&self, wasm: Arc<Vec<u8>>) -> Result<Arc<Plugin>, String> {
+        let most = self.most_component_bytes();
+        if wasm.len() > most {
+            return Err(format!("the component is larger than {most} bytes"));
+        }
+        let manifest = Manifest::read(&wasm)?;
+        let digest = hex::encode(Sha256::digest(&*wasm));
+        let calls = self.0.calls.clone();
+        let compiling = {
+            let (calls, digest) = (calls.clone(), digest.clone());
+            move || calls.compile(&digest, &wasm)
+        };
+        let component = tokio::task::spawn_blocking(compiling)
+            .await
+            .map_err(|_| "compiling the component panicked".to_owned())??;
+        let guest = v1::Guest::load(&calls.linker, &component)?;
+        let label: Arc<str> = format!("{}@{}", manifest.name, manifest.version).into();
+        calls.try_out(&guest, label.clone()).await?;
+        Ok(Arc::new(Plugin { manifest, digest, label, guest }))
+    }
+}

@@ -1,0 +1,217 @@
+//! What one call has said and heard so far, and what it may use.
+//!
+//! A call is deterministic, so it need not be kept alive while a request is under way: at `http.send` the instance ends, the
+//! host does the request, and the function runs again with the answers so far. A run that asks for something else than the
+//! run before it has failed.
+
+use std::{collections::HashMap, sync::Arc};
+
+use rand::{SeedableRng, rngs::StdRng};
+
+use super::{
+    Fault,
+    cache::Cache,
+    vault::{Placeholders, Secrets},
+};
+use crate::clock::Timestamp;
+
+const MOST_LOG_LINES: usize = 100;
+const MOST_LOG_BYTES: usize = 2 << 10;
+
+/// What a plugin may use for one set of credentials.
+#[derive(Default)]
+pub struct Grant {
+    /// Whose credentials these are: keeps cached values apart.
+    pub scope: String,
+    pub secrets: Secrets,
+    pub settings: HashMap<String, String>,
+    /// Origins (`https://api.example.com`) that requests may go to.
+    pub origins: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpRequest {
+    pub method: String,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Option<Vec<u8>>,
+    pub timeout_ms: Option<u32>,
+}
+
+#[derive(Clone, Debug)]
+pub struct HttpResponse {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+/// One question to the world and its answer.
+pub enum Entry {
+    Http(HttpRequest, Result<HttpResponse, Fault>),
+    Cached(String, Option<String>),
+}
+
+/// Why a host function ended the instance.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Ended {
+    #[error("the call waits for an answer")]
+    Waiting,
+    #[error("the call asked for something else when it was run again")]
+    Nondeterministic,
+}
+
+/// What stays from run to run.
+pub struct Journal {
+    pub seed: u64,
+    pub began: Timestamp,
+    pub entries: Vec<Entry>,
+    logged: usize,
+}
+
+impl Journal {
+    pub fn new(seed: u64, began: Timestamp) -> Journal {
+        Journal { seed, began, entries: Vec::new(), logged: 0 }
+    }
+}
+
+/// One run of a call.
+pub struct Session {
+    pub journal: Journal,
+    pub grant: Arc<Grant>,
+    pub waiting_for: Option<HttpRequest>,
+    pub placeholders: Placeholders,
+    plugin: Arc<str>,
+    cache: Arc<Cache>,
+    rng: StdRng,
+    position: usize,
+    log_lines: usize,
+}
+
+impl Session {
+    pub fn new(
+        journal: Journal,
+        grant: Arc<Grant>,
+        plugin: Arc<str>,
+        cache: Arc<Cache>,
+    ) -> Session {
+        Session {
+            rng: StdRng::seed_from_u64(journal.seed),
+            journal,
+            grant,
+            plugin,
+            cache,
+            waiting_for: None,
+            placeholders: Placeholders::default(),
+            position: 0,
+            log_lines: 0,
+        }
+    }
+
+    pub fn send(&mut self, request: HttpRequest) -> Result<Result<HttpResponse, Fault>, Ended> {
+        let answer = match self.journal.entries.get(self.position) {
+            None => {
+                self.waiting_for = Some(request);
+                return Err(Ended::Waiting);
+            }
+            Some(Entry::Http(asked, answer)) if *asked == request => answer.clone(),
+            Some(_) => return Err(Ended::Nondeterministic),
+        };
+        self.position += 1;
+        Ok(answer)
+    }
+
+    pub fn cached(&mut self, key: String) -> Result<Option<String>, Ended> {
+        let value = match self.journal.entries.get(self.position) {
+            None => {
+                let value = self.cache.get(&self.cache_scope(), &key, self.journal.began);
+                self.journal.entries.push(Entry::Cached(key, value.clone()));
+                value
+            }
+            Some(Entry::Cached(asked, value)) if *asked == key => value.clone(),
+            Some(_) => return Err(Ended::Nondeterministic),
+        };
+        self.position += 1;
+        Ok(value)
+    }
+
+    pub fn keep(&self, key: String, value: String, ttl_seconds: u32) {
+        self.cache.put(&self.cache_scope(), key, value, ttl_seconds, self.journal.began);
+    }
+
+    fn cache_scope(&self) -> String {
+        format!("{}/{}", self.plugin, self.grant.scope)
+    }
+
+    pub fn secret(&mut self, name: &str) -> Result<String, Fault> {
+        Ok(self.placeholders.secret(&self.grant.secrets, &mut self.rng, name)?)
+    }
+
+    pub fn basic(&mut self, user: &str, password: &str) -> Result<String, Fault> {
+        Ok(self.placeholders.basic(&self.grant.secrets, &mut self.rng, user, password)?)
+    }
+
+    /// Each line is logged once, however often the call is run.
+    pub fn log(&mut self, level: tracing::Level, message: &str) {
+        self.log_lines += 1;
+        if self.log_lines <= self.journal.logged || self.log_lines > MOST_LOG_LINES {
+            return;
+        }
+        self.journal.logged = self.log_lines;
+        let end = message.floor_char_boundary(MOST_LOG_BYTES);
+        let message = self.grant.secrets.redact(&message.as_bytes()[..end], &self.placeholders);
+        let (plugin, message) = (&*self.plugin, String::from_utf8_lossy(&message));
+        match level {
+            tracing::Level::ERROR => tracing::error!(plugin, "{message}"),
+            tracing::Level::WARN => tracing::warn!(plugin, "{message}"),
+            tracing::Level::INFO => tracing::info!(plugin, "{message}"),
+            _ => tracing::debug!(plugin, "{message}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(journal: Journal) -> Session {
+        Session::new(journal, Arc::default(), "p".into(), Arc::default())
+    }
+
+    fn request(url: &str) -> HttpRequest {
+        let url = url.to_owned();
+        HttpRequest { method: "GET".into(), url, headers: vec![], body: None, timeout_ms: None }
+    }
+
+    #[test]
+    fn a_run_is_answered_from_the_journal_and_must_ask_the_same() {
+        let mut first = session(Journal::new(1, Timestamp(0)));
+        assert_eq!(first.cached("token".into()), Ok(None));
+        assert_eq!(first.send(request("a")).unwrap_err(), Ended::Waiting);
+        assert_eq!(first.waiting_for, Some(request("a")));
+
+        let mut journal = first.journal;
+        let answer = HttpResponse { status: 200, headers: vec![], body: vec![] };
+        journal.entries.push(Entry::Http(request("a"), Ok(answer)));
+        let mut again = session(journal);
+        assert_eq!(again.cached("token".into()), Ok(None));
+        assert_eq!(again.send(request("a")).unwrap().unwrap().status, 200);
+        assert_eq!(again.send(request("b")).unwrap_err(), Ended::Waiting);
+
+        let mut astray = session(again.journal);
+        assert_eq!(astray.send(request("a")).unwrap_err(), Ended::Nondeterministic);
+    }
+
+    #[test]
+    fn runs_draw_the_same_placeholders() {
+        let grant = Arc::new(Grant {
+            secrets: Secrets::new([("k".to_owned(), "value".to_owned())].into()),
+            ..Grant::default()
+        });
+        let draw = |seed| {
+            let journal = Journal::new(seed, Timestamp(0));
+            Session::new(journal, grant.clone(), "p".into(), Arc::default()).secret("k").unwrap()
+        };
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
+    }
+}

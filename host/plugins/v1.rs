@@ -1,0 +1,513 @@
+//! Version 1 of the plugin contract (`wit/v1`): the only place that knows its types. Everything is converted here into the
+//! host's own.
+//!
+//! The world that exports everything exists on this side only; which of its interfaces a component has is found out when it is
+//! loaded.
+
+use wasmtime::{
+    Engine, Store,
+    component::{Component, HasSelf, Instance, InstancePre, Linker},
+};
+
+use super::{
+    CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Instrument,
+    Notification, PaymentStatus, ProviderPayment, Refund, RefundOrder, RefundStatus, Refusal,
+    Subject,
+    engine::State,
+    session::{HttpRequest, HttpResponse},
+};
+use crate::{
+    clock::Timestamp,
+    money::{MOST_MINOR, Minor, Money},
+};
+
+mod bindings {
+    wasmtime::component::bindgen!({
+        path: "wit/v1",
+        inline: "package tollhouse:host; world everything { include tollhouse:plugin/provider@1.0.0; }",
+        imports: { default: trappable },
+        exports: { default: async },
+    });
+}
+use bindings::{exports::tollhouse::plugin as exported, tollhouse::plugin as imported};
+use imported::types as wit;
+
+const PACKAGE: &str = "tollhouse:plugin/";
+const MAJOR: u64 = 1;
+
+/// What a provider must export to be one.
+const REQUIRED: [&str; 3] = ["checkout", "verification", "notifications"];
+
+macro_rules! interfaces {
+    ($($field:ident = $name:literal),* $(,)?) => {
+        /// The interfaces that a component exports: looked up once, when it is loaded.
+        struct Offers { $($field: Option<exported::$field::GuestIndices>),* }
+
+        impl Offers {
+            fn of(pre: &InstancePre<State>) -> wasmtime::Result<Offers> {
+                let export = |name| pre.component().get_export_index(None, name);
+                Ok(Offers { $($field: match export(concat!("tollhouse:plugin/", $name, "@1.0.0")) {
+                    None => None,
+                    Some(_) => Some(exported::$field::GuestIndices::new(pre)?),
+                }),* })
+            }
+
+            /// Loads each one, which checks its types.
+            fn check(&self, store: &mut Store<State>, instance: &Instance) -> Result<(), String> {
+                $(if let Some(indices) = &self.$field {
+                    indices.load(&mut *store, instance).map_err(|error| {
+                        format!("the interface {} differs from the contract: {error}", $name)
+                    })?;
+                })*
+                Ok(())
+            }
+
+            fn names(&self) -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $(if self.$field.is_some() { names.push($name) })*
+                names
+            }
+        }
+    };
+}
+interfaces! {
+    checkout = "checkout", verification = "verification", saved_card = "saved-card",
+    direct_debit = "direct-debit", refunds = "refunds", notifications = "notifications",
+}
+
+/// A component that was built for this version, ready to be instantiated.
+pub struct Guest {
+    pub pre: InstancePre<State>,
+    offers: Offers,
+}
+
+/// A trap, a fault, or what was asked for.
+pub type Answer<T> = wasmtime::Result<Result<T, Fault>>;
+
+impl Guest {
+    /// Refuses, with a reason for the operator, what asks for more than the contract gives or offers too little.
+    pub fn load(linker: &Linker<State>, component: &Component) -> Result<Guest, String> {
+        check_versions(component)?;
+        let pre = linker
+            .instantiate_pre(component)
+            .map_err(|error| format!("the component imports what no plugin may use: {error:#}"))?;
+        let offers = Offers::of(&pre)
+            .map_err(|error| format!("an interface differs from the contract: {error:#}"))?;
+        let names = offers.names();
+        match REQUIRED.iter().find(|required| !names.contains(required)) {
+            Some(missing) => Err(format!("a provider must export the interface {missing}")),
+            None => Ok(Guest { pre, offers }),
+        }
+    }
+
+    pub fn check(&self, store: &mut Store<State>, instance: &Instance) -> Result<(), String> {
+        self.offers.check(store, instance)
+    }
+
+    pub fn interfaces(&self) -> Vec<&'static str> {
+        self.offers.names()
+    }
+
+    pub async fn start_checkout(
+        &self,
+        store: &mut Store<State>,
+        instance: &Instance,
+        order: &CheckoutOrder,
+    ) -> Answer<CheckoutSession> {
+        let Some(checkout) = &self.offers.checkout else { return lacks("checkout") };
+        let answer = checkout.load(&mut *store, instance)?.call_start(store, &order.into()).await?;
+        Ok(answer.map(Into::into).map_err(Into::into))
+    }
+
+    pub async fn verify(
+        &self,
+        store: &mut Store<State>,
+        instance: &Instance,
+        service_ref: &str,
+    ) -> Answer<ProviderPayment> {
+        let Some(verification) = &self.offers.verification else { return lacks("verification") };
+        let guest = verification.load(&mut *store, instance)?;
+        payment(guest.call_verify(store, service_ref).await?)
+    }
+
+    pub async fn charge_card(
+        &self,
+        store: &mut Store<State>,
+        instance: &Instance,
+        order: &CardOrder,
+    ) -> Answer<ProviderPayment> {
+        let Some(saved_card) = &self.offers.saved_card else { return lacks("saved-card") };
+        let guest = saved_card.load(&mut *store, instance)?;
+        payment(guest.call_charge(store, &order.into()).await?)
+    }
+
+    pub async fn deauthorize(
+        &self,
+        store: &mut Store<State>,
+        instance: &Instance,
+        token: &str,
+    ) -> Answer<bool> {
+        let Some(saved_card) = &self.offers.saved_card else { return Ok(Ok(false)) };
+        let guest = saved_card.load(&mut *store, instance)?;
+        Ok(guest.call_deauthorize(store, token).await?.map_err(Into::into))
+    }
+
+    pub async fn debit(
+        &self,
+        store: &mut Store<State>,
+        instance: &Instance,
+        order: &DebitOrder,
+    ) -> Answer<ProviderPayment> {
+        let Some(direct_debit) = &self.offers.direct_debit else { return lacks("direct-debit") };
+        let guest = direct_debit.load(&mut *store, instance)?;
+        payment(guest.call_debit(store, &order.into()).await?)
+    }
+
+    pub async fn start_refund(
+        &self,
+        store: &mut Store<State>,
+        instance: &Instance,
+        order: &RefundOrder,
+    ) -> Answer<Refund> {
+        let Some(refunds) = &self.offers.refunds else { return lacks("refunds") };
+        let answer = refunds.load(&mut *store, instance)?.call_start(store, &order.into()).await?;
+        Ok(answer.map(Into::into).map_err(Into::into))
+    }
+
+    pub async fn check_refund(
+        &self,
+        store: &mut Store<State>,
+        instance: &Instance,
+        provider_id: &str,
+    ) -> Answer<Refund> {
+        let Some(refunds) = &self.offers.refunds else { return lacks("refunds") };
+        let answer = refunds.load(&mut *store, instance)?.call_check(store, provider_id).await?;
+        Ok(answer.map(Into::into).map_err(Into::into))
+    }
+
+    pub async fn parse_notification(
+        &self,
+        store: &mut Store<State>,
+        instance: &Instance,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Answer<Result<Vec<Notification>, Refusal>> {
+        let Some(notifications) = &self.offers.notifications else {
+            return lacks("notifications");
+        };
+        let guest = notifications.load(&mut *store, instance)?;
+        let answer = guest.call_parse(store, headers, body).await?;
+        Ok(Ok(match answer {
+            Ok(told) => Ok(told.into_iter().map(Into::into).collect()),
+            Err(exported::notifications::Refusal::Unauthentic) => Err(Refusal::Unauthentic),
+            Err(exported::notifications::Refusal::Malformed(why)) => Err(Refusal::Malformed(why)),
+        }))
+    }
+}
+
+fn lacks<T>(interface: &str) -> Answer<T> {
+    let message = format!("the plugin has no interface {interface}");
+    Ok(Err(Fault::new(FaultCategory::Invalid, "not-supported", message)))
+}
+
+/// Another major version is not absent, it is one that this host does not speak.
+fn check_versions(component: &Component) -> Result<(), String> {
+    let exports = component.component_type();
+    for (name, _) in exports.exports(component.engine()) {
+        let Some((_, version)) = name.strip_prefix(PACKAGE).and_then(|name| name.split_once('@'))
+        else {
+            continue;
+        };
+        match semver::Version::parse(version) {
+            Ok(version) if version.major == MAJOR => {}
+            _ => {
+                return Err(format!(
+                    "the component was built for version {version} of the contract; this host speaks {MAJOR}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+pub fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
+    let mut linker = Linker::new(engine);
+    // The libc inside Python and JavaScript runtimes imports files and sockets whether it uses them or not.
+    wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+    imported::http::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
+    imported::vault::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
+    imported::settings::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
+    imported::cache::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
+    imported::log::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
+    Ok(linker)
+}
+
+// ---- what a plugin may ask of the host ----------------------------------------------------------
+
+impl imported::http::Host for State {
+    fn send(
+        &mut self,
+        request: imported::http::Request,
+    ) -> wasmtime::Result<Result<imported::http::Response, wit::Fault>> {
+        let imported::http::Request { method, url, headers, body, timeout_ms } = request;
+        let answer = self.session.send(HttpRequest { method, url, headers, body, timeout_ms })?;
+        Ok(answer
+            .map(|HttpResponse { status, headers, body }| imported::http::Response {
+                status,
+                headers,
+                body,
+            })
+            .map_err(Into::into))
+    }
+}
+
+impl imported::vault::Host for State {
+    fn secret(&mut self, name: String) -> wasmtime::Result<Result<String, wit::Fault>> {
+        Ok(self.session.secret(&name).map_err(Into::into))
+    }
+
+    fn basic(
+        &mut self,
+        user: String,
+        password: String,
+    ) -> wasmtime::Result<Result<String, wit::Fault>> {
+        Ok(self.session.basic(&user, &password).map_err(Into::into))
+    }
+
+    fn hmac(
+        &mut self,
+        algorithm: String,
+        secret: String,
+        data: Vec<u8>,
+    ) -> wasmtime::Result<Result<Vec<u8>, wit::Fault>> {
+        let mac = self.session.grant.secrets.hmac(&algorithm, &secret, &data);
+        Ok(mac.map_err(|error| Fault::from(error).into()))
+    }
+
+    fn matches(
+        &mut self,
+        secret: String,
+        candidate: Vec<u8>,
+    ) -> wasmtime::Result<Result<bool, wit::Fault>> {
+        let matches = self.session.grant.secrets.matches(&secret, &candidate);
+        Ok(matches.map_err(|error| Fault::from(error).into()))
+    }
+}
+
+impl imported::settings::Host for State {
+    fn get(&mut self, name: String) -> wasmtime::Result<Option<String>> {
+        Ok(self.session.grant.settings.get(&name).cloned())
+    }
+}
+
+impl imported::cache::Host for State {
+    fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
+        Ok(self.session.cached(key)?)
+    }
+
+    fn put(&mut self, key: String, value: String, ttl_seconds: u32) -> wasmtime::Result<()> {
+        self.session.keep(key, value, ttl_seconds);
+        Ok(())
+    }
+}
+
+impl imported::log::Host for State {
+    fn write(&mut self, level: imported::log::Level, message: String) -> wasmtime::Result<()> {
+        let level = match level {
+            imported::log::Level::Debug => tracing::Level::DEBUG,
+            imported::log::Level::Info => tracing::Level::INFO,
+            imported::log::Level::Warn => tracing::Level::WARN,
+            imported::log::Level::Error => tracing::Level::ERROR,
+        };
+        self.session.log(level, &message);
+        Ok(())
+    }
+}
+
+// ---- conversions --------------------------------------------------------------------------------
+
+fn payment(answer: Result<imported::payments::Payment, wit::Fault>) -> Answer<ProviderPayment> {
+    Ok(answer.map_err(Into::into).and_then(ProviderPayment::try_from))
+}
+
+/// A plugin that names an amount no money has is out of order.
+fn amount(money: wit::Money) -> Result<Money, Fault> {
+    Ok(Money { minor: minor(money.minor)?, currency: money.currency })
+}
+
+fn minor(minor: u64) -> Result<Minor, Fault> {
+    match i64::try_from(minor) {
+        Ok(minor) if minor <= MOST_MINOR => Ok(Minor(minor)),
+        _ => Err(Fault::new(FaultCategory::Unavailable, "amount", "the amount is out of range")),
+    }
+}
+
+impl From<&Money> for wit::Money {
+    fn from(money: &Money) -> wit::Money {
+        let minor = u64::try_from(money.minor.0).unwrap_or(0);
+        wit::Money { minor, currency: money.currency.clone() }
+    }
+}
+
+impl From<wit::Fault> for Fault {
+    fn from(fault: wit::Fault) -> Fault {
+        let category = match fault.category {
+            wit::FaultCategory::Invalid => FaultCategory::Invalid,
+            wit::FaultCategory::Refused => FaultCategory::Refused,
+            wit::FaultCategory::NotFound => FaultCategory::NotFound,
+            wit::FaultCategory::Unavailable => FaultCategory::Unavailable,
+            wit::FaultCategory::Misconfigured => FaultCategory::Misconfigured,
+            wit::FaultCategory::Other => FaultCategory::Other,
+        };
+        let wit::Fault { code, message, retryable, details, .. } = fault;
+        Fault { category, code, message, retryable, details }
+    }
+}
+
+impl From<Fault> for wit::Fault {
+    fn from(fault: Fault) -> wit::Fault {
+        let category = match fault.category {
+            FaultCategory::Invalid => wit::FaultCategory::Invalid,
+            FaultCategory::Refused => wit::FaultCategory::Refused,
+            FaultCategory::NotFound => wit::FaultCategory::NotFound,
+            FaultCategory::Unavailable => wit::FaultCategory::Unavailable,
+            FaultCategory::Misconfigured => wit::FaultCategory::Misconfigured,
+            FaultCategory::Other => wit::FaultCategory::Other,
+        };
+        let Fault { code, message, retryable, details, .. } = fault;
+        wit::Fault { category, code, message, retryable, details }
+    }
+}
+
+impl From<&CheckoutOrder> for exported::checkout::CheckoutOrder {
+    fn from(order: &CheckoutOrder) -> Self {
+        exported::checkout::CheckoutOrder {
+            service_ref: order.service_ref.clone(),
+            amount: (&order.amount).into(),
+            email: order.email.clone(),
+            customer_name: order.customer_name.clone(),
+            narration: order.narration.clone(),
+            channels: order.channels.clone(),
+            success_url: order.success_url.clone(),
+            cancel_url: order.cancel_url.clone(),
+            metadata: order.metadata.clone(),
+            save_instrument: order.save_instrument,
+        }
+    }
+}
+
+impl From<exported::checkout::CheckoutSession> for CheckoutSession {
+    fn from(session: exported::checkout::CheckoutSession) -> CheckoutSession {
+        let exported::checkout::CheckoutSession { url, service_ref, raw } = session;
+        CheckoutSession { url, service_ref, raw }
+    }
+}
+
+impl From<&CardOrder> for exported::saved_card::CardOrder {
+    fn from(order: &CardOrder) -> Self {
+        exported::saved_card::CardOrder {
+            token: order.token.clone(),
+            email: order.email.clone(),
+            amount: (&order.amount).into(),
+            service_ref: order.service_ref.clone(),
+            narration: order.narration.clone(),
+            metadata: order.metadata.clone(),
+        }
+    }
+}
+
+impl From<&DebitOrder> for exported::direct_debit::DebitOrder {
+    fn from(order: &DebitOrder) -> Self {
+        exported::direct_debit::DebitOrder {
+            mandate: order.mandate.clone(),
+            email: order.email.clone(),
+            amount: (&order.amount).into(),
+            service_ref: order.service_ref.clone(),
+            narration: order.narration.clone(),
+            metadata: order.metadata.clone(),
+        }
+    }
+}
+
+impl From<&RefundOrder> for exported::refunds::RefundOrder {
+    fn from(order: &RefundOrder) -> Self {
+        exported::refunds::RefundOrder {
+            service_ref: order.service_ref.clone(),
+            transaction_id: order.transaction_id.clone(),
+            refund_ref: order.refund_ref.clone(),
+            amount: (&order.amount).into(),
+            reason: order.reason.clone(),
+        }
+    }
+}
+
+impl From<exported::refunds::Refund> for Refund {
+    fn from(refund: exported::refunds::Refund) -> Refund {
+        let status = match refund.status {
+            exported::refunds::RefundStatus::Pending => RefundStatus::Pending,
+            exported::refunds::RefundStatus::Done => RefundStatus::Done,
+            exported::refunds::RefundStatus::Failed => RefundStatus::Failed,
+        };
+        Refund { status, provider_id: refund.provider_id, message: refund.message }
+    }
+}
+
+impl TryFrom<imported::payments::Payment> for ProviderPayment {
+    type Error = Fault;
+
+    fn try_from(payment: imported::payments::Payment) -> Result<ProviderPayment, Fault> {
+        let status = match payment.status {
+            imported::payments::PaymentStatus::Pending => PaymentStatus::Pending,
+            imported::payments::PaymentStatus::Success => PaymentStatus::Success,
+            imported::payments::PaymentStatus::Failed => PaymentStatus::Failed,
+            imported::payments::PaymentStatus::Reversed => PaymentStatus::Reversed,
+        };
+        Ok(ProviderPayment {
+            status,
+            service_ref: payment.service_ref,
+            transaction_id: payment.transaction_id,
+            amount: amount(payment.amount)?,
+            requested: payment.requested.map(amount).transpose()?,
+            fees: payment.fees_minor.map(minor).transpose()?,
+            channel: payment.channel,
+            paid_at: payment.paid_at.as_deref().and_then(Timestamp::parse),
+            message: payment.message,
+            instrument: payment.instrument.map(Into::into),
+            challenge_url: payment.challenge_url,
+            raw: payment.raw,
+        })
+    }
+}
+
+impl From<imported::payments::Instrument> for Instrument {
+    fn from(i: imported::payments::Instrument) -> Instrument {
+        Instrument {
+            kind: i.kind,
+            token: i.token,
+            reusable: i.reusable,
+            signature: i.signature,
+            email: i.email,
+            bin: i.bin,
+            last4: i.last4,
+            exp_month: i.exp_month,
+            exp_year: i.exp_year,
+            brand: i.brand,
+            bank: i.bank,
+            country: i.country,
+            holder: i.holder,
+        }
+    }
+}
+
+impl From<exported::notifications::Notification> for Notification {
+    fn from(told: exported::notifications::Notification) -> Notification {
+        let subject = match told.subject {
+            exported::notifications::Subject::Payment => Subject::Payment,
+            exported::notifications::Subject::Refund => Subject::Refund,
+            exported::notifications::Subject::Mandate => Subject::Mandate,
+            exported::notifications::Subject::Other => Subject::Other,
+        };
+        let exported::notifications::Notification { event, service_ref, transaction_id, .. } = told;
+        Notification { subject, event, service_ref, transaction_id }
+    }
+}

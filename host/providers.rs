@@ -1,0 +1,110 @@
+//! Accounts at payment providers: whose credentials a payment is made with.
+//!
+//! A company may have credentials of its own; the service has some for everyone else. Each set has an opaque account id, which
+//! stands in the URL that the provider notifies.
+
+pub mod api;
+mod store;
+
+use std::collections::HashMap;
+
+pub use self::store::Account;
+use crate::{
+    app::App,
+    error::{Error, Result},
+    plugins::Credentials,
+    store::Tx,
+};
+
+/// The company of the service's own accounts.
+pub const SERVICE: &str = "";
+
+/// The account through which `company` uses `provider` now.
+pub async fn resolve(tx: &mut Tx, company_id: &str, provider: &str) -> Result<Account> {
+    let own = store::find(tx, company_id, provider).await?;
+    let services = store::find(tx, SERVICE, provider).await?;
+    choose(own, services, provider)
+}
+
+/// Inactive for everyone or for the company: nobody's. The company's own credentials come before the service's.
+fn choose(own: Option<Account>, services: Option<Account>, provider: &str) -> Result<Account> {
+    if own.iter().chain(&services).any(|account| !account.active) {
+        return Err(Error::invalid(format!("{provider} has been deactivated")));
+    }
+    let usable = |account: &Account| account.credentials.is_some();
+    own.filter(usable)
+        .or(services.filter(usable))
+        .ok_or_else(|| Error::invalid("payment service key not found"))
+}
+
+/// The account with this id, whosever it is: for notifications, whose URL holds it, and for records that were made with it.
+pub async fn by_id(tx: &mut Tx, id: &str) -> Result<Option<Account>> {
+    Ok(store::by_id(tx, id).await?)
+}
+
+impl Account {
+    #[must_use]
+    pub fn is_services(&self) -> bool {
+        self.company_id == SERVICE
+    }
+
+    pub fn open_credentials(&self, app: &App) -> Result<Credentials> {
+        let sealed = self.credentials.as_deref();
+        let sealed = sealed.ok_or_else(|| Error::invalid("payment service key not found"))?;
+        let json = app.sealer.open(&seal_context(&self.id), sealed)?;
+        let values: HashMap<String, String> =
+            serde_json::from_str(&json).map_err(Error::internal)?;
+        Ok(Credentials { id: self.id.clone(), values })
+    }
+
+    /// Where the provider sends its notifications for this account.
+    #[must_use]
+    pub fn notification_url(&self, app: &App) -> String {
+        let base = app.settings.public_url.trim_end_matches('/');
+        format!("{base}/api/v1/notifications/{}/{}", self.provider, self.id)
+    }
+}
+
+fn seal_context(account_id: &str) -> String {
+    format!("provider_accounts/{account_id}/credentials")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+
+    fn account(id: &str, active: bool, credentials: bool) -> Option<Account> {
+        Some(Account {
+            company_id: String::new(),
+            provider: "p".into(),
+            id: id.into(),
+            credentials: credentials.then(|| "sealed".to_owned()),
+            active,
+            created_at: Timestamp(0),
+            updated_at: Timestamp(0),
+        })
+    }
+
+    #[test]
+    fn which_account_is_used() {
+        let (deactivated, no_key) = ("p has been deactivated", "payment service key not found");
+        for (own, services, expected) in [
+            (None, None, Err(no_key)),
+            (None, account("s", true, true), Ok("s")),
+            (account("o", true, true), account("s", true, true), Ok("o")),
+            (account("o", true, true), None, Ok("o")),
+            (account("o", true, false), account("s", true, true), Ok("s")),
+            (account("o", true, false), account("s", true, false), Err(no_key)),
+            (account("o", false, true), account("s", true, true), Err(deactivated)),
+            (account("o", true, true), account("s", false, true), Err(deactivated)),
+            (None, account("s", false, true), Err(deactivated)),
+        ] {
+            let chosen = choose(own, services, "p").map(|account| account.id);
+            assert_eq!(
+                chosen.map_err(|e| e.to_string()),
+                expected.map(str::to_owned).map_err(str::to_owned)
+            );
+        }
+    }
+}

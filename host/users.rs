@@ -1,0 +1,129 @@
+//! Users: the customers of a company.
+
+pub mod api;
+mod store;
+
+use celes::LookupTable;
+use chrono::{Datelike, NaiveDate};
+use serde_json::{Value, json};
+
+pub use self::store::User;
+use crate::{clock::Timestamp, store::Tx};
+
+impl User {
+    /// As companies see it.
+    #[must_use]
+    pub fn view(&self, now: Timestamp) -> Value {
+        json!({
+            "id": self.id,
+            "user_id": self.user_id,
+            "first_name": self.first_name,
+            "last_name": self.last_name,
+            "middle_name": self.middle_name,
+            "email": self.email,
+            "phone": self.phone,
+            "date_of_birth": self.born().map(|born| born.format("%d/%m/%Y").to_string()),
+            "gender": self.gender,
+            "address": self.address,
+            "state": self.state,
+            "city": self.city,
+            "country": self.country,
+            "country_code": self.country_code,
+            "image": self.image,
+            "employment_status": self.employment_status,
+            "years_of_employment": self.years_of_employment,
+            "email_verified": self.email_verified,
+            "phone_verified": self.phone_verified,
+            "active": self.active,
+            "role": "customer",
+            "age": self.born().map(|born| age(born, now)),
+            "metadata": self.metadata,
+            "created_at": self.created_at,
+            "updated_at": self.updated_at,
+        })
+    }
+
+    fn born(&self) -> Option<NaiveDate> {
+        NaiveDate::parse_from_str(self.date_of_birth.as_deref()?, ISO_DATE).ok()
+    }
+}
+
+/// How dates of birth are stored.
+const ISO_DATE: &str = "%Y-%m-%d";
+
+/// Whole years in UTC.
+fn age(born: NaiveDate, now: Timestamp) -> i32 {
+    let today = now.to_datetime().date_naive();
+    let had_birthday = (today.month(), today.day()) >= (born.month(), born.day());
+    today.year() - born.year() - i32::from(!had_birthday)
+}
+
+/// A user of a company by internal id or by `user_id`.
+pub async fn find(
+    tx: &mut Tx,
+    company_id: &str,
+    id: &str,
+) -> Result<Option<User>, crate::store::Error> {
+    store::by_user_id_or_id(tx, company_id, id).await
+}
+
+/// Users of a company by internal ids; those that are not there are left out.
+pub async fn find_all(
+    tx: &mut Tx,
+    company_id: &str,
+    ids: &[String],
+) -> Result<Vec<User>, crate::store::Error> {
+    let mut users = Vec::new();
+    for some in ids.chunks(self::store::AT_ONCE) {
+        users.extend(self::store::by_ids(tx, company_id, some).await?);
+    }
+    Ok(users)
+}
+
+/// The two letters of a country by its English name, without regard to case, blanks and punctuation.
+fn country_code(name: &str) -> Option<&'static str> {
+    let letters = |name: &str| -> String {
+        let name = name.to_lowercase();
+        let name = name.strip_prefix("the ").unwrap_or(&name);
+        name.chars().filter(|c| c.is_alphanumeric()).collect()
+    };
+    let wanted = letters(name);
+    let named = |country: &celes::Country| {
+        letters(country.long_name) == wanted
+            || country.aliases.iter().any(|alias| letters(alias) == wanted)
+    };
+    celes::Country::get_countries().into_iter().find(named).map(|country| country.alpha2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn age_counts_birthdays() {
+        let born = NaiveDate::from_ymd_opt(2000, 2, 29).unwrap();
+        for (now, years) in [
+            ("2026-02-28T23:59:59Z", 25),
+            ("2026-03-01T00:00:00Z", 26),
+            ("2024-02-29T00:00:00Z", 24),
+        ] {
+            assert_eq!(age(born, Timestamp::parse(now).unwrap()), years, "{now}");
+        }
+    }
+
+    #[test]
+    fn countries_are_known_by_name() {
+        for (name, code) in [
+            ("nigeria", Some("NG")),
+            ("Ghana", Some("GH")),
+            ("united states of america", Some("US")),
+            ("united kingdom", Some("GB")),
+            ("tanzania", Some("TZ")),
+            ("south africa", Some("ZA")),
+            ("atlantis", None),
+            ("", None),
+        ] {
+            assert_eq!(country_code(name), code, "{name}");
+        }
+    }
+}

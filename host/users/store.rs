@@ -1,0 +1,149 @@
+//! The rows of users.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    clock::Timestamp,
+    store::{FromRow, Json, Result, Tx},
+};
+
+#[derive(Clone, Debug, PartialEq, FromRow)]
+pub struct User {
+    pub company_id: String,
+    pub id: String,
+    pub user_id: String,
+    pub first_name: String,
+    pub last_name: String,
+    pub middle_name: Option<String>,
+    pub email: Option<String>,
+    pub phone: Option<String>,
+    /// `YYYY-MM-DD`.
+    pub date_of_birth: Option<String>,
+    pub gender: Option<String>,
+    pub address: Option<String>,
+    pub state: Option<String>,
+    pub city: Option<String>,
+    pub country: Option<String>,
+    pub country_code: Option<String>,
+    pub image: Option<String>,
+    pub employment_status: Option<String>,
+    pub years_of_employment: Option<i64>,
+    pub email_verified: bool,
+    pub phone_verified: bool,
+    pub active: bool,
+    pub metadata: Json<Map<String, Value>>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// `false` when the e-mail or the `user_id` is taken.
+pub async fn insert(tx: &mut Tx, user: &User) -> Result<bool> {
+    let inserted = tx
+        .sql(
+            "INSERT INTO users (company_id, id, user_id, first_name, last_name, middle_name, email,
+                 email_key, phone, date_of_birth, gender, address, state, city, country,
+                 country_code, image, employment_status, years_of_employment, email_verified,
+                 phone_verified, active, metadata, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+                 $19, $20, $21, $22, $23, $24, $24)
+             ON CONFLICT DO NOTHING",
+        )
+        .bind(&user.company_id)
+        .bind(&user.id)
+        .bind(&user.user_id)
+        .bind(&user.first_name)
+        .bind(&user.last_name)
+        .bind(&user.middle_name)
+        .bind(&user.email)
+        .bind(user.email.as_deref().map(crate::email::key))
+        .bind(&user.phone)
+        .bind(&user.date_of_birth)
+        .bind(&user.gender)
+        .bind(&user.address)
+        .bind(&user.state)
+        .bind(&user.city)
+        .bind(&user.country)
+        .bind(&user.country_code)
+        .bind(&user.image)
+        .bind(&user.employment_status)
+        .bind(user.years_of_employment)
+        .bind(user.email_verified)
+        .bind(user.phone_verified)
+        .bind(user.active)
+        .bind(&user.metadata)
+        .bind(user.created_at)
+        .run()
+        .await?;
+    Ok(inserted == 1)
+}
+
+pub async fn by_id(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<User>> {
+    tx.sql("SELECT * FROM users WHERE company_id = $1 AND id = $2")
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+pub async fn by_user_id(tx: &mut Tx, company_id: &str, user_id: &str) -> Result<Option<User>> {
+    tx.sql("SELECT * FROM users WHERE company_id = $1 AND user_id = $2")
+        .bind(company_id)
+        .bind(user_id)
+        .optional()
+        .await
+}
+
+pub async fn by_user_id_or_id(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<User>> {
+    match by_user_id(tx, company_id, id).await? {
+        None => by_id(tx, company_id, id).await,
+        found => Ok(found),
+    }
+}
+
+/// The user with this e-mail, locked until the transaction ends.
+pub async fn lock_by_email(tx: &mut Tx, company_id: &str, email: &str) -> Result<Option<User>> {
+    tx.sql("SELECT * FROM users WHERE company_id = $1 AND email_key = $2 FOR UPDATE")
+        .bind(company_id)
+        .bind(crate::email::key(email))
+        .optional()
+        .await
+}
+
+pub async fn by_email(tx: &mut Tx, company_id: &str, email: &str) -> Result<Option<User>> {
+    tx.sql("SELECT * FROM users WHERE company_id = $1 AND email_key = $2")
+        .bind(company_id)
+        .bind(crate::email::key(email))
+        .optional()
+        .await
+}
+
+pub async fn set_user_id(tx: &mut Tx, user: &User, user_id: &str, now: Timestamp) -> Result<User> {
+    tx.sql(
+        "UPDATE users SET user_id = $3, updated_at = $4 WHERE company_id = $1 AND id = $2
+         RETURNING *",
+    )
+    .bind(&user.company_id)
+    .bind(&user.id)
+    .bind(user_id)
+    .bind(now)
+    .one()
+    .await
+}
+
+/// How many users [`by_ids`] finds at once.
+pub const AT_ONCE: usize = 20;
+
+/// Up to [`AT_ONCE`] users. A list of parameters serves both engines, which take arrays in different ways.
+pub async fn by_ids(tx: &mut Tx, company_id: &str, ids: &[String]) -> Result<Vec<User>> {
+    let Some(last) = ids.last() else { return Ok(Vec::new()) };
+    let mut statement = tx
+        .sql(
+            "SELECT * FROM users WHERE company_id = $1 AND id IN ($2, $3, $4, $5, $6, $7, $8, $9,
+                 $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)",
+        )
+        .bind(company_id);
+    for n in 0..AT_ONCE {
+        statement = statement.bind(ids.get(n).unwrap_or(last));
+    }
+    statement.all().await
+}

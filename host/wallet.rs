@@ -1,0 +1,100 @@
+//! Wallets: a double-entry ledger. Every company has a book of its own; each movement goes from one account of it to another,
+//! so every transaction sums to zero, and each has a key, so none happens twice.
+
+pub mod api;
+mod store;
+
+use serde::Serialize;
+
+use crate::{
+    app::App,
+    error::{Error, Result},
+    money::{Minor, Money},
+    store::Tx,
+};
+
+/// The accounts of a book. A positive balance of `Wallet` is what the company may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Account {
+    Wallet,
+    /// Payments that were begun and not settled yet.
+    Pending,
+    /// What a provider holds for, or has taken from, the service on the company's behalf.
+    Provider(String),
+    /// What operators put in and took out.
+    Operator,
+}
+
+impl Account {
+    fn name(&self) -> String {
+        match self {
+            Account::Wallet => "wallet".to_owned(),
+            Account::Pending => "pending".to_owned(),
+            Account::Provider(name) => format!("provider:{name}"),
+            Account::Operator => "operator".to_owned(),
+        }
+    }
+}
+
+/// Money that goes from one account of a company's book to another.
+#[derive(Debug)]
+pub struct Movement {
+    /// Unique in the book: a movement whose key was used before has happened.
+    pub key: String,
+    pub kind: &'static str,
+    pub from: Account,
+    pub to: Account,
+    pub money: Money,
+}
+
+/// Whether a movement may take an account of the book below zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cover {
+    /// The wallet must cover it.
+    Required,
+    /// It has happened, or an operator insists.
+    Waived,
+}
+
+/// What became of a movement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moved {
+    Now,
+    Before,
+}
+
+/// Posts a movement in the caller's transaction. 400 when the wallet does not cover it.
+pub async fn post(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &str,
+    movement: &Movement,
+    cover: Cover,
+) -> Result<Moved> {
+    let now = app.clock.now();
+    let id = app.random.id(now);
+    if !store::begin(tx, company_id, &id, movement, now).await? {
+        return Ok(Moved::Before);
+    }
+    let Money { minor, currency } = &movement.money;
+    let mut legs = [(1, &movement.from, Minor(-minor.0)), (2, &movement.to, *minor)];
+    // Balances are locked in one order, so that two movements never wait for each other.
+    legs.sort_by_key(|(_, account, _)| account.name());
+    for (line, account, amount) in legs {
+        let name = account.name();
+        store::enter(tx, company_id, &id, line, &name, currency, amount).await?;
+        let balance = store::add(tx, company_id, &name, currency, amount).await?;
+        let overdrawn = *account == Account::Wallet && amount < Minor(0) && balance < Minor(0);
+        if overdrawn && cover == Cover::Required {
+            return Err(Error::invalid("insufficient balance, please top up your wallet."));
+        }
+    }
+    Ok(Moved::Now)
+}
+
+/// A company's money in one currency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Balance {
+    pub balance: Minor,
+    pub pending: Minor,
+}

@@ -1,0 +1,183 @@
+//! Compiles every plugin of this repository to a component, by a cargo of its own in a target folder of its own: the
+//! outer cargo holds the lock of its target folder for as long as this runs.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+const TARGET: &str = "wasm32-wasip2";
+const PROFILE: &str = "plugin";
+
+/// A folder of plugins, and the constant that lists them.
+const KINDS: [(&str, &str, &str); 2] = [
+    ("plugins", "BUILT_IN", "The plugins that the host carries with it."),
+    ("tests/guests", "GUESTS", "The plugins that only tests use."),
+];
+
+fn main() {
+    if let Err(sentence) = run() {
+        println!("cargo::error={sentence}");
+        // Only then does cargo show what the compiler said.
+        std::process::exit(1);
+    }
+}
+
+fn run() -> Result<(), String> {
+    let root = fs::canonicalize(Path::new(&variable("CARGO_MANIFEST_DIR")?).join("../.."))
+        .map_err(|error| format!("the repository's root cannot be found: {error}"))?;
+    let out = PathBuf::from(variable("OUT_DIR")?);
+    for source in ["plugins", "tests/guests", "wit", "Cargo.toml", "Cargo.lock"] {
+        println!("cargo::rerun-if-changed={}", root.join(source).display());
+    }
+    let mut kinds = Vec::new();
+    for (folder, list, doc) in KINDS {
+        kinds.push((list, doc, plugins_in(&root.join(folder))?));
+    }
+    let names: Vec<&str> = kinds.iter().flat_map(|(.., names)| names).map(String::as_str).collect();
+    ensure_target()?;
+    let built = compile(&root, &target_dir(&out), &names)?;
+    for name in &names {
+        let (from, to) = (built.join(format!("{name}.wasm")), out.join(format!("{name}.wasm")));
+        fs::copy(&from, to)
+            .map_err(|error| format!("the component {} is missing: {error}", from.display()))?;
+    }
+    fs::write(out.join("components.rs"), source(&kinds, &names))
+        .map_err(|error| format!("components.rs cannot be written: {error}"))
+}
+
+fn variable(name: &str) -> Result<String, String> {
+    env::var(name).map_err(|_| format!("{name} is not set: only cargo runs this"))
+}
+
+/// The names of the folders that hold a package and a manifest, in order.
+fn plugins_in(folder: &Path) -> Result<Vec<String>, String> {
+    let entries = fs::read_dir(folder)
+        .map_err(|error| format!("the folder {} cannot be read: {error}", folder.display()))?;
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| path.join("manifest.json").exists() && path.join("Cargo.toml").exists())
+        .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// One folder for all profiles of the outer cargo, beside them: `target/plugins`. `OUT_DIR` is
+/// `target/PROFILE/build/PACKAGE/out`.
+fn target_dir(out: &Path) -> PathBuf {
+    out.ancestors().nth(4).unwrap_or(out).join("plugins")
+}
+
+fn ensure_target() -> Result<(), String> {
+    if has_target() {
+        return Ok(());
+    }
+    println!(
+        "cargo::warning=the Rust target {TARGET} is missing: running `rustup target add {TARGET}`"
+    );
+    let added = Command::new("rustup").args(["target", "add", TARGET]).output();
+    if added.is_ok_and(|output| output.status.success()) && has_target() {
+        return Ok(());
+    }
+    Err(format!(
+        "plugins need the Rust target {TARGET}, which could not be added: run `rustup target add {TARGET}`"
+    ))
+}
+
+fn has_target() -> bool {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output =
+        Command::new(rustc).args(["--print", "target-libdir", "--target", TARGET]).output();
+    output.is_ok_and(|output| {
+        let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        output.status.success()
+            && fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some())
+    })
+}
+
+/// Runs cargo; gives the folder where the components are.
+fn compile(root: &Path, target_dir: &Path, names: &[&str]) -> Result<PathBuf, String> {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    forget_outer_cargo(&mut cargo);
+    cargo.args(["build", "--quiet", "--lib", "--profile", PROFILE, "--target", TARGET]);
+    cargo.arg("--manifest-path").arg(root.join("Cargo.toml"));
+    cargo.arg("--target-dir").arg(target_dir);
+    names.iter().for_each(|name| {
+        cargo.args(["--package", name]);
+    });
+    // Standard output speaks to the outer cargo.
+    let output =
+        cargo.output().map_err(|error| format!("cargo cannot be run for the plugins: {error}"))?;
+    if !output.status.success() {
+        eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+        return Err("the plugins do not compile: what the compiler said is below".into());
+    }
+    Ok(target_dir.join(TARGET).join(PROFILE))
+}
+
+/// What the outer cargo, clippy or a coverage tool set for the host's own code would make other components, or make
+/// them anew each time. What says how to reach registries, and the pool of jobs, stays.
+fn forget_outer_cargo(cargo: &mut Command) {
+    const KEPT: [&str; 7] = [
+        "CARGO_HOME",
+        "CARGO_HTTP_",
+        "CARGO_MAKEFLAGS",
+        "CARGO_NET_",
+        "CARGO_REGISTR",
+        "CARGO_SOURCE_",
+        "CARGO_TERM_",
+    ];
+    const FORGOTTEN: [&str; 12] = [
+        "DEBUG",
+        "HOST",
+        "LLVM_PROFILE_FILE",
+        "NUM_JOBS",
+        "OPT_LEVEL",
+        "OUT_DIR",
+        "PROFILE",
+        "RUSTC_LINKER",
+        "RUSTC_WORKSPACE_WRAPPER",
+        "RUSTC_WRAPPER",
+        "RUSTFLAGS",
+        "TARGET",
+    ];
+    for (name, _) in env::vars_os() {
+        let Some(name) = name.to_str() else { continue };
+        let of_cargo = name.starts_with("CARGO") || name.starts_with("DEP_");
+        let kept = KEPT.iter().any(|kept| name.starts_with(kept));
+        if (of_cargo && !kept) || FORGOTTEN.contains(&name) {
+            cargo.env_remove(name);
+        }
+    }
+}
+
+/// The constants and the macro.
+fn source(kinds: &[(&str, &str, Vec<String>)], names: &[&str]) -> String {
+    let mut code = String::new();
+    for (list, doc, of_kind) in kinds {
+        for name in of_kind {
+            let _ = writeln!(
+                code,
+                "/// The component `{name}`.\npub const {}: &[u8] = include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.wasm\"));",
+                name.to_uppercase()
+            );
+        }
+        let entries: Vec<String> = of_kind
+            .iter()
+            .map(|name| format!("Component {{ name: \"{name}\", wasm: {} }}", name.to_uppercase()))
+            .collect();
+        let _ = writeln!(
+            code,
+            "/// {doc}\npub const {list}: &[Component] = &[{}];",
+            entries.join(", ")
+        );
+    }
+    let calls: Vec<String> = names.iter().map(|name| format!("$mac!({name});")).collect();
+    let _ = writeln!(
+        code,
+        "/// Calls a macro with the name of each component, as an identifier.\n#[macro_export]\nmacro_rules! foreach_component {{ ($mac:ident) => {{ {} }}; }}",
+        calls.join(" ")
+    );
+    code
+}

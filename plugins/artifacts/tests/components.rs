@@ -1,0 +1,108 @@
+//! What the host looks at before a component serves anyone, looked at here: exports, imports, manifest.
+
+use std::collections::BTreeSet;
+
+use artifacts::{BUILT_IN, Component, GUESTS};
+use serde_json::Value;
+use wasmparser::{Parser, Payload};
+
+const BASIC: [&str; 3] = ["checkout", "notifications", "verification"];
+const ALL: [&str; 6] =
+    ["checkout", "direct-debit", "notifications", "refunds", "saved-card", "verification"];
+
+#[derive(Default)]
+struct Found {
+    exports: BTreeSet<String>,
+    imports: BTreeSet<String>,
+    manifests: Vec<String>,
+}
+
+/// Reads a component: its own imports and exports, and the manifests in it and in what it holds.
+fn read(component: &Component) -> Found {
+    let mut found = Found::default();
+    let mut depth = 0_usize;
+    for payload in Parser::new(0).parse_all(component.wasm) {
+        match payload.expect("a whole component") {
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::ComponentExportSection(section) if depth == 0 => {
+                found.exports.extend(
+                    section.into_iter().map(|e| e.expect("an export").name.name.to_owned()),
+                );
+            }
+            Payload::ComponentImportSection(section) if depth == 0 => {
+                found.imports.extend(
+                    section.into_iter().map(|i| i.expect("an import").name.name.to_owned()),
+                );
+            }
+            Payload::CustomSection(section) if section.name() == "tollhouse:manifest" => {
+                found.manifests.push(String::from_utf8_lossy(section.data()).into_owned());
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn exports(wasm: &'static [u8], interfaces: &[&str]) {
+    let wanted = interfaces.iter().map(|name| format!("tollhouse:plugin/{name}@1.0.0")).collect();
+    assert_eq!(read(&Component { name: "", wasm }).exports, wanted);
+}
+
+fn provider_a() {
+    exports(artifacts::PROVIDER_A, &ALL);
+}
+
+fn sprout() {
+    exports(artifacts::SPROUT, &BASIC);
+}
+
+fn unruly() {
+    exports(artifacts::UNRULY, &BASIC);
+}
+
+/// A component that is not listed above does not compile here.
+#[test]
+fn components_export_the_interfaces_they_name_and_no_more() {
+    macro_rules! check {
+        ($name:ident) => {
+            $name();
+        };
+    }
+    artifacts::foreach_component!(check);
+}
+
+#[test]
+fn manifests_are_whole_and_say_the_folders_name() {
+    for component in BUILT_IN.iter().chain(GUESTS) {
+        let [manifest] = &read(component).manifests[..] else {
+            panic!("{component:?} has not exactly one manifest");
+        };
+        let manifest: Value = serde_json::from_str(manifest).unwrap();
+        assert_eq!(manifest["name"], component.name);
+        for key in ["kind", "version", "display_name", "hosts", "secrets", "settings"] {
+            assert!(!manifest[key].is_null(), "{component:?} does not say {key}");
+        }
+    }
+}
+
+#[test]
+fn components_import_the_contract_and_plain_wasi_only() {
+    for component in BUILT_IN.iter().chain(GUESTS) {
+        for import in read(component).imports {
+            let known = ["tollhouse:plugin/", "wasi:cli/", "wasi:clocks/", "wasi:io/"];
+            let odd = ["wasi:filesystem/", "wasi:random/", "wasi:sockets/"];
+            assert!(
+                known.iter().chain(&odd).any(|start| import.starts_with(start)),
+                "{component:?} imports {import}"
+            );
+        }
+    }
+}
+
+#[test]
+fn built_in_components_are_small() {
+    for component in BUILT_IN {
+        assert!(component.wasm.len() < 512 << 10, "{component:?} is large");
+    }
+}

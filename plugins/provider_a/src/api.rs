@@ -1,0 +1,95 @@
+//! One call to Paystack: authentication, the envelope around every answer, and what its errors mean.
+
+use serde::Deserialize;
+use serde_json::Value;
+use tollhouse_plugin::http::{Request, Response};
+use tollhouse_plugin::types::Fault;
+use tollhouse_plugin::{settings, vault};
+
+use crate::loose;
+
+/// The manifest's name for the account's key, which signs notifications as well.
+pub(crate) const SECRET_KEY: &str = "secret_key";
+
+/// The code of the contract for a reference that was used before.
+pub(crate) const DUPLICATE_REFERENCE: &str = "duplicate-reference";
+
+/// Asks; gives the envelope's `data`.
+pub(crate) fn get(path: &str) -> Result<Value, Fault> {
+    send(Request::get(url(path)?))
+}
+
+/// Orders; gives the envelope's `data`.
+pub(crate) fn post(path: &str, body: &Value) -> Result<Value, Fault> {
+    send(Request::post(url(path)?).json(body))
+}
+
+fn url(path: &str) -> Result<String, Fault> {
+    settings::url("base_url", path)
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    status: bool,
+    #[serde(default)]
+    message: Value,
+    #[serde(default)]
+    data: Value,
+    /// Errors only, and not in older ones.
+    #[serde(default)]
+    code: Value,
+    #[serde(default, rename = "type")]
+    kind: Value,
+}
+
+fn send(request: Request) -> Result<Value, Fault> {
+    let answer = request.bearer(&vault::secret(SECRET_KEY)?).send()?;
+    check_service(&answer)?;
+    let envelope: Envelope = answer.json()?;
+    if envelope.status && answer.is_success() {
+        return Ok(envelope.data);
+    }
+    Err(refusal(answer.status, &envelope))
+}
+
+/// What can be told from the HTTP status alone.
+fn check_service(answer: &Response) -> Result<(), Fault> {
+    match answer.status {
+        401 => Err(Fault::misconfigured("Paystack does not accept the secret key")),
+        status @ (408 | 429 | 500..) => Err(Fault::unavailable(format!("Paystack says {status}"))
+            .with_code(&format!("http-{status}"))),
+        _ => Ok(()),
+    }
+}
+
+fn refusal(status: u16, envelope: &Envelope) -> Fault {
+    let code = loose::text(&envelope.code);
+    let message = loose::text(&envelope.message);
+    let words = message.to_lowercase();
+    if code == "duplicate_reference" || words.contains("duplicate transaction reference") {
+        return Fault::refused(DUPLICATE_REFERENCE, message);
+    }
+    if status == 404 || code.ends_with("not_found") || words.contains("reference not found") {
+        return Fault::not_found(message).with_code(&code);
+    }
+    let validation = loose::text(&envelope.kind) == "validation_error" || code == "missing_params";
+    match blamed(&words) {
+        Some(field) if validation => Fault::invalid(field, message).with_code(&code),
+        _ => Fault::refused(&code, message),
+    }
+}
+
+/// The field of the contract that a validation error speaks of.
+fn blamed(words: &str) -> Option<&'static str> {
+    let known = [
+        ("email", "email"),
+        ("amount", "amount"),
+        ("currency", "currency"),
+        ("channel", "channels"),
+        ("channels", "channels"),
+    ];
+    words
+        .split(|c: char| !c.is_alphanumeric())
+        .find_map(|word| known.iter().find(|(theirs, _)| *theirs == word))
+        .map(|(_, ours)| *ours)
+}

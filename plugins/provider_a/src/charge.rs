@@ -1,0 +1,50 @@
+//! Charging again without the customer: one call of Paystack's for cards and for mandates.
+
+use serde_json::{Value, json};
+use tollhouse_plugin::direct_debit::{self, DebitOrder};
+use tollhouse_plugin::payments::Payment;
+use tollhouse_plugin::saved_card::{self, CardOrder};
+use tollhouse_plugin::types::{Fault, Money};
+
+use crate::{Paystack, api, loose, transaction};
+
+impl saved_card::Guest for Paystack {
+    fn charge(order: CardOrder) -> Result<Payment, Fault> {
+        let CardOrder { token, email, amount, service_ref, metadata, .. } = order;
+        charge(&token, &email, &amount, &service_ref, &metadata)
+    }
+
+    fn deauthorize(token: String) -> Result<bool, Fault> {
+        let body = json!({ "authorization_code": token });
+        api::post("/customer/authorization/deactivate", &body).map(|_| true)
+    }
+}
+
+impl direct_debit::Guest for Paystack {
+    /// The bank takes its time: the answer is nearly always `pending`.
+    fn debit(order: DebitOrder) -> Result<Payment, Fault> {
+        let DebitOrder { mandate, email, amount, service_ref, metadata, .. } = order;
+        charge(&mandate, &email, &amount, &service_ref, &metadata)
+    }
+}
+
+fn charge(
+    token: &str,
+    email: &str,
+    amount: &Money,
+    service_ref: &str,
+    metadata: &str,
+) -> Result<Payment, Fault> {
+    // An object at checkout, but a text here.
+    let metadata = Value::Object(loose::metadata(metadata)?).to_string();
+    let body = json!({
+        "email": email,
+        "amount": amount.minor,
+        "currency": amount.currency,
+        "authorization_code": token,
+        "reference": service_ref,
+        "metadata": metadata,
+    });
+    let data = api::post("/transaction/charge_authorization", &body)?;
+    transaction::payment(&data, service_ref, Some(amount))
+}

@@ -1,0 +1,83 @@
+//! What is reusable of how the customer paid.
+
+use serde::Deserialize;
+use serde_json::Value;
+use tollhouse_plugin::payments::Instrument;
+
+use crate::loose;
+use crate::transaction::Transaction;
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Authorization {
+    authorization_code: Value,
+    bin: Value,
+    last4: Value,
+    exp_month: Value,
+    exp_year: Value,
+    channel: Value,
+    card_type: Value,
+    bank: Value,
+    country_code: Value,
+    brand: Value,
+    reusable: Value,
+    signature: Value,
+    account_name: Value,
+}
+
+/// The card or mandate of a transaction; none when it was paid in another way, or not yet.
+pub(crate) fn of(transaction: &Transaction) -> Option<Instrument> {
+    let found = Authorization::deserialize(&transaction.authorization).ok()?;
+    let token = loose::text(&found.authorization_code);
+    if token.is_empty() {
+        return None;
+    }
+    Some(Instrument {
+        kind: kind(&found, &transaction.channel)?.to_owned(),
+        token,
+        reusable: reusable(&found),
+        signature: loose::text(&found.signature),
+        email: loose::text(&transaction.customer["email"]),
+        bin: loose::text(&found.bin),
+        last4: loose::text(&found.last4),
+        exp_month: month(&found.exp_month),
+        exp_year: loose::text(&found.exp_year),
+        brand: brand(&found),
+        bank: loose::text(&found.bank),
+        country: loose::text(&found.country_code),
+        holder: loose::text(&found.account_name),
+    })
+}
+
+fn reusable(found: &Authorization) -> bool {
+    matches!(&found.reusable, Value::Bool(true)) || loose::text(&found.reusable) == "1"
+}
+
+fn kind(found: &Authorization, paid_by: &Value) -> Option<&'static str> {
+    let card_type = first_word(&found.card_type);
+    match loose::either(&found.channel, paid_by).as_str() {
+        "direct_debit" => Some("mandate"),
+        _ if card_type == "mandate" => Some("mandate"),
+        "card" | "apple_pay" => Some("card"),
+        "" if !card_type.is_empty() => Some("card"),
+        // A bank account that can be debited again is a mandate in all but name.
+        _ if reusable(found) => Some("mandate"),
+        _ => None,
+    }
+}
+
+/// `card_type` says more than the brand, and has trailing blanks: "visa ", "mastercard DEBIT".
+fn brand(found: &Authorization) -> String {
+    let brand = first_word(&found.card_type);
+    if brand.is_empty() { first_word(&found.brand) } else { brand }
+}
+
+fn first_word(value: &Value) -> String {
+    loose::text(value).split_whitespace().next().unwrap_or_default().to_lowercase()
+}
+
+/// Two digits: a text for cards, a number for mandates.
+fn month(value: &Value) -> String {
+    let month = loose::text(value);
+    if month.len() == 1 { format!("0{month}") } else { month }
+}

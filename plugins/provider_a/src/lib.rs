@@ -1,0 +1,24 @@
+//! Paystack: hosted checkout, verification, saved cards, direct debit, refunds and notifications.
+//!
+//! Amounts are in the currency's minor unit on the wire as well. Paystack has no idempotency key: a reference may be used
+//! once, and a repeated one is refused as `duplicate-reference`, whereupon the host asks how that payment stands.
+
+mod api;
+mod charge;
+mod checkout;
+mod instrument;
+mod loose;
+mod notifications;
+mod refunds;
+mod transaction;
+
+/// The plugin.
+#[derive(Debug)]
+pub struct Paystack;
+
+tollhouse_plugin::export!(
+    Paystack: checkout, verification, saved_card, direct_debit, refunds, notifications
+);
+
+#[cfg(test)]
+mod tests;

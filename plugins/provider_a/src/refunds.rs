@@ -1,0 +1,81 @@
+//! Giving money back. Paystack takes no reference for a refund, so `start` looks for one before it asks for one: a
+//! repeat after a lost answer finds what the first attempt made.
+
+use serde_json::{Value, json};
+use tollhouse_plugin::http;
+use tollhouse_plugin::refunds::{self, Refund, RefundOrder, RefundStatus};
+use tollhouse_plugin::types::{Fault, FaultCategory};
+
+use crate::{Paystack, api, loose, transaction};
+
+impl refunds::Guest for Paystack {
+    fn start(order: RefundOrder) -> Result<Refund, Fault> {
+        let transaction = transaction_id(&order)?;
+        if let Some(made) = existing(&transaction, &order.service_ref)? {
+            return Ok(made);
+        }
+        let body = json!({
+            "transaction": transaction,
+            "amount": order.amount.minor,
+            "currency": order.amount.currency,
+            "merchant_note": format!("{} [{}]", order.reason, order.refund_ref).trim(),
+        });
+        refund(&api::post("/refund", &body)?)
+    }
+
+    fn check(provider_id: String) -> Result<Refund, Fault> {
+        refund(&api::get(&format!("/refund/{}", http::encode(&provider_id)))?)
+    }
+}
+
+/// The list of refunds is asked for by Paystack's own id.
+fn transaction_id(order: &RefundOrder) -> Result<String, Fault> {
+    if !order.transaction_id.is_empty() {
+        return Ok(order.transaction_id.clone());
+    }
+    Ok(loose::text(&transaction::find(&order.service_ref)?["id"]))
+}
+
+/// A refund of this transaction that did not fail.
+fn existing(transaction: &str, service_ref: &str) -> Result<Option<Refund>, Fault> {
+    let list = match api::get(&format!("/refund?transaction={}", http::encode(transaction))) {
+        Ok(list) => list,
+        Err(fault) if fault.category == FaultCategory::NotFound => return Ok(None),
+        Err(fault) => return Err(fault),
+    };
+    for item in list.as_array().ok_or_else(unreadable)? {
+        let made = refund(item)?;
+        if made.status != RefundStatus::Failed && is_of(item, transaction, service_ref) {
+            return Ok(Some(made));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a listed refund is of this transaction, which it names by an object, an id or a reference. One that names
+/// none came by the filter that was asked for.
+fn is_of(item: &Value, transaction: &str, service_ref: &str) -> bool {
+    let named = &item["transaction"];
+    let names = [loose::text(named), loose::text(&named["id"]), loose::text(&named["reference"])];
+    let mut names = names.iter().filter(|name| !name.is_empty()).peekable();
+    names.peek().is_none() || names.any(|name| name == transaction || name == service_ref)
+}
+
+fn refund(data: &Value) -> Result<Refund, Fault> {
+    let provider_id = loose::text(&data["id"]);
+    let told =
+        data["status"].as_str().filter(|_| !provider_id.is_empty()).ok_or_else(unreadable)?;
+    let (status, message) = match told {
+        "processed" => (RefundStatus::Done, ""),
+        "failed" => (RefundStatus::Failed, "Paystack could not refund"),
+        "needs-attention" => {
+            (RefundStatus::Pending, "Paystack needs the customer's bank details to go on")
+        }
+        _ => (RefundStatus::Pending, ""),
+    };
+    Ok(Refund { status, provider_id, message: message.to_owned(), raw: loose::raw(data) })
+}
+
+fn unreadable() -> Fault {
+    Fault::unavailable("Paystack's refund cannot be read").with_code("unexpected-answer")
+}

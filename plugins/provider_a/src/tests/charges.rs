@@ -1,0 +1,108 @@
+use serde_json::{Value, json};
+use tollhouse_plugin::direct_debit::{self, DebitOrder};
+use tollhouse_plugin::payments::{Payment, PaymentStatus};
+use tollhouse_plugin::saved_card::{self, CardOrder};
+use tollhouse_plugin::types::{Fault, FaultCategory};
+
+use super::{host, naira, told, transaction, transaction_with};
+use crate::Paystack;
+
+const PATH: &str = "/transaction/charge_authorization";
+
+fn order() -> CardOrder {
+    CardOrder {
+        token: "AUTH_uh8bcl3zbn".into(),
+        email: "demo@test.com".into(),
+        amount: naira(40333),
+        service_ref: "re4lyvq3s3".into(),
+        narration: "Loan".into(),
+        metadata: r#"{"order":7}"#.into(),
+    }
+}
+
+fn charge(status: u16, answer: Value) -> Result<Payment, Fault> {
+    let _host = host().answer("POST", PATH, status, answer).install();
+    <Paystack as saved_card::Guest>::charge(order())
+}
+
+#[test]
+fn charges_a_card() {
+    let host = host().answer("POST", PATH, 200, told(transaction())).install();
+    let payment = <Paystack as saved_card::Guest>::charge(order()).unwrap();
+    assert_eq!(payment.status, PaymentStatus::Success);
+    let wanted = json!({
+        "email": "demo@test.com", "amount": 40333, "currency": "NGN", "reference": "re4lyvq3s3",
+        "authorization_code": "AUTH_uh8bcl3zbn", "metadata": "{\"order\":7}",
+    });
+    assert_eq!(host.requests()[0].json(), wanted);
+}
+
+/// HTTP 200 says that the charge was tried, not that it went well.
+#[test]
+fn a_declined_card_is_a_failed_payment() {
+    let data = transaction_with(json!({"status": "failed", "gateway_response": "Declined"}));
+    let payment = charge(200, told(data)).unwrap();
+    assert_eq!(payment.status, PaymentStatus::Failed);
+    assert_eq!(payment.message, "Declined");
+}
+
+#[test]
+fn a_paused_charge_sends_the_customer_on() {
+    let payment = charge(
+        200,
+        told(json!({
+            "authorization_url": "https://checkout.paystack.com/resume/0744ub5o065nwyz",
+            "reference": "re4lyvq3s3", "access_code": "0744ub5o065nwyz", "paused": true
+        })),
+    );
+    let payment = payment.unwrap();
+    assert_eq!(payment.status, PaymentStatus::Pending);
+    assert_eq!(payment.amount, naira(40333));
+    let url = "https://checkout.paystack.com/resume/0744ub5o065nwyz";
+    assert_eq!(payment.challenge_url.as_deref(), Some(url));
+}
+
+#[test]
+fn a_success_without_an_amount_is_not_believed() {
+    let fault = charge(200, told(json!({"status": "success", "reference": "re4lyvq3s3"})));
+    assert_eq!(fault.unwrap_err().category, FaultCategory::Unavailable);
+}
+
+#[test]
+fn a_repeated_reference_is_charged_once() {
+    let answer = json!({"status": false, "message": "Duplicate Transaction Reference",
+        "code": "duplicate_reference"});
+    assert_eq!(charge(400, answer).unwrap_err().code, "duplicate-reference");
+}
+
+#[test]
+fn a_mandate_takes_its_time() {
+    let data = transaction_with(json!({
+        "status": "processing", "channel": "direct_debit", "requested_amount": null, "fees": null,
+        "gateway_response": "Transaction in progress", "paid_at": null, "paidAt": null,
+        "authorization": {
+            "authorization_code": "AUTH_mandate01", "bin": null, "last4": null, "exp_month": null,
+            "exp_year": null, "channel": "direct_debit", "card_type": null, "bank": null,
+            "country_code": "NG", "brand": null, "reusable": true, "signature": null,
+            "account_name": null
+        }
+    }));
+    let host = host().answer("POST", PATH, 200, told(data)).install();
+    let CardOrder { email, amount, service_ref, narration, metadata, .. } = order();
+    let mandate = "AUTH_mandate01".into();
+    let order = DebitOrder { mandate, email, amount, service_ref, narration, metadata };
+    let payment = <Paystack as direct_debit::Guest>::debit(order).unwrap();
+    assert_eq!(payment.status, PaymentStatus::Pending);
+    assert_eq!(payment.channel, "direct_debit");
+    let mandate = payment.instrument.unwrap();
+    assert_eq!((mandate.kind.as_str(), mandate.last4.as_str()), ("mandate", ""));
+    assert_eq!(host.requests()[0].json()["authorization_code"], "AUTH_mandate01");
+}
+
+#[test]
+fn forgets_a_card() {
+    let answer = json!({"status": true, "message": "Authorization has been deactivated"});
+    let host = host().answer("POST", "/customer/authorization/deactivate", 200, answer).install();
+    assert_eq!(<Paystack as saved_card::Guest>::deauthorize("AUTH_x".into()), Ok(true));
+    assert_eq!(host.requests()[0].json(), json!({"authorization_code": "AUTH_x"}));
+}

@@ -1,0 +1,130 @@
+use serde_json::{Value, json};
+use tollhouse_plugin::refunds::{Guest, Refund, RefundOrder, RefundStatus};
+use tollhouse_plugin::types::{Fault, FaultCategory};
+
+use super::{host, naira, parsed, told, transaction};
+use crate::Paystack;
+
+const LIST: &str = "/refund?transaction=1004723697";
+
+fn order() -> RefundOrder {
+    RefundOrder {
+        service_ref: "T685".into(),
+        transaction_id: "1004723697".into(),
+        refund_ref: "R-1".into(),
+        amount: naira(10000),
+        reason: "Returned".into(),
+    }
+}
+
+fn refund(id: u64, status: &str, transaction: Value) -> Value {
+    json!({
+        "transaction": transaction, "integration": 412829, "deducted_amount": 0, "channel": null,
+        "merchant_note": "Returned", "status": status, "refunded_by": "test@me.com",
+        "currency": "NGN", "amount": 10000, "fully_deducted": false, "id": id,
+    })
+}
+
+fn of_ours() -> Value {
+    json!({"id": 1004723697, "reference": "T685", "amount": 10000})
+}
+
+/// Starts with these refunds there already; gives how many requests to refund left.
+fn start(existing: Value) -> (Refund, usize) {
+    let host = host()
+        .answer("GET", LIST, 200, told(existing))
+        .answer("POST", "/refund", 200, told(refund(3018284, "pending", of_ours())))
+        .install();
+    let refund = Paystack::start(order()).unwrap();
+    (refund, host.requests().iter().filter(|sent| sent.method == "POST").count())
+}
+
+#[test]
+fn refunds_once() {
+    let (made, posts) = start(json!([]));
+    assert_eq!((made.status, made.provider_id.as_str()), (RefundStatus::Pending, "3018284"));
+    assert_eq!(posts, 1);
+    assert_eq!(parsed(&made.raw)["amount"], 10000);
+}
+
+#[test]
+fn says_whose_refund_it_is() {
+    let host = host()
+        .answer("GET", LIST, 200, told(json!([])))
+        .answer("POST", "/refund", 200, told(refund(1, "pending", json!(1004723697))))
+        .install();
+    Paystack::start(order()).unwrap();
+    let wanted = json!({
+        "transaction": "1004723697", "amount": 10000, "currency": "NGN",
+        "merchant_note": "Returned [R-1]",
+    });
+    assert_eq!(host.requests()[1].json(), wanted);
+}
+
+#[test]
+fn a_repeat_finds_what_was_made() {
+    for named in [of_ours(), json!(1004723697), json!("T685"), json!(null)] {
+        let (made, posts) = start(json!([refund(7, "processed", named)]));
+        assert_eq!((made.status, made.provider_id.as_str()), (RefundStatus::Done, "7"));
+        assert_eq!(posts, 0);
+    }
+}
+
+#[test]
+fn failed_refunds_and_those_of_others_do_not_count() {
+    let others = json!({"id": 5, "reference": "T999"});
+    let (made, posts) =
+        start(json!([refund(7, "failed", of_ours()), refund(8, "processed", others)]));
+    assert_eq!((made.provider_id.as_str(), posts), ("3018284", 1));
+}
+
+/// Without the list nobody knows whether there is one.
+#[test]
+fn no_list_no_refund() {
+    let ask = |status: u16, answer: Value| {
+        let host = host().answer("GET", LIST, status, answer).install();
+        let fault = Paystack::start(order()).unwrap_err();
+        assert_eq!(host.requests().len(), 1);
+        fault
+    };
+    assert!(ask(500, json!({})).retryable);
+    assert!(ask(200, told(json!({"odd": true}))).retryable);
+}
+
+#[test]
+fn an_unknown_transaction_id_is_looked_up() {
+    let host = host()
+        .answer("GET", "/transaction/verify/T685", 200, told(transaction()))
+        .answer("GET", "/refund?transaction=4099260516", 200, told(json!([])))
+        .answer("POST", "/refund", 200, told(refund(1, "processing", json!(4099260516_u64))))
+        .install();
+    Paystack::start(RefundOrder { transaction_id: String::new(), ..order() }).unwrap();
+    assert_eq!(host.requests()[2].json()["transaction"], "4099260516");
+}
+
+fn check(status: u16, answer: Value) -> Result<Refund, Fault> {
+    let _host = host().answer("GET", "/refund/3018284", status, answer).install();
+    Paystack::check("3018284".into())
+}
+
+#[test]
+fn statuses() {
+    for (told_status, status, speaks) in [
+        ("pending", RefundStatus::Pending, false),
+        ("processing", RefundStatus::Pending, false),
+        ("processed", RefundStatus::Done, false),
+        ("failed", RefundStatus::Failed, true),
+        ("needs-attention", RefundStatus::Pending, true),
+        ("something new", RefundStatus::Pending, false),
+    ] {
+        let found = check(200, told(refund(3018284, told_status, of_ours()))).unwrap();
+        assert_eq!((found.status, !found.message.is_empty()), (status, speaks), "{told_status}");
+    }
+}
+
+#[test]
+fn what_is_no_refund() {
+    let unknown = json!({"status": false, "message": "Refund not found"});
+    assert_eq!(check(404, unknown).unwrap_err().category, FaultCategory::NotFound);
+    assert_eq!(check(200, told(json!({}))).unwrap_err().category, FaultCategory::Unavailable);
+}

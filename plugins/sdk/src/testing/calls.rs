@@ -1,0 +1,90 @@
+//! What the fake host does when the plugin calls it.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Sha256, Sha512};
+
+use super::{CURRENT, FakeHost, Sent};
+use crate::shared::tollhouse::plugin::http::{Request, Response};
+use crate::types::Fault;
+
+/// Runs `act` on the host of this thread.
+pub(super) fn with_host<T>(act: impl FnOnce(&mut FakeHost) -> T) -> T {
+    let host = CURRENT.with_borrow(Clone::clone);
+    let host = host.expect("no FakeHost is installed on this thread");
+    act(&mut host.borrow_mut())
+}
+
+impl FakeHost {
+    pub(super) fn send(&mut self, request: &Request) -> Result<Response, Fault> {
+        let sent = Sent {
+            method: request.method.to_ascii_uppercase(),
+            url: request.url.clone(),
+            headers: request.headers.iter().map(|(n, v)| (n.clone(), self.fill(v))).collect(),
+            body: self.fill_bytes(request.body.as_deref().unwrap_or_default()),
+            timeout_ms: request.timeout_ms,
+        };
+        let answer = self.next_answer(&sent.method, &sent.url);
+        self.sent.push(sent);
+        let (status, body) = answer?;
+        Ok(Response { status, headers: Vec::new(), body })
+    }
+
+    fn next_answer(&mut self, method: &str, url: &str) -> Result<(u16, Vec<u8>), Fault> {
+        let path = url.split('?').next().unwrap_or(url);
+        let fits = |end: &str| url.ends_with(end) || path.ends_with(end);
+        let Some(route) = self.routes.iter_mut().find(|r| r.method == method && fits(&r.url))
+        else {
+            panic!("FakeHost has no answer for {method} {url}");
+        };
+        match route.answers.len() {
+            1 => route.answers[0].clone(),
+            _ => route.answers.pop_front().expect("a route has an answer"),
+        }
+    }
+
+    pub(super) fn placeholder(&mut self, value: String) -> String {
+        let placeholder = format!("{{{{secret-placeholder-{}}}}}", self.placeholders.len());
+        self.placeholders.push((placeholder.clone(), value));
+        placeholder
+    }
+
+    pub(super) fn value(&self, name: &str) -> Result<String, Fault> {
+        self.secrets
+            .get(name)
+            .cloned()
+            .ok_or_else(|| Fault::misconfigured(format!("the secret {name} is missing")))
+    }
+
+    pub(super) fn basic(&mut self, user: &str, password: &str) -> Result<String, Fault> {
+        let pair = format!("{}:{}", self.value(user)?, self.value(password)?);
+        Ok(self.placeholder(STANDARD.encode(pair)))
+    }
+
+    pub(super) fn hmac(&self, algorithm: &str, name: &str, data: &[u8]) -> Result<Vec<u8>, Fault> {
+        let key = self.value(name)?;
+        match algorithm {
+            "sha256" => Ok(mac::<Hmac<Sha256>>(key.as_bytes(), data)),
+            "sha512" => Ok(mac::<Hmac<Sha512>>(key.as_bytes(), data)),
+            _ => Err(Fault::invalid("algorithm", "no such algorithm")),
+        }
+    }
+
+    fn fill(&self, text: &str) -> String {
+        self.placeholders.iter().fold(text.to_owned(), |text, (p, value)| text.replace(p, value))
+    }
+
+    fn fill_bytes(&self, body: &[u8]) -> Vec<u8> {
+        match std::str::from_utf8(body) {
+            Ok(text) => self.fill(text).into_bytes(),
+            Err(_) => body.to_vec(),
+        }
+    }
+}
+
+fn mac<M: Mac + KeyInit>(key: &[u8], data: &[u8]) -> Vec<u8> {
+    let mut mac = <M as KeyInit>::new_from_slice(key).expect("an HMAC key has any length");
+    mac.update(data);
+    mac.finalize().into_bytes().to_vec()
+}

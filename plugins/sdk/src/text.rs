@@ -1,0 +1,54 @@
+//! Words for operators: what an upstream said, made fit for a log.
+
+const MESSAGE_CHARS: usize = 160;
+const CODE_CHARS: usize = 64;
+
+/// An upstream's text, cut to 160 characters, with everything taken out that looks like an e-mail address, a number of
+/// a person or an account, or a code that could be a token.
+pub fn short(told: &str) -> String {
+    let mut kept = String::new();
+    for word in told.split_whitespace() {
+        if !kept.is_empty() {
+            kept.push(' ');
+        }
+        kept.push_str(if is_private(word) { "[...]" } else { word });
+    }
+    cut(&kept, MESSAGE_CHARS)
+}
+
+/// An upstream's error code: letters, digits and `-_.:` only, at most 64 of them.
+pub fn code(told: &str) -> String {
+    let plain = |c: &char| c.is_ascii_alphanumeric() || "-_.:".contains(*c);
+    told.chars().filter(plain).take(CODE_CHARS).collect()
+}
+
+fn is_private(word: &str) -> bool {
+    let digits = word.chars().filter(char::is_ascii_digit).count();
+    let chars = word.chars().count();
+    word.contains('@') || digits >= 6 || chars > 32 || (digits > 0 && chars >= 10)
+}
+
+fn cut(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_out_what_could_name_a_person_or_charge_a_card() {
+        let told = "Customer ada@example.com (+2348012345678) has no AUTH_uh8bcl3zbn, try\n again in 5 min";
+        assert_eq!(short(told), "Customer [...] [...] has no [...] try again in 5 min");
+    }
+
+    #[test]
+    fn is_short() {
+        assert_eq!(short(&"no ".repeat(500)).chars().count(), MESSAGE_CHARS + 3);
+        assert_eq!(code(&"x".repeat(500)).len(), CODE_CHARS);
+        assert_eq!(code("missing params\n<b>"), "missingparamsb");
+    }
+}

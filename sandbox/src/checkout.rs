@@ -1,0 +1,54 @@
+//! What the hosted checkout page knows of a provider.
+
+use serde::{Deserialize, Serialize};
+
+/// What the customer does on the hosted page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Success,
+    Failed,
+    Abandoned,
+}
+
+/// A checkout as its page shows it.
+pub(crate) struct Checkout {
+    pub id: String,
+    pub provider: &'static str,
+    pub merchant: String,
+    pub email: String,
+    /// `None`: a mandate is authorised, nothing is paid.
+    pub amount: Option<(u64, String)>,
+    pub reference: String,
+    /// False once it is paid or authorised.
+    pub open: bool,
+    /// Number and what it does, the success card first.
+    pub cards: Vec<(&'static str, &'static str)>,
+}
+
+/// What came of completing a checkout.
+#[derive(Debug)]
+pub(crate) struct Completed {
+    pub outcome: Outcome,
+    /// Where the customer's browser goes now.
+    pub redirect_url: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    AlreadyPaid,
+    UnknownCard,
+}
+
+/// A provider with a hosted page. `None`: the id is not one of its checkouts.
+pub(crate) trait Hosted {
+    /// Newest first.
+    fn open_checkouts(&self) -> Vec<Checkout>;
+    fn checkout(&self, id: &str) -> Option<Checkout>;
+    fn complete(
+        &self,
+        id: &str,
+        outcome: Outcome,
+        card: Option<&str>,
+    ) -> Option<Result<Completed, Refusal>>;
+}

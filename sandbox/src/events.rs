@@ -1,0 +1,112 @@
+//! The receiver of Tollhouse's own events (Standard Webhooks): keeps them and says whether their signatures hold.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Mutex,
+};
+
+use axum::http::HeaderMap;
+use base64::{Engine, prelude::BASE64_STANDARD};
+use hmac::{Hmac, KeyInit, Mac};
+use serde::Serialize;
+use serde_json::Value;
+use sha2::Sha256;
+use tollhouse::clock::Timestamp;
+
+use crate::locked;
+
+const KEPT: usize = 1_000;
+/// How far an event's timestamp may be from now.
+const TOLERANCE_SECONDS: i64 = 300;
+
+/// What an event's `webhook-signature` is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Signature {
+    Valid,
+    Invalid,
+    /// No secret is known for the company that the body names.
+    Unknown,
+}
+
+/// One attempt of a delivery, as it arrived.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReceivedEvent {
+    /// The `webhook-id` header, the same over all attempts.
+    pub id: String,
+    /// The body's `event`.
+    pub event: String,
+    pub signature: Signature,
+    /// As it came.
+    pub body: String,
+    pub at: Timestamp,
+    #[serde(skip)]
+    pub headers: Vec<(String, String)>,
+}
+
+#[derive(Default)]
+pub(crate) struct Events {
+    received: Mutex<VecDeque<ReceivedEvent>>,
+    secrets: Mutex<HashMap<String, String>>,
+}
+
+impl Events {
+    pub(crate) fn set_secret(&self, company_id: &str, secret: &str) {
+        locked(&self.secrets).insert(company_id.to_owned(), secret.to_owned());
+    }
+
+    pub(crate) fn list(&self) -> Vec<ReceivedEvent> {
+        locked(&self.received).iter().cloned().collect()
+    }
+
+    pub(crate) fn receive(&self, headers: &HeaderMap, body: String, now: Timestamp) {
+        let json: Value = serde_json::from_str(&body).unwrap_or_default();
+        let company = json["company_id"].as_str().unwrap_or_default();
+        let secret = locked(&self.secrets).get(company).cloned();
+        let signature = match secret {
+            None => Signature::Unknown,
+            Some(secret) if is_signed(headers, &body, &secret, now) => Signature::Valid,
+            Some(_) => Signature::Invalid,
+        };
+        let event = ReceivedEvent {
+            id: text(headers, "webhook-id").to_owned(),
+            event: json["event"].as_str().unwrap_or_default().to_owned(),
+            signature,
+            at: now,
+            headers: headers
+                .iter()
+                .map(|(name, value)| {
+                    (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+                })
+                .collect(),
+            body,
+        };
+        let mut received = locked(&self.received);
+        received.push_front(event);
+        received.truncate(KEPT);
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+fn is_signed(headers: &HeaderMap, body: &str, secret: &str, now: Timestamp) -> bool {
+    let (id, timestamp) = (text(headers, "webhook-id"), text(headers, "webhook-timestamp"));
+    let Ok(seconds) = timestamp.parse::<i64>() else { return false };
+    if (now.unix_seconds() - seconds).abs() > TOLERANCE_SECONDS {
+        return false;
+    }
+    let Some(key) = secret.strip_prefix("whsec_").and_then(|key| BASE64_STANDARD.decode(key).ok())
+    else {
+        return false;
+    };
+    let mac = Hmac::<Sha256>::new_from_slice(&key)
+        .expect("HMAC takes a key of any length")
+        .chain_update(format!("{id}.{timestamp}.{body}"));
+    text(headers, "webhook-signature")
+        .split(' ')
+        .filter_map(|part| part.strip_prefix("v1,"))
+        .filter_map(|signature| BASE64_STANDARD.decode(signature).ok())
+        .any(|signature| mac.clone().verify_slice(&signature).is_ok())
+}

@@ -1,0 +1,215 @@
+//! Scripted faults: what an upstream does wrong, one call at a time.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{
+    extract::{Request, State},
+    http::{StatusCode, header::CONTENT_TYPE},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{locked, server::Connection};
+
+/// What a fault may be scripted for.
+pub const OPERATIONS: [&str; 17] = [
+    "initialize",
+    "verify",
+    "fetch",
+    "list",
+    "charge",
+    "deactivate",
+    "refund",
+    "refund_status",
+    "refund_list",
+    "refund_retry",
+    "mandate",
+    "mandate_verify",
+    "mandate_list",
+    "mandate_activate",
+    "bin",
+    "notification",
+    "events",
+];
+
+/// What goes wrong. A kind without a note on where it belongs is for calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// Waits `delay_ms`, then works.
+    Slow,
+    /// Works, then waits `delay_ms` before it answers.
+    SlowAfter,
+    /// Drops the connection without doing anything. A notification is lost.
+    Cut,
+    /// Does the work and drops the connection without an answer.
+    CutAfter,
+    /// Answers 500 without doing anything.
+    Error500,
+    /// Answers 200 with JSON that ends too early, without doing anything. A notification's body ends too early.
+    Malformed,
+    /// Notifications: sent twice.
+    Duplicate,
+    /// Notifications: kept until `release`.
+    Hold,
+    /// Notifications: kept until `times` of them are there (or `release`), then sent in reverse order.
+    Reorder,
+    /// Charges of a saved card or mandate: refused by the bank.
+    Decline,
+    /// Charges of a saved card: paused until the customer completes a page.
+    Challenge,
+    /// Charges of a saved card: pending until resolved by a test.
+    Pending,
+}
+
+/// A fault for the next `times` calls of `operation`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// One of [`OPERATIONS`].
+    pub operation: String,
+    pub kind: FaultKind,
+    #[serde(default = "once")]
+    pub times: u32,
+    /// Real time, not the clock's.
+    #[serde(default)]
+    pub delay_ms: u64,
+}
+
+fn once() -> u32 {
+    1
+}
+
+impl Fault {
+    #[must_use]
+    pub fn new(operation: &str, kind: FaultKind) -> Fault {
+        Fault { operation: operation.to_owned(), kind, times: 1, delay_ms: 0 }
+    }
+
+    #[must_use]
+    pub fn times(self, times: u32) -> Fault {
+        Fault { times, ..self }
+    }
+
+    #[must_use]
+    pub fn delay_ms(self, delay_ms: u64) -> Fault {
+        Fault { delay_ms, ..self }
+    }
+
+    /// # Errors
+    /// Says why this fault could never happen.
+    pub fn check(&self) -> Result<(), String> {
+        use FaultKind::{Cut, Malformed, Slow};
+        let operation = self.operation.as_str();
+        if !OPERATIONS.contains(&operation) {
+            return Err(format!("unknown operation; one of: {}", OPERATIONS.join(", ")));
+        }
+        let fits = match operation {
+            "notification" => self.kind.is_sending() || matches!(self.kind, Slow | Cut | Malformed),
+            "charge" => !self.kind.is_sending(),
+            _ => !self.kind.is_sending() && !self.kind.is_outcome(),
+        };
+        if fits { Ok(()) } else { Err(format!("this kind does not apply to {operation}")) }
+    }
+}
+
+impl FaultKind {
+    fn is_sending(self) -> bool {
+        matches!(self, FaultKind::Duplicate | FaultKind::Hold | FaultKind::Reorder)
+    }
+
+    /// Decided by the bank, not by the connection: the handler itself asks for these.
+    pub(crate) fn is_outcome(self) -> bool {
+        matches!(self, FaultKind::Decline | FaultKind::Challenge | FaultKind::Pending)
+    }
+
+    fn is_transport(self) -> bool {
+        !self.is_sending() && !self.is_outcome()
+    }
+}
+
+/// The script. Faults of one operation happen in the order in which they were pushed.
+#[derive(Clone, Default)]
+pub struct Faults(Arc<Mutex<Vec<Fault>>>);
+
+impl Faults {
+    /// # Panics
+    /// When the fault could never happen (see [`Fault::check`]): a test that scripts one tests nothing.
+    pub fn push(&self, fault: Fault) {
+        if let Err(reason) = fault.check() {
+            panic!("{fault:?}: {reason}");
+        }
+        self.add(fault);
+    }
+
+    pub(crate) fn add(&self, fault: Fault) {
+        if fault.times > 0 {
+            locked(&self.0).push(fault);
+        }
+    }
+
+    /// Forgets what has not happened yet. Held notifications stay held.
+    pub fn clear(&self) {
+        locked(&self.0).clear();
+    }
+
+    /// What has not happened yet.
+    #[must_use]
+    pub fn list(&self) -> Vec<Fault> {
+        locked(&self.0).clone()
+    }
+
+    /// The next fault of this operation, with the `times` that remain after this one.
+    pub(crate) fn take(&self, operation: &str, kinds: fn(FaultKind) -> bool) -> Option<Fault> {
+        let mut script = locked(&self.0);
+        let at = script.iter().position(|f| f.operation == operation && kinds(f.kind))?;
+        script[at].times -= 1;
+        let fault = script[at].clone();
+        if fault.times == 0 {
+            script.remove(at);
+        }
+        Some(fault)
+    }
+}
+
+/// The middleware of one operation's route.
+pub(crate) async fn inject(
+    State((faults, operation)): State<(Faults, &'static str)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let Some(fault) = faults.take(operation, FaultKind::is_transport) else {
+        return next.run(request).await;
+    };
+    let connection = request.extensions().get::<Connection>().cloned();
+    let delay = Duration::from_millis(fault.delay_ms);
+    match fault.kind {
+        FaultKind::Slow => {
+            tokio::time::sleep(delay).await;
+            next.run(request).await
+        }
+        FaultKind::SlowAfter => {
+            let response = next.run(request).await;
+            tokio::time::sleep(delay).await;
+            response
+        }
+        FaultKind::Malformed => {
+            ([(CONTENT_TYPE, "application/json")], "{\"status\":true,\"data\":{\"id\":")
+                .into_response()
+        }
+        FaultKind::Cut | FaultKind::CutAfter => {
+            tokio::time::sleep(delay).await;
+            if fault.kind == FaultKind::CutAfter {
+                next.run(request).await;
+            }
+            match connection {
+                Some(connection) => connection.cut().await,
+                None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            }
+        }
+        _ => (StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error").into_response(),
+    }
+}

@@ -1,0 +1,161 @@
+//! Stand-ins for the upstream providers, over real HTTP: what the plugins talk to in development and tests.
+//!
+//! Each provider is a folder that speaks that provider's documented protocol. Around them stand the parts that all
+//! of them share: scripted [`faults`], the outbox of notifications, the hosted checkout page, the receiver of
+//! Tollhouse's own [`events`] and the [`mailbox`]. All state is in memory; time comes from the injected clock only.
+
+mod checkout;
+mod env;
+pub mod events;
+pub mod faults;
+pub mod mailbox;
+mod outbox;
+mod pages;
+pub mod paystack;
+mod random;
+mod server;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::net::TcpListener;
+use tollhouse::clock::Clock;
+
+pub use checkout::Outcome;
+pub use events::ReceivedEvent;
+pub use faults::{Fault, FaultKind, Faults};
+pub use mailbox::{Mailbox, Message};
+pub use paystack::Paystack;
+
+use checkout::Hosted;
+use env::Env;
+use events::Events;
+
+/// How often what falls due by the clock is looked for; every other change wakes the task at once.
+const CLOCK_CHECK: Duration = Duration::from_millis(100);
+
+/// All stand-ins, served on one listener. Cheap to clone; every clone is the same stand-ins.
+#[derive(Clone)]
+pub struct Standins(Arc<Inner>);
+
+struct Inner {
+    env: Arc<Env>,
+    paystack: Paystack,
+    events: Events,
+    mailbox: Mailbox,
+    hints: Mutex<Vec<String>>,
+}
+
+impl Standins {
+    /// Serves on `listener` in a background task, with randomness of the system.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime, or when the listener has no local address.
+    #[must_use]
+    pub fn start(listener: TcpListener, clock: Clock) -> Standins {
+        Standins::start_seeded(listener, clock, random::system_seed())
+    }
+
+    /// As [`Standins::start`]; the same seed and requests give the same ids and codes.
+    ///
+    /// # Panics
+    /// As [`Standins::start`].
+    #[must_use]
+    pub fn start_seeded(listener: TcpListener, clock: Clock, seed: u64) -> Standins {
+        let port = listener.local_addr().expect("a bound listener has an address").port();
+        let env = Arc::new(Env::new(format!("http://127.0.0.1:{port}"), clock, seed));
+        let standins = Standins(Arc::new(Inner {
+            paystack: Paystack::new(env.clone()),
+            env,
+            events: Events::default(),
+            mailbox: Mailbox::default(),
+            hints: Mutex::default(),
+        }));
+        tokio::spawn(server::serve(listener, server::router(standins.clone())));
+        tokio::spawn(keep_going(standins.clone()));
+        standins
+    }
+
+    /// The base of every address here, without a trailing slash.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.0.env.url.clone()
+    }
+
+    #[must_use]
+    pub fn paystack(&self) -> &Paystack {
+        &self.0.paystack
+    }
+
+    #[must_use]
+    pub fn faults(&self) -> &Faults {
+        &self.0.env.faults
+    }
+
+    /// What SMTP and the SMS gateways would have delivered.
+    #[must_use]
+    pub fn mailbox(&self) -> &Mailbox {
+        &self.0.mailbox
+    }
+
+    /// Tollhouse's events that arrived at `/events`, newest first.
+    #[must_use]
+    pub fn events(&self) -> Vec<ReceivedEvent> {
+        self.0.events.list()
+    }
+
+    /// Tells the event receiver the secret (`whsec_...`) that a company's events are signed with.
+    pub fn set_event_secret(&self, company_id: &str, secret: &str) {
+        self.0.events.set_secret(company_id, secret);
+    }
+
+    /// Lines that the front page shows under "What to try", such as `curl` commands.
+    pub fn set_hints(&self, hints: Vec<String>) {
+        *locked(&self.0.hints) = hints;
+    }
+
+    /// Sends the notifications kept by `hold` and `reorder` faults; answers how many.
+    pub fn release(&self) -> usize {
+        self.0.env.outbox.release(self.0.env.clock.now())
+    }
+
+    /// Does everything that is due by the clock and waits for all that is in flight.
+    ///
+    /// Answers how many things were done since it was last called (also by the background task); 0 means quiet.
+    pub async fn settle(&self) -> usize {
+        let outbox = &self.0.env.outbox;
+        loop {
+            self.advance();
+            outbox.idle().await;
+            if !self.0.paystack.has_due() && !outbox.has_due(self.0.env.clock.now()) {
+                return outbox.take_done();
+            }
+        }
+    }
+
+    /// One round of what is due now.
+    fn advance(&self) {
+        self.0.paystack.advance();
+        self.0.env.outbox.pump(self.0.env.clock.now());
+    }
+
+    /// The providers that have checkout pages.
+    fn hosted(&self) -> [&dyn Hosted; 1] {
+        [&self.0.paystack]
+    }
+}
+
+async fn keep_going(standins: Standins) {
+    loop {
+        standins.advance();
+        // Elapsed or woken: both mean another look.
+        let _ = tokio::time::timeout(CLOCK_CHECK, standins.0.env.outbox.woken()).await;
+    }
+}
+
+/// No lock here is held over a panic that would leave half a change, so a poisoned one is as good as any.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,156 @@
+//! `cargo sandbox`: the host and the stand-ins of all upstreams in one process, ready to be tried.
+
+mod setup;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Parser;
+use futures::FutureExt;
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
+use tollhouse::{
+    app::{App, Companion},
+    clock::Clock,
+    config::Config,
+    http,
+    random::Random,
+};
+use tollhouse_sandbox::Standins;
+use tracing_subscriber::EnvFilter;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Starts Tollhouse with stand-ins for every provider, a company, a key and a funded wallet.
+#[derive(Parser)]
+#[command(name = "cargo sandbox")]
+struct Options {
+    /// Folder of all state; a database in it is made anew at every start
+    #[arg(long, default_value = "target/sandbox")]
+    dir: PathBuf,
+    /// The API; the internal interface takes the next port, the stand-ins the one after
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+    /// A PostgreSQL database to use instead of a SQLite file; it is kept
+    #[arg(long)]
+    postgres: Option<String>,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    match run(Options::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cargo sandbox: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(options: Options) -> Result<(), Failure> {
+    fs::create_dir_all(&options.dir)?;
+    let (public, internal, upstream) = bind(options.port).await?;
+    let clock = Clock::system();
+    let standins = Standins::start(upstream, clock.clone());
+    let config = configure(&options, &Random::system())?;
+    let settle = standins.clone();
+    let companion: Companion = Box::new(move || {
+        let standins = settle.clone();
+        async move { standins.settle().await }.boxed()
+    });
+    let app = App::open(&config, clock, Random::system(), Some(companion)).await?;
+    let (stop, stopped) = watch::channel(false);
+    let serving = tokio::spawn(http::serve(app, public, internal, stopped));
+
+    let told = setup::run(&config, &standins).await?;
+    write_atomically(&options.dir.join("sandbox.json"), &told.json())?;
+    standins.set_hints(told.hints());
+    println!("{}", told.text(&options.dir.join("sandbox.json")));
+
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        done = tokio::signal::ctrl_c() => done?,
+        _ = terminate.recv() => {}
+    }
+    let _ = stop.send(true);
+    serving.await??;
+    Ok(())
+}
+
+async fn bind(port: u16) -> Result<(TcpListener, TcpListener, TcpListener), Failure> {
+    let bind = async |port: u16| {
+        let bound = TcpListener::bind(("127.0.0.1", port)).await;
+        bound.map_err(|error| format!("port {port} cannot be used: {error}; try --port"))
+    };
+    let last = port.checked_add(2).ok_or("--port leaves no room for the two ports after it")?;
+    Ok((bind(port).await?, bind(port + 1).await?, bind(last).await?))
+}
+
+fn configure(options: &Options, random: &Random) -> Result<Config, Failure> {
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        config: Config,
+    }
+    let dir = &options.dir;
+    let database = match &options.postgres {
+        Some(url) => url.clone(),
+        None => fresh_sqlite(dir)?,
+    };
+    let token = secret_file(dir, "operator-token", || random.token("op_"))?;
+    let master_key = secret_file(dir, "master-key", || hex::encode(random.bytes::<32>()))?;
+    let (listen, internal) = (options.port, options.port + 1);
+    let flags = Flags::try_parse_from([
+        "sandbox".to_owned(),
+        format!("--database={database}"),
+        format!("--listen=127.0.0.1:{listen}"),
+        format!("--internal-listen=127.0.0.1:{internal}"),
+        format!("--public-url=http://127.0.0.1:{listen}"),
+        format!("--operator-token-file={}", token.display()),
+        format!("--master-key-file={}", master_key.display()),
+        format!("--plugin-cache={}", dir.join("plugins").display()),
+        "--development".to_owned(),
+    ])?;
+    Ok(flags.config)
+}
+
+/// The stand-ins forget at every start, so the host does, too.
+fn fresh_sqlite(dir: &Path) -> Result<String, Failure> {
+    for name in ["tollhouse.db", "tollhouse.db-wal", "tollhouse.db-shm"] {
+        match fs::remove_file(dir.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(format!("sqlite://{}", dir.join("tollhouse.db").display()))
+}
+
+/// A secret that stays from start to start.
+fn secret_file(dir: &Path, name: &str, draw: impl Fn() -> String) -> Result<PathBuf, Failure> {
+    let file = dir.join(name);
+    if !file.exists() {
+        write_atomically(&file, &draw())?;
+    }
+    Ok(file)
+}
+
+/// For this user's eyes only, whole or not at all.
+fn write_atomically(file: &Path, text: &str) -> Result<(), Failure> {
+    use std::{io::Write, os::unix::fs::OpenOptionsExt};
+    let unfinished = file.with_extension("part");
+    let mut options = fs::OpenOptions::new();
+    let mut written =
+        options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    written.write_all(text.as_bytes())?;
+    written.sync_all()?;
+    fs::rename(&unfinished, file)?;
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! Notifications on their way to whoever subscribed: order, retries by the clock, and the faults of sending.
+//!
+//! What concerns one subject (its lane) is sent one after another; lanes run side by side.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use tokio::sync::{Notify, Semaphore};
+use tollhouse::clock::Timestamp;
+
+use crate::{
+    faults::{FaultKind, Faults},
+    locked,
+};
+
+/// Providers give up on a receiver after this long.
+const TIME_OUT: Duration = Duration::from_secs(30);
+const AT_ONCE: usize = 64;
+/// Released notifications share a lane, since their order is the point.
+const RELEASED: &str = "released";
+
+#[derive(Clone)]
+pub(crate) struct Delivery {
+    pub lane: String,
+    pub url: String,
+    pub headers: Vec<(&'static str, String)>,
+    pub body: String,
+    /// Milliseconds until the next attempt after this many failed ones; `None` gives up.
+    pub retry_ms: fn(u32) -> Option<i64>,
+}
+
+struct Queued {
+    delivery: Delivery,
+    failures: u32,
+    due: Timestamp,
+    delay: Duration,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Queued>,
+    busy: HashSet<String>,
+    held: Vec<Delivery>,
+    reordered: Vec<Delivery>,
+}
+
+pub(crate) struct Outbox {
+    state: Mutex<State>,
+    faults: Faults,
+    client: reqwest::Client,
+    slots: Semaphore,
+    done: AtomicUsize,
+    wake: Notify,
+    finished: Notify,
+}
+
+impl Outbox {
+    pub(crate) fn new(faults: Faults) -> Outbox {
+        // The client is built without a provider of its own; a second installation changes nothing.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder()
+            .timeout(TIME_OUT)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .build()
+            .expect("a client without files or addresses can be built");
+        Outbox {
+            state: Mutex::default(),
+            faults,
+            client,
+            slots: Semaphore::new(AT_ONCE),
+            done: AtomicUsize::new(0),
+            wake: Notify::new(),
+            finished: Notify::new(),
+        }
+    }
+
+    /// Queues a notification, or does to it what the next fault says.
+    pub(crate) fn enqueue(&self, mut delivery: Delivery, now: Timestamp) {
+        let fault = self.faults.take("notification", |_| true);
+        let state = &mut *locked(&self.state);
+        match fault.as_ref().map(|fault| fault.kind) {
+            Some(FaultKind::Cut) => return,
+            Some(FaultKind::Hold) => return state.held.push(delivery),
+            Some(FaultKind::Reorder) => {
+                state.reordered.push(delivery);
+                if fault.is_some_and(|fault| fault.times == 0) {
+                    state.release_reordered(now);
+                }
+            }
+            Some(FaultKind::Duplicate) => {
+                state.queue.push_back(Queued::new(delivery.clone(), now));
+                state.queue.push_back(Queued::new(delivery, now));
+            }
+            kind => {
+                if kind == Some(FaultKind::Malformed) {
+                    delivery.body.truncate(delivery.body.len().saturating_sub(2));
+                }
+                let delay = Duration::from_millis(fault.map_or(0, |fault| fault.delay_ms));
+                state.queue.push_back(Queued { delay, ..Queued::new(delivery, now) });
+            }
+        }
+        self.wake.notify_one();
+    }
+
+    pub(crate) fn release(&self, now: Timestamp) -> usize {
+        let mut state = locked(&self.state);
+        let count = state.held.len() + state.reordered.len();
+        let held = std::mem::take(&mut state.held);
+        state.queue.extend(held.into_iter().map(|delivery| Queued::released(delivery, now)));
+        state.release_reordered(now);
+        drop(state);
+        self.wake.notify_one();
+        count
+    }
+
+    /// Starts sending whatever is due and whose lane is free.
+    pub(crate) fn pump(self: &Arc<Self>, now: Timestamp) {
+        let mut state = locked(&self.state);
+        let mut waiting = VecDeque::new();
+        while let Some(queued) = state.queue.pop_front() {
+            if queued.due <= now && state.busy.insert(queued.delivery.lane.clone()) {
+                tokio::spawn(self.clone().send(queued, now));
+            } else {
+                waiting.push_back(queued);
+            }
+        }
+        state.queue = waiting;
+    }
+
+    async fn send(self: Arc<Self>, mut queued: Queued, now: Timestamp) {
+        let delivered = {
+            let _slot = self.slots.acquire().await;
+            tokio::time::sleep(queued.delay).await;
+            self.post(&queued.delivery).await
+        };
+        let mut state = locked(&self.state);
+        state.busy.remove(&queued.delivery.lane);
+        if !delivered {
+            queued.failures += 1;
+            if let Some(wait) = (queued.delivery.retry_ms)(queued.failures) {
+                queued.due = now.plus_ms(wait);
+                queued.delay = Duration::ZERO;
+                state.queue.push_back(queued);
+            }
+        }
+        // Before the lane is seen free, so that whoever waits for idleness counts this one too.
+        self.count();
+        drop(state);
+        self.wake.notify_one();
+        self.finished.notify_waiters();
+    }
+
+    /// Providers take 200 alone for received.
+    async fn post(&self, delivery: &Delivery) -> bool {
+        let mut request = self
+            .client
+            .post(&delivery.url)
+            .header("content-type", "application/json")
+            .body(delivery.body.clone());
+        for (name, value) in &delivery.headers {
+            request = request.header(*name, value);
+        }
+        match request.send().await {
+            Ok(answer) => answer.status() == reqwest::StatusCode::OK,
+            Err(error) => {
+                tracing::debug!(%error, "a notification was not received");
+                false
+            }
+        }
+    }
+
+    /// Waits until nothing is under way.
+    pub(crate) async fn idle(&self) {
+        loop {
+            let finished = self.finished.notified();
+            tokio::pin!(finished);
+            // Registered before the check, so that an end between the two is not missed.
+            finished.as_mut().enable();
+            if locked(&self.state).busy.is_empty() {
+                return;
+            }
+            finished.await;
+        }
+    }
+
+    pub(crate) fn has_due(&self, now: Timestamp) -> bool {
+        locked(&self.state).queue.iter().any(|queued| queued.due <= now)
+    }
+
+    /// Notes that something that was due has been done.
+    pub(crate) fn count(&self) {
+        self.done.fetch_add(1, SeqCst);
+    }
+
+    pub(crate) fn take_done(&self) -> usize {
+        self.done.swap(0, SeqCst)
+    }
+
+    pub(crate) async fn woken(&self) {
+        self.wake.notified().await;
+    }
+}
+
+impl State {
+    fn release_reordered(&mut self, now: Timestamp) {
+        let reordered = std::mem::take(&mut self.reordered);
+        self.queue.extend(reordered.into_iter().rev().map(|d| Queued::released(d, now)));
+    }
+}
+
+impl Queued {
+    fn new(delivery: Delivery, now: Timestamp) -> Queued {
+        Queued { delivery, failures: 0, due: now, delay: Duration::ZERO }
+    }
+
+    fn released(delivery: Delivery, now: Timestamp) -> Queued {
+        Queued::new(Delivery { lane: RELEASED.to_owned(), ..delivery }, now)
+    }
+}

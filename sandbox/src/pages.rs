@@ -1,0 +1,288 @@
+//! Pages for people: the front page and the hosted checkout. Plain HTML that works without JavaScript.
+
+use axum::{
+    Form, Json,
+    extract::{Path, State},
+    http::{StatusCode, header::LOCATION},
+    response::{Html, IntoResponse, Response},
+};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{
+    Outcome, Standins,
+    checkout::{Checkout, Completed, Refusal},
+    locked,
+    server::refusal,
+};
+
+const STYLE: &str = include_str!("pages/style.css");
+/// The front page shows this many messages and events; all are in the JSON lists.
+const SHOWN: usize = 50;
+
+/// The page's form; an empty card is no choice.
+#[derive(Deserialize)]
+pub(crate) struct Submission {
+    outcome: Outcome,
+    card: Option<String>,
+}
+
+pub(crate) async fn front(State(standins): State<Standins>) -> Html<String> {
+    let content = html! {
+        h1 { "Tollhouse sandbox" }
+        (hints(&locked(&standins.0.hints)))
+        (open_checkouts(&standins))
+        (mailbox(&standins))
+        (events(&standins))
+    };
+    page("Tollhouse sandbox", "wide", &content)
+}
+
+pub(crate) async fn show_checkout(
+    State(standins): State<Standins>,
+    Path(id): Path<String>,
+) -> Response {
+    match find(&standins, &id) {
+        Some(checkout) => checkout_page(&checkout, None).into_response(),
+        None => missing(),
+    }
+}
+
+pub(crate) async fn submit_checkout(
+    State(standins): State<Standins>,
+    Path(id): Path<String>,
+    form: Result<Form<Submission>, axum::extract::rejection::FormRejection>,
+) -> Response {
+    let Some(checkout) = find(&standins, &id) else { return missing() };
+    let bad =
+        |notice| (StatusCode::BAD_REQUEST, checkout_page(&checkout, Some(notice))).into_response();
+    let Ok(Form(submission)) = form else { return bad("Choose one of the buttons.") };
+    let card = submission.card.as_deref().filter(|card| !card.is_empty());
+    match complete(&standins, &id, submission.outcome, card) {
+        Some(Ok(Completed { redirect_url: Some(url), .. })) => {
+            (StatusCode::SEE_OTHER, [(LOCATION, url)]).into_response()
+        }
+        // Nowhere to go back to: the customer stays and sees what came of it.
+        Some(Ok(Completed { outcome, .. })) => {
+            let notice = match outcome {
+                Outcome::Success => "Done. Thank you.",
+                Outcome::Failed => "This did not work. You can try again.",
+                Outcome::Abandoned => "You left. You can come back any time.",
+            };
+            find(&standins, &id)
+                .map_or_else(missing, |c| checkout_page(&c, Some(notice)).into_response())
+        }
+        Some(Err(Refusal::UnknownCard)) => bad("This is not a test card."),
+        Some(Err(Refusal::AlreadyPaid)) => {
+            (StatusCode::CONFLICT, checkout_page(&checkout, None)).into_response()
+        }
+        None => missing(),
+    }
+}
+
+/// What the page's buttons do, for programs.
+pub(crate) async fn complete_checkout(
+    State(standins): State<Standins>,
+    Path(id): Path<String>,
+    body: String,
+) -> Response {
+    if find(&standins, &id).is_none() {
+        return refusal(StatusCode::NOT_FOUND, "there is no such checkout");
+    }
+    let Ok(submission) = serde_json::from_str::<Submission>(&body) else {
+        return refusal(StatusCode::BAD_REQUEST, "outcome must be success, failed or abandoned");
+    };
+    match complete(&standins, &id, submission.outcome, submission.card.as_deref()) {
+        Some(Ok(done)) => {
+            Json(json!({ "outcome": done.outcome, "redirect_url": done.redirect_url }))
+                .into_response()
+        }
+        Some(Err(Refusal::UnknownCard)) => {
+            refusal(StatusCode::BAD_REQUEST, "this is not a test card of the provider")
+        }
+        Some(Err(Refusal::AlreadyPaid)) => {
+            refusal(StatusCode::CONFLICT, "this checkout is completed already")
+        }
+        None => refusal(StatusCode::NOT_FOUND, "there is no such checkout"),
+    }
+}
+
+fn find(standins: &Standins, id: &str) -> Option<Checkout> {
+    standins.hosted().iter().find_map(|provider| provider.checkout(id))
+}
+
+fn complete(
+    standins: &Standins,
+    id: &str,
+    outcome: Outcome,
+    card: Option<&str>,
+) -> Option<Result<Completed, Refusal>> {
+    standins.hosted().iter().find_map(|provider| provider.complete(id, outcome, card))
+}
+
+fn missing() -> Response {
+    let content = html! { h1 { "Not found" } p { "There is no such checkout." } };
+    (StatusCode::NOT_FOUND, page("Not found", "narrow", &content)).into_response()
+}
+
+fn page(title: &str, width: &str, content: &Markup) -> Html<String> {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body { main class=(width) { (content) } }
+        }
+    };
+    Html(page.into_string())
+}
+
+fn checkout_page(checkout: &Checkout, notice: Option<&str>) -> Html<String> {
+    let content = html! {
+        p.provider { (checkout.provider) " · test mode" }
+        @match &checkout.amount {
+            Some((minor, currency)) => { h1 { (money(*minor, currency)) } }
+            None => { h1 { "Direct debit" } p { "Allow this merchant to debit your account." } }
+        }
+        dl {
+            dt { "Pay to" } dd { (checkout.merchant) }
+            dt { "E-mail" } dd { (checkout.email) }
+            dt { "Reference" } dd { (checkout.reference) }
+        }
+        @if let Some(notice) = notice { p.notice { (notice) } }
+        @if checkout.open { (checkout_form(checkout)) } @else { p.done { "This is completed." } }
+    };
+    page("Checkout", "narrow", &content)
+}
+
+fn checkout_form(checkout: &Checkout) -> Markup {
+    html! {
+        form method="post" action={ "/checkout/" (checkout.id) } {
+            @if !checkout.cards.is_empty() {
+                fieldset {
+                    legend { "Test card" }
+                    @for (at, (number, meaning)) in checkout.cards.iter().enumerate() {
+                        label {
+                            input type="radio" name="card" value=(number) checked[at == 0];
+                            span.number { (number) } span.meaning { (meaning) }
+                        }
+                    }
+                }
+            }
+            div.buttons {
+                button.main name="outcome" value="success" {
+                    @if checkout.amount.is_some() { "Pay" } @else { "Allow" }
+                }
+                button name="outcome" value="failed" { "Fail" }
+                button name="outcome" value="abandoned" { "Leave" }
+            }
+        }
+    }
+}
+
+fn hints(hints: &[String]) -> Markup {
+    html! {
+        @if !hints.is_empty() {
+            section { h2 { "What to try" } @for hint in hints { pre { (hint) } } }
+        }
+    }
+}
+
+fn open_checkouts(standins: &Standins) -> Markup {
+    let open: Vec<Checkout> = standins
+        .hosted()
+        .iter()
+        .flat_map(|provider| provider.open_checkouts())
+        .take(SHOWN)
+        .collect();
+    html! {
+        section {
+            h2 { "Open checkouts" }
+            @if open.is_empty() { p.empty { "None." } } @else {
+                table {
+                    tr { th { "Checkout" } th { "Amount" } th { "E-mail" } th { "Provider" } }
+                    @for checkout in &open {
+                        tr {
+                            td { a href={ "/checkout/" (checkout.id) } { (checkout.reference) } }
+                            td {
+                                @match &checkout.amount {
+                                    Some((minor, currency)) => (money(*minor, currency)),
+                                    None => "mandate",
+                                }
+                            }
+                            td { (checkout.email) }
+                            td { (checkout.provider) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn mailbox(standins: &Standins) -> Markup {
+    let messages = standins.mailbox().list(None);
+    html! {
+        section {
+            h2 { "Mailbox" }
+            @if messages.is_empty() { p.empty { "No messages yet." } }
+            @for message in messages.iter().take(SHOWN) {
+                details {
+                    summary {
+                        (message.at) " · " (message.channel) " to " (message.to)
+                        @if let Some(subject) = &message.subject { " · " (subject) }
+                    }
+                    pre { (message.text) }
+                }
+            }
+        }
+    }
+}
+
+fn events(standins: &Standins) -> Markup {
+    let events = standins.events();
+    html! {
+        section {
+            h2 { "Events received" }
+            @if events.is_empty() { p.empty { "None yet." } }
+            @for event in events.iter().take(SHOWN) {
+                details {
+                    summary {
+                        (event.at) " · " (event.event) " · signature "
+                        (json!(event.signature).as_str().unwrap_or_default())
+                    }
+                    pre { (event.body) }
+                }
+            }
+        }
+    }
+}
+
+/// `1234567` kobo as `NGN 12,345.67`.
+fn money(minor: u64, currency: &str) -> String {
+    let major = (minor / 100).to_string();
+    let grouped: Vec<&str> = major
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|digits| std::str::from_utf8(digits).unwrap_or_default())
+        .collect();
+    format!("{currency} {}.{:02}", grouped.join(","), minor % 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::money;
+
+    #[test]
+    fn money_is_grouped_by_thousands() {
+        assert_eq!(money(1_234_567, "NGN"), "NGN 12,345.67");
+        assert_eq!(money(5, "USD"), "USD 0.05");
+        assert_eq!(money(100_000_000, "NGN"), "NGN 1,000,000.00");
+    }
+}

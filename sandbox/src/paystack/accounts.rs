@@ -1,0 +1,177 @@
+//! What Paystack keeps of each account.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use axum::http::StatusCode;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use tollhouse::clock::Timestamp;
+
+use super::{
+    cards::Card, due::Due, http::Refusal, mandates::Mandate, refunds::Refund,
+    transactions::Transaction,
+};
+use crate::env::Env;
+
+#[derive(Default)]
+pub(super) struct Book {
+    /// By secret key.
+    pub accounts: BTreeMap<String, Account>,
+}
+
+impl Book {
+    pub(super) fn account(&mut self, key: &str, env: &Env) -> &mut Account {
+        self.accounts.entry(key.to_owned()).or_insert_with(|| Account::new(key, env))
+    }
+}
+
+pub(super) struct Account {
+    pub key: String,
+    pub integration: u64,
+    pub webhook: Option<String>,
+    pub transactions: BTreeMap<u64, Transaction>,
+    pub references: HashMap<String, u64>,
+    pub customers: BTreeMap<String, Customer>,
+    pub authorizations: BTreeMap<String, Authorization>,
+    pub refunds: BTreeMap<u64, Refund>,
+    /// By reference.
+    pub mandates: BTreeMap<String, Mandate>,
+    /// By access code.
+    pub pages: HashMap<String, Page>,
+    /// What happens by itself, in the order of time.
+    pub due: BTreeSet<(Timestamp, Due)>,
+}
+
+/// What a hosted page is for.
+#[derive(Clone)]
+pub(super) enum Page {
+    /// By id.
+    Transaction(u64),
+    /// By reference.
+    Mandate(String),
+}
+
+#[derive(Clone)]
+pub(super) struct Customer {
+    pub id: u64,
+    pub code: String,
+    pub email: String,
+}
+
+#[derive(Clone)]
+pub(super) struct Authorization {
+    pub code: String,
+    /// Charges must name the e-mail of the first one.
+    pub email: String,
+    pub instrument: Instrument,
+    pub active: bool,
+    pub signature: String,
+    pub exp_year: i32,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Instrument {
+    Card(&'static Card),
+    Mandate,
+}
+
+impl Account {
+    fn new(key: &str, env: &Env) -> Account {
+        Account {
+            key: key.to_owned(),
+            integration: 100_000 + env.random.below(900_000),
+            webhook: None,
+            transactions: BTreeMap::new(),
+            references: HashMap::new(),
+            customers: BTreeMap::new(),
+            authorizations: BTreeMap::new(),
+            refunds: BTreeMap::new(),
+            mandates: BTreeMap::new(),
+            pages: HashMap::new(),
+            due: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn domain(&self) -> &'static str {
+        if self.is_live() { "live" } else { "test" }
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.key.starts_with("sk_live_")
+    }
+
+    pub(super) fn by_reference(&self, reference: &str) -> Option<&Transaction> {
+        self.transactions.get(self.references.get(reference)?)
+    }
+
+    pub(super) fn by_reference_mut(&mut self, reference: &str) -> Option<&mut Transaction> {
+        self.transactions.get_mut(self.references.get(reference)?)
+    }
+
+    /// The customer of an e-mail, made on first sight.
+    pub(super) fn customer(&mut self, email: &str, env: &Env) -> Customer {
+        let customer = self.customers.entry(email.to_owned()).or_insert_with(|| Customer {
+            id: env.next_id(),
+            code: format!("CUS_{}", env.random.code(15)),
+            email: email.to_owned(),
+        });
+        customer.clone()
+    }
+
+    /// A new authorization, not active yet.
+    pub(super) fn authorize(
+        &mut self,
+        instrument: Instrument,
+        email: &str,
+        env: &Env,
+    ) -> Authorization {
+        let number = match instrument {
+            Instrument::Card(card) => card.number.to_owned(),
+            Instrument::Mandate => format!("mandate of {email}"),
+        };
+        let authorization = Authorization {
+            code: format!("AUTH_{}", env.random.code(10)),
+            email: email.to_owned(),
+            instrument,
+            active: false,
+            signature: self.signature(&number),
+            exp_year: chrono::Datelike::year(&env.clock.now().to_datetime()) + 4,
+        };
+        self.authorizations.insert(authorization.code.clone(), authorization.clone());
+        authorization
+    }
+
+    /// The same for the same card in one account, and different in another.
+    fn signature(&self, number: &str) -> String {
+        let mac = Hmac::<Sha256>::new_from_slice(self.key.as_bytes())
+            .expect("HMAC takes a key of any length")
+            .chain_update(number);
+        format!("SIG_{}", &hex::encode(mac.finalize().into_bytes())[..20])
+    }
+
+    /// The reference asked for, if it is well formed and free, or a new one.
+    pub(super) fn new_reference(
+        &self,
+        asked: Option<String>,
+        env: &Env,
+    ) -> Result<String, Refusal> {
+        let Some(reference) = asked else { return Ok(env.random.code(10)) };
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-.=".contains(c);
+        if !reference.chars().all(allowed) {
+            return Err(Refusal::invalid(
+                "invalid_reference",
+                "Invalid transaction reference. Only -,., = and alphanumeric characters are allowed",
+                "Ensure that the reference has allowed characters only",
+            ));
+        }
+        if self.references.contains_key(&reference) {
+            return Err(Refusal::new(
+                StatusCode::BAD_REQUEST,
+                "duplicate_reference",
+                "Duplicate Transaction Reference",
+                "Use a new reference",
+            ));
+        }
+        Ok(reference)
+    }
+}

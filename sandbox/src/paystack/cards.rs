@@ -1,0 +1,100 @@
+//! Paystack's test cards, and what their first digits say.
+
+use axum::extract::Path;
+use serde_json::json;
+
+use super::http::{Answer, Caller, Refusal, Reply};
+
+/// How a charge of a card ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Charge {
+    Succeeds,
+    /// With this `gateway_response`, whatever the customer does.
+    Fails(&'static str),
+}
+
+/// How a refund to a card ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Returns {
+    Processed,
+    Failed,
+    NeedsAttention,
+}
+
+#[derive(Debug)]
+pub(super) struct Card {
+    pub number: &'static str,
+    pub meaning: &'static str,
+    pub brand: &'static str,
+    /// With the blank that Paystack sends after it.
+    pub card_type: &'static str,
+    pub charge: Charge,
+    pub returns: Returns,
+}
+
+impl Card {
+    pub(super) fn bin(&self) -> &'static str {
+        &self.number[..6]
+    }
+
+    pub(super) fn last4(&self) -> &'static str {
+        &self.number[self.number.len() - 4..]
+    }
+}
+
+const fn card(number: &'static str, meaning: &'static str, brand: &'static str) -> Card {
+    let card_type = match brand.as_bytes()[0] {
+        b'm' => "mastercard DEBIT",
+        b'v' if brand.as_bytes()[1] == b'i' => "visa ",
+        _ => "verve ",
+    };
+    let (charge, returns) = (Charge::Succeeds, Returns::Processed);
+    Card { number, meaning, brand, card_type, charge, returns }
+}
+
+/// The success card first: it is the one used when no other is named.
+pub(super) static CARDS: [Card; 10] = [
+    card("4084084084084081", "succeeds", "visa"),
+    card("507850785078507812", "succeeds with a PIN", "verve"),
+    card("5060666666666666666", "succeeds with PIN and OTP", "verve"),
+    card("507850785078507804", "succeeds with PIN, phone and OTP", "verve"),
+    card("5192602720584796", "succeeds after the bank's page", "mastercard"),
+    Card { charge: Charge::Fails("Declined"), ..card("4084080000005408", "is declined", "visa") },
+    Card {
+        charge: Charge::Fails("Token Not Generated. Customer Not Registered on Token Platform"),
+        ..card("507850785078507853", "gets no token: fails", "verve")
+    },
+    Card {
+        charge: Charge::Fails("Insufficient Funds"),
+        ..card("4084080000670037", "has insufficient funds", "visa")
+    },
+    Card { returns: Returns::Failed, ..card("4084080000671803", "succeeds; refunds fail", "visa") },
+    Card {
+        returns: Returns::NeedsAttention,
+        ..card("4084080000671902", "succeeds; refunds need attention", "visa")
+    },
+];
+
+/// Blanks between the groups are welcome.
+pub(super) fn find(number: &str) -> Option<&'static Card> {
+    let digits: String = number.chars().filter(|c| !c.is_whitespace()).collect();
+    CARDS.iter().find(|card| card.number == digits)
+}
+
+pub(super) async fn resolve_bin(_: Caller, Path(bin): Path<String>) -> Answer {
+    let Some(card) = CARDS.iter().find(|card| card.bin() == bin) else {
+        return Err(Refusal::invalid(
+            "invalid_bin",
+            "Could not resolve BIN",
+            "Provide the first 6 digits of the card",
+        ));
+    };
+    let mut brand = card.brand.to_owned();
+    brand[..1].make_ascii_uppercase();
+    let data = json!({
+        "bin": card.bin(), "brand": brand, "sub_brand": "", "country_code": "NG",
+        "country_name": "Nigeria", "card_type": "DEBIT", "bank": "TEST BANK", "currency": "NGN",
+        "linked_bank_id": 24,
+    });
+    Ok(Reply::new("Bin resolved", data))
+}

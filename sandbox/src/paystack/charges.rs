@@ -1,0 +1,170 @@
+//! Charges: attempts with a card on the page, and charges of a saved card or a mandate.
+
+use axum::extract::State;
+use serde_json::json;
+
+use super::{
+    Paystack,
+    accounts::{Account, Authorization, Instrument},
+    cards::{Card, Charge},
+    due::Due,
+    http::{Answer, Caller, Params, Refusal, Reply},
+    transactions::{Status, Transaction, checkout_url},
+};
+use crate::{FaultKind, Outcome, env::Env};
+
+impl Account {
+    /// One attempt with a card. A failing card fails; Paystack sends no notification of that.
+    pub(super) fn attempt(
+        &mut self,
+        env: &Env,
+        id: u64,
+        card: &'static Card,
+        outcome: Outcome,
+    ) -> Outcome {
+        let refusal = match (card.charge, outcome) {
+            (Charge::Fails(reason), _) => Some(reason),
+            (Charge::Succeeds, Outcome::Failed) => Some("Declined"),
+            (Charge::Succeeds, Outcome::Success) => None,
+            (Charge::Succeeds, Outcome::Abandoned) => return Outcome::Abandoned,
+        };
+        let Some(transaction) = self.transactions.get(&id) else { return Outcome::Abandoned };
+        let (email, saved) = (transaction.email.clone(), transaction.authorization.clone());
+        let saved = saved.filter(|code| self.uses(code, card));
+        let code =
+            saved.unwrap_or_else(|| self.authorize(Instrument::Card(card), &email, env).code);
+        if let (None, Some(authorization)) = (refusal, self.authorizations.get_mut(&code)) {
+            authorization.active = true;
+        }
+        let Some(transaction) = self.transactions.get_mut(&id) else { return Outcome::Abandoned };
+        "card".clone_into(&mut transaction.channel);
+        transaction.authorization = Some(code);
+        match refusal {
+            Some(reason) => {
+                transaction.fail(reason);
+                Outcome::Failed
+            }
+            None => {
+                self.succeed(env, id);
+                Outcome::Success
+            }
+        }
+    }
+
+    fn uses(&self, code: &str, card: &Card) -> bool {
+        self.authorizations.get(code).is_some_and(
+            |a| matches!(a.instrument, Instrument::Card(known) if known.number == card.number),
+        )
+    }
+
+    /// Ends a charge that is pending; false when there is none.
+    pub(super) fn finish_charge(&mut self, env: &Env, reference: &str, outcome: Outcome) -> bool {
+        let Some(transaction) = self.by_reference_mut(reference) else { return false };
+        if !matches!(transaction.status, Status::Pending | Status::Processing) {
+            return false;
+        }
+        let id = transaction.id;
+        match outcome {
+            Outcome::Success => self.succeed(env, id),
+            Outcome::Failed => transaction.fail("Insufficient Funds"),
+            Outcome::Abandoned => transaction.status = Status::Abandoned,
+        }
+        true
+    }
+
+    fn chargeable(&self, code: &str, email: &str) -> Result<Authorization, Refusal> {
+        let refused = |message: &str| {
+            Refusal::invalid("invalid_params", message, "Use another authorization")
+        };
+        let found = self.authorizations.get(code);
+        let authorization = found.ok_or_else(|| refused("Authorization code is invalid"))?;
+        if authorization.email != email {
+            return Err(refused("Email does not match Authorization code. Please confirm"));
+        }
+        if !authorization.active {
+            return Err(refused("Authorization is not active"));
+        }
+        Ok(authorization.clone())
+    }
+
+    fn charge(&mut self, env: &Env, params: &Params) -> Answer {
+        let mut transaction = Transaction::new(params, self, env)?;
+        let code = params.required("authorization_code")?;
+        let authorization = self.chargeable(&code, &transaction.email)?;
+        self.customer(&transaction.email, env);
+        transaction.authorization = Some(code);
+        let fault = env.faults.take("charge", FaultKind::is_outcome).map(|fault| fault.kind);
+        match authorization.instrument {
+            Instrument::Mandate => Ok(self.debit(env, transaction, fault)),
+            Instrument::Card(card) => Ok(self.charge_card(env, transaction, card, fault)),
+        }
+    }
+
+    fn debit(
+        &mut self,
+        env: &Env,
+        mut transaction: Transaction,
+        fault: Option<FaultKind>,
+    ) -> Reply {
+        transaction.status = Status::Processing;
+        "direct_debit".clone_into(&mut transaction.channel);
+        "Transaction in progress".clone_into(&mut transaction.gateway_response);
+        transaction.debit_fails = fault == Some(FaultKind::Decline);
+        if fault != Some(FaultKind::Pending) {
+            self.schedule(env, Due::Debit(transaction.reference.clone()));
+        }
+        let id = self.add(transaction);
+        Reply::new("Charge attempted", self.transaction_json(&self.transactions[&id]))
+    }
+
+    fn charge_card(
+        &mut self,
+        env: &Env,
+        mut transaction: Transaction,
+        card: &'static Card,
+        fault: Option<FaultKind>,
+    ) -> Reply {
+        if fault == Some(FaultKind::Challenge) {
+            transaction.status = Status::Ongoing;
+            transaction.access_code = Some(env.random.code(15));
+            let data = json!({
+                "authorization_url": checkout_url(env, &transaction),
+                "reference": transaction.reference,
+                "access_code": transaction.access_code,
+                "paused": true,
+            });
+            self.add(transaction);
+            return Reply::new(
+                "Please, redirect your customer to the authorization url provided",
+                data,
+            );
+        }
+        if fault == Some(FaultKind::Pending) {
+            transaction.status = Status::Pending;
+            "Transaction in progress".clone_into(&mut transaction.gateway_response);
+        }
+        let id = self.add(transaction);
+        match fault {
+            Some(FaultKind::Pending) => {}
+            Some(FaultKind::Decline) => {
+                self.attempt(env, id, card, Outcome::Failed);
+                let transaction = self.transactions.get_mut(&id);
+                if let Some(transaction) = transaction {
+                    transaction.fail("Insufficient Funds");
+                }
+            }
+            _ => {
+                self.attempt(env, id, card, Outcome::Success);
+            }
+        }
+        Reply::new("Charge attempted", self.transaction_json(&self.transactions[&id]))
+    }
+}
+
+pub(super) async fn charge(
+    State(paystack): State<Paystack>,
+    Caller(key): Caller,
+    params: Params,
+) -> Answer {
+    paystack.account(&key, |account, env| account.charge(env, &params))
+}

@@ -1,0 +1,170 @@
+//! Paystack's side of the hosted page.
+
+use super::{
+    Paystack,
+    accounts::{Account, Instrument, Page},
+    cards::{self, CARDS, Card},
+    mandates::Mandate,
+    transactions::{Status, Transaction},
+};
+use crate::{
+    Outcome,
+    checkout::{Checkout, Completed, Hosted, Refusal},
+    env::Env,
+    locked,
+};
+
+impl Hosted for Paystack {
+    fn open_checkouts(&self) -> Vec<Checkout> {
+        let book = locked(&self.0.book);
+        let mut open: Vec<(u64, Checkout)> =
+            book.accounts.values().flat_map(Account::open_pages).collect();
+        open.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
+        open.into_iter().map(|(_, checkout)| checkout).collect()
+    }
+
+    fn checkout(&self, id: &str) -> Option<Checkout> {
+        let book = locked(&self.0.book);
+        book.accounts.values().find_map(|account| match account.pages.get(id)? {
+            Page::Transaction(id) => Some(account.payment_page(account.transactions.get(id)?)),
+            Page::Mandate(name) => Some(account.mandate_page(account.mandates.get(name)?)),
+        })
+    }
+
+    fn complete(
+        &self,
+        id: &str,
+        outcome: Outcome,
+        card: Option<&str>,
+    ) -> Option<Result<Completed, Refusal>> {
+        let mut book = locked(&self.0.book);
+        let account = book.accounts.values_mut().find(|account| account.pages.contains_key(id))?;
+        Some(match account.pages.get(id)?.clone() {
+            Page::Transaction(id) => account.complete_payment(&self.0.env, id, outcome, card),
+            Page::Mandate(name) => account.complete_mandate(&self.0.env, &name, outcome),
+        })
+    }
+}
+
+impl Account {
+    fn open_pages(&self) -> Vec<(u64, Checkout)> {
+        let payments = self.transactions.values().filter(|t| t.access_code.is_some() && is_open(t));
+        let mandates = self.mandates.values().filter(|mandate| mandate.is_open());
+        let payments = payments.map(|payment| (payment.id, self.payment_page(payment)));
+        payments.chain(mandates.map(|mandate| (mandate.id, self.mandate_page(mandate)))).collect()
+    }
+
+    fn payment_page(&self, transaction: &Transaction) -> Checkout {
+        let cards = if transaction.takes_cards() { &CARDS[..] } else { &[] };
+        Checkout {
+            id: transaction.access_code.clone().unwrap_or_default(),
+            provider: "Paystack",
+            merchant: self.merchant(),
+            email: transaction.email.clone(),
+            amount: Some((transaction.amount, transaction.currency.clone())),
+            reference: transaction.reference.clone(),
+            open: is_open(transaction),
+            cards: cards.iter().map(|card| (card.number, card.meaning)).collect(),
+        }
+    }
+
+    fn mandate_page(&self, mandate: &Mandate) -> Checkout {
+        Checkout {
+            id: mandate.access_code.clone(),
+            provider: "Paystack",
+            merchant: self.merchant(),
+            email: mandate.email.clone(),
+            amount: None,
+            reference: mandate.reference.clone(),
+            open: mandate.is_open(),
+            cards: Vec::new(),
+        }
+    }
+
+    fn merchant(&self) -> String {
+        format!("Merchant {}", self.integration)
+    }
+
+    fn complete_payment(
+        &mut self,
+        env: &Env,
+        id: u64,
+        outcome: Outcome,
+        card: Option<&str>,
+    ) -> Result<Completed, Refusal> {
+        let Some(transaction) = self.transactions.get(&id).filter(|t| is_open(t)) else {
+            return Err(Refusal::AlreadyPaid);
+        };
+        let outcome = if transaction.takes_cards() {
+            let card = self.card_used(transaction, card)?;
+            self.attempt(env, id, card, outcome)
+        } else {
+            self.attempt_without_card(env, id, outcome);
+            outcome
+        };
+        let redirect_url = self.transactions.get(&id).and_then(|transaction| match outcome {
+            Outcome::Abandoned => cancel_url(transaction),
+            _ => back(transaction.callback_url.as_deref(), &transaction.reference),
+        });
+        Ok(Completed { outcome, redirect_url })
+    }
+
+    /// The card named, or the saved one that is being charged, or the success card.
+    fn card_used(
+        &self,
+        transaction: &Transaction,
+        named: Option<&str>,
+    ) -> Result<&'static Card, Refusal> {
+        if let Some(number) = named {
+            return cards::find(number).ok_or(Refusal::UnknownCard);
+        }
+        let saved =
+            transaction.authorization.as_ref().filter(|_| transaction.status == Status::Ongoing);
+        match saved.and_then(|code| self.authorizations.get(code)).map(|a| a.instrument) {
+            Some(Instrument::Card(card)) => Ok(card),
+            _ => Ok(&CARDS[0]),
+        }
+    }
+
+    fn attempt_without_card(&mut self, env: &Env, id: u64, outcome: Outcome) {
+        let Some(transaction) = self.transactions.get_mut(&id) else { return };
+        if let Some(channel) = transaction.channels.first() {
+            transaction.channel.clone_from(channel);
+        }
+        match outcome {
+            Outcome::Success => self.succeed(env, id),
+            Outcome::Failed => transaction.fail("Declined"),
+            Outcome::Abandoned => {}
+        }
+    }
+
+    fn complete_mandate(
+        &mut self,
+        env: &Env,
+        reference: &str,
+        outcome: Outcome,
+    ) -> Result<Completed, Refusal> {
+        let mandate = self.mandates.get(reference).filter(|mandate| mandate.is_open());
+        let Some(mandate) = mandate else { return Err(Refusal::AlreadyPaid) };
+        let redirect_url = back(mandate.callback_url.as_deref(), reference)
+            .filter(|_| outcome != Outcome::Abandoned);
+        self.decide_mandate(env, reference, outcome);
+        Ok(Completed { outcome, redirect_url })
+    }
+}
+
+/// A customer may try again after a failure, never after a success.
+fn is_open(transaction: &Transaction) -> bool {
+    matches!(transaction.status, Status::Abandoned | Status::Failed | Status::Ongoing)
+}
+
+fn cancel_url(transaction: &Transaction) -> Option<String> {
+    let url = transaction.metadata.as_ref()?.get("cancel_action")?.as_str()?;
+    Some(url::Url::parse(url).ok()?.into())
+}
+
+fn back(callback_url: Option<&str>, reference: &str) -> Option<String> {
+    let mut url = url::Url::parse(callback_url?).ok()?;
+    url.query_pairs_mut().append_pair("trxref", reference).append_pair("reference", reference);
+    Some(url.into())
+}

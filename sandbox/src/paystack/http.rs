@@ -1,0 +1,350 @@
+//! The envelope, the errors, the key and the two body formats that all of Paystack's endpoints share.
+
+use axum::{
+    Json,
+    extract::{FromRequest, FromRequestParts, Request, State},
+    http::{StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::Paystack;
+use crate::server::refusal;
+
+/// What an endpoint answers.
+pub(super) type Answer = Result<Reply, Refusal>;
+
+pub(super) struct Reply {
+    message: &'static str,
+    data: Option<Value>,
+    meta: Option<Value>,
+}
+
+impl Reply {
+    pub(super) fn new(message: &'static str, data: Value) -> Reply {
+        Reply { message, data: Some(data), meta: None }
+    }
+
+    pub(super) fn bare(message: &'static str) -> Reply {
+        Reply { message, data: None, meta: None }
+    }
+
+    pub(super) fn page(message: &'static str, rows: Vec<Value>, meta: Value) -> Reply {
+        Reply { message, data: Some(rows.into()), meta: Some(meta) }
+    }
+}
+
+impl IntoResponse for Reply {
+    fn into_response(self) -> Response {
+        let mut body = json!({ "status": true, "message": self.message });
+        if let Some(data) = self.data {
+            body["data"] = data;
+        }
+        if let Some(meta) = self.meta {
+            body["meta"] = meta;
+        }
+        Json(body).into_response()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    message: String,
+    kind: &'static str,
+    code: &'static str,
+    next_step: &'static str,
+    /// One endpoint documents `metadata` where all others have `meta`.
+    meta_key: &'static str,
+}
+
+impl Refusal {
+    pub(super) fn new(
+        status: StatusCode,
+        code: &'static str,
+        message: impl Into<String>,
+        next_step: &'static str,
+    ) -> Refusal {
+        let kind = if status == StatusCode::BAD_REQUEST { "validation_error" } else { "api_error" };
+        Refusal { status, message: message.into(), kind, code, next_step, meta_key: "meta" }
+    }
+
+    pub(super) fn invalid(
+        code: &'static str,
+        message: impl Into<String>,
+        next_step: &'static str,
+    ) -> Refusal {
+        Refusal::new(StatusCode::BAD_REQUEST, code, message, next_step)
+    }
+
+    pub(super) fn missing(field: &str) -> Refusal {
+        Refusal::invalid(
+            "missing_params",
+            format!("{field} is required"),
+            "Provide all required params",
+        )
+    }
+
+    pub(super) fn no_transaction() -> Refusal {
+        Refusal::new(
+            StatusCode::NOT_FOUND,
+            "transaction_not_found",
+            "Transaction reference not found.",
+            "Ensure that you're passing the reference of a transaction that exists on this integration",
+        )
+    }
+
+    pub(super) fn no_authorization() -> Refusal {
+        Refusal {
+            kind: "api_error",
+            meta_key: "metadata",
+            ..Refusal::invalid(
+                "unknown",
+                "Authorization does not exist or does not belong to integration",
+                "Try again later",
+            )
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut body = json!({
+            "status": false, "message": self.message, "type": self.kind, "code": self.code,
+        });
+        body[self.meta_key] = json!({ "nextStep": self.next_step });
+        (self.status, Json(body)).into_response()
+    }
+}
+
+/// The secret key of the request: the account.
+pub(super) struct Caller(pub String);
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Caller, Refusal> {
+        let header = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let key = header.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
+        match key {
+            Some(key) if is_secret_key(key) => Ok(Caller(key.to_owned())),
+            _ => Err(Refusal::new(
+                StatusCode::UNAUTHORIZED,
+                "invalid_Key",
+                "Invalid key",
+                "Ensure that you provide the correct authorization key for the request",
+            )),
+        }
+    }
+}
+
+pub(super) fn is_secret_key(key: &str) -> bool {
+    let rest = key.strip_prefix("sk_test_").or_else(|| key.strip_prefix("sk_live_"));
+    rest.is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_graphic()))
+}
+
+/// The parameters of a body, JSON or form.
+pub(super) struct Params(Map<String, Value>);
+
+impl<S: Send + Sync> FromRequest<S> for Params {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &S) -> Result<Params, Refusal> {
+        let form = request
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .is_some_and(|kind| kind.starts_with("application/x-www-form-urlencoded"));
+        let unreadable = || {
+            Refusal::invalid("invalid_params", "Invalid JSON in request body", "Send valid JSON")
+        };
+        let body = String::from_request(request, state).await.map_err(|_| unreadable())?;
+        if form {
+            return Ok(Params(parse_form(&body)));
+        }
+        if body.trim().is_empty() {
+            return Ok(Params(Map::new()));
+        }
+        match serde_json::from_str(&body) {
+            Ok(Value::Object(map)) => Ok(Params(map)),
+            _ => Err(unreadable()),
+        }
+    }
+}
+
+impl Params {
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    /// A text that is there and not empty; numbers count as texts.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        match self.get(name)? {
+            Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn required(&self, name: &str) -> Result<String, Refusal> {
+        self.text(name).ok_or_else(|| Refusal::missing(name))
+    }
+
+    /// A positive number of minor units, as a number or a text.
+    pub(super) fn amount(&self, name: &str) -> Result<Option<u64>, Refusal> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let amount = match value {
+            Value::String(text) => text.trim().parse().ok(),
+            value => value.as_u64(),
+        };
+        amount.filter(|amount| *amount > 0).map(Some).ok_or_else(|| {
+            Refusal::invalid(
+                "invalid_amount",
+                "Invalid Amount Sent",
+                "Ensure that you're passing a positive integer in the currency's subunit",
+            )
+        })
+    }
+
+    /// Lower-cased.
+    pub(super) fn email(&self) -> Result<String, Refusal> {
+        let email = self.required("email")?.to_lowercase();
+        let plain = |part: &str| {
+            !part.is_empty() && part.chars().all(|c| c.is_ascii_graphic() && !"@,;<>\"".contains(c))
+        };
+        let valid = email.split_once('@').is_some_and(|(name, domain)| {
+            plain(name)
+                && plain(domain)
+                && domain.split('.').all(|d| !d.is_empty())
+                && domain.contains('.')
+        });
+        if valid {
+            return Ok(email);
+        }
+        Err(Refusal::invalid(
+            "invalid_email_address",
+            "Invalid Email Address Passed",
+            "Ensure that you're passing a valid email address",
+        ))
+    }
+}
+
+/// Form fields, with the nesting that client libraries write: `metadata[cancel_action]=...`, `channels[]=card`.
+fn parse_form(body: &str) -> Map<String, Value> {
+    let mut root = Value::Object(Map::new());
+    for (name, text) in url::form_urlencoded::parse(body.as_bytes()) {
+        let mut at = &mut root;
+        for step in name.split(['[', ']']).enumerate().filter(|(n, s)| *n == 0 || !s.is_empty()) {
+            at = descend(at, step.1);
+        }
+        if name.ends_with("[]") {
+            at = descend(at, "");
+        }
+        *at = Value::String(text.into_owned());
+    }
+    match root {
+        Value::Object(map) => map.into_iter().map(|(name, value)| (name, lists(value))).collect(),
+        _ => Map::new(),
+    }
+}
+
+/// The named member; an empty name appends.
+fn descend<'a>(value: &'a mut Value, name: &str) -> &'a mut Value {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    let size = value.as_object().map_or(0, Map::len).to_string();
+    &mut value[if name.is_empty() { &size } else { name }]
+}
+
+/// Objects whose keys are 0, 1, 2, … are lists.
+fn lists(value: Value) -> Value {
+    let Value::Object(map) = value else { return value };
+    let map: Map<_, _> = map.into_iter().map(|(name, value)| (name, lists(value))).collect();
+    let is_list = !map.is_empty() && (0..map.len()).all(|n| map.contains_key(&n.to_string()));
+    if !is_list {
+        return Value::Object(map);
+    }
+    (0..map.len()).map(|n| map[&n.to_string()].clone()).collect()
+}
+
+#[derive(Deserialize)]
+pub(super) struct Webhook {
+    secret_key: String,
+    url: String,
+}
+
+/// The stand-in's own control: where an account's notifications go.
+pub(super) async fn set_webhook(State(paystack): State<Paystack>, body: String) -> Response {
+    match serde_json::from_str::<Webhook>(&body) {
+        Ok(webhook)
+            if is_secret_key(&webhook.secret_key) && url::Url::parse(&webhook.url).is_ok() =>
+        {
+            paystack.set_webhook(&webhook.secret_key, &webhook.url);
+            StatusCode::NO_CONTENT.into_response()
+        }
+        _ => refusal(StatusCode::BAD_REQUEST, "secret_key (sk_test_...) and url are required"),
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Tampering {
+    reference: String,
+    amount_minor: Option<u64>,
+    currency: Option<String>,
+    #[serde(default)]
+    reversed: bool,
+}
+
+/// The stand-in's own control: makes a transaction report what it is not.
+pub(super) async fn tamper(State(paystack): State<Paystack>, body: String) -> Response {
+    let Ok(tampering) = serde_json::from_str::<Tampering>(&body) else {
+        return refusal(
+            StatusCode::BAD_REQUEST,
+            "reference, and amount_minor with currency, or reversed",
+        );
+    };
+    let reference = &tampering.reference;
+    let mut found = true;
+    match (tampering.amount_minor, &tampering.currency) {
+        (Some(amount), Some(currency)) => found = paystack.tamper(reference, amount, currency),
+        (None, None) => {}
+        _ => return refusal(StatusCode::BAD_REQUEST, "amount_minor and currency go together"),
+    }
+    if tampering.reversed {
+        found = paystack.reverse(reference);
+    }
+    let status = if found { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND };
+    status.into_response()
+}
+
+pub(super) async fn unknown_path() -> Refusal {
+    Refusal::new(
+        StatusCode::NOT_FOUND,
+        "not_found",
+        "The endpoint you are trying to reach does not exist",
+        "Check the address and the method",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn form_fields_nest() {
+        let form = parse_form(
+            "amount=500&metadata[cancel_action]=http%3A%2F%2Fx&channels[]=card&channels[]=bank&a[0][b]=1",
+        );
+        assert_eq!(
+            Value::Object(form),
+            json!({
+                "amount": "500",
+                "metadata": { "cancel_action": "http://x" },
+                "channels": ["card", "bank"],
+                "a": [{ "b": "1" }],
+            })
+        );
+    }
+}

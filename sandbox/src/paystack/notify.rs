@@ -1,0 +1,61 @@
+//! Paystack's notifications: signed with the account's secret key and tried again on its schedule.
+
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::{Value, json};
+use sha2::Sha512;
+
+use super::accounts::Account;
+use crate::{env::Env, outbox::Delivery};
+
+const MINUTE_MS: i64 = 60_000;
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+
+/// `x-paystack-signature` of a body: lower-case hexadecimal HMAC-SHA512.
+#[must_use]
+pub fn sign(secret_key: &str, body: &[u8]) -> String {
+    let mac = Hmac::<Sha512>::new_from_slice(secret_key.as_bytes())
+        .expect("HMAC takes a key of any length")
+        .chain_update(body);
+    hex::encode(mac.finalize().into_bytes())
+}
+
+impl Account {
+    /// Tells the account's webhook, if it has one. `subject` keeps what concerns one thing in order.
+    pub(super) fn notify(&self, env: &Env, event: &str, subject: &str, data: &Value) {
+        let Some(url) = self.webhook.clone() else { return };
+        let body = json!({ "event": event, "data": data }).to_string();
+        let delivery = Delivery {
+            lane: format!("paystack {} {subject}", self.integration),
+            url,
+            headers: vec![("x-paystack-signature", sign(&self.key, body.as_bytes()))],
+            body,
+            retry_ms: if self.is_live() { retry_live } else { retry_test },
+        };
+        env.outbox.enqueue(delivery, env.clock.now());
+    }
+}
+
+/// Every three minutes for the first four tries, then hourly up to 72 hours.
+fn retry_live(failures: u32) -> Option<i64> {
+    match failures {
+        0..4 => Some(3 * MINUTE_MS),
+        4..76 => Some(HOUR_MS),
+        _ => None,
+    }
+}
+
+/// Hourly for ten hours.
+fn retry_test(failures: u32) -> Option<i64> {
+    (failures <= 10).then_some(HOUR_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retries_end() {
+        assert_eq!((1..).map_while(retry_test).count(), 10);
+        assert_eq!((1..).map_while(retry_live).sum::<i64>(), 72 * HOUR_MS + 9 * MINUTE_MS);
+    }
+}

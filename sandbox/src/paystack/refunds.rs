@@ -1,0 +1,264 @@
+//! Refunds: pending at first, settled by the clock as the card decides.
+
+use axum::{
+    extract::{Path, Query, State},
+    http::StatusCode,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tollhouse::clock::Timestamp;
+
+use super::{
+    Paystack,
+    accounts::{Account, Instrument},
+    cards::Returns,
+    due::{Due, STEP_SECONDS},
+    http::{Answer, Caller, Params, Refusal, Reply},
+    transactions::{Status, Transaction},
+};
+use crate::env::Env;
+
+pub(super) struct Refund {
+    id: u64,
+    /// Id of the transaction.
+    transaction: u64,
+    amount: u64,
+    currency: String,
+    status: &'static str,
+    reference: String,
+    customer_note: String,
+    merchant_note: String,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    /// What the card does with it.
+    returns: Returns,
+}
+
+const REFUNDED_BY: &str = "merchant@example.com";
+
+const PENDING: &str = "pending";
+const PROCESSING: &str = "processing";
+const PROCESSED: &str = "processed";
+const FAILED: &str = "failed";
+const NEEDS_ATTENTION: &str = "needs-attention";
+
+impl Account {
+    /// A transaction named by its reference or by its id.
+    fn named(&self, name: &str) -> Option<&Transaction> {
+        let by_id = || name.parse().ok().and_then(|id: u64| self.transactions.get(&id));
+        self.by_reference(name).or_else(by_id)
+    }
+
+    fn returns(&self, transaction: &Transaction) -> Returns {
+        let code = transaction.authorization.as_ref();
+        match code.and_then(|code| self.authorizations.get(code)).map(|a| a.instrument) {
+            Some(Instrument::Card(card)) => card.returns,
+            _ => Returns::Processed,
+        }
+    }
+
+    fn refund(&mut self, env: &Env, params: &Params) -> Answer {
+        let name = params.required("transaction")?;
+        let transaction = self.named(&name).ok_or_else(Refusal::no_transaction)?;
+        let amount = refundable(transaction, params)?;
+        let now = env.clock.now();
+        let note = format!("Refund for transaction {}", transaction.reference);
+        let refund = Refund {
+            id: env.next_id(),
+            transaction: transaction.id,
+            amount,
+            currency: transaction.currency.clone(),
+            status: PENDING,
+            reference: format!("TRF_{}", env.random.code(15)),
+            customer_note: params.text("customer_note").unwrap_or_else(|| note.clone()),
+            merchant_note: params
+                .text("merchant_note")
+                .unwrap_or_else(|| format!("{note} by {REFUNDED_BY}")),
+            created_at: now,
+            updated_at: now,
+            returns: self.returns(transaction),
+        };
+        let (id, transaction) = (refund.id, refund.transaction);
+        if let Some(transaction) = self.transactions.get_mut(&transaction) {
+            transaction.refunding += amount;
+        }
+        self.refunds.insert(id, refund);
+        self.schedule(env, Due::Refund(id));
+        self.notify_refund(env, id);
+        let mut data = self.refund_json(&self.refunds[&id]);
+        data["transaction"] = self.transaction_json(&self.transactions[&transaction]);
+        Ok(Reply::new("Refund has been queued for processing", data))
+    }
+
+    /// The refund reaches the card, or not.
+    pub(super) fn finish_refund(&mut self, env: &Env, id: u64) {
+        let Some(refund) = self.refunds.get_mut(&id) else { return };
+        refund.updated_at = env.clock.now();
+        refund.status = match refund.returns {
+            Returns::Processed => PROCESSED,
+            Returns::Failed => FAILED,
+            Returns::NeedsAttention => NEEDS_ATTENTION,
+        };
+        if let Some(transaction) = self.transactions.get_mut(&refund.transaction) {
+            match refund.returns {
+                Returns::Processed => transaction.refunded += refund.amount,
+                Returns::Failed => transaction.refunding -= refund.amount,
+                Returns::NeedsAttention => {}
+            }
+            if transaction.refunded >= transaction.amount {
+                transaction.status = Status::Reversed;
+            }
+        }
+        self.notify_refund(env, id);
+    }
+
+    fn notify_refund(&self, env: &Env, id: u64) {
+        let Some(refund) = self.refunds.get(&id) else { return };
+        let Some(transaction) = self.transactions.get(&refund.transaction) else { return };
+        // Recorded notifications have the amount as a text in some states and as a number in others.
+        let amount = match refund.status {
+            PENDING => json!(refund.amount.to_string()),
+            _ => json!(refund.amount),
+        };
+        let data = json!({
+            "status": refund.status,
+            "transaction_reference": transaction.reference,
+            "refund_reference": refund.reference,
+            "amount": amount,
+            "currency": refund.currency,
+            "processor": "instant-transfer",
+            "customer": { "first_name": null, "last_name": null, "email": transaction.email },
+            "integration": self.integration,
+            "domain": self.domain(),
+        });
+        self.notify(env, &format!("refund.{}", refund.status), &transaction.reference, &data);
+    }
+
+    /// Names the transaction by its id; only the answer to a new refund shows it whole.
+    fn refund_json(&self, refund: &Refund) -> Value {
+        let transaction = &self.transactions[&refund.transaction];
+        json!({
+            "transaction": transaction.id,
+            "integration": self.integration,
+            "deducted_amount": if refund.status == PROCESSED { refund.amount } else { 0 },
+            "channel": null,
+            "merchant_note": refund.merchant_note,
+            "customer_note": refund.customer_note,
+            "status": refund.status,
+            "refunded_by": REFUNDED_BY,
+            "expected_at": refund.created_at.plus_seconds(STEP_SECONDS),
+            "currency": refund.currency,
+            "domain": self.domain(),
+            "amount": refund.amount,
+            "fully_deducted": refund.status == PROCESSED,
+            "id": refund.id,
+            "createdAt": refund.created_at,
+            "updatedAt": refund.updated_at,
+            "created_at": refund.created_at,
+            "updated_at": refund.updated_at,
+        })
+    }
+}
+
+/// The amount asked for, or all that is left of the transaction.
+fn refundable(transaction: &Transaction, params: &Params) -> Result<u64, Refusal> {
+    let refused = |code, message| Refusal::invalid(code, message, "Check the transaction");
+    let left = transaction.amount - transaction.refunding;
+    if transaction.status == Status::Reversed || (transaction.status.is_paid() && left == 0) {
+        return Err(refused("transaction_reversed", "Transaction has been fully reversed"));
+    }
+    if transaction.status != Status::Success {
+        return Err(refused("transaction_not_paid", "Transaction has not been paid"));
+    }
+    if params.text("currency").is_some_and(|currency| currency != transaction.currency) {
+        return Err(refused("invalid_currency", "Currency does not match the transaction's"));
+    }
+    let amount = params.amount("amount")?.unwrap_or(left);
+    if amount > left {
+        let message = "Refund amount cannot be more than what is left of the transaction amount";
+        return Err(refused("invalid_amount", message));
+    }
+    Ok(amount)
+}
+
+fn no_refund() -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, "not_found", "Refund not found", "Check the id")
+}
+
+pub(super) async fn create(
+    State(paystack): State<Paystack>,
+    Caller(key): Caller,
+    params: Params,
+) -> Answer {
+    paystack.account(&key, |account, env| account.refund(env, &params))
+}
+
+pub(super) async fn fetch(
+    State(paystack): State<Paystack>,
+    Caller(key): Caller,
+    Path(id): Path<String>,
+) -> Answer {
+    paystack.account(&key, |account, _| {
+        let refund = id.parse().ok().and_then(|id: u64| account.refunds.get(&id));
+        let refund = refund.ok_or_else(no_refund)?;
+        Ok(Reply::new("Refund retrieved", account.refund_json(refund)))
+    })
+}
+
+#[derive(Deserialize)]
+pub(super) struct ListQuery {
+    /// A reference or an id.
+    transaction: Option<String>,
+}
+
+pub(super) async fn list(
+    State(paystack): State<Paystack>,
+    Caller(key): Caller,
+    Query(query): Query<ListQuery>,
+) -> Answer {
+    paystack.account(&key, |account, _| {
+        let wanted = query.transaction.as_deref();
+        let only = wanted.map(|name| account.named(name).map(|transaction| transaction.id));
+        let rows: Vec<Value> = account
+            .refunds
+            .values()
+            .rev()
+            .filter(|refund| only.is_none_or(|only| only == Some(refund.transaction)))
+            .map(|refund| account.refund_json(refund))
+            .collect();
+        let total = rows.len();
+        let meta = json!({
+            "total": total, "skipped": 0, "perPage": total.max(50), "page": 1, "pageCount": 1,
+        });
+        Ok(Reply::page("Refunds retrieved", rows, meta))
+    })
+}
+
+/// Sends a refund that needs attention to a bank account instead.
+pub(super) async fn retry(
+    State(paystack): State<Paystack>,
+    Caller(key): Caller,
+    Path(id): Path<String>,
+    params: Params,
+) -> Answer {
+    let details = params.get("refund_account_details").is_some_and(Value::is_object);
+    if !details {
+        return Err(Refusal::missing("refund_account_details"));
+    }
+    paystack.account(&key, |account, env| {
+        let refund = id.parse().ok().and_then(|id: u64| account.refunds.get_mut(&id));
+        let refund = refund.ok_or_else(no_refund)?;
+        if refund.status != NEEDS_ATTENTION {
+            let message = "Refund does not need attention";
+            return Err(Refusal::invalid("invalid_params", message, "Check the refund"));
+        }
+        refund.status = PROCESSING;
+        refund.returns = Returns::Processed;
+        refund.updated_at = env.clock.now();
+        let id = refund.id;
+        account.schedule(env, Due::Refund(id));
+        account.notify_refund(env, id);
+        let data = account.refund_json(&account.refunds[&id]);
+        Ok(Reply::new("Refund retried and has been queued for processing", data))
+    })
+}

@@ -1,0 +1,31 @@
+//! The one source of randomness, seedable.
+
+use std::sync::Mutex;
+
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+
+use crate::locked;
+
+const CODE: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+
+pub(crate) struct Random(Mutex<StdRng>);
+
+impl Random {
+    pub(crate) fn seeded(seed: u64) -> Random {
+        Random(Mutex::new(StdRng::seed_from_u64(seed)))
+    }
+
+    /// Lower-case letters and digits.
+    pub(crate) fn code(&self, length: usize) -> String {
+        let mut rng = locked(&self.0);
+        (0..length).map(|_| char::from(CODE[rng.random_range(0..CODE.len())])).collect()
+    }
+
+    pub(crate) fn below(&self, end: u64) -> u64 {
+        locked(&self.0).random_range(0..end)
+    }
+}
+
+pub(crate) fn system_seed() -> u64 {
+    rand::make_rng::<StdRng>().random()
+}

@@ -1,0 +1,164 @@
+//! The HTTP server: all routes, and an accept loop of our own, since a fault must be able to drop a connection.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Json, Router,
+    extract::{Query, State},
+    http::{HeaderMap, StatusCode, Uri},
+    middleware::from_fn_with_state,
+    response::{IntoResponse, Response},
+    routing::{MethodRouter, get, post},
+};
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::{net::TcpListener, sync::Notify};
+use tower::ServiceExt;
+
+use crate::{
+    Fault, Standins,
+    faults::{Faults, inject},
+    pages, paystack,
+};
+
+/// After a failed accept (out of descriptors, say): long enough not to spin, short enough not to be noticed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// The connection a request came on; every request carries it as an extension.
+#[derive(Clone, Default)]
+pub(crate) struct Connection(Arc<Notify>);
+
+impl Connection {
+    /// Drops the connection, and with it the caller: this never returns.
+    pub(crate) async fn cut(&self) -> Response {
+        self.0.notify_one();
+        std::future::pending().await
+    }
+}
+
+pub(crate) fn router(standins: Standins) -> Router {
+    let faults = standins.faults().clone();
+    Router::new()
+        .route("/", get(pages::front))
+        .route("/checkout/{id}", get(pages::show_checkout).post(pages::submit_checkout))
+        .route("/checkout/{id}/complete", post(pages::complete_checkout))
+        .route("/mailbox", get(mailbox))
+        .route("/events", faulty(&faults, "events", post(receive_event)))
+        .route("/events.json", get(list_events))
+        .route("/faults", get(list_faults).post(push_fault).delete(clear_faults))
+        .route("/faults/release", post(release))
+        .nest("/paystack", paystack::router(standins.paystack(), &faults))
+        .with_state(standins)
+}
+
+/// A route whose calls can be made to go wrong under this name.
+pub(crate) fn faulty<S: Clone + Send + Sync + 'static>(
+    faults: &Faults,
+    operation: &'static str,
+    route: MethodRouter<S>,
+) -> MethodRouter<S> {
+    route.route_layer(from_fn_with_state((faults.clone(), operation), inject))
+}
+
+pub(crate) async fn serve(listener: TcpListener, router: Router) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                // Small answers leave at once; a socket that refuses still works.
+                let _ = stream.set_nodelay(true);
+                tokio::spawn(serve_connection(TokioIo::new(stream), router.clone()));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn serve_connection(stream: TokioIo<tokio::net::TcpStream>, router: Router) {
+    let connection = Connection::default();
+    let cut = connection.0.clone();
+    let service = hyper::service::service_fn(move |mut request: hyper::Request<_>| {
+        request.extensions_mut().insert(connection.clone());
+        trim_slash(request.uri_mut());
+        router.clone().oneshot(request)
+    });
+    tokio::select! {
+        biased;
+        () = cut.notified() => {}
+        result = http1::Builder::new().serve_connection(stream, service) => {
+            if let Err(error) = result {
+                tracing::debug!(%error, "a connection ended early");
+            }
+        }
+    }
+}
+
+/// Providers take `/refund/` for `/refund`, and some of their client libraries write it so.
+fn trim_slash(uri: &mut Uri) {
+    let (path, query) = (uri.path(), uri.query());
+    let trimmed = path.trim_end_matches('/');
+    if trimmed.is_empty() || trimmed.len() == path.len() {
+        return;
+    }
+    let target = match query {
+        Some(query) => format!("{trimmed}?{query}"),
+        None => trimmed.to_owned(),
+    };
+    if let Ok(target) = target.parse() {
+        *uri = target;
+    }
+}
+
+#[derive(Deserialize)]
+struct MailboxQuery {
+    to: Option<String>,
+}
+
+async fn mailbox(
+    State(standins): State<Standins>,
+    Query(query): Query<MailboxQuery>,
+) -> impl IntoResponse {
+    Json(standins.mailbox().list(query.to.as_deref()))
+}
+
+async fn receive_event(State(standins): State<Standins>, headers: HeaderMap, body: String) {
+    standins.0.events.receive(&headers, body, standins.0.env.clock.now());
+}
+
+async fn list_events(State(standins): State<Standins>) -> impl IntoResponse {
+    Json(standins.events())
+}
+
+async fn list_faults(State(standins): State<Standins>) -> impl IntoResponse {
+    Json(standins.faults().list())
+}
+
+async fn push_fault(State(standins): State<Standins>, body: String) -> Response {
+    let fault = serde_json::from_str::<Fault>(&body)
+        .map_err(|error| error.to_string())
+        .and_then(|fault| fault.check().map(|()| fault));
+    match fault {
+        Ok(fault) => {
+            standins.faults().add(fault);
+            StatusCode::NO_CONTENT.into_response()
+        }
+        Err(reason) => refusal(StatusCode::BAD_REQUEST, &reason),
+    }
+}
+
+async fn clear_faults(State(standins): State<Standins>) -> StatusCode {
+    standins.faults().clear();
+    StatusCode::NO_CONTENT
+}
+
+async fn release(State(standins): State<Standins>) -> impl IntoResponse {
+    Json(json!({ "released": standins.release() }))
+}
+
+pub(crate) fn refusal(status: StatusCode, reason: &str) -> Response {
+    (status, Json(json!({ "error": reason }))).into_response()
+}

@@ -1,0 +1,173 @@
+//! Makes the company that one tries things with, through the host's own operator interface.
+
+use std::path::Path;
+
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use tollhouse::config::Config;
+use tollhouse_sandbox::Standins;
+
+use crate::Failure;
+
+/// The service's own account at the Paystack stand-in.
+const PAYSTACK_KEY: &str = "sk_test_tollhouse_service_account";
+/// In the major unit: what a tester cannot use up by accident.
+const FUNDS: u64 = 5_000_000;
+
+/// What one needs to know to try things.
+pub struct Told {
+    api: String,
+    internal: String,
+    operator_token: String,
+    sandbox: String,
+    company_id: String,
+    api_key: String,
+    event_secret: String,
+}
+
+pub async fn run(config: &Config, standins: &Standins) -> Result<Told, Failure> {
+    let operator = Operator {
+        client: Client::builder().no_proxy().build()?,
+        url: format!("http://{}", config.internal_listen),
+        token: config.operator_token()?,
+    };
+    for plugin in artifacts::BUILT_IN {
+        operator.install(plugin.wasm).await?;
+    }
+    let sandbox = standins.url();
+    let credentials =
+        json!({ "secret_key": PAYSTACK_KEY, "base_url": format!("{sandbox}/paystack") });
+    let set = json!({ "credentials": credentials, "active": true });
+    let account = operator.json(Method::PUT, "/providers/provider_a", &set).await?;
+    standins.paystack().set_webhook(PAYSTACK_KEY, text(&account, "notification_url")?);
+
+    let company = json!({
+        "name": "Sandbox Lending",
+        "server": "test",
+        "event_url": format!("{sandbox}/events"),
+    });
+    let company = operator.json(Method::POST, "/companies", &company).await?;
+    let (id, event_secret) = (text(&company, "id")?, text(&company, "event_secret")?);
+    standins.set_event_secret(id, event_secret);
+    let credit = json!({ "amount": FUNDS, "currency": "NGN", "key": "sandbox" });
+    operator.json(Method::POST, &format!("/companies/{id}/wallet/credit"), &credit).await?;
+    Ok(Told {
+        api: format!("http://{}", config.listen),
+        internal: operator.url.clone(),
+        operator_token: operator.token.clone(),
+        sandbox,
+        company_id: id.to_owned(),
+        api_key: text(&company, "api_key")?.to_owned(),
+        event_secret: event_secret.to_owned(),
+    })
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Failure> {
+    value[name].as_str().ok_or_else(|| format!("the host answered without {name}").into())
+}
+
+struct Operator {
+    client: Client,
+    url: String,
+    token: String,
+}
+
+impl Operator {
+    async fn json(&self, method: Method, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.send(self.client.request(method, self.path(path)).json(body)).await
+    }
+
+    async fn install(&self, wasm: &'static [u8]) -> Result<(), Failure> {
+        self.send(self.client.post(self.path("/plugins")).body(wasm)).await.map(drop)
+    }
+
+    fn path(&self, path: &str) -> String {
+        format!("{}/internal/v1{path}", self.url)
+    }
+
+    async fn send(&self, request: reqwest::RequestBuilder) -> Result<Value, Failure> {
+        let answer = request.bearer_auth(&self.token).send().await?;
+        let ok = answer.status().is_success();
+        let mut answer: Value = answer.json().await?;
+        match ok {
+            true => Ok(answer["data"].take()),
+            false => Err(answer["message"].as_str().unwrap_or("the host refused").into()),
+        }
+    }
+}
+
+impl Told {
+    pub fn json(&self) -> String {
+        let told = json!({
+            "api": self.api,
+            "internal": self.internal,
+            "operator_token": self.operator_token,
+            "sandbox": self.sandbox,
+            "company_id": self.company_id,
+            "api_key": self.api_key,
+            "event_secret": self.event_secret,
+        });
+        format!("{told:#}\n")
+    }
+
+    /// Three commands: begin a payment, pay it, see that it is a success.
+    pub fn hints(&self) -> Vec<String> {
+        let Told { api, api_key, sandbox, .. } = self;
+        let initialize = format!(
+            "curl -s {api}/api/v1/payment/initialize -H 'Authorization: Bearer {api_key}' \
+             -H 'Content-Type: application/json' -d '{{\"email\":\"ada@example.com\",\
+             \"amount\":2500.50,\"currency\":\"NGN\",\"reference\":\"first-payment\",\
+             \"checkout\":{{\"success_url\":\"{sandbox}/\"}}}}'"
+        );
+        let complete = format!(
+            "curl -s {sandbox}/checkout/ID/complete -H 'Content-Type: application/json' \
+             -d '{{\"outcome\":\"success\"}}'"
+        );
+        let fetch = format!(
+            "curl -s {api}/api/v1/payment/fetch/reference/first-payment \
+             -H 'Authorization: Bearer {api_key}'"
+        );
+        vec![initialize, complete, fetch]
+    }
+
+    pub fn text(&self, file: &Path) -> String {
+        let hints = self.hints();
+        format!(
+            "
+Tollhouse is running.
+
+  API          {api}
+  internal     {internal}
+  stand-ins    {sandbox}/   (open checkouts, received events, mailbox)
+  company      {company}
+  API key      {key}
+  all of it    {file}
+
+Try a payment:
+
+  1. Begin it; the answer holds checkout.url:
+
+     {begin}
+
+  2. Open checkout.url in a browser and pay, or put its last segment in place of ID:
+
+     {complete}
+
+  3. See that it is a success; the signed event stands on {sandbox}/:
+
+     {fetch}
+
+Ctrl-C stops everything.
+",
+            api = self.api,
+            internal = self.internal,
+            sandbox = self.sandbox,
+            company = self.company_id,
+            key = self.api_key,
+            file = file.display(),
+            begin = hints[0],
+            complete = hints[1],
+            fetch = hints[2],
+        )
+    }
+}

@@ -1,0 +1,82 @@
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse::clock::{Clock, Timestamp};
+use tollhouse_sandbox::events::Signature;
+
+use crate::world::World;
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+/// Computed apart from the code under test, over the id, time and body below.
+const AT: i64 = 1_795_255_200;
+const BODY: &str = r#"{"company_id":"co_1","event":"payment.success","data":{}}"#;
+const GOOD: &str = "v1,CrTJFBzdWIX15MJi6ITF+xNCIMaF2mOhM8ibDZ06BEo=";
+
+async fn send(world: &World, signature: &str, body: &str) {
+    let request = world
+        .request(Method::POST, "/events")
+        .header("webhook-id", "evt_1")
+        .header("webhook-timestamp", AT.to_string())
+        .header("webhook-signature", signature)
+        .body(body.to_owned());
+    assert_eq!(request.send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn events_are_kept_with_what_their_signature_is_worth() {
+    let world = World::new().await;
+    assert_eq!(world.clock.now(), Timestamp(AT * 1_000));
+    send(&world, GOOD, BODY).await;
+    world.standins.set_event_secret("co_1", SECRET);
+    send(&world, GOOD, BODY).await;
+    send(&world, &format!("v1,AAAA {GOOD}"), BODY).await;
+    send(&world, "v1,AAAA", BODY).await;
+    send(&world, GOOD, &BODY.replace("success", "failed")).await;
+    use Signature::{Invalid, Unknown, Valid};
+    let signatures: Vec<Signature> = world.standins.events().iter().map(|e| e.signature).collect();
+    assert_eq!(signatures, [Invalid, Invalid, Valid, Valid, Unknown]);
+
+    world.advance(301).await;
+    send(&world, GOOD, BODY).await;
+    assert_eq!(world.standins.events()[0].signature, Invalid, "too old");
+
+    let response = world.request(Method::GET, "/events.json").send().await.unwrap();
+    let list: Value = response.json().await.unwrap();
+    let expected = json!({
+        "id": "evt_1", "event": "payment.success", "signature": "unknown", "body": BODY,
+        "at": "2026-11-21T10:00:00.000Z",
+    });
+    assert_eq!(list[5], expected);
+    let headers = &world.standins.events()[0].headers;
+    assert!(headers.iter().any(|(name, value)| name == "webhook-id" && value == "evt_1"));
+}
+
+#[tokio::test]
+async fn the_newest_thousand_are_kept() {
+    let world = World::new().await;
+    for n in 0..1_005 {
+        let body = json!({ "company_id": "co_1", "event": format!("e{n}") }).to_string();
+        send(&world, "", &body).await;
+    }
+    let events = world.standins.events();
+    assert_eq!(events.len(), 1_000);
+    assert_eq!(events[0].event, "e1004");
+    assert_eq!(events[999].event, "e5");
+}
+
+#[tokio::test]
+async fn the_receiver_can_be_made_to_fail() {
+    let world = World::new().await;
+    let fault = tollhouse_sandbox::Fault::new("events", tollhouse_sandbox::FaultKind::Error500);
+    world.standins.faults().push(fault);
+    let response = world.request(Method::POST, "/events").body(BODY).send().await.unwrap();
+    assert_eq!(response.status(), 500);
+    assert!(world.standins.events().is_empty());
+}
+
+#[tokio::test]
+async fn the_real_clock_serves_too() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let standins = tollhouse_sandbox::Standins::start(listener, Clock::system());
+    assert_eq!(standins.settle().await, 0);
+    assert!(standins.url().starts_with("http://127.0.0.1:"));
+}

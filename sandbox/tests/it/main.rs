@@ -1,0 +1,13 @@
+//! The stand-ins as their clients see them: over HTTP on the loopback interface.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod cards;
+mod events;
+mod faults;
+mod mandates;
+mod notifications;
+mod pages;
+mod refunds;
+mod transactions;
+mod world;

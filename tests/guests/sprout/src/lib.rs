@@ -1,0 +1,166 @@
+//! How small a provider can be: a page to pay on, a question how it went, and a notification that it did.
+
+use serde::Deserialize;
+use serde_json::json;
+use tollhouse_plugin::checkout::{self, CheckoutOrder, CheckoutSession};
+use tollhouse_plugin::http::{self, Request, Response};
+use tollhouse_plugin::notifications::{self, Notification, Refusal, Subject};
+use tollhouse_plugin::payments::{Payment, PaymentStatus};
+use tollhouse_plugin::types::{Fault, Money};
+use tollhouse_plugin::{settings, vault, verification};
+
+/// The plugin.
+#[derive(Debug)]
+pub struct Sprout;
+
+tollhouse_plugin::export!(Sprout: checkout, verification, notifications);
+
+#[derive(Deserialize)]
+struct Page {
+    url: String,
+}
+
+#[derive(Deserialize)]
+struct Session {
+    status: String,
+    amount: u64,
+    currency: String,
+}
+
+#[derive(Deserialize)]
+struct Event {
+    r#ref: String,
+}
+
+impl checkout::Guest for Sprout {
+    fn start(order: CheckoutOrder) -> Result<CheckoutSession, Fault> {
+        let CheckoutOrder { service_ref, amount, success_url, .. } = order;
+        let body = json!({
+            "ref": service_ref, "amount": amount.minor, "currency": amount.currency, "return_to": success_url,
+        });
+        let answer = send(Request::post(settings::url("base_url", "/sessions")?).json(&body))?;
+        let page: Page = answer.json()?;
+        Ok(CheckoutSession { url: page.url, service_ref, raw: answer.text() })
+    }
+}
+
+impl verification::Guest for Sprout {
+    fn verify(service_ref: String) -> Result<Payment, Fault> {
+        let path = format!("/sessions/{}", http::encode(&service_ref));
+        let answer = send(Request::get(settings::url("base_url", &path)?))?;
+        let session: Session = answer.json()?;
+        Ok(Payment {
+            status: match session.status.as_str() {
+                "paid" => PaymentStatus::Success,
+                "declined" => PaymentStatus::Failed,
+                _ => PaymentStatus::Pending,
+            },
+            service_ref,
+            transaction_id: String::new(),
+            amount: Money { minor: session.amount, currency: session.currency },
+            requested: None,
+            fees_minor: None,
+            channel: "card".into(),
+            paid_at: None,
+            message: String::new(),
+            instrument: None,
+            challenge_url: None,
+            raw: answer.text(),
+        })
+    }
+}
+
+impl notifications::Guest for Sprout {
+    fn parse(headers: Vec<(String, String)>, body: Vec<u8>) -> Result<Vec<Notification>, Refusal> {
+        let token = http::header(&headers, "x-sprout-token").unwrap_or_default();
+        if !vault::matches("token", token.as_bytes()).unwrap_or(false) {
+            return Err(Refusal::Unauthentic);
+        }
+        let event: Event = serde_json::from_slice(&body)
+            .map_err(|_| Refusal::Malformed("no event of Sprout's".into()))?;
+        Ok(vec![Notification {
+            subject: Subject::Payment,
+            event: "session".into(),
+            service_ref: event.r#ref,
+            transaction_id: String::new(),
+        }])
+    }
+}
+
+/// Sends with the account's token, and says what a status other than 200 means.
+fn send(request: Request) -> Result<Response, Fault> {
+    let answer = request.bearer(&vault::secret("token")?).send()?;
+    match answer.status {
+        200 => Ok(answer),
+        404 => Err(Fault::not_found("Sprout knows of no such session")),
+        401 => Err(Fault::misconfigured("Sprout does not accept the token")),
+        400..500 => Err(Fault::refused("", "Sprout refused the session")),
+        status => Err(Fault::unavailable(format!("Sprout answered {status}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollhouse_plugin::testing::FakeHost;
+
+    use super::*;
+
+    fn host() -> FakeHost {
+        FakeHost::new().secret("token", "t0p").setting("base_url", "https://sprout.test")
+    }
+
+    fn verify(status: u16, body: serde_json::Value) -> Result<Payment, Fault> {
+        let host = host().answer("GET", "/sessions/S-1", status, body).install();
+        let verified = <Sprout as verification::Guest>::verify("S-1".into());
+        assert_eq!(host.requests()[0].header("authorization"), Some("Bearer t0p"));
+        verified
+    }
+
+    #[test]
+    fn starts() {
+        let host = host().answer("POST", "/sessions", 200, json!({"url": "https://p"})).install();
+        let order = CheckoutOrder {
+            service_ref: "S-1".into(),
+            amount: Money { minor: 700, currency: "KES".into() },
+            email: "ada@example.com".into(),
+            customer_name: None,
+            narration: String::new(),
+            channels: vec![],
+            success_url: "https://shop.test".into(),
+            cancel_url: None,
+            metadata: "{}".into(),
+            save_instrument: false,
+        };
+        assert_eq!(<Sprout as checkout::Guest>::start(order).unwrap().url, "https://p");
+        let asked = json!({"ref": "S-1", "amount": 700, "currency": "KES", "return_to": "https://shop.test"});
+        assert_eq!(host.requests()[0].json(), asked);
+    }
+
+    #[test]
+    fn verifies() {
+        for (told, status) in [
+            ("paid", PaymentStatus::Success),
+            ("declined", PaymentStatus::Failed),
+            ("open", PaymentStatus::Pending),
+        ] {
+            let session = json!({"status": told, "amount": 700, "currency": "KES"});
+            assert_eq!(verify(200, session).unwrap().status, status);
+        }
+        assert_eq!(
+            verify(404, json!({})),
+            Err(Fault::not_found("Sprout knows of no such session"))
+        );
+        assert!(verify(500, json!({})).unwrap_err().retryable);
+    }
+
+    #[test]
+    fn believes_only_its_own_token() {
+        let _host = host().install();
+        let parse = |token: &str| {
+            let headers = vec![("x-sprout-token".to_owned(), token.to_owned())];
+            <Sprout as notifications::Guest>::parse(headers, br#"{"ref":"S-1"}"#.to_vec())
+        };
+        assert_eq!(parse("t0p").unwrap()[0].service_ref, "S-1");
+        assert_eq!(parse("guess").unwrap_err(), Refusal::Unauthentic);
+    }
+}

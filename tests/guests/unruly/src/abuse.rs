@@ -1,0 +1,43 @@
+//! Taking more than its share of time and memory.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use tollhouse_plugin::types::Fault;
+
+use crate::Done;
+
+/// Never ends, and never calls the host.
+pub(crate) fn run_forever() -> ! {
+    let mut n = 0_u64;
+    loop {
+        n = black_box(n.wrapping_add(1));
+    }
+}
+
+/// Takes memory, a mebibyte at a time, until there is none.
+pub(crate) fn grow() -> ! {
+    let mut kept = Vec::new();
+    loop {
+        kept.push(black_box(vec![1_u8; 1 << 20]));
+    }
+}
+
+/// Calls itself until the stack ends. `black_box` keeps it from becoming a loop.
+#[expect(unconditional_recursion, reason = "that is the point")]
+pub(crate) fn recurse(depth: u64) -> u64 {
+    let frame = black_box([depth; 16]);
+    recurse(depth + 1).wrapping_add(black_box(frame)[3])
+}
+
+/// A JSON text of `bytes` bytes, quotation marks included.
+pub(crate) fn big(bytes: u64) -> String {
+    let inside = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_sub(2);
+    format!("\"{}\"", "a".repeat(inside))
+}
+
+/// Waits without working.
+pub(crate) fn sleep(ms: u64) -> Result<Done, Fault> {
+    std::thread::sleep(Duration::from_millis(ms));
+    Done::raw("{}")
+}

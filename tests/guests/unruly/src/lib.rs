@@ -1,0 +1,118 @@
+//! Misbehaves on demand, so that a test can see the host's limits hold. `order.narration` says how: a word, and what
+//! follows it. An unknown word starts a payment as it should be.
+
+mod abuse;
+mod egress;
+mod nondeterminism;
+mod reach;
+
+use serde_json::json;
+use tollhouse_plugin::checkout::{self, CheckoutOrder, CheckoutSession};
+use tollhouse_plugin::http::{self, Request};
+use tollhouse_plugin::notifications::{self, Notification, Refusal, Subject};
+use tollhouse_plugin::payments::{Payment, PaymentStatus};
+use tollhouse_plugin::types::{Fault, Money};
+use tollhouse_plugin::{cache, log, settings, vault, verification};
+
+/// The plugin.
+#[derive(Debug)]
+pub struct Unruly;
+
+tollhouse_plugin::export!(Unruly: checkout, verification, notifications);
+
+const SECRET: &str = "secret_key";
+
+/// What a misbehaviour leaves to be seen: the session's URL, empty for the usual one, and `raw`.
+struct Done {
+    url: String,
+    raw: String,
+}
+
+impl Done {
+    fn raw(raw: impl Into<String>) -> Result<Done, Fault> {
+        Ok(Done { url: String::new(), raw: raw.into() })
+    }
+}
+
+impl checkout::Guest for Unruly {
+    fn start(order: CheckoutOrder) -> Result<CheckoutSession, Fault> {
+        let Done { url, raw } = misbehave(&order.narration)?;
+        let url = if url.is_empty() { settings::url("base_url", "/ok")? } else { url };
+        Ok(CheckoutSession { url, service_ref: order.service_ref, raw })
+    }
+}
+
+fn misbehave(narration: &str) -> Result<Done, Fault> {
+    let (word, rest) = narration.split_once(' ').unwrap_or((narration, ""));
+    match word {
+        "loop" => abuse::run_forever(),
+        "grow" => abuse::grow(),
+        "recurse" => Done::raw(abuse::recurse(0).to_string()),
+        "panic" => panic!("told to"),
+        "big" => Done::raw(abuse::big(number(rest))),
+        "sleep" => abuse::sleep(number(rest)),
+        "random-request" => nondeterminism::random_request(),
+        "fetch" => egress::fetch(rest),
+        "many" => egress::many(number(rest)),
+        "say" => egress::say(rest),
+        "wait" => egress::wait(),
+        "echo-secret" => egress::echo_secret(),
+        "log-secret" => log_secret(),
+        "cached" => cached(),
+        "env" => Done::raw(reach::around().to_string()),
+        _ => Done::raw("{}"),
+    }
+}
+
+fn number(text: &str) -> u64 {
+    text.trim().parse().unwrap_or(1)
+}
+
+fn log_secret() -> Result<Done, Fault> {
+    let placeholder = vault::secret(SECRET)?;
+    log::info(&format!("the secret is {placeholder}"));
+    Done::raw("{}")
+}
+
+/// What was there before, as a JSON text or null; then puts something there.
+fn cached() -> Result<Done, Fault> {
+    let before = cache::get("k");
+    cache::put("k", "put earlier", 60);
+    Done::raw(json!(before).to_string())
+}
+
+impl verification::Guest for Unruly {
+    fn verify(service_ref: String) -> Result<Payment, Fault> {
+        let path = format!("/verify/{}", http::encode(&service_ref));
+        let answer = Request::get(settings::url("base_url", &path)?).send()?;
+        Ok(Payment {
+            status: PaymentStatus::Pending,
+            service_ref,
+            transaction_id: String::new(),
+            amount: Money { minor: 0, currency: "NGN".into() },
+            requested: None,
+            fees_minor: None,
+            channel: "card".into(),
+            paid_at: None,
+            message: String::new(),
+            instrument: None,
+            challenge_url: None,
+            raw: answer.text(),
+        })
+    }
+}
+
+impl notifications::Guest for Unruly {
+    /// Believes everybody, and takes the whole body for a reference.
+    fn parse(_: Vec<(String, String)>, body: Vec<u8>) -> Result<Vec<Notification>, Refusal> {
+        Ok(vec![Notification {
+            subject: Subject::Payment,
+            event: "anything".into(),
+            service_ref: String::from_utf8_lossy(&body).into_owned(),
+            transaction_id: String::new(),
+        }])
+    }
+}
+
+#[cfg(test)]
+mod tests;

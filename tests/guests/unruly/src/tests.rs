@@ -1,0 +1,63 @@
+use serde_json::{Value, json};
+use tollhouse_plugin::checkout::{CheckoutOrder, CheckoutSession, Guest};
+use tollhouse_plugin::testing::FakeHost;
+use tollhouse_plugin::types::{Fault, Money};
+
+use super::Unruly;
+
+fn start(narration: &str) -> Result<CheckoutSession, Fault> {
+    Unruly::start(CheckoutOrder {
+        service_ref: "U-1".into(),
+        amount: Money { minor: 100, currency: "NGN".into() },
+        email: "ada@example.com".into(),
+        customer_name: None,
+        narration: narration.into(),
+        channels: vec![],
+        success_url: "https://shop.test".into(),
+        cancel_url: None,
+        metadata: "{}".into(),
+        save_instrument: false,
+    })
+}
+
+fn host() -> FakeHost {
+    FakeHost::new().secret("secret_key", "sk_1").setting("base_url", "https://u.test")
+}
+
+#[test]
+fn behaves_unless_told_otherwise() {
+    let host = host().install();
+    assert_eq!(start("").unwrap().url, "https://u.test/ok");
+    assert!(host.requests().is_empty());
+}
+
+#[test]
+fn asks_as_often_and_where_it_is_told() {
+    let host = host().answer("GET", "/ping", 200, json!({})).answer("GET", "/z", 418, json!(1));
+    let host = host.install();
+    assert_eq!(start("many 3").unwrap().raw, "3");
+    assert_eq!(host.requests().len(), 3);
+    let fetched: Value =
+        serde_json::from_str(&start("fetch https://v.test/z").unwrap().raw).unwrap();
+    assert_eq!(fetched, json!({"status": 418, "body": "1"}));
+}
+
+#[test]
+fn sends_the_secret_by_its_placeholder_and_words_as_they_are() {
+    let host = host().answer("POST", "/echo", 200, json!({})).install();
+    let url = start("echo-secret").unwrap().url;
+    start(&format!("say {}", "{{secret:secret_key}}")).unwrap();
+    let sent = host.requests();
+    assert!(!url.contains("sk_1"));
+    assert_eq!(sent[0].header("x-secret"), Some("sk_1"));
+    assert_eq!(sent[0].text(), "secret=sk_1");
+    assert_eq!(sent[1].text(), "{{secret:secret_key}}");
+}
+
+#[test]
+fn big_and_cached() {
+    let _host = host().install();
+    assert_eq!(start("big 1000").unwrap().raw.len(), 1000);
+    assert_eq!(start("cached").unwrap().raw, "null");
+    assert_eq!(start("cached").unwrap().raw, "\"put earlier\"");
+}

@@ -1,0 +1,403 @@
+//! The test double of production: a whole host on real listeners, real plugins, the stand-ins of the providers, a database of its
+//! own, and a clock that stands still until a test moves it.
+//!
+//! Background work runs only when a test says so ([`TestApp::settle`], [`TestApp::advance`]). What a test leaves is checked at
+//! its end: no work is due, and every company's book is in balance.
+
+use std::{io::Write, sync::Once, time::Duration};
+
+use clap::Parser;
+use futures::FutureExt;
+use reqwest::{Client, Method, StatusCode};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tollhouse::{
+    app::App,
+    clock::{Clock, Timestamp},
+    config::Config,
+    http, jobs,
+    random::Random,
+};
+use tollhouse_sandbox::Standins;
+
+pub const OPERATOR_TOKEN: &str = "op_test_0123456789abcdef0123456789abcdef";
+pub const MASTER_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
+/// The service's own account at the Paystack stand-in.
+pub const PAYSTACK_KEY: &str = "sk_test_the_services_own_account";
+/// 2026-11-21T09:00:00Z, a Saturday.
+pub const NOW: Timestamp = Timestamp(1_795_251_600_000);
+
+/// Runs each test on both engines, as `name::sqlite` and `name::postgres`.
+macro_rules! both {
+    ($($(#[$meta:meta])* async fn $name:ident($app:ident: TestApp) $body:block)*) => {$(
+        $(#[$meta])*
+        mod $name {
+            use super::*;
+
+            async fn check($app: &crate::app::TestApp) $body
+
+            #[tokio::test]
+            async fn sqlite() {
+                let app = crate::app::TestApp::start(crate::app::Engine::Sqlite).await;
+                check(&app).await;
+                app.finish().await;
+            }
+
+            #[tokio::test]
+            async fn postgres() {
+                let Some(server) = crate::app::postgres() else { return };
+                let app = crate::app::TestApp::start(crate::app::Engine::Postgres(server)).await;
+                check(&app).await;
+                app.finish().await;
+            }
+        }
+    )*};
+}
+
+#[derive(Clone)]
+pub enum Engine {
+    Sqlite,
+    /// The URL of a server.
+    Postgres(String),
+}
+
+/// The server for tests on PostgreSQL. Without one they are skipped, which is said once and visibly.
+pub fn postgres() -> Option<String> {
+    static SAID: Once = Once::new();
+    let server = std::env::var("TOLLHOUSE_TEST_POSTGRES").ok().filter(|url| !url.is_empty());
+    if server.is_none() {
+        SAID.call_once(|| {
+            let text = "SKIPPED: tests on PostgreSQL; TOLLHOUSE_TEST_POSTGRES names no server\n";
+            // Past the test runner's capture.
+            let _ = std::io::stderr().write_all(text.as_bytes());
+        });
+    }
+    server
+}
+
+/// A database of a test's own, gone with it.
+pub struct Database {
+    pub url: String,
+    schema: Option<(String, String)>,
+    pub dir: TempDir,
+}
+
+impl Database {
+    pub async fn create(engine: Engine) -> Database {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let Engine::Postgres(server) = engine else {
+            let url = format!("sqlite://{}", dir.path().join("test.db").display());
+            return Database { url, schema: None, dir };
+        };
+        let schema = Random::system().token("t");
+        run_sql(&server, format!("CREATE SCHEMA {schema}")).await;
+        let join = if server.contains('?') { '&' } else { '?' };
+        let url = format!("{server}{join}options[search_path]={schema}");
+        Database { url, schema: Some((server, schema)), dir }
+    }
+
+    pub async fn drop_schema(&self) {
+        if let Some((server, schema)) = &self.schema {
+            run_sql(server, format!("DROP SCHEMA {schema} CASCADE")).await;
+        }
+    }
+}
+
+async fn run_sql(server: &str, sql: String) {
+    use sqlx::{AssertSqlSafe, Connection, PgConnection};
+    let mut connection = PgConnection::connect(server).await.expect("the PostgreSQL server");
+    sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await.expect("a statement of ours");
+    connection.close().await.expect("a connection of ours");
+}
+
+pub struct TestApp {
+    pub app: App,
+    pub standins: Standins,
+    pub api: String,
+    pub internal: String,
+    pub client: Client,
+    pub company: Company,
+    pub database: Database,
+}
+
+/// A tenant with its key.
+#[derive(Clone, Debug)]
+pub struct Company {
+    pub id: String,
+    pub key: String,
+    pub event_secret: String,
+}
+
+/// An answer: its status, its body, and what of its headers tests look at.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub status: StatusCode,
+    pub body: Value,
+    pub headers: reqwest::header::HeaderMap,
+}
+
+impl Reply {
+    /// The data of a success.
+    #[track_caller]
+    pub fn data(&self) -> &Value {
+        assert_eq!(self.status, StatusCode::OK, "{}", self.body);
+        assert_eq!(self.body["error"], false, "{}", self.body);
+        &self.body["data"]
+    }
+
+    /// Status and message of a failure.
+    #[track_caller]
+    pub fn failure(&self) -> (u16, &str) {
+        assert_eq!(self.body["error"], true, "{}", self.body);
+        (self.status.as_u16(), self.body["message"].as_str().expect("a message"))
+    }
+}
+
+/// The flags of a host under test.
+pub fn config(database: &Database, flags: &[&str]) -> Config {
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        config: Config,
+    }
+    let file = |name: &str, text: &str| {
+        let file = database.dir.path().join(name);
+        std::fs::write(&file, text).expect("a file in a temporary folder");
+        file.display().to_string()
+    };
+    let own = [
+        "test".to_owned(),
+        format!("--database={}", database.url),
+        "--database-connections=8".to_owned(),
+        format!("--operator-token-file={}", file("operator-token", OPERATOR_TOKEN)),
+        format!("--master-key-file={}", file("master-key", MASTER_KEY)),
+        // Compiled once for all tests; by digest, so a stale one is never taken.
+        format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")),
+        "--plugin-instances=20".to_owned(),
+        "--development".to_owned(),
+    ];
+    let flags = own.into_iter().chain(flags.iter().map(|flag| (*flag).to_owned()));
+    Flags::parse_from(flags).config
+}
+
+impl TestApp {
+    pub async fn start(engine: Engine) -> TestApp {
+        TestApp::start_with(engine, &[]).await
+    }
+
+    /// With more flags than usual.
+    pub async fn start_with(engine: Engine, flags: &[&str]) -> TestApp {
+        let database = Database::create(engine).await;
+        let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let (public, internal) = (bind().await, bind().await);
+        let url = |listener: &TcpListener| {
+            format!("http://{}", listener.local_addr().expect("a bound listener"))
+        };
+        let (api, internal_url) = (url(&public), url(&internal));
+        let clock = Clock::frozen_at(NOW);
+        let standins = Standins::start_seeded(bind().await, clock.clone(), 1);
+        let settle = standins.clone();
+        let companion = Box::new(move || {
+            let standins = settle.clone();
+            async move { standins.settle().await }.boxed()
+        });
+        let mut config = config(&database, flags);
+        config.public_url = Some(api.clone());
+        let app = App::open(&config, clock, Random::system(), Some(companion)).await;
+        let app = app.expect("a host that starts");
+        let router = http::router(&app, http::public_routes());
+        tokio::spawn(axum::serve(public, router).into_future());
+        let router = http::router(&app, http::internal_routes());
+        tokio::spawn(axum::serve(internal, router).into_future());
+        let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build();
+        let company =
+            Company { id: String::new(), key: String::new(), event_secret: String::new() };
+        let mut test = TestApp {
+            app,
+            standins,
+            api,
+            internal: internal_url,
+            client: client.expect("a client"),
+            company,
+            database,
+        };
+        test.install(artifacts::PROVIDER_A).await;
+        test.use_paystack("/providers/provider_a", PAYSTACK_KEY).await;
+        test.company = test.new_company("Acme Lending").await;
+        test
+    }
+
+    pub async fn install(&self, wasm: &[u8]) -> Value {
+        let request = self.client.post(format!("{}/internal/v1/plugins", self.internal));
+        let request = request.bearer_auth(OPERATOR_TOKEN).body(wasm.to_vec());
+        reply(request).await.data().clone()
+    }
+
+    /// Sets up an account at the Paystack stand-in, for the service or for a company; answers its notification URL.
+    pub async fn use_paystack(&self, path: &str, key: &str) -> String {
+        let credentials =
+            json!({ "secret_key": key, "base_url": format!("{}/paystack", self.standins.url()) });
+        let set = json!({ "credentials": credentials, "active": true });
+        let account = self.operator(Method::PUT, path, set).await.data().clone();
+        let url = account["notification_url"].as_str().expect("a URL").to_owned();
+        self.standins.paystack().set_webhook(key, &url);
+        url
+    }
+
+    /// A company whose events go to the stand-ins' receiver.
+    pub async fn new_company(&self, name: &str) -> Company {
+        let event_url = format!("{}/events", self.standins.url());
+        let body = json!({ "name": name, "server": "test", "event_url": event_url });
+        let made = self.operator(Method::POST, "/companies", body).await.data().clone();
+        let text = |name: &str| made[name].as_str().expect("a text").to_owned();
+        let company =
+            Company { id: text("id"), key: text("api_key"), event_secret: text("event_secret") };
+        self.standins.set_event_secret(&company.id, &company.event_secret);
+        company
+    }
+
+    // ---- requests -------------------------------------------------------------------------------
+
+    pub async fn get(&self, path: &str) -> Reply {
+        self.request(&self.company, Method::GET, path, None).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Reply {
+        self.request(&self.company, Method::POST, path, Some(body)).await
+    }
+
+    pub async fn request(
+        &self,
+        company: &Company,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Reply {
+        let request = self.client.request(method, format!("{}/api/v1{path}", self.api));
+        let request = request.bearer_auth(&company.key);
+        match body {
+            Some(body) => reply(request.json(&body)).await,
+            None => reply(request).await,
+        }
+    }
+
+    pub async fn operator(&self, method: Method, path: &str, body: Value) -> Reply {
+        let request = self.client.request(method, format!("{}/internal/v1{path}", self.internal));
+        let request = request.bearer_auth(OPERATOR_TOKEN);
+        match body {
+            Value::Null => reply(request).await,
+            body => reply(request.json(&body)).await,
+        }
+    }
+
+    // ---- payments -------------------------------------------------------------------------------
+
+    /// A payment of 2,500.50 NGN under `reference`.
+    pub fn order(&self, reference: &str) -> Value {
+        json!({
+            "email": "ada@example.com",
+            "amount": 2500.5,
+            "currency": "NGN",
+            "reference": reference,
+            "checkout": { "success_url": "https://lender.example/paid" },
+        })
+    }
+
+    pub async fn initialize(&self, reference: &str) -> Value {
+        self.post("/payment/initialize", self.order(reference)).await.data().clone()
+    }
+
+    /// What the customer does on the checkout page.
+    pub async fn complete(&self, payment: &Value, outcome: &str) {
+        let url = payment["checkout"]["url"].as_str().expect("a checkout URL");
+        let request = self.client.post(format!("{url}/complete"));
+        let answer = request.json(&json!({ "outcome": outcome })).send().await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::OK);
+    }
+
+    pub async fn fetch(&self, reference: &str) -> Value {
+        self.get(&format!("/payment/fetch/reference/{reference}")).await.data().clone()
+    }
+
+    pub async fn wallet(&self) -> Value {
+        let path = format!("/companies/{}/wallet", self.company.id);
+        self.operator(Method::GET, &path, Value::Null).await.data().clone()
+    }
+
+    /// Names of the events that the receiver got with a valid signature, oldest first.
+    pub fn events(&self) -> Vec<String> {
+        let mut events = self.standins.events();
+        events.reverse();
+        let valid = |e: &tollhouse_sandbox::ReceivedEvent| {
+            assert_eq!(e.signature, tollhouse_sandbox::events::Signature::Valid, "{}", e.body);
+        };
+        events.iter().inspect(|event| valid(event)).map(|event| event.event.clone()).collect()
+    }
+
+    // ---- time and work --------------------------------------------------------------------------
+
+    /// Runs everything that is due, and what that causes.
+    pub async fn settle(&self) {
+        self.advance(0).await;
+    }
+
+    pub async fn advance(&self, seconds: i64) {
+        jobs::advance(&self.app, seconds).await.expect("work that runs");
+    }
+
+    /// What must hold after every test.
+    pub async fn finish(self) {
+        self.check_books().await;
+        let now = self.app.clock.now();
+        let due: Vec<(String, String)> = self
+            .app
+            .store
+            .read(async |tx| {
+                tx.sql("SELECT kind, subject FROM jobs WHERE run_at <= $1").bind(now).all().await
+            })
+            .await
+            .expect("the jobs");
+        assert!(due.is_empty(), "the test left work undone: {due:?}");
+        self.database.drop_schema().await;
+    }
+
+    /// Every transaction sums to zero, and every balance is the sum of its entries.
+    pub async fn check_books(&self) {
+        type Rows = Vec<(String, String, i64)>;
+        let (unbalanced, wrong): (Rows, Rows) = self
+            .app
+            .store
+            .read(async |tx| -> tollhouse::store::Result<_> {
+                let unbalanced = tx
+                    .sql(
+                        "SELECT company_id, transaction_id, CAST(SUM(amount_minor) AS BIGINT)
+                         FROM ledger_entries GROUP BY company_id, transaction_id, currency
+                         HAVING SUM(amount_minor) <> 0",
+                    )
+                    .all()
+                    .await?;
+                let wrong = tx
+                    .sql(
+                        "SELECT b.company_id, b.account, b.amount_minor FROM ledger_balances b
+                         WHERE b.amount_minor <> (SELECT CAST(COALESCE(SUM(e.amount_minor), 0) AS BIGINT)
+                             FROM ledger_entries e WHERE e.company_id = b.company_id
+                             AND e.account = b.account AND e.currency = b.currency)",
+                    )
+                    .all()
+                    .await?;
+                Ok((unbalanced, wrong))
+            })
+            .await
+            .expect("the books");
+        assert!(unbalanced.is_empty(), "transactions that do not sum to zero: {unbalanced:?}");
+        assert!(wrong.is_empty(), "balances that are not the sum of their entries: {wrong:?}");
+    }
+}
+
+pub async fn reply(request: reqwest::RequestBuilder) -> Reply {
+    let answer = request.send().await.expect("an answer");
+    let (status, headers) = (answer.status(), answer.headers().clone());
+    let body = answer.json().await.expect("an answer in JSON");
+    Reply { status, body, headers }
+}
