@@ -10,7 +10,7 @@ mod store;
 
 use serde_json::{Value, json};
 
-pub use self::{deliver::deliver_job, store::enable};
+pub use self::{api::destination, deliver::deliver_job, store::enable};
 use crate::{app::App, companies, error::Result, jobs, store::Tx};
 
 pub const DELIVER_JOB: &str = "event.deliver";

@@ -98,6 +98,7 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/events/{event}/attempts" Operator events::api::attempts;
         post   "/internal/v1/companies/{company}/events/{event}/redeliver" Operator events::api::redeliver;
         post   "/internal/v1/companies/{company}/payments/{payment}/refund" Operator payments::api::refund;
+        get    "/internal/v1/companies/{company}/payments/{payment}/refund" Operator payments::api::fetch_refund;
         get    "/internal/v1/companies/{company}/audit" Operator audit::api::of_company;
         get    "/internal/v1/audit" Operator audit::api::of_service;
         get    "/internal/v1/plugins" Operator plugins::api::list;

@@ -15,7 +15,7 @@ use crate::{
     store::{Result, Tx},
 };
 
-/// Enters a reference into the directory; `false` when it is taken on that provider account.
+/// Enters a reference into the directory; `false` when it is another record's on that provider account.
 pub async fn reserve(
     tx: &mut Tx,
     account_id: &str,
@@ -24,6 +24,16 @@ pub async fn reserve(
     now: Timestamp,
 ) -> Result<bool> {
     store::reserve(tx, account_id, service_ref, belongs, now).await
+}
+
+/// All references that a record was ever known by at its provider.
+pub async fn references(
+    tx: &mut Tx,
+    company_id: &str,
+    subject: &str,
+    subject_id: &str,
+) -> Result<Vec<String>> {
+    store::references(tx, company_id, subject, subject_id).await
 }
 
 /// Takes a reference out of the directory: the provider knows it as somebody else's.

@@ -54,7 +54,9 @@ impl Account {
         let json = app.sealer.open(&seal_context(&self.id), sealed)?;
         let values: HashMap<String, String> =
             serde_json::from_str(&json).map_err(Error::internal)?;
-        Ok(Credentials { id: self.id.clone(), values })
+        // What was cached under other values is not good under these.
+        let id = format!("{}@{}", self.id, self.updated_at.0);
+        Ok(Credentials { id, values })
     }
 
     /// Where the provider sends its notifications for this account.

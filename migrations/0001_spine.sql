@@ -66,6 +66,8 @@ CREATE TABLE service_refs (
     PRIMARY KEY (account_id, service_ref)
 );
 
+CREATE INDEX service_refs_of_subject ON service_refs (company_id, subject, subject_id);
+
 CREATE TABLE users (
     company_id          TEXT    NOT NULL REFERENCES companies (id),
     id                  TEXT    NOT NULL,

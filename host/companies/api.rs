@@ -22,7 +22,7 @@ pub async fn create(State(app): State<App>, body: Fields) -> Result<Answer> {
     let name = body.required_text("name", MOST_NAME)?;
     let server = body.one_of("server", &["live", "test"])?;
     let server = server.ok_or_else(|| body.required("server"))?;
-    let (event_url, logo) = (body.url("event_url")?, body.url("logo")?);
+    let (event_url, logo) = (events::destination(&app, &body, "event_url")?, body.url("logo")?);
     let now = app.clock.now();
     let id = app.random.id(now);
     let secret = new_event_secret(&app);
@@ -103,7 +103,7 @@ pub async fn edit(
     if body.has("name") && name.is_none() {
         return Err(body.required("name"));
     }
-    let (logo, event_url) = (body.url("logo")?, body.url("event_url")?);
+    let (logo, event_url) = (body.url("logo")?, events::destination(&app, &body, "event_url")?);
     let installed = app.plugins.names();
     let installed: Vec<&str> = installed.iter().map(String::as_str).collect();
     let payment_service = body.one_of("payment_service", &installed)?;

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use serde_json::{Value, json};
+use url::Url;
 
 use super::{
     DELIVER_JOB,
@@ -11,9 +12,19 @@ use crate::{
     app::App,
     audit, companies,
     error::{Error, Result},
-    http::{answer::Answer, path::Path, query::Query},
+    http::{answer::Answer, body::Fields, path::Path, query::Query},
     jobs,
 };
+
+/// A URL to send events to. Only development mode takes plain http: it is delivered to nowhere else.
+pub fn destination(app: &App, body: &Fields, field: &str) -> Result<Option<String>> {
+    let url = body.url(field)?;
+    let is_https = |url: &String| Url::parse(url).is_ok_and(|url| url.scheme() == "https");
+    if !app.settings.development && !url.iter().all(is_https) {
+        return Err(body.must_be(field, "an https URL"));
+    }
+    Ok(url)
+}
 
 pub async fn list(
     State(app): State<App>,

@@ -164,3 +164,24 @@ async fn disable(tx: &mut Tx, app: &App, delivery: &mut Delivery, reason: &str) 
     delivery.state = "disabled".to_owned();
     Ok(Next::Done)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_a_number_of_seconds_or_a_date() {
+        let asked = |value: &str| {
+            let headers = vec![("retry-after".to_owned(), value.to_owned())];
+            retry_after(&Answer { status: 503, headers, body: Bytes::new() }, 784_111_700)
+        };
+        for (value, seconds) in [
+            ("120", Some(120)),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(77)),
+            ("soon", None),
+            ("", None),
+        ] {
+            assert_eq!(asked(value), seconds, "{value}");
+        }
+    }
+}

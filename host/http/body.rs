@@ -29,11 +29,11 @@ pub struct Fields {
 impl<S: Send + Sync> FromRequest<S> for Fields {
     type Rejection = Error;
 
-    /// A request without a body and content type has no fields.
+    /// A request without a body has no fields.
     async fn from_request(request: Request, state: &S) -> Result<Fields> {
         let json = is_json(&request);
         let body = Bytes::from_request(request, state).await.map_err(rejected)?;
-        if body.is_empty() && json.is_none() {
+        if body.is_empty() {
             return Ok(Fields::default());
         }
         if json != Some(true) {

@@ -29,7 +29,10 @@ pub async fn receive(
     let account = app.store.read(async |tx| providers::by_id(tx, &account).await).await?;
     let account = account.filter(|account| account.provider == provider).ok_or_else(unknown)?;
     let plugin = app.plugins.provider(&provider).ok_or_else(unknown)?;
-    let credentials = account.open_credentials(&app).map_err(|_| unknown())?;
+    if account.credentials.is_none() {
+        return Err(unknown());
+    }
+    let credentials = account.open_credentials(&app)?;
     let parsed = plugin.parse_notification(&credentials, &lower_case(&headers), &body).await;
     let told = match parsed {
         Ok(Ok(told)) => told,

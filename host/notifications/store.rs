@@ -23,10 +23,13 @@ pub async fn reserve(
     belongs: &Belongs,
     now: Timestamp,
 ) -> Result<bool> {
-    let inserted = tx
+    let owned = tx
         .sql(
             "INSERT INTO service_refs (account_id, service_ref, company_id, subject, subject_id, created_at)
-             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (account_id, service_ref) DO NOTHING",
+             VALUES ($1, $2, $3, $4, $5, $6)
+             ON CONFLICT (account_id, service_ref) DO UPDATE SET subject_id = excluded.subject_id
+             WHERE service_refs.company_id = excluded.company_id
+                 AND service_refs.subject = excluded.subject AND service_refs.subject_id = excluded.subject_id",
         )
         .bind(account_id)
         .bind(service_ref)
@@ -36,7 +39,7 @@ pub async fn reserve(
         .bind(now)
         .run()
         .await?;
-    Ok(inserted == 1)
+    Ok(owned == 1)
 }
 
 pub async fn release(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result<()> {
@@ -57,6 +60,25 @@ pub async fn belongs(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result
     .bind(service_ref)
     .optional()
     .await
+}
+
+pub async fn references(
+    tx: &mut Tx,
+    company_id: &str,
+    subject: &str,
+    subject_id: &str,
+) -> Result<Vec<String>> {
+    let rows: Vec<(String,)> = tx
+        .sql(
+            "SELECT service_ref FROM service_refs
+             WHERE company_id = $1 AND subject = $2 AND subject_id = $3 ORDER BY created_at, service_ref",
+        )
+        .bind(company_id)
+        .bind(subject)
+        .bind(subject_id)
+        .all()
+        .await?;
+    Ok(rows.into_iter().map(|(reference,)| reference).collect())
 }
 
 /// What is kept of a notification.

@@ -1,7 +1,7 @@
 //! The requests of the payments section of the specification, and the operator's refund.
 
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     CHANNELS, Payment, Status,
@@ -12,9 +12,10 @@ use super::{
 };
 use crate::{
     app::App,
-    audit, companies,
+    companies,
     companies::Company,
     error::{Error, Result},
+    events,
     http::{Caller, answer::Answer, body::Fields, path::Path, query::Query},
     listing,
     money::{Minor, Money},
@@ -50,7 +51,7 @@ fn read(app: &App, company: &Company, body: &Fields) -> Result<Order> {
     let currency = read_currency(app, company, body)?;
     let reference = body.visible("reference", 100)?;
     let narration = body.text("narration", 500)?.unwrap_or_default();
-    let callback_url = body.url("callback_url")?;
+    let callback_url = events::destination(app, body, "callback_url")?;
     let channels = body.set_of("channels", &CHANNELS)?;
     let checkout = body.nested("checkout")?;
     let success_url =
@@ -202,16 +203,17 @@ pub async fn refund(
 ) -> Result<Answer> {
     let force = body.boolean("force")?.unwrap_or(false);
     companies::find(&app, &company).await?;
-    let refunded = refund::refund(&app, &company, &payment, force).await;
-    note(&app, &company, &payment, force, refunded.is_ok()).await?;
-    populated(&app, &refunded?, "Payment refunded successfully").await
+    let refunded = refund::refund(&app, &company, &payment, force).await?;
+    populated(&app, &refunded, "Payment refunded successfully").await
 }
 
-async fn note(app: &App, company: &str, payment: &str, force: bool, done: bool) -> Result<()> {
-    let (db, app, company) = (app.store.clone(), app.clone(), company.to_owned());
-    let detail = json!({ "payment": payment, "force": force, "done": done });
-    db.write(async move |tx| -> Result<()> {
-        Ok(audit::record(tx, &app, &company, "payment.refund", detail).await?)
-    })
-    .await
+/// How a refund stands, in the payment's currency.
+pub async fn fetch_refund(
+    State(app): State<App>,
+    Path((company, payment)): Path<(String, String)>,
+) -> Result<Answer> {
+    let read = async |tx: &mut Tx| store::refund(tx, &company, &payment).await;
+    let refund = app.store.read(read).await?;
+    let refund = refund.ok_or_else(|| Error::not_found("refund not found"))?;
+    Answer::data(refund, "Refund fetched successfully")
 }

@@ -171,7 +171,7 @@ fn offered(plugin: &Provider, order: &Order) -> Result<Vec<String>> {
 
 /// The caller's reference goes to the provider when it takes its characters and it is free there; else one of ours.
 async fn reserve_reference(tx: &mut Tx, app: &App, mut payment: Payment) -> Result<Payment> {
-    let rules = &provider(app, &payment.payment_service)?.manifest().reference.clone();
+    let rules = settle::provider(app, &payment)?.manifest().reference.clone();
     if !rules.accept(&payment.reference) || !reserve(tx, &payment).await? {
         payment.service_ref = format!("pay-{}", app.new_id());
         if !reserve(tx, &payment).await? {
@@ -226,7 +226,7 @@ enum Attempt {
 }
 
 async fn start(app: &App, mut payment: Payment, attempt: Attempt) -> Result<Payment> {
-    let plugin = provider(app, &payment.payment_service)?;
+    let plugin = settle::provider(app, &payment)?;
     let credentials = settle::credentials(app, &payment).await?;
     let mut result = plugin.start_checkout(&credentials, &order_of(&payment)).await;
     if result.as_ref().is_err_and(is_duplicate_reference) {
@@ -291,6 +291,12 @@ async fn keep_session(app: &App, payment: Payment, session: CheckoutSession) -> 
     let (db, now) = (app.store.clone(), app.clock.now());
     db.write(async move |tx| {
         let mut payment = locked(tx, &payment).await?;
+        if session.service_ref != payment.service_ref {
+            payment.service_ref = session.service_ref;
+            if !reserve(tx, &payment).await? {
+                return Err(taken_elsewhere(&payment));
+            }
+        }
         payment.checkout_url = Some(session.url);
         payment.starting_until = None;
         // A notification may have been quicker than the provider's answer.
@@ -301,6 +307,11 @@ async fn keep_session(app: &App, payment: Payment, session: CheckoutSession) -> 
         Ok(store::update(tx, &payment).await?)
     })
     .await
+}
+
+fn taken_elsewhere(payment: &Payment) -> Error {
+    let message = format!("{} gave an unusable answer", payment.payment_service);
+    Error::Upstream { message, detail: "its reference belongs to another record".to_owned() }
 }
 
 /// Nobody is at the provider any more. With `forget`, the payment goes: it was refused before anyone heard of it.

@@ -3,6 +3,8 @@
 //! A payment is `refunded` when the provider has taken the refund on. A refund that the provider refuses gives the money back to
 //! the wallet; one whose answer was lost is asked for again, which the contract makes safe.
 
+use serde_json::json;
+
 use super::{
     Payment, Refund, RefundStatus, SETTLE_JOB, Status,
     settle::{self, emit, proceeds},
@@ -10,6 +12,7 @@ use super::{
 };
 use crate::{
     app::App,
+    audit,
     error::{Error, Result},
     jobs::{self, Next},
     plugins::{self, CallError, Certainty, RefundOrder},
@@ -50,8 +53,13 @@ async fn request(
     let (db, app) = (app.store.clone(), app.clone());
     let (company_id, payment_id) = (company_id.to_owned(), payment_id.to_owned());
     db.write(async move |tx| {
+        let detail = json!({ "payment": payment_id, "force": force });
+        audit::record(tx, &app, &company_id, "payment.refund", detail).await?;
         let found = store::lock(tx, &company_id, &payment_id).await?;
         let payment = found.ok_or_else(|| Error::not_found("payment not found"))?;
+        if !settle::provider(&app, &payment)?.offers("refunds") {
+            return Err(Error::Invalid(format!("{} cannot refund", payment.payment_service)));
+        }
         let before = store::refund(tx, &company_id, &payment_id).await?;
         match (payment.status, before) {
             (_, Some(refund)) if refund.is_under_way() && payment.status == Status::Success => {
@@ -88,8 +96,7 @@ async fn request(
 
 /// Asks the provider about a refund that is under way; a notification or the schedule brings it here again.
 pub async fn pursue(app: &App, payment: &Payment, refund: &Refund) -> Result<Next> {
-    let provider = app.plugins.provider(&payment.payment_service);
-    let provider = provider.ok_or_else(|| Error::invalid("payment service key not found"))?;
+    let provider = settle::provider(app, payment)?;
     let credentials = settle::credentials(app, payment).await?;
     let answer = match refund.status {
         RefundStatus::Requested => {
@@ -145,14 +152,11 @@ async fn record(
             plugins::RefundStatus::Done => RefundStatus::Done,
             plugins::RefundStatus::Failed => RefundStatus::Failed,
         };
-        if status == RefundStatus::Failed {
-            let (company, payment) = (&*payment.company_id, &*payment.id);
-            tracing::error!(
-                alarm = "refund failed",
-                company,
-                payment,
-                "an operator must refund again"
-            );
+        let watched = now < refund.created_at.plus_seconds(WATCHED_SECONDS);
+        match status {
+            RefundStatus::Failed => alarm(&payment, "refund failed"),
+            RefundStatus::Pending if !watched => alarm(&payment, "refund still pending"),
+            _ => {}
         }
         let refund = Refund {
             status,
@@ -167,11 +171,15 @@ async fn record(
             let payment = store::update(tx, &payment).await?;
             emit(tx, &app, &payment, "payment.refunded").await?;
         }
-        let watch = status == RefundStatus::Pending
-            && now < refund.created_at.plus_seconds(WATCHED_SECONDS);
-        Ok(if watch { Next::At(now.plus_seconds(WATCH_SECONDS)) } else { Next::Done })
+        let again = status == RefundStatus::Pending && watched;
+        Ok(if again { Next::At(now.plus_seconds(WATCH_SECONDS)) } else { Next::Done })
     })
     .await
+}
+
+fn alarm(payment: &Payment, what: &str) {
+    let (company, payment) = (&payment.company_id, &payment.id);
+    tracing::error!(alarm = what, company, payment, "an operator must look after a refund");
 }
 
 /// The provider did not take the refund on: the money goes back.

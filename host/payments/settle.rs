@@ -5,14 +5,15 @@
 
 use futures::{FutureExt, future::BoxFuture};
 
-use super::{Payment, Status, Verdict, judge, next_check, refund, store};
+use super::{Payment, SUBJECT, Status, Verdict, judge, next_check, refund, store};
 use crate::{
     app::App,
     error::{Error, Result},
     events,
     jobs::{Job, Next},
     money::{Minor, Money},
-    plugins::{Credentials, FaultCategory, ProviderPayment},
+    notifications,
+    plugins::{Credentials, FaultCategory, PaymentStatus, Provider, ProviderPayment},
     providers,
     store::Tx,
     wallet::{self, Account as Ledger, Cover, Movement},
@@ -34,14 +35,38 @@ pub enum Settled {
 
 /// Asks the provider about a payment and records what follows.
 pub async fn verify(app: &App, payment: &Payment) -> Result<Settled> {
-    let provider = app.plugins.provider(&payment.payment_service);
-    let provider = provider.ok_or_else(|| Error::invalid("payment service key not found"))?;
+    let provider = provider(app, payment)?;
     let credentials = credentials(app, payment).await?;
-    match provider.verify(&credentials, &payment.service_ref).await {
-        Ok(seen) => record(app, payment, seen).await,
-        Err(error) if error.fault.category == FaultCategory::NotFound => Ok(Settled::Unknown),
+    let ask = async |service_ref: &str| match provider.verify(&credentials, service_ref).await {
+        Ok(seen) => Ok(Some(seen)),
+        Err(error) if error.fault.category == FaultCategory::NotFound => Ok(None),
         Err(error) => Err(error.into_error(&payment.payment_service)),
+    };
+    // Of a session that was given up only a success matters.
+    for former in former_references(app, payment).await? {
+        let seen = ask(&former).await?;
+        if let Some(seen) = seen.filter(|seen| seen.status == PaymentStatus::Success) {
+            return record(app, payment, seen, former).await;
+        }
     }
+    match ask(&payment.service_ref).await? {
+        Some(seen) => record(app, payment, seen, payment.service_ref.clone()).await,
+        None => Ok(Settled::Unknown),
+    }
+}
+
+pub fn provider(app: &App, payment: &Payment) -> Result<Provider> {
+    let provider = app.plugins.provider(&payment.payment_service);
+    provider.ok_or_else(|| Error::invalid("payment service key not found"))
+}
+
+/// What the provider knew a pending payment by before.
+async fn former_references(app: &App, payment: &Payment) -> Result<Vec<String>> {
+    let Payment { company_id, id, service_ref, .. } = payment;
+    let read = async |tx: &mut Tx| notifications::references(tx, company_id, SUBJECT, id).await;
+    let mut references = app.store.read(read).await?;
+    references.retain(|reference| reference != service_ref);
+    Ok(references)
 }
 
 /// The credentials that the payment was made with.
@@ -52,7 +77,13 @@ pub async fn credentials(app: &App, payment: &Payment) -> Result<Credentials> {
     account.open_credentials(app)
 }
 
-async fn record(app: &App, payment: &Payment, seen: ProviderPayment) -> Result<Settled> {
+/// Transaction 3: what the provider says of the payment that it knows by `service_ref`.
+async fn record(
+    app: &App,
+    payment: &Payment,
+    seen: ProviderPayment,
+    service_ref: String,
+) -> Result<Settled> {
     let (db, app) = (app.store.clone(), app.clone());
     let (company_id, id) = (payment.company_id.clone(), payment.id.clone());
     db.write(async move |tx| {
@@ -62,7 +93,10 @@ async fn record(app: &App, payment: &Payment, seen: ProviderPayment) -> Result<S
             Verdict::Unchanged | Verdict::StillPending => {
                 return Ok(Settled::Known(payment.into()));
             }
-            Verdict::Succeeded => return succeed(tx, &app, payment, &seen).await,
+            Verdict::Succeeded => {
+                let payment = Payment { service_ref, ..payment };
+                return succeed(tx, &app, payment, &seen).await;
+            }
             Verdict::Failed => return fail(tx, &app, payment, &seen).await,
             Verdict::Reversed => return reverse(tx, &app, payment, &seen).await,
             Verdict::AmountMismatch => "amount mismatch",

@@ -30,17 +30,14 @@ pub const NOW: Timestamp = Timestamp(1_795_251_600_000);
 
 /// Runs each test on both engines, as `name::sqlite` and `name::postgres`.
 macro_rules! both {
-    ($($(#[$meta:meta])* async fn $name:ident($app:ident: TestApp) $body:block)*) => {$(
-        $(#[$meta])*
+    ($(async fn $name:ident($app:ident: TestApp) $body:block)*) => {$(
+        async fn $name($app: &crate::app::TestApp) $body
+
         mod $name {
-            use super::*;
-
-            async fn check($app: &crate::app::TestApp) $body
-
             #[tokio::test]
             async fn sqlite() {
                 let app = crate::app::TestApp::start(crate::app::Engine::Sqlite).await;
-                check(&app).await;
+                super::$name(&app).await;
                 app.finish().await;
             }
 
@@ -48,7 +45,7 @@ macro_rules! both {
             async fn postgres() {
                 let Some(server) = crate::app::postgres() else { return };
                 let app = crate::app::TestApp::start(crate::app::Engine::Postgres(server)).await;
-                check(&app).await;
+                super::$name(&app).await;
                 app.finish().await;
             }
         }

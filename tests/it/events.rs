@@ -12,12 +12,15 @@ use tokio::net::TcpListener;
 
 use crate::app::TestApp;
 
+/// A status, and a header if there is one.
+type Scripted = (StatusCode, Option<(&'static str, String)>);
+
 /// A receiver whose answers a test can change while it runs.
 #[derive(Clone, Default)]
 struct Receiver {
     url: String,
     /// Taken one by one; then everything is answered 200.
-    answers: Arc<Mutex<VecDeque<(StatusCode, Option<(&'static str, String)>)>>>,
+    answers: Arc<Mutex<VecDeque<Scripted>>>,
     got: Arc<Mutex<Vec<(HeaderMap, String)>>>,
 }
 
@@ -99,8 +102,8 @@ async fn redeliver(app: &TestApp, event: &Value) {
 
 both! {
     async fn an_event_has_the_documented_shape(app: TestApp) {
-        let receiver = receive(&app).await;
-        succeed(&app, "order-1").await;
+        let receiver = receive(app).await;
+        succeed(app, "order-1").await;
         let (_, body) = receiver.got.lock().unwrap()[0].clone();
         let body: Value = serde_json::from_str(&body).unwrap();
         let payment = app.fetch("order-1").await;
@@ -118,9 +121,9 @@ both! {
     }
 
     async fn a_failing_receiver_is_tried_eight_times_with_one_id(app: TestApp) {
-        let receiver = receive(&app).await;
+        let receiver = receive(app).await;
         receiver.will_answer(100, 500);
-        succeed(&app, "order-1").await;
+        succeed(app, "order-1").await;
         let mut seen = vec![receiver.count()];
         // Each step and its jitter, which is at most a fifth, and 2 s on the first.
         for seconds in [7, 360, 2_160, 8_640, 21_600, 43_200, 43_200, 86_400] {
@@ -128,9 +131,9 @@ both! {
             seen.push(receiver.count());
         }
         assert_eq!(seen, [1, 2, 3, 4, 5, 6, 7, 8, 8]);
-        let event = newest(&app).await;
+        let event = newest(app).await;
         assert_eq!(state(&event), "failed");
-        let attempts = attempts(&app, &event).await;
+        let attempts = attempts(app, &event).await;
         assert_eq!(attempts.len(), 8);
         assert!(attempts.iter().all(|attempt| attempt["status"] == 500));
         let ids: Vec<String> = (0..8).map(|n| receiver.header(n, "webhook-id")).collect();
@@ -138,24 +141,24 @@ both! {
         assert_ne!(receiver.header(0, "webhook-timestamp"), receiver.header(7, "webhook-timestamp"));
 
         receiver.answers.lock().unwrap().clear();
-        redeliver(&app, &event).await;
-        assert_eq!(state(&newest(&app).await), "delivered");
+        redeliver(app, &event).await;
+        assert_eq!(state(&newest(app).await), "delivered");
     }
 
     async fn a_receiver_that_recovers_gets_its_event(app: TestApp) {
-        let receiver = receive(&app).await;
+        let receiver = receive(app).await;
         receiver.will_answer(2, 503);
-        succeed(&app, "order-1").await;
+        succeed(app, "order-1").await;
         app.advance(3_600).await;
         assert_eq!(receiver.count(), 3);
-        assert_eq!(state(&newest(&app).await), "delivered");
+        assert_eq!(state(&newest(app).await), "delivered");
     }
 
     async fn retry_after_is_honoured(app: TestApp) {
-        let receiver = receive(&app).await;
+        let receiver = receive(app).await;
         let patience = Some(("retry-after", "600".to_owned()));
         receiver.answers.lock().unwrap().push_back((StatusCode::TOO_MANY_REQUESTS, patience));
-        succeed(&app, "order-1").await;
+        succeed(app, "order-1").await;
         app.advance(590).await;
         assert_eq!(receiver.count(), 1);
         app.advance(20).await;
@@ -163,38 +166,38 @@ both! {
     }
 
     async fn gone_means_gone_until_the_url_is_set_again(app: TestApp) {
-        let receiver = receive(&app).await;
+        let receiver = receive(app).await;
         receiver.will_answer(1, 410);
-        succeed(&app, "order-1").await;
-        assert_eq!(state(&newest(&app).await), "disabled");
-        succeed(&app, "order-2").await;
+        succeed(app, "order-1").await;
+        assert_eq!(state(&newest(app).await), "disabled");
+        succeed(app, "order-2").await;
         assert_eq!(receiver.count(), 1);
-        let unsent = newest(&app).await;
+        let unsent = newest(app).await;
         assert_eq!(state(&unsent), "disabled");
 
-        set_event_url(&app, json!(receiver.url)).await;
-        succeed(&app, "order-3").await;
+        set_event_url(app, json!(receiver.url)).await;
+        succeed(app, "order-3").await;
         assert_eq!(receiver.count(), 2);
-        redeliver(&app, &unsent).await;
+        redeliver(app, &unsent).await;
         assert_eq!(receiver.count(), 3);
     }
 
     async fn five_days_of_failures_disable_a_destination(app: TestApp) {
-        let receiver = receive(&app).await;
+        let receiver = receive(app).await;
         receiver.will_answer(1_000, 500);
-        succeed(&app, "order-1").await;
+        succeed(app, "order-1").await;
         app.advance(4 * 86_400).await;
-        succeed(&app, "order-2").await;
-        assert_eq!(state(&newest(&app).await), "pending");
+        succeed(app, "order-2").await;
+        assert_eq!(state(&newest(app).await), "pending");
         app.advance(2 * 86_400).await;
-        assert_eq!(state(&newest(&app).await), "disabled");
+        assert_eq!(state(&newest(app).await), "disabled");
         let tries = receiver.count();
-        succeed(&app, "order-3").await;
+        succeed(app, "order-3").await;
         assert_eq!(receiver.count(), tries);
     }
 
     async fn a_callback_url_gets_the_event_too_and_never_twice(app: TestApp) {
-        let (registered, callback) = (receive(&app).await, Receiver::start().await);
+        let (registered, callback) = (receive(app).await, Receiver::start().await);
         for (reference, url) in [("order-1", &callback.url), ("order-2", &registered.url)] {
             let mut order = app.order(reference);
             order["callback_url"] = json!(url);
@@ -207,28 +210,28 @@ both! {
     }
 
     async fn redirects_are_failures(app: TestApp) {
-        let (receiver, elsewhere) = (receive(&app).await, Receiver::start().await);
+        let (receiver, elsewhere) = (receive(app).await, Receiver::start().await);
         let location = Some(("location", elsewhere.url.clone()));
         receiver.answers.lock().unwrap().push_back((StatusCode::TEMPORARY_REDIRECT, location));
-        succeed(&app, "order-1").await;
+        succeed(app, "order-1").await;
         assert_eq!((receiver.count(), elsewhere.count()), (1, 0));
-        assert_eq!(attempts(&app, &newest(&app).await).await[0]["status"], 307);
+        assert_eq!(attempts(app, &newest(app).await).await[0]["status"], 307);
     }
 
     async fn addresses_behind_this_host_are_refused(app: TestApp) {
         for url in ["http://10.0.0.1/hook", "https://169.254.169.254/latest", "http://example.com/plain"] {
-            set_event_url(&app, json!(url)).await;
-            succeed(&app, url.trim_start_matches("http://").trim_start_matches("https://")).await;
-            let attempts = attempts(&app, &newest(&app).await).await;
+            set_event_url(app, json!(url)).await;
+            succeed(app, url.trim_start_matches("http://").trim_start_matches("https://")).await;
+            let attempts = attempts(app, &newest(app).await).await;
             assert_eq!(attempts[0]["status"], Value::Null);
             assert!(attempts[0]["error"].as_str().unwrap().starts_with("the request may not leave"), "{url}");
         }
     }
 
     async fn without_a_url_nothing_is_sent_and_nothing_is_lost(app: TestApp) {
-        set_event_url(&app, Value::Null).await;
-        succeed(&app, "order-1").await;
-        let event = newest(&app).await;
+        set_event_url(app, Value::Null).await;
+        succeed(app, "order-1").await;
+        let event = newest(app).await;
         assert_eq!(event["event"], "payment.success");
         assert_eq!(event["deliveries"], json!([]));
         let unknown = format!("/companies/{}/events/evt_x/redeliver", app.company.id);

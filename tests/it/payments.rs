@@ -395,8 +395,8 @@ fn refund_path(app: &TestApp, payment: &Value) -> String {
 
 both! {
     async fn a_refund_reverses_the_wallet_and_tells_the_company(app: TestApp) {
-        let payment = paid(&app, "order-1").await;
-        let refund = async || app.operator(Method::POST, &refund_path(&app, &payment), Value::Null).await;
+        let payment = paid(app, "order-1").await;
+        let refund = async || app.operator(Method::POST, &refund_path(app, &payment), Value::Null).await;
         assert_eq!(refund().await.data()["status"], "refunded");
         assert_eq!(refund().await.failure(), (400, "only successful payment can be refunded"));
         app.advance(3600).await;
@@ -407,15 +407,15 @@ both! {
 
     async fn only_successful_payments_are_refunded(app: TestApp) {
         let payment = app.initialize("order-1").await;
-        let refused = app.operator(Method::POST, &refund_path(&app, &payment), Value::Null).await;
+        let refused = app.operator(Method::POST, &refund_path(app, &payment), Value::Null).await;
         assert_eq!(refused.failure(), (400, "only successful payment can be refunded"));
     }
 
     async fn a_refund_that_the_balance_does_not_cover_needs_force(app: TestApp) {
-        let payment = paid(&app, "order-1").await;
+        let payment = paid(app, "order-1").await;
         let debit = json!({ "amount": 2000, "key": "payout" });
         app.operator(Method::POST, &format!("/companies/{}/wallet/debit", app.company.id), debit).await.data();
-        let refund = async |body: Value| app.operator(Method::POST, &refund_path(&app, &payment), body).await;
+        let refund = async |body: Value| app.operator(Method::POST, &refund_path(app, &payment), body).await;
         let message = "insufficient balance, please top up your wallet.";
         assert_eq!(refund(json!({})).await.failure(), (400, message));
         assert_eq!(app.wallet().await["balance"], json!(362.99));
@@ -425,9 +425,9 @@ both! {
     }
 
     async fn a_refund_whose_answer_is_lost_is_made_once(app: TestApp) {
-        let payment = paid(&app, "order-1").await;
+        let payment = paid(app, "order-1").await;
         app.standins.faults().push(Fault::new("refund", FaultKind::CutAfter).times(1));
-        let refused = app.operator(Method::POST, &refund_path(&app, &payment), Value::Null).await;
+        let refused = app.operator(Method::POST, &refund_path(app, &payment), Value::Null).await;
         assert_eq!(refused.failure().0, 502);
         assert_eq!(app.wallet().await["balance"], json!(0)); // held
         app.advance(3600).await;
@@ -438,7 +438,7 @@ both! {
     }
 
     async fn a_refund_that_the_provider_takes_back_by_itself_is_followed(app: TestApp) {
-        paid(&app, "order-1").await;
+        paid(app, "order-1").await;
         let body = json!({ "transaction": "order-1" });
         let refunded = app.client.post(format!("{}/paystack/refund", app.standins.url()));
         let refunded = refunded.bearer_auth(PAYSTACK_KEY).json(&body).send().await;
@@ -455,7 +455,7 @@ both! {
         let card = json!({ "outcome": "success", "card": "4084080000671803" }); // its refunds fail
         app.client.post(format!("{url}/complete")).json(&card).send().await.expect("an answer");
         app.settle().await;
-        let refund = async || app.operator(Method::POST, &refund_path(&app, &payment), Value::Null).await;
+        let refund = async || app.operator(Method::POST, &refund_path(app, &payment), Value::Null).await;
         assert_eq!(refund().await.data()["status"], "refunded");
         app.advance(3600).await;
         assert_eq!(refund().await.data()["status"], "refunded"); // tried again, held only once

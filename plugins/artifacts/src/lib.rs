@@ -1,4 +1,4 @@
-//! Every plugin of this repository as a component: what the host carries with it, and what its tests are made of.
+//! Every plugin of this repository as a component: what `cargo sandbox` installs, and what the tests are made of.
 //!
 //! The build script finds them: a folder with a `manifest.json` in `plugins/` is built in, one in `tests/guests/` is a
 //! guest of the tests. Per component there is a constant of its bytes ([`PROVIDER_A`]), and [`foreach_component!`] names
