@@ -350,6 +350,32 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_body_is_a_json_object_or_empty() {
+        let json = Some("application/json; charset=utf-8");
+        for (content_type, body, expected) in [
+            (None, "", Ok(0)),
+            (json, "", Ok(0)),
+            (Some("text/plain"), "", Ok(0)),
+            (json, r#"{"a": 1}"#, Ok(1)),
+            (Some("application/problem+json"), r#"{"a": 1}"#, Ok(1)),
+            (None, r#"{"a": 1}"#, Err("the content type must be application/json")),
+            (Some("text/plain"), r#"{"a": 1}"#, Err("the content type must be application/json")),
+            (json, "[]", Err("the body must be a JSON object")),
+            (json, "{", Err("the body is not valid JSON")),
+            (json, r#"{"a": 1} x"#, Err("the body is not valid JSON")),
+        ] {
+            let mut request = Request::builder();
+            if let Some(content_type) = content_type {
+                request = request.header(header::CONTENT_TYPE, content_type);
+            }
+            let request = request.body(body.into()).unwrap();
+            let read = Fields::from_request(request, &()).await.map(|body| body.values.len());
+            let expected = expected.map_err(str::to_owned);
+            assert_eq!(read.map_err(|e| e.to_string()), expected, "{content_type:?} {body}");
+        }
+    }
+
     #[test]
     fn null_and_empty_are_absent() {
         let body = fields(json!({ "a": null, "b": "", "c": [] }));

@@ -305,6 +305,14 @@ impl TestApp {
         self.post("/payment/initialize", self.order(reference)).await.data().clone()
     }
 
+    /// A payment that has succeeded.
+    pub async fn paid(&self, reference: &str) -> Value {
+        let payment = self.initialize(reference).await;
+        self.complete(&payment, "success").await;
+        self.settle().await;
+        self.fetch(reference).await
+    }
+
     /// What the customer does on the checkout page.
     pub async fn complete(&self, payment: &Value, outcome: &str) {
         let url = payment["checkout"]["url"].as_str().expect("a checkout URL");

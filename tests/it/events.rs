@@ -9,8 +9,9 @@ use axum::http::{HeaderMap, StatusCode};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tollhouse::{app::App, http, random::Random};
 
-use crate::app::TestApp;
+use crate::app::{OPERATOR_TOKEN, TestApp};
 
 /// A status, and a header if there is one.
 type Scripted = (StatusCode, Option<(&'static str, String)>);
@@ -236,5 +237,48 @@ both! {
         assert_eq!(event["deliveries"], json!([]));
         let unknown = format!("/companies/{}/events/evt_x/redeliver", app.company.id);
         assert_eq!(app.operator(Method::POST, &unknown, Value::Null).await.failure(), (404, "event not found"));
+    }
+}
+
+/// The API and the internal interface of another host of this database, outside of development.
+async fn in_production(app: &TestApp) -> (String, String) {
+    let mut config = crate::app::config(&app.database, &[]);
+    config.development = false;
+    let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
+    let host = host.expect("a host that starts");
+    let serve = async |routes| {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("bound"));
+        tokio::spawn(axum::serve(listener, http::router(&host, routes)).into_future());
+        url
+    };
+    (serve(http::public_routes()).await, serve(http::internal_routes()).await)
+}
+
+both! {
+    async fn events_go_to_https_only_outside_of_development(app: TestApp) {
+        let (api, internal) = in_production(app).await;
+        let operator = async |method: Method, path: &str, body: Value| {
+            let request = app.client.request(method, format!("{internal}/internal/v1{path}"));
+            crate::app::reply(request.bearer_auth(OPERATOR_TOKEN).json(&body)).await
+        };
+        let refused = (400, "the event_url field must be an https URL");
+        let company = json!({ "name": "Acme", "server": "live", "event_url": "http://acme.example/" });
+        assert_eq!(operator(Method::POST, "/companies", company).await.failure(), refused);
+        let edit = format!("/companies/{}", app.company.id);
+        for (url, result) in [("HTTP://acme.example/", Err(refused)), ("https://acme.example/", Ok(()))] {
+            let edited = operator(Method::PATCH, &edit, json!({ "event_url": url })).await;
+            match result {
+                Ok(()) => assert_eq!(edited.data()["event_url"], url),
+                Err(refused) => assert_eq!(edited.failure(), refused),
+            }
+        }
+        let mut order = app.order("order-1");
+        order["callback_url"] = json!("http://127.0.0.1/callback");
+        let request = app.client.post(format!("{api}/api/v1/payment/initialize"));
+        let answer = crate::app::reply(request.bearer_auth(&app.company.key).json(&order)).await;
+        assert_eq!(answer.failure(), (400, "the callback_url field must be an https URL"));
+        let advance = operator(Method::POST, "/clock/advance", json!({ "seconds": 1 })).await;
+        assert_eq!(advance.failure().0, 403);
     }
 }

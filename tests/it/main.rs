@@ -7,3 +7,4 @@ mod app;
 mod crash;
 mod events;
 mod payments;
+mod refunds;

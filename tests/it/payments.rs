@@ -1,6 +1,5 @@
 //! Payments, from initialize to the signed event.
 
-use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse_sandbox::{Fault, FaultKind};
 
@@ -213,6 +212,25 @@ both! {
         assert_eq!(app.fetch("order-1").await["status"], "success");
     }
 
+    async fn a_session_that_was_given_up_counts_when_it_was_paid_all_the_same(app: TestApp) {
+        app.standins.faults().push(Fault::new("initialize", FaultKind::CutAfter).times(1));
+        assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.failure().0, 502);
+        let lost = open_checkouts(app).await;
+        let resumed = app.initialize("order-1").await;
+        assert_ne!(resumed["service_ref"], "order-1");
+
+        let request = app.client.post(format!("{}{}/complete", app.standins.url(), lost[0]));
+        let done = request.json(&json!({ "outcome": "success" })).send().await.expect("an answer");
+        assert_eq!(done.status(), 200);
+        app.settle().await;
+        let payment = app.fetch("order-1").await;
+        assert_eq!((&payment["status"], &payment["service_ref"]), (&json!("success"), &json!("order-1")));
+        assert_eq!(app.events(), ["payment.success"]);
+        app.complete(&resumed, "success").await; // both: the money is there once
+        app.settle().await;
+        assert_eq!(app.wallet().await["balance"], json!(2362.99));
+    }
+
     async fn a_reference_that_the_provider_cannot_take_is_mapped(app: TestApp) {
         let payment = app.initialize("order_1/ä").await;
         assert_eq!(payment["reference"], "order_1/ä");
@@ -221,6 +239,14 @@ both! {
         app.settle().await;
         assert_eq!(app.fetch("order_1%2F%C3%A4").await["status"], "success");
     }
+}
+
+/// The paths of the pages on which somebody could pay now, as the stand-ins' front page names them.
+async fn open_checkouts(app: &TestApp) -> Vec<String> {
+    let page = app.client.get(format!("{}/", app.standins.url())).send().await.expect("a page");
+    let page = page.text().await.expect("a page");
+    let links = page.split("href=\"").filter(|link| link.starts_with("/checkout/"));
+    links.filter_map(|link| link.split('"').next()).map(str::to_owned).collect()
 }
 
 /// A provider that is slow is cut off by the wall clock: 504, and the payment resumes.
@@ -377,91 +403,6 @@ both! {
         ] {
             assert_eq!(app.get(&format!("/payment/list{query}")).await.failure(), (400, message));
         }
-    }
-}
-
-// ---- refunds ------------------------------------------------------------------------------------
-
-async fn paid(app: &TestApp, reference: &str) -> Value {
-    let payment = app.initialize(reference).await;
-    app.complete(&payment, "success").await;
-    app.settle().await;
-    app.fetch(reference).await
-}
-
-fn refund_path(app: &TestApp, payment: &Value) -> String {
-    format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap())
-}
-
-both! {
-    async fn a_refund_reverses_the_wallet_and_tells_the_company(app: TestApp) {
-        let payment = paid(app, "order-1").await;
-        let refund = async || app.operator(Method::POST, &refund_path(app, &payment), Value::Null).await;
-        assert_eq!(refund().await.data()["status"], "refunded");
-        assert_eq!(refund().await.failure(), (400, "only successful payment can be refunded"));
-        app.advance(3600).await;
-        assert_eq!(app.fetch("order-1").await["status"], "refunded");
-        assert_eq!(app.wallet().await["balance"], json!(0));
-        assert_eq!(app.events(), ["payment.success", "payment.refunded"]);
-    }
-
-    async fn only_successful_payments_are_refunded(app: TestApp) {
-        let payment = app.initialize("order-1").await;
-        let refused = app.operator(Method::POST, &refund_path(app, &payment), Value::Null).await;
-        assert_eq!(refused.failure(), (400, "only successful payment can be refunded"));
-    }
-
-    async fn a_refund_that_the_balance_does_not_cover_needs_force(app: TestApp) {
-        let payment = paid(app, "order-1").await;
-        let debit = json!({ "amount": 2000, "key": "payout" });
-        app.operator(Method::POST, &format!("/companies/{}/wallet/debit", app.company.id), debit).await.data();
-        let refund = async |body: Value| app.operator(Method::POST, &refund_path(app, &payment), body).await;
-        let message = "insufficient balance, please top up your wallet.";
-        assert_eq!(refund(json!({})).await.failure(), (400, message));
-        assert_eq!(app.wallet().await["balance"], json!(362.99));
-        assert_eq!(refund(json!({ "force": true })).await.data()["status"], "refunded");
-        assert_eq!(app.wallet().await["balance"], json!(-2000));
-        app.settle().await;
-    }
-
-    async fn a_refund_whose_answer_is_lost_is_made_once(app: TestApp) {
-        let payment = paid(app, "order-1").await;
-        app.standins.faults().push(Fault::new("refund", FaultKind::CutAfter).times(1));
-        let refused = app.operator(Method::POST, &refund_path(app, &payment), Value::Null).await;
-        assert_eq!(refused.failure().0, 502);
-        assert_eq!(app.wallet().await["balance"], json!(0)); // held
-        app.advance(3600).await;
-        assert_eq!(app.fetch("order-1").await["status"], "refunded");
-        let refunds = app.standins.paystack().requests();
-        assert_eq!(refunds.iter().filter(|(method, path)| method == "POST" && path == "/refund").count(), 1);
-        assert_eq!(app.events(), ["payment.success", "payment.refunded"]);
-    }
-
-    async fn a_refund_that_the_provider_takes_back_by_itself_is_followed(app: TestApp) {
-        paid(app, "order-1").await;
-        let body = json!({ "transaction": "order-1" });
-        let refunded = app.client.post(format!("{}/paystack/refund", app.standins.url()));
-        let refunded = refunded.bearer_auth(PAYSTACK_KEY).json(&body).send().await;
-        assert!(refunded.expect("an answer").status().is_success());
-        app.advance(3600).await;
-        assert_eq!(app.fetch("order-1").await["status"], "refunded");
-        assert_eq!(app.wallet().await["balance"], json!(0));
-        assert_eq!(app.events(), ["payment.success", "payment.refunded"]);
-    }
-
-    async fn a_refund_that_fails_later_can_be_asked_for_again(app: TestApp) {
-        let payment = app.initialize("order-1").await;
-        let url = payment["checkout"]["url"].as_str().unwrap();
-        let card = json!({ "outcome": "success", "card": "4084080000671803" }); // its refunds fail
-        app.client.post(format!("{url}/complete")).json(&card).send().await.expect("an answer");
-        app.settle().await;
-        let refund = async || app.operator(Method::POST, &refund_path(app, &payment), Value::Null).await;
-        assert_eq!(refund().await.data()["status"], "refunded");
-        app.advance(3600).await;
-        assert_eq!(refund().await.data()["status"], "refunded"); // tried again, held only once
-        app.advance(3600).await;
-        assert_eq!(app.wallet().await["balance"], json!(0));
-        assert_eq!(app.events(), ["payment.success", "payment.refunded"]);
     }
 }
 

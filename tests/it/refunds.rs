@@ -1,0 +1,96 @@
+//! Refunds: the money is held, the provider asked, its answer recorded.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse_sandbox::{Fault, FaultKind};
+
+use crate::app::{PAYSTACK_KEY, TestApp};
+
+fn path(app: &TestApp, payment: &Value) -> String {
+    format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap())
+}
+
+both! {
+    async fn a_refund_reverses_the_wallet_and_tells_the_company(app: TestApp) {
+        let payment = app.paid("order-1").await;
+        let refund = async || app.operator(Method::POST, &path(app, &payment), Value::Null).await;
+        assert_eq!(refund().await.data()["status"], "refunded");
+        assert_eq!(refund().await.failure(), (400, "only successful payment can be refunded"));
+        app.advance(3600).await;
+        assert_eq!(app.fetch("order-1").await["status"], "refunded");
+        assert_eq!(app.wallet().await["balance"], json!(0));
+        assert_eq!(app.events(), ["payment.success", "payment.refunded"]);
+    }
+
+    async fn only_successful_payments_are_refunded(app: TestApp) {
+        let payment = app.initialize("order-1").await;
+        let refused = app.operator(Method::POST, &path(app, &payment), Value::Null).await;
+        assert_eq!(refused.failure(), (400, "only successful payment can be refunded"));
+    }
+
+    async fn a_refund_that_the_balance_does_not_cover_needs_force(app: TestApp) {
+        let payment = app.paid("order-1").await;
+        let debit = json!({ "amount": 2000, "key": "payout" });
+        app.operator(Method::POST, &format!("/companies/{}/wallet/debit", app.company.id), debit).await.data();
+        let refund = async |body: Value| app.operator(Method::POST, &path(app, &payment), body).await;
+        let message = "insufficient balance, please top up your wallet.";
+        assert_eq!(refund(json!({})).await.failure(), (400, message));
+        assert_eq!(app.wallet().await["balance"], json!(362.99));
+        assert_eq!(refund(json!({ "force": true })).await.data()["status"], "refunded");
+        assert_eq!(app.wallet().await["balance"], json!(-2000));
+        app.settle().await;
+    }
+
+    async fn a_refund_whose_answer_is_lost_is_made_once(app: TestApp) {
+        let payment = app.paid("order-1").await;
+        app.standins.faults().push(Fault::new("refund", FaultKind::CutAfter).times(1));
+        let refused = app.operator(Method::POST, &path(app, &payment), Value::Null).await;
+        assert_eq!(refused.failure().0, 502);
+        assert_eq!(app.wallet().await["balance"], json!(0)); // held
+        app.advance(3600).await;
+        assert_eq!(app.fetch("order-1").await["status"], "refunded");
+        let refunds = app.standins.paystack().requests();
+        assert_eq!(refunds.iter().filter(|(method, path)| method == "POST" && path == "/refund").count(), 1);
+        assert_eq!(app.events(), ["payment.success", "payment.refunded"]);
+    }
+
+    async fn a_refund_that_the_provider_takes_back_by_itself_is_followed(app: TestApp) {
+        app.paid("order-1").await;
+        let body = json!({ "transaction": "order-1" });
+        let refunded = app.client.post(format!("{}/paystack/refund", app.standins.url()));
+        let refunded = refunded.bearer_auth(PAYSTACK_KEY).json(&body).send().await;
+        assert!(refunded.expect("an answer").status().is_success());
+        app.advance(3600).await;
+        assert_eq!(app.fetch("order-1").await["status"], "refunded");
+        assert_eq!(app.wallet().await["balance"], json!(0));
+        assert_eq!(app.events(), ["payment.success", "payment.refunded"]);
+    }
+
+    async fn a_refund_that_fails_later_can_be_asked_for_again(app: TestApp) {
+        let payment = app.initialize("order-1").await;
+        let url = payment["checkout"]["url"].as_str().unwrap();
+        let card = json!({ "outcome": "success", "card": "4084080000671803" }); // its refunds fail
+        app.client.post(format!("{url}/complete")).json(&card).send().await.expect("an answer");
+        app.settle().await;
+        let refund = async || app.operator(Method::POST, &path(app, &payment), Value::Null).await;
+        assert_eq!(refund().await.data()["status"], "refunded");
+        app.advance(3600).await;
+        assert_eq!(refund().await.data()["status"], "refunded"); // tried again, held only once
+        app.advance(3600).await;
+        assert_eq!(app.wallet().await["balance"], json!(0));
+        assert_eq!(app.events(), ["payment.success", "payment.refunded"]);
+    }
+
+    async fn how_a_refund_stands_can_be_asked(app: TestApp) {
+        let payment = app.paid("order-1").await;
+        let path = path(app, &payment);
+        let ask = async || app.operator(Method::GET, &path, Value::Null).await;
+        assert_eq!(ask().await.failure(), (404, "refund not found"));
+        app.operator(Method::POST, &path, Value::Null).await.data();
+        assert_eq!(ask().await.data()["status"], "pending");
+        app.advance(3600).await;
+        let refund = ask().await.data().clone();
+        assert_eq!((&refund["status"], &refund["amount"]), (&json!("done"), &json!(2500.5)));
+        assert_eq!(refund["payment"], payment["id"]);
+    }
+}
