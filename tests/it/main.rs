@@ -8,3 +8,4 @@ mod crash;
 mod events;
 mod payments;
 mod refunds;
+mod tidy;

@@ -1,0 +1,52 @@
+//! The layout as rules: who imports whom, how long things may be, what a statement must name, what the documents may claim.
+
+mod documents;
+mod imports;
+mod lengths;
+mod statements;
+
+use std::path::{Path, PathBuf};
+
+/// A text file of this repository.
+struct Text {
+    /// From the root, with slashes: `host/payments/api.rs`.
+    path: String,
+    text: String,
+}
+
+/// All files with this extension in these folders, those in which something was built aside.
+fn texts(folders: &[&str], extension: &str) -> Vec<Text> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    for folder in folders {
+        collect(&root.join(folder), extension, &mut found);
+    }
+    found.sort();
+    let read = |file: PathBuf| Text {
+        path: file.strip_prefix(root).expect("below the root").display().to_string(),
+        text: std::fs::read_to_string(&file).expect("a text file"),
+    };
+    found.into_iter().map(read).collect()
+}
+
+fn collect(path: &Path, extension: &str, found: &mut Vec<PathBuf>) {
+    if path.is_file() {
+        if path.extension().is_some_and(|e| e == extension) {
+            found.push(path.to_owned());
+        }
+        return;
+    }
+    let entries = std::fs::read_dir(path).expect("a folder of this repository");
+    for entry in entries.map(|entry| entry.expect("an entry of a folder").path()) {
+        let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name != "target" && !name.starts_with('.') {
+            collect(&entry, extension, found);
+        }
+    }
+}
+
+/// Fails with everything that was found wrong, not only the first of it.
+#[track_caller]
+fn assert_none(wrong: &[String], rule: &str) {
+    assert!(wrong.is_empty(), "{rule}\n  {}", wrong.join("\n  "));
+}

@@ -1,0 +1,68 @@
+//! What the documents name exists.
+
+use std::path::Path;
+
+use super::{assert_none, texts};
+
+#[test]
+fn links_lead_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for file in texts(&["README.md", "CHANGELOG.md", "docs"], "md") {
+        let folder = root.join(&file.path).parent().expect("a folder").to_owned();
+        for link in file.text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.starts_with("http") {
+                continue;
+            }
+            seen += 1;
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() { root.join(&file.path) } else { folder.join(path) };
+            let found = match std::fs::read_to_string(&target) {
+                Ok(text) => anchor.is_empty() || text.lines().any(|line| slug(line) == anchor),
+                Err(_) => target.is_dir(),
+            };
+            if !found {
+                wrong.push(format!("{}: {link}", file.path));
+            }
+        }
+    }
+    assert!(seen > 10, "only {seen} links were found");
+    assert_none(&wrong, "links that lead nowhere:");
+}
+
+/// The anchor of a heading; that of any other line is none.
+fn slug(line: &str) -> String {
+    let Some(heading) = line.strip_prefix('#') else { return "-".to_owned() };
+    let heading = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+#[test]
+fn every_invariant_names_tests_that_exist() {
+    let sources = texts(&["host", "tests/it"], "rs");
+    let architecture = texts(&["docs/ARCHITECTURE.md"], "md").remove(0);
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for row in architecture.text.lines().filter(|line| line.starts_with("| I")) {
+        let tests = row.trim_end_matches('|').rsplit('|').next().unwrap_or_default();
+        let mut file = None;
+        for name in tests.split('`').skip(1).step_by(2) {
+            seen += 1;
+            let exists = if name.ends_with(".rs") {
+                let paths = [name.to_owned(), format!("tests/it/{name}")];
+                file = sources.iter().find(|source| paths.contains(&source.path));
+                file.is_some()
+            } else if let Some(method) = name.strip_prefix("TestApp::") {
+                sources.iter().any(|source| source.text.contains(&format!("fn {method}(")))
+            } else {
+                let function = format!("fn {name}(");
+                name == "both!" || file.is_some_and(|file| file.text.contains(&function))
+            };
+            if !exists {
+                wrong.push(format!("{name}, in {}", row.split('|').nth(1).unwrap_or_default()));
+            }
+        }
+    }
+    assert!(seen > 40, "only {seen} tests are named");
+    assert_none(&wrong, "tests that do not exist:");
+}

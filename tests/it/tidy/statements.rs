@@ -1,0 +1,135 @@
+//! Every statement on a company's table names the company, and the tables can be distributed by it.
+
+use proc_macro2::{TokenStream, TokenTree};
+
+use super::{Text, assert_none, texts};
+
+/// Tables of all tenants together, or of none.
+const SHARED: [(&str, &str); 3] = [
+    ("companies", "its id is the company"),
+    ("plugin_components", "plugins serve everyone"),
+    ("plugins", "plugins serve everyone"),
+];
+
+/// Unique over all companies, since it is what the company is found by.
+const FINDS_THE_COMPANY: [(&str, &str); 4] = [
+    ("api_keys", "digest"),
+    ("provider_accounts", "id"),
+    ("service_refs", "account_id, service_ref"),
+    ("notifications", "account_id, digest"),
+];
+
+/// Statements that find out whose something is, or work for all companies.
+const UNSCOPED: [(&str, &str, &str); 5] = [
+    ("host/companies/store.rs", "api_keys", "a key finds its company"),
+    (
+        "host/providers/store.rs",
+        "provider_accounts",
+        "an account's id stands in a notification's URL",
+    ),
+    (
+        "host/notifications/store.rs",
+        "service_refs",
+        "a reference finds its record within an account",
+    ),
+    ("host/jobs/store.rs", "jobs", "workers serve all companies"),
+    ("host/audit/store.rs", "audit_log", "the operator's own log"),
+];
+
+struct Table {
+    name: String,
+    body: String,
+}
+
+fn tables() -> Vec<Table> {
+    let sql: String = texts(&["migrations"], "sql").into_iter().map(|file| file.text).collect();
+    let created = sql.split("CREATE TABLE ").skip(1);
+    let table = |text: &str| {
+        let (name, rest) = text.split_once(" (").expect("a table's name");
+        let body = rest.split("\n)").next().unwrap_or_default();
+        Table { name: name.to_owned(), body: body.to_owned() }
+    };
+    created.map(table).collect()
+}
+
+fn is_shared(table: &str) -> bool {
+    SHARED.iter().any(|(name, _)| *name == table)
+}
+
+/// The columns of each key of a table.
+fn keys(table: &Table) -> Vec<String> {
+    let lines = table.body.lines().map(|line| line.split("--").next().unwrap_or_default().trim());
+    let key = |line: &str| {
+        let named = ["PRIMARY KEY (", "UNIQUE ("].into_iter().find_map(|k| line.strip_prefix(k));
+        match named {
+            Some(columns) => columns.split(')').next().map(str::to_owned),
+            None if line.contains("PRIMARY KEY") || line.contains(" UNIQUE") => {
+                line.split_whitespace().next().map(str::to_owned)
+            }
+            None => None,
+        }
+    };
+    lines.filter_map(key).collect()
+}
+
+#[test]
+fn keys_begin_with_the_company() {
+    let tables = tables();
+    assert!(tables.len() > 15, "only {} tables were found", tables.len());
+    let mut wrong = Vec::new();
+    for table in tables.iter().filter(|table| !is_shared(&table.name)) {
+        let excepted = |key: &str| FINDS_THE_COMPANY.contains(&(table.name.as_str(), key));
+        let keys = keys(table);
+        let bad = keys.iter().filter(|key| !key.starts_with("company_id") && !excepted(key));
+        wrong.extend(bad.map(|key| format!("{}: ({key})", table.name)));
+        if keys.is_empty() {
+            wrong.push(format!("{}: no key", table.name));
+        }
+    }
+    assert_none(&wrong, "keys of companies' tables that do not begin with company_id:");
+}
+
+fn literals(tokens: TokenStream, found: &mut Vec<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => literals(group.stream(), found),
+            TokenTree::Literal(literal) => found.push(literal.to_string()),
+            _ => {}
+        }
+    }
+}
+
+/// The statements of a file: literals that name a table.
+fn statements(file: &Text) -> Vec<String> {
+    let tokens: TokenStream = file.text.parse().expect("Rust");
+    let mut found = Vec::new();
+    literals(tokens, &mut found);
+    let verbs = ["INSERT INTO", "UPDATE ", "DELETE FROM", " FROM "];
+    found.retain(|text| text.starts_with('"') && verbs.iter().any(|verb| text.contains(verb)));
+    found
+}
+
+fn names(statement: &str, table: &str) -> bool {
+    statement.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == table)
+}
+
+#[test]
+fn statements_name_the_company() {
+    let tables: Vec<Table> = tables().into_iter().filter(|t| !is_shared(&t.name)).collect();
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for file in texts(&["host"], "rs") {
+        for statement in statements(&file) {
+            for table in tables.iter().filter(|table| names(&statement, &table.name)) {
+                seen += 1;
+                let excepted = UNSCOPED
+                    .iter()
+                    .any(|(path, name, _)| *path == file.path && *name == table.name);
+                if !statement.contains("company_id") && !excepted {
+                    wrong.push(format!("{}: {}: {statement}", file.path, table.name));
+                }
+            }
+        }
+    }
+    assert!(seen > 40, "only {seen} statements were found");
+    assert_none(&wrong, "statements on companies' tables that name no company:");
+}
