@@ -6,6 +6,8 @@
 mod app;
 mod crash;
 mod events;
+mod jobs;
 mod payments;
 mod refunds;
+mod store;
 mod tidy;

@@ -1,0 +1,74 @@
+//! Work that follows: shared by hosts, kept when one dies, run again when woken meanwhile.
+
+use futures::future::join_all;
+use serde_json::json;
+use tollhouse::{app::App, jobs, payments, random::Random, store};
+use tollhouse_sandbox::{Fault, FaultKind};
+
+use crate::app::TestApp;
+
+/// How often the provider was asked about a payment.
+fn verifications(app: &TestApp) -> usize {
+    let requests = app.standins.paystack().requests();
+    requests.iter().filter(|(_, path)| path.starts_with("/transaction/verify/")).count()
+}
+
+async fn wake(app: &TestApp, payment: &serde_json::Value) {
+    let (company, now) = (app.company.id.clone(), app.app.clock.now());
+    let payment = payment["id"].as_str().unwrap().to_owned();
+    let woken = app
+        .app
+        .store
+        .write(async move |tx| jobs::wake(tx, &company, payments::SETTLE_JOB, &payment, now).await);
+    let woken: store::Result<()> = woken.await;
+    woken.expect("a job that is woken");
+}
+
+both! {
+    async fn two_hosts_share_the_work_and_run_no_job_twice(app: TestApp) {
+        let config = crate::app::config(&app.database, &[]);
+        let second = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
+        let second = second.expect("another host");
+        for n in 0..30 {
+            let payment = app.initialize(&format!("order-{n}")).await;
+            wake(app, &payment).await;
+        }
+        let runs = join_all([jobs::run_due(&app.app), jobs::run_due(&second)]).await;
+        let runs: usize = runs.into_iter().map(|runs| runs.expect("jobs that run")).sum();
+        assert_eq!((runs, verifications(app)), (30, 30));
+    }
+
+    async fn the_job_of_a_host_that_died_is_run_when_its_lease_ends(app: TestApp) {
+        let payment = app.initialize("order-1").await;
+        app.complete(&payment, "success").await;
+        let dead: store::Result<u64> = app
+            .app
+            .store
+            .write(async |tx| {
+                tx.sql("UPDATE jobs SET lease = 'of a host that died', run_at = run_at + 60000").run().await
+            })
+            .await;
+        assert_eq!(dead.expect("a statement"), 1);
+        app.advance(119).await; // the notification that comes meanwhile does not break the lease
+        assert_eq!(app.fetch("order-1").await["status"], "pending");
+        app.advance(1).await;
+        assert_eq!(app.fetch("order-1").await["status"], "success");
+    }
+
+    async fn a_job_that_is_woken_while_it_runs_runs_once_more(app: TestApp) {
+        let payment = app.initialize("order-1").await;
+        wake(app, &payment).await;
+        app.standins.faults().push(Fault::new("verify", FaultKind::SlowAfter).times(1).delay_ms(300));
+        let wake_meanwhile = async {
+            while verifications(app) == 0 {
+                tokio::task::yield_now().await;
+            }
+            wake(app, &payment).await;
+        };
+        tokio::join!(app.settle(), wake_meanwhile);
+        assert_eq!(verifications(app), 2);
+        app.settle().await;
+        assert_eq!(verifications(app), 2);
+        assert_eq!(app.fetch("order-1").await["checkout"]["success_url"], json!("https://lender.example/paid"));
+    }
+}

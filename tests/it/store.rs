@@ -1,0 +1,134 @@
+//! What a transaction promises, on both engines.
+
+use futures::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse::{
+    audit,
+    error::{Error, Result},
+    store::{self, Store},
+};
+
+use crate::app::TestApp;
+
+async fn count(store: &Store, company: &str, action: &'static str) -> i64 {
+    let (count,): (i64,) = store
+        .read(async |tx| {
+            tx.sql("SELECT COUNT(*) FROM audit_log WHERE company_id = $1 AND action = $2")
+                .bind(company.to_owned())
+                .bind(action)
+                .one()
+                .await
+        })
+        .await
+        .expect("a count");
+    count
+}
+
+/// Writes a row, and fails after that if told to.
+async fn write(app: &TestApp, action: &'static str, fail: bool) -> Result<()> {
+    let (db, app, company) = (app.app.store.clone(), app.app.clone(), app.company.id.clone());
+    db.write(async move |tx| {
+        audit::record(tx, &app, &company, action, json!({})).await?;
+        if fail { Err(Error::invalid("told to fail")) } else { Ok(()) }
+    })
+    .await
+}
+
+both! {
+    async fn of_a_write_that_fails_nothing_remains_and_others_beside_it_stand(app: TestApp) {
+        let writes = (0..60).map(|n| write(app, "test", n % 3 == 0));
+        let failed = join_all(writes).await.into_iter().filter(Result::is_err).count();
+        assert_eq!(failed, 20);
+        assert_eq!(count(&app.app.store, &app.company.id, "test").await, 40);
+    }
+
+    async fn a_write_that_panics_harms_only_its_caller(app: TestApp) {
+        let (db, host, company) = (app.app.store.clone(), app.app.clone(), app.company.id.clone());
+        let panicked = tokio::spawn(async move {
+            db.write(async move |tx| -> Result<()> {
+                audit::record(tx, &host, &company, "test", json!({})).await?;
+                panic!("told to");
+            })
+            .await
+        });
+        assert!(panicked.await.unwrap_err().is_panic());
+        write(app, "test", false).await.expect("a store that goes on");
+        assert_eq!(count(&app.app.store, &app.company.id, "test").await, 1);
+    }
+
+    async fn what_is_read_under_a_lock_is_written_by_nobody_else(app: TestApp) {
+        let lengthen = async || {
+            let company = app.company.id.clone();
+            let write = app.app.store.write(async move |tx| -> store::Result<_> {
+                let (name,): (String,) = tx
+                    .sql("SELECT name FROM companies WHERE id = $1 FOR UPDATE")
+                    .bind(company.clone())
+                    .one()
+                    .await?;
+                let longer = format!("{name}+");
+                tx.sql("UPDATE companies SET name = $2 WHERE id = $1").bind(company).bind(longer).run().await
+            });
+            write.await.expect("a write")
+        };
+        join_all((0..25).map(|_| lengthen())).await;
+        let path = format!("/companies/{}", app.company.id);
+        let company = app.operator(Method::GET, &path, Value::Null).await;
+        let name = company.data()["name"].as_str().unwrap().to_owned();
+        assert_eq!(name, format!("Acme Lending{}", "+".repeat(25)));
+    }
+
+    async fn a_read_is_one_snapshot(app: TestApp) {
+        const COUNT: &str = "SELECT COUNT(*) FROM audit_log";
+        let counts: Result<(i64, i64)> = app
+            .app
+            .store
+            .read(async |tx| {
+                let (before,) = tx.sql(COUNT).one().await?;
+                write(app, "test", false).await?;
+                let (after,) = tx.sql(COUNT).one().await?;
+                Ok((before, after))
+            })
+            .await;
+        let (before, after) = counts.expect("two counts");
+        assert_eq!(before, after);
+        assert_eq!(count(&app.app.store, &app.company.id, "test").await, 1);
+    }
+
+    async fn a_read_cannot_write(app: TestApp) {
+        let delete: store::Result<u64> =
+            app.app.store.read(async |tx| tx.sql("DELETE FROM jobs").run().await).await;
+        assert!(delete.is_err());
+    }
+
+    async fn the_ledger_and_the_audit_log_are_append_only(app: TestApp) {
+        app.paid("order-1").await;
+        for statement in [
+            "UPDATE audit_log SET actor = 'nobody'",
+            "DELETE FROM audit_log",
+            "UPDATE ledger_entries SET amount_minor = amount_minor + 1",
+            "DELETE FROM ledger_entries",
+        ] {
+            let changed: store::Result<u64> =
+                app.app.store.write(async move |tx| tx.sql(statement).run().await).await;
+            let refused = changed.unwrap_err().to_string();
+            assert!(refused.contains("append-only"), "{statement}: {refused}");
+        }
+    }
+
+    async fn a_forgotten_parameter_never_reaches_the_database(app: TestApp) {
+        for bind in [false, true] {
+            let db = app.app.store.clone();
+            let asked = tokio::spawn(async move {
+                let asked: store::Result<(Option<i64>,)> = db
+                    .read(async |tx| {
+                        let statement = tx.sql("SELECT MIN(run_at) FROM jobs WHERE company_id = $1");
+                        if bind { statement.bind("x").one().await } else { statement.one().await }
+                    })
+                    .await;
+                asked
+            });
+            assert_eq!(asked.await.is_err_and(|e| e.is_panic()), !bind);
+        }
+    }
+}
