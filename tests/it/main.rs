@@ -5,5 +5,7 @@
 #[macro_use]
 mod app;
 mod crash;
+mod envelope;
 mod events;
+mod isolation;
 mod payments;
