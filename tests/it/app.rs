@@ -288,6 +288,16 @@ impl TestApp {
         }
     }
 
+    /// Every route of both listeners, with the address of its listener and what opens it.
+    pub fn routes(&self) -> Vec<(&str, &str, http::Route)> {
+        let public = http::public_routes().into_iter();
+        let internal = http::internal_routes().into_iter();
+        public
+            .map(|route| (&*self.api, &*self.company.key, route))
+            .chain(internal.map(|route| (&*self.internal, OPERATOR_TOKEN, route)))
+            .collect()
+    }
+
     // ---- payments -------------------------------------------------------------------------------
 
     /// A payment of 2,500.50 NGN under `reference`.

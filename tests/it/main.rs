@@ -5,7 +5,9 @@
 #[macro_use]
 mod app;
 mod crash;
+mod envelope;
 mod events;
+mod isolation;
 mod jobs;
 mod payments;
 mod refunds;

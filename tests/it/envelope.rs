@@ -1,0 +1,191 @@
+//! What every answer has in common, on both listeners, whatever was asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+
+use crate::app::{OPERATOR_TOKEN, Reply, TestApp, reply};
+
+const MIB: usize = 1 << 20;
+
+/// One route of each listener that reads a body, with the credential it wants.
+fn readers(app: &TestApp) -> [(String, String); 4] {
+    let operator =
+        |path: &str| (format!("{}/internal/v1{path}", app.internal), OPERATOR_TOKEN.to_owned());
+    let company = |path: &str| (format!("{}/api/v1{path}", app.api), app.company.key.clone());
+    [
+        company("/user/create"),
+        company("/payment/initialize"),
+        operator("/companies"),
+        operator(&format!("/companies/{}/wallet/credit", app.company.id)),
+    ]
+}
+
+/// The parts of a failure's body, no more and no less.
+#[track_caller]
+fn is_failure(answer: &Reply, status: u16, message: &str) {
+    assert_eq!(answer.failure(), (status, message));
+    assert_eq!(answer.body, json!({ "error": true, "message": message }));
+    assert_eq!(answer.headers["content-type"], "application/json");
+}
+
+async fn nothing_was_made(app: &TestApp) {
+    assert_eq!(app.get("/payment/list").await.data()["total"], 0);
+    assert_eq!(app.operator(Method::GET, "/companies", Value::Null).await.data()["total"], 1);
+    assert_eq!(app.wallet().await["balance"], 0);
+}
+
+both! {
+    async fn a_path_that_is_not_there_is_404(app: TestApp) {
+        let paths = [
+            "/", "/api", "/api/v1", "/internal/v1", "/api/v2/payment/list", "/api/v1/payment/list/",
+            "/internal/v1/companies/", "/api/v1/payment", "/api/v1/PAYMENT/list", "/../api/v1/user", "/health",
+        ];
+        for (base, credential) in [(&app.api, &*app.company.key), (&app.internal, OPERATOR_TOKEN)] {
+            for path in paths {
+                for method in [Method::GET, Method::POST] {
+                    let request = app.client.request(method, format!("{base}{path}"));
+                    let answer = reply(request.bearer_auth(credential)).await;
+                    is_failure(&answer, 404, "there is nothing at this path");
+                }
+            }
+        }
+        // Values by which nothing can be named.
+        for value in ["%00", "a%0Ab", "%FF", "%C3%28"] {
+            let answer = app.get(&format!("/payment/fetch/reference/{value}")).await;
+            is_failure(&answer, 404, "there is nothing at this path");
+        }
+    }
+
+    async fn a_method_that_is_not_there_is_405_and_says_which_are(app: TestApp) {
+        let mut allowed: BTreeMap<(&str, &str, &str), BTreeSet<String>> = BTreeMap::new();
+        for (base, credential, route) in app.routes() {
+            let methods = allowed.entry((base, credential, route.path)).or_default();
+            methods.insert(route.method.to_uppercase());
+            if route.method == "get" {
+                methods.insert("HEAD".to_owned());
+            }
+        }
+        for ((base, credential, path), methods) in allowed {
+            for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
+                if methods.contains(method) {
+                    continue;
+                }
+                let url = format!("{base}{}", path.replace(['{', '}'], ""));
+                let request = app.client.request(method.parse().expect("a method"), url);
+                let answer = reply(request.bearer_auth(credential)).await;
+                is_failure(&answer, 405, "the method is not allowed here");
+                let said = answer.headers["allow"].to_str().expect("a list of methods");
+                let said: BTreeSet<String> = said.split(',').map(|method| method.trim().to_owned()).collect();
+                assert_eq!(said, methods, "{method} {path}");
+            }
+        }
+    }
+
+    async fn a_body_that_is_no_json_object_is_refused(app: TestApp) {
+        let deep = format!("{}{}", "[".repeat(2_000), "]".repeat(2_000));
+        let (json, no_object) = ("application/json", "the body must be a JSON object");
+        let (not_json, wrong_type) = ("the body is not valid JSON", "the content type must be application/json");
+        for (url, key) in readers(app) {
+            for (content_type, body, status, message) in [
+                (Some(json), "{ \"name\": ", 400, not_json),
+                (Some(json), "{} {}", 400, not_json),
+                (Some(json), "{ \"name\": NaN }", 400, not_json),
+                (Some(json), "\u{feff}{}", 400, not_json),
+                (Some(json), &deep, 400, not_json),
+                (Some(json), "[]", 400, no_object),
+                (Some(json), "null", 400, no_object),
+                (Some(json), "\"{}\"", 400, no_object),
+                (Some("text/plain"), "{}", 415, wrong_type),
+                (Some("application/x-www-form-urlencoded"), "name=x", 415, wrong_type),
+                (Some("multipart/form-data; boundary=x"), "--x--", 415, wrong_type),
+                (Some("application/jsonp"), "{}", 415, wrong_type),
+                (None, "{}", 415, wrong_type),
+            ] {
+                let mut request = app.client.post(&url).bearer_auth(&key).body(body.to_owned());
+                if let Some(content_type) = content_type {
+                    request = request.header("content-type", content_type);
+                }
+                is_failure(&reply(request).await, status, message);
+            }
+            let bytes = app.client.post(&url).bearer_auth(&key).header("content-type", json);
+            is_failure(&reply(bytes.body(b"{\"name\": \"\xff\"}".to_vec())).await, 400, not_json);
+            for content_type in ["application/json; charset=utf-8", "APPLICATION/JSON", "application/vnd.acme+json"] {
+                let request = app.client.post(&url).bearer_auth(&key).header("content-type", content_type);
+                let message = reply(request.body("{}")).await.body["message"].clone();
+                assert!(message.as_str().expect("a message").ends_with("field is required"), "{content_type}: {message}");
+            }
+        }
+        nothing_was_made(app).await;
+    }
+
+    async fn a_body_of_more_than_a_mebibyte_is_413(app: TestApp) {
+        for (url, key) in readers(app) {
+            let send = async |bytes: usize| {
+                let body = format!("{{}}{}", " ".repeat(bytes - 2));
+                let request = app.client.post(&url).bearer_auth(&key).header("content-type", "application/json");
+                reply(request.body(body)).await
+            };
+            is_failure(&send(MIB + 1).await, 413, "the body is too large");
+            let read = send(MIB).await;
+            assert!(read.failure().1.ends_with("field is required"), "{}", read.body);
+        }
+        let notification = format!("{}/api/v1/notifications/provider_a/x", app.api);
+        let request = app.client.post(notification).body(" ".repeat(MIB + 1));
+        is_failure(&reply(request).await, 413, "the body is too large");
+        nothing_was_made(app).await;
+    }
+
+    async fn a_query_that_cannot_be_read_is_named(app: TestApp) {
+        for (query, message) in [
+            ("status=%00", "the status field must be free of control characters"),
+            ("user_id=a%0Db", "the user_id field must be free of control characters"),
+            ("limit=many", "the limit field must be a whole number from 1 to 1000"),
+            ("limit=1&limit=0", "the limit field must be a whole number from 1 to 1000"),
+            ("page=-1", "the page field must be a whole number from 1 to 1000000000"),
+        ] {
+            is_failure(&app.get(&format!("/payment/list?{query}")).await, 400, message);
+        }
+        assert_eq!(app.get("/payment/list?limit=0&limit=7").await.data()["per_page"], 7);
+    }
+
+    async fn every_answer_has_a_request_id(app: TestApp) {
+        let longest = "x".repeat(128);
+        let with = |url: &str, id: Option<&str>| -> RequestBuilder {
+            let request = app.client.get(url);
+            match id {
+                Some(id) => request.header("x-request-id", id.as_bytes()),
+                None => request,
+            }
+        };
+        let mut made = BTreeSet::new();
+        for url in [
+            format!("{}/health/live", app.api),
+            format!("{}/api/v1/payment/list", app.api), // 401
+            format!("{}/nowhere", app.internal),
+        ] {
+            for id in ["order-1/try_2", "~", &longest] {
+                assert_eq!(reply(with(&url, Some(id))).await.headers["x-request-id"], id);
+            }
+            let long = format!("{longest}x");
+            for id in [None, Some(""), Some("two words"), Some("tab\there"), Some(&*long), Some("größe")] {
+                let answer = reply(with(&url, id)).await;
+                let new = answer.headers["x-request-id"].to_str().expect("visible characters").to_owned();
+                let hex = new.len() == 24 && new.bytes().all(|b| b.is_ascii_hexdigit());
+                assert!(hex, "{new} in place of {id:?}");
+                assert!(made.insert(new), "an id was made twice");
+            }
+        }
+    }
+
+    async fn a_host_says_that_it_lives_and_can_work(app: TestApp) {
+        for base in [&app.api, &app.internal] {
+            for (path, message) in [("live", "alive"), ("ready", "ready")] {
+                let answer = reply(app.client.get(format!("{base}/health/{path}"))).await;
+                assert_eq!(answer.status, 200);
+                assert_eq!(answer.body, json!({ "error": false, "message": message }));
+            }
+        }
+    }
+}

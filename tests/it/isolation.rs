@@ -1,0 +1,480 @@
+//! Who may call what, and that one company sees and changes nothing of another. The tables of routes are walked, so that a new
+//! route is covered by itself or fails a test here.
+
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+use tollhouse::http::{Access, Route, internal_routes, public_routes};
+use tollhouse_sandbox::{Fault, FaultKind, paystack::sign};
+
+use crate::app::{Company, NOW, OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp, reply};
+
+const NO_KEY: &str = "the Authorization header must be: Bearer <key>";
+const BAD_KEY: &str = "the API key is not valid";
+const BAD_TOKEN: &str = "the operator token is not valid";
+const NO_SUBSCRIPTION: &str = "active subscription required";
+/// An id that nothing has.
+const NOBODY: &str = "000000000000000000000000";
+
+/// The routes of one kind, each with the address of its listener.
+fn routes_of(app: &TestApp, access: Access) -> Vec<(&str, Route)> {
+    let routes = app.routes().into_iter().filter(|(_, _, route)| route.access == access);
+    let routes: Vec<_> = routes.map(|(base, _, route)| (base, route)).collect();
+    assert!(!routes.is_empty(), "no route is {access:?}");
+    routes
+}
+
+/// Whether a segment of a route is a parameter other than the company.
+fn names_something(segment: &str) -> bool {
+    segment.starts_with('{') && segment != "{company}"
+}
+
+/// A request to a route for `company`, every other parameter of the path being `value`.
+fn to(app: &TestApp, base: &str, route: &Route, company: &str, value: &str) -> RequestBuilder {
+    let fill = |segment| match segment {
+        "{company}" => company,
+        segment if names_something(segment) => value,
+        segment => segment,
+    };
+    let path = route.path.split('/').map(fill).collect::<Vec<_>>().join("/");
+    let method: Method = route.method.to_uppercase().parse().expect("a method");
+    app.client.request(method, format!("{base}{path}"))
+}
+
+/// A request whose body cannot be read: whoever looks at it before the key answers something else.
+fn unreadable(app: &TestApp, base: &str, route: &Route) -> RequestBuilder {
+    let request = to(app, base, route, &app.company.id, NOBODY);
+    request.header("content-type", "text/plain").body("{ not json")
+}
+
+/// A request with an empty object, and with the credential that its route wants.
+async fn ask(app: &TestApp, base: &str, route: &Route, company: &Company, value: &str) -> Reply {
+    let operators = route.access == Access::Operator;
+    let credential = if operators { OPERATOR_TOKEN } else { &company.key };
+    let request = to(app, base, route, &company.id, value).bearer_auth(credential);
+    reply(if route.method == "get" { request } else { request.json(&json!({})) }).await
+}
+
+async fn another_key(app: &TestApp, body: Value) -> Value {
+    let path = format!("/companies/{}/keys", app.company.id);
+    app.operator(Method::POST, &path, body).await.data().clone()
+}
+
+/// How much an operator's list holds.
+async fn total(app: &TestApp, path: &str) -> Value {
+    app.operator(Method::GET, path, Value::Null).await.data()["total"].clone()
+}
+
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value[field].as_str().expect(field)
+}
+
+// ---- who may call -------------------------------------------------------------------------------
+
+/// Every route of one kind refuses every one of these headers, before anything of the body is read.
+async fn refuses(app: &TestApp, access: Access, headers: &[(Option<String>, &str)]) {
+    for (base, route) in routes_of(app, access) {
+        for (header, message) in headers {
+            let mut request = unreadable(app, base, &route);
+            if let Some(header) = header {
+                request = request.header("authorization", header);
+            }
+            let (refused, what) = (reply(request).await, format!("{} {header:?}", route.path));
+            assert_eq!(refused.failure(), (401, *message), "{what}");
+            assert_eq!(refused.headers["www-authenticate"], "Bearer", "{what}");
+        }
+    }
+}
+
+/// Every route of one kind goes on to the body when the credential is right: what refuses, refuses because of it.
+async fn lets_in(app: &TestApp, access: Access, credential: &str) {
+    for (base, route) in routes_of(app, access) {
+        let known = reply(unreadable(app, base, &route).bearer_auth(credential)).await;
+        assert!(![401, 403].contains(&known.status.as_u16()), "{}: {}", route.path, known.body);
+    }
+}
+
+both! {
+    async fn strangers_are_refused_at_every_route_of_companies(app: TestApp) {
+        let soon = json!({ "expires_at": NOW.plus_seconds(60) });
+        let expired = another_key(app, soon).await;
+        let revoked = another_key(app, json!({})).await;
+        let path = format!("/companies/{}/keys/{}", app.company.id, text(&revoked, "id"));
+        assert_eq!(app.operator(Method::DELETE, &path, Value::Null).await.status, 200);
+        app.advance(60).await;
+
+        let key = &app.company.key;
+        let bearer = |key: &str| Some(format!("Bearer {key}"));
+        refuses(app, Access::Company, &[
+            (None, NO_KEY),
+            (Some("Bearer".to_owned()), NO_KEY),
+            (Some(format!("Basic {key}")), NO_KEY),
+            (Some(key.clone()), NO_KEY),
+            (bearer(&format!("sk_test_{}", "0".repeat(40))), BAD_KEY),
+            (bearer(&key[..key.len() - 1]), BAD_KEY),
+            (bearer(&key.to_uppercase()), BAD_KEY),
+            (bearer(text(&revoked, "api_key")), BAD_KEY),
+            (bearer(text(&expired, "api_key")), BAD_KEY),
+            (bearer(OPERATOR_TOKEN), BAD_KEY),
+        ])
+        .await;
+        assert_eq!(app.get("/payment/list").await.data()["total"], 0);
+        assert!(app.standins.paystack().requests().is_empty());
+        lets_in(app, Access::Company, key).await;
+    }
+
+    async fn strangers_are_refused_at_every_route_of_operators(app: TestApp) {
+        let own = format!("/companies/{}/audit", app.company.id);
+        let before = (total(app, &own).await, total(app, "/audit").await);
+        refuses(app, Access::Operator, &[
+            (None, NO_KEY),
+            (Some(OPERATOR_TOKEN.to_owned()), NO_KEY),
+            (Some(format!("Basic {OPERATOR_TOKEN}")), NO_KEY),
+            (Some("Bearer x".to_owned()), BAD_TOKEN),
+            (Some(format!("Bearer {}", &OPERATOR_TOKEN[1..])), BAD_TOKEN),
+            (Some(format!("Bearer {OPERATOR_TOKEN}0")), BAD_TOKEN),
+            (Some(format!("Bearer {}", app.company.key)), BAD_TOKEN),
+        ])
+        .await;
+        assert_eq!((total(app, &own).await, total(app, "/audit").await), before);
+        assert_eq!(total(app, "/companies").await, 1);
+        lets_in(app, Access::Operator, OPERATOR_TOKEN).await;
+    }
+
+    async fn a_company_that_may_not_act_is_refused_at_every_route(app: TestApp) {
+        for (path, body, message, undo) in [
+            ("", json!({ "active": false }), "the company is suspended", json!({ "active": true })),
+            ("/subscription", json!({ "active": false }), NO_SUBSCRIPTION, json!({ "active": true })),
+            ("/subscription", json!({ "expires_at": NOW }), NO_SUBSCRIPTION, json!({ "expires_at": null })),
+        ] {
+            let company = app.new_company("Beta Lending").await;
+            let method = if path.is_empty() { Method::PATCH } else { Method::PUT };
+            let path = format!("/companies/{}{path}", company.id);
+            lets_in(app, Access::Company, &company.key).await;
+            app.operator(method.clone(), &path, body).await.data();
+            for (base, route) in routes_of(app, Access::Company) {
+                let refused = reply(unreadable(app, base, &route).bearer_auth(&company.key)).await;
+                assert_eq!(refused.failure(), (403, message), "{}", route.path);
+            }
+            lets_in(app, Access::Company, &app.company.key).await; // nobody else is
+            app.operator(method, &path, undo).await.data();
+            lets_in(app, Access::Company, &company.key).await;
+        }
+    }
+
+    async fn a_plan_without_payments_opens_no_route_of_payments(app: TestApp) {
+        let path = format!("/companies/{}/subscription", app.company.id);
+        for (features, refused) in [(json!(["otp"]), true), (json!(["otp", "payments"]), false), (json!([]), true)] {
+            app.operator(Method::PUT, &path, json!({ "features": features })).await.data();
+            for (base, route) in routes_of(app, Access::Company) {
+                let answer = ask(app, base, &route, &app.company, NOBODY).await;
+                if refused && route.path.starts_with("/api/v1/payment/") {
+                    let message = "your plan does not include payments";
+                    assert_eq!(answer.failure(), (403, message), "{} {features}", route.path);
+                } else {
+                    assert_ne!(answer.status, 403, "{} {features}", route.path);
+                }
+            }
+        }
+    }
+
+    async fn each_listener_answers_its_own_routes_only(app: TestApp) {
+        let open: Vec<String> = routes_of(app, Access::Open).iter().map(|(_, r)| r.path.to_owned()).collect();
+        let health = ["/health/live", "/health/ready"];
+        // Whoever opens another route must say here why it needs no key.
+        assert_eq!(open, [&health[..], &["/api/v1/notifications/{provider}/{account}"], &health[..]].concat());
+        for (base, _, route) in app.routes().into_iter().filter(|(_, _, route)| !health.contains(&route.path)) {
+            let public = base == app.api;
+            assert_ne!(route.access, if public { Access::Operator } else { Access::Company });
+            let other = if public { &app.internal } else { &app.api };
+            for credential in [OPERATOR_TOKEN, &app.company.key] {
+                let request = unreadable(app, other, &route).bearer_auth(credential);
+                assert_eq!(reply(request).await.failure(), (404, "there is nothing at this path"), "{}", route.path);
+            }
+        }
+    }
+}
+
+// ---- what one company sees of another -----------------------------------------------------------
+
+/// What a company leaves behind, by every name that a request could use.
+struct Traces {
+    user: Value,
+    settled: Value,
+    pending: Value,
+    event: String,
+    key: Value,
+    account: String,
+    movement: &'static str,
+}
+
+/// The harness's own company does everything that leaves something.
+async fn leave_traces(app: &TestApp) -> Traces {
+    let company = format!("/companies/{}", app.company.id);
+    let ada = json!({
+        "user_id": "user-of-a", "first_name": "Ada", "last_name": "Obi", "email": "mail-of-a@example.com",
+    });
+    let user = app.post("/user/create", ada).await.data().clone();
+    let order = async |reference: &str| {
+        let mut order = app.order(reference);
+        order["user_id"] = json!("user-of-a");
+        app.post("/payment/initialize", order).await.data().clone()
+    };
+    let (settled, pending) = (order("settled-of-a").await, order("pending-of-a").await);
+    app.complete(&settled, "success").await;
+    app.settle().await;
+    let credit = json!({ "amount": 5, "key": "movement-of-a" });
+    app.operator(Method::POST, &format!("{company}/wallet/credit"), credit).await.data();
+    let account = app.use_paystack(&format!("{company}/providers/provider_a"), "sk_test_own").await;
+    let account = account.rsplit('/').next().expect("an account").to_owned();
+    let events = app.operator(Method::GET, &format!("{company}/events"), Value::Null).await;
+    let event = text(&events.data()["docs"][0], "id").to_owned();
+    let key = another_key(app, json!({ "label": "key-of-a" })).await;
+    Traces { user, settled, pending, event, key, account, movement: "movement-of-a" }
+}
+
+impl Traces {
+    fn of_user(&self) -> Vec<&str> {
+        ["id", "user_id", "email"].map(|field| text(&self.user, field)).to_vec()
+    }
+
+    fn of_payments(&self, field: &str) -> Vec<&str> {
+        [&self.settled, &self.pending].map(|payment| text(payment, field)).to_vec()
+    }
+
+    fn all(&self) -> Vec<&str> {
+        let others = vec![&*self.event, &*self.account, self.movement, text(&self.key, "id")];
+        let payments = [self.of_payments("id"), self.of_payments("reference")].concat();
+        [others, payments, self.of_user()].concat()
+    }
+}
+
+/// Every route that names a record, and the names under which one finds A's.
+const RECORDS: &[(&str, fn(&Traces) -> Vec<&str>)] = &[
+    ("/api/v1/user/fetch/{email_or_id}", |a| a.of_user()),
+    ("/api/v1/payment/verify/{reference}", |a| a.of_payments("reference")),
+    ("/api/v1/payment/fetch/{id}", |a| a.of_payments("id")),
+    ("/api/v1/payment/fetch/reference/{reference}", |a| a.of_payments("reference")),
+    ("/internal/v1/companies/{company}/keys/{key}", |a| vec![text(&a.key, "id")]),
+    ("/internal/v1/companies/{company}/events/{event}/attempts", |a| vec![&a.event]),
+    ("/internal/v1/companies/{company}/events/{event}/redeliver", |a| vec![&a.event]),
+    ("/internal/v1/companies/{company}/payments/{payment}/refund", |a| a.of_payments("id")),
+];
+
+/// Routes whose parameter is no record of a company. This list may only shrink.
+const NO_RECORDS: &[(&str, &str)] = &[
+    ("/api/v1/notifications/{provider}/{account}", "checked by its signature, in the last tests"),
+    ("/internal/v1/companies/{company}/providers/{provider}", "a plugin, which all share"),
+    ("/internal/v1/providers/{provider}", "a plugin, which all share"),
+];
+
+#[test]
+fn every_route_that_names_a_record_is_tried_with_another_companys() {
+    let all: Vec<&str> = public_routes().iter().chain(&internal_routes()).map(|r| r.path).collect();
+    let tried =
+        || RECORDS.iter().map(|(path, _)| *path).chain(NO_RECORDS.iter().map(|(path, _)| *path));
+    for path in all.iter().filter(|path| path.split('/').any(names_something)) {
+        assert_eq!(tried().filter(|tried| tried == path).count(), 1, "{path} needs one line above");
+    }
+    for path in tried() {
+        assert!(all.contains(&path), "{path} is no route");
+    }
+}
+
+/// All that operators and company A itself see of A, save when its keys were used.
+async fn standing(app: &TestApp) -> Vec<Value> {
+    let mut seen = vec![app.get("/payment/list").await.data().clone()];
+    for path in ["", "/wallet", "/wallet/entries", "/events", "/providers", "/audit"] {
+        let path = format!("/companies/{}{path}", app.company.id);
+        seen.push(app.operator(Method::GET, &path, Value::Null).await.data().clone());
+    }
+    seen
+}
+
+both! {
+    async fn a_record_of_another_company_is_answered_like_one_that_does_not_exist(app: TestApp) {
+        let a = leave_traces(app).await;
+        let b = app.new_company("Beta Lending").await;
+        let before = standing(app).await;
+        let named = || {
+            let find = |path: &str| RECORDS.iter().find(|(record, _)| *record == path);
+            app.routes().into_iter().filter_map(move |(base, _, route)| Some((base, find(route.path)?.1, route)))
+        };
+        for (base, names, route) in named() {
+            let missing = ask(app, base, &route, &b, NOBODY).await;
+            assert_eq!(missing.failure().0, 404, "{}", route.path);
+            for name in names(&a) {
+                let answer = ask(app, base, &route, &b, name).await;
+                assert_eq!((answer.status, &answer.body), (missing.status, &missing.body), "{} {name}", route.path);
+            }
+        }
+        app.settle().await;
+        assert_eq!(standing(app).await, before);
+        let key = Company { key: text(&a.key, "api_key").to_owned(), ..app.company.clone() };
+        app.request(&key, Method::GET, "/payment/list", None).await.data();
+
+        // The names are right: A finds all of it under them.
+        for (base, names, route) in named() {
+            let missing = ask(app, base, &route, &b, NOBODY).await;
+            for name in names(&a) {
+                let own = ask(app, base, &route, &app.company, name).await;
+                assert_ne!(own.body, missing.body, "{} {name}", route.path);
+            }
+        }
+        app.settle().await;
+    }
+
+    async fn no_list_shows_anything_of_another_company(app: TestApp) {
+        let a = leave_traces(app).await;
+        let b = app.new_company("Beta Lending").await;
+        let mut of_a = String::new();
+        let lists = app.routes().into_iter().filter(|(_, _, route)| {
+            route.method == "get"
+                && !route.path.split('/').any(names_something)
+                && (route.access == Access::Company || route.path.contains("{company}"))
+        });
+        for (base, _, route) in lists {
+            of_a += &ask(app, base, &route, &app.company, "").await.data().to_string();
+            let of_b = ask(app, base, &route, &b, "").await.data().to_string();
+            let shown = a.all().into_iter().chain([&*app.company.id, "Acme Lending"]).find(|trace| of_b.contains(trace));
+            assert_eq!(shown, None, "{}: {of_b}", route.path);
+        }
+        assert_eq!(a.all().into_iter().find(|trace| !of_a.contains(trace)), None, "A's own lists lack it");
+
+        let today = NOW.to_datetime().format("%d-%m-%Y");
+        for filter in [
+            "page=1", "status=success", "status=pending", "provider=provider_a", "payment_channel=card",
+            "user_id=user-of-a", &format!("created_at={today}"), &format!("paid_at={today}"),
+            "sort-created_at=asc", "sort-updated_at=desc",
+        ] {
+            let path = format!("/payment/list?{filter}");
+            assert_ne!(app.get(&path).await.data()["total"], 0, "{filter}");
+            let listed = app.request(&b, Method::GET, &path, None).await.data().clone();
+            assert_eq!((&listed["total"], &listed["docs"]), (&json!(0), &json!([])), "{filter}");
+        }
+    }
+
+    async fn another_companys_user_cannot_be_made_to_pay(app: TestApp) {
+        let a = leave_traces(app).await;
+        let b = app.new_company("Beta Lending").await;
+        for user_id in [text(&a.user, "user_id"), text(&a.user, "id"), NOBODY] {
+            let mut order = app.order("order-of-b");
+            order["user_id"] = json!(user_id);
+            let refused = app.request(&b, Method::POST, "/payment/initialize", Some(order)).await;
+            assert_eq!(refused.failure(), (404, "user not found"));
+        }
+        assert_eq!(app.request(&b, Method::GET, "/payment/list", None).await.data()["total"], 0);
+    }
+
+    async fn the_same_names_live_side_by_side_in_two_companies(app: TestApp) {
+        let b = app.new_company("Beta Lending").await;
+        let both = [&app.company, &b];
+        let mut made = Vec::new();
+        for (company, first_name) in both.into_iter().zip(["Ada", "Bola"]) {
+            let user = json!({
+                "user_id": "one", "first_name": first_name, "last_name": "Obi", "email": "one@example.com",
+            });
+            let user = app.request(company, Method::POST, "/user/create", Some(user)).await;
+            let mut order = app.order("order-1");
+            order["user_id"] = json!("one");
+            order["amount"] = json!(if first_name == "Ada" { 1_000 } else { 3_000 });
+            let payment = app.request(company, Method::POST, "/payment/initialize", Some(order)).await;
+            made.push((user.data().clone(), payment.data().clone()));
+        }
+        assert_ne!(made[0].0["id"], made[1].0["id"]);
+        assert_eq!((&made[0].1["reference"], &made[1].1["reference"]), (&json!("order-1"), &json!("order-1")));
+        assert_eq!(made[0].1["service_ref"], "order-1");
+        assert_ne!(made[1].1["service_ref"], "order-1"); // one account at the provider, one name there
+
+        let states = async || {
+            let mut states = Vec::new();
+            for company in both {
+                let path = "/payment/fetch/reference/order-1";
+                let payment = app.request(company, Method::GET, path, None).await.data().clone();
+                let wallet = app.operator(Method::GET, &format!("/companies/{}/wallet", company.id), Value::Null).await;
+                states.push(json!([
+                    payment["user"]["first_name"], payment["amount"], payment["status"],
+                    wallet.data()["pending"], wallet.data()["balance"],
+                ]));
+            }
+            states
+        };
+        app.complete(&made[1].1, "success").await;
+        app.settle().await;
+        assert_eq!(states().await, [json!(["Ada", 1_000, "pending", 1_000, 0]), json!(["Bola", 3_000, "success", 0, 2_855])]);
+        app.complete(&made[0].1, "success").await;
+        app.settle().await;
+        assert_eq!(states().await, [json!(["Ada", 1_000, "success", 0, 985]), json!(["Bola", 3_000, "success", 0, 2_855])]);
+        assert_eq!(app.events(), ["payment.success", "payment.success"]);
+        let told: Vec<Value> = app.standins.events().iter().map(|e| serde_json::from_str(&e.body).expect("JSON")).collect();
+        let told: Vec<(&Value, &Value)> = told.iter().map(|e| (&e["company_id"], &e["data"]["id"])).collect();
+        let paid = |n: usize| (json!(both[n].id), made[n].1["id"].clone());
+        assert_eq!(told, [(&paid(0).0, &paid(0).1), (&paid(1).0, &paid(1).1)]);
+    }
+}
+
+// ---- notifications ------------------------------------------------------------------------------
+
+/// A notification that `reference` was paid, signed with `key`.
+async fn notify(app: &TestApp, url: &str, key: &str, reference: &str) -> Reply {
+    let body = json!({ "event": "charge.success", "data": {
+        "reference": reference, "id": 1, "amount": 250_050, "currency": "NGN", "status": "success",
+    } })
+    .to_string();
+    let request = app.client.post(url).header("x-paystack-signature", sign(key, body.as_bytes()));
+    reply(request.body(body)).await
+}
+
+/// A payment that is paid, which nobody has told us yet: whoever wakes it settles it.
+async fn paid_in_silence(app: &TestApp, company: &Company) {
+    let order = Some(app.order("order-1"));
+    let payment = app.request(company, Method::POST, "/payment/initialize", order).await;
+    app.standins.faults().push(Fault::new("notification", FaultKind::Cut).times(1));
+    app.complete(payment.data(), "success").await;
+    app.settle().await;
+    assert_eq!(status(app, company).await, "pending");
+}
+
+async fn status(app: &TestApp, company: &Company) -> Value {
+    let path = "/payment/fetch/reference/order-1";
+    app.request(company, Method::GET, path, None).await.data()["status"].clone()
+}
+
+both! {
+    async fn a_notification_to_another_account_wakes_nothing_of_the_services(app: TestApp) {
+        let service = app.use_paystack("/providers/provider_a", PAYSTACK_KEY).await;
+        let b = app.new_company("Beta Lending").await;
+        let own = format!("/companies/{}/providers/provider_a", b.id);
+        let own = app.use_paystack(&own, "sk_test_beta").await;
+        paid_in_silence(app, &app.company).await;
+
+        assert_eq!(notify(app, &own, "sk_test_beta", "order-1").await.status, 200);
+        let forged = notify(app, &service, "sk_test_beta", "order-1").await;
+        assert_eq!(forged.failure(), (401, "the signature is not valid"));
+        app.settle().await;
+        assert_eq!(status(app, &app.company).await, "pending");
+        assert_eq!(app.wallet().await["balance"], 0);
+
+        assert_eq!(notify(app, &service, PAYSTACK_KEY, "order-1").await.status, 200);
+        app.settle().await;
+        assert_eq!(status(app, &app.company).await, "success");
+        assert_eq!(app.events(), ["payment.success"]);
+    }
+
+    async fn accounts_may_know_one_reference_each(app: TestApp) {
+        let b = app.new_company("Beta Lending").await;
+        let mut urls = Vec::new();
+        for (company, key) in [(&app.company, "sk_test_acme"), (&b, "sk_test_beta")] {
+            let path = format!("/companies/{}/providers/provider_a", company.id);
+            urls.push(app.use_paystack(&path, key).await);
+            paid_in_silence(app, company).await;
+        }
+        assert_ne!(urls[0], urls[1]);
+        assert_eq!(notify(app, &urls[1], "sk_test_acme", "order-1").await.failure().0, 401);
+        assert_eq!(notify(app, &urls[1], "sk_test_beta", "order-1").await.status, 200);
+        app.settle().await;
+        assert_eq!((status(app, &app.company).await, status(app, &b).await), (json!("pending"), json!("success")));
+        assert_eq!(notify(app, &urls[0], "sk_test_acme", "order-1").await.status, 200);
+        app.settle().await;
+        assert_eq!(status(app, &app.company).await, "success");
+    }
+}
