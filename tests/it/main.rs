@@ -7,3 +7,5 @@ mod app;
 mod crash;
 mod events;
 mod payments;
+mod plugins;
+mod sprout;
