@@ -9,3 +9,4 @@ mod events;
 mod payments;
 mod plugins;
 mod sprout;
+mod unruly;

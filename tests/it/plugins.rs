@@ -82,6 +82,22 @@ both! {
         assert_eq!(app.fetch("order-2").await["status"], "failed");
         assert_eq!(app.events(), ["payment.success", "payment.failed"]);
     }
+
+    async fn a_provider_without_refunds_refuses_them_and_the_money_stays(app: TestApp) {
+        let upstream = Upstream::start().await;
+        app.install(artifacts::SPROUT).await;
+        upstream.set_up(app).await;
+        let payment = start_payment(app, "order-1").await;
+        upstream.end("order-1", "paid");
+        app.advance(60).await;
+        let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
+        let refused = app.operator(Method::POST, &path, Value::Null).await;
+        assert!([400, 502].contains(&refused.failure().0), "{}", refused.body);
+        app.advance(3600).await;
+        assert_eq!(app.fetch("order-1").await["status"], "success");
+        assert_eq!(app.wallet().await["balance"], json!(2500.5));
+        assert_eq!(app.events(), ["payment.success"]);
+    }
 }
 
 // ---- upgrades -----------------------------------------------------------------------------------
