@@ -326,6 +326,12 @@ impl imported::log::Host for State {
 
 // ---- conversions --------------------------------------------------------------------------------
 
+/// What may be stored: PostgreSQL keeps no NUL, and an upstream's odd byte must not break a payment.
+fn storable(mut text: String) -> String {
+    text.retain(|c| c != '\0');
+    text
+}
+
 fn payment(answer: Result<imported::payments::Payment, wit::Fault>) -> Answer<ProviderPayment> {
     Ok(answer.map_err(Into::into).and_then(ProviderPayment::try_from))
 }
@@ -360,6 +366,7 @@ impl From<wit::Fault> for Fault {
             wit::FaultCategory::Other => FaultCategory::Other,
         };
         let wit::Fault { code, message, retryable, details, .. } = fault;
+        let (code, message) = (storable(code), storable(message));
         Fault { category, code, message, retryable, details }
     }
 }
@@ -399,7 +406,11 @@ impl From<&CheckoutOrder> for exported::checkout::CheckoutOrder {
 impl From<exported::checkout::CheckoutSession> for CheckoutSession {
     fn from(session: exported::checkout::CheckoutSession) -> CheckoutSession {
         let exported::checkout::CheckoutSession { url, service_ref, raw } = session;
-        CheckoutSession { url, service_ref, raw }
+        CheckoutSession {
+            url: storable(url),
+            service_ref: storable(service_ref),
+            raw: storable(raw),
+        }
     }
 }
 
@@ -448,7 +459,8 @@ impl From<exported::refunds::Refund> for Refund {
             exported::refunds::RefundStatus::Done => RefundStatus::Done,
             exported::refunds::RefundStatus::Failed => RefundStatus::Failed,
         };
-        Refund { status, provider_id: refund.provider_id, message: refund.message }
+        let (provider_id, message) = (storable(refund.provider_id), storable(refund.message));
+        Refund { status, provider_id, message }
     }
 }
 
@@ -464,17 +476,17 @@ impl TryFrom<imported::payments::Payment> for ProviderPayment {
         };
         Ok(ProviderPayment {
             status,
-            service_ref: payment.service_ref,
-            transaction_id: payment.transaction_id,
+            service_ref: storable(payment.service_ref),
+            transaction_id: storable(payment.transaction_id),
             amount: amount(payment.amount)?,
             requested: payment.requested.map(amount).transpose()?,
             fees: payment.fees_minor.map(minor).transpose()?,
-            channel: payment.channel,
+            channel: storable(payment.channel),
             paid_at: payment.paid_at.as_deref().and_then(Timestamp::parse),
-            message: payment.message,
+            message: storable(payment.message),
             instrument: payment.instrument.map(Into::into),
-            challenge_url: payment.challenge_url,
-            raw: payment.raw,
+            challenge_url: payment.challenge_url.map(storable),
+            raw: storable(payment.raw),
         })
     }
 }
@@ -483,7 +495,7 @@ impl From<imported::payments::Instrument> for Instrument {
     fn from(i: imported::payments::Instrument) -> Instrument {
         Instrument {
             kind: i.kind,
-            token: i.token,
+            token: storable(i.token), // as it stands in `raw`
             reusable: i.reusable,
             signature: i.signature,
             email: i.email,
@@ -508,6 +520,11 @@ impl From<exported::notifications::Notification> for Notification {
             exported::notifications::Subject::Other => Subject::Other,
         };
         let exported::notifications::Notification { event, service_ref, transaction_id, .. } = told;
-        Notification { subject, event, service_ref, transaction_id }
+        Notification {
+            subject,
+            event: storable(event),
+            service_ref: storable(service_ref),
+            transaction_id: storable(transaction_id),
+        }
     }
 }

@@ -1,0 +1,467 @@
+//! Plugins come and go in a running host: installed, upgraded while requests flow, rolled back, refused.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, process::Command, sync::watch};
+use tollhouse::{app::App, http, random::Random};
+
+use crate::{
+    app::{Company, OPERATOR_TOKEN, Reply, TestApp, config, reply},
+    sprout::{TOKEN, Upstream, notify, order_of, repack, start_payment, with_manifest},
+};
+
+/// Sprout 1.1.0 offers one more channel, which payments show.
+fn next_sprout() -> Vec<u8> {
+    repack(artifacts::SPROUT, |manifest| {
+        manifest["version"] = json!("1.1.0");
+        manifest["channels"] = json!(["card", "ussd"]);
+    })
+}
+
+async fn try_install(app: &TestApp, wasm: Vec<u8>) -> Reply {
+    let request = app.client.post(format!("{}/internal/v1/plugins", app.internal));
+    reply(request.bearer_auth(OPERATOR_TOKEN).body(wasm)).await
+}
+
+/// Version and state of all that is installed under a name, by version.
+async fn versions(app: &TestApp, name: &str) -> Vec<(String, String)> {
+    let listed = app.operator(Method::GET, "/plugins", Value::Null).await.data().clone();
+    let text = |plugin: &Value, key: &str| plugin[key].as_str().unwrap().to_owned();
+    let mut versions: Vec<(String, String)> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|plugin| plugin["name"] == name)
+        .map(|plugin| (text(plugin, "version"), text(plugin, "state")))
+        .collect();
+    versions.sort();
+    versions
+}
+
+fn states(of: &[(&str, &str)]) -> Vec<(String, String)> {
+    of.iter().map(|(version, state)| ((*version).to_owned(), (*state).to_owned())).collect()
+}
+
+both! {
+    async fn a_new_provider_is_installed_and_takes_a_payment_to_its_end(app: TestApp) {
+        let upstream = Upstream::start().await;
+        let begin = async || app.post("/payment/initialize", order_of(app, "order-1")).await;
+        let message = "the payment_service field must be one of provider_a";
+        assert_eq!(begin().await.failure(), (400, message));
+
+        let installed = app.install(artifacts::SPROUT).await;
+        assert_eq!((&installed["version"], &installed["replaces"]), (&json!("1.0.0"), &Value::Null));
+        assert_eq!(installed["interfaces"], json!(["checkout", "verification", "notifications"]));
+        assert_eq!(begin().await.failure(), (400, "payment service key not found"));
+        let set = json!({ "credentials": { "base_url": upstream.url } });
+        let refused = app.operator(Method::PUT, "/providers/sprout", set).await;
+        assert_eq!(refused.failure(), (400, "the credentials.token field is required"));
+        let url = upstream.set_up(app).await;
+
+        let payment = begin().await.data().clone();
+        assert_eq!(payment["checkout"]["url"], format!("{}/pay/order-1", upstream.url));
+        assert_eq!(payment["payment_service"], "sprout");
+        let session = upstream.sessions.lock().unwrap()["order-1"].clone();
+        assert_eq!(session, json!({ "status": "open", "amount": 250_050, "currency": "NGN" }));
+
+        upstream.end("order-1", "paid");
+        assert_eq!(notify(app, &url, "order-1", "a guess").await.failure().0, 401);
+        app.settle().await;
+        assert_eq!(app.fetch("order-1").await["status"], "pending"); // not even asked about
+        notify(app, &url, "order-1", TOKEN).await;
+        app.settle().await;
+        assert_eq!(app.fetch("order-1").await["status"], "success");
+        assert_eq!(app.wallet().await["balance"], json!(2500.5));
+
+        start_payment(app, "order-2").await;
+        upstream.end("order-2", "declined");
+        app.advance(60).await;
+        assert_eq!(app.fetch("order-2").await["status"], "failed");
+        assert_eq!(app.events(), ["payment.success", "payment.failed"]);
+    }
+
+    async fn a_provider_without_refunds_refuses_them_and_the_money_stays(app: TestApp) {
+        let upstream = Upstream::start().await;
+        app.install(artifacts::SPROUT).await;
+        upstream.set_up(app).await;
+        let payment = start_payment(app, "order-1").await;
+        upstream.end("order-1", "paid");
+        app.advance(60).await;
+        let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
+        let refused = app.operator(Method::POST, &path, Value::Null).await;
+        assert!([400, 502].contains(&refused.failure().0), "{}", refused.body);
+        app.advance(3600).await;
+        assert_eq!(app.fetch("order-1").await["status"], "success");
+        assert_eq!(app.wallet().await["balance"], json!(2500.5));
+        assert_eq!(app.events(), ["payment.success"]);
+    }
+}
+
+// ---- upgrades -----------------------------------------------------------------------------------
+
+/// Clients that ask for one payment after the other until they are told to stop.
+#[derive(Default)]
+struct Traffic {
+    answered: watch::Sender<usize>,
+    with_sprout: watch::Sender<bool>,
+    stop: AtomicBool,
+}
+
+impl Traffic {
+    /// The payments, as they were answered. A failure ends the test.
+    async fn client(&self, app: &TestApp, name: String, provider: &str) -> Vec<Value> {
+        if provider == "sprout" {
+            self.with_sprout.subscribe().wait_for(|with| *with).await.expect("a sender that lives");
+        }
+        let mut payments = Vec::new();
+        while !self.stop.load(Ordering::Relaxed) {
+            let mut order = app.order(&format!("{name}-{}", payments.len()));
+            order["payment_service"] = json!(provider);
+            payments.push(app.post("/payment/initialize", order).await.data().clone());
+            self.answered.send_modify(|answered| *answered += 1);
+        }
+        payments
+    }
+
+    /// Until this many more payments were answered.
+    async fn flow(&self, more: usize) {
+        let enough = *self.answered.borrow() + more;
+        let mut answered = self.answered.subscribe();
+        answered.wait_for(|answered| *answered >= enough).await.expect("a sender that lives");
+    }
+}
+
+both! {
+    async fn a_plugin_is_upgraded_and_rolled_back_while_requests_flow(app: TestApp) {
+        let (upstream, traffic) = (Upstream::start().await, Traffic::default());
+        let script = async {
+            traffic.flow(5).await;
+            app.install(artifacts::SPROUT).await;
+            let url = upstream.set_up(app).await;
+            traffic.with_sprout.send_replace(true);
+            traffic.flow(15).await;
+            assert_eq!(app.install(&next_sprout()).await["replaces"], "1.0.0");
+            assert_eq!(start_payment(app, "upgraded").await["channels"], json!(["card", "ussd"]));
+            assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "retired"), ("1.1.0", "active")]));
+            traffic.flow(15).await;
+            assert_eq!(app.install(artifacts::SPROUT).await["replaces"], "1.1.0");
+            assert_eq!(start_payment(app, "rolled-back").await["channels"], json!(["card"]));
+            assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "active"), ("1.1.0", "retired")]));
+            traffic.flow(15).await;
+            traffic.stop.store(true, Ordering::Relaxed);
+            url
+        };
+        let clients = join_all((0..5).map(|n| {
+            let provider = if n < 2 { "provider_a" } else { "sprout" };
+            traffic.client(app, format!("{provider}-{n}"), provider)
+        }));
+        let (answered, url) = tokio::join!(clients, script);
+
+        let total = answered.iter().map(Vec::len).sum::<usize>() + 2;
+        assert_eq!(app.get("/payment/list?limit=1").await.data()["total"], json!(total));
+        for payments in &answered[2..] {
+            let mut served: Vec<&Value> = payments.iter().map(|payment| &payment["channels"]).collect();
+            served.dedup(); // old, new, old: never back and forth
+            assert!(served.len() <= 3 && *served[served.len() - 1] == json!(["card"]), "{served:?}");
+        }
+        // What any of the versions began is settled by the one that serves now.
+        let began: Vec<String> = upstream.sessions.lock().unwrap().keys().cloned().collect();
+        assert_eq!(began.len(), 2 + answered[2..].iter().map(Vec::len).sum::<usize>());
+        for reference in &began {
+            upstream.end(reference, "paid");
+            assert_eq!(notify(app, &url, reference, TOKEN).await.status, 200);
+        }
+        app.settle().await;
+        let successes = app.get("/payment/list?limit=1&provider=sprout&status=success").await;
+        assert_eq!(successes.data()["total"], json!(began.len()));
+        assert_eq!(app.wallet().await["balance"].as_f64(), Some(began.len() as f64 * 2500.5));
+    }
+
+    async fn a_request_that_began_on_the_old_version_ends_on_it(app: TestApp) {
+        let upstream = Upstream::start().await;
+        app.install(artifacts::SPROUT).await;
+        upstream.set_up(app).await;
+        let closed = upstream.gate.write().await;
+        let old = start_payment(app, "order-1");
+        let upgrade = async {
+            let mut began = upstream.began.subscribe();
+            began.wait_for(|began| *began == 1).await.expect("a sender that lives");
+            // Quite another program, which answers every payment with a page of its own.
+            let other = repack(artifacts::UNRULY, |manifest| {
+                manifest["name"] = json!("sprout");
+                manifest["version"] = json!("2.0.0");
+                manifest["secrets"] = json!(["token"]);
+            });
+            app.install(&other).await;
+            let new = start_payment(app, "order-2").await;
+            drop(closed);
+            new
+        };
+        let (old, new) = tokio::join!(old, upgrade);
+        assert_eq!(new["checkout"]["url"], format!("{}/ok", upstream.url));
+        assert_eq!(old["checkout"]["url"], format!("{}/pay/order-1", upstream.url));
+        assert_eq!(*upstream.began.borrow(), 1);
+    }
+
+    async fn the_same_component_again_changes_nothing(app: TestApp) {
+        let first = app.install(artifacts::SPROUT).await;
+        let again = app.install(artifacts::SPROUT).await;
+        assert_eq!((&again["digest"], &again["replaces"]), (&first["digest"], &json!("1.0.0")));
+        assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "active")]));
+        let audit = app.operator(Method::GET, "/audit", Value::Null).await.data()["docs"].clone();
+        let detail = json!({ "plugin": "sprout", "version": "1.0.0", "digest": first["digest"] });
+        let noted = audit.as_array().unwrap().iter().filter(|entry| entry["detail"] == detail);
+        assert!(noted.clone().all(|entry| entry["action"] == "plugin.install"));
+        assert_eq!(noted.count(), 2);
+    }
+
+    async fn of_versions_that_are_installed_at_once_one_serves(app: TestApp) {
+        let upstream = Upstream::start().await;
+        let next = next_sprout();
+        tokio::join!(app.install(artifacts::SPROUT), app.install(&next), app.install(artifacts::SPROUT));
+        upstream.set_up(app).await;
+        let listed = versions(app, "sprout").await;
+        let active: Vec<&String> =
+            listed.iter().filter(|(_, state)| state == "active").map(|(version, _)| version).collect();
+        assert_eq!((listed.len(), active.len()), (2, 1), "{listed:?}");
+        // What serves here is what the database says, which other hosts follow.
+        let channels = if active[0] == "1.0.0" { json!(["card"]) } else { json!(["card", "ussd"]) };
+        assert_eq!(start_payment(app, "order-1").await["channels"], channels);
+    }
+}
+
+// ---- admission ----------------------------------------------------------------------------------
+
+const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+
+/// Sprout with other names of the same length in it: a component as whole as before.
+fn renamed(from: &str, to: &str) -> Vec<u8> {
+    assert_eq!(from.len(), to.len(), "{from} and {to}");
+    let (mut wasm, from) = (artifacts::SPROUT.to_vec(), from.as_bytes());
+    let found: Vec<usize> =
+        (0..wasm.len() - from.len()).filter(|at| wasm[*at..].starts_with(from)).collect();
+    assert!(!found.is_empty());
+    for at in found {
+        wasm[at..at + to.len()].copy_from_slice(to.as_bytes());
+    }
+    wasm
+}
+
+fn sprout_that_says(key: &str, value: Value) -> Vec<u8> {
+    repack(artifacts::SPROUT, |manifest| manifest[key] = value)
+}
+
+fn refused_components() -> Vec<(&'static str, Vec<u8>, &'static str)> {
+    let sprout = artifacts::SPROUT;
+    let twice = with_manifest(&with_manifest(sprout, b"{}"), b"{}");
+    vec![
+        ("nothing", Vec::new(), "the body must be a WebAssembly component"),
+        ("garbage", b"once upon a time".to_vec(), "the file is no WebAssembly"),
+        ("half a component", sprout[..sprout.len() / 2].to_vec(), "the file is no WebAssembly"),
+        ("a module", b"\0asm\x01\0\0\0".to_vec(), "the file is a module, not a component"),
+        (
+            "no manifest",
+            EMPTY_COMPONENT.to_vec(),
+            "the component has no tollhouse:manifest section",
+        ),
+        ("two manifests", twice, "the component has more than one tollhouse:manifest section"),
+        (
+            "a manifest that is no JSON",
+            with_manifest(sprout, b"sprout"),
+            "the manifest cannot be read",
+        ),
+        (
+            "a manifest too large",
+            with_manifest(sprout, &[b' '; 70_000]),
+            "the manifest is larger than 64 KiB",
+        ),
+        (
+            "a kind unknown here",
+            sprout_that_says("kind", json!("oracle")),
+            "this host knows no plugins of the kind",
+        ),
+        (
+            "a name for no URL",
+            sprout_that_says("name", json!("Sprout/2")),
+            "the manifest's name must be",
+        ),
+        ("no version", sprout_that_says("version", json!("newest")), "the manifest cannot be read"),
+        (
+            "a host with a path",
+            sprout_that_says("hosts", json!(["x.example/y"])),
+            "the manifest's host \"x.example/y\" is not a host name",
+        ),
+        (
+            "a host with a port",
+            sprout_that_says("hosts", json!(["x.example:22"])),
+            "the manifest's host",
+        ),
+        (
+            "another contract",
+            renamed("@1.0.0", "@2.0.0"),
+            "the component was built for version 2.0.0 of the contract; this host speaks 1",
+        ),
+        (
+            "an import of its own",
+            renamed("plugin/vault@1.0.0", "plugin/files@1.0.0"),
+            "the component imports what no plugin may use",
+        ),
+        (
+            "an interface too little",
+            renamed("plugin/verification@1.0.0", "plugin/examination2@1.0.0"),
+            "a provider must export the interface verification",
+        ),
+        (
+            "a function of another name",
+            renamed("verify", "verily"),
+            "an interface differs from the contract",
+        ),
+        (
+            "no code at all",
+            with_manifest(EMPTY_COMPONENT, include_bytes!("../guests/sprout/manifest.json")),
+            "a provider must export the interface checkout",
+        ),
+    ]
+}
+
+both! {
+    async fn a_component_that_is_refused_leaves_the_old_one_serving(app: TestApp) {
+        let upstream = Upstream::start().await;
+        app.install(artifacts::SPROUT).await;
+        upstream.set_up(app).await;
+        for (what, wasm, reason) in refused_components() {
+            let refused = try_install(app, wasm).await;
+            let (status, message) = refused.failure();
+            assert_eq!(status, 400, "{what}: {message}");
+            assert!(message.starts_with(reason), "{what}: {message}");
+            let payment = start_payment(app, &what.replace(' ', "-")).await;
+            assert!(payment["checkout"]["url"].is_string(), "{what}");
+        }
+        let refused = try_install(app, vec![0; (32 << 20) + 1]).await;
+        assert_eq!(refused.failure(), (413, "the body is too large"));
+        assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "active")]));
+        let audit = app.operator(Method::GET, "/audit", Value::Null).await.data()["docs"].clone();
+        let installs = audit.as_array().unwrap().iter().filter(|entry| entry["action"] == "plugin.install");
+        assert_eq!(installs.count(), 2); // provider_a and sprout
+    }
+}
+
+// ---- the command line ---------------------------------------------------------------------------
+
+/// Runs `tollhouse plugin …` against the host: whether it went well, and what it said.
+async fn plugin_command(app: &TestApp, arguments: &[&str], token: &str) -> (bool, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
+    command.arg("plugin").args(arguments).env("TOLLHOUSE_OPERATOR_TOKEN", token);
+    command
+        .env_remove("TOLLHOUSE_OPERATOR_TOKEN_FILE")
+        .env("TOLLHOUSE_INTERNAL_URL", &app.internal);
+    let ended = command.output().await.expect("the program starts");
+    let said = [ended.stdout, ended.stderr].concat();
+    (ended.status.success(), String::from_utf8(said).expect("text"))
+}
+
+both! {
+    async fn the_command_line_installs_upgrades_and_lists(app: TestApp) {
+        let file = |name: &str, wasm: &[u8]| {
+            let file = app.database.dir.path().join(name);
+            std::fs::write(&file, wasm).expect("a file in a temporary folder");
+            file.display().to_string()
+        };
+        let (old, new) = (file("old.wasm", artifacts::SPROUT), file("new.wasm", &next_sprout()));
+        let garbage = file("garbage.wasm", b"once upon a time");
+        let run = async |arguments: &[&str]| plugin_command(app, arguments, OPERATOR_TOKEN).await;
+
+        let (ok, said) = run(&["install", &old]).await;
+        assert!(ok && said.starts_with("sprout 1.0.0 is serving (") && said.lines().count() == 1, "{said}");
+        let (ok, said) = run(&["install", &new]).await;
+        assert!(ok && said.starts_with("sprout 1.1.0 is serving (") && said.ends_with("it replaces 1.0.0\n"), "{said}");
+        for (file, reason) in [(&*garbage, "tollhouse: the file is no WebAssembly"), ("/no/such.wasm", "tollhouse: /no/such.wasm: ")] {
+            let (ok, said) = run(&["install", file]).await;
+            assert!(!ok && said.starts_with(reason), "{said}");
+        }
+        let (ok, said) = plugin_command(app, &["install", &old], "op_another").await;
+        assert_eq!((ok, &*said), (false, "tollhouse: the operator token is not valid\n"));
+        let (ok, said) = plugin_command(app, &["list"], "").await;
+        assert!(!ok && said.starts_with("tollhouse: set TOLLHOUSE_OPERATOR_TOKEN"), "{said}");
+
+        let (ok, said) = run(&["list"]).await;
+        let mut listed: Vec<Vec<&str>> =
+            said.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
+        listed.sort();
+        let sprouts = [["sprout", "1.0.0", "retired"], ["sprout", "1.1.0", "active"]];
+        assert_eq!((ok, &listed[1..]), (true, &sprouts.map(|line| line.to_vec())[..]));
+    }
+}
+
+// ---- several hosts ------------------------------------------------------------------------------
+
+/// Another host on the same database: its API, and what stops it.
+async fn another_host(app: &TestApp) -> (App, String, watch::Sender<bool>) {
+    let config = config(&app.database, &[]);
+    let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
+    let host = host.expect("a host that starts");
+    let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let (public, internal) = (bind().await, bind().await);
+    let api = format!("http://{}", public.local_addr().expect("bound"));
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(http::serve(host.clone(), public, internal, stopped));
+    (host, api, stop)
+}
+
+fn served_version(host: &App) -> Option<String> {
+    Some(host.plugins.provider("sprout")?.manifest().version.to_string())
+}
+
+both! {
+    async fn the_other_hosts_of_a_fleet_follow(app: TestApp) {
+        let upstream = Upstream::start().await;
+        let (host, api, stop) = another_host(app).await;
+        assert_eq!(served_version(&host), None);
+        for (n, wasm) in [artifacts::SPROUT, &next_sprout(), artifacts::SPROUT].into_iter().enumerate() {
+            let installed = app.install(wasm).await;
+            upstream.set_up(app).await;
+            // It looks once a second; what is asked here is only whether it comes to it by itself.
+            let mut looks = tokio::time::interval(std::time::Duration::from_millis(20));
+            let followed = async {
+                while served_version(&host).map(Value::from).as_ref() != Some(&installed["version"]) {
+                    looks.tick().await;
+                }
+            };
+            let patience = std::time::Duration::from_secs(60);
+            tokio::time::timeout(patience, followed).await.expect("a host that follows");
+            let order = order_of(app, &format!("order-{n}"));
+            let Company { key, .. } = &app.company;
+            let begun = reply(app.client.post(format!("{api}/api/v1/payment/initialize")).bearer_auth(key).json(&order)).await;
+            assert_eq!(begun.data()["channels"], installed["manifest"]["channels"]);
+        }
+        stop.send_replace(true);
+        let (late, _, stop) = another_host(app).await;
+        assert_eq!(served_version(&late), Some("1.0.0".to_owned()));
+        stop.send_replace(true);
+    }
+
+    async fn a_component_that_another_host_took_and_this_one_cannot_leaves_the_old_one_serving(app: TestApp) {
+        let upstream = Upstream::start().await;
+        app.install(artifacts::SPROUT).await;
+        upstream.set_up(app).await;
+        app.app.store.write(async move |tx| -> tollhouse::store::Result<()> {
+            tx.sql("INSERT INTO plugin_components (digest, wasm, created_at) VALUES ('d', $1, 0)")
+                .bind(&b"of a later engine"[..]).run().await?;
+            tx.sql("UPDATE plugins SET state = 'retired' WHERE name = 'sprout'").run().await?;
+            tx.sql("INSERT INTO plugins (name, digest, version, state, installed_at) VALUES ('sprout', 'd', '9.0.0', 'active', 0)")
+                .run().await?;
+            Ok(())
+        }).await.expect("the other host's rows");
+        app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
+        assert_eq!(served_version(&app.app), Some("1.0.0".to_owned()));
+        assert!(start_payment(app, "order-1").await["checkout"]["url"].is_string());
+
+        let second = app.app.store.write(async move |tx| -> tollhouse::store::Result<u64> {
+            tx.sql("UPDATE plugins SET state = 'active' WHERE name = 'sprout'").run().await
+        }).await;
+        assert!(tollhouse::store::is_duplicate(&second.expect_err("two versions that serve")));
+    }
+}

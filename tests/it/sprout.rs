@@ -1,0 +1,126 @@
+//! What the smallest provider needs around it: its upstream, its notifications, and other manifests for the same component.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use axum::{
+    Json, Router,
+    extract::{Path, State},
+    http::HeaderMap,
+    routing::{get, post},
+};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::{
+    net::TcpListener,
+    sync::{RwLock, watch},
+};
+use tollhouse::plugins::Manifest;
+
+use crate::app::{Reply, TestApp, reply};
+
+pub const TOKEN: &str = "sprout_token_of_the_service";
+
+/// An upstream that speaks Sprout's protocol.
+#[derive(Clone, Default)]
+pub struct Upstream {
+    pub url: String,
+    /// By reference: status, amount, currency.
+    pub sessions: Arc<Mutex<BTreeMap<String, Value>>>,
+    pub began: Arc<watch::Sender<usize>>,
+    /// Whoever writes it keeps the answers back.
+    pub gate: Arc<RwLock<()>>,
+}
+
+impl Upstream {
+    pub async fn start() -> Upstream {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("bound"));
+        let upstream = Upstream { url, ..Upstream::default() };
+        let router = Router::new()
+            .route("/sessions", post(Upstream::begin))
+            .route("/sessions/{reference}", get(Upstream::show))
+            .with_state(upstream.clone());
+        tokio::spawn(axum::serve(listener, router).into_future());
+        upstream
+    }
+
+    async fn begin(
+        State(upstream): State<Upstream>,
+        headers: HeaderMap,
+        Json(asked): Json<Value>,
+    ) -> (StatusCode, Json<Value>) {
+        if headers["authorization"] != format!("Bearer {TOKEN}") {
+            return (StatusCode::UNAUTHORIZED, Json(Value::Null));
+        }
+        let reference = asked["ref"].as_str().expect("a reference").to_owned();
+        let url = format!("{}/pay/{reference}", upstream.url);
+        let session =
+            json!({ "status": "open", "amount": asked["amount"], "currency": asked["currency"] });
+        upstream.sessions.lock().unwrap().insert(reference, session);
+        upstream.began.send_modify(|began| *began += 1);
+        let _open = upstream.gate.read().await;
+        (StatusCode::OK, Json(json!({ "url": url })))
+    }
+
+    async fn show(
+        State(upstream): State<Upstream>,
+        Path(reference): Path<String>,
+    ) -> (StatusCode, Json<Value>) {
+        match upstream.sessions.lock().unwrap().get(&reference) {
+            Some(session) => (StatusCode::OK, Json(session.clone())),
+            None => (StatusCode::NOT_FOUND, Json(Value::Null)),
+        }
+    }
+
+    pub fn end(&self, reference: &str, status: &str) {
+        self.sessions.lock().unwrap().get_mut(reference).expect("a session")["status"] =
+            json!(status);
+    }
+
+    /// The service's account at this upstream; answers the notification URL.
+    pub async fn set_up(&self, app: &TestApp) -> String {
+        let set = json!({ "credentials": { "token": TOKEN, "base_url": self.url } });
+        let account = app.operator(Method::PUT, "/providers/sprout", set).await.data().clone();
+        account["notification_url"].as_str().unwrap().to_owned()
+    }
+}
+
+pub async fn notify(app: &TestApp, url: &str, reference: &str, token: &str) -> Reply {
+    let request = app.client.post(url).header("x-sprout-token", token);
+    reply(request.json(&json!({ "ref": reference }))).await
+}
+
+/// The component under a changed manifest: a section of its own comes before the one inside.
+pub fn repack(wasm: &[u8], change: impl FnOnce(&mut Value)) -> Vec<u8> {
+    let manifest = Manifest::read(wasm).expect("a guest of ours");
+    let mut manifest = serde_json::to_value(manifest).unwrap();
+    change(&mut manifest);
+    with_manifest(wasm, manifest.to_string().as_bytes())
+}
+
+pub fn with_manifest(wasm: &[u8], manifest: &[u8]) -> Vec<u8> {
+    let section = [&b"\x12tollhouse:manifest"[..], manifest].concat();
+    let mut component = wasm.to_vec();
+    component.push(0);
+    let mut left = section.len();
+    while left >= 0x80 {
+        component.push(left as u8 | 0x80);
+        left >>= 7;
+    }
+    component.push(left as u8);
+    component.extend(section);
+    component
+}
+
+pub fn order_of(app: &TestApp, reference: &str) -> Value {
+    let mut order = app.order(reference);
+    order["payment_service"] = json!("sprout");
+    order
+}
+
+pub async fn start_payment(app: &TestApp, reference: &str) -> Value {
+    app.post("/payment/initialize", order_of(app, reference)).await.data().clone()
+}

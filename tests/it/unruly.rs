@@ -1,0 +1,338 @@
+//! A plugin that misbehaves costs its own call and nothing else.
+
+use std::sync::{Arc, Mutex};
+
+use axum::{
+    Router,
+    extract::State,
+    http::{HeaderMap, StatusCode, Uri},
+    response::{IntoResponse, Response},
+};
+use futures::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::{
+    app::{Engine, NOW, Reply, TestApp, postgres, reply},
+    sprout::{self, repack},
+};
+
+pub const SECRET: &str = "sk_unruly_that_no_sandbox_may_see";
+
+/// An upstream that remembers what arrived.
+#[derive(Clone, Default)]
+pub struct Upstream {
+    pub url: String,
+    got: Arc<Mutex<Vec<Got>>>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Got {
+    pub path: String,
+    pub headers: HeaderMap,
+    pub body: String,
+}
+
+impl Upstream {
+    pub async fn start() -> Upstream {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("bound"));
+        let upstream = Upstream { url, ..Upstream::default() };
+        let router = Router::new().fallback(answer).with_state(upstream.clone());
+        tokio::spawn(axum::serve(listener, router).into_future());
+        upstream
+    }
+
+    pub fn got(&self) -> Vec<Got> {
+        self.got.lock().unwrap().clone()
+    }
+}
+
+async fn answer(
+    State(upstream): State<Upstream>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: String,
+) -> Response {
+    let heard = format!("{headers:?} {body}");
+    let path = uri.path().to_owned();
+    upstream.got.lock().unwrap().push(Got { path, headers, body });
+    match uri.path() {
+        "/echo" => heard.into_response(),
+        "/slow" => std::future::pending().await,
+        "/huge" => "x".repeat(9 << 20).into_response(),
+        "/moved" => (StatusCode::FOUND, [("location", "/elsewhere")]).into_response(),
+        "/nul/echo" => "before\0after".into_response(),
+        _ => "{}".into_response(),
+    }
+}
+
+/// The plugin, and an account of the service at an upstream.
+pub async fn unleash(app: &TestApp) -> Upstream {
+    let upstream = Upstream::start().await;
+    app.install(artifacts::UNRULY).await;
+    set_account(app, "/providers/unruly", &upstream.url).await;
+    upstream
+}
+
+/// Answers the notification URL.
+pub async fn set_account(app: &TestApp, path: &str, base_url: &str) -> String {
+    let set = json!({ "credentials": { "secret_key": SECRET, "base_url": base_url } });
+    let account = app.operator(Method::PUT, path, set).await.data().clone();
+    account["notification_url"].as_str().unwrap().to_owned()
+}
+
+/// Begins a payment; the plugin does what its narration says.
+pub async fn ask(app: &TestApp, reference: &str, narration: &str) -> Reply {
+    let mut order = app.order(reference);
+    order["payment_service"] = json!("unruly");
+    order["narration"] = json!(narration);
+    app.post("/payment/initialize", order).await
+}
+
+const UNAVAILABLE: (u16, &str) = (502, "unruly is unavailable, please try again later");
+const TOO_LATE: (u16, &str) = (504, "unruly did not answer in time, please try again later");
+
+/// The call failed, the caller was told only that, the payment is there, and the host goes on.
+async fn costs_only_itself(app: &TestApp, reference: &str, narration: &str, expected: (u16, &str)) {
+    let refused = ask(app, reference, narration).await;
+    assert_eq!(refused.failure(), expected, "{narration}");
+    let members: Vec<&String> = refused.body.as_object().unwrap().keys().collect();
+    assert_eq!(members, ["error", "message"], "{narration}");
+    let found = app.fetch(reference).await;
+    assert_eq!(found["status"], "pending", "{narration}");
+    assert_eq!(found["checkout"]["url"], Value::Null, "{narration}");
+    assert_eq!((&found["payment_response"], &found["message"]), (&json!(""), &json!("")));
+    let other = app.initialize(&format!("beside-{reference}")).await;
+    assert!(other["checkout"]["url"].is_string(), "after {narration}");
+}
+
+// ---- limits -------------------------------------------------------------------------------------
+
+both! {
+    async fn a_plugin_that_takes_more_than_its_share_costs_only_its_own_call(app: TestApp) {
+        let upstream = unleash(app).await;
+        let huge = format!("fetch {}/huge", upstream.url);
+        let excesses = [
+            ("loop", 0),
+            ("grow", 0),
+            ("recurse", 0),
+            ("panic", 0),
+            ("big 100000000", 0),
+            ("many 17", 16),
+            (&*huge, 1),
+        ];
+        for (n, (narration, requests)) in excesses.into_iter().enumerate() {
+            let before = upstream.got().len();
+            costs_only_itself(app, &format!("order-{n}"), narration, UNAVAILABLE).await;
+            assert_eq!(upstream.got().len() - before, requests, "{narration}");
+        }
+        let pending = 2.0 * excesses.len() as f64 * 2500.5;
+        assert_eq!(app.wallet().await["pending"].as_f64(), Some(pending));
+
+        for (n, (narration, raw)) in [("many 16", "16"), ("sleep 1", "{}"), ("big 12", "\"aaaaaaaaaa\"")].into_iter().enumerate() {
+            let payment = ask(app, &format!("modest-{n}"), narration).await.data().clone();
+            assert_eq!(payment["payment_response"], raw, "{narration}");
+            assert_eq!(payment["checkout"]["url"], format!("{}/ok", upstream.url));
+        }
+    }
+
+    async fn a_payment_that_a_plugin_broke_over_goes_on_with_its_next_version(app: TestApp) {
+        unleash(app).await;
+        assert_eq!(ask(app, "order-1", "panic").await.failure(), UNAVAILABLE);
+        let broken = app.fetch("order-1").await;
+        let mended = repack(artifacts::SPROUT, |manifest| {
+            manifest["name"] = json!("unruly");
+            manifest["version"] = json!("1.0.1");
+        });
+        app.install(&mended).await;
+        // It asks for a secret that the account does not have.
+        assert_eq!(ask(app, "order-1", "panic").await.failure(), UNAVAILABLE);
+
+        let upstream = sprout::Upstream::start().await;
+        let set = json!({ "credentials": { "token": sprout::TOKEN, "base_url": upstream.url } });
+        app.operator(Method::PUT, "/providers/unruly", set).await.data();
+        let resumed = ask(app, "order-1", "panic").await.data().clone();
+        assert_eq!(resumed["id"], broken["id"]);
+        assert_eq!(resumed["checkout"]["url"], format!("{}/pay/order-1", upstream.url));
+        upstream.end("order-1", "paid");
+        app.advance(60).await;
+        assert_eq!(app.fetch("order-1").await["status"], "success");
+        assert_eq!(app.get("/payment/list").await.data()["total"], 1);
+        assert_eq!(app.wallet().await["balance"], json!(2500.5));
+    }
+}
+
+/// With limits so small that reaching them takes no time.
+async fn under_small_limits(engine: Engine) {
+    let flags = ["--plugin-wall-clock-s=1", "--plugin-cpu-ms=50", "--plugin-requests=2"];
+    let app = TestApp::start_with(engine, &flags).await;
+    unleash(&app).await;
+    costs_only_itself(&app, "waits", "wait", TOO_LATE).await;
+    costs_only_itself(&app, "sleeps", "sleep 60000", TOO_LATE).await;
+    costs_only_itself(&app, "asks", "many 3", UNAVAILABLE).await;
+
+    // More of them than there are instances, and payments among them.
+    let hostile = join_all((0..40).map(|n| {
+        let app = &app;
+        async move { ask(app, &format!("hostile-{n}"), "loop").await.status.as_u16() }
+    }));
+    let honest = join_all((0..5).map(|n| {
+        let app = &app;
+        async move { app.post("/payment/initialize", app.order(&format!("honest-{n}"))).await }
+    }));
+    let (hostile, honest) = tokio::join!(hostile, honest);
+    // Who waits for an instance for longer than its wall clock is told that it took too long.
+    assert!(hostile.iter().all(|status| [502, 504].contains(status)), "{hostile:?}");
+    assert!(honest.iter().all(|reply| [200, 504].contains(&reply.status.as_u16())), "{honest:?}");
+    assert!(app.initialize("afterwards").await["checkout"]["url"].is_string());
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn limits_are_settings_on_sqlite() {
+    under_small_limits(Engine::Sqlite).await;
+}
+
+#[tokio::test]
+async fn limits_are_settings_on_postgres() {
+    let Some(server) = postgres() else { return };
+    under_small_limits(Engine::Postgres(server)).await;
+}
+
+// ---- reach --------------------------------------------------------------------------------------
+
+both! {
+    async fn a_plugin_reaches_nothing_that_was_not_granted(app: TestApp) {
+        let (upstream, stranger) = (unleash(app).await, Upstream::start().await);
+        let port = upstream.url.rsplit(':').next().unwrap();
+        let urls = [
+            stranger.url.clone(), // another port of this machine
+            format!("{}/", app.internal),
+            "http://169.254.169.254/latest/meta-data".to_owned(),
+            "http://[::1]/".to_owned(),
+            "https://example.com/".to_owned(),
+            format!("https://127.0.0.1:{port}/"), // another scheme is another origin
+            format!("http://localhost:{port}/"),
+            format!("http://127.0.0.1:{port}@example.com/"),
+            format!("http://user:password@127.0.0.1:{port}/"),
+            format!("{}.example.com/", upstream.url),
+            "file:///etc/passwd".to_owned(),
+            "data:text/plain,x".to_owned(),
+            "no url".to_owned(),
+        ];
+        for (n, url) in urls.iter().enumerate() {
+            costs_only_itself(app, &format!("order-{n}"), &format!("fetch {url}"), UNAVAILABLE).await;
+        }
+        assert!(stranger.got().is_empty() && upstream.got().is_empty());
+
+        // What was granted is reached, and where it points to is not followed.
+        let payment = ask(app, "order-moved", &format!("fetch {}/moved", upstream.url)).await.data().clone();
+        assert_eq!(payment["payment_response"], json!({ "status": 302, "body": "" }).to_string());
+        let paths: Vec<String> = upstream.got().into_iter().map(|got| got.path).collect();
+        assert_eq!(paths, ["/moved"]);
+    }
+
+    async fn a_grant_makes_no_address_public(app: TestApp) {
+        unleash(app).await;
+        for (n, base_url) in ["http://169.254.169.254", "https://10.0.0.1", "https://[fd00::1]", "http://example.com"].into_iter().enumerate() {
+            set_account(app, "/providers/unruly", base_url).await;
+            costs_only_itself(app, &format!("order-{n}"), "many 1", UNAVAILABLE).await;
+        }
+    }
+
+    async fn a_plugin_sees_nothing_of_the_machine(app: TestApp) {
+        unleash(app).await;
+        let payment = ask(app, "order-1", "env").await.data().clone();
+        let around: Value = serde_json::from_str(payment["payment_response"].as_str().unwrap()).unwrap();
+        let nothing = json!({
+            "env": [], "arguments": 0, "read_dir": false, "read_file": false, "write_file": false,
+            "connect": false, "listen": false, "resolve": false,
+        });
+        assert_eq!(around, nothing);
+    }
+}
+
+// ---- one call and the next ----------------------------------------------------------------------
+
+both! {
+    async fn a_call_is_the_same_however_often_it_is_run_and_no_two_calls_are(app: TestApp) {
+        let upstream = unleash(app).await;
+        let mut random = Vec::new();
+        for n in 0..3 {
+            // Runs twice: until its request, and with the answer. Asking for something else then would break it.
+            let payment = ask(app, &format!("order-{n}"), "random-request").await.data().clone();
+            let url = payment["checkout"]["url"].as_str().unwrap().to_owned();
+            let asked = upstream.got()[n].path.clone();
+            let parts: Vec<&str> = asked.split('/').skip(1).collect();
+            let (clock, drawn, calls_before) = (parts[0], parts[1], parts[2]);
+            assert_eq!(url, format!("https://x/{clock}/{drawn}"));
+            let began = format!("{}000000-", NOW.0); // nanoseconds; the other clock has not moved since
+            assert_eq!(clock.trim_end_matches('0'), began, "{clock}");
+            assert_eq!(calls_before, "0"); // of an instance that is new
+            random.push(drawn.to_owned());
+        }
+        assert_eq!(upstream.got().len(), 3);
+        random.sort();
+        random.dedup();
+        assert_eq!(random.len(), 3, "randomness that repeats: {random:?}");
+    }
+
+    async fn only_the_cache_outlives_a_call_and_each_account_has_its_own(app: TestApp) {
+        let upstream = unleash(app).await;
+        let mut n = 0;
+        let mut before = async || {
+            n += 1;
+            let payment = ask(app, &format!("order-{n}"), "cached").await.data().clone();
+            payment["payment_response"].as_str().unwrap().to_owned()
+        };
+        assert_eq!([before().await, before().await], ["null", "\"put earlier\""]);
+
+        let own = format!("/companies/{}/providers/unruly", app.company.id);
+        set_account(app, &own, &upstream.url).await;
+        assert_eq!([before().await, before().await], ["null", "\"put earlier\""]);
+
+        app.install(&repack(artifacts::UNRULY, |manifest| manifest["version"] = json!("1.1.0"))).await;
+        assert_eq!([before().await, before().await], ["null", "\"put earlier\""]);
+
+        app.advance(59).await;
+        assert_eq!(before().await, "\"put earlier\"");
+        app.advance(60).await;
+        assert_eq!(before().await, "null"); // it was put for a minute
+    }
+}
+
+// ---- what a plugin says -------------------------------------------------------------------------
+
+both! {
+    async fn a_plugin_that_believes_everybody_changes_nothing(app: TestApp) {
+        let upstream = unleash(app).await;
+        let url = set_account(app, "/providers/unruly", &upstream.url).await;
+        ask(app, "order-1", "").await.data();
+        app.initialize("order-2").await;
+        let asked = app.standins.paystack().requests().len();
+        for body in ["order-1", "order-2", "nothing that anybody knows", ""] {
+            let told = reply(app.client.post(&url).body(body)).await;
+            assert_eq!(told.status, 200, "{body}");
+        }
+        app.settle().await;
+        let paths: Vec<String> = upstream.got().into_iter().map(|got| got.path).collect();
+        assert_eq!(paths, ["/verify/order-1"]);
+        assert_eq!(app.standins.paystack().requests().len(), asked); // another account's payment
+        assert_eq!(app.fetch("order-1").await["status"], "pending");
+        assert_eq!(app.fetch("order-2").await["status"], "pending");
+        assert!(app.events().is_empty());
+    }
+
+    async fn what_no_database_can_keep_breaks_no_payment(app: TestApp) {
+        let upstream = unleash(app).await;
+        let url = set_account(app, "/providers/unruly", &format!("{}/nul", upstream.url)).await;
+        let payment = ask(app, "order-1", "say it").await.data().clone();
+        assert_eq!(payment["payment_response"], "beforeafter");
+        let told = reply(app.client.post(&url).body("order-\0-1")).await;
+        assert_eq!(told.status, 200, "{}", told.body);
+        app.settle().await;
+        assert_eq!(app.fetch("order-1").await["status"], "pending");
+    }
+}
