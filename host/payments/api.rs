@@ -212,8 +212,11 @@ pub async fn fetch_refund(
     State(app): State<App>,
     Path((company, payment)): Path<(String, String)>,
 ) -> Result<Answer> {
-    let read = async |tx: &mut Tx| store::refund(tx, &company, &payment).await;
+    let read = async |tx: &mut Tx| -> Result<_> {
+        store::find(tx, &company, &payment).await?.ok_or_else(missing)?;
+        let refund = store::refund(tx, &company, &payment).await?;
+        refund.ok_or_else(|| Error::not_found("refund not found"))
+    };
     let refund = app.store.read(read).await?;
-    let refund = refund.ok_or_else(|| Error::not_found("refund not found"))?;
     Answer::data(refund, "Refund fetched successfully")
 }
