@@ -74,14 +74,19 @@ pub fn judge(status: Status, asked: &Money, seen: &ProviderPayment) -> Verdict {
     }
 }
 
-/// When the reconciler asks about a payment next: 1, 5, 15 and 60 minutes after it was made, then hourly up to 72 hours.
+/// When the reconciler asks about a payment next: 1, 5, 15 and 60 minutes after it was made, then hourly up to 72 hours. About
+/// one that failed it asks after 1, 24 and 72 hours: a customer may have tried again on the same page, and succeeded.
 #[must_use]
-pub fn next_check(created_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
+pub fn next_check(status: Status, created_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 3_600;
-    let first = [MINUTE, 5 * MINUTE, 15 * MINUTE];
     let hourly = (1..=72).map(|n| n * HOUR);
-    first.into_iter().chain(hourly).map(|after| created_at.plus_seconds(after)).find(|at| *at > now)
+    let schedule: Vec<i64> = match status {
+        Status::Pending => [MINUTE, 5 * MINUTE, 15 * MINUTE].into_iter().chain(hourly).collect(),
+        Status::Failed => vec![HOUR, 24 * HOUR, 72 * HOUR],
+        Status::Success | Status::Refunded => vec![],
+    };
+    schedule.into_iter().map(|after| created_at.plus_seconds(after)).find(|at| *at > now)
 }
 
 #[cfg(test)]
@@ -183,20 +188,27 @@ mod tests {
     #[test]
     fn the_reconciler_asks_less_and_less_often_and_then_no_more() {
         let made = Timestamp(0);
-        let minutes = |now: i64| {
-            next_check(made, made.plus_seconds(now * 60)).map(|at| at.unix_seconds() / 60)
+        let minutes = |status, now: i64| {
+            let next = next_check(status, made, made.plus_seconds(now * 60));
+            next.map(|at| at.unix_seconds() / 60)
         };
-        for (now, next) in [
-            (0, Some(1)),
-            (1, Some(5)),
-            (5, Some(15)),
-            (15, Some(60)),
-            (60, Some(120)),
-            (61, Some(120)),
-            (71 * 60, Some(72 * 60)),
-            (72 * 60, None),
+        for (status, now, next) in [
+            (Status::Pending, 0, Some(1)),
+            (Status::Pending, 1, Some(5)),
+            (Status::Pending, 5, Some(15)),
+            (Status::Pending, 15, Some(60)),
+            (Status::Pending, 60, Some(120)),
+            (Status::Pending, 61, Some(120)),
+            (Status::Pending, 71 * 60, Some(72 * 60)),
+            (Status::Pending, 72 * 60, None),
+            (Status::Failed, 5, Some(60)),
+            (Status::Failed, 60, Some(24 * 60)),
+            (Status::Failed, 24 * 60, Some(72 * 60)),
+            (Status::Failed, 72 * 60, None),
+            (Status::Success, 0, None),
+            (Status::Refunded, 0, None),
         ] {
-            assert_eq!(minutes(now), next, "after {now} minutes");
+            assert_eq!(minutes(status, now), next, "{status:?} after {now} minutes");
         }
     }
 }

@@ -208,7 +208,7 @@ async fn expect_money(tx: &mut Tx, app: &App, payment: &Payment) -> Result<()> {
 }
 
 async fn schedule_check(tx: &mut Tx, payment: &Payment, now: Timestamp) -> Result<()> {
-    if let Some(at) = next_check(payment.created_at, now) {
+    if let Some(at) = next_check(payment.status, payment.created_at, now) {
         jobs::wake(tx, &payment.company_id, SETTLE_JOB, &payment.id, at).await?;
     }
     Ok(())

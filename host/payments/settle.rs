@@ -255,11 +255,12 @@ pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
             return refund::pursue(&app, &payment, &refund).await;
         }
         let checked = verify(&app, &payment).await;
-        let next = next_check(payment.created_at, app.clock.now());
-        match (checked, next) {
-            (Ok(Settled::Known(payment)), _) if payment.status != Status::Pending => Ok(Next::Done),
-            (Ok(_), Some(at)) => Ok(Next::At(at)),
-            (Ok(_), None) => Ok(Next::Done),
+        let status = match &checked {
+            Ok(Settled::Known(payment) | Settled::Mismatch(payment, _)) => payment.status,
+            Ok(Settled::Unknown) | Err(_) => payment.status,
+        };
+        match (checked, next_check(status, payment.created_at, app.clock.now())) {
+            (Ok(_), next) => Ok(next.map_or(Next::Done, Next::At)),
             (Err(error), None) if job.failures >= MOST_FAILURES => {
                 let (payment, error) = (payment.id, error.chain());
                 tracing::error!(payment, error, "gave up asking the provider about a payment");

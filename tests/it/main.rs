@@ -12,6 +12,7 @@ mod jobs;
 mod payments;
 mod plugins;
 mod refunds;
+mod simulation;
 mod sprout;
 mod store;
 mod tidy;
