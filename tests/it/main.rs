@@ -4,8 +4,10 @@
 
 #[macro_use]
 mod app;
+mod companies;
 mod crash;
 mod envelope;
 mod events;
 mod isolation;
+mod operators;
 mod payments;
