@@ -123,10 +123,17 @@ both! {
 
     async fn an_account_that_is_set_up_by_many_at_once_works(app: TestApp) {
         let body = json!({ "credentials": credentials(app, "sk_test_own") });
-        let answers = futures::future::join_all((0..8).map(|_| set(app, body.clone()))).await;
-        let accounts: Vec<&Value> = answers.iter().map(|answer| &answer.data()["account"]).collect();
-        assert!(accounts.iter().all(|account| *account == accounts[0]), "{accounts:?}");
-        try_to_pay(app, "order-1").await.data();
+        for round in 0..5 {
+            let company = app.new_company("Beta Lending").await;
+            let path = format!("/companies/{}/providers/provider_a", company.id);
+            let set = || app.operator(Method::PUT, &path, body.clone());
+            let answers = futures::future::join_all((0..8).map(|_| set())).await;
+            let accounts: Vec<&Value> = answers.iter().map(|answer| &answer.data()["account"]).collect();
+            assert!(accounts.iter().all(|account| *account == accounts[0]), "{accounts:?}");
+            // Its credentials open.
+            let order = Some(app.order(&format!("order-{round}")));
+            app.request(&company, Method::POST, "/payment/initialize", order).await.data();
+        }
     }
 }
 
