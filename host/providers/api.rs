@@ -43,8 +43,7 @@ async fn set(app: App, company: String, provider: String, body: Fields) -> Resul
     let db = app.store.clone();
     db.write(async move |tx| {
         let now = app.clock.now();
-        let found = store::find(tx, &company, &provider).await?;
-        let mut account = found.unwrap_or_else(|| Account {
+        let new = Account {
             company_id: company.clone(),
             provider: provider.clone(),
             id: app.random.token(""),
@@ -52,7 +51,9 @@ async fn set(app: App, company: String, provider: String, body: Fields) -> Resul
             active: true,
             created_at: now,
             updated_at: now,
-        });
+        };
+        // Locked before anything is sealed: credentials open only under the id that the account keeps.
+        let mut account = store::lock(tx, &new).await?;
         if body.has("credentials") {
             let json = credentials.map(|values| json!(values).to_string());
             let context = seal_context(&account.id);
@@ -60,7 +61,7 @@ async fn set(app: App, company: String, provider: String, body: Fields) -> Resul
         }
         account.active = active.unwrap_or(account.active);
         account.updated_at = now;
-        let account = store::upsert(tx, &account).await?;
+        store::update(tx, &account).await?;
         let detail = json!({
             "provider": provider,
             "active": account.active,

@@ -37,21 +37,39 @@ pub async fn list(tx: &mut Tx, company_id: &str) -> Result<Vec<Account>> {
         .await
 }
 
-/// Writes an account; one that exists keeps its id.
-pub async fn upsert(tx: &mut Tx, account: &Account) -> Result<Account> {
+/// The account of `new`'s company and provider, which is `new` if there was none, locked until the transaction ends.
+pub async fn lock(tx: &mut Tx, new: &Account) -> Result<Account> {
     tx.sql(
         "INSERT INTO provider_accounts (company_id, provider, id, credentials, active, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $6)
-         ON CONFLICT (company_id, provider) DO UPDATE SET
-             credentials = excluded.credentials, active = excluded.active, updated_at = excluded.updated_at
-         RETURNING *",
+         VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT (company_id, provider) DO NOTHING",
+    )
+    .bind(&new.company_id)
+    .bind(&new.provider)
+    .bind(&new.id)
+    .bind(&new.credentials)
+    .bind(new.active)
+    .bind(new.created_at)
+    .run()
+    .await?;
+    tx.sql("SELECT * FROM provider_accounts WHERE company_id = $1 AND provider = $2 FOR UPDATE")
+        .bind(&new.company_id)
+        .bind(&new.provider)
+        .one()
+        .await
+}
+
+/// Writes what of an account can change.
+pub async fn update(tx: &mut Tx, account: &Account) -> Result<()> {
+    tx.sql(
+        "UPDATE provider_accounts SET credentials = $3, active = $4, updated_at = $5
+         WHERE company_id = $1 AND provider = $2",
     )
     .bind(&account.company_id)
     .bind(&account.provider)
-    .bind(&account.id)
     .bind(&account.credentials)
     .bind(account.active)
     .bind(account.updated_at)
-    .one()
-    .await
+    .run()
+    .await?;
+    Ok(())
 }

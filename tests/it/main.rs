@@ -4,11 +4,13 @@
 
 #[macro_use]
 mod app;
+mod companies;
 mod crash;
 mod envelope;
 mod events;
 mod isolation;
 mod jobs;
+mod operators;
 mod payments;
 mod plugins;
 mod refunds;

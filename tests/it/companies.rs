@@ -1,0 +1,318 @@
+//! What operators do with companies: make and edit them, give and take keys and subscriptions. No secret is shown twice.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse_sandbox::events::Signature;
+
+use crate::app::{Company, NOW, Reply, TestApp};
+
+const NO_URL: &str = "must be a valid http or https URL";
+const BAD_KEY: &str = "the API key is not valid";
+
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value[field].as_str().expect(field)
+}
+
+fn is_hex(text: &str, length: usize) -> bool {
+    text.len() == length && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+/// A path of the harness's own company.
+fn own(app: &TestApp, path: &str) -> String {
+    format!("/companies/{}{path}", app.company.id)
+}
+
+async fn see(app: &TestApp, path: &str) -> Value {
+    app.operator(Method::GET, path, Value::Null).await.data().clone()
+}
+
+async fn patch(app: &TestApp, body: Value) -> Reply {
+    app.operator(Method::PATCH, &own(app, ""), body).await
+}
+
+async fn subscribe(app: &TestApp, body: Value) -> Reply {
+    app.operator(Method::PUT, &own(app, "/subscription"), body).await
+}
+
+async fn new_key(app: &TestApp, body: Value) -> Value {
+    app.operator(Method::POST, &own(app, "/keys"), body).await.data().clone()
+}
+
+/// What a request with this key of the company is answered.
+async fn with_key(app: &TestApp, key: &Value) -> Reply {
+    let company = Company { key: text(key, "api_key").to_owned(), ..app.company.clone() };
+    app.request(&company, Method::GET, "/payment/list", None).await
+}
+
+/// All that operators can look at, in one text.
+async fn everything(app: &TestApp) -> String {
+    let mut seen = String::new();
+    for path in ["", "/keys", "/providers", "/wallet", "/wallet/entries", "/events", "/audit"] {
+        seen += &see(app, &own(app, path)).await.to_string();
+    }
+    for path in ["/companies", "/providers", "/audit", "/plugins"] {
+        seen += &see(app, path).await.to_string();
+    }
+    seen
+}
+
+both! {
+    async fn a_company_is_made_with_a_key_and_a_secret_that_are_shown_once(app: TestApp) {
+        for (server, prefix) in [("test", "sk_test_"), ("live", "sk_live_")] {
+            let body = json!({
+                "name": "Ünïon Kredit", "server": server, "event_url": "https://union.example/events",
+                "logo": "", "active": false, "id": "mine",
+            });
+            let answer = app.operator(Method::POST, "/companies", body).await;
+            let (made, id) = (answer.data().clone(), text(answer.data(), "id"));
+            assert_eq!(answer.body["message"], "Company created successfully");
+            assert!(is_hex(id, 24), "{id}");
+            let key = text(&made, "api_key");
+            assert!(key.strip_prefix(prefix).is_some_and(|random| is_hex(random, 40)), "{key}");
+            let secret = text(&made, "event_secret");
+            let bytes = BASE64.decode(secret.strip_prefix("whsec_").expect("whsec_")).expect("padded base64");
+            assert_eq!(bytes.len(), 32);
+
+            let fetched = see(app, &format!("/companies/{id}")).await;
+            assert_eq!(fetched, json!({
+                "id": id, "name": "Ünïon Kredit", "server": server, "logo": null,
+                "event_url": "https://union.example/events", "payment_service": null, "active": true,
+                "subscription": { "active": true, "expires_at": null, "features": null },
+                "created_at": NOW, "updated_at": NOW,
+            }));
+            let keys = see(app, &format!("/companies/{id}/keys")).await;
+            assert_eq!(keys.as_array().map(Vec::len), Some(1));
+            assert_eq!((&keys[0]["prefix"], &keys[0]["label"]), (&json!(key[..12]), &json!("first key")));
+            let audit = see(app, &format!("/companies/{id}/audit")).await;
+            let seen = format!("{fetched}{keys}{audit}{}", everything(app).await);
+            assert!(!seen.contains(&key[12..]) && !seen.contains(&secret[6..]), "{seen}");
+            let company = Company { id: id.to_owned(), key: key.to_owned(), event_secret: String::new() };
+            assert_eq!(app.request(&company, Method::GET, "/payment/list", None).await.data()["total"], 0);
+        }
+    }
+
+    async fn a_company_that_is_described_badly_is_not_made(app: TestApp) {
+        let long = "ü".repeat(101);
+        for (field, value, message) in [
+            ("name", Value::Null, "the name field is required"),
+            ("name", json!(""), "the name field is required"),
+            ("name", json!(5), "the name field must be a string"),
+            ("name", json!(long), "the name field must be at most 100 characters"),
+            ("name", json!("a\nb"), "the name field must be free of control characters"),
+            ("server", Value::Null, "the server field is required"),
+            ("server", json!("production"), "the server field must be one of live, test"),
+            ("server", json!(true), "the server field must be a string"),
+            ("event_url", json!("nowhere"), &format!("the event_url field {NO_URL}")),
+            ("event_url", json!("https://me:pass@acme.example"), &format!("the event_url field {NO_URL}")),
+            ("event_url", json!(["https://acme.example"]), "the event_url field must be a string"),
+            ("logo", json!("ftp://acme.example/logo"), &format!("the logo field {NO_URL}")),
+            ("logo", json!(7), "the logo field must be a string"),
+        ] {
+            let mut body = json!({ "name": "Beta Lending", "server": "test" });
+            body[field] = value;
+            assert_eq!(app.operator(Method::POST, "/companies", body.clone()).await.failure(), (400, message), "{body}");
+        }
+        let nothing = app.operator(Method::POST, "/companies", json!({})).await;
+        assert_eq!(nothing.failure().1, "the name field is required");
+        assert_eq!(see(app, "/companies").await["total"], 1);
+        let longest = json!({ "name": long[2..], "server": "live" });
+        app.operator(Method::POST, "/companies", longest).await.data();
+    }
+
+    async fn companies_are_listed_newest_first(app: TestApp) {
+        for name in ["Beta", "Gamma"] {
+            app.advance(1).await;
+            app.new_company(name).await;
+        }
+        for (query, names) in [
+            ("", vec!["Gamma", "Beta", "Acme Lending"]),
+            ("?limit=2", vec!["Gamma", "Beta"]),
+            ("?limit=2&page=2", vec!["Acme Lending"]),
+            ("?page=9", vec![]),
+        ] {
+            let listed = see(app, &format!("/companies{query}")).await;
+            let docs = listed["docs"].as_array().expect("a list");
+            assert_eq!(docs.iter().map(|company| text(company, "name")).collect::<Vec<_>>(), names);
+            assert_eq!(listed["total"], 3);
+        }
+    }
+
+    async fn an_edit_changes_what_it_names_and_clears_what_is_optional(app: TestApp) {
+        let before = see(app, &own(app, "")).await;
+        app.advance(5).await;
+        let mut expected = before.clone();
+        for (field, value) in [
+            ("name", json!("Acme Credit")),
+            ("logo", json!("https://acme.example/logo.png")),
+            ("event_url", json!("https://acme.example/events")),
+            ("payment_service", json!("provider_a")),
+            ("active", json!(false)),
+            ("logo", json!("")),
+            ("event_url", Value::Null),
+            ("payment_service", json!("")),
+            ("active", json!(true)),
+        ] {
+            let edited = patch(app, json!({ field: value })).await.data().clone();
+            expected[field] = if value == "" { Value::Null } else { value };
+            expected["updated_at"] = json!(app.app.clock.now());
+            assert_eq!(edited, expected);
+            assert_eq!(see(app, &own(app, "")).await, expected);
+        }
+        let nothing = patch(app, json!({ "server": "live", "id": "other", "active": null })).await;
+        assert_eq!(nothing.data(), &expected);
+
+        for (body, message) in [
+            (json!({ "name": "" }), "the name field is required"),
+            (json!({ "name": null }), "the name field is required"),
+            (json!({ "name": "New", "logo": "x" }), "the logo field must be a valid http or https URL"),
+            (json!({ "event_url": 1 }), "the event_url field must be a string"),
+            (json!({ "payment_service": "provider_x" }), "the payment_service field must be one of provider_a"),
+            (json!({ "active": "false" }), "the active field must be a boolean"),
+        ] {
+            assert_eq!(patch(app, body).await.failure(), (400, message));
+        }
+        assert_eq!(see(app, &own(app, "")).await, expected);
+    }
+
+    async fn a_subscription_keeps_what_is_not_named(app: TestApp) {
+        let later = NOW.plus_seconds(3_600);
+        for (body, active, expires_at, features) in [
+            (json!({ "features": ["payments"] }), true, Value::Null, json!(["payments"])),
+            (json!({ "expires_at": "2026-11-21T11:00:00+01:00" }), true, json!(later), json!(["payments"])),
+            (json!({ "active": false }), false, json!(later), json!(["payments"])),
+            (json!({}), false, json!(later), json!(["payments"])),
+            (json!({ "features": null }), false, json!(later), Value::Null),
+            (json!({ "active": true, "expires_at": null }), true, Value::Null, Value::Null),
+            (json!({ "features": [] }), true, Value::Null, json!([])),
+        ] {
+            let answer = subscribe(app, body.clone()).await.data()["subscription"].clone();
+            assert_eq!(answer, json!({ "active": active, "expires_at": expires_at, "features": features }), "{body}");
+        }
+        let before = see(app, &own(app, "")).await;
+        for (body, message) in [
+            (json!({ "active": 0 }), "the active field must be a boolean"),
+            (json!({ "expires_at": "tomorrow" }), "the expires_at field must be an RFC 3339 timestamp"),
+            (json!({ "expires_at": "2026-11-21" }), "the expires_at field must be an RFC 3339 timestamp"),
+            (json!({ "expires_at": 1 }), "the expires_at field must be a string"),
+            (json!({ "active": false, "features": "otp" }), "the features field must be a list of at most 100 strings"),
+            (json!({ "features": [1] }), "the features field must be a list of at most 100 strings"),
+        ] {
+            assert_eq!(subscribe(app, body).await.failure(), (400, message));
+        }
+        assert_eq!(see(app, &own(app, "")).await, before);
+    }
+
+    async fn a_subscription_ends_to_the_second(app: TestApp) {
+        subscribe(app, json!({ "expires_at": NOW.plus_seconds(60) })).await.data();
+        app.advance(59).await;
+        assert_eq!(app.get("/payment/list").await.data()["total"], 0);
+        app.advance(1).await;
+        assert_eq!(app.get("/payment/list").await.failure(), (403, "active subscription required"));
+    }
+}
+
+// ---- keys ---------------------------------------------------------------------------------------
+
+both! {
+    async fn a_key_is_exchanged_without_a_gap(app: TestApp) {
+        let old = see(app, &own(app, "/keys")).await[0].clone();
+        let new = new_key(app, json!({ "label": "second server" })).await;
+        assert_eq!((&new["label"], &new["expires_at"]), (&json!("second server"), &Value::Null));
+        assert!(text(&new, "api_key").starts_with(text(&new, "prefix")));
+        let first = json!({ "api_key": app.company.key });
+        for key in [&first, &new] {
+            with_key(app, key).await.data();
+        }
+
+        let path = own(app, &format!("/keys/{}", text(&old, "id")));
+        let revoked = app.operator(Method::DELETE, &path, Value::Null).await;
+        assert_eq!((revoked.status.as_u16(), &revoked.body["message"]), (200, &json!("Key revoked successfully")));
+        assert_eq!(with_key(app, &first).await.failure(), (401, BAD_KEY));
+        with_key(app, &new).await.data();
+
+        app.advance(5).await;
+        app.operator(Method::DELETE, &path, Value::Null).await; // again: when it was revoked stays
+        let keys = see(app, &own(app, "/keys")).await;
+        let of = |id: &Value| keys.as_array().unwrap().iter().find(|key| key["id"] == *id).unwrap().clone();
+        assert_eq!((&of(&old["id"])["revoked_at"], &of(&new["id"])["revoked_at"]), (&json!(NOW), &Value::Null));
+        let unknown = app.operator(Method::DELETE, &own(app, "/keys/nothing"), Value::Null).await;
+        assert_eq!(unknown.failure(), (404, "key not found"));
+    }
+
+    async fn a_key_stops_at_its_expiry(app: TestApp) {
+        let key = new_key(app, json!({ "expires_at": NOW.plus_seconds(60) })).await;
+        assert_eq!(key["expires_at"], json!(NOW.plus_seconds(60)));
+        app.advance(59).await;
+        with_key(app, &key).await.data();
+        app.advance(1).await;
+        assert_eq!(with_key(app, &key).await.failure(), (401, BAD_KEY));
+        app.get("/payment/list").await.data(); // the other one goes on
+
+        for (body, message) in [
+            (json!({ "label": 5 }), "the label field must be a string"),
+            (json!({ "label": "x".repeat(101) }), "the label field must be at most 100 characters"),
+            (json!({ "expires_at": "soon" }), "the expires_at field must be an RFC 3339 timestamp"),
+            (json!({ "expires_at": app.app.clock.now() }), "the expires_at field must be in the future"),
+        ] {
+            assert_eq!(app.operator(Method::POST, &own(app, "/keys"), body).await.failure(), (400, message));
+        }
+        assert_eq!(see(app, &own(app, "/keys")).await.as_array().map(Vec::len), Some(2));
+    }
+
+    async fn the_last_use_of_a_key_is_shown(app: TestApp) {
+        let key = new_key(app, json!({})).await;
+        // It is noted beside the request, so it is looked for until it is there.
+        let used_at = async |expected: Value| {
+            for _ in 0..1_000 {
+                let keys = see(app, &own(app, "/keys")).await;
+                let keys = keys.as_array().unwrap();
+                if keys.iter().any(|k| k["id"] == key["id"] && k["last_used_at"] == expected) {
+                    return true;
+                }
+            }
+            false
+        };
+        assert!(used_at(Value::Null).await);
+        for seconds in [0, 60] {
+            app.advance(seconds).await;
+            with_key(app, &key).await.data();
+            assert!(used_at(json!(app.app.clock.now())).await, "after {seconds} s");
+        }
+    }
+
+    async fn an_event_secret_is_exchanged_with_a_day_of_overlap(app: TestApp) {
+        let rotate = async || {
+            let answer = app.operator(Method::POST, &own(app, "/event-secret/rotate"), Value::Null).await;
+            let secret = text(answer.data(), "event_secret").to_owned();
+            assert_eq!(BASE64.decode(&secret["whsec_".len()..]).map(|bytes| bytes.len()), Ok(32));
+            secret
+        };
+        let mut order = 0;
+        // What an event of now is worth to whoever knows this secret, and how many signatures it has.
+        let mut worth = async |secret: &str| {
+            order += 1;
+            app.standins.set_event_secret(&app.company.id, secret);
+            let payment = app.initialize(&format!("order-{order}")).await;
+            app.complete(&payment, "success").await;
+            app.settle().await;
+            let event = app.standins.events().remove(0);
+            let header = event.headers.iter().find(|(name, _)| name == "webhook-signature");
+            (event.signature, header.map_or(0, |(_, value)| value.split(' ').count()))
+        };
+        let (first, second) = (app.company.event_secret.clone(), rotate().await);
+        assert_ne!(first, second);
+        assert_eq!(worth(&first).await, (Signature::Valid, 2));
+        assert_eq!(worth(&second).await, (Signature::Valid, 2));
+        app.advance(24 * 3_600).await;
+        assert_eq!(worth(&first).await, (Signature::Invalid, 1));
+        assert_eq!(worth(&second).await, (Signature::Valid, 1));
+
+        let (third, fourth) = (rotate().await, rotate().await);
+        assert_eq!(worth(&second).await, (Signature::Invalid, 2)); // only one former secret is kept
+        assert_eq!(worth(&third).await, (Signature::Valid, 2));
+        assert_eq!(worth(&fourth).await, (Signature::Valid, 2));
+        let seen = everything(app).await;
+        assert!([first, second, third, fourth].iter().all(|secret| !seen.contains(&secret[6..])));
+    }
+}
