@@ -4,6 +4,7 @@
 
 #[macro_use]
 mod app;
+mod conformance;
 mod crash;
 mod events;
 mod payments;
