@@ -9,5 +9,6 @@ mod crash;
 mod events;
 mod payments;
 mod plugins;
+mod secrets;
 mod sprout;
 mod unruly;
