@@ -5,6 +5,7 @@
 #[macro_use]
 mod app;
 mod companies;
+mod conformance;
 mod crash;
 mod envelope;
 mod events;
@@ -14,6 +15,7 @@ mod operators;
 mod payments;
 mod plugins;
 mod refunds;
+mod secrets;
 mod simulation;
 mod sprout;
 mod store;

@@ -1,0 +1,447 @@
+//! Every provider behaves the same towards the host: one suite, run for each of them against its stand-in.
+//!
+//! A provider joins with a [`Subject`] and a line in [`conforms`].
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse_sandbox::{Fault, FaultKind, paystack};
+
+use crate::app::{Engine, PAYSTACK_KEY, Reply, TestApp, postgres, reply};
+
+/// A provider and its stand-in.
+trait Subject {
+    const NAME: &'static str;
+    /// Method and path by which the provider is asked to begin a payment, and to refund one.
+    const BEGINS: (&'static str, &'static str);
+    const REFUNDS: (&'static str, &'static str);
+    /// What it keeps of 2,500.50 NGN.
+    const FEES: f64;
+
+    /// Gives the service an account; answers the notification URL.
+    async fn set_up(app: &TestApp) -> String;
+    fn requests(app: &TestApp) -> Vec<(String, String)>;
+    /// That a payment of 2,500.50 NGN was made, as the provider tells it.
+    fn notification(reference: &str) -> String;
+    /// Signed by the account's owner, or by somebody else.
+    fn signature(body: &str, authentic: bool) -> (&'static str, String);
+    /// Makes the provider report another amount.
+    fn tamper(app: &TestApp, reference: &str, minor: u64, currency: &str);
+    /// Uses a reference up without the host.
+    async fn take_reference(app: &TestApp, reference: &str);
+    /// What the provider gives with a payment that would charge again.
+    async fn charges_again(app: &TestApp, reference: &str) -> Vec<String>;
+}
+
+struct Paystack;
+
+impl Subject for Paystack {
+    const NAME: &'static str = "provider_a";
+    const BEGINS: (&'static str, &'static str) = ("POST", "/transaction/initialize");
+    const REFUNDS: (&'static str, &'static str) = ("POST", "/refund");
+    const FEES: f64 = 137.51; // 1.5 % and 100
+
+    async fn set_up(app: &TestApp) -> String {
+        app.install(artifacts::PROVIDER_A).await;
+        app.use_paystack("/providers/provider_a", PAYSTACK_KEY).await
+    }
+
+    fn requests(app: &TestApp) -> Vec<(String, String)> {
+        app.standins.paystack().requests()
+    }
+
+    fn notification(reference: &str) -> String {
+        let data = json!({ "reference": reference, "id": 1, "amount": 250_050, "currency": "NGN", "status": "success" });
+        json!({ "event": "charge.success", "data": data }).to_string()
+    }
+
+    fn signature(body: &str, authentic: bool) -> (&'static str, String) {
+        let key = if authentic { PAYSTACK_KEY } else { "sk_test_of_somebody_else" };
+        ("x-paystack-signature", paystack::sign(key, body.as_bytes()))
+    }
+
+    fn tamper(app: &TestApp, reference: &str, minor: u64, currency: &str) {
+        assert!(app.standins.paystack().tamper(reference, minor, currency));
+    }
+
+    async fn take_reference(app: &TestApp, reference: &str) {
+        let order =
+            json!({ "email": "eve@example.com", "amount": 250_050, "reference": reference });
+        let url = format!("{}/paystack/transaction/initialize", app.standins.url());
+        let taken = app.client.post(url).bearer_auth(PAYSTACK_KEY).json(&order).send().await;
+        assert!(taken.expect("an answer").status().is_success());
+    }
+
+    async fn charges_again(app: &TestApp, reference: &str) -> Vec<String> {
+        let url = format!("{}/paystack/transaction/verify/{reference}", app.standins.url());
+        let told = reply(app.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
+        let authorization = &told["data"]["authorization"];
+        ["authorization_code", "signature"]
+            .map(|name| authorization[name].as_str().expect("a card's").to_owned())
+            .to_vec()
+    }
+}
+
+macro_rules! conforms {
+    ($($module:ident: $subject:ty;)*) => {
+        const SUBJECTS: &[&str] = &[$(<$subject>::NAME),*];
+        $(mod $module {
+            use super::*;
+            type S = $subject;
+
+            both! {
+                async fn a_payment_begins_on_the_providers_page(app: TestApp) { begins::<S>(app).await }
+                async fn a_success_is_credited_less_the_fees(app: TestApp) { succeeds::<S>(app).await }
+                async fn a_decline_is_a_failure(app: TestApp) { fails::<S>(app).await }
+                async fn an_abandoned_payment_stays_pending(app: TestApp) { waits::<S>(app).await }
+                async fn what_the_provider_never_heard_of_is_no_failure(app: TestApp) { is_unknown::<S>(app).await }
+                async fn amounts_arrive_to_the_last_digit(app: TestApp) { counts::<S>(app).await }
+                async fn another_amount_is_no_success(app: TestApp) { compares::<S>(app).await }
+                async fn a_refund_is_made_once(app: TestApp) { refunds::<S>(app).await }
+                async fn only_signed_notifications_are_taken(app: TestApp) { authenticates::<S>(app).await }
+                async fn a_reference_used_elsewhere_is_replaced(app: TestApp) { renames::<S>(app).await }
+                async fn an_upstream_that_fails_while_a_payment_begins_loses_none(app: TestApp) { begins_again::<S>(app).await }
+                async fn an_upstream_that_fails_while_it_is_asked_decides_nothing(app: TestApp) { asks_again::<S>(app).await }
+                async fn nothing_that_charges_again_is_shown(app: TestApp) { keeps_tokens::<S>(app).await }
+            }
+
+            #[tokio::test]
+            async fn a_slow_upstream_is_a_timeout_on_sqlite() {
+                gives_up::<S>(Engine::Sqlite).await;
+            }
+
+            #[tokio::test]
+            async fn a_slow_upstream_is_a_timeout_on_postgres() {
+                let Some(server) = postgres() else { return };
+                gives_up::<S>(Engine::Postgres(server)).await;
+            }
+        })*
+    };
+}
+conforms! {
+    provider_a: Paystack;
+}
+
+#[test]
+fn every_provider_of_the_host_is_a_subject() {
+    let names: Vec<&str> = artifacts::BUILT_IN
+        .iter()
+        .filter(|component| {
+            let manifest = tollhouse::plugins::Manifest::read(component.wasm);
+            manifest.expect("a component of ours").kind == "provider"
+        })
+        .map(|component| component.name)
+        .collect();
+    assert_eq!(names, SUBJECTS);
+}
+
+// ---- the suite ----------------------------------------------------------------------------------
+
+async fn try_begin<S: Subject>(app: &TestApp, reference: &str) -> Reply {
+    let mut order = app.order(reference);
+    order["payment_service"] = json!(S::NAME);
+    app.post("/payment/initialize", order).await
+}
+
+async fn begin<S: Subject>(app: &TestApp, reference: &str) -> Value {
+    try_begin::<S>(app, reference).await.data().clone()
+}
+
+async fn verify(app: &TestApp, reference: &str) -> Reply {
+    app.post(&format!("/payment/verify/{reference}"), json!({})).await
+}
+
+async fn paid<S: Subject>(app: &TestApp, reference: &str) -> Value {
+    let payment = begin::<S>(app, reference).await;
+    app.complete(&payment, "success").await;
+    app.settle().await;
+    app.fetch(reference).await
+}
+
+fn times<S: Subject>(app: &TestApp, asked: (&str, &str)) -> usize {
+    let requests = S::requests(app);
+    requests.iter().filter(|(method, path)| (&**method, &**path) == asked).count()
+}
+
+fn unavailable<S: Subject>() -> String {
+    format!("{} is unavailable, please try again later", S::NAME)
+}
+
+async fn begins<S: Subject>(app: &TestApp) {
+    S::set_up(app).await;
+    let payment = begin::<S>(app, "order-1").await;
+    assert_eq!(
+        (&payment["status"], &payment["payment_service"]),
+        (&json!("pending"), &json!(S::NAME))
+    );
+    assert_eq!((&payment["service_ref"], &payment["fees"]), (&json!("order-1"), &json!(0)));
+    let url = payment["checkout"]["url"].as_str().expect("a checkout URL");
+    assert!(url.starts_with(&app.standins.url()), "{url}");
+    let response = payment["payment_response"].as_str().expect("a text");
+    assert!(serde_json::from_str::<Value>(response).is_ok_and(|raw| raw.is_object()), "{response}");
+    assert_eq!(times::<S>(app, S::BEGINS), 1);
+    assert_eq!(verify(app, "order-1").await.failure(), (400, "payment still pending"));
+}
+
+async fn succeeds<S: Subject>(app: &TestApp) {
+    S::set_up(app).await;
+    let payment = paid::<S>(app, "order-1").await;
+    assert_eq!(
+        (&payment["status"], &payment["payment_channel"]),
+        (&json!("success"), &json!("card"))
+    );
+    assert_eq!((&payment["amount"], &payment["fees"]), (&json!(2500.5), &json!(S::FEES)));
+    assert_eq!(payment["paid_at"], "2026-11-21T09:00:00.000Z");
+    assert_eq!(verify(app, "order-1").await.data()["status"], "success");
+    let balance = ((2500.5 - S::FEES) * 100.0).round() / 100.0;
+    assert_eq!(app.wallet().await["balance"].as_f64(), Some(balance));
+    assert_eq!(app.events(), ["payment.success"]);
+}
+
+async fn fails<S: Subject>(app: &TestApp) {
+    S::set_up(app).await;
+    let payment = begin::<S>(app, "order-1").await;
+    app.complete(&payment, "failed").await;
+    app.advance(60).await;
+    let failed = app.fetch("order-1").await;
+    assert_eq!((&failed["status"], &failed["paid_at"]), (&json!("failed"), &Value::Null));
+    assert_ne!(failed["message"], ""); // the provider says why
+    assert_eq!(app.wallet().await["pending"], json!(0));
+    assert_eq!(app.wallet().await["balance"], json!(0));
+    assert_eq!(app.events(), ["payment.failed"]);
+}
+
+async fn waits<S: Subject>(app: &TestApp) {
+    S::set_up(app).await;
+    let payment = begin::<S>(app, "order-1").await;
+    app.complete(&payment, "abandoned").await;
+    assert_eq!(verify(app, "order-1").await.failure(), (400, "payment still pending"));
+    app.advance(80 * 3600).await;
+    assert_eq!(app.fetch("order-1").await["status"], "pending");
+    app.complete(&payment, "success").await; // comes back to the page
+    app.settle().await;
+    assert_eq!(app.fetch("order-1").await["status"], "success");
+}
+
+async fn is_unknown<S: Subject>(app: &TestApp) {
+    S::set_up(app).await;
+    app.standins.faults().push(Fault::new("initialize", FaultKind::Cut));
+    assert_eq!(try_begin::<S>(app, "order-1").await.failure().0, 502);
+    assert_eq!(verify(app, "order-1").await.failure(), (400, "payment still pending"));
+    app.advance(2 * 3600).await;
+    assert_eq!(app.fetch("order-1").await["status"], "pending");
+    assert!(app.events().is_empty());
+    let resumed = begin::<S>(app, "order-1").await;
+    assert_eq!(resumed["service_ref"], "order-1"); // free there still
+}
+
+async fn counts<S: Subject>(app: &TestApp) {
+    S::set_up(app).await;
+    let mut balance = 0;
+    let minor = |amount: &Value| (amount.as_f64().expect("a number") * 100.0).round() as i64;
+    for (n, amount) in
+        [json!(50), json!(100.01), json!(2499.99), json!(1_234_567.89)].into_iter().enumerate()
+    {
+        let reference = format!("order-{n}");
+        let mut order = app.order(&reference);
+        order["payment_service"] = json!(S::NAME);
+        order["amount"] = amount.clone();
+        let payment = app.post("/payment/initialize", order).await.data().clone();
+        app.complete(&payment, "success").await;
+        app.settle().await;
+        let payment = app.fetch(&reference).await;
+        assert_eq!((&payment["status"], &payment["amount"]), (&json!("success"), &amount));
+        assert!(
+            minor(&payment["fees"]) > 0 && minor(&payment["fees"]) < minor(&amount),
+            "{payment}"
+        );
+        balance += minor(&amount) - minor(&payment["fees"]);
+        assert_eq!(minor(&app.wallet().await["balance"]), balance, "{amount}");
+    }
+}
+
+async fn compares<S: Subject>(app: &TestApp) {
+    S::set_up(app).await;
+    for (reference, minor, currency, message) in [
+        ("order-1", 250_049, "NGN", "amount mismatch"),
+        ("order-2", 250_051, "NGN", "amount mismatch"),
+        ("order-3", 250_050, "USD", "currency mismatch"),
+    ] {
+        let payment = begin::<S>(app, reference).await;
+        app.complete(&payment, "success").await;
+        S::tamper(app, reference, minor, currency);
+        app.settle().await;
+        assert_eq!(verify(app, reference).await.failure(), (400, message));
+        assert_eq!(app.fetch(reference).await["status"], "pending");
+    }
+    assert_eq!(app.wallet().await["balance"], json!(0));
+    assert!(app.events().is_empty());
+}
+
+async fn refunds<S: Subject>(app: &TestApp) {
+    S::set_up(app).await;
+    for (n, fault) in
+        [None, Some(FaultKind::CutAfter), Some(FaultKind::Malformed)].into_iter().enumerate()
+    {
+        let reference = format!("order-{n}");
+        let id = paid::<S>(app, &reference).await["id"].as_str().expect("an id").to_owned();
+        let (path, made) = (
+            format!("/companies/{}/payments/{id}/refund", app.company.id),
+            times::<S>(app, S::REFUNDS),
+        );
+        if let Some(kind) = fault {
+            app.standins.faults().push(Fault::new("refund", kind));
+        }
+        let asked = app.operator(Method::POST, &path, Value::Null).await;
+        match fault {
+            None => assert_eq!(asked.data()["status"], "refunded"),
+            Some(_) => assert_eq!(asked.failure(), (502, &*unavailable::<S>())),
+        }
+        app.advance(3600).await;
+        assert_eq!(app.fetch(&reference).await["status"], "refunded", "{fault:?}");
+        // What did not arrive is asked for again; what did is found.
+        let attempts = if fault == Some(FaultKind::Malformed) { 2 } else { 1 };
+        assert_eq!(times::<S>(app, S::REFUNDS) - made, attempts, "{fault:?}");
+        let again = app.operator(Method::POST, &path, Value::Null).await;
+        assert_eq!(again.failure(), (400, "only successful payment can be refunded"));
+        assert_eq!(app.wallet().await["balance"], json!(0));
+    }
+    assert_eq!(app.events(), ["payment.success", "payment.refunded"].repeat(3));
+}
+
+async fn authenticates<S: Subject>(app: &TestApp) {
+    let url = S::set_up(app).await;
+    app.standins.faults().push(Fault::new("notification", FaultKind::Cut)); // the provider's own
+    let payment = begin::<S>(app, "order-1").await;
+    app.complete(&payment, "success").await;
+    app.settle().await;
+    let send = async |signature: Option<(&'static str, String)>, body: &str| {
+        let request = app.client.post(&url).body(body.to_owned());
+        let request = signature.into_iter().fold(request, |r, (name, value)| r.header(name, value));
+        let answer = reply(request).await;
+        app.settle().await;
+        answer
+    };
+    let (body, other) = (S::notification("order-1"), S::notification("order-2"));
+    for (why, signature) in [
+        ("none", None),
+        ("somebody else's", Some(S::signature(&body, false))),
+        ("of another body", Some(S::signature(&other, true))),
+        ("empty", Some((S::signature(&body, true).0, String::new()))),
+    ] {
+        assert_eq!(
+            send(signature, &body).await.failure(),
+            (401, "the signature is not valid"),
+            "{why}"
+        );
+        assert_eq!(app.fetch("order-1").await["status"], "pending", "{why}");
+    }
+    let garbage = "no JSON";
+    let refused = send(Some(S::signature(garbage, true)), garbage).await;
+    assert_eq!(refused.failure(), (400, "the notification cannot be read"));
+    assert_eq!(send(Some(S::signature(&other, true)), &other).await.status, 200); // nobody's
+    assert_eq!(app.fetch("order-1").await["status"], "pending");
+    assert_eq!(send(Some(S::signature(&body, true)), &body).await.status, 200);
+    assert_eq!(app.fetch("order-1").await["status"], "success");
+    assert_eq!(app.events(), ["payment.success"]);
+}
+
+async fn renames<S: Subject>(app: &TestApp) {
+    S::set_up(app).await;
+    S::take_reference(app, "order-1").await;
+    let payment = begin::<S>(app, "order-1").await;
+    let service_ref = payment["service_ref"].as_str().expect("a text");
+    assert!(service_ref.starts_with("pay-"), "{service_ref}");
+    app.complete(&payment, "success").await;
+    app.settle().await;
+    assert_eq!(app.fetch("order-1").await["status"], "success");
+    assert_eq!(app.events(), ["payment.success"]);
+}
+
+const FAULTS: [FaultKind; 4] =
+    [FaultKind::Cut, FaultKind::CutAfter, FaultKind::Error500, FaultKind::Malformed];
+
+async fn begins_again<S: Subject>(app: &TestApp) {
+    S::set_up(app).await;
+    for (n, kind) in FAULTS.into_iter().enumerate() {
+        let reference = format!("order-{n}");
+        app.standins.faults().push(Fault::new("initialize", kind));
+        assert_eq!(
+            try_begin::<S>(app, &reference).await.failure(),
+            (502, &*unavailable::<S>()),
+            "{kind:?}"
+        );
+        let found = app.fetch(&reference).await;
+        assert_eq!(
+            (&found["status"], &found["checkout"]["url"]),
+            (&json!("pending"), &Value::Null)
+        );
+        let payment = paid::<S>(app, &reference).await;
+        assert_eq!(
+            (&payment["id"], &payment["status"]),
+            (&found["id"], &json!("success")),
+            "{kind:?}"
+        );
+    }
+    assert_eq!(app.events(), ["payment.success"; 4]);
+}
+
+async fn asks_again<S: Subject>(app: &TestApp) {
+    S::set_up(app).await;
+    for (n, kind) in FAULTS.into_iter().enumerate() {
+        let reference = format!("order-{n}");
+        let payment = begin::<S>(app, &reference).await;
+        app.standins.faults().push(Fault::new("verify", kind).times(2)); // for the notification and for us
+        app.complete(&payment, "success").await;
+        app.settle().await;
+        assert_eq!(
+            verify(app, &reference).await.failure(),
+            (502, &*unavailable::<S>()),
+            "{kind:?}"
+        );
+        assert_eq!(app.fetch(&reference).await["status"], "pending", "{kind:?}");
+        app.advance(60).await;
+        assert_eq!(app.fetch(&reference).await["status"], "success", "{kind:?}");
+    }
+    assert_eq!(app.events(), ["payment.success"; 4]);
+}
+
+async fn gives_up<S: Subject>(engine: Engine) {
+    let app = TestApp::start_with(engine, &["--plugin-wall-clock-s=1"]).await;
+    S::set_up(&app).await;
+    let late = format!("{} did not answer in time, please try again later", S::NAME);
+    let slow = |operation: &str| Fault::new(operation, FaultKind::SlowAfter).delay_ms(3_000);
+    app.standins.faults().push(slow("initialize"));
+    assert_eq!(try_begin::<S>(&app, "order-1").await.failure(), (504, &*late));
+    let payment = begin::<S>(&app, "order-1").await;
+    app.standins.faults().push(Fault::new("notification", FaultKind::Cut));
+    app.complete(&payment, "success").await;
+    app.settle().await;
+    app.standins.faults().push(slow("verify"));
+    assert_eq!(verify(&app, "order-1").await.failure(), (504, &*late));
+    assert_eq!(app.fetch("order-1").await["status"], "pending");
+    app.advance(60).await;
+    assert_eq!(app.fetch("order-1").await["status"], "success");
+    app.finish().await;
+}
+
+async fn keeps_tokens<S: Subject>(app: &TestApp) {
+    S::set_up(app).await;
+    let begun = begin::<S>(app, "order-1").await;
+    app.complete(&begun, "success").await;
+    let verified = verify(app, "order-1").await.body;
+    app.settle().await;
+    let tokens = S::charges_again(app, "order-1").await;
+    assert!(!tokens.is_empty() && tokens.iter().all(|token| token.len() > 6), "{tokens:?}");
+    let listed = app.get("/payment/list").await.body;
+    let told = app.standins.events().iter().map(|event| event.body.clone()).collect::<String>();
+    for shown in [begun, verified, app.fetch("order-1").await, listed, json!(told)] {
+        for token in &tokens {
+            assert!(!shown.to_string().contains(token), "{token} in {shown}");
+        }
+    }
+    let kept = app.fetch("order-1").await["payment_response"].as_str().map(str::to_owned);
+    assert!(
+        kept.is_some_and(|kept| kept.contains("success")),
+        "an answer that is empty proves nothing"
+    );
+}

@@ -1,0 +1,442 @@
+//! Secrets stay where they belong: not in answers, logs, events or the database, and not in a sandbox.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::{Child, Command, Stdio},
+    sync::Mutex,
+    time::Duration,
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tollhouse::{clock::Clock, http};
+use tollhouse_sandbox::{Fault, FaultKind, Standins};
+
+use crate::{
+    app::{Database, Engine, MASTER_KEY, OPERATOR_TOKEN, PAYSTACK_KEY, postgres, reply},
+    unruly::{self, SECRET, ask, unleash},
+};
+
+const COMPANYS_OWN_KEY: &str = "sk_test_the_companys_own_account";
+const GUESS: &str = "sk_test_a_key_that_nobody_has_ever_had";
+
+// ---- the sandbox --------------------------------------------------------------------------------
+
+both! {
+    async fn a_plugin_sees_placeholders_and_egress_puts_the_secret_in(app: TestApp) {
+        let upstream = unleash(app).await;
+        let payment = ask(app, "order-1", "echo-secret").await.data().clone();
+        let arrived = upstream.got().remove(0);
+        assert_eq!(arrived.headers["authorization"], format!("Bearer {SECRET}"));
+        assert_eq!(arrived.headers["x-secret"], SECRET);
+        assert_eq!(arrived.body, format!("secret={SECRET}"));
+        let placeholder = payment["checkout"]["url"].as_str().expect("what the plugin saw");
+        assert!(placeholder.starts_with("vault-") && placeholder.len() > 32, "{placeholder}");
+        // An upstream that echoes the secret echoes it to nobody.
+        let heard = payment["payment_response"].as_str().expect("a text");
+        assert!(heard.contains("Bearer [secret]") && heard.contains("secret=[secret]"), "{heard}");
+        assert!(!payment.to_string().contains(SECRET));
+    }
+
+    async fn a_callers_words_expand_no_secret(app: TestApp) {
+        let upstream = unleash(app).await;
+        let earlier = ask(app, "order-1", "echo-secret").await.data().clone();
+        let earlier = earlier["checkout"]["url"].as_str().expect("an earlier call's placeholder");
+        let words = [
+            earlier,
+            "secret_key",
+            "{{secret:secret_key}}",
+            "${secret_key}",
+            "vault-secret_key",
+            "vault-00000000000000000000000000000000",
+        ];
+        for (n, words) in words.into_iter().enumerate() {
+            ask(app, &format!("say-{n}"), &format!("say {words}")).await.data();
+            assert_eq!(upstream.got().pop().expect("a request").body, words);
+        }
+    }
+}
+
+// ---- a host in a process of its own, whose every word is kept -----------------------------------
+
+struct Lab {
+    database: Database,
+    standins: Standins,
+    upstream: unruly::Upstream,
+    client: Client,
+    api: String,
+    internal: String,
+    process: Child,
+    /// What stands for the names in the paths of routes.
+    names: Mutex<BTreeMap<&'static str, String>>,
+    /// Route, and its answer with headers.
+    answers: Mutex<Vec<(String, String)>>,
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Lab {
+    async fn start(engine: Engine) -> Lab {
+        let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = |listener: TcpListener| listener.local_addr().expect("bound").to_string();
+        let (api, internal) = (address(bind().await), address(bind().await));
+        let database = Database::create(engine).await;
+        let log = std::fs::File::create(database.dir.path().join("log")).expect("a file");
+        let process = Command::new(env!("CARGO_BIN_EXE_tollhouse"))
+            .arg("serve")
+            .arg(format!("--database={}", database.url))
+            .arg(format!("--listen={api}"))
+            .arg(format!("--internal-listen={internal}"))
+            .arg(format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")))
+            .args(["--plugin-instances=20", "--plugin-wall-clock-s=2", "--development"])
+            .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
+            .env("TOLLHOUSE_MASTER_KEY", MASTER_KEY)
+            .env("RUST_LOG", "debug,tollhouse=trace")
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .stderr(log)
+            .spawn();
+        let client = Client::builder().no_proxy().timeout(Duration::from_secs(30)).build();
+        let lab = Lab {
+            database,
+            standins: Standins::start_seeded(bind().await, Clock::system(), 1),
+            upstream: unruly::Upstream::start().await,
+            client: client.expect("a client"),
+            api: format!("http://{api}"),
+            internal: format!("http://{internal}"),
+            process: process.expect("the program starts"),
+            names: Mutex::default(),
+            answers: Mutex::default(),
+        };
+        let mut looks = tokio::time::interval(Duration::from_millis(50));
+        let up = async {
+            while lab.client.get(format!("{}/health/live", lab.api)).send().await.is_err() {
+                looks.tick().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), up).await.expect("a host that comes up");
+        lab
+    }
+
+    fn name(&self, name: &'static str, value: &Value) {
+        let value = value.as_str().expect("a text").to_owned();
+        self.names.lock().unwrap().insert(name, value);
+    }
+
+    fn named(&self, name: &str) -> String {
+        self.names.lock().unwrap()[name].clone()
+    }
+
+    /// Asks a route of the table (`POST /api/v1/…/{name}`) with the key that it needs, and keeps the answer.
+    async fn ask(&self, route: &str, body: impl Into<reqwest::Body>) -> Value {
+        let (method, template) = route.split_once(' ').expect("a method and a path");
+        let is_internal = template.starts_with("/internal");
+        let names = self.names.lock().unwrap().clone();
+        let fill = |path: String, (name, value): (&&str, &String)| {
+            path.replace(&format!("{{{name}}}"), value)
+        };
+        let path = names.iter().fold(template.to_owned(), fill);
+        let base = if is_internal { &self.internal } else { &self.api };
+        let key =
+            if is_internal { OPERATOR_TOKEN } else { names.get("api_key").map_or("", |key| key) };
+        let method = Method::from_bytes(method.as_bytes()).expect("a method");
+        let request = self.client.request(method, format!("{base}{path}")).bearer_auth(key);
+        let body = body.into();
+        let request = match body.as_bytes() {
+            Some([]) => request,
+            Some([b'{', ..]) => request.header("content-type", "application/json").body(body),
+            _ => request.body(body),
+        };
+        self.keep(route, request).await
+    }
+
+    async fn keep(&self, route: &str, request: reqwest::RequestBuilder) -> Value {
+        let answer = reply(request).await;
+        let text = format!("{} {:?} {}", answer.status, answer.headers, answer.body);
+        self.answers.lock().unwrap().push((route.to_owned(), text));
+        answer.body
+    }
+
+    async fn call(&self, route: &str, body: Value) -> Value {
+        let answer = self.ask(route, body.to_string()).await;
+        assert_eq!(answer["error"], false, "{route}: {answer}");
+        answer["data"].clone()
+    }
+
+    /// Begins a payment, whatever comes of it.
+    async fn begin(&self, provider: &str, reference: &str, narration: &str) -> Value {
+        let order = json!({
+            "email": "ada.obi@example.com", "amount": 2500.5, "currency": "NGN", "reference": reference,
+            "narration": narration, "payment_service": provider,
+            "checkout": { "success_url": "https://lender.example/paid" },
+        });
+        self.ask("POST /api/v1/payment/initialize", order.to_string()).await["data"].clone()
+    }
+
+    async fn pay(&self, reference: &str) -> Value {
+        let payment = self.begin("provider_a", reference, "").await;
+        let url = payment["checkout"]["url"].as_str().expect("a checkout URL");
+        let paid =
+            self.client.post(format!("{url}/complete")).json(&json!({ "outcome": "success" }));
+        assert!(paid.send().await.expect("an answer").status().is_success());
+        payment
+    }
+
+    async fn settle(&self) {
+        self.standins.settle().await;
+        self.call("POST /internal/v1/clock/advance", json!({ "seconds": 61 })).await;
+    }
+}
+
+// ---- everything that a host does ----------------------------------------------------------------
+
+/// Plugins, accounts, a company.
+async fn set_up(lab: &Lab) {
+    for wasm in [artifacts::PROVIDER_A, artifacts::UNRULY] {
+        assert_eq!(lab.ask("POST /internal/v1/plugins", wasm).await["error"], false);
+    }
+    lab.name("provider", &json!("unruly"));
+    let set = json!({ "credentials": { "secret_key": SECRET, "base_url": lab.upstream.url } });
+    lab.call("PUT /internal/v1/providers/{provider}", set).await;
+    let company = json!({
+        "name": "Acme Lending", "server": "test", "event_url": format!("{}/events", lab.standins.url()),
+    });
+    let company = lab.call("POST /internal/v1/companies", company).await;
+    lab.name("company", &company["id"]);
+    lab.name("api_key", &company["api_key"]);
+    lab.name("event_secret", &company["event_secret"]);
+    lab.name("provider", &json!("provider_a"));
+    set_paystack(lab, "PUT /internal/v1/providers/{provider}", PAYSTACK_KEY).await;
+}
+
+async fn set_paystack(lab: &Lab, route: &str, key: &str) {
+    let base_url = format!("{}/paystack", lab.standins.url());
+    let set = json!({ "credentials": { "secret_key": key, "base_url": base_url } });
+    let account = lab.call(route, set).await;
+    lab.standins.paystack().set_webhook(key, account["notification_url"].as_str().expect("a URL"));
+    let account = account["account"].as_str().expect("an id");
+    lab.name("account", &json!(account));
+}
+
+/// A payment that is refunded, one that the provider reports wrongly, and every way in which a provider can fail.
+async fn pay_and_fail(lab: &Lab) {
+    let payment = lab.pay("order-1").await;
+    lab.name("payment", &payment["id"]);
+    lab.name("id", &payment["id"]);
+    lab.name("reference", &payment["reference"]);
+    lab.settle().await;
+    lab.call("POST /api/v1/payment/verify/{reference}", json!({})).await;
+    lab.call("POST /internal/v1/companies/{company}/payments/{payment}/refund", json!({})).await;
+    lab.pay("order-mismatch").await;
+    assert!(lab.standins.paystack().tamper("order-mismatch", 100, "NGN"));
+    for (n, operation) in ["initialize", "verify"].into_iter().enumerate() {
+        for kind in
+            [FaultKind::SlowAfter, FaultKind::Cut, FaultKind::Error500, FaultKind::Malformed]
+        {
+            lab.standins.faults().push(Fault::new(operation, kind).delay_ms(4_000));
+            let reference = format!("order-{n}-{kind:?}");
+            lab.begin("provider_a", &reference, "").await;
+            lab.ask(&format!("POST /api/v1/payment/verify/{reference}"), "{}").await;
+        }
+    }
+    let misdeeds = [
+        "echo-secret",
+        "log-secret",
+        "panic",
+        "wait",
+        "many 20",
+        "fetch http://10.0.0.1/",
+        "say secret_key",
+        "env",
+    ];
+    for (n, narration) in misdeeds.into_iter().enumerate() {
+        lab.begin("unruly", &format!("unruly-{n}"), narration).await;
+    }
+    lab.settle().await;
+}
+
+/// What the rest of the routes do, and callers who may not.
+async fn operate(lab: &Lab) {
+    let user = json!({ "user_id": "ada", "first_name": "Adaeze", "last_name": "Obiwanne", "email": "ada.obi@example.com", "phone": "+2348031234567" });
+    lab.call("POST /api/v1/user/create", user).await;
+    lab.name("email_or_id", &json!("ada.obi@example.com"));
+    let of = |rest: &str| format!("/internal/v1/companies/{{company}}{rest}");
+    let second = lab.call(&format!("POST {}", of("/keys")), json!({ "label": "second" })).await;
+    lab.name("second_key", &second["api_key"]);
+    lab.name("key", &second["id"]);
+    let rotated = lab.call(&format!("POST {}", of("/event-secret/rotate")), json!({})).await;
+    lab.name("second_secret", &rotated["event_secret"]);
+    for way in ["credit", "debit"] {
+        let movement = json!({ "amount": 10, "key": way });
+        lab.call(&format!("POST {}", of(&format!("/wallet/{way}"))), movement).await;
+    }
+    lab.call(&format!("PATCH {}", of("")), json!({ "name": "Acme Loans" })).await;
+    lab.call(&format!("PUT {}", of("/subscription")), json!({ "features": ["payments"] })).await;
+    let events = lab.call(&format!("GET {}", of("/events")), Value::String(String::new())).await;
+    lab.name("event", &events["docs"][0]["id"]);
+    lab.call(&format!("POST {}", of("/events/{event}/redeliver")), json!({})).await;
+    set_paystack(lab, &format!("PUT {}", of("/providers/{provider}")), COMPANYS_OWN_KEY).await;
+    lab.pay("order-own").await;
+    lab.settle().await;
+    lab.ask("POST /api/v1/notifications/{provider}/{account}", r#"{"event":"forged"}"#).await;
+    for base in
+        [format!("{}/api/v1/payment/list", lab.api), format!("{}/internal/v1/audit", lab.internal)]
+    {
+        let refused = lab.keep("with a guess", lab.client.get(base).bearer_auth(GUESS)).await;
+        assert_eq!(refused["error"], true);
+    }
+    // Every route that reads, and at last the one that takes a key away.
+    for route in http::public_routes().into_iter().chain(http::internal_routes()) {
+        if route.method == "get" && !route.path.starts_with("/health") {
+            let answer = lab.ask(&format!("GET {}", route.path), "").await;
+            assert_eq!(answer["error"], false, "{}: {answer}", route.path);
+        }
+    }
+    lab.call(&format!("DELETE {}", of("/keys/{key}")), json!({})).await;
+}
+
+fn check_that_every_route_was_asked(lab: &Lab) {
+    let asked: BTreeSet<String> =
+        lab.answers.lock().unwrap().iter().map(|(route, _)| route.clone()).collect();
+    let routes = http::public_routes().into_iter().chain(http::internal_routes());
+    let missed: Vec<String> = routes
+        .filter(|route| !route.path.starts_with("/health"))
+        .map(|route| format!("{} {}", route.method.to_uppercase(), route.path))
+        .filter(|route| !asked.contains(route))
+        .collect();
+    assert!(missed.is_empty(), "not asked: {missed:?}");
+}
+
+// ---- what is looked for, and where --------------------------------------------------------------
+
+/// What it is, its value, and the only route that may answer with it.
+async fn secrets(lab: &Lab) -> Vec<(&'static str, String, &'static str)> {
+    const COMPANY: &str = "POST /internal/v1/companies";
+    const KEY: &str = "POST /internal/v1/companies/{company}/keys";
+    const ROTATE: &str = "POST /internal/v1/companies/{company}/event-secret/rotate";
+    let url = format!("{}/paystack/transaction/verify/order-1", lab.standins.url());
+    let told = reply(lab.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
+    let token = told["data"]["authorization"]["authorization_code"].as_str().expect("a saved card");
+    vec![
+        ("the first API key", lab.named("api_key"), COMPANY),
+        ("the second API key", lab.named("second_key"), KEY),
+        ("the event secret", lab.named("event_secret"), COMPANY),
+        ("the event secret after rotation", lab.named("second_secret"), ROTATE),
+        ("the operator token", OPERATOR_TOKEN.to_owned(), ""),
+        ("the master key", MASTER_KEY.to_owned(), ""),
+        ("the service's provider key", PAYSTACK_KEY.to_owned(), ""),
+        ("the company's provider key", COMPANYS_OWN_KEY.to_owned(), ""),
+        ("unruly's secret", SECRET.to_owned(), ""),
+        ("a key that was guessed", GUESS.to_owned(), ""),
+        ("a saved card's token", token.to_owned(), ""),
+    ]
+}
+
+/// As it is, and as it may be hidden.
+fn disguises(secret: &str) -> Vec<String> {
+    let mut all = vec![secret.to_owned(), BASE64.encode(secret), hex::encode(secret)];
+    if let Some(base64) = secret.strip_prefix("whsec_") {
+        let raw = BASE64.decode(base64).expect("base64");
+        all.extend([base64.to_owned(), hex::encode(raw)]);
+    }
+    all
+}
+
+/// Every row of every table. On SQLite the files themselves, with what was deleted.
+async fn stored(lab: &Lab) -> String {
+    if !lab.database.url.starts_with("postgres") {
+        let file = |name: &str| {
+            std::fs::read(lab.database.dir.path().join(name)).expect("a database file")
+        };
+        return String::from_utf8_lossy(&[file("test.db"), file("test.db-wal")].concat())
+            .into_owned();
+    }
+    use sqlx::{AssertSqlSafe, Connection, PgConnection};
+    let mut connection = PgConnection::connect(&lab.database.url).await.expect("the server");
+    let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'plugin_components'";
+    let tables: Vec<(String,)> =
+        sqlx::query_as(tables).fetch_all(&mut connection).await.expect("tables");
+    assert!(tables.len() > 15, "{tables:?}");
+    let mut all = String::new();
+    for (table,) in tables {
+        let rows = AssertSqlSafe(format!("SELECT row_to_json(t)::text FROM {table} t"));
+        let rows: Vec<(String,)> =
+            sqlx::query_as(rows).fetch_all(&mut connection).await.expect("rows");
+        all.extend(rows.into_iter().map(|(row,)| row + "\n"));
+    }
+    all
+}
+
+async fn check_secrets(lab: &Lab, logs: &str) {
+    let stored = stored(lab).await;
+    let events: String =
+        lab.standins.events().iter().map(|e| format!("{:?} {}\n", e.headers, e.body)).collect();
+    // What is empty proves nothing.
+    for (place, text, there) in [
+        ("the database", &*stored, "order-mismatch"),
+        ("the logs", logs, "plugin call"),
+        ("the logs", logs, "upstream failed"),
+        ("the logs", logs, "the secret is vault-"),
+        ("the events", &*events, "payment.refunded"),
+    ] {
+        assert!(text.contains(there), "{there} is not in {place}");
+    }
+    for (what, secret, shown_by) in secrets(lab).await {
+        for disguise in disguises(&secret) {
+            for (place, text) in
+                [("the database", &*stored), ("the logs", logs), ("the events", &*events)]
+            {
+                assert!(!text.contains(&disguise), "{what} in {place}");
+            }
+        }
+        let mut shown = 0;
+        for (route, answer) in lab.answers.lock().unwrap().iter() {
+            let here = disguises(&secret).iter().any(|disguise| answer.contains(disguise));
+            assert!(!here || route == shown_by, "{what} in the answer of {route}: {answer}");
+            shown += usize::from(here);
+        }
+        assert_eq!(shown, usize::from(!shown_by.is_empty()), "{what} is shown once, or never");
+    }
+}
+
+fn check_logs(logs: &str) {
+    let alarm = logs.lines().find(|line| line.contains("alarm=\"amount mismatch\""));
+    let alarm = alarm.expect("an alarm");
+    for part in ["ERROR", "asked_minor=250050", "seen_minor=100", "company=", "payment="] {
+        assert!(alarm.contains(part), "{part} in {alarm}");
+    }
+    for personal in ["ada.obi", "Adaeze", "Obiwanne", "8031234567", "order-1", "lender.example"] {
+        let line = logs.lines().find(|line| line.contains(personal));
+        assert_eq!(line, None, "{personal} in the logs");
+    }
+}
+
+async fn leaves_no_secret(engine: Engine) {
+    let lab = Lab::start(engine).await;
+    set_up(&lab).await;
+    pay_and_fail(&lab).await;
+    operate(&lab).await;
+    check_that_every_route_was_asked(&lab);
+    let logs = std::fs::read_to_string(lab.database.dir.path().join("log")).expect("the log");
+    check_secrets(&lab, &logs).await;
+    check_logs(&logs);
+    lab.database.drop_schema().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_and_no_person_is_in_what_leaves_or_is_kept_on_sqlite() {
+    leaves_no_secret(Engine::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_and_no_person_is_in_what_leaves_or_is_kept_on_postgres() {
+    let Some(server) = postgres() else { return };
+    leaves_no_secret(Engine::Postgres(server)).await;
+}
