@@ -254,7 +254,11 @@ fn sprout_that_says(key: &str, value: Value) -> Vec<u8> {
     repack(artifacts::SPROUT, |manifest| manifest[key] = value)
 }
 
-fn refused_components() -> Vec<(&'static str, Vec<u8>, &'static str)> {
+/// What it is, its bytes, and why it is refused.
+type Refused = (&'static str, Vec<u8>, &'static str);
+
+/// Files of which not even the manifest can be read.
+fn refused_files() -> Vec<Refused> {
     let sprout = artifacts::SPROUT;
     let twice = with_manifest(&with_manifest(sprout, b"{}"), b"{}");
     vec![
@@ -278,6 +282,12 @@ fn refused_components() -> Vec<(&'static str, Vec<u8>, &'static str)> {
             with_manifest(sprout, &[b' '; 70_000]),
             "the manifest is larger than 64 KiB",
         ),
+    ]
+}
+
+/// Components that say, ask for or offer what no plugin may.
+fn refused_plugins() -> Vec<Refused> {
+    vec![
         (
             "a kind unknown here",
             sprout_that_says("kind", json!("oracle")),
@@ -332,7 +342,7 @@ both! {
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
         upstream.set_up(app).await;
-        for (what, wasm, reason) in refused_components() {
+        for (what, wasm, reason) in refused_files().into_iter().chain(refused_plugins()) {
             let refused = try_install(app, wasm).await;
             let (status, message) = refused.failure();
             assert_eq!(status, 400, "{what}: {message}");
