@@ -11,3 +11,5 @@ mod events;
 mod isolation;
 mod operators;
 mod payments;
+mod users;
+mod wallet;
