@@ -422,7 +422,7 @@ impl Manifest {
         }
     }
 
-    /// Names the first credential that is missing or unknown.
+    /// Names the first credential that is missing, unknown or no URL where one is needed.
     pub fn check_credentials(&self, values: &HashMap<String, String>) -> Result<(), Error> {
         let required = self
             .secrets
@@ -434,10 +434,20 @@ impl Manifest {
             }
         }
         let known = |name: &String| self.secrets.contains(name) || self.settings.contains_key(name);
-        match values.keys().find(|name| !known(name)) {
-            Some(name) => Err(Error::invalid(format!(
-                "the credentials.{name} field must be one that {} uses",
-                self.name
+        if let Some(name) = values.keys().find(|name| !known(name)) {
+            let message =
+                format!("the credentials.{name} field must be one that {} uses", self.name);
+            return Err(Error::Invalid(message));
+        }
+        let is_url = |text: &String| {
+            url::Url::parse(text).is_ok_and(|url| ["http", "https"].contains(&url.scheme()))
+        };
+        let wrong = self.settings.iter().find(|(name, setting)| {
+            setting.kind == "url" && values.get(*name).is_some_and(|text| !is_url(text))
+        });
+        match wrong {
+            Some((name, _)) => Err(Error::invalid(format!(
+                "the credentials.{name} field must be a valid http or https URL"
             ))),
             None => Ok(()),
         }

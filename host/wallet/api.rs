@@ -81,8 +81,7 @@ async fn move_by_hand(
     db.write(async move |tx| {
         companies::get(tx, &company).await?;
         let Ordered { money, key } = ordered;
-        let key = format!("operator:{key}");
-        let movement = Movement { key, kind, from, to, money };
+        let movement = Movement { key: format!("operator:{key}"), kind, from, to, money };
         if post(tx, &app, &company, &movement, Cover::Required).await? == Moved::Before {
             let before = store::posted(tx, &company, &movement.key).await?;
             let same =
@@ -100,7 +99,7 @@ async fn move_by_hand(
         let currency = &movement.money.currency;
         let balance = balances.get(currency).copied().unwrap_or_default();
         let data = json!({
-            "key": movement.key.trim_start_matches("operator:"),
+            "key": key,
             "amount": movement.money.minor,
             "currency": currency,
             "balance": balance.balance,

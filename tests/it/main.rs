@@ -21,3 +21,5 @@ mod sprout;
 mod store;
 mod tidy;
 mod unruly;
+mod users;
+mod wallet;

@@ -79,6 +79,8 @@ both! {
             (with("secret_key", Value::Null), "the credentials.secret_key field is required"),
             (with("secret_key", json!(5)), "the credentials.secret_key field must be a string"),
             (with("secret", json!("x")), "the credentials.secret field must be one that provider_a uses"),
+            (with("base_url", json!("api.paystack.co")), "the credentials.base_url field must be a valid http or https URL"),
+            (with("base_url", json!("file:///etc/passwd")), "the credentials.base_url field must be a valid http or https URL"),
             (json!({ "credentials": "sk_test_own" }), "the credentials field must be an object"),
             (json!({ "credentials": ["sk_test_own"] }), "the credentials field must be an object"),
             (json!({ "credentials": credentials(app, "sk_test_own"), "active": "yes" }), "the active field must be a boolean"),

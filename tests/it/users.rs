@@ -1,0 +1,322 @@
+//! A company's customers: made, found again, and never made twice.
+
+use futures::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::app::{NOW, Reply, TestApp};
+
+const TAKEN: (u16, &str) = (400, "user already exists");
+
+/// What must be there, and an e-mail of its own.
+fn ada() -> Value {
+    json!({ "first_name": "Ada", "last_name": "Obi", "email": "ada@example.com" })
+}
+
+/// Ada with one field set to something else.
+fn with(field: &str, value: Value) -> Value {
+    let mut user = ada();
+    user[field] = value;
+    user
+}
+
+async fn create(app: &TestApp, user: Value) -> Reply {
+    app.post("/user/create", user).await
+}
+
+async fn fetch(app: &TestApp, name: &str) -> Reply {
+    app.get(&format!("/user/fetch/{name}")).await
+}
+
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value[field].as_str().expect(field)
+}
+
+/// How many users there are, of all companies.
+async fn count(app: &TestApp) -> i64 {
+    let counted = async |tx: &mut tollhouse::store::Tx| {
+        tx.sql("SELECT COUNT(*) FROM users").one::<(i64,)>().await
+    };
+    app.app.store.read(counted).await.expect("a count").0
+}
+
+/// A day before now, as dates of birth are written.
+fn birthday(days_ago: i64) -> String {
+    NOW.plus_seconds(-days_ago * 86_400).to_datetime().format("%d/%m/%Y").to_string()
+}
+
+both! {
+    async fn a_user_has_every_field_that_was_sent(app: TestApp) {
+        let sent = json!({
+            "user_id": "customer-7", "first_name": "Adaeze", "middle_name": "N.", "last_name": "Obi-Ünal",
+            "email": "Ada.Obi+Loan@Example.com", "phone": "+2348012345678", "date_of_birth": "29/02/2000",
+            "gender": "female", "address": "1 Marina Road", "state": "Lagos", "city": "Ikeja",
+            "country": "Nigeria", "image": "https://acme.example/ada.png",
+            "employment_status": "self-employed", "years_of_employment": 3, "email_verified": true,
+            "phone_verified": true, "active": false, "role": "customer",
+            "metadata": { "tier": 1, "tags": ["a", null, 1.50], "NESTED": { "ключ": true } },
+        });
+        let answer = create(app, sent.clone()).await;
+        let mut expected = sent;
+        expected["id"] = answer.data()["id"].clone();
+        expected["country"] = json!("nigeria");
+        expected["country_code"] = json!("NG");
+        expected["age"] = json!(26);
+        expected["created_at"] = json!(NOW);
+        expected["updated_at"] = json!(NOW);
+        let mut made = answer.data().clone();
+        let mut found = fetch(app, "customer-7").await.data().clone();
+        // One engine may keep a number as it was written, the other by its value.
+        for user in [&mut made, &mut found, &mut expected] {
+            let number = user["metadata"]["tags"][2].take();
+            assert_eq!(number.as_f64(), Some(1.5));
+        }
+        assert_eq!(made, expected);
+        assert_eq!(found, expected);
+        assert_eq!(answer.body["message"], "User created successfully");
+        assert_eq!(fetch(app, "customer-7").await.body["message"], "User fetched successfully");
+    }
+
+    async fn what_is_not_sent_or_empty_is_absent(app: TestApp) {
+        let optional = [
+            "user_id", "middle_name", "phone", "date_of_birth", "gender", "address", "state", "city", "country",
+            "image", "employment_status", "years_of_employment", "role", "metadata", "active", "email_verified",
+            "phone_verified",
+        ];
+        let not_texts = ["years_of_employment", "metadata", "active", "email_verified", "phone_verified"];
+        let (mut empty, mut null) = (ada(), ada());
+        for field in optional {
+            null[field] = Value::Null;
+            empty[field] = if not_texts.contains(&field) { Value::Null } else { json!("") };
+        }
+        empty["email"] = json!("empty@example.com");
+        null["email"] = json!("null@example.com");
+        for user in [ada(), empty, null] {
+            let made = create(app, user.clone()).await.data().clone();
+            let id = text(&made, "id");
+            assert!(id.len() == 24 && id.bytes().all(|b| b.is_ascii_hexdigit()), "{id}");
+            let user_id = text(&made, "user_id");
+            assert!(user_id.strip_prefix("usr-").is_some_and(|rest| rest.len() >= 24), "{user_id}");
+            assert_eq!(made, json!({
+                "id": id, "user_id": user_id, "first_name": "Ada", "last_name": "Obi", "email": user["email"],
+                "middle_name": null, "phone": null, "date_of_birth": null, "gender": null, "address": null,
+                "state": null, "city": null, "country": null, "country_code": null, "image": null,
+                "employment_status": null, "years_of_employment": null, "email_verified": false,
+                "phone_verified": false, "active": true, "role": "customer", "age": null, "metadata": {},
+                "created_at": NOW, "updated_at": NOW,
+            }));
+        }
+        assert_eq!(count(app).await, 3);
+    }
+
+    async fn a_field_that_is_wrong_is_named_and_nobody_is_made(app: TestApp) {
+        let long = "x".repeat(101);
+        let (date, phone) = ("must be a past date in the form DD/MM/YYYY", "must be a phone number in E.164 format");
+        let country = "must be the name of a country";
+        let years = "must be a whole number from 0 to 100";
+        let hundred = "must be at most 100 characters";
+        for (field, value, problem) in [
+            ("user_id", json!(5), "must be a string"),
+            ("user_id", json!(long), hundred),
+            ("user_id", json!("a b"), "must be visible characters only"),
+            ("user_id", json!("a@b"), "must be free of @ and /"),
+            ("user_id", json!("a/b"), "must be free of @ and /"),
+            ("first_name", Value::Null, "is required"),
+            ("first_name", json!(""), "is required"),
+            ("first_name", json!(long), hundred),
+            ("last_name", Value::Null, "is required"),
+            ("last_name", json!(["Obi"]), "must be a string"),
+            ("middle_name", json!(long), hundred),
+            ("middle_name", json!("a\tb"), "must be free of control characters"),
+            ("email", Value::Null, "is required"),
+            ("email", json!(""), "is required"),
+            ("email", json!("ada"), "must be a valid email address"),
+            ("email", json!("ada@localhost"), "must be a valid email address"),
+            ("phone", json!("08012345678"), phone),
+            ("phone", json!("+1234567"), phone),
+            ("phone", json!("+1234567890123456"), phone),
+            ("phone", json!(2_348_012_345_678_i64), "must be a string"),
+            ("date_of_birth", json!("2000-02-29"), date),
+            ("date_of_birth", json!("29/02/2001"), date),
+            ("date_of_birth", json!("1/1/2000"), date),
+            ("date_of_birth", json!(" 1/ 1/2000"), date),
+            ("date_of_birth", json!("01/01/-999"), date),
+            ("date_of_birth", json!("01/01/+999"), date),
+            ("date_of_birth", json!(birthday(-1)), date),
+            ("gender", json!("Female"), "must be one of male, female, others"),
+            ("address", json!("x".repeat(501)), "must be at most 500 characters"),
+            ("state", json!(1), "must be a string"),
+            ("city", json!(long), hundred),
+            ("country", json!("atlantis"), country),
+            ("country", json!("NG"), country),
+            ("image", json!("ada.png"), "must be a valid http or https URL"),
+            ("employment_status", json!("retired"), "must be one of employed, self-employed, contract-worker, business-owner, student, unemployed"),
+            ("years_of_employment", json!(-1), years),
+            ("years_of_employment", json!(1.5), years),
+            ("years_of_employment", json!("1"), years),
+            ("email_verified", json!("true"), "must be a boolean"),
+            ("phone_verified", json!(1), "must be a boolean"),
+            ("active", json!("yes"), "must be a boolean"),
+            ("role", json!("admin"), "must be one of customer"),
+            ("metadata", json!([]), "must be an object"),
+            ("metadata", json!("{}"), "must be an object"),
+            ("metadata", json!({ "x": "x".repeat(16 << 10) }), "must be at most 16 KiB of JSON"),
+        ] {
+            let refused = create(app, with(field, value.clone())).await;
+            assert_eq!(refused.failure(), (400, &*format!("the {field} field {problem}")), "{value}");
+        }
+        assert_eq!(count(app).await, 0);
+    }
+
+    async fn the_first_wrong_field_is_named(app: TestApp) {
+        let order = [
+            "user_id", "first_name", "last_name", "middle_name", "email", "phone", "date_of_birth", "gender",
+            "address", "state", "city", "country", "image", "employment_status", "years_of_employment",
+            "email_verified", "phone_verified", "active", "role", "metadata",
+        ];
+        // Each is wrong as a list; what comes before is mended one by one.
+        let mut user: Value = order.iter().map(|field| ((*field).to_owned(), json!([1]))).collect();
+        for field in order {
+            let refused = create(app, user.clone()).await;
+            let (status, message) = refused.failure();
+            assert!(status == 400 && message.starts_with(&format!("the {field} field must be ")), "{field}: {message}");
+            user[field] = ada()[field].clone();
+        }
+        create(app, user).await.data();
+    }
+
+    async fn age_and_country_code_are_derived(app: TestApp) {
+        for (n, (born, age)) in [(birthday(0), 0), (birthday(1), 0), (birthday(364), 0), (birthday(365), 1)].into_iter().enumerate() {
+            let mut user = with("date_of_birth", json!(born));
+            user["email"] = json!(format!("{n}@example.com"));
+            let made = create(app, user).await.data().clone();
+            assert_eq!((&made["age"], text(&made, "date_of_birth")), (&json!(age), &*born));
+        }
+        for (name, code) in [
+            ("Ghana", "GH"), ("SOUTH AFRICA", "ZA"), ("united kingdom", "GB"), ("United States of America", "US"),
+        ] {
+            let mut user = with("country", json!(name));
+            user["email"] = json!(format!("{code}@example.com"));
+            user["country_code"] = json!("XX"); // read-only, as is the age
+            user["age"] = json!(7);
+            let made = create(app, user).await.data().clone();
+            assert_eq!((text(&made, "country"), text(&made, "country_code")), (&*name.to_lowercase(), code));
+            assert_eq!(made["age"], Value::Null);
+        }
+        // A year is a year later.
+        app.advance(365 * 86_400).await;
+        assert_eq!(fetch(app, "0@example.com").await.data()["age"], 1);
+    }
+
+    async fn a_user_is_found_by_email_user_id_and_id(app: TestApp) {
+        let mut user = with("user_id", json!("customer-7"));
+        user["email"] = json!("Ada+1@Example.com");
+        let made = create(app, user).await.data().clone();
+        for name in ["customer-7", text(&made, "id"), "Ada+1@Example.com", "ada%2B1@example.COM", "ADA+1%40EXAMPLE.COM"] {
+            assert_eq!(fetch(app, name).await.data(), &made, "{name}");
+        }
+        for name in ["customer-8", "CUSTOMER-7", "000000000000000000000000", "bola@example.com", "@", "%25", "_"] {
+            assert_eq!(fetch(app, name).await.failure(), (404, "user not found"), "{name}");
+        }
+        // A user_id comes before an internal id, whoever's that is.
+        let impostor = json!({ "user_id": made["id"], "first_name": "Bola", "last_name": "Obi", "email": "b@example.com" });
+        let impostor = create(app, impostor).await.data().clone();
+        assert_eq!(fetch(app, text(&made, "id")).await.data(), &impostor);
+    }
+}
+
+// ---- who exists already -------------------------------------------------------------------------
+
+both! {
+    async fn the_same_email_is_the_same_user_unchanged(app: TestApp) {
+        let made = create(app, with("phone", json!("+2348012345678"))).await.data().clone();
+        app.advance(5).await;
+        for email in ["ada@example.com", "ADA@Example.COM"] {
+            let again = json!({
+                "first_name": "Bola", "last_name": "Ade", "email": email, "phone": "+15551234567", "active": false,
+                "email_verified": true, "metadata": { "x": 1 },
+            });
+            assert_eq!(create(app, again).await.data(), &made, "{email}");
+        }
+        assert_eq!(fetch(app, "ada@example.com").await.data(), &made);
+        assert_eq!(count(app).await, 1);
+        // What is wrong is refused all the same.
+        let wrong = create(app, with("gender", json!("x"))).await;
+        assert_eq!(wrong.failure(), (400, "the gender field must be one of male, female, others"));
+    }
+
+    async fn a_user_id_that_is_sent_becomes_the_users(app: TestApp) {
+        let made = create(app, ada()).await.data().clone();
+        app.advance(5).await;
+        let renamed = create(app, with("user_id", json!("customer-7"))).await.data().clone();
+        let mut expected = made.clone();
+        expected["user_id"] = json!("customer-7");
+        expected["updated_at"] = json!(app.app.clock.now());
+        assert_eq!(renamed, expected);
+        assert_eq!(fetch(app, "customer-7").await.data(), &expected);
+        assert_eq!(fetch(app, text(&made, "user_id")).await.failure(), (404, "user not found"));
+        app.advance(5).await;
+        assert_eq!(create(app, with("user_id", json!("customer-7"))).await.data(), &expected); // its own already
+        assert_eq!(create(app, ada()).await.data(), &expected); // none sent: it stays
+        assert_eq!(count(app).await, 1);
+    }
+
+    async fn a_user_id_of_somebody_else_is_refused(app: TestApp) {
+        let made = create(app, with("user_id", json!("customer-7"))).await.data().clone();
+        let mut bola = json!({ "user_id": "customer-7", "first_name": "Bola", "last_name": "Ade", "email": "bola@example.com" });
+        assert_eq!(create(app, bola.clone()).await.failure(), TAKEN); // nobody has the e-mail
+        assert_eq!(count(app).await, 1);
+        bola["user_id"] = json!("customer-8");
+        let other = create(app, bola.clone()).await.data().clone();
+        bola["user_id"] = json!("customer-7");
+        assert_eq!(create(app, bola).await.failure(), TAKEN); // somebody has it, who is not the holder
+        assert_eq!(fetch(app, "customer-7").await.data(), &made);
+        assert_eq!(fetch(app, "customer-8").await.data(), &other);
+
+        // In another company it is free.
+        let neighbour = app.new_company("Beta Lending").await;
+        let same = Some(with("user_id", json!("customer-7")));
+        let theirs = app.request(&neighbour, Method::POST, "/user/create", same).await.data().clone();
+        assert_ne!(theirs["id"], made["id"]);
+    }
+
+    async fn a_user_that_many_create_at_once_is_one(app: TestApp) {
+        let emails = ["ada@example.com", "ADA@example.com"];
+        let answers = join_all((0..20).map(|n| create(app, with("email", json!(emails[n % 2]))))).await;
+        let ids: Vec<&Value> = answers.iter().map(|answer| &answer.data()["id"]).collect();
+        assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+        assert_eq!(count(app).await, 1);
+
+        // Many who want one user_id: one gets it, and the others are nobody.
+        let strangers = (0..20).map(|n| {
+            let mut user = with("user_id", json!("wanted"));
+            user["email"] = json!(format!("{n}@example.com"));
+            create(app, user)
+        });
+        let answers = join_all(strangers).await;
+        let (won, lost): (Vec<Reply>, Vec<Reply>) = answers.into_iter().partition(|answer| answer.status == 200);
+        assert_eq!((won.len(), lost.len()), (1, 19));
+        assert!(lost.iter().all(|answer| answer.failure() == TAKEN));
+        assert_eq!(fetch(app, "wanted").await.data(), won[0].data());
+        assert_eq!(count(app).await, 2);
+    }
+
+    async fn users_who_want_one_user_id_at_once_are_told_apart(app: TestApp) {
+        for n in 0..8 {
+            let mut user = ada();
+            user["email"] = json!(format!("{n}@example.com"));
+            create(app, user).await.data();
+        }
+        // All of them exist, so each would be renamed.
+        let answers = join_all((0..8).map(|n| {
+            let mut user = with("user_id", json!("wanted"));
+            user["email"] = json!(format!("{n}@example.com"));
+            create(app, user)
+        }))
+        .await;
+        let won = answers.iter().filter(|answer| answer.status == 200).count();
+        assert_eq!(won, 1);
+        assert!(answers.iter().filter(|answer| answer.status != 200).all(|answer| answer.failure() == TAKEN));
+        assert_eq!(count(app).await, 8);
+    }
+}
