@@ -254,7 +254,10 @@ fn sprout_that_says(key: &str, value: Value) -> Vec<u8> {
     repack(artifacts::SPROUT, |manifest| manifest[key] = value)
 }
 
-fn refused_components() -> Vec<(&'static str, Vec<u8>, &'static str)> {
+/// What it is, the component, and how the reason begins.
+type Refused = (&'static str, Vec<u8>, &'static str);
+
+fn refused_components() -> Vec<Refused> {
     let sprout = artifacts::SPROUT;
     let twice = with_manifest(&with_manifest(sprout, b"{}"), b"{}");
     vec![
@@ -268,6 +271,37 @@ fn refused_components() -> Vec<(&'static str, Vec<u8>, &'static str)> {
             "the component has no tollhouse:manifest section",
         ),
         ("two manifests", twice, "the component has more than one tollhouse:manifest section"),
+        (
+            "another contract",
+            renamed("@1.0.0", "@2.0.0"),
+            "the component was built for version 2.0.0 of the contract; this host speaks 1",
+        ),
+        (
+            "an import of its own",
+            renamed("plugin/vault@1.0.0", "plugin/files@1.0.0"),
+            "the component imports what no plugin may use",
+        ),
+        (
+            "an interface too little",
+            renamed("plugin/verification@1.0.0", "plugin/examination2@1.0.0"),
+            "a provider must export the interface verification",
+        ),
+        (
+            "a function of another name",
+            renamed("verify", "verily"),
+            "an interface differs from the contract",
+        ),
+        (
+            "no code at all",
+            with_manifest(EMPTY_COMPONENT, include_bytes!("../guests/sprout/manifest.json")),
+            "a provider must export the interface checkout",
+        ),
+    ]
+}
+
+fn refused_manifests() -> Vec<Refused> {
+    let sprout = artifacts::SPROUT;
+    vec![
         (
             "a manifest that is no JSON",
             with_manifest(sprout, b"sprout"),
@@ -299,31 +333,6 @@ fn refused_components() -> Vec<(&'static str, Vec<u8>, &'static str)> {
             sprout_that_says("hosts", json!(["x.example:22"])),
             "the manifest's host",
         ),
-        (
-            "another contract",
-            renamed("@1.0.0", "@2.0.0"),
-            "the component was built for version 2.0.0 of the contract; this host speaks 1",
-        ),
-        (
-            "an import of its own",
-            renamed("plugin/vault@1.0.0", "plugin/files@1.0.0"),
-            "the component imports what no plugin may use",
-        ),
-        (
-            "an interface too little",
-            renamed("plugin/verification@1.0.0", "plugin/examination2@1.0.0"),
-            "a provider must export the interface verification",
-        ),
-        (
-            "a function of another name",
-            renamed("verify", "verily"),
-            "an interface differs from the contract",
-        ),
-        (
-            "no code at all",
-            with_manifest(EMPTY_COMPONENT, include_bytes!("../guests/sprout/manifest.json")),
-            "a provider must export the interface checkout",
-        ),
     ]
 }
 
@@ -332,7 +341,7 @@ both! {
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
         upstream.set_up(app).await;
-        for (what, wasm, reason) in refused_components() {
+        for (what, wasm, reason) in refused_components().into_iter().chain(refused_manifests()) {
             let refused = try_install(app, wasm).await;
             let (status, message) = refused.failure();
             assert_eq!(status, 400, "{what}: {message}");
