@@ -254,11 +254,18 @@ fn sprout_that_says(key: &str, value: Value) -> Vec<u8> {
     repack(artifacts::SPROUT, |manifest| manifest[key] = value)
 }
 
+<<<<<<< HEAD
 /// What it is, its bytes, and why it is refused.
 type Refused = (&'static str, Vec<u8>, &'static str);
 
 /// Files of which not even the manifest can be read.
 fn refused_files() -> Vec<Refused> {
+=======
+/// What it is, the component, and how the reason begins.
+type Refused = (&'static str, Vec<u8>, &'static str);
+
+fn refused_components() -> Vec<Refused> {
+>>>>>>> e22348388f61ecf94f813e502a894dba3753e188
     let sprout = artifacts::SPROUT;
     let twice = with_manifest(&with_manifest(sprout, b"{}"), b"{}");
     vec![
@@ -272,6 +279,37 @@ fn refused_files() -> Vec<Refused> {
             "the component has no tollhouse:manifest section",
         ),
         ("two manifests", twice, "the component has more than one tollhouse:manifest section"),
+        (
+            "another contract",
+            renamed("@1.0.0", "@2.0.0"),
+            "the component was built for version 2.0.0 of the contract; this host speaks 1",
+        ),
+        (
+            "an import of its own",
+            renamed("plugin/vault@1.0.0", "plugin/files@1.0.0"),
+            "the component imports what no plugin may use",
+        ),
+        (
+            "an interface too little",
+            renamed("plugin/verification@1.0.0", "plugin/examination2@1.0.0"),
+            "a provider must export the interface verification",
+        ),
+        (
+            "a function of another name",
+            renamed("verify", "verily"),
+            "an interface differs from the contract",
+        ),
+        (
+            "no code at all",
+            with_manifest(EMPTY_COMPONENT, include_bytes!("../guests/sprout/manifest.json")),
+            "a provider must export the interface checkout",
+        ),
+    ]
+}
+
+fn refused_manifests() -> Vec<Refused> {
+    let sprout = artifacts::SPROUT;
+    vec![
         (
             "a manifest that is no JSON",
             with_manifest(sprout, b"sprout"),
@@ -309,31 +347,6 @@ fn refused_plugins() -> Vec<Refused> {
             sprout_that_says("hosts", json!(["x.example:22"])),
             "the manifest's host",
         ),
-        (
-            "another contract",
-            renamed("@1.0.0", "@2.0.0"),
-            "the component was built for version 2.0.0 of the contract; this host speaks 1",
-        ),
-        (
-            "an import of its own",
-            renamed("plugin/vault@1.0.0", "plugin/files@1.0.0"),
-            "the component imports what no plugin may use",
-        ),
-        (
-            "an interface too little",
-            renamed("plugin/verification@1.0.0", "plugin/examination2@1.0.0"),
-            "a provider must export the interface verification",
-        ),
-        (
-            "a function of another name",
-            renamed("verify", "verily"),
-            "an interface differs from the contract",
-        ),
-        (
-            "no code at all",
-            with_manifest(EMPTY_COMPONENT, include_bytes!("../guests/sprout/manifest.json")),
-            "a provider must export the interface checkout",
-        ),
     ]
 }
 
@@ -342,7 +355,11 @@ both! {
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
         upstream.set_up(app).await;
+<<<<<<< HEAD
         for (what, wasm, reason) in refused_files().into_iter().chain(refused_plugins()) {
+=======
+        for (what, wasm, reason) in refused_components().into_iter().chain(refused_manifests()) {
+>>>>>>> e22348388f61ecf94f813e502a894dba3753e188
             let refused = try_install(app, wasm).await;
             let (status, message) = refused.failure();
             assert_eq!(status, 400, "{what}: {message}");
