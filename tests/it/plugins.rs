@@ -254,18 +254,10 @@ fn sprout_that_says(key: &str, value: Value) -> Vec<u8> {
     repack(artifacts::SPROUT, |manifest| manifest[key] = value)
 }
 
-<<<<<<< HEAD
-/// What it is, its bytes, and why it is refused.
-type Refused = (&'static str, Vec<u8>, &'static str);
-
-/// Files of which not even the manifest can be read.
-fn refused_files() -> Vec<Refused> {
-=======
 /// What it is, the component, and how the reason begins.
 type Refused = (&'static str, Vec<u8>, &'static str);
 
 fn refused_components() -> Vec<Refused> {
->>>>>>> e22348388f61ecf94f813e502a894dba3753e188
     let sprout = artifacts::SPROUT;
     let twice = with_manifest(&with_manifest(sprout, b"{}"), b"{}");
     vec![
@@ -320,12 +312,6 @@ fn refused_manifests() -> Vec<Refused> {
             with_manifest(sprout, &[b' '; 70_000]),
             "the manifest is larger than 64 KiB",
         ),
-    ]
-}
-
-/// Components that say, ask for or offer what no plugin may.
-fn refused_plugins() -> Vec<Refused> {
-    vec![
         (
             "a kind unknown here",
             sprout_that_says("kind", json!("oracle")),
@@ -355,11 +341,7 @@ both! {
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
         upstream.set_up(app).await;
-<<<<<<< HEAD
-        for (what, wasm, reason) in refused_files().into_iter().chain(refused_plugins()) {
-=======
         for (what, wasm, reason) in refused_components().into_iter().chain(refused_manifests()) {
->>>>>>> e22348388f61ecf94f813e502a894dba3753e188
             let refused = try_install(app, wasm).await;
             let (status, message) = refused.failure();
             assert_eq!(status, 400, "{what}: {message}");
