@@ -8,6 +8,7 @@ mod store;
 mod view;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use self::{
     settle::settle_job,
@@ -24,6 +25,9 @@ use crate::{
 pub const SETTLE_JOB: &str = "payment.settle";
 /// What a payment is called in the directory of references.
 pub const SUBJECT: &str = "payment";
+
+/// Where the metadata that goes to a provider names the payment.
+const METADATA_KEY: &str = "tollhouse_payment";
 
 /// Our names of the ways to pay.
 pub const CHANNELS: [&str; 6] = ["card", "bank", "ussd", "qr", "mobile_money", "bank_transfer"];
@@ -74,6 +78,15 @@ pub fn judge(status: Status, asked: &Money, seen: &ProviderPayment) -> Verdict {
     }
 }
 
+/// Whether what a provider knows under a payment's reference is that payment. The same text may be somebody else's at the
+/// provider, so either the metadata says it, or the provider gave us a session under this reference (`kept`).
+#[must_use]
+pub fn is_ours(payment_id: &str, kept: bool, seen: &ProviderPayment) -> bool {
+    let metadata = seen.metadata.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let named = metadata.as_ref().and_then(|metadata: &Value| metadata[METADATA_KEY].as_str());
+    named.map_or(kept, |named| named == payment_id)
+}
+
 /// When the reconciler asks about a payment next: 1, 5, 15 and 60 minutes after it was made, then hourly up to 72 hours. About
 /// one that failed it asks after 1, 24 and 72 hours: a customer may have tried again on the same page, and succeeded.
 #[must_use]
@@ -111,6 +124,7 @@ mod tests {
             message: String::new(),
             instrument: None,
             challenge_url: None,
+            metadata: None,
             raw: String::new(),
         }
     }
@@ -154,6 +168,25 @@ mod tests {
         ] {
             let seen = seen(PaymentStatus::Success, amount, requested);
             assert_eq!(judge(Status::Pending, &money(500, "NGN"), &seen), verdict, "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn a_payment_is_ours_by_its_metadata_or_its_session() {
+        let named = |id: &str| Some(format!(r#"{{"tollhouse_payment":"{id}","order":1}}"#));
+        for (metadata, kept, ours) in [
+            (named("p1"), false, true),
+            (named("p1"), true, true),
+            (named("p2"), true, false),
+            (Some(r#"{"order":1}"#.to_owned()), true, true),
+            (Some(r#"{"order":1}"#.to_owned()), false, false),
+            (Some("no JSON".to_owned()), false, false),
+            (None, true, true),
+            (None, false, false),
+        ] {
+            let mut seen = seen(PaymentStatus::Success, money(500, "NGN"), None);
+            seen.metadata = metadata;
+            assert_eq!(is_ours("p1", kept, &seen), ours, "{:?}, kept: {kept}", seen.metadata);
         }
     }
 

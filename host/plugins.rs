@@ -167,6 +167,8 @@ pub struct ProviderPayment {
     pub message: String,
     pub instrument: Option<Instrument>,
     pub challenge_url: Option<String>,
+    /// The order's metadata as the provider has it: a JSON object.
+    pub metadata: Option<String>,
     pub raw: String,
 }
 

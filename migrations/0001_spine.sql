@@ -174,6 +174,7 @@ CREATE TABLE refunds (
     amount_minor BIGINT  NOT NULL,
     provider_id  TEXT    NOT NULL,
     message      TEXT    NOT NULL,
+    asking_until BIGINT,
     created_at   BIGINT  NOT NULL,
     updated_at   BIGINT  NOT NULL,
     PRIMARY KEY (company_id, payment_id)

@@ -26,6 +26,8 @@ use crate::{
 const FEATURE: &str = "payments";
 /// What a currency may be when the provider is not known.
 const CURRENCIES: [&str; 2] = ["NGN", "USD"];
+/// What the specification lets `payment_service` be. One that is not installed here is a provider that is not configured.
+const SPECIFIED_PROVIDERS: [&str; 3] = ["provider_a", "provider_b", "provider_c"];
 const STATUSES: [&str; 4] = ["pending", "success", "failed", "refunded"];
 
 pub async fn initialize(
@@ -92,8 +94,9 @@ fn read_currency(app: &App, company: &Company, body: &Fields) -> Result<String> 
 /// The provider sent, else the company's, else the service's.
 fn read_provider(app: &App, company: &Company, body: &Fields) -> Result<String> {
     let installed = app.plugins.names();
-    let installed: Vec<&str> = installed.iter().map(String::as_str).collect();
-    let sent = body.one_of("payment_service", &installed)?;
+    let mut known: Vec<&str> = installed.iter().map(String::as_str).collect();
+    known.extend(SPECIFIED_PROVIDERS.iter().filter(|name| !installed.iter().any(|i| i == *name)));
+    let sent = body.one_of("payment_service", &known)?;
     let chosen = sent.or_else(|| company.payment_service.clone());
     Ok(chosen.unwrap_or_else(|| app.settings.default_provider.clone()))
 }

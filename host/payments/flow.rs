@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::{
-    Payment, SETTLE_JOB, SUBJECT, Status, next_check,
+    METADATA_KEY, Payment, SETTLE_JOB, SUBJECT, Status, next_check,
     settle::{self, Settled},
     store,
 };
@@ -29,8 +29,9 @@ use crate::{
 
 /// How long whoever starts a payment at the provider is left alone: longer than two plugin calls may take.
 const STARTING_SECONDS: i64 = 70;
-/// How often a second caller with the same reference looks whether the first has its URL.
-const LOOK: Duration = Duration::from_millis(100);
+/// How soon, and at last how often, a second caller with the same reference looks whether the first has its URL.
+const FIRST_LOOK: Duration = Duration::from_millis(50);
+const LAST_LOOK: Duration = Duration::from_secs(1);
 
 /// A payment as it is asked for, its fields checked one by one.
 #[derive(Clone, Debug)]
@@ -56,10 +57,17 @@ enum Recorded {
 
 /// The payment with its checkout URL. The same reference gives the existing payment; one that never got its URL resumes.
 pub async fn initialize(app: &App, company: &Company, order: Order) -> Result<Payment> {
-    match record(app, company, order).await? {
-        Recorded::New(payment) => start(app, *payment, Attempt::First).await,
-        Recorded::Existing(payment) if needs_start(&payment) => resume(app, *payment).await,
-        Recorded::Existing(payment) => Ok(*payment),
+    loop {
+        match record(app, company, order.clone()).await? {
+            Recorded::New(payment) => return start(app, *payment, Attempt::First).await,
+            Recorded::Existing(payment) if needs_start(&payment) => {
+                if let Some(payment) = resume(app, *payment).await? {
+                    return Ok(payment);
+                }
+                // Its first attempt was refused and forgotten meanwhile: this is the first attempt now.
+            }
+            Recorded::Existing(payment) => return Ok(*payment),
+        }
     }
 }
 
@@ -231,7 +239,10 @@ async fn start(app: &App, mut payment: Payment, attempt: Attempt) -> Result<Paym
     let mut result = plugin.start_checkout(&credentials, &order_of(&payment)).await;
     if result.as_ref().is_err_and(is_duplicate_reference) {
         // The provider has seen this reference before, and not from this payment.
-        payment = rename(app, payment, attempt).await?;
+        payment = match rename(app, &payment, attempt).await? {
+            Some(payment) => payment,
+            None => return as_it_stands(app, &payment).await,
+        };
         result = plugin.start_checkout(&credentials, &order_of(&payment)).await;
     }
     match result {
@@ -257,9 +268,16 @@ fn order_of(payment: &Payment) -> CheckoutOrder {
         channels: payment.channels.0.clone(),
         success_url: payment.success_url.clone(),
         cancel_url: payment.cancel_url.clone(),
-        metadata: Value::Object(payment.metadata.0.clone()).to_string(),
+        metadata: metadata_of(payment),
         save_instrument: false,
     }
+}
+
+/// What the company sees, and what the payment is known by at the provider.
+fn metadata_of(payment: &Payment) -> String {
+    let mut metadata = payment.metadata.0.clone();
+    metadata.insert(METADATA_KEY.to_owned(), payment.id.clone().into());
+    Value::Object(metadata).to_string()
 }
 
 fn is_duplicate_reference(error: &CallError) -> bool {
@@ -268,10 +286,10 @@ fn is_duplicate_reference(error: &CallError) -> bool {
 
 /// Gives the payment another reference at the provider. The old one still belongs to a resumed payment, which may have begun
 /// under it; to a first attempt it never did.
-async fn rename(app: &App, payment: Payment, attempt: Attempt) -> Result<Payment> {
-    let (db, app) = (app.store.clone(), app.clone());
+async fn rename(app: &App, payment: &Payment, attempt: Attempt) -> Result<Option<Payment>> {
+    let (db, app, payment) = (app.store.clone(), app.clone(), payment.clone());
     db.write(async move |tx| {
-        let mut payment = locked(tx, &payment).await?;
+        let Some(mut payment) = in_hand(tx, &payment).await? else { return Ok(None) };
         if attempt == Attempt::First {
             notifications::release(tx, &payment.account_id, &payment.service_ref).await?;
         }
@@ -279,18 +297,33 @@ async fn rename(app: &App, payment: Payment, attempt: Attempt) -> Result<Payment
         if !reserve(tx, &payment).await? {
             return Err(Error::internal("a new reference is taken"));
         }
-        let now = app.clock.now();
-        payment.starting_until = Some(now.plus_seconds(STARTING_SECONDS));
-        payment.updated_at = now;
-        Ok(store::update(tx, &payment).await?)
+        take(tx, &app, payment).await.map(Some)
     })
     .await
+}
+
+/// Takes a payment in hand for as long as its start at the provider may take.
+async fn take(tx: &mut Tx, app: &App, payment: Payment) -> Result<Payment> {
+    let starting_until = Some(app.clock.now().plus_seconds(STARTING_SECONDS));
+    Ok(store::update(tx, &Payment { starting_until, ..payment }).await?)
+}
+
+/// The payment, locked, if nobody else has taken it in hand since `payment` was read, and it still waits for its URL.
+async fn in_hand(tx: &mut Tx, payment: &Payment) -> Result<Option<Payment>> {
+    let now = locked(tx, payment).await?;
+    let is_ours = now.starting_until == payment.starting_until;
+    Ok((is_ours && needs_start(&now)).then_some(now))
 }
 
 async fn keep_session(app: &App, payment: Payment, session: CheckoutSession) -> Result<Payment> {
     let (db, now) = (app.store.clone(), app.clock.now());
     db.write(async move |tx| {
-        let mut payment = locked(tx, &payment).await?;
+        let before = payment;
+        let mut payment = locked(tx, &before).await?;
+        // Somebody else went on with it; nobody has seen this session's URL.
+        if payment.checkout_url.is_some() || payment.starting_until != before.starting_until {
+            return Ok(payment);
+        }
         if session.service_ref != payment.service_ref {
             payment.service_ref = session.service_ref;
             if !reserve(tx, &payment).await? {
@@ -318,7 +351,7 @@ fn taken_elsewhere(payment: &Payment) -> Error {
 async fn end_attempt(app: &App, payment: &Payment, forget: bool) -> Result<()> {
     let (db, app, payment) = (app.store.clone(), app.clone(), payment.clone());
     db.write(async move |tx| {
-        let mut payment = locked(tx, &payment).await?;
+        let Some(mut payment) = in_hand(tx, &payment).await? else { return Ok(()) };
         if forget {
             settle::release_pending(tx, &app, &payment).await?;
             notifications::release(tx, &payment.account_id, &payment.service_ref).await?;
@@ -346,55 +379,76 @@ fn invalid_at_provider(error: &CallError, provider: &str) -> Error {
 
 // ---- the same reference again -------------------------------------------------------------------
 
-/// Goes on with a payment that never got its URL: asks the provider what it knows, and begins again if that is nothing.
-async fn resume(app: &App, payment: Payment) -> Result<Payment> {
+/// Goes on with a payment that never got its URL: asks the provider what it knows, and begins again unless it is settled by
+/// that. `None`: the payment was forgotten meanwhile.
+async fn resume(app: &App, payment: Payment) -> Result<Option<Payment>> {
     let Some(payment) = take_over(app, &payment).await? else {
         return wait_for_the_other(app, &payment).await;
     };
-    match settle::verify(app, &payment).await {
-        Ok(Settled::Unknown) => start(app, payment, Attempt::Resumed).await,
-        Ok(Settled::Known(payment)) if needs_start(&payment) => {
-            // The provider has a session whose URL was never heard of: nobody can pay it, so another one is safe.
-            let payment = rename(app, *payment, Attempt::Resumed).await?;
-            start(app, payment, Attempt::Resumed).await
+    let settled = settle::verify(app, &payment).await;
+    if settled.is_err() {
+        end_attempt(app, &payment, false).await?;
+    }
+    let again = match settled? {
+        Settled::Unknown => renew(app, &payment).await?,
+        // The provider has a session whose URL was never heard of: nobody can pay it, so another one is safe.
+        Settled::Known(_) | Settled::Mismatch(..) => {
+            rename(app, &payment, Attempt::Resumed).await?
         }
-        Ok(Settled::Known(payment) | Settled::Mismatch(payment, _)) => {
-            end_attempt(app, &payment, false).await?;
-            Ok(*payment)
-        }
-        Err(error) => {
-            end_attempt(app, &payment, false).await?;
-            Err(error)
-        }
+    };
+    match again {
+        Some(payment) => start(app, payment, Attempt::Resumed).await.map(Some),
+        None => as_it_stands(app, &payment).await.map(Some),
     }
 }
 
 /// `None` while somebody else is at the provider for this payment.
 async fn take_over(app: &App, payment: &Payment) -> Result<Option<Payment>> {
-    let (db, now, payment) = (app.store.clone(), app.clock.now(), payment.clone());
+    let (db, app, payment) = (app.store.clone(), app.clone(), payment.clone());
     db.write(async move |tx| {
-        let mut payment = locked(tx, &payment).await?;
-        if !needs_start(&payment) || payment.starting_until.is_some_and(|until| until > now) {
-            return Ok(None);
+        let now = app.clock.now();
+        let found = store::lock(tx, &payment.company_id, &payment.id).await?;
+        let is_free = |found: &Payment| found.starting_until.is_none_or(|until| until <= now);
+        match found.filter(|found| needs_start(found) && is_free(found)) {
+            Some(found) => take(tx, &app, found).await.map(Some),
+            None => Ok(None),
         }
-        payment.starting_until = Some(now.plus_seconds(STARTING_SECONDS));
-        Ok(Some(store::update(tx, &payment).await?))
     })
     .await
 }
 
-async fn wait_for_the_other(app: &App, payment: &Payment) -> Result<Payment> {
-    let mut payment = payment.clone();
-    for _ in 0..STARTING_SECONDS * 10 {
-        let Payment { company_id, id, .. } = &payment;
+/// Asking what the provider knows has taken its time; `None` when somebody else has gone on meanwhile.
+async fn renew(app: &App, payment: &Payment) -> Result<Option<Payment>> {
+    let (db, app, payment) = (app.store.clone(), app.clone(), payment.clone());
+    db.write(async move |tx| match in_hand(tx, &payment).await? {
+        Some(payment) => take(tx, &app, payment).await.map(Some),
+        None => Ok(None),
+    })
+    .await
+}
+
+async fn as_it_stands(app: &App, payment: &Payment) -> Result<Payment> {
+    let Payment { company_id, id, .. } = payment;
+    let found = app.store.read(async |tx| store::find(tx, company_id, id).await).await?;
+    found.ok_or_else(|| Error::not_found("payment not found"))
+}
+
+/// `None`: the payment was forgotten.
+async fn wait_for_the_other(app: &App, payment: &Payment) -> Result<Option<Payment>> {
+    let Payment { company_id, id, .. } = payment;
+    let mut look = FIRST_LOOK;
+    let mut waited = Duration::ZERO;
+    loop {
         let found = app.store.read(async |tx| store::find(tx, company_id, id).await).await?;
-        payment = found.ok_or_else(|| Error::not_found("payment not found"))?;
-        if !needs_start(&payment) || payment.starting_until.is_none() {
-            break;
+        let waits = |found: &Payment| needs_start(found) && found.starting_until.is_some();
+        if !found.as_ref().is_some_and(waits) || waited.as_secs() >= STARTING_SECONDS.unsigned_abs()
+        {
+            return Ok(found);
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(look).await;
+        waited += look;
+        look = (look * 2).min(LAST_LOOK);
     }
-    Ok(payment)
 }
 
 async fn locked(tx: &mut Tx, payment: &Payment) -> Result<Payment> {

@@ -15,11 +15,13 @@ use crate::{
     audit,
     error::{Error, Result},
     jobs::{self, Next},
-    plugins::{self, CallError, Certainty, RefundOrder},
+    plugins::{self, CallError, Certainty, FaultCategory, RefundOrder},
     store::Tx,
     wallet::{self, Account as Ledger, Cover, Movement},
 };
 
+/// How long whoever asks for a refund is left alone: longer than a plugin call may take.
+const ASKING_SECONDS: i64 = 40;
 /// When a refund whose answer never came is asked for again.
 const RETRY_SECONDS: i64 = 60;
 /// How often a refund that the provider works on is looked at.
@@ -33,69 +35,120 @@ impl Refund {
     }
 }
 
+/// Who asks the provider, which decides what its refusal means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    /// Nobody has asked before: what was not done now was not done at all.
+    First,
+    /// An earlier answer was lost: only a refusal of the provider says that there is no refund.
+    Again,
+}
+
 /// Refunds a successful payment in full. `force` lets the wallet go below zero.
 pub async fn refund(app: &App, company_id: &str, payment_id: &str, force: bool) -> Result<Payment> {
-    let (payment, refund) = request(app, company_id, payment_id, force).await?;
-    if refund.status == RefundStatus::Requested {
-        pursue(app, &payment, &refund).await?;
-    }
-    let found = app.store.read(async |tx| store::find(tx, company_id, payment_id).await).await?;
-    found.ok_or_else(|| Error::not_found("payment not found"))
+    let find = async |tx: &mut Tx| store::find(tx, company_id, payment_id).await;
+    let payment = app.store.read(find).await?.ok_or_else(missing)?;
+    // Nothing is held for a refund that cannot be asked for.
+    settle::credentials(app, &payment).await?;
+    let (payment, refund, attempt) = request(app, &payment, force).await?;
+    pursue(app, &payment, &refund, attempt).await?;
+    app.store.read(find).await?.ok_or_else(missing)
+}
+
+fn missing() -> Error {
+    Error::not_found("payment not found")
 }
 
 /// Transaction 1: the refund is asked for and its money held.
-async fn request(
-    app: &App,
-    company_id: &str,
-    payment_id: &str,
-    force: bool,
-) -> Result<(Payment, Refund)> {
+async fn request(app: &App, payment: &Payment, force: bool) -> Result<(Payment, Refund, Attempt)> {
     let (db, app) = (app.store.clone(), app.clone());
-    let (company_id, payment_id) = (company_id.to_owned(), payment_id.to_owned());
+    let (company_id, id) = (payment.company_id.clone(), payment.id.clone());
     db.write(async move |tx| {
-        let detail = json!({ "payment": payment_id, "force": force });
+        let detail = json!({ "payment": id, "force": force });
         audit::record(tx, &app, &company_id, "payment.refund", detail).await?;
-        let found = store::lock(tx, &company_id, &payment_id).await?;
-        let payment = found.ok_or_else(|| Error::not_found("payment not found"))?;
+        let payment = store::lock(tx, &company_id, &id).await?.ok_or_else(missing)?;
         if !settle::provider(&app, &payment)?.offers("refunds") {
             return Err(Error::Invalid(format!("{} cannot refund", payment.payment_service)));
         }
-        let before = store::refund(tx, &company_id, &payment_id).await?;
+        let before = store::refund(tx, &company_id, &id).await?;
         match (payment.status, before) {
-            (_, Some(refund)) if refund.is_under_way() && payment.status == Status::Success => {
-                return Ok((payment, refund)); // asked for before: go on with that
+            // Asked for before: go on with that.
+            (Status::Success, Some(refund)) if refund.is_under_way() => {
+                let taken = take(tx, &app, refund).await?;
+                let busy = || Error::Conflict("the refund is being asked for".to_owned());
+                return Ok((payment, taken.ok_or_else(busy)?, Attempt::Again));
             }
             (Status::Success, _) => {}
             // The provider took it on and failed later: it is tried again, its money is held still.
             (Status::Refunded, Some(refund)) if refund.status == RefundStatus::Failed => {}
             _ => return Err(Error::invalid("only successful payment can be refunded")),
         }
-        let now = app.clock.now();
-        let refund = Refund {
-            company_id: company_id.clone(),
-            payment_id: payment_id.clone(),
-            id: app.random.id(now),
-            status: RefundStatus::Requested,
-            amount: payment.amount,
-            provider_id: String::new(),
-            message: String::new(),
-            created_at: now,
-            updated_at: now,
-        };
+        let refund = new(&app, &payment);
         store::put_refund(tx, &refund).await?;
         if payment.status == Status::Success {
             let cover = if force { Cover::Waived } else { Cover::Required };
             hold(tx, &app, &payment, &refund, cover).await?;
         }
-        let retry = now.plus_seconds(RETRY_SECONDS);
-        jobs::wake(tx, &company_id, SETTLE_JOB, &payment_id, retry).await?;
-        Ok((payment, refund))
+        let retry = refund.created_at.plus_seconds(RETRY_SECONDS);
+        jobs::wake(tx, &company_id, SETTLE_JOB, &id, retry).await?;
+        Ok((payment, refund, Attempt::First))
     })
     .await
 }
 
-/// Asks the provider about a refund that is under way; a notification or the schedule brings it here again.
-pub async fn pursue(app: &App, payment: &Payment, refund: &Refund) -> Result<Next> {
+fn new(app: &App, payment: &Payment) -> Refund {
+    let now = app.clock.now();
+    Refund {
+        company_id: payment.company_id.clone(),
+        payment_id: payment.id.clone(),
+        id: app.random.id(now),
+        status: RefundStatus::Requested,
+        amount: payment.amount,
+        provider_id: String::new(),
+        message: String::new(),
+        asking_until: Some(now.plus_seconds(ASKING_SECONDS)),
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+/// `None` while somebody else is at the provider for this refund, or when it is asked for no more.
+async fn take(tx: &mut Tx, app: &App, refund: Refund) -> Result<Option<Refund>> {
+    let now = app.clock.now();
+    let busy = refund.asking_until.is_some_and(|until| until > now);
+    if busy || refund.status != RefundStatus::Requested {
+        return Ok(None);
+    }
+    let refund = Refund { asking_until: Some(now.plus_seconds(ASKING_SECONDS)), ..refund };
+    store::put_refund(tx, &refund).await?;
+    Ok(Some(refund))
+}
+
+/// For the job: brings a refund that is under way on.
+pub async fn go_on(app: &App, payment: &Payment, refund: &Refund) -> Result<Next> {
+    if refund.status != RefundStatus::Requested {
+        return pursue(app, payment, refund, Attempt::Again).await;
+    }
+    let (db, host, refund) = (app.store.clone(), app.clone(), refund.clone());
+    let taken = db.write(async move |tx| match current(tx, &refund).await? {
+        Some(refund) => take(tx, &host, refund).await,
+        None => Ok(None),
+    });
+    match taken.await? {
+        Some(refund) => pursue(app, payment, &refund, Attempt::Again).await,
+        None => Ok(Next::At(app.clock.now().plus_seconds(RETRY_SECONDS))),
+    }
+}
+
+/// The refund, if it still is where it was when the provider was asked; its payment is locked.
+async fn current(tx: &mut Tx, refund: &Refund) -> Result<Option<Refund>> {
+    store::lock(tx, &refund.company_id, &refund.payment_id).await?;
+    let found = store::refund(tx, &refund.company_id, &refund.payment_id).await?;
+    Ok(found.filter(|found| found.id == refund.id && found.status == refund.status))
+}
+
+/// Asks the provider about a refund.
+async fn pursue(app: &App, payment: &Payment, refund: &Refund, attempt: Attempt) -> Result<Next> {
     let provider = settle::provider(app, payment)?;
     let credentials = settle::credentials(app, payment).await?;
     let answer = match refund.status {
@@ -106,17 +159,36 @@ pub async fn pursue(app: &App, payment: &Payment, refund: &Refund) -> Result<Nex
     };
     match answer {
         Ok(seen) => record(app, payment, refund, seen).await,
-        Err(error) if refund.status == RefundStatus::Requested && is_certain(&error) => {
-            let reason = format!("{:?} {}", error.fault.category, error.fault.code);
-            refuse(app, payment, refund, reason).await?;
+        Err(error) => {
+            if refund.status == RefundStatus::Requested {
+                match certainly_not_done(&error, attempt) {
+                    true => {
+                        let reason = format!("{:?} {}", error.fault.category, error.fault.code);
+                        refuse(app, refund, reason).await?;
+                    }
+                    false => let_go(app, refund).await?,
+                }
+            }
             Err(error.into_error(&payment.payment_service))
         }
-        Err(error) => Err(error.into_error(&payment.payment_service)),
     }
 }
 
-fn is_certain(error: &CallError) -> bool {
-    error.certainty == Certainty::NotDone
+fn certainly_not_done(error: &CallError, attempt: Attempt) -> bool {
+    let refused = error.fault.category == FaultCategory::Refused;
+    error.certainty == Certainty::NotDone && (attempt == Attempt::First || refused)
+}
+
+/// Nobody is at the provider any more; whether the refund is there is not known.
+async fn let_go(app: &App, refund: &Refund) -> Result<()> {
+    let (db, now, refund) = (app.store.clone(), app.clock.now(), refund.clone());
+    db.write(async move |tx| {
+        if let Some(refund) = current(tx, &refund).await? {
+            store::put_refund(tx, &Refund { asking_until: Some(now), ..refund }).await?;
+        }
+        Ok(())
+    })
+    .await
 }
 
 fn order_of(payment: &Payment, refund: &Refund) -> RefundOrder {
@@ -137,7 +209,7 @@ async fn record(
     seen: plugins::Refund,
 ) -> Result<Next> {
     if seen.status == plugins::RefundStatus::Failed && refund.status == RefundStatus::Requested {
-        refuse(app, payment, refund, seen.message).await?;
+        refuse(app, refund, seen.message).await?;
         let message = format!("{} refused the refund", payment.payment_service);
         return Err(Error::Upstream { message, detail: "the refund failed at once".to_owned() });
     }
@@ -146,7 +218,10 @@ async fn record(
     db.write(async move |tx| {
         let now = app.clock.now();
         let found = store::lock(tx, &payment.company_id, &payment.id).await?;
-        let payment = found.ok_or_else(|| Error::not_found("payment not found"))?;
+        let payment = found.ok_or_else(missing)?;
+        let Some(refund) = current(tx, &refund).await? else {
+            return Ok(Next::At(now.plus_seconds(RETRY_SECONDS)));
+        };
         let status = match seen.status {
             plugins::RefundStatus::Pending => RefundStatus::Pending,
             plugins::RefundStatus::Done => RefundStatus::Done,
@@ -183,12 +258,12 @@ fn alarm(payment: &Payment, what: &str) {
 }
 
 /// The provider did not take the refund on: the money goes back.
-async fn refuse(app: &App, payment: &Payment, refund: &Refund, reason: String) -> Result<()> {
-    let (db, app, payment) = (app.store.clone(), app.clone(), payment.clone());
-    let refund = refund.clone();
+async fn refuse(app: &App, refund: &Refund, reason: String) -> Result<()> {
+    let (db, app, refund) = (app.store.clone(), app.clone(), refund.clone());
     db.write(async move |tx| {
-        let found = store::lock(tx, &payment.company_id, &payment.id).await?;
-        let payment = found.ok_or_else(|| Error::not_found("payment not found"))?;
+        let found = store::lock(tx, &refund.company_id, &refund.payment_id).await?;
+        let payment = found.ok_or_else(missing)?;
+        let Some(refund) = current(tx, &refund).await? else { return Ok(()) };
         let refund = Refund {
             status: RefundStatus::Failed,
             message: reason,

@@ -5,7 +5,7 @@
 
 use futures::{FutureExt, future::BoxFuture};
 
-use super::{Payment, SUBJECT, Status, Verdict, judge, next_check, refund, store};
+use super::{Payment, SUBJECT, Status, Verdict, is_ours, judge, next_check, refund, store};
 use crate::{
     app::App,
     error::{Error, Result},
@@ -19,8 +19,8 @@ use crate::{
     wallet::{self, Account as Ledger, Cover, Movement},
 };
 
-/// How often a provider that does not answer is asked after the last scheduled check.
-const MOST_FAILURES: i64 = 10;
+/// How often a provider that does not answer is asked after the last scheduled check: for two days.
+const MOST_FAILURES: i64 = 100;
 
 /// What asking the provider has brought.
 #[derive(Debug)]
@@ -38,20 +38,25 @@ pub async fn verify(app: &App, payment: &Payment) -> Result<Settled> {
     let provider = provider(app, payment)?;
     let credentials = credentials(app, payment).await?;
     let ask = async |service_ref: &str| match provider.verify(&credentials, service_ref).await {
-        Ok(seen) => Ok(Some(seen)),
-        Err(error) if error.fault.category == FaultCategory::NotFound => Ok(None),
+        Ok(seen) => record(app, payment, seen, service_ref.to_owned()).await,
+        Err(error) if error.fault.category == FaultCategory::NotFound => Ok(Settled::Unknown),
         Err(error) => Err(error.into_error(&payment.payment_service)),
     };
-    // Of a session that was given up only a success matters.
+    let mut trouble = None;
     for former in former_references(app, payment).await? {
-        let seen = ask(&former).await?;
-        if let Some(seen) = seen.filter(|seen| seen.status == PaymentStatus::Success) {
-            return record(app, payment, seen, former).await;
+        match ask(&former).await {
+            Ok(Settled::Known(now)) if now.status == Status::Success => {
+                return Ok(Settled::Known(now));
+            }
+            Ok(_) => {}
+            Err(error) => trouble = Some(error),
         }
     }
-    match ask(&payment.service_ref).await? {
-        Some(seen) => record(app, payment, seen, payment.service_ref.clone()).await,
-        None => Ok(Settled::Unknown),
+    let settled = ask(&payment.service_ref).await?;
+    let is_settled = matches!(&settled, Settled::Known(now) if now.status != Status::Pending);
+    match trouble {
+        Some(error) if !is_settled => Err(error),
+        _ => Ok(settled),
     }
 }
 
@@ -60,8 +65,11 @@ pub fn provider(app: &App, payment: &Payment) -> Result<Provider> {
     provider.ok_or_else(|| Error::invalid("payment service key not found"))
 }
 
-/// What the provider knew a pending payment by before.
+/// What the provider may know a payment by, too, that has not succeeded yet: sessions that were given up.
 async fn former_references(app: &App, payment: &Payment) -> Result<Vec<String>> {
+    if !matches!(payment.status, Status::Pending | Status::Failed) {
+        return Ok(Vec::new());
+    }
     let Payment { company_id, id, service_ref, .. } = payment;
     let read = async |tx: &mut Tx| notifications::references(tx, company_id, SUBJECT, id).await;
     let mut references = app.store.read(read).await?;
@@ -77,7 +85,7 @@ pub async fn credentials(app: &App, payment: &Payment) -> Result<Credentials> {
     account.open_credentials(app)
 }
 
-/// Transaction 3: what the provider says of the payment that it knows by `service_ref`.
+/// Transaction 3: what the provider says of what it knows by `service_ref`.
 async fn record(
     app: &App,
     payment: &Payment,
@@ -89,6 +97,17 @@ async fn record(
     db.write(async move |tx| {
         let found = store::lock(tx, &company_id, &id).await?;
         let payment = found.ok_or_else(|| Error::not_found("payment not found"))?;
+        let is_current = service_ref == payment.service_ref;
+        if !is_ours(&payment.id, is_current && payment.checkout_url.is_some(), &seen) {
+            if seen.status == PaymentStatus::Success {
+                alarm(&payment, &seen, "foreign payment");
+            }
+            return Ok(Settled::Known(payment.into()));
+        }
+        // Of a session that was given up only a success matters.
+        if !is_current && seen.status != PaymentStatus::Success {
+            return Ok(Settled::Known(payment.into()));
+        }
         let mismatch = match judge(payment.status, &payment.money(), &seen) {
             Verdict::Unchanged | Verdict::StillPending => {
                 return Ok(Settled::Known(payment.into()));
@@ -103,23 +122,23 @@ async fn record(
             Verdict::CurrencyMismatch => "currency mismatch",
         };
         alarm(&payment, &seen, mismatch);
-        let payment = Payment { message: mismatch.to_owned(), ..payment };
-        let payment = store::update(tx, &payment).await?;
+        let (message, updated_at) = (mismatch.to_owned(), app.clock.now());
+        let payment = store::update(tx, &Payment { message, updated_at, ..payment }).await?;
         Ok(Settled::Mismatch(payment.into(), mismatch))
     })
     .await
 }
 
-fn alarm(payment: &Payment, seen: &ProviderPayment, mismatch: &str) {
+fn alarm(payment: &Payment, seen: &ProviderPayment, what: &str) {
     tracing::error!(
-        alarm = mismatch,
+        alarm = what,
         company = payment.company_id,
         payment = payment.id,
         asked_minor = payment.amount.0,
         asked_currency = payment.currency,
         seen_minor = seen.amount.minor.0,
         seen_currency = seen.amount.currency,
-        "the provider took something else than was asked for"
+        "the provider has taken something else than was asked for"
     );
 }
 
@@ -252,7 +271,7 @@ pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
             .await?;
         let Some(payment) = payment else { return Ok(Next::Done) };
         if let Some(refund) = refund.filter(super::Refund::is_under_way) {
-            return refund::pursue(&app, &payment, &refund).await;
+            return refund::go_on(&app, &payment, &refund).await;
         }
         let checked = verify(&app, &payment).await;
         let status = match &checked {

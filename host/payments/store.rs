@@ -252,6 +252,9 @@ pub struct Refund {
     pub amount: Minor,
     pub provider_id: String,
     pub message: String,
+    /// Until then somebody is at the provider for it.
+    #[serde(skip)]
+    pub asking_until: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -280,10 +283,11 @@ pub async fn refund(tx: &mut Tx, company_id: &str, payment_id: &str) -> Result<O
 pub async fn put_refund(tx: &mut Tx, refund: &Refund) -> Result<()> {
     tx.sql(
         "INSERT INTO refunds (company_id, payment_id, id, status, amount_minor, provider_id, message,
-             created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+             asking_until, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
          ON CONFLICT (company_id, payment_id) DO UPDATE SET id = excluded.id, status = excluded.status,
-             created_at = excluded.created_at, provider_id = excluded.provider_id, message = excluded.message,
+             provider_id = excluded.provider_id, message = excluded.message,
+             asking_until = excluded.asking_until, created_at = excluded.created_at,
              updated_at = excluded.updated_at",
     )
     .bind(&refund.company_id)
@@ -293,6 +297,7 @@ pub async fn put_refund(tx: &mut Tx, refund: &Refund) -> Result<()> {
     .bind(refund.amount)
     .bind(&refund.provider_id)
     .bind(&refund.message)
+    .bind(refund.asking_until)
     .bind(refund.created_at)
     .bind(refund.updated_at)
     .run()

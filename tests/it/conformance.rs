@@ -412,15 +412,16 @@ async fn gives_up<S: Subject>(engine: Engine) {
     let slow = |operation: &str| Fault::new(operation, FaultKind::SlowAfter).delay_ms(3_000);
     app.standins.faults().push(slow("initialize"));
     assert_eq!(try_begin::<S>(&app, "order-1").await.failure(), (504, &*late));
-    let payment = begin::<S>(&app, "order-1").await;
+    begin::<S>(&app, "order-1").await["checkout"]["url"].as_str().expect("a URL");
+    let payment = begin::<S>(&app, "order-2").await;
     app.standins.faults().push(Fault::new("notification", FaultKind::Cut));
     app.complete(&payment, "success").await;
     app.settle().await;
     app.standins.faults().push(slow("verify"));
-    assert_eq!(verify(&app, "order-1").await.failure(), (504, &*late));
-    assert_eq!(app.fetch("order-1").await["status"], "pending");
+    assert_eq!(verify(&app, "order-2").await.failure(), (504, &*late));
+    assert_eq!(app.fetch("order-2").await["status"], "pending");
     app.advance(60).await;
-    assert_eq!(app.fetch("order-1").await["status"], "success");
+    assert_eq!(app.fetch("order-2").await["status"], "success");
     app.finish().await;
 }
 

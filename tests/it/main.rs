@@ -14,6 +14,7 @@ mod jobs;
 mod operators;
 mod payments;
 mod plugins;
+mod references;
 mod refunds;
 mod secrets;
 mod simulation;

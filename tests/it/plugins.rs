@@ -49,7 +49,7 @@ both! {
     async fn a_new_provider_is_installed_and_takes_a_payment_to_its_end(app: TestApp) {
         let upstream = Upstream::start().await;
         let begin = async || app.post("/payment/initialize", order_of(app, "order-1")).await;
-        let message = "the payment_service field must be one of provider_a";
+        let message = "the payment_service field must be one of provider_a, provider_b, provider_c";
         assert_eq!(begin().await.failure(), (400, message));
 
         let installed = app.install(artifacts::SPROUT).await;

@@ -1,5 +1,6 @@
 //! Refunds: the money is held, the provider asked, its answer recorded.
 
+use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse_sandbox::{Fault, FaultKind};
@@ -92,5 +93,46 @@ both! {
         let refund = ask().await.data().clone();
         assert_eq!((&refund["status"], &refund["amount"]), (&json!("done"), &json!(2500.5)));
         assert_eq!(refund["payment"], payment["id"]);
+    }
+
+    async fn a_refund_whose_answer_was_lost_is_held_until_the_provider_says_that_there_is_none(app: TestApp) {
+        let payment = app.paid("order-1").await;
+        app.standins.faults().push(Fault::new("refund", FaultKind::CutAfter).times(1));
+        let path = path(app, &payment);
+        assert_eq!(app.operator(Method::POST, &path, Value::Null).await.failure().0, 502);
+        // Nothing can be sent now, which says nothing of what was sent before.
+        let nowhere = json!({ "credentials": { "secret_key": PAYSTACK_KEY, "base_url": "http://127.0.0.1:9" } });
+        app.operator(Method::PUT, "/providers/provider_a", nowhere).await.data();
+        app.advance(3600).await;
+        assert_eq!(app.wallet().await["balance"], json!(0));
+        assert_eq!(app.operator(Method::GET, &path, Value::Null).await.data()["status"], "requested");
+        app.use_paystack("/providers/provider_a", PAYSTACK_KEY).await;
+        app.advance(2 * 3600).await;
+        assert_eq!(app.fetch("order-1").await["status"], "refunded");
+        assert_eq!(app.wallet().await["balance"], json!(0));
+        assert_eq!(app.events(), ["payment.success", "payment.refunded"]);
+    }
+
+    async fn a_refund_that_is_asked_for_many_times_at_once_is_made_once(app: TestApp) {
+        let payment = app.paid("order-1").await;
+        app.standins.faults().push(Fault::new("refund_list", FaultKind::Slow).times(1).delay_ms(200));
+        let path = path(app, &payment);
+        let refunds = (0..6).map(|_| app.operator(Method::POST, &path, Value::Null));
+        let answers = join_all(refunds).await;
+        let done = answers.iter().filter(|answer| answer.status == 200).count();
+        let busy = (409, "the refund is being asked for");
+        assert_eq!((done, answers.iter().filter(|a| a.status != 200 && a.failure() == busy).count()), (1, 5));
+        let asked = app.standins.paystack().requests();
+        assert_eq!(asked.iter().filter(|(method, path)| method == "POST" && path == "/refund").count(), 1);
+        app.advance(3600).await;
+        assert_eq!(app.wallet().await["balance"], json!(0));
+    }
+
+    async fn a_refund_that_cannot_be_asked_for_holds_nothing(app: TestApp) {
+        let payment = app.paid("order-1").await;
+        app.operator(Method::PUT, "/providers/provider_a", json!({ "credentials": null })).await.data();
+        let refused = app.operator(Method::POST, &path(app, &payment), Value::Null).await;
+        assert_eq!(refused.failure(), (400, "payment service key not found"));
+        assert_eq!(app.wallet().await["balance"], json!(2362.99));
     }
 }

@@ -166,6 +166,7 @@ impl TryFrom<imported::payments::Payment> for ProviderPayment {
             message: storable(payment.message),
             instrument: payment.instrument.map(Into::into),
             challenge_url: payment.challenge_url.map(storable),
+            metadata: payment.metadata,
             raw: storable(payment.raw),
         })
     }

@@ -44,6 +44,17 @@ pub(crate) fn metadata(json: &str) -> Result<Map<String, Value>, Fault> {
     serde_json::from_str(json).map_err(|_| Fault::invalid("metadata", "no JSON object"))
 }
 
+/// An object as JSON text, also when it comes as such a text.
+pub(crate) fn object(value: &Value) -> Option<String> {
+    match value {
+        Value::Object(_) => Some(value.to_string()),
+        Value::String(text) => {
+            serde_json::from_str::<Map<String, Value>>(text).is_ok().then(|| text.clone())
+        }
+        _ => None,
+    }
+}
+
 /// What could charge again, or pay in the customer's place.
 const CHARGES_AGAIN: [&str; 3] = ["authorization_code", "access_code", "signature"];
 

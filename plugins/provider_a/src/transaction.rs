@@ -42,6 +42,7 @@ pub(crate) struct Transaction {
     pub(crate) customer: Value,
     paused: Value,
     authorization_url: Value,
+    metadata: Value,
 }
 
 /// Reads a transaction. `asked` stands in for an amount that Paystack leaves out before anything was taken.
@@ -67,6 +68,7 @@ pub(crate) fn payment(
         message: loose::either(&transaction.gateway_response, &transaction.message),
         instrument: instrument::of(&transaction),
         challenge_url: challenge(&transaction),
+        metadata: loose::object(&transaction.metadata),
         raw: loose::raw(data),
     })
 }

@@ -70,11 +70,18 @@ fn statuses() {
 
 #[test]
 fn metadata_of_every_shape() {
-    for metadata in
-        [json!(""), json!(0), json!(null), json!({"a": 1}), json!("{\"a\":1}"), json!([1])]
-    {
+    let object = Some(r#"{"a":1}"#.to_owned());
+    for (metadata, echoed) in [
+        (json!(""), None),
+        (json!(0), None),
+        (json!(null), None),
+        (json!({"a": 1}), object.clone()),
+        (json!("{\"a\":1}"), object),
+        (json!([1]), None),
+    ] {
         let payment = verify(transaction_with(json!({"metadata": metadata})));
         assert_eq!(parsed(&payment.raw)["metadata"], metadata);
+        assert_eq!(payment.metadata, echoed);
     }
 }
 

@@ -65,6 +65,7 @@ impl verification::Guest for Sprout {
             message: String::new(),
             instrument: None,
             challenge_url: None,
+            metadata: None,
             raw: answer.text(),
         })
     }

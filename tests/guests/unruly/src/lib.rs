@@ -97,6 +97,7 @@ impl verification::Guest for Unruly {
             message: String::new(),
             instrument: None,
             challenge_url: None,
+            metadata: None,
             raw: answer.text(),
         })
     }
