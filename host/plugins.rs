@@ -81,6 +81,10 @@ impl From<VaultError> for Fault {
                 let message = "a call may have 64 different placeholders";
                 Fault::new(FaultCategory::Misconfigured, "too-many-placeholders", message)
             }
+            VaultError::TooLong => {
+                let message = "vault.hmac takes 1 MiB of data";
+                Fault::new(FaultCategory::Misconfigured, "too-large", message)
+            }
         }
     }
 }

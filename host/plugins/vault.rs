@@ -17,6 +17,7 @@ const REDACTED: &str = "[secret]";
 const PREFIX: &[u8] = b"vault-";
 /// After the prefix, in hexadecimal.
 const DIGITS: usize = 32;
+const MOST_SIGNED_BYTES: usize = 1 << 20;
 const MOST_PLACEHOLDERS: usize = 64;
 
 /// The secrets of one account, by the names of the plugin's manifest.
@@ -39,6 +40,7 @@ pub enum VaultError {
     NoSecret(String),
     NoAlgorithm(String),
     TooManyPlaceholders,
+    TooLong,
 }
 
 impl Secrets {
@@ -53,6 +55,9 @@ impl Secrets {
 
     pub fn hmac(&self, algorithm: &str, name: &str, data: &[u8]) -> Result<Vec<u8>, VaultError> {
         let key = self.get(name)?.as_bytes();
+        if data.len() > MOST_SIGNED_BYTES {
+            return Err(VaultError::TooLong);
+        }
         match algorithm {
             "sha256" => Ok(mac(Hmac::<Sha256>::new_from_slice(key), data)),
             "sha512" => Ok(mac(Hmac::<Sha512>::new_from_slice(key), data)),
@@ -116,9 +121,10 @@ impl Placeholders {
         Ok(text)
     }
 
-    /// Puts the values in, in one pass: how long it takes depends on the text alone.
+    /// Puts the values in, in one pass: how long it takes depends on the text alone. `None` when that makes more than `most`
+    /// bytes.
     #[must_use]
-    pub fn fill(&self, text: &[u8]) -> Vec<u8> {
+    pub fn fill(&self, text: &[u8], most: usize) -> Option<Vec<u8>> {
         let mut filled = Vec::with_capacity(text.len());
         let mut rest = 0;
         for at in memchr::memmem::find_iter(text, PREFIX) {
@@ -129,9 +135,12 @@ impl Placeholders {
                 filled.extend_from_slice(value.as_bytes());
                 rest = end;
             }
+            if filled.len() > most {
+                return None;
+            }
         }
         filled.extend_from_slice(&text[rest..]);
-        filled
+        (filled.len() <= most).then_some(filled)
     }
 
     fn value_of(&self, placeholder: &[u8]) -> Option<&str> {
@@ -183,8 +192,9 @@ mod tests {
         let (first, one) = draw(1);
         let (second, other) = draw(2);
         assert!(first != second && draw(1).0 == first);
-        assert_eq!(one.fill(format!("Bearer {first}").as_bytes()), b"Bearer sk_test_abc123");
-        assert_eq!(other.fill(first.as_bytes()), first.as_bytes());
+        let fill = |by: &Placeholders, text: &str| by.fill(text.as_bytes(), 100).unwrap();
+        assert_eq!(fill(&one, &format!("Bearer {first}")), b"Bearer sk_test_abc123");
+        assert_eq!(fill(&other, &first), first.as_bytes());
     }
 
     #[test]
@@ -203,7 +213,9 @@ mod tests {
         let last = placeholders.secret(&secrets, &mut rng, "k63").unwrap();
         let text = format!("vault-{first}{last}, {last} vault- {}", &first[..20]);
         let filled = format!("vault-value 0value 63, value 63 vault- {}", &first[..20]);
-        assert_eq!(placeholders.fill(text.as_bytes()), filled.as_bytes());
+        let most = filled.len();
+        assert_eq!(placeholders.fill(text.as_bytes(), most), Some(filled.into_bytes()));
+        assert_eq!(placeholders.fill(text.as_bytes(), most - 1), None);
     }
 
     #[test]
@@ -226,6 +238,9 @@ mod tests {
             secrets().hmac("md5", "secret_key", body),
             Err(VaultError::NoAlgorithm("md5".into()))
         );
+        let long = vec![0; MOST_SIGNED_BYTES + 1];
+        assert!(secrets().hmac("sha256", "secret_key", &long[1..]).is_ok());
+        assert_eq!(secrets().hmac("sha256", "secret_key", &long), Err(VaultError::TooLong));
         assert_eq!(secrets().matches("other", b""), Err(VaultError::NoSecret("other".into())));
     }
 }
