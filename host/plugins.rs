@@ -77,6 +77,14 @@ impl From<VaultError> for Fault {
                 let message = format!("the host knows no algorithm {name}");
                 Fault::new(FaultCategory::Invalid, "no-algorithm", message)
             }
+            VaultError::TooManyPlaceholders => {
+                let message = "a call may have 64 different placeholders";
+                Fault::new(FaultCategory::Misconfigured, "too-many-placeholders", message)
+            }
+            VaultError::TooLong => {
+                let message = "vault.hmac takes 1 MiB of data";
+                Fault::new(FaultCategory::Misconfigured, "too-large", message)
+            }
         }
     }
 }

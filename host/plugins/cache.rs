@@ -8,7 +8,8 @@ use std::{
 use crate::clock::Timestamp;
 
 const MOST_ENTRIES_PER_SCOPE: usize = 64;
-const MOST_VALUE_BYTES: usize = 16 << 10;
+/// Of a key with its value.
+pub const MOST_BYTES: usize = 16 << 10;
 const MOST_TTL_SECONDS: u32 = 24 * 3600;
 
 #[derive(Default)]
@@ -25,7 +26,7 @@ impl Cache {
 
     /// What is too large is not kept; a full scope starts anew.
     pub fn put(&self, scope: &str, key: String, value: String, ttl_seconds: u32, now: Timestamp) {
-        if key.len() + value.len() > MOST_VALUE_BYTES {
+        if key.len() + value.len() > MOST_BYTES {
             return;
         }
         let mut scopes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +59,7 @@ mod tests {
         for n in 0..1000 {
             cache.put("a", n.to_string(), "v".into(), 10, now);
         }
-        cache.put("a", "big".into(), "v".repeat(MOST_VALUE_BYTES), 10, now);
+        cache.put("a", "big".into(), "v".repeat(MOST_BYTES), 10, now);
         assert!(cache.0.lock().unwrap()["a"].len() <= MOST_ENTRIES_PER_SCOPE);
         assert_eq!(cache.get("a", "big", now), None);
     }

@@ -19,8 +19,11 @@ use super::{
     CallError, Certainty, Fault, FaultCategory, Plugin,
     cache::Cache,
     engine::{self, CpuExhausted, Limits, State},
-    session::{Ended, Entry, Grant, HttpRequest, HttpResponse, Journal, Session},
+    session::{
+        Ended, Entry, Grant, HttpRequest, HttpResponse, Journal, MOST_REQUEST_BYTES, Session,
+    },
     v1::{self, Answer},
+    vault::Placeholders,
 };
 use crate::{
     clock::Clock,
@@ -213,16 +216,15 @@ impl Calls {
             let message = "the request goes to a host that was not granted";
             return Err(Fault::new(FaultCategory::Misconfigured, "not-granted", message));
         }
-        let fill = |text: &[u8]| session.placeholders.fill(text);
-        let header = |(name, value): &(String, String)| {
-            (name.clone(), String::from_utf8_lossy(&fill(value.as_bytes())).into_owned())
+        let Some((headers, body)) = fill(request, &session.placeholders) else {
+            return Err(HttpRequest::too_large());
         };
         let wanted = request.timeout_ms.map(|ms| Duration::from_millis(u64::from(ms)));
         let outgoing = Outgoing {
             method: request.method.clone(),
             url: request.url.clone(),
-            headers: request.headers.iter().map(header).collect(),
-            body: request.body.as_deref().map(|body| Bytes::from(fill(body))),
+            headers,
+            body,
             timeout: wanted.unwrap_or(left).min(left),
             most_response_bytes: self.limits.response_bytes,
         };
@@ -274,6 +276,28 @@ fn judge<T>(result: Result<Result<T, Fault>, String>, progress: &Progress) -> Re
         _ => Certainty::NotDone,
     };
     Err(CallError { fault, certainty, timed_out: progress.timed_out })
+}
+
+type Filled = (Vec<(String, String)>, Option<Bytes>);
+
+/// Headers and body with the secrets in them; `None` when that makes them too large.
+fn fill(request: &HttpRequest, placeholders: &Placeholders) -> Option<Filled> {
+    let mut left = MOST_REQUEST_BYTES;
+    let mut fill = |text: &[u8]| {
+        let filled = placeholders.fill(text, left)?;
+        left -= filled.len();
+        Some(filled)
+    };
+    let mut headers = Vec::with_capacity(request.headers.len());
+    for (name, value) in &request.headers {
+        let value = fill(value.as_bytes())?;
+        headers.push((name.clone(), String::from_utf8_lossy(&value).into_owned()));
+    }
+    let body = match &request.body {
+        Some(body) => Some(Bytes::from(fill(body)?)),
+        None => None,
+    };
+    Some((headers, body))
 }
 
 fn granted(grant: &Grant, url: &str) -> bool {

@@ -11,7 +11,7 @@ use wasmtime_wasi::{
     HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe,
 };
 
-use super::session::Session;
+use super::session::{MOST_REQUEST_BYTES, Session};
 use crate::clock::Timestamp;
 
 /// Processor time is counted in ticks.
@@ -53,6 +53,11 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The most that a guest hands over at once: a provider's whole answer as `raw`, or a request, and a little beside it.
+    fn transfer_bytes(&self) -> usize {
+        self.response_bytes.max(MOST_REQUEST_BYTES).saturating_add(1 << 20)
+    }
+
     pub fn cpu_ticks(&self) -> u32 {
         u32::try_from(self.cpu.as_millis() / TICK.as_millis()).unwrap_or(u32::MAX)
     }
@@ -208,6 +213,7 @@ pub fn store(engine: &Engine, limits: &Limits, session: Session, ticks: u32) -> 
         cpu: Cpu { ticks, most_ticks: limits.cpu_ticks() },
     };
     let mut store = Store::new(engine, state);
+    store.set_hostcall_fuel(limits.transfer_bytes());
     store.limiter(|state| &mut state.memory);
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(|mut context| {

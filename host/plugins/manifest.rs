@@ -69,6 +69,13 @@ impl Manifest {
     /// The component's own section, or else that of the one core module inside it (where a linker puts what a Rust guest
     /// made). Anything else is refused with a reason for the operator.
     pub fn read(wasm: &[u8]) -> Result<Manifest, String> {
+        let manifest = Manifest::parse(wasm)?;
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    /// As it stands there, fit or not.
+    fn parse(wasm: &[u8]) -> Result<Manifest, String> {
         let (outer, inner) = sections(wasm)?;
         let json = match (&outer[..], &inner[..]) {
             ([json], _) | ([], [json]) => *json,
@@ -78,10 +85,22 @@ impl Manifest {
         if json.len() > MOST_BYTES {
             return Err("the manifest is larger than 64 KiB".to_owned());
         }
-        let manifest: Manifest = serde_json::from_slice(json)
-            .map_err(|error| format!("the manifest cannot be read: {error}"))?;
-        manifest.check()?;
-        Ok(manifest)
+        serde_json::from_slice(json)
+            .map_err(|error| format!("the manifest cannot be read: {error}"))
+    }
+
+    /// Refuses to read in clear, as a setting, what was given to the component `earlier` of the same name as a secret: an
+    /// account's credentials outlive the version that they were set for.
+    pub fn check_against(&self, earlier: &[u8]) -> Result<(), String> {
+        let earlier = Manifest::parse(earlier)
+            .map_err(|reason| format!("an earlier version cannot be compared: {reason}"))?;
+        match earlier.secrets.iter().find(|name| self.settings.contains_key(*name)) {
+            Some(name) => Err(format!(
+                "the manifest's setting {name:?} was a secret in version {}; give the setting another name",
+                earlier.version
+            )),
+            None => Ok(()),
+        }
     }
 
     fn check(&self) -> Result<(), String> {
@@ -96,8 +115,13 @@ impl Manifest {
             Url::parse(&format!("https://{host}/"))
                 .is_ok_and(|url| url.host_str() == Some(host) && url.port().is_none())
         };
-        match self.hosts.iter().find(|host| !is_host(host)) {
-            Some(host) => Err(format!("the manifest's host {host:?} is not a host name")),
+        if let Some(host) = self.hosts.iter().find(|host| !is_host(host)) {
+            return Err(format!("the manifest's host {host:?} is not a host name"));
+        }
+        match self.secrets.iter().find(|name| self.settings.contains_key(*name)) {
+            Some(name) => {
+                Err(format!("the manifest's {name:?} must be a secret or a setting, not both"))
+            }
             None => Ok(()),
         }
     }

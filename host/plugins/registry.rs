@@ -87,6 +87,7 @@ impl Plugins {
         db.write(async move |tx| {
             let version = row.manifest.version.to_string();
             store::activate(tx, &row.manifest.name, &version, &row.digest, &wasm, now).await?;
+            check_history(tx, &row.manifest).await?;
             also(tx, &row.manifest, &row.digest).await
         })
         .await?;
@@ -157,4 +158,14 @@ impl Plugins {
         calls.try_out(&guest, label.clone()).await?;
         Ok(Arc::new(Plugin { manifest, digest, label, guest }))
     }
+}
+
+/// After `activate`, which waits for another host that installs the same name: no version escapes the comparison.
+async fn check_history(tx: &mut Tx, manifest: &Manifest) -> Result<()> {
+    for (digest,) in store::digests(tx, &manifest.name).await? {
+        if let Some((wasm,)) = store::component(tx, &digest).await? {
+            manifest.check_against(&wasm).map_err(Error::Invalid)?;
+        }
+    }
+    Ok(())
 }

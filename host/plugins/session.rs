@@ -9,12 +9,15 @@ use std::{collections::HashMap, sync::Arc};
 use rand::{SeedableRng, rngs::StdRng};
 
 use super::{
-    Fault,
-    cache::Cache,
+    Fault, FaultCategory,
+    cache::{self, Cache},
     vault::{Placeholders, Secrets},
 };
 use crate::clock::Timestamp;
 
+/// A request with its URL and headers, before and after the secrets were put in.
+pub const MOST_REQUEST_BYTES: usize = 2 << 20;
+const MOST_ENTRIES: usize = 256;
 const MOST_LOG_LINES: usize = 100;
 const MOST_LOG_BYTES: usize = 2 << 10;
 
@@ -58,6 +61,22 @@ pub enum Ended {
     Waiting,
     #[error("the call asked for something else when it was run again")]
     Nondeterministic,
+    #[error("the call asked the cache more often than allowed")]
+    TooManyQuestions,
+}
+
+impl HttpRequest {
+    fn is_too_large(&self) -> bool {
+        let headers = self.headers.iter().map(|(name, value)| name.len() + value.len());
+        let body = self.body.as_ref().map_or(0, Vec::len);
+        let bytes = self.method.len() + self.url.len() + headers.sum::<usize>() + body;
+        bytes > MOST_REQUEST_BYTES
+    }
+
+    pub fn too_large() -> Fault {
+        let message = "a request may have 2 MiB with its URL and headers";
+        Fault::new(FaultCategory::Misconfigured, "too-large", message)
+    }
 }
 
 /// What stays from run to run.
@@ -108,6 +127,9 @@ impl Session {
     }
 
     pub fn send(&mut self, request: HttpRequest) -> Result<Result<HttpResponse, Fault>, Ended> {
+        if request.is_too_large() {
+            return Ok(Err(HttpRequest::too_large())); // the same in every run, so it needs no entry
+        }
         let answer = match self.journal.entries.get(self.position) {
             None => {
                 self.waiting_for = Some(request);
@@ -121,6 +143,12 @@ impl Session {
     }
 
     pub fn cached(&mut self, key: String) -> Result<Option<String>, Ended> {
+        if key.len() > cache::MOST_BYTES {
+            return Ok(None); // never kept
+        }
+        if self.position == MOST_ENTRIES {
+            return Err(Ended::TooManyQuestions);
+        }
         let value = match self.journal.entries.get(self.position) {
             None => {
                 let value = self.cache.get(&self.cache_scope(), &key, self.journal.began);
@@ -199,6 +227,24 @@ mod tests {
 
         let mut astray = session(again.journal);
         assert_eq!(astray.send(request("a")).unwrap_err(), Ended::Nondeterministic);
+    }
+
+    #[test]
+    fn a_journal_stays_bounded() {
+        let mut asking = session(Journal::new(1, Timestamp(0)));
+        assert_eq!(asking.cached("k".repeat(cache::MOST_BYTES + 1)), Ok(None));
+        assert!(asking.journal.entries.is_empty());
+        for n in 0..MOST_ENTRIES {
+            assert_eq!(asking.cached(n.to_string()), Ok(None));
+        }
+        assert_eq!(asking.cached("one more".into()), Err(Ended::TooManyQuestions));
+
+        let large = HttpRequest { body: Some(vec![0; MOST_REQUEST_BYTES]), ..request("a") };
+        let mut sending = session(Journal::new(1, Timestamp(0)));
+        assert_eq!(sending.send(large).unwrap().unwrap_err().code, "too-large");
+        assert!(sending.waiting_for.is_none());
+        let fits = HttpRequest { body: Some(vec![0; MOST_REQUEST_BYTES - 4]), ..request("a") };
+        assert_eq!(sending.send(fits).unwrap_err(), Ended::Waiting);
     }
 
     #[test]

@@ -59,6 +59,14 @@ pub async fn all(tx: &mut Tx) -> Result<Vec<PluginRow>> {
     tx.sql("SELECT * FROM plugins ORDER BY name, installed_at DESC, digest").all().await
 }
 
+/// Digests of all that was ever installed under a name.
+pub async fn digests(tx: &mut Tx, name: &str) -> Result<Vec<(String,)>> {
+    tx.sql("SELECT digest FROM plugins WHERE name = $1 ORDER BY installed_at DESC")
+        .bind(name)
+        .all()
+        .await
+}
+
 pub async fn component(tx: &mut Tx, digest: &str) -> Result<Option<(Vec<u8>,)>> {
     tx.sql("SELECT wasm FROM plugin_components WHERE digest = $1").bind(digest).optional().await
 }

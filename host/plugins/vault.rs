@@ -14,6 +14,11 @@ use subtle::ConstantTimeEq;
 /// Shorter values are not searched for in answers: they would be found by chance.
 const LEAST_REDACTED: usize = 6;
 const REDACTED: &str = "[secret]";
+const PREFIX: &[u8] = b"vault-";
+/// After the prefix, in hexadecimal.
+const DIGITS: usize = 32;
+const MOST_SIGNED_BYTES: usize = 1 << 20;
+const MOST_PLACEHOLDERS: usize = 64;
 
 /// The secrets of one account, by the names of the plugin's manifest.
 #[derive(Clone, Default)]
@@ -21,12 +26,21 @@ pub struct Secrets(HashMap<String, String>);
 
 /// What stands for what, in one call.
 #[derive(Default)]
-pub struct Placeholders(Vec<(String, String)>);
+pub struct Placeholders(Vec<Placeholder>);
+
+struct Placeholder {
+    /// Of one secret, or of the two of basic authentication.
+    names: Vec<String>,
+    text: String,
+    value: String,
+}
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum VaultError {
     NoSecret(String),
     NoAlgorithm(String),
+    TooManyPlaceholders,
+    TooLong,
 }
 
 impl Secrets {
@@ -41,6 +55,9 @@ impl Secrets {
 
     pub fn hmac(&self, algorithm: &str, name: &str, data: &[u8]) -> Result<Vec<u8>, VaultError> {
         let key = self.get(name)?.as_bytes();
+        if data.len() > MOST_SIGNED_BYTES {
+            return Err(VaultError::TooLong);
+        }
         match algorithm {
             "sha256" => Ok(mac(Hmac::<Sha256>::new_from_slice(key), data)),
             "sha512" => Ok(mac(Hmac::<Sha512>::new_from_slice(key), data)),
@@ -55,7 +72,7 @@ impl Secrets {
     /// `text` without any of the secrets, as they are or as basic authentication hides them.
     #[must_use]
     pub fn redact(&self, text: &[u8], placeholders: &Placeholders) -> Vec<u8> {
-        let values = self.0.values().chain(placeholders.0.iter().map(|(_, value)| value));
+        let values = self.0.values().chain(placeholders.0.iter().map(|p| &p.value));
         values
             .filter(|value| value.len() >= LEAST_REDACTED)
             .fold(text.to_vec(), |text, value| replace(&text, value.as_bytes(), REDACTED))
@@ -69,7 +86,7 @@ impl Placeholders {
         rng: &mut StdRng,
         name: &str,
     ) -> Result<String, VaultError> {
-        Ok(self.stand_for(rng, secrets.get(name)?.to_owned()))
+        self.stand_for(rng, &[name], secrets.get(name)?.to_owned())
     }
 
     pub fn basic(
@@ -80,23 +97,55 @@ impl Placeholders {
         password: &str,
     ) -> Result<String, VaultError> {
         let pair = format!("{}:{}", secrets.get(user)?, secrets.get(password)?);
-        Ok(self.stand_for(rng, BASE64.encode(pair)))
+        self.stand_for(rng, &[user, password], BASE64.encode(pair))
     }
 
-    fn stand_for(&mut self, rng: &mut StdRng, value: String) -> String {
-        let mut random = [0; 16];
+    /// The same names get the same placeholder, however often a plugin asks.
+    fn stand_for(
+        &mut self,
+        rng: &mut StdRng,
+        names: &[&str],
+        value: String,
+    ) -> Result<String, VaultError> {
+        if let Some(known) = self.0.iter().find(|known| known.names == names) {
+            return Ok(known.text.clone());
+        }
+        if self.0.len() == MOST_PLACEHOLDERS {
+            return Err(VaultError::TooManyPlaceholders);
+        }
+        let mut random = [0; DIGITS / 2];
         rng.fill_bytes(&mut random);
-        let placeholder = format!("vault-{}", hex::encode(random));
-        self.0.push((placeholder.clone(), value));
-        placeholder
+        let text = format!("{}{}", String::from_utf8_lossy(PREFIX), hex::encode(random));
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        self.0.push(Placeholder { names, text: text.clone(), value });
+        Ok(text)
     }
 
-    /// Puts the values in.
+    /// Puts the values in, in one pass: how long it takes depends on the text alone. `None` when that makes more than `most`
+    /// bytes.
     #[must_use]
-    pub fn fill(&self, text: &[u8]) -> Vec<u8> {
-        self.0
-            .iter()
-            .fold(text.to_vec(), |text, (name, value)| replace(&text, name.as_bytes(), value))
+    pub fn fill(&self, text: &[u8], most: usize) -> Option<Vec<u8>> {
+        let mut filled = Vec::with_capacity(text.len());
+        let mut rest = 0;
+        for at in memchr::memmem::find_iter(text, PREFIX) {
+            let end = at + PREFIX.len() + DIGITS;
+            let known = text.get(at..end).and_then(|here| self.value_of(here));
+            if let Some(value) = known {
+                filled.extend_from_slice(&text[rest..at]);
+                filled.extend_from_slice(value.as_bytes());
+                rest = end;
+            }
+            if filled.len() > most {
+                return None;
+            }
+        }
+        filled.extend_from_slice(&text[rest..]);
+        (filled.len() <= most).then_some(filled)
+    }
+
+    fn value_of(&self, placeholder: &[u8]) -> Option<&str> {
+        let known = self.0.iter().find(|known| known.text.as_bytes() == placeholder)?;
+        Some(&known.value)
     }
 }
 
@@ -143,8 +192,30 @@ mod tests {
         let (first, one) = draw(1);
         let (second, other) = draw(2);
         assert!(first != second && draw(1).0 == first);
-        assert_eq!(one.fill(format!("Bearer {first}").as_bytes()), b"Bearer sk_test_abc123");
-        assert_eq!(other.fill(first.as_bytes()), first.as_bytes());
+        let fill = |by: &Placeholders, text: &str| by.fill(text.as_bytes(), 100).unwrap();
+        assert_eq!(fill(&one, &format!("Bearer {first}")), b"Bearer sk_test_abc123");
+        assert_eq!(fill(&other, &first), first.as_bytes());
+    }
+
+    #[test]
+    fn however_often_it_is_asked_for_a_secret_has_one_placeholder() {
+        let names = (0..MOST_PLACEHOLDERS).map(|n| (format!("k{n}"), format!("value {n}")));
+        let secrets = Secrets::new(names.collect());
+        let (mut placeholders, mut rng) = (Placeholders::default(), StdRng::seed_from_u64(1));
+        let first = placeholders.secret(&secrets, &mut rng, "k0").unwrap();
+        for n in 1..MOST_PLACEHOLDERS {
+            placeholders.secret(&secrets, &mut rng, &format!("k{n}")).unwrap();
+            assert_eq!(placeholders.secret(&secrets, &mut rng, "k0"), Ok(first.clone()));
+        }
+        let one_more = placeholders.basic(&secrets, &mut rng, "k0", "k1");
+        assert_eq!(one_more, Err(VaultError::TooManyPlaceholders));
+
+        let last = placeholders.secret(&secrets, &mut rng, "k63").unwrap();
+        let text = format!("vault-{first}{last}, {last} vault- {}", &first[..20]);
+        let filled = format!("vault-value 0value 63, value 63 vault- {}", &first[..20]);
+        let most = filled.len();
+        assert_eq!(placeholders.fill(text.as_bytes(), most), Some(filled.into_bytes()));
+        assert_eq!(placeholders.fill(text.as_bytes(), most - 1), None);
     }
 
     #[test]
@@ -167,6 +238,9 @@ mod tests {
             secrets().hmac("md5", "secret_key", body),
             Err(VaultError::NoAlgorithm("md5".into()))
         );
+        let long = vec![0; MOST_SIGNED_BYTES + 1];
+        assert!(secrets().hmac("sha256", "secret_key", &long[1..]).is_ok());
+        assert_eq!(secrets().hmac("sha256", "secret_key", &long), Err(VaultError::TooLong));
         assert_eq!(secrets().matches("other", b""), Err(VaultError::NoSecret("other".into())));
     }
 }

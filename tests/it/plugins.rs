@@ -333,6 +333,14 @@ fn refused_manifests() -> Vec<Refused> {
             sprout_that_says("hosts", json!(["x.example:22"])),
             "the manifest's host",
         ),
+        (
+            "a secret that is a setting as well",
+            sprout_that_says(
+                "settings",
+                json!({ "base_url": { "kind": "url" }, "token": { "kind": "text" } }),
+            ),
+            "the manifest's \"token\" must be a secret or a setting, not both",
+        ),
     ]
 }
 
@@ -355,6 +363,34 @@ both! {
         let audit = app.operator(Method::GET, "/audit", Value::Null).await.data()["docs"].clone();
         let installs = audit.as_array().unwrap().iter().filter(|entry| entry["action"] == "plugin.install");
         assert_eq!(installs.count(), 2); // provider_a and sprout
+    }
+}
+
+both! {
+    async fn what_was_a_secret_of_any_version_is_never_a_setting(app: TestApp) {
+        let upstream = Upstream::start().await;
+        app.install(artifacts::SPROUT).await;
+        upstream.set_up(app).await;
+        let saying = |version: &str, secrets: Value, settings: Value| {
+            repack(artifacts::SPROUT, |manifest| {
+                manifest["version"] = json!(version);
+                manifest["secrets"] = secrets;
+                manifest["settings"] = settings;
+            })
+        };
+        let base_url = json!({ "base_url": { "kind": "url" } });
+        app.install(&saying("1.1.0", json!([]), base_url.clone())).await;
+        // The version whose secret it was has retired meanwhile.
+        let in_clear = json!({ "base_url": { "kind": "url" }, "token": { "kind": "text" } });
+        let refused = try_install(app, saying("1.2.0", json!([]), in_clear)).await;
+        let reason = "the manifest's setting \"token\" was a secret in version 1.0.0; give the setting another name";
+        assert_eq!(refused.failure(), (400, reason));
+        assert_eq!(served_version(&app.app), Some("1.1.0".to_owned()));
+        assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "retired"), ("1.1.0", "active")]));
+        // What was in clear may become a secret; from then on it stays one.
+        app.install(&saying("1.3.0", json!(["token", "base_url"]), json!({}))).await;
+        let refused = try_install(app, saying("1.4.0", json!(["token"]), base_url)).await;
+        assert_eq!(refused.failure().0, 400);
     }
 }
 

@@ -120,6 +120,7 @@ both! {
             ("recurse", 0),
             ("panic", 0),
             ("big 100000000", 0),
+            ("big 12000000", 0), // fits into its memory, and is more than it may hand over
             ("many 17", 16),
             (&*huge, 1),
         ];
