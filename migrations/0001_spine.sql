@@ -223,6 +223,7 @@ CREATE TABLE event_deliveries (
     url          TEXT   NOT NULL,
     state        TEXT   NOT NULL CHECK (state IN ('pending', 'delivered', 'failed', 'disabled')),
     tries        BIGINT NOT NULL, -- since it was last queued
+    queued       BIGINT NOT NULL, -- how often it was
     attempts     BIGINT NOT NULL, -- ever
     created_at   BIGINT NOT NULL,
     delivered_at BIGINT,

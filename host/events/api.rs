@@ -86,8 +86,7 @@ pub async fn redeliver(
         let deliveries = store::deliveries(tx, &company, &event).await?;
         for delivery in &deliveries {
             store::enable(tx, &company, &delivery.url).await?;
-            let queued = Delivery { state: "pending".to_owned(), tries: 0, ..delivery.clone() };
-            store::update_delivery(tx, &queued).await?;
+            store::queue_delivery(tx, &company, &delivery.id).await?;
             jobs::wake(tx, &company, DELIVER_JOB, &delivery.id, now).await?;
         }
         audit::record(tx, &app, &company, "event.redeliver", json!({ "event": event })).await?;

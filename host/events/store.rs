@@ -79,6 +79,9 @@ pub struct Delivery {
     /// Since it was last queued.
     #[serde(skip)]
     pub tries: i64,
+    /// How often it was queued.
+    #[serde(skip)]
+    pub queued: i64,
     pub attempts: i64,
     pub delivered_at: Option<Timestamp>,
 }
@@ -98,16 +101,23 @@ impl Delivery {
             url,
             state: if disabled { "disabled" } else { "pending" }.to_owned(),
             tries: 0,
+            queued: 1,
             attempts: 0,
             delivered_at: None,
         }
+    }
+
+    /// What differs once somebody else has changed the delivery.
+    pub fn standing(&self) -> (&str, i64, i64) {
+        (&self.state, self.tries, self.queued)
     }
 }
 
 pub async fn insert_delivery(tx: &mut Tx, delivery: &Delivery, now: Timestamp) -> Result<()> {
     tx.sql(
-        "INSERT INTO event_deliveries (company_id, id, event_id, url, state, tries, attempts, created_at)
-         VALUES ($1, $2, $3, $4, $5, 0, 0, $6)",
+        "INSERT INTO event_deliveries (company_id, id, event_id, url, state, tries, queued, attempts,
+             created_at)
+         VALUES ($1, $2, $3, $4, $5, 0, 1, 0, $6)",
     )
     .bind(&delivery.company_id)
     .bind(&delivery.id)
@@ -128,7 +138,29 @@ pub async fn delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<
         .await
 }
 
-/// The deliveries of some events of a company.
+/// The delivery, locked until the transaction ends.
+pub async fn lock_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Delivery>> {
+    tx.sql("SELECT * FROM event_deliveries WHERE company_id = $1 AND id = $2 FOR UPDATE")
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+/// Queues a delivery anew, whatever became of it and of an attempt that is under way.
+pub async fn queue_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<()> {
+    tx.sql(
+        "UPDATE event_deliveries SET state = 'pending', tries = 0, queued = queued + 1
+         WHERE company_id = $1 AND id = $2",
+    )
+    .bind(company_id)
+    .bind(id)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// The deliveries of an event.
 pub async fn deliveries(tx: &mut Tx, company_id: &str, event_id: &str) -> Result<Vec<Delivery>> {
     tx.sql(
         "SELECT * FROM event_deliveries WHERE company_id = $1 AND event_id = $2
@@ -171,8 +203,7 @@ pub struct Attempt {
 pub async fn insert_attempt(tx: &mut Tx, delivery: &Delivery, attempt: &Attempt) -> Result<()> {
     tx.sql(
         "INSERT INTO event_attempts (company_id, delivery_id, number, status, error, duration_ms, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)
-         ON CONFLICT (company_id, delivery_id, number) DO NOTHING",
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
     )
     .bind(&delivery.company_id)
     .bind(&delivery.id)
@@ -199,6 +230,17 @@ pub async fn attempts(tx: &mut Tx, company_id: &str, event_id: &str) -> Result<V
     .bind(event_id)
     .all()
     .await
+}
+
+/// Locks a destination that has trouble until the transaction ends.
+pub async fn lock_destination(tx: &mut Tx, company_id: &str, url: &str) -> Result<()> {
+    let _: Option<(String,)> = tx
+        .sql("SELECT url FROM event_destinations WHERE company_id = $1 AND url = $2 FOR UPDATE")
+        .bind(company_id)
+        .bind(url)
+        .optional()
+        .await?;
+    Ok(())
 }
 
 pub async fn is_disabled(tx: &mut Tx, company_id: &str, url: &str) -> Result<bool> {

@@ -8,7 +8,7 @@ use std::{
 use axum::http::{HeaderMap, StatusCode};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::oneshot};
 use tollhouse::{app::App, http, random::Random};
 
 use crate::app::{OPERATOR_TOKEN, TestApp};
@@ -23,6 +23,8 @@ struct Receiver {
     /// Taken one by one; then everything is answered 200.
     answers: Arc<Mutex<VecDeque<Scripted>>>,
     got: Arc<Mutex<Vec<(HeaderMap, String)>>>,
+    /// Before this is sent to, the next request is not answered.
+    held: Arc<Mutex<Option<oneshot::Receiver<()>>>>,
 }
 
 impl Receiver {
@@ -31,7 +33,14 @@ impl Receiver {
         let url = format!("http://{}/hook", listener.local_addr().expect("bound"));
         let receiver = Receiver { url, ..Receiver::default() };
         let state = receiver.clone();
-        let hook = async move |headers: HeaderMap, body: String| state.answer(headers, body);
+        let hook = async move |headers: HeaderMap, body: String| {
+            let answer = state.answer(headers, body);
+            let held = state.held.lock().unwrap().take();
+            if let Some(released) = held {
+                released.await.expect("a test that goes on");
+            }
+            answer
+        };
         let router = axum::Router::new().route("/hook", axum::routing::post(hook));
         tokio::spawn(axum::serve(listener, router).into_future());
         receiver
@@ -43,6 +52,19 @@ impl Receiver {
         let (status, header) = answer.unwrap_or((StatusCode::OK, None));
         let header = header.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
         (status, header.into_iter().collect())
+    }
+
+    /// Holds the answer to the next request until the test sends.
+    fn hold_next(&self) -> oneshot::Sender<()> {
+        let (release, released) = oneshot::channel();
+        *self.held.lock().unwrap() = Some(released);
+        release
+    }
+
+    async fn has_got(&self, count: usize) {
+        while self.count() < count {
+            tokio::task::yield_now().await;
+        }
     }
 
     fn will_answer(&self, times: usize, status: u16) {
@@ -94,10 +116,14 @@ fn state(event: &Value) -> &str {
     event["deliveries"][0]["state"].as_str().unwrap()
 }
 
-async fn redeliver(app: &TestApp, event: &Value) {
+async fn queue_again(app: &TestApp, event: &Value) {
     let id = event["id"].as_str().unwrap();
     let path = format!("/companies/{}/events/{id}/redeliver", app.company.id);
     app.operator(Method::POST, &path, Value::Null).await.data();
+}
+
+async fn redeliver(app: &TestApp, event: &Value) {
+    queue_again(app, event).await;
     app.settle().await;
 }
 
@@ -195,6 +221,51 @@ both! {
         let tries = receiver.count();
         succeed(app, "order-3").await;
         assert_eq!(receiver.count(), tries);
+    }
+
+    async fn what_is_queued_anew_while_it_is_under_way_is_sent_again(app: TestApp) {
+        let receiver = receive(app).await;
+        for (reference, status) in [("order-1", 200), ("order-2", 410)] {
+            app.advance(1).await; // so that one event is the newest
+            let (before, release) = (receiver.count(), receiver.hold_next());
+            receiver.will_answer(1, status);
+            tokio::join!(succeed(app, reference), async {
+                receiver.has_got(before + 1).await;
+                queue_again(app, &newest(app).await).await;
+                release.send(()).unwrap();
+            });
+            let event = newest(app).await;
+            assert_eq!((receiver.count() - before, state(&event)), (2, "delivered"), "{status}");
+            assert_eq!(attempts(app, &event).await.len(), 2);
+        }
+    }
+
+    async fn a_success_that_was_under_way_does_not_enable_what_410_has_disabled(app: TestApp) {
+        let receiver = receive(app).await;
+        for reference in ["order-1", "order-2"] {
+            succeed(app, reference).await;
+        }
+        let list = format!("/companies/{}/events", app.company.id);
+        let events = async || {
+            let events = app.operator(Method::GET, &list, Value::Null).await;
+            events.data()["docs"].as_array().unwrap().clone()
+        };
+        for event in events().await {
+            queue_again(app, &event).await;
+        }
+        let release = receiver.hold_next();
+        receiver.will_answer(1, 200);
+        receiver.will_answer(1, 410);
+        tokio::join!(app.settle(), async {
+            receiver.has_got(4).await;
+            while events().await.iter().any(|event| state(event) != "disabled") {}
+            release.send(()).unwrap();
+        });
+        for event in events().await {
+            assert_eq!((state(&event), attempts(app, &event).await.len()), ("disabled", 2));
+        }
+        succeed(app, "order-3").await;
+        assert_eq!(receiver.count(), 4);
     }
 
     async fn a_callback_url_gets_the_event_too_and_never_twice(app: TestApp) {
