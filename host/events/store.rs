@@ -113,11 +113,13 @@ impl Delivery {
     }
 }
 
+/// Changes nothing when the event has a delivery to that URL.
 pub async fn insert_delivery(tx: &mut Tx, delivery: &Delivery, now: Timestamp) -> Result<()> {
     tx.sql(
         "INSERT INTO event_deliveries (company_id, id, event_id, url, state, tries, queued, attempts,
              created_at)
-         VALUES ($1, $2, $3, $4, $5, 0, 1, 0, $6)",
+         VALUES ($1, $2, $3, $4, $5, 0, 1, 0, $6)
+         ON CONFLICT (company_id, event_id, url) DO NOTHING",
     )
     .bind(&delivery.company_id)
     .bind(&delivery.id)

@@ -212,14 +212,15 @@ both! {
     async fn five_days_of_failures_disable_a_destination(app: TestApp) {
         let receiver = receive(app).await;
         receiver.will_answer(1_000, 500);
-        succeed(app, "order-1").await;
-        app.advance(4 * 86_400).await;
-        succeed(app, "order-2").await;
-        assert_eq!(state(&newest(app).await), "pending");
-        app.advance(2 * 86_400).await;
+        for day in 0..5 {
+            succeed(app, &format!("order-{day}")).await;
+            assert_eq!(state(&newest(app).await), "pending");
+            app.advance(86_400).await;
+        }
+        succeed(app, "order-5").await;
         assert_eq!(state(&newest(app).await), "disabled");
         let tries = receiver.count();
-        succeed(app, "order-3").await;
+        succeed(app, "order-6").await;
         assert_eq!(receiver.count(), tries);
     }
 
@@ -300,12 +301,27 @@ both! {
         }
     }
 
+    async fn an_event_is_redelivered_to_a_url_that_was_set_later(app: TestApp) {
+        set_event_url(app, Value::Null).await;
+        succeed(app, "order-1").await;
+        let event = newest(app).await;
+        let (first, second) = (receive(app).await, Receiver::start().await);
+        for (url, counts) in [(&first.url, (1, 0)), (&second.url, (2, 1)), (&second.url, (3, 2))] {
+            set_event_url(app, json!(url)).await;
+            redeliver(app, &event).await;
+            assert_eq!((first.count(), second.count()), counts);
+        }
+        assert_eq!(newest(app).await["deliveries"].as_array().unwrap().len(), 2);
+    }
+
     async fn without_a_url_nothing_is_sent_and_nothing_is_lost(app: TestApp) {
         set_event_url(app, Value::Null).await;
         succeed(app, "order-1").await;
         let event = newest(app).await;
         assert_eq!(event["event"], "payment.success");
         assert_eq!(event["deliveries"], json!([]));
+        redeliver(app, &event).await; // to nowhere, still
+        assert_eq!(newest(app).await["deliveries"], json!([]));
         let unknown = format!("/companies/{}/events/evt_x/redeliver", app.company.id);
         assert_eq!(app.operator(Method::POST, &unknown, Value::Null).await.failure(), (404, "event not found"));
     }
