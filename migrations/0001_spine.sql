@@ -246,11 +246,12 @@ CREATE TABLE event_attempts (
 
 -- Only destinations that have trouble stand here.
 CREATE TABLE event_destinations (
-    company_id    TEXT   NOT NULL,
-    url           TEXT   NOT NULL,
-    failing_since BIGINT NOT NULL,
-    disabled_at   BIGINT,
-    reason        TEXT   NOT NULL,
+    company_id      TEXT   NOT NULL,
+    url             TEXT   NOT NULL,
+    failing_since   BIGINT NOT NULL, -- when the present run of failures began
+    last_failure_at BIGINT NOT NULL,
+    disabled_at     BIGINT,
+    reason          TEXT   NOT NULL,
     PRIMARY KEY (company_id, url)
 );
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 
 use super::{
-    schedule::{has_failed_too_long, next_try},
+    schedule::{has_failed_too_long, next_try, run_begins_after},
     sign::signatures,
     store::{self, Attempt, Delivery, EventRow},
 };
@@ -126,7 +126,7 @@ async fn record(
             now
         }
         Outcome::Gone | Outcome::Failed { .. } => {
-            store::note_failure(tx, company_id, url, now).await?
+            store::note_failure(tx, company_id, url, now, run_begins_after(now)).await?
         }
     };
     let delivery = store::lock_delivery(tx, company_id, &loaded.id).await?;

@@ -255,23 +255,28 @@ pub async fn is_disabled(tx: &mut Tx, company_id: &str, url: &str) -> Result<boo
     Ok(matches!(found, Some((Some(_),))))
 }
 
-/// Notes a failure; answers since when there have been nothing else.
+/// Notes a failure; answers when the run of failures began that it belongs to: a new one when the last failure was before
+/// `run_after`.
 pub async fn note_failure(
     tx: &mut Tx,
     company_id: &str,
     url: &str,
     now: Timestamp,
+    run_after: Timestamp,
 ) -> Result<Timestamp> {
     let (since,) = tx
         .sql(
-            "INSERT INTO event_destinations (company_id, url, failing_since, reason)
-             VALUES ($1, $2, $3, '')
-             ON CONFLICT (company_id, url) DO UPDATE SET url = excluded.url
+            "INSERT INTO event_destinations (company_id, url, failing_since, last_failure_at, reason)
+             VALUES ($1, $2, $3, $3, '')
+             ON CONFLICT (company_id, url) DO UPDATE SET last_failure_at = excluded.last_failure_at,
+                 failing_since = CASE WHEN event_destinations.last_failure_at < $4
+                     THEN excluded.failing_since ELSE event_destinations.failing_since END
              RETURNING failing_since",
         )
         .bind(company_id)
         .bind(url)
         .bind(now)
+        .bind(run_after)
         .one()
         .await?;
     Ok(since)

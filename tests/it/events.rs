@@ -224,6 +224,16 @@ both! {
         assert_eq!(receiver.count(), tries);
     }
 
+    async fn failures_with_a_long_time_between_them_disable_nothing(app: TestApp) {
+        let receiver = receive(app).await;
+        receiver.will_answer(1_000, 500);
+        for week in 0..3 {
+            succeed(app, &format!("order-{week}")).await;
+            assert_eq!(state(&newest(app).await), "pending", "week {week}");
+            app.advance(7 * 86_400).await;
+        }
+    }
+
     async fn what_is_queued_anew_while_it_is_under_way_is_sent_again(app: TestApp) {
         let receiver = receive(app).await;
         for (reference, status) in [("order-1", 200), ("order-2", 410)] {
