@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 
 pub use self::{
     store::{Job, wake},
-    worker::{Workers, advance, run_due, under_way, work},
+    worker::{Workers, advance, run_due, start_due, under_way, work},
 };
 use crate::{app::App, clock::Timestamp, error::Result};
 

@@ -25,17 +25,21 @@ mod tx;
 
 use std::{str::FromStr, sync::Arc};
 
-pub use sqlx::{Error, FromRow, Type, types::Json};
 use sqlx::{
+    Connection as _, Executor,
     migrate::Migrator,
-    postgres::{PgConnectOptions, PgPool, PgPoolOptions},
+    postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions},
 };
+pub use sqlx::{Error, FromRow, Type, types::Json};
 use tokio::sync::{Notify, futures::Notified};
 
 use self::tx::Connection;
 pub use self::tx::{Param, Record, Statement, Tx};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A transaction that hangs lets go of its locks, and nobody waits for them longer than callers do.
+const LIMITS: &str = "SET idle_in_transaction_session_timeout = '30s'; SET lock_timeout = '10s'";
 
 /// Whether a statement failed because a row with the same unique key is there.
 #[must_use]
@@ -67,10 +71,16 @@ impl Store {
         };
         let jobs_woken = Arc::new(Notify::new());
         let engine = if url.starts_with("postgres") {
-            let pool = PgPoolOptions::new().max_connections(connections);
-            let pool = pool.connect_with(PgConnectOptions::from_str(url)?).await?;
-            with(&POSTGRES).run(&pool).await?;
-            Engine::Postgres(pool)
+            let options = PgConnectOptions::from_str(url)?;
+            // Without the pool's limits: hosts that start together wait for the one that migrates.
+            let mut connection = PgConnection::connect_with(&options).await?;
+            with(&POSTGRES).run(&mut connection).await?;
+            connection.close().await?;
+            let pool =
+                PgPoolOptions::new().max_connections(connections).after_connect(|connection, _| {
+                    Box::pin(async move { connection.execute(LIMITS).await.map(drop) })
+                });
+            Engine::Postgres(pool.connect_with(options).await?)
         } else {
             let sqlite = sqlite::Sqlite::open(url, connections, with(&SQLITE), jobs_woken.clone());
             Engine::Sqlite(sqlite.await?)

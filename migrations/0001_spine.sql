@@ -224,6 +224,7 @@ CREATE TABLE event_deliveries (
     url          TEXT   NOT NULL,
     state        TEXT   NOT NULL CHECK (state IN ('pending', 'delivered', 'failed', 'disabled')),
     tries        BIGINT NOT NULL, -- since it was last queued
+    queued       BIGINT NOT NULL, -- how often it was
     attempts     BIGINT NOT NULL, -- ever
     created_at   BIGINT NOT NULL,
     delivered_at BIGINT,
@@ -246,11 +247,12 @@ CREATE TABLE event_attempts (
 
 -- Only destinations that have trouble stand here.
 CREATE TABLE event_destinations (
-    company_id    TEXT   NOT NULL,
-    url           TEXT   NOT NULL,
-    failing_since BIGINT NOT NULL,
-    disabled_at   BIGINT,
-    reason        TEXT   NOT NULL,
+    company_id      TEXT   NOT NULL,
+    url             TEXT   NOT NULL,
+    failing_since   BIGINT NOT NULL, -- when the present run of failures began
+    last_failure_at BIGINT NOT NULL,
+    disabled_at     BIGINT,
+    reason          TEXT   NOT NULL,
     PRIMARY KEY (company_id, url)
 );
 

@@ -74,7 +74,7 @@ pub async fn attempts(
     Answer::data(attempts, "Attempts fetched successfully")
 }
 
-/// Queues every delivery of an event anew, also to a destination that was switched off.
+/// Queues every delivery of an event anew, also to a destination that was switched off, and one to the company's present URL.
 pub async fn redeliver(
     State(app): State<App>,
     Path((company, event)): Path<(String, String)>,
@@ -83,11 +83,14 @@ pub async fn redeliver(
     db.write(async move |tx| {
         store::event(tx, &company, &event).await?.ok_or_else(missing)?;
         let now = app.clock.now();
+        if let Some(url) = companies::get(tx, &company).await?.event_url {
+            let delivery = Delivery::new(&company, app.random.id(now), &event, url, false);
+            store::insert_delivery(tx, &delivery, now).await?;
+        }
         let deliveries = store::deliveries(tx, &company, &event).await?;
         for delivery in &deliveries {
             store::enable(tx, &company, &delivery.url).await?;
-            let queued = Delivery { state: "pending".to_owned(), tries: 0, ..delivery.clone() };
-            store::update_delivery(tx, &queued).await?;
+            store::queue_delivery(tx, &company, &delivery.id).await?;
             jobs::wake(tx, &company, DELIVER_JOB, &delivery.id, now).await?;
         }
         audit::record(tx, &app, &company, "event.redeliver", json!({ "event": event })).await?;

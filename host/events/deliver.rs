@@ -6,12 +6,13 @@ use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
 
 use super::{
-    schedule::{has_failed_too_long, next_try},
+    schedule::{has_failed_too_long, next_try, run_begins_after},
     sign::signatures,
     store::{self, Attempt, Delivery, EventRow},
 };
 use crate::{
     app::App,
+    clock::Timestamp,
     companies,
     egress::{Answer, EgressError, Outgoing},
     error::{Error, Result},
@@ -107,54 +108,80 @@ fn retry_after(answer: &Answer, now_seconds: i64) -> Option<i64> {
     value.parse().ok().or_else(|| Some(date()?.timestamp() - now_seconds))
 }
 
+/// Notes an attempt. What was queued anew or switched off while it was under way keeps that state.
 async fn record(
     tx: &mut Tx,
     app: &App,
-    delivery: Delivery,
+    loaded: Delivery,
     sent: Result<Answer, EgressError>,
     duration: Duration,
 ) -> Result<Next> {
     let now = app.clock.now();
-    let (number, tries) = (delivery.attempts + 1, delivery.tries + 1);
+    let (company_id, url) = (&*loaded.company_id, &*loaded.url);
+    let outcome = outcome(&sent, now.unix_seconds());
+    // The destination is locked before the delivery, in the order of `store::disable`.
+    let failing_since = match outcome {
+        Outcome::Delivered => {
+            store::lock_destination(tx, company_id, url).await?;
+            now
+        }
+        Outcome::Gone | Outcome::Failed { .. } => {
+            store::note_failure(tx, company_id, url, now, run_begins_after(now)).await?
+        }
+    };
+    let delivery = store::lock_delivery(tx, company_id, &loaded.id).await?;
+    let mut delivery = delivery.ok_or_else(|| Error::internal("a delivery that is gone"))?;
+    let is_current = delivery.standing() == loaded.standing();
+    delivery.attempts += 1;
     let attempt = Attempt {
-        url: delivery.url.clone(),
-        number,
+        url: url.to_owned(),
+        number: delivery.attempts,
         status: sent.as_ref().ok().map(|answer| i64::from(answer.status)),
         error: sent.as_ref().err().map(EgressError::to_string).unwrap_or_default(),
         duration_ms: i64::try_from(duration.as_millis()).unwrap_or(i64::MAX),
         created_at: now,
     };
     store::insert_attempt(tx, &delivery, &attempt).await?;
-    let mut delivery = Delivery { attempts: number, tries, ..delivery };
-    let (company_id, url) = (delivery.company_id.clone(), delivery.url.clone());
-    let next = match outcome(&sent, now.unix_seconds()) {
-        Outcome::Delivered => {
-            delivery.state = "delivered".to_owned();
-            delivery.delivered_at = Some(now);
-            store::enable(tx, &company_id, &url).await?;
-            Next::Done
-        }
-        Outcome::Gone => {
-            store::note_failure(tx, &company_id, &url, now).await?;
-            disable(tx, app, &mut delivery, "the receiver answered 410").await?
-        }
-        Outcome::Failed { retry_after_seconds } => {
-            let since = store::note_failure(tx, &company_id, &url, now).await?;
-            if has_failed_too_long(since, now) {
-                disable(tx, app, &mut delivery, "five days of failures").await?
-            } else {
-                match next_try(now, tries, retry_after_seconds, &app.random) {
-                    Some(at) => Next::At(at),
-                    None => {
-                        delivery.state = "failed".to_owned();
-                        Next::Done
-                    }
-                }
-            }
-        }
+    let next = if is_current {
+        conclude(tx, app, &mut delivery, outcome, failing_since).await?
+    } else {
+        Next::Done
     };
     store::update_delivery(tx, &delivery).await?;
     Ok(next)
+}
+
+/// What follows for the delivery and its destination.
+async fn conclude(
+    tx: &mut Tx,
+    app: &App,
+    delivery: &mut Delivery,
+    outcome: Outcome,
+    failing_since: Timestamp,
+) -> Result<Next> {
+    let now = app.clock.now();
+    delivery.tries += 1;
+    match outcome {
+        Outcome::Delivered => {
+            delivery.state = "delivered".to_owned();
+            delivery.delivered_at = Some(now);
+            store::enable(tx, &delivery.company_id, &delivery.url).await?;
+            Ok(Next::Done)
+        }
+        Outcome::Gone => disable(tx, app, delivery, "the receiver answered 410").await,
+        Outcome::Failed { .. } if has_failed_too_long(failing_since, now) => {
+            disable(tx, app, delivery, "five days of failures").await
+        }
+        Outcome::Failed { retry_after_seconds } => {
+            match next_try(now, delivery.tries, retry_after_seconds, &app.random) {
+                Some(at) => Ok(Next::At(at)),
+                None => {
+                    delivery.state = "failed".to_owned();
+                    Ok(Next::Done)
+                }
+            }
+        }
+    }
 }
 
 async fn disable(tx: &mut Tx, app: &App, delivery: &mut Delivery, reason: &str) -> Result<Next> {

@@ -6,8 +6,10 @@ use crate::{clock::Timestamp, random::Random};
 const DELAYS: [i64; 7] = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000];
 /// A receiver may ask for patience, but not for ever.
 const MOST_RETRY_AFTER: i64 = 86_400;
-/// After so long without a success a destination is switched off.
+/// After a run of failures of such a length a destination is switched off.
 const FAILING_SECONDS: i64 = 5 * 86_400;
+/// Failures further apart are no run: longer than any time between two attempts of one event.
+const RUN_GAP_SECONDS: i64 = MOST_RETRY_AFTER + 6 * 3_600;
 
 /// When to try again after `tries` failures in a row, never before the receiver's `Retry-After`; `None`: no more.
 pub fn next_try(
@@ -25,6 +27,11 @@ pub fn next_try(
 /// At most a fifth; on the first step, which is short, 2 s.
 fn most_jitter_ms(delay: i64) -> i64 {
     if delay == DELAYS[0] { 2_000 } else { delay * 1_000 / 5 }
+}
+
+/// A destination whose last failure is older than this begins a new run of failures at `now`.
+pub fn run_begins_after(now: Timestamp) -> Timestamp {
+    now.plus_seconds(-RUN_GAP_SECONDS)
 }
 
 pub fn has_failed_too_long(failing_since: Timestamp, now: Timestamp) -> bool {
@@ -62,6 +69,16 @@ mod tests {
         assert!((120..=122).contains(&at(120)));
         assert!((5..=7).contains(&at(1)));
         assert!((86_400..=86_402).contains(&at(i64::MAX)));
+    }
+
+    #[test]
+    fn no_wait_between_two_attempts_breaks_a_run_of_failures() {
+        for (delay, asked) in
+            DELAYS.into_iter().flat_map(|delay| [(delay, 0), (delay, MOST_RETRY_AFTER)])
+        {
+            let longest = delay.max(asked) + most_jitter_ms(delay) / 1_000;
+            assert!(run_begins_after(Timestamp(0).plus_seconds(longest)) < Timestamp(0), "{delay}");
+        }
     }
 
     #[test]

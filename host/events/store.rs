@@ -79,6 +79,9 @@ pub struct Delivery {
     /// Since it was last queued.
     #[serde(skip)]
     pub tries: i64,
+    /// How often it was queued.
+    #[serde(skip)]
+    pub queued: i64,
     pub attempts: i64,
     pub delivered_at: Option<Timestamp>,
 }
@@ -98,16 +101,25 @@ impl Delivery {
             url,
             state: if disabled { "disabled" } else { "pending" }.to_owned(),
             tries: 0,
+            queued: 1,
             attempts: 0,
             delivered_at: None,
         }
     }
+
+    /// What differs once somebody else has changed the delivery.
+    pub fn standing(&self) -> (&str, i64, i64) {
+        (&self.state, self.tries, self.queued)
+    }
 }
 
+/// Changes nothing when the event has a delivery to that URL.
 pub async fn insert_delivery(tx: &mut Tx, delivery: &Delivery, now: Timestamp) -> Result<()> {
     tx.sql(
-        "INSERT INTO event_deliveries (company_id, id, event_id, url, state, tries, attempts, created_at)
-         VALUES ($1, $2, $3, $4, $5, 0, 0, $6)",
+        "INSERT INTO event_deliveries (company_id, id, event_id, url, state, tries, queued, attempts,
+             created_at)
+         VALUES ($1, $2, $3, $4, $5, 0, 1, 0, $6)
+         ON CONFLICT (company_id, event_id, url) DO NOTHING",
     )
     .bind(&delivery.company_id)
     .bind(&delivery.id)
@@ -128,7 +140,29 @@ pub async fn delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<
         .await
 }
 
-/// The deliveries of some events of a company.
+/// The delivery, locked until the transaction ends.
+pub async fn lock_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Delivery>> {
+    tx.sql("SELECT * FROM event_deliveries WHERE company_id = $1 AND id = $2 FOR UPDATE")
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+/// Queues a delivery anew, whatever became of it and of an attempt that is under way.
+pub async fn queue_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<()> {
+    tx.sql(
+        "UPDATE event_deliveries SET state = 'pending', tries = 0, queued = queued + 1
+         WHERE company_id = $1 AND id = $2",
+    )
+    .bind(company_id)
+    .bind(id)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// The deliveries of an event.
 pub async fn deliveries(tx: &mut Tx, company_id: &str, event_id: &str) -> Result<Vec<Delivery>> {
     tx.sql(
         "SELECT * FROM event_deliveries WHERE company_id = $1 AND event_id = $2
@@ -171,8 +205,7 @@ pub struct Attempt {
 pub async fn insert_attempt(tx: &mut Tx, delivery: &Delivery, attempt: &Attempt) -> Result<()> {
     tx.sql(
         "INSERT INTO event_attempts (company_id, delivery_id, number, status, error, duration_ms, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)
-         ON CONFLICT (company_id, delivery_id, number) DO NOTHING",
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
     )
     .bind(&delivery.company_id)
     .bind(&delivery.id)
@@ -201,6 +234,17 @@ pub async fn attempts(tx: &mut Tx, company_id: &str, event_id: &str) -> Result<V
     .await
 }
 
+/// Locks a destination that has trouble until the transaction ends.
+pub async fn lock_destination(tx: &mut Tx, company_id: &str, url: &str) -> Result<()> {
+    let _: Option<(String,)> = tx
+        .sql("SELECT url FROM event_destinations WHERE company_id = $1 AND url = $2 FOR UPDATE")
+        .bind(company_id)
+        .bind(url)
+        .optional()
+        .await?;
+    Ok(())
+}
+
 pub async fn is_disabled(tx: &mut Tx, company_id: &str, url: &str) -> Result<bool> {
     let found: Option<(Option<Timestamp>,)> = tx
         .sql("SELECT disabled_at FROM event_destinations WHERE company_id = $1 AND url = $2")
@@ -211,23 +255,28 @@ pub async fn is_disabled(tx: &mut Tx, company_id: &str, url: &str) -> Result<boo
     Ok(matches!(found, Some((Some(_),))))
 }
 
-/// Notes a failure; answers since when there have been nothing else.
+/// Notes a failure; answers when the run of failures began that it belongs to: a new one when the last failure was before
+/// `run_after`.
 pub async fn note_failure(
     tx: &mut Tx,
     company_id: &str,
     url: &str,
     now: Timestamp,
+    run_after: Timestamp,
 ) -> Result<Timestamp> {
     let (since,) = tx
         .sql(
-            "INSERT INTO event_destinations (company_id, url, failing_since, reason)
-             VALUES ($1, $2, $3, '')
-             ON CONFLICT (company_id, url) DO UPDATE SET url = excluded.url
+            "INSERT INTO event_destinations (company_id, url, failing_since, last_failure_at, reason)
+             VALUES ($1, $2, $3, $3, '')
+             ON CONFLICT (company_id, url) DO UPDATE SET last_failure_at = excluded.last_failure_at,
+                 failing_since = CASE WHEN event_destinations.last_failure_at < $4
+                     THEN excluded.failing_since ELSE event_destinations.failing_since END
              RETURNING failing_since",
         )
         .bind(company_id)
         .bind(url)
         .bind(now)
+        .bind(run_after)
         .one()
         .await?;
     Ok(since)

@@ -58,7 +58,7 @@ pub async fn work(app: App) {
 }
 
 /// Starts what is due; answers how long to wait for more.
-async fn start_due(app: &App) -> Result<Duration> {
+pub async fn start_due(app: &App) -> Result<Duration> {
     loop {
         let running = app.workers.moving.clone().read_owned().await;
         let slot = app.workers.slots.clone().acquire_owned().await.map_err(Error::internal)?;
@@ -73,14 +73,20 @@ async fn start_due(app: &App) -> Result<Duration> {
             None => return Ok(POLL),
         }
         drop(slot);
-        start_claimed(app, running).await?;
+        if start_claimed(app, running).await? == 0 {
+            // What is due is locked by another transaction: asking again at once would only burn time.
+            return Ok(POLL);
+        }
     }
 }
 
-async fn start_claimed(app: &App, running: OwnedRwLockReadGuard<()>) -> Result<()> {
+/// Answers how many jobs were started.
+async fn start_claimed(app: &App, running: OwnedRwLockReadGuard<()>) -> Result<usize> {
     let running = Arc::new(running);
     let free = app.workers.slots.available_permits().max(1);
-    for job in claim_due(app, free).await? {
+    let jobs = claim_due(app, free).await?;
+    let count = jobs.len();
+    for job in jobs {
         let slot: OwnedSemaphorePermit =
             app.workers.slots.clone().acquire_owned().await.map_err(Error::internal)?;
         let (app, running) = (app.clone(), running.clone());
@@ -89,7 +95,7 @@ async fn start_claimed(app: &App, running: OwnedRwLockReadGuard<()>) -> Result<(
             drop((slot, running));
         });
     }
-    Ok(())
+    Ok(count)
 }
 
 async fn claim_due(app: &App, most: usize) -> Result<Vec<Job>> {

@@ -8,7 +8,7 @@ use std::{
 use axum::http::{HeaderMap, StatusCode};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::oneshot};
 use tollhouse::{app::App, http, random::Random};
 
 use crate::app::{OPERATOR_TOKEN, TestApp};
@@ -23,6 +23,8 @@ struct Receiver {
     /// Taken one by one; then everything is answered 200.
     answers: Arc<Mutex<VecDeque<Scripted>>>,
     got: Arc<Mutex<Vec<(HeaderMap, String)>>>,
+    /// Before this is sent to, the next request is not answered.
+    held: Arc<Mutex<Option<oneshot::Receiver<()>>>>,
 }
 
 impl Receiver {
@@ -31,7 +33,14 @@ impl Receiver {
         let url = format!("http://{}/hook", listener.local_addr().expect("bound"));
         let receiver = Receiver { url, ..Receiver::default() };
         let state = receiver.clone();
-        let hook = async move |headers: HeaderMap, body: String| state.answer(headers, body);
+        let hook = async move |headers: HeaderMap, body: String| {
+            let answer = state.answer(headers, body);
+            let held = state.held.lock().unwrap().take();
+            if let Some(released) = held {
+                released.await.expect("a test that goes on");
+            }
+            answer
+        };
         let router = axum::Router::new().route("/hook", axum::routing::post(hook));
         tokio::spawn(axum::serve(listener, router).into_future());
         receiver
@@ -43,6 +52,19 @@ impl Receiver {
         let (status, header) = answer.unwrap_or((StatusCode::OK, None));
         let header = header.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
         (status, header.into_iter().collect())
+    }
+
+    /// Holds the answer to the next request until the test sends.
+    fn hold_next(&self) -> oneshot::Sender<()> {
+        let (release, released) = oneshot::channel();
+        *self.held.lock().unwrap() = Some(released);
+        release
+    }
+
+    async fn has_got(&self, count: usize) {
+        while self.count() < count {
+            tokio::task::yield_now().await;
+        }
     }
 
     fn will_answer(&self, times: usize, status: u16) {
@@ -94,10 +116,14 @@ fn state(event: &Value) -> &str {
     event["deliveries"][0]["state"].as_str().unwrap()
 }
 
-async fn redeliver(app: &TestApp, event: &Value) {
+async fn queue_again(app: &TestApp, event: &Value) {
     let id = event["id"].as_str().unwrap();
     let path = format!("/companies/{}/events/{id}/redeliver", app.company.id);
     app.operator(Method::POST, &path, Value::Null).await.data();
+}
+
+async fn redeliver(app: &TestApp, event: &Value) {
+    queue_again(app, event).await;
     app.settle().await;
 }
 
@@ -186,15 +212,71 @@ both! {
     async fn five_days_of_failures_disable_a_destination(app: TestApp) {
         let receiver = receive(app).await;
         receiver.will_answer(1_000, 500);
-        succeed(app, "order-1").await;
-        app.advance(4 * 86_400).await;
-        succeed(app, "order-2").await;
-        assert_eq!(state(&newest(app).await), "pending");
-        app.advance(2 * 86_400).await;
+        for day in 0..5 {
+            succeed(app, &format!("order-{day}")).await;
+            assert_eq!(state(&newest(app).await), "pending");
+            app.advance(86_400).await;
+        }
+        succeed(app, "order-5").await;
         assert_eq!(state(&newest(app).await), "disabled");
         let tries = receiver.count();
-        succeed(app, "order-3").await;
+        succeed(app, "order-6").await;
         assert_eq!(receiver.count(), tries);
+    }
+
+    async fn failures_with_a_long_time_between_them_disable_nothing(app: TestApp) {
+        let receiver = receive(app).await;
+        receiver.will_answer(1_000, 500);
+        for week in 0..3 {
+            succeed(app, &format!("order-{week}")).await;
+            assert_eq!(state(&newest(app).await), "pending", "week {week}");
+            app.advance(7 * 86_400).await;
+        }
+    }
+
+    async fn what_is_queued_anew_while_it_is_under_way_is_sent_again(app: TestApp) {
+        let receiver = receive(app).await;
+        for (reference, status) in [("order-1", 200), ("order-2", 410)] {
+            app.advance(1).await; // so that one event is the newest
+            let (before, release) = (receiver.count(), receiver.hold_next());
+            receiver.will_answer(1, status);
+            tokio::join!(succeed(app, reference), async {
+                receiver.has_got(before + 1).await;
+                queue_again(app, &newest(app).await).await;
+                release.send(()).unwrap();
+            });
+            let event = newest(app).await;
+            assert_eq!((receiver.count() - before, state(&event)), (2, "delivered"), "{status}");
+            assert_eq!(attempts(app, &event).await.len(), 2);
+        }
+    }
+
+    async fn a_success_that_was_under_way_does_not_enable_what_410_has_disabled(app: TestApp) {
+        let receiver = receive(app).await;
+        for reference in ["order-1", "order-2"] {
+            succeed(app, reference).await;
+        }
+        let list = format!("/companies/{}/events", app.company.id);
+        let events = async || {
+            let events = app.operator(Method::GET, &list, Value::Null).await;
+            events.data()["docs"].as_array().unwrap().clone()
+        };
+        for event in events().await {
+            queue_again(app, &event).await;
+        }
+        let release = receiver.hold_next();
+        receiver.will_answer(1, 200);
+        receiver.will_answer(1, 410);
+        tokio::join!(app.settle(), async {
+            receiver.has_got(4).await;
+            while events().await.iter().any(|event| state(event) != "disabled") {}
+            release.send(()).unwrap();
+        });
+        for event in events().await {
+            assert_eq!((state(&event), attempts(app, &event).await.len()), ("disabled", 2));
+        }
+        succeed(app, "order-3").await;
+        assert_eq!(receiver.count(), 4);
     }
 
     async fn a_callback_url_gets_the_event_too_and_never_twice(app: TestApp) {
@@ -229,12 +311,27 @@ both! {
         }
     }
 
+    async fn an_event_is_redelivered_to_a_url_that_was_set_later(app: TestApp) {
+        set_event_url(app, Value::Null).await;
+        succeed(app, "order-1").await;
+        let event = newest(app).await;
+        let (first, second) = (receive(app).await, Receiver::start().await);
+        for (url, counts) in [(&first.url, (1, 0)), (&second.url, (2, 1)), (&second.url, (3, 2))] {
+            set_event_url(app, json!(url)).await;
+            redeliver(app, &event).await;
+            assert_eq!((first.count(), second.count()), counts);
+        }
+        assert_eq!(newest(app).await["deliveries"].as_array().unwrap().len(), 2);
+    }
+
     async fn without_a_url_nothing_is_sent_and_nothing_is_lost(app: TestApp) {
         set_event_url(app, Value::Null).await;
         succeed(app, "order-1").await;
         let event = newest(app).await;
         assert_eq!(event["event"], "payment.success");
         assert_eq!(event["deliveries"], json!([]));
+        redeliver(app, &event).await; // to nowhere, still
+        assert_eq!(newest(app).await["deliveries"], json!([]));
         let unknown = format!("/companies/{}/events/evt_x/redeliver", app.company.id);
         assert_eq!(app.operator(Method::POST, &unknown, Value::Null).await.failure(), (404, "event not found"));
     }

@@ -1,7 +1,10 @@
 //! Work that follows: shared by hosts, kept when one dies, run again when woken meanwhile.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use serde_json::json;
+use tokio::{sync::oneshot, time::timeout};
 use tollhouse::{app::App, jobs, payments, random::Random, store};
 use tollhouse_sandbox::{Fault, FaultKind};
 
@@ -70,5 +73,32 @@ both! {
         app.settle().await;
         assert_eq!(verifications(app), 2);
         assert_eq!(app.fetch("order-1").await["checkout"]["success_url"], json!("https://lender.example/paid"));
+    }
+
+    async fn what_another_transaction_has_locked_is_not_asked_for_without_end(app: TestApp) {
+        if app.database.url.starts_with("sqlite") {
+            return; // it has no row locks
+        }
+        let payment = app.initialize("order-1").await;
+        wake(app, &payment).await;
+        let ((lock, locked), (release, released)) = (oneshot::channel(), oneshot::channel::<()>());
+        let held = app.app.store.write(async move |tx| -> store::Result<()> {
+            tx.sql("UPDATE jobs SET failures = failures").run().await?;
+            lock.send(()).unwrap();
+            released.await.unwrap();
+            Ok(())
+        });
+        let start = async {
+            locked.await.unwrap();
+            let waits = timeout(Duration::from_secs(10), jobs::start_due(&app.app)).await;
+            release.send(()).unwrap();
+            waits
+        };
+        let (held, waits) = tokio::join!(held, start);
+        held.expect("a write");
+        let waits = waits.expect("workers that wait").expect("a database that answers");
+        assert_eq!(waits, Duration::from_secs(1));
+        app.settle().await;
+        assert_eq!(verifications(app), 1);
     }
 }

@@ -116,6 +116,17 @@ both! {
         }
     }
 
+    async fn a_lock_is_not_waited_for_without_end(app: TestApp) {
+        if app.database.url.starts_with("sqlite") {
+            return; // its writers stand in a queue
+        }
+        for (limit, value) in [("SHOW lock_timeout", "10s"), ("SHOW idle_in_transaction_session_timeout", "30s")] {
+            let shown: store::Result<(String,)> =
+                app.app.store.read(async move |tx| tx.sql(limit).one().await).await;
+            assert_eq!(shown.expect("a setting").0, value, "{limit}");
+        }
+    }
+
     async fn a_forgotten_parameter_never_reaches_the_database(app: TestApp) {
         for bind in [false, true] {
             let db = app.app.store.clone();
