@@ -4,6 +4,7 @@ mod setup;
 
 use std::{
     fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -58,6 +59,9 @@ async fn main() -> ExitCode {
 async fn run(options: Options) -> Result<(), Failure> {
     fs::create_dir_all(&options.dir)?;
     let (public, internal, upstream) = bind(options.port).await?;
+    // It says that all is ready: one of an earlier start must not.
+    let file = options.dir.join("sandbox.json");
+    remove(&file)?;
     let clock = Clock::system();
     let standins = Standins::start(upstream, clock.clone());
     let config = configure(&options, &Random::system())?;
@@ -71,15 +75,16 @@ async fn run(options: Options) -> Result<(), Failure> {
     let serving = tokio::spawn(http::serve(app, public, internal, stopped));
 
     let told = setup::run(&config, &standins).await?;
-    write_atomically(&options.dir.join("sandbox.json"), &told.json())?;
     standins.set_hints(told.hints());
-    println!("{}", told.text(&options.dir.join("sandbox.json")));
+    write_atomically(&file, &told.json())?;
+    println!("{}", told.text(&file));
 
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
         done = tokio::signal::ctrl_c() => done?,
         _ = terminate.recv() => {}
     }
+    remove(&file)?;
     let _ = stop.send(true);
     serving.await??;
     Ok(())
@@ -125,12 +130,16 @@ fn configure(options: &Options, random: &Random) -> Result<Config, Failure> {
 /// The stand-ins forget at every start, so the host does, too.
 fn fresh_sqlite(dir: &Path) -> Result<String, Failure> {
     for name in ["tollhouse.db", "tollhouse.db-wal", "tollhouse.db-shm"] {
-        match fs::remove_file(dir.join(name)) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
+        remove(&dir.join(name))?;
     }
     Ok(format!("sqlite://{}", dir.join("tollhouse.db").display()))
+}
+
+fn remove(file: &Path) -> Result<(), Failure> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// A secret that stays from start to start.

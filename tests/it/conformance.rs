@@ -28,6 +28,8 @@ trait Subject {
     fn tamper(app: &TestApp, reference: &str, minor: u64, currency: &str);
     /// Uses a reference up without the host.
     async fn take_reference(app: &TestApp, reference: &str);
+    /// Refunds so much of a payment without the host.
+    async fn refund_elsewhere(app: &TestApp, reference: &str, minor: u64);
     /// What the provider gives with a payment that would charge again.
     async fn charges_again(app: &TestApp, reference: &str) -> Vec<String>;
 }
@@ -71,6 +73,13 @@ impl Subject for Paystack {
         assert!(taken.expect("an answer").status().is_success());
     }
 
+    async fn refund_elsewhere(app: &TestApp, reference: &str, minor: u64) {
+        let order = json!({ "transaction": reference, "amount": minor });
+        let url = format!("{}/paystack/refund", app.standins.url());
+        let refunded = app.client.post(url).bearer_auth(PAYSTACK_KEY).json(&order).send().await;
+        assert!(refunded.expect("an answer").status().is_success());
+    }
+
     async fn charges_again(app: &TestApp, reference: &str) -> Vec<String> {
         let url = format!("{}/paystack/transaction/verify/{reference}", app.standins.url());
         let told = reply(app.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
@@ -97,6 +106,7 @@ macro_rules! conforms {
                 async fn amounts_arrive_to_the_last_digit(app: TestApp) { counts::<S>(app).await }
                 async fn another_amount_is_no_success(app: TestApp) { compares::<S>(app).await }
                 async fn a_refund_is_made_once(app: TestApp) { refunds::<S>(app).await }
+                async fn a_refund_of_a_part_is_not_taken_for_ours(app: TestApp) { tells_refunds_apart::<S>(app).await }
                 async fn only_signed_notifications_are_taken(app: TestApp) { authenticates::<S>(app).await }
                 async fn a_reference_used_elsewhere_is_replaced(app: TestApp) { renames::<S>(app).await }
                 async fn an_upstream_that_fails_while_a_payment_begins_loses_none(app: TestApp) { begins_again::<S>(app).await }
@@ -306,6 +316,23 @@ async fn refunds<S: Subject>(app: &TestApp) {
         assert_eq!(app.wallet().await["balance"], json!(0));
     }
     assert_eq!(app.events(), ["payment.success", "payment.refunded"].repeat(3));
+}
+
+async fn tells_refunds_apart<S: Subject>(app: &TestApp) {
+    S::set_up(app).await;
+    let id = paid::<S>(app, "order-1").await["id"].as_str().expect("an id").to_owned();
+    let balance = app.wallet().await["balance"].clone();
+    let path = format!("/companies/{}/payments/{id}/refund", app.company.id);
+    S::refund_elsewhere(app, "order-1", 100_000).await;
+    let refused = app.operator(Method::POST, &path, Value::Null).await;
+    assert_eq!(refused.failure(), (502, &*unavailable::<S>()));
+    let refund = app.operator(Method::GET, &path, Value::Null).await.data().clone();
+    assert_eq!(refund["status"], "failed");
+    assert_eq!(refund["message"], "Refused partly-refunded");
+    app.advance(3600).await;
+    assert_eq!(app.fetch("order-1").await["status"], "success");
+    assert_eq!(app.wallet().await["balance"], balance);
+    assert_eq!(app.events(), ["payment.success"]);
 }
 
 async fn authenticates<S: Subject>(app: &TestApp) {

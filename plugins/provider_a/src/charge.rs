@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tollhouse_plugin::direct_debit::{self, DebitOrder};
 use tollhouse_plugin::payments::Payment;
 use tollhouse_plugin::saved_card::{self, CardOrder};
-use tollhouse_plugin::types::{Fault, Money};
+use tollhouse_plugin::types::{Fault, FaultCategory, Money};
 
 use crate::{Paystack, api, loose, transaction};
 
@@ -45,6 +45,19 @@ fn charge(
         "reference": service_ref,
         "metadata": metadata,
     });
-    let data = api::post("/transaction/charge_authorization", &body)?;
+    let data = match api::post("/transaction/charge_authorization", &body) {
+        Err(fault) if fault.code == api::DUPLICATE_REFERENCE => charged_before(service_ref)?,
+        answer => answer?,
+    };
     transaction::payment(&data, service_ref, Some(amount))
+}
+
+/// What came of the first attempt, whose answer was lost. That there was one is certain, so no answer about it may say
+/// that nothing was charged.
+fn charged_before(service_ref: &str) -> Result<Value, Fault> {
+    transaction::find(service_ref).map_err(|fault| Fault {
+        category: FaultCategory::Unavailable,
+        retryable: true,
+        ..fault
+    })
 }

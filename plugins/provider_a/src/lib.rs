@@ -1,7 +1,8 @@
 //! Paystack: hosted checkout, verification, saved cards, direct debit, refunds and notifications.
 //!
 //! Amounts are in the currency's minor unit on the wire as well. Paystack has no idempotency key: a reference may be used
-//! once, and a repeated one is refused as `duplicate-reference`, whereupon the host asks how that payment stands.
+//! once. A repeated one is refused as `duplicate-reference` at checkout, whereupon the host asks how that payment stands; a
+//! repeated charge is answered by the first.
 
 mod api;
 mod charge;

@@ -11,14 +11,14 @@ use crate::{Paystack, api, loose, transaction};
 impl refunds::Guest for Paystack {
     fn start(order: RefundOrder) -> Result<Refund, Fault> {
         let transaction = transaction_id(&order)?;
-        if let Some(made) = existing(&transaction, &order.service_ref)? {
+        if let Some(made) = existing(&transaction, &order)? {
             return Ok(made);
         }
         let body = json!({
             "transaction": transaction,
             "amount": order.amount.minor,
             "currency": order.amount.currency,
-            "merchant_note": format!("{} [{}]", order.reason, order.refund_ref).trim(),
+            "merchant_note": format!("{} {}", order.reason, note_of(&order)).trim(),
         });
         refund(&api::post("/refund", &body)?)
     }
@@ -36,20 +36,42 @@ fn transaction_id(order: &RefundOrder) -> Result<String, Fault> {
     Ok(loose::text(&transaction::find(&order.service_ref)?["id"]))
 }
 
-/// A refund of this transaction that did not fail.
-fn existing(transaction: &str, service_ref: &str) -> Result<Option<Refund>, Fault> {
+/// Our refund of this transaction, if there is one that did not fail. One that somebody else made of a part leaves less
+/// than was ordered.
+fn existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund>, Fault> {
     let list = match api::get(&format!("/refund?transaction={}", http::encode(transaction))) {
         Ok(list) => list,
         Err(fault) if fault.category == FaultCategory::NotFound => return Ok(None),
         Err(fault) => return Err(fault),
     };
+    let mut of_others = false;
     for item in list.as_array().ok_or_else(unreadable)? {
         let made = refund(item)?;
-        if made.status != RefundStatus::Failed && is_of(item, transaction, service_ref) {
+        if made.status == RefundStatus::Failed || !is_of(item, transaction, &order.service_ref) {
+            continue;
+        }
+        if is_ours(item, order)? {
             return Ok(Some(made));
         }
+        of_others = true;
     }
-    Ok(None)
+    match of_others {
+        true => Err(Fault::refused("partly-refunded", "a part was refunded at Paystack before")),
+        false => Ok(None),
+    }
+}
+
+/// By the note that `start` wrote. One of the whole amount serves as well, whoever made it.
+fn is_ours(item: &Value, order: &RefundOrder) -> Result<bool, Fault> {
+    if loose::text(&item["merchant_note"]).contains(&note_of(order)) {
+        return Ok(true);
+    }
+    let amount = loose::minor(&item["amount"]).ok_or_else(unreadable)?;
+    Ok(amount == order.amount.minor)
+}
+
+fn note_of(order: &RefundOrder) -> String {
+    format!("[{}]", order.refund_ref)
 }
 
 /// Whether a listed refund is of this transaction, which it names by an object, an id or a reference. One that names

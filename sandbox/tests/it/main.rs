@@ -8,6 +8,7 @@ mod faults;
 mod mandates;
 mod notifications;
 mod pages;
+mod program;
 mod refunds;
 mod transactions;
 mod world;

@@ -68,11 +68,32 @@ fn a_success_without_an_amount_is_not_believed() {
     assert_eq!(fault.unwrap_err().category, FaultCategory::Unavailable);
 }
 
-#[test]
-fn a_repeated_reference_is_charged_once() {
-    let answer = json!({"status": false, "message": "Duplicate Transaction Reference",
+/// Charges under a reference that was used before; gives what it makes of this answer about it.
+fn charge_again(status: u16, answer: Value) -> Result<Payment, Fault> {
+    let duplicate = json!({"status": false, "message": "Duplicate Transaction Reference",
         "code": "duplicate_reference"});
-    assert_eq!(charge(400, answer).unwrap_err().code, "duplicate-reference");
+    let _host = host()
+        .answer("POST", PATH, 400, duplicate)
+        .answer("GET", "/transaction/verify/re4lyvq3s3", status, answer)
+        .install();
+    <Paystack as saved_card::Guest>::charge(order())
+}
+
+#[test]
+fn a_repeated_reference_is_answered_by_its_first_charge() {
+    assert_eq!(charge_again(200, told(transaction())), charge(200, told(transaction())));
+    let failed = transaction_with(json!({"status": "failed", "gateway_response": "Declined"}));
+    assert_eq!(charge_again(200, told(failed)).unwrap().status, PaymentStatus::Failed);
+}
+
+/// It may have been charged, so nobody may take it for refused.
+#[test]
+fn a_repeated_reference_whose_charge_is_not_shown_is_not_refused() {
+    let unknown = json!({"status": false, "message": "Transaction reference not found"});
+    for (status, answer) in [(404, unknown), (401, json!({})), (500, json!({}))] {
+        let fault = charge_again(status, answer).unwrap_err();
+        assert!(fault.category == FaultCategory::Unavailable && fault.retryable, "{status}");
+    }
 }
 
 #[test]

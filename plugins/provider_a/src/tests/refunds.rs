@@ -78,6 +78,46 @@ fn failed_refunds_and_those_of_others_do_not_count() {
     assert_eq!((made.provider_id.as_str(), posts), ("3018284", 1));
 }
 
+fn refund_with(changes: Value) -> Value {
+    let mut refund = refund(7, "processed", of_ours());
+    for (name, value) in changes.as_object().into_iter().flatten() {
+        refund[name] = value.clone();
+    }
+    refund
+}
+
+/// Starts with a refund there that leaves nothing to do; gives why.
+fn start_in_vain(existing: Value) -> Fault {
+    let host = host().answer("GET", LIST, 200, told(existing)).install();
+    let fault = Paystack::start(order()).unwrap_err();
+    assert_eq!(host.requests().len(), 1);
+    fault
+}
+
+#[test]
+fn a_refund_of_a_part_is_not_ours() {
+    for amount in [json!(4000), json!("4000"), json!(10001)] {
+        let fault = start_in_vain(json!([refund_with(json!({"amount": amount}))]));
+        assert_eq!(
+            (fault.category, fault.code.as_str()),
+            (FaultCategory::Refused, "partly-refunded")
+        );
+    }
+    // Whether that was all of it, nobody knows.
+    assert!(start_in_vain(json!([refund_with(json!({"amount": null}))])).retryable);
+}
+
+#[test]
+fn ours_is_known_by_its_note_or_by_its_amount() {
+    let part = refund_with(json!({"amount": 1, "id": 8}));
+    for ours in [json!({"amount": "10000"}), json!({"amount": 9000, "merchant_note": "x [R-1]"})] {
+        let (made, posts) = start(json!([part, refund_with(ours)]));
+        assert_eq!((made.provider_id.as_str(), posts), ("7", 0));
+    }
+    let theirs = json!({"amount": 9000, "merchant_note": "x [R-11]"});
+    assert_eq!(start_in_vain(json!([refund_with(theirs)])).code, "partly-refunded");
+}
+
 /// Without the list nobody knows whether there is one.
 #[test]
 fn no_list_no_refund() {
