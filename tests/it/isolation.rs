@@ -11,7 +11,6 @@ use crate::app::{Company, NOW, OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp, rep
 const NO_KEY: &str = "the Authorization header must be: Bearer <key>";
 const BAD_KEY: &str = "the API key is not valid";
 const BAD_TOKEN: &str = "the operator token is not valid";
-const NO_SUBSCRIPTION: &str = "active subscription required";
 /// An id that nothing has.
 const NOBODY: &str = "000000000000000000000000";
 
@@ -129,8 +128,6 @@ both! {
             (None, NO_KEY),
             (Some(OPERATOR_TOKEN.to_owned()), NO_KEY),
             (Some(format!("Basic {OPERATOR_TOKEN}")), NO_KEY),
-            (Some("Bearer x".to_owned()), BAD_TOKEN),
-            (Some(format!("Bearer {}", &OPERATOR_TOKEN[1..])), BAD_TOKEN),
             (Some(format!("Bearer {OPERATOR_TOKEN}0")), BAD_TOKEN),
             (Some(format!("Bearer {}", app.company.key)), BAD_TOKEN),
         ])
@@ -141,10 +138,11 @@ both! {
     }
 
     async fn a_company_that_may_not_act_is_refused_at_every_route(app: TestApp) {
+        let ended = "active subscription required";
         for (path, body, message, undo) in [
             ("", json!({ "active": false }), "the company is suspended", json!({ "active": true })),
-            ("/subscription", json!({ "active": false }), NO_SUBSCRIPTION, json!({ "active": true })),
-            ("/subscription", json!({ "expires_at": NOW }), NO_SUBSCRIPTION, json!({ "expires_at": null })),
+            ("/subscription", json!({ "active": false }), ended, json!({ "active": true })),
+            ("/subscription", json!({ "expires_at": NOW }), ended, json!({ "expires_at": null })),
         ] {
             let company = app.new_company("Beta Lending").await;
             let method = if path.is_empty() { Method::PATCH } else { Method::PUT };
@@ -247,8 +245,10 @@ impl Traces {
     }
 }
 
+type Names = fn(&Traces) -> Vec<&str>;
+
 /// Every route that names a record, and the names under which one finds A's.
-const RECORDS: &[(&str, fn(&Traces) -> Vec<&str>)] = &[
+const RECORDS: &[(&str, Names)] = &[
     ("/api/v1/user/fetch/{email_or_id}", |a| a.of_user()),
     ("/api/v1/payment/verify/{reference}", |a| a.of_payments("reference")),
     ("/api/v1/payment/fetch/{id}", |a| a.of_payments("id")),
