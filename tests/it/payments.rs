@@ -172,6 +172,22 @@ both! {
         assert_eq!(app.wallet().await["balance"], json!(4.0 * 2362.99));
     }
 
+    async fn what_the_provider_finds_invalid_is_refused_and_forgotten(app: TestApp) {
+        let mut order = app.order("order-1");
+        order["email"] = json!("ädä@example.com");
+        // The second caller waits for the first, and is told the same.
+        app.standins.faults().push(Fault::new("initialize", FaultKind::SlowAfter).times(1).delay_ms(200));
+        let begin = async || app.post("/payment/initialize", order.clone()).await;
+        let (one, other) = tokio::join!(begin(), begin());
+        let message = "the email field must be one that provider_a accepts";
+        assert_eq!((one.failure(), other.failure()), ((400, message), (400, message)));
+        let gone = app.get("/payment/fetch/reference/order-1").await;
+        assert_eq!(gone.failure(), (404, "payment not found"));
+        assert_eq!(app.wallet().await["pending"], json!(0));
+        assert_eq!(app.initialize("order-1").await["service_ref"], "order-1");
+        app.settle().await;
+    }
+
     async fn a_provider_that_fails_while_a_payment_is_verified_is_asked_again(app: TestApp) {
         let payment = app.initialize("order-1").await;
         app.standins.faults().push(Fault::new("verify", FaultKind::Error500).times(3));
