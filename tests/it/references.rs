@@ -13,16 +13,19 @@ async fn open_checkouts(app: &TestApp) -> Vec<String> {
     links.filter_map(|link| link.split('"').next()).map(str::to_owned).collect()
 }
 
+/// Somebody else's payment of the same amount under the same text, on the same account; where it is paid.
+async fn begun_elsewhere(app: &TestApp) -> Value {
+    let body = json!({ "email": "eve@example.com", "amount": 250_050, "reference": "order-1" });
+    let request =
+        app.client.post(format!("{}/paystack/transaction/initialize", app.standins.url()));
+    let answer = request.bearer_auth(PAYSTACK_KEY).json(&body).send().await.expect("an answer");
+    let answer: Value = answer.json().await.expect("an answer in JSON");
+    json!({ "checkout": { "url": answer["data"]["authorization_url"] } })
+}
+
 both! {
     async fn a_reference_that_the_provider_knows_from_elsewhere_gets_another_one_there(app: TestApp) {
-        let elsewhere = app
-            .client
-            .post(format!("{}/paystack/transaction/initialize", app.standins.url()))
-            .bearer_auth(PAYSTACK_KEY)
-            .json(&json!({ "email": "eve@example.com", "amount": 250_050, "reference": "order-1" }))
-            .send()
-            .await;
-        assert!(elsewhere.expect("an answer").status().is_success());
+        begun_elsewhere(app).await;
         let payment = app.initialize("order-1").await;
         assert_eq!(payment["reference"], "order-1");
         assert_ne!(payment["service_ref"], "order-1");
@@ -60,14 +63,10 @@ both! {
     }
 
     async fn what_somebody_else_paid_under_our_reference_is_not_credited(app: TestApp) {
-        let body = json!({ "email": "eve@example.com", "amount": 250_050, "reference": "order-1" });
-        let elsewhere = app.client.post(format!("{}/paystack/transaction/initialize", app.standins.url()));
-        let elsewhere = elsewhere.bearer_auth(PAYSTACK_KEY).json(&body).send().await.expect("an answer");
-        let elsewhere: Value = elsewhere.json().await.expect("JSON");
+        let elsewhere = begun_elsewhere(app).await;
         app.standins.faults().push(Fault::new("initialize", FaultKind::Cut).times(1));
         assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.failure().0, 502);
-        let session = json!({ "checkout": { "url": elsewhere["data"]["authorization_url"] } });
-        app.complete(&session, "success").await;
+        app.complete(&elsewhere, "success").await;
         app.advance(3600).await;
         let verified = app.post("/payment/verify/order-1", json!({})).await;
         assert_eq!(verified.failure(), (400, "payment still pending"));
