@@ -247,8 +247,16 @@ impl Calls {
         })
     }
 
-    /// Instantiates a component once, for admission.
+    /// Instantiates a component once, for admission. It waits for a slot like a call, but for as long as it takes: that this
+    /// host is busy says nothing about the component.
     pub async fn try_out(&self, guest: &v1::Guest, label: Arc<str>) -> Result<(), String> {
+        let _slot = self.slots.acquire().await.map_err(|_| "the engine is closed")?;
+        let starting = self.start_once(guest, label);
+        let started = tokio::time::timeout(self.limits.wall_clock, starting).await;
+        started.unwrap_or_else(|_| Err("the component takes too long to start".to_owned()))
+    }
+
+    async fn start_once(&self, guest: &v1::Guest, label: Arc<str>) -> Result<(), String> {
         let journal = Journal::new(0, self.clock.now());
         let session = Session::new(journal, Arc::default(), label, self.cache.clone());
         let mut store = engine::store(&self.engine, &self.limits, session, 0);

@@ -18,6 +18,10 @@ use crate::clock::Timestamp;
 pub const TICK: Duration = Duration::from_millis(10);
 const MOST_OUTPUT_BYTES: usize = 4 << 10;
 const MOST_TABLE_ENTRIES: usize = 200_000;
+/// Of one component, as many as the pool has for each of its instances: a component that is admitted always finds its place.
+const MOST_MEMORIES: u32 = 1;
+const MOST_TABLES: u32 = 4;
+const MOST_CORE_INSTANCES: u32 = 32;
 
 /// Bounds of plugin calls.
 #[derive(Clone, Debug)]
@@ -70,11 +74,14 @@ pub fn new(limits: &Limits) -> wasmtime::Result<Engine> {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(n)
         .total_stacks(n)
-        .total_memories(n)
-        .total_core_instances(n * 16)
-        .total_tables(n * 2)
-        .max_memories_per_module(1)
-        .max_tables_per_module(2)
+        .total_memories(n.saturating_mul(MOST_MEMORIES))
+        .total_core_instances(n.saturating_mul(MOST_CORE_INSTANCES))
+        .total_tables(n.saturating_mul(MOST_TABLES))
+        .max_memories_per_component(MOST_MEMORIES)
+        .max_core_instances_per_component(MOST_CORE_INSTANCES)
+        .max_tables_per_component(MOST_TABLES)
+        .max_memories_per_module(MOST_MEMORIES)
+        .max_tables_per_module(MOST_TABLES)
         .table_elements(100_000)
         .max_memory_size(limits.memory_bytes)
         .max_core_instance_size(8 << 20)
@@ -172,15 +179,15 @@ impl ResourceLimiter for Memory {
     }
 
     fn instances(&self) -> usize {
-        64
+        MOST_CORE_INSTANCES as usize
     }
 
     fn memories(&self) -> usize {
-        4
+        MOST_MEMORIES as usize
     }
 
     fn tables(&self) -> usize {
-        16
+        MOST_TABLES as usize
     }
 }
 
@@ -264,5 +271,34 @@ impl HostMonotonicClock for Still {
 
     fn now(&self) -> u64 {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wasmtime::component::Component;
+
+    use super::*;
+
+    /// A component with this many instances of a module that has a memory.
+    fn component(memories: u8) -> Vec<u8> {
+        // (module (memory 1))
+        let module = b"\0asm\x01\0\0\0\x05\x03\x01\0\x01";
+        let mut component = b"\0asm\x0d\0\x01\0\x01".to_vec();
+        component.push(module.len() as u8);
+        component.extend(module);
+        for _ in 0..memories {
+            component.extend(b"\x02\x04\x01\0\0\0"); // (core instance (instantiate 0))
+        }
+        component
+    }
+
+    #[tokio::test]
+    async fn as_many_instances_fit_as_there_are_slots() {
+        let limits = Limits { instances: 2, ..Limits::default() };
+        let engine = new(&limits).unwrap();
+        assert!(Component::new(&engine, component(1)).is_ok());
+        let greedy = Component::new(&engine, component(2)).unwrap_err();
+        assert!(format!("{greedy:#}").contains("memories"), "{greedy:#}");
     }
 }
