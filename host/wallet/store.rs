@@ -130,10 +130,9 @@ pub async fn entries(tx: &mut Tx, company_id: &str, page: Page) -> Result<(i64, 
     let entries = tx
         .sql(
             "SELECT e.transaction_id, t.key, t.kind, e.account, e.currency, e.amount_minor, t.created_at
-             FROM ledger_entries e
-             JOIN ledger_transactions t ON t.company_id = e.company_id AND t.id = e.transaction_id
-             WHERE e.company_id = $1
-             ORDER BY t.created_at DESC, e.transaction_id DESC, e.line LIMIT $2 OFFSET $3",
+             FROM ledger_transactions t CROSS JOIN ledger_entries e
+             WHERE t.company_id = $1 AND e.company_id = t.company_id AND e.transaction_id = t.id
+             ORDER BY t.created_at DESC, t.id DESC, e.line LIMIT $2 OFFSET $3",
         )
         .bind(company_id)
         .bind(page.limit)
