@@ -58,7 +58,8 @@ async fn adds_up(app: &TestApp) {
 
 both! {
     async fn a_new_wallet_is_empty(app: TestApp) {
-        assert_eq!(app.wallet().await, json!({ "balance": 0, "pending": 0, "currency": "NGN", "balances": {} }));
+        let balances = json!({ "NGN": { "balance": 0, "pending": 0 } });
+        assert_eq!(app.wallet().await, json!({ "balance": 0, "pending": 0, "currency": "NGN", "balances": balances }));
         assert_eq!(entries(app, "").await["total"], 0);
         for (method, path) in [(Method::GET, ""), (Method::GET, "/entries"), (Method::POST, "/credit"), (Method::POST, "/debit")] {
             let body = if method == Method::POST { json!({ "amount": 5, "key": "x" }) } else { Value::Null };
@@ -278,7 +279,7 @@ both! {
             assert_eq!(app.fetch(outcome).await["status"], outcome);
         }
         assert_eq!(entries(app, "").await["total"], 0);
-        assert_eq!(app.wallet().await["balances"], json!({}));
+        assert_eq!(app.wallet().await["balances"], json!({ "NGN": { "balance": 0, "pending": 0 } }));
     }
 
     async fn money_that_is_pending_pays_for_nothing(app: TestApp) {
