@@ -5,6 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse::{
+    money::{Minor, Money},
+    wallet::{self, Account, Cover, Movement},
+};
 
 use crate::app::{Reply, TestApp};
 
@@ -66,6 +70,21 @@ both! {
             let nobody = app.operator(method, &format!("/companies/nobody/wallet{path}"), body).await;
             assert_eq!(nobody.failure(), (404, "company not found"), "{path}");
         }
+    }
+
+    async fn no_balance_grows_out_of_bounds(app: TestApp) {
+        let (db, host, company) = (app.app.store.clone(), app.app.clone(), app.company.id.clone());
+        let (from, to) = (Account::Operator, Account::Wallet);
+        let money = Money { minor: Minor(i64::MAX - 100), currency: "NGN".to_owned() };
+        let movement = Movement { key: "all".to_owned(), kind: "test", from, to, money };
+        let posted = db.write(async move |tx| wallet::post(tx, &host, &company, &movement, Cover::Required).await);
+        posted.await.expect("a movement");
+        order(app, "credit", json!({ "amount": 1, "key": "a" })).await.data();
+        let refused = order(app, "credit", json!({ "amount": 0.01, "key": "b" })).await;
+        let message = "the amount field must be less: no balance can hold the sum";
+        assert_eq!(refused.failure(), (400, message));
+        assert_eq!(minor(&app.wallet().await["balance"]), i64::MAX);
+        order(app, "debit", json!({ "amount": 1, "key": "c" })).await.data();
     }
 
     async fn what_is_credited_and_debited_is_counted_to_the_unit(app: TestApp) {
