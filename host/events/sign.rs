@@ -25,7 +25,7 @@ mod tests {
     fn the_published_vector_holds() {
         let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned();
         let (id, body) = ("msg_p5jXN8AQM9LWM0D4loKWxJek", r#"{"test": 2432232314}"#);
-        let one = signatures(&[secret.clone()], id, 1_614_265_330, body);
+        let one = signatures(std::slice::from_ref(&secret), id, 1_614_265_330, body);
         assert_eq!(one, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
         let two = signatures(&[secret.clone(), secret], id, 1_614_265_330, body);
         assert_eq!(two, format!("{one} {one}"));
