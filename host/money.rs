@@ -1,6 +1,6 @@
 //! Amounts: integer minor units inside, decimal numbers in the major unit on the wire.
 
-use rust_decimal::{Decimal, prelude::ToPrimitive};
+use rust_decimal::Decimal;
 use serde::{Serialize, Serializer};
 use serde_json::Number;
 
@@ -28,19 +28,31 @@ pub enum AmountError {
 }
 
 impl Minor {
-    /// The amount that a JSON number in the major unit stands for. No float is involved: the number's own digits are read.
+    /// The amount that a JSON number in the major unit stands for. The number's own digits are read, however many: nothing is
+    /// rounded.
     pub fn from_major(number: &Number) -> Result<Minor, AmountError> {
         let text = number.to_string();
-        let major = text
-            .parse::<Decimal>()
-            .or_else(|_| Decimal::from_scientific(&text))
+        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((&text, "0"));
+        let (whole, decimals) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let all = format!("{}{decimals}", whole.trim_start_matches('-'));
+        let significant = all.trim_end_matches('0');
+        if significant.is_empty() {
+            return Ok(Minor(0));
+        }
+        // The amount is `significant` and so many zeros, in minor units.
+        let zeros = exponent.parse::<i32>().map_err(|_| AmountError::TooLarge)?;
+        let shift = i64::try_from(all.len() - significant.len()) // those that were trimmed
+            .and_then(|trimmed| Ok(trimmed - i64::try_from(decimals.len())?))
             .map_err(|_| AmountError::TooLarge)?;
-        let minor = major.checked_mul(Decimal::ONE_HUNDRED).ok_or(AmountError::TooLarge)?;
-        if !minor.fract().is_zero() {
+        let zeros = i64::from(zeros) + shift + 2;
+        if zeros < 0 {
             return Err(AmountError::TooManyDecimals);
         }
-        match minor.to_i64() {
-            Some(minor) if minor.abs() <= MOST_MINOR => Ok(Minor(minor)),
+        let power = u32::try_from(zeros).ok().and_then(|zeros| 10_i64.checked_pow(zeros));
+        let minor = significant.parse::<i64>().ok().zip(power).and_then(|(n, p)| n.checked_mul(p));
+        match minor {
+            Some(minor) if minor <= MOST_MINOR && whole.starts_with('-') => Ok(Minor(-minor)),
+            Some(minor) if minor <= MOST_MINOR => Ok(Minor(minor)),
             _ => Err(AmountError::TooLarge),
         }
     }
@@ -80,7 +92,19 @@ mod tests {
             ("0.001", Err(AmountError::TooManyDecimals)),
             ("10000000000000", Ok(MOST_MINOR)),
             ("10000000000000.01", Err(AmountError::TooLarge)),
+            ("-10000000000000.01", Err(AmountError::TooLarge)),
+            ("-92233720368547758.08", Err(AmountError::TooLarge)), // i64::MIN in minor units
             ("1e400", Err(AmountError::TooLarge)),
+            ("1e99999999999", Err(AmountError::TooLarge)),
+            ("0e99999999999", Ok(0)),
+            ("0.000", Ok(0)),
+            ("-0.5", Ok(-50)),
+            ("2500e-2", Ok(25_00)),
+            ("1.005E+1", Ok(10_05)),
+            ("1e-3", Err(AmountError::TooManyDecimals)),
+            ("50.00999999999999999999999999999999", Err(AmountError::TooManyDecimals)),
+            ("5000.999999999999999999999999999999999e-2", Err(AmountError::TooManyDecimals)),
+            ("50.0000000000000000000000000000000000000000", Ok(50_00)),
         ] {
             assert_eq!(read(text), minor, "{text}");
         }

@@ -63,7 +63,7 @@ pub enum Moved {
     Before,
 }
 
-/// Posts a movement in the caller's transaction. 400 when the wallet does not cover it.
+/// Posts a movement in the caller's transaction. 400 when the wallet does not cover it, or a balance would grow out of bounds.
 pub async fn post(
     tx: &mut Tx,
     app: &App,
@@ -84,6 +84,9 @@ pub async fn post(
         let name = account.name();
         store::enter(tx, company_id, &id, line, &name, currency, amount).await?;
         let balance = store::add(tx, company_id, &name, currency, amount).await?;
+        let balance = balance.ok_or_else(|| {
+            Error::invalid("the amount field must be less: no balance can hold the sum")
+        })?;
         let overdrawn = *account == Account::Wallet && amount < Minor(0) && balance < Minor(0);
         if overdrawn && cover == Cover::Required {
             return Err(Error::invalid("insufficient balance, please top up your wallet."));

@@ -43,6 +43,8 @@ CREATE TABLE audit_log (
     PRIMARY KEY (company_id, id)
 );
 
+CREATE INDEX audit_log_by_creation ON audit_log (company_id, created_at, id);
+
 -- A set of credentials at a provider. `id` is the unguessable account of the notification URL.
 CREATE TABLE provider_accounts (
     company_id  TEXT    NOT NULL,
@@ -110,6 +112,8 @@ CREATE TABLE ledger_transactions (
     UNIQUE (company_id, key)
 );
 
+CREATE INDEX ledger_transactions_by_creation ON ledger_transactions (company_id, created_at, id);
+
 CREATE TABLE ledger_entries (
     company_id     TEXT   NOT NULL,
     transaction_id TEXT   NOT NULL,
@@ -164,7 +168,8 @@ CREATE TABLE payments (
 
 CREATE INDEX payments_by_creation ON payments (company_id, created_at, id);
 CREATE INDEX payments_by_update ON payments (company_id, updated_at, id);
-CREATE INDEX payments_of_user ON payments (company_id, user_id, created_at);
+CREATE INDEX payments_of_user ON payments (company_id, user_key, created_at);
+CREATE INDEX payments_of_user_id ON payments (company_id, user_id, created_at);
 
 CREATE TABLE refunds (
     company_id   TEXT    NOT NULL,

@@ -1,5 +1,7 @@
 //! Events, for operators: what was told, how it went, and telling it again.
 
+use std::collections::HashMap;
+
 use axum::extract::State;
 use serde_json::{Value, json};
 use url::Url;
@@ -37,12 +39,14 @@ pub async fn list(
         .read(async |tx| -> Result<_> {
             companies::get(tx, &company).await?;
             let (total, events) = store::list(tx, &company, page).await?;
-            let mut views = Vec::new();
-            for event in events {
-                let deliveries = store::deliveries(tx, &company, &event.id).await?;
-                views.push(view(&event, &deliveries)?);
+            let mut deliveries: HashMap<String, Vec<Delivery>> = HashMap::new();
+            for delivery in store::deliveries_of_page(tx, &company, page).await? {
+                deliveries.entry(delivery.event_id.clone()).or_default().push(delivery);
             }
-            Ok((total, views))
+            let views = events
+                .iter()
+                .map(|event| view(event, &deliveries.remove(&event.id).unwrap_or_default()));
+            Ok((total, views.collect::<Result<Vec<_>>>()?))
         })
         .await?;
     Answer::data(page.of(total, events), "Events fetched successfully")

@@ -174,6 +174,25 @@ pub async fn deliveries(tx: &mut Tx, company_id: &str, event_id: &str) -> Result
     .await
 }
 
+/// The deliveries of the events that [`list`] shows, those of one event in the order of [`deliveries`].
+pub async fn deliveries_of_page(
+    tx: &mut Tx,
+    company_id: &str,
+    page: Page,
+) -> Result<Vec<Delivery>> {
+    tx.sql(
+        "SELECT * FROM event_deliveries WHERE company_id = $1 AND event_id IN (
+             SELECT id FROM events WHERE company_id = $1
+             ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3)
+         ORDER BY created_at, id",
+    )
+    .bind(company_id)
+    .bind(page.limit)
+    .bind(page.offset())
+    .all()
+    .await
+}
+
 pub async fn update_delivery(tx: &mut Tx, delivery: &Delivery) -> Result<()> {
     tx.sql(
         "UPDATE event_deliveries SET state = $3, tries = $4, attempts = $5, delivered_at = $6

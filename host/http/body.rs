@@ -17,6 +17,8 @@ use crate::{
 };
 
 const MOST_URL_BYTES: usize = 2_048;
+/// Characters of one text in a list.
+const MOST_ITEM: usize = 100;
 const MOST_OBJECT_BYTES: usize = 16 << 10;
 
 /// The fields of a JSON object, and where it stands in the body.
@@ -206,17 +208,23 @@ impl Fields {
 
     /// Each text of a list once, in the order in which they were sent.
     pub fn list(&self, field: &str) -> Result<Option<Vec<String>>> {
+        let wrong = || self.must_be(field, "a list of at most 100 strings");
         let items = match self.value(field) {
             None => return Ok(None),
             Some(Value::Array(items)) if items.len() <= 100 => items,
-            Some(_) => return Err(self.must_be(field, "a list of at most 100 strings")),
+            Some(_) => return Err(wrong()),
         };
         let mut set: Vec<String> = Vec::new();
         for item in items {
-            match item {
-                Value::String(item) if set.contains(item) => {}
-                Value::String(item) => set.push(item.clone()),
-                _ => return Err(self.must_be(field, "a list of at most 100 strings")),
+            let item = item.as_str().ok_or_else(wrong)?;
+            if !(1..=MOST_ITEM).contains(&item.chars().count()) {
+                return Err(self.must_be(field, "a list of texts of 1 to 100 characters"));
+            }
+            if item.chars().any(char::is_control) {
+                return Err(self.must_be(field, "free of control characters"));
+            }
+            if !set.iter().any(|known| known == item) {
+                set.push(item.to_owned());
             }
         }
         Ok(Some(set))

@@ -173,21 +173,44 @@ pub enum Sort {
     Updated(Order),
 }
 
-macro_rules! filtered {
-    ($what:literal, $rest:literal) => {
+macro_rules! selected {
+    ($what:literal, $from:literal, $rest:literal) => {
         concat!(
             "SELECT ",
             $what,
-            " FROM payments WHERE company_id = $1
-             AND (CAST($2 AS TEXT) IS NULL OR status = $2)
-             AND (CAST($3 AS TEXT) IS NULL OR user_id = $3 OR user_key IN
-                 (SELECT id FROM users WHERE users.company_id = $1 AND users.user_id = $3))
+            $from,
+            " AND (CAST($2 AS TEXT) IS NULL OR status = $2)
              AND (CAST($4 AS TEXT) IS NULL OR payment_service = $4)
              AND (CAST($5 AS TEXT) IS NULL OR payment_channel = $5)
              AND (CAST($6 AS BIGINT) IS NULL OR created_at >= $6 AND created_at < $7)
              AND (CAST($8 AS BIGINT) IS NULL OR paid_at >= $8 AND paid_at < $9) ",
             $rest
         )
+    };
+}
+
+/// A user's payments are looked up first, by either index: a filter of the form `OR` would read all of the company's. SQLite takes
+/// the two sides of a cross join in their written order.
+macro_rules! filtered {
+    ($filter:expr, $what:literal, $rest:literal) => {
+        if $filter.user_id.is_some() {
+            selected!(
+                $what,
+                " FROM (SELECT id AS payment_id FROM payments WHERE company_id = $1 AND user_id = $3
+                        UNION
+                        SELECT id FROM payments WHERE company_id = $1 AND user_key = $10) of_user
+                  CROSS JOIN payments
+                  WHERE payments.company_id = $1 AND payments.id = of_user.payment_id",
+                $rest
+            )
+        } else {
+            selected!(
+                $what,
+                " FROM payments WHERE company_id = $1
+                  AND CAST($3 AS TEXT) IS NULL AND CAST($10 AS TEXT) IS NULL",
+                $rest
+            )
+        }
     };
 }
 
@@ -199,24 +222,47 @@ pub async fn list(
     sort: Sort,
     page: Page,
 ) -> Result<(i64, Vec<Payment>)> {
-    let count = tx.sql(filtered!("COUNT(*)", ""));
-    let (total,) = filter.bind(count, company_id).one().await?;
+    let user_key = match &filter.user_id {
+        Some(user_id) => user_key(tx, company_id, user_id).await?,
+        None => None,
+    };
+    let count = tx.sql(filtered!(filter, "COUNT(*)", ""));
+    let (total,) = filter.bind(count, company_id, user_key.as_ref()).one().await?;
     let sql = match sort {
         Sort::Created(Order::Ascending) => {
-            filtered!("*", "ORDER BY created_at, id LIMIT $10 OFFSET $11")
+            filtered!(filter, "payments.*", "ORDER BY created_at, id LIMIT $11 OFFSET $12")
         }
         Sort::Created(Order::Descending) => {
-            filtered!("*", "ORDER BY created_at DESC, id DESC LIMIT $10 OFFSET $11")
+            filtered!(
+                filter,
+                "payments.*",
+                "ORDER BY created_at DESC, id DESC LIMIT $11 OFFSET $12"
+            )
         }
         Sort::Updated(Order::Ascending) => {
-            filtered!("*", "ORDER BY updated_at, id LIMIT $10 OFFSET $11")
+            filtered!(filter, "payments.*", "ORDER BY updated_at, id LIMIT $11 OFFSET $12")
         }
         Sort::Updated(Order::Descending) => {
-            filtered!("*", "ORDER BY updated_at DESC, id DESC LIMIT $10 OFFSET $11")
+            filtered!(
+                filter,
+                "payments.*",
+                "ORDER BY updated_at DESC, id DESC LIMIT $11 OFFSET $12"
+            )
         }
     };
-    let rows = filter.bind(tx.sql(sql), company_id).bind(page.limit).bind(page.offset());
-    Ok((total, rows.all().await?))
+    let rows = filter.bind(tx.sql(sql), company_id, user_key.as_ref());
+    Ok((total, rows.bind(page.limit).bind(page.offset()).all().await?))
+}
+
+/// The internal id of the user who bears a `user_id` now.
+async fn user_key(tx: &mut Tx, company_id: &str, user_id: &str) -> Result<Option<String>> {
+    let found: Option<(String,)> = tx
+        .sql("SELECT id FROM users WHERE company_id = $1 AND user_id = $2")
+        .bind(company_id)
+        .bind(user_id)
+        .optional()
+        .await?;
+    Ok(found.map(|(id,)| id))
 }
 
 impl Filter {
@@ -224,6 +270,7 @@ impl Filter {
         &self,
         statement: crate::store::Statement<'t>,
         company_id: &str,
+        user_key: Option<&String>,
     ) -> crate::store::Statement<'t> {
         statement
             .bind(company_id.to_owned())
@@ -235,6 +282,7 @@ impl Filter {
             .bind(self.created.map(|period| period.before))
             .bind(self.paid.map(|period| period.from))
             .bind(self.paid.map(|period| period.before))
+            .bind(user_key.cloned())
     }
 }
 

@@ -13,14 +13,14 @@ use crate::{
 };
 
 pub async fn fetch(State(app): State<App>, Path(company): Path<String>) -> Result<Answer> {
-    let balances = app
+    let mut balances = app
         .store
         .read(async |tx| -> Result<_> {
             companies::get(tx, &company).await?;
             Ok(store::balances(tx, &company).await?)
         })
         .await?;
-    let billing = balances.get(BILLING_CURRENCY).copied().unwrap_or_default();
+    let billing = *balances.entry(BILLING_CURRENCY.to_owned()).or_default();
     let data = json!({
         "balance": billing.balance,
         "pending": billing.pending,

@@ -59,29 +59,35 @@ pub async fn enter(
     Ok(())
 }
 
-/// Adds to a balance, whose row is locked until the transaction ends; answers the new balance.
+/// Adds to a balance, whose row is locked until the transaction ends; answers the new balance. `None` when the sum is more than
+/// a balance can be: SQLite would make a float of it.
 pub async fn add(
     tx: &mut Tx,
     company_id: &str,
     account: &str,
     currency: &str,
     amount: Minor,
-) -> Result<Minor> {
-    let (balance,) = tx
+) -> Result<Option<Minor>> {
+    // What the balance before may be, so that the one after is at most `i64::MAX` either way.
+    let (least, most) = ((-i64::MAX).saturating_sub(amount.0), i64::MAX.saturating_sub(amount.0));
+    let balance: Option<(Minor,)> = tx
         .sql(
             "INSERT INTO ledger_balances (company_id, account, currency, amount_minor)
              VALUES ($1, $2, $3, $4)
              ON CONFLICT (company_id, account, currency)
              DO UPDATE SET amount_minor = ledger_balances.amount_minor + excluded.amount_minor
+             WHERE ledger_balances.amount_minor BETWEEN $5 AND $6
              RETURNING amount_minor",
         )
         .bind(company_id)
         .bind(account)
         .bind(currency)
         .bind(amount)
-        .one()
+        .bind(least)
+        .bind(most)
+        .optional()
         .await?;
-    Ok(balance)
+    Ok(balance.map(|(balance,)| balance))
 }
 
 /// Balance and pending by currency.
@@ -127,13 +133,13 @@ pub async fn entries(tx: &mut Tx, company_id: &str, page: Page) -> Result<(i64, 
         .bind(company_id)
         .one()
         .await?;
+    // A cross join, since SQLite reads that in its written order: so neither engine sorts a whole book for a page.
     let entries = tx
         .sql(
             "SELECT e.transaction_id, t.key, t.kind, e.account, e.currency, e.amount_minor, t.created_at
-             FROM ledger_entries e
-             JOIN ledger_transactions t ON t.company_id = e.company_id AND t.id = e.transaction_id
-             WHERE e.company_id = $1
-             ORDER BY t.created_at DESC, e.transaction_id DESC, e.line LIMIT $2 OFFSET $3",
+             FROM ledger_transactions t CROSS JOIN ledger_entries e
+             WHERE t.company_id = $1 AND e.company_id = t.company_id AND e.transaction_id = t.id
+             ORDER BY t.created_at DESC, t.id DESC, e.line LIMIT $2 OFFSET $3",
         )
         .bind(company_id)
         .bind(page.limit)

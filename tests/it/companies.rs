@@ -197,6 +197,9 @@ both! {
             (json!({ "expires_at": 1 }), "the expires_at field must be a string"),
             (json!({ "active": false, "features": "otp" }), "the features field must be a list of at most 100 strings"),
             (json!({ "features": [1] }), "the features field must be a list of at most 100 strings"),
+            (json!({ "features": ["otp\u{0}"] }), "the features field must be free of control characters"),
+            (json!({ "features": [""] }), "the features field must be a list of texts of 1 to 100 characters"),
+            (json!({ "features": ["x".repeat(101)] }), "the features field must be a list of texts of 1 to 100 characters"),
         ] {
             assert_eq!(subscribe(app, body).await.failure(), (400, message));
         }

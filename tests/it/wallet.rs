@@ -5,6 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse::{
+    money::{Minor, Money},
+    wallet::{self, Account, Cover, Movement},
+};
 
 use crate::app::{Reply, TestApp};
 
@@ -58,13 +62,29 @@ async fn adds_up(app: &TestApp) {
 
 both! {
     async fn a_new_wallet_is_empty(app: TestApp) {
-        assert_eq!(app.wallet().await, json!({ "balance": 0, "pending": 0, "currency": "NGN", "balances": {} }));
+        let balances = json!({ "NGN": { "balance": 0, "pending": 0 } });
+        assert_eq!(app.wallet().await, json!({ "balance": 0, "pending": 0, "currency": "NGN", "balances": balances }));
         assert_eq!(entries(app, "").await["total"], 0);
         for (method, path) in [(Method::GET, ""), (Method::GET, "/entries"), (Method::POST, "/credit"), (Method::POST, "/debit")] {
             let body = if method == Method::POST { json!({ "amount": 5, "key": "x" }) } else { Value::Null };
             let nobody = app.operator(method, &format!("/companies/nobody/wallet{path}"), body).await;
             assert_eq!(nobody.failure(), (404, "company not found"), "{path}");
         }
+    }
+
+    async fn no_balance_grows_out_of_bounds(app: TestApp) {
+        let (db, host, company) = (app.app.store.clone(), app.app.clone(), app.company.id.clone());
+        let (from, to) = (Account::Operator, Account::Wallet);
+        let money = Money { minor: Minor(i64::MAX - 100), currency: "NGN".to_owned() };
+        let movement = Movement { key: "all".to_owned(), kind: "test", from, to, money };
+        let posted = db.write(async move |tx| wallet::post(tx, &host, &company, &movement, Cover::Required).await);
+        posted.await.expect("a movement");
+        order(app, "credit", json!({ "amount": 1, "key": "a" })).await.data();
+        let refused = order(app, "credit", json!({ "amount": 0.01, "key": "b" })).await;
+        let message = "the amount field must be less: no balance can hold the sum";
+        assert_eq!(refused.failure(), (400, message));
+        assert_eq!(minor(&app.wallet().await["balance"]), i64::MAX);
+        order(app, "debit", json!({ "amount": 1, "key": "c" })).await.data();
     }
 
     async fn what_is_credited_and_debited_is_counted_to_the_unit(app: TestApp) {
@@ -278,7 +298,7 @@ both! {
             assert_eq!(app.fetch(outcome).await["status"], outcome);
         }
         assert_eq!(entries(app, "").await["total"], 0);
-        assert_eq!(app.wallet().await["balances"], json!({}));
+        assert_eq!(app.wallet().await["balances"], json!({ "NGN": { "balance": 0, "pending": 0 } }));
     }
 
     async fn money_that_is_pending_pays_for_nothing(app: TestApp) {
