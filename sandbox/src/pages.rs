@@ -74,6 +74,7 @@ pub(crate) async fn submit_checkout(
                 .map_or_else(missing, |c| checkout_page(&c, Some(notice)).into_response())
         }
         Some(Err(Refusal::UnknownCard)) => bad("This is not a test card."),
+        Some(Err(Refusal::TakesNoCards)) => bad("Cards are not taken here."),
         Some(Err(Refusal::AlreadyPaid)) => {
             (StatusCode::CONFLICT, checkout_page(&checkout, None)).into_response()
         }
@@ -100,6 +101,9 @@ pub(crate) async fn complete_checkout(
         }
         Some(Err(Refusal::UnknownCard)) => {
             refusal(StatusCode::BAD_REQUEST, "this is not a test card of the provider")
+        }
+        Some(Err(Refusal::TakesNoCards)) => {
+            refusal(StatusCode::BAD_REQUEST, "this checkout takes no cards: leave card out")
         }
         Some(Err(Refusal::AlreadyPaid)) => {
             refusal(StatusCode::CONFLICT, "this checkout is completed already")

@@ -100,6 +100,13 @@ async fn other_channels_pay_without_a_card() {
     let answer = world.post("/transaction/initialize", body).await;
     let id = answer["data"]["access_code"].as_str().unwrap();
     assert!(!html(&world, &format!("/checkout/{id}")).await.contains(SUCCESS));
+    for card in [SUCCESS, "4084080000005408", "1"] {
+        let body = json!({ "outcome": "success", "card": card });
+        assert_eq!(world.complete(id, body).await.0, 400, "{card}");
+        let form = format!("outcome=success&card={card}");
+        assert_eq!(submit(&world, id, &form).await.status(), 400, "{card}");
+    }
+    assert_eq!(world.verify("ussd-1").await["status"], "abandoned");
     assert_eq!(world.complete(id, json!({ "outcome": "success" })).await.0, 200);
     let paid = world.verify("ussd-1").await;
     assert_eq!((&paid["channel"], &paid["status"]), (&json!("ussd"), &json!("success")));
