@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    Outcome, Standins,
+    Hint, Outcome, Standins,
     checkout::{Checkout, Completed, Refusal},
     locked,
     server::refusal,
@@ -189,10 +189,13 @@ fn checkout_form(checkout: &Checkout) -> Markup {
     }
 }
 
-fn hints(hints: &[String]) -> Markup {
+fn hints(hints: &[Hint]) -> Markup {
     html! {
         @if !hints.is_empty() {
-            section { h2 { "What to try" } @for hint in hints { pre { (hint) } } }
+            section {
+                h2 { "What to try" }
+                ol { @for hint in hints { li { (hint.what) ":" pre { (hint.command) } } } }
+            }
         }
     }
 }
