@@ -35,7 +35,7 @@ fn run() -> Result<(), String> {
         kinds.push((list, doc, plugins_in(&root.join(folder))?));
     }
     let names: Vec<&str> = kinds.iter().flat_map(|(.., names)| names).map(String::as_str).collect();
-    ensure_target()?;
+    ensure_target(&out)?;
     let built = compile(&root, &target_dir(&out), &names)?;
     for name in &names {
         let (from, to) = (built.join(format!("{name}.wasm")), out.join(format!("{name}.wasm")));
@@ -60,7 +60,19 @@ fn plugins_in(folder: &Path) -> Result<Vec<String>, String> {
         .filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()))
         .collect();
     names.sort();
-    Ok(names)
+    match names.iter().find(|name| !is_identifier(name)) {
+        None => Ok(names),
+        Some(name) => Err(format!(
+            "the plugin folder {} must be renamed: lower-case letters, digits and _ only, a letter first, as its package",
+            folder.join(name).display()
+        )),
+    }
+}
+
+/// Whether a constant, a file of cargo's and a macro's argument can all have this name.
+fn is_identifier(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
 /// One folder for all profiles of the outer cargo, beside them: `target/plugins`. `OUT_DIR` is
@@ -69,20 +81,29 @@ fn target_dir(out: &Path) -> PathBuf {
     out.ancestors().nth(4).unwrap_or(out).join("plugins")
 }
 
-fn ensure_target() -> Result<(), String> {
+fn ensure_target(out: &Path) -> Result<(), String> {
     if has_target() {
         return Ok(());
     }
     println!(
         "cargo::warning=the Rust target {TARGET} is missing: running `rustup target add {TARGET}`"
     );
-    let added = Command::new("rustup").args(["target", "add", TARGET]).output();
-    if added.is_ok_and(|output| output.status.success()) && has_target() {
-        return Ok(());
-    }
+    // A file that is never there: cargo repeats a warning until the script runs again, so the next build runs it.
+    println!("cargo::rerun-if-changed={}", out.join("target-was-missing").display());
+    let reason = match Command::new("rustup").args(["target", "add", TARGET]).output() {
+        Ok(_) if has_target() => return Ok(()),
+        Ok(output) if output.status.success() => "rustc does not find it".to_owned(),
+        Ok(output) => one_line(&output.stderr),
+        Err(error) => format!("rustup cannot be run: {error}"),
+    };
     Err(format!(
-        "plugins need the Rust target {TARGET}, which could not be added: run `rustup target add {TARGET}`"
+        "plugins need the Rust target {TARGET}, which could not be added: run `rustup target add {TARGET}` ({reason})"
     ))
+}
+
+/// Cargo takes one line for an error.
+fn one_line(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn has_target() -> bool {

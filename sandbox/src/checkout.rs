@@ -38,6 +38,8 @@ pub(crate) struct Completed {
 pub(crate) enum Refusal {
     AlreadyPaid,
     UnknownCard,
+    /// A card for what is not paid by card.
+    TakesNoCards,
 }
 
 /// A provider with a hosted page. `None`: the id is not one of its checkouts.

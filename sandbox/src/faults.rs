@@ -50,7 +50,8 @@ pub enum FaultKind {
     CutAfter,
     /// Answers 500 without doing anything.
     Error500,
-    /// Answers 200 with JSON that ends too early, without doing anything. A notification's body ends too early.
+    /// Answers 200 with JSON that ends too early, without doing anything. A notification's body ends too early;
+    /// its signature is good.
     Malformed,
     /// Notifications: sent twice.
     Duplicate,

@@ -40,12 +40,20 @@ const CLOCK_CHECK: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 pub struct Standins(Arc<Inner>);
 
+/// Something to try.
+#[derive(Clone, Debug)]
+pub struct Hint {
+    /// What it does, as a sentence without its end.
+    pub what: String,
+    pub command: String,
+}
+
 struct Inner {
     env: Arc<Env>,
     paystack: Paystack,
     events: Events,
     mailbox: Mailbox,
-    hints: Mutex<Vec<String>>,
+    hints: Mutex<Vec<Hint>>,
 }
 
 impl Standins {
@@ -111,8 +119,8 @@ impl Standins {
         self.0.events.set_secret(company_id, secret);
     }
 
-    /// Lines that the front page shows under "What to try", such as `curl` commands.
-    pub fn set_hints(&self, hints: Vec<String>) {
+    /// What the front page shows under "What to try".
+    pub fn set_hints(&self, hints: Vec<Hint>) {
         *locked(&self.0.hints) = hints;
     }
 

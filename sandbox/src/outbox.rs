@@ -29,8 +29,11 @@ const RELEASED: &str = "released";
 pub(crate) struct Delivery {
     pub lane: String,
     pub url: String,
-    pub headers: Vec<(&'static str, String)>,
     pub body: String,
+    /// Goes over the body as it is sent.
+    pub signature_header: &'static str,
+    pub sign: fn(key: &str, body: &[u8]) -> String,
+    pub key: String,
     /// Milliseconds until the next attempt after this many failed ones; `None` gives up.
     pub retry_ms: fn(u32) -> Option<i64>,
 }
@@ -159,14 +162,13 @@ impl Outbox {
 
     /// Providers take 200 alone for received.
     async fn post(&self, delivery: &Delivery) -> bool {
-        let mut request = self
+        let signature = (delivery.sign)(&delivery.key, delivery.body.as_bytes());
+        let request = self
             .client
             .post(&delivery.url)
             .header("content-type", "application/json")
+            .header(delivery.signature_header, signature)
             .body(delivery.body.clone());
-        for (name, value) in &delivery.headers {
-            request = request.header(*name, value);
-        }
         match request.send().await {
             Ok(answer) => answer.status() == reqwest::StatusCode::OK,
             Err(error) => {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    Outcome, Standins,
+    Hint, Outcome, Standins,
     checkout::{Checkout, Completed, Refusal},
     locked,
     server::refusal,
@@ -74,6 +74,7 @@ pub(crate) async fn submit_checkout(
                 .map_or_else(missing, |c| checkout_page(&c, Some(notice)).into_response())
         }
         Some(Err(Refusal::UnknownCard)) => bad("This is not a test card."),
+        Some(Err(Refusal::TakesNoCards)) => bad("Cards are not taken here."),
         Some(Err(Refusal::AlreadyPaid)) => {
             (StatusCode::CONFLICT, checkout_page(&checkout, None)).into_response()
         }
@@ -100,6 +101,9 @@ pub(crate) async fn complete_checkout(
         }
         Some(Err(Refusal::UnknownCard)) => {
             refusal(StatusCode::BAD_REQUEST, "this is not a test card of the provider")
+        }
+        Some(Err(Refusal::TakesNoCards)) => {
+            refusal(StatusCode::BAD_REQUEST, "this checkout takes no cards: leave card out")
         }
         Some(Err(Refusal::AlreadyPaid)) => {
             refusal(StatusCode::CONFLICT, "this checkout is completed already")
@@ -185,10 +189,13 @@ fn checkout_form(checkout: &Checkout) -> Markup {
     }
 }
 
-fn hints(hints: &[String]) -> Markup {
+fn hints(hints: &[Hint]) -> Markup {
     html! {
         @if !hints.is_empty() {
-            section { h2 { "What to try" } @for hint in hints { pre { (hint) } } }
+            section {
+                h2 { "What to try" }
+                ol { @for hint in hints { li { (hint.what) ":" pre { (hint.command) } } } }
+            }
         }
     }
 }

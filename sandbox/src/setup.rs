@@ -5,7 +5,7 @@ use std::path::Path;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tollhouse::config::Config;
-use tollhouse_sandbox::Standins;
+use tollhouse_sandbox::{Hint, Standins};
 
 use crate::Failure;
 
@@ -111,7 +111,7 @@ impl Told {
     }
 
     /// Three commands: begin a payment, pay it, see that it is a success.
-    pub fn hints(&self) -> Vec<String> {
+    pub fn hints(&self) -> Vec<Hint> {
         let Told { api, api_key, sandbox, .. } = self;
         let initialize = format!(
             "curl -s {api}/api/v1/payment/initialize -H 'Authorization: Bearer {api_key}' \
@@ -127,11 +127,25 @@ impl Told {
             "curl -s {api}/api/v1/payment/fetch/reference/first-payment \
              -H 'Authorization: Bearer {api_key}'"
         );
-        vec![initialize, complete, fetch]
+        let hint = |what: &str, command| Hint { what: what.to_owned(), command };
+        vec![
+            hint("Begin a payment; the answer holds checkout.url", initialize),
+            hint(
+                "Open checkout.url in a browser and pay, or put its last segment in place of ID",
+                complete,
+            ),
+            hint(
+                &format!("See that it is a success; the signed event stands on {sandbox}/"),
+                fetch,
+            ),
+        ]
     }
 
     pub fn text(&self, file: &Path) -> String {
-        let hints = self.hints();
+        let tries: String = (1..)
+            .zip(self.hints())
+            .map(|(n, hint)| format!("  {n}. {}:\n\n     {}\n\n", hint.what, hint.command))
+            .collect();
         format!(
             "
 Tollhouse is running.
@@ -145,19 +159,7 @@ Tollhouse is running.
 
 Try a payment:
 
-  1. Begin it; the answer holds checkout.url:
-
-     {begin}
-
-  2. Open checkout.url in a browser and pay, or put its last segment in place of ID:
-
-     {complete}
-
-  3. See that it is a success; the signed event stands on {sandbox}/:
-
-     {fetch}
-
-Ctrl-C stops everything.
+{tries}Ctrl-C stops everything.
 ",
             api = self.api,
             internal = self.internal,
@@ -165,9 +167,6 @@ Ctrl-C stops everything.
             company = self.company_id,
             key = self.api_key,
             file = file.display(),
-            begin = hints[0],
-            complete = hints[1],
-            fetch = hints[2],
         )
     }
 }

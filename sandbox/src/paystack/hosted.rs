@@ -41,6 +41,7 @@ impl Hosted for Paystack {
         let account = book.accounts.values_mut().find(|account| account.pages.contains_key(id))?;
         Some(match account.pages.get(id)?.clone() {
             Page::Transaction(id) => account.complete_payment(&self.0.env, id, outcome, card),
+            Page::Mandate(_) if card.is_some() => Err(Refusal::TakesNoCards),
             Page::Mandate(name) => account.complete_mandate(&self.0.env, &name, outcome),
         })
     }
@@ -98,6 +99,8 @@ impl Account {
         let outcome = if transaction.takes_cards() {
             let card = self.card_used(transaction, card)?;
             self.attempt(env, id, card, outcome)
+        } else if card.is_some() {
+            return Err(Refusal::TakesNoCards);
         } else {
             self.attempt_without_card(env, id, outcome);
             outcome

@@ -27,8 +27,10 @@ impl Account {
         let delivery = Delivery {
             lane: format!("paystack {} {subject}", self.integration),
             url,
-            headers: vec![("x-paystack-signature", sign(&self.key, body.as_bytes()))],
             body,
+            signature_header: "x-paystack-signature",
+            sign,
+            key: self.key.clone(),
             retry_ms: if self.is_live() { retry_live } else { retry_test },
         };
         env.outbox.enqueue(delivery, env.clock.now());

@@ -2,7 +2,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse_sandbox::{Fault, FaultKind, Outcome};
 
-use crate::world::World;
+use crate::world::{SUCCESS, World};
 
 const VERIFY: &str = "/customer/authorization/verify";
 
@@ -19,6 +19,8 @@ async fn open(world: &World) -> (String, String) {
 
 async fn active(world: &World) -> String {
     let (reference, page) = open(world).await;
+    let by_card = json!({ "outcome": "success", "card": SUCCESS });
+    assert_eq!(world.complete(&page, by_card).await.0, 400);
     assert_eq!(world.complete(&page, json!({ "outcome": "success" })).await.0, 200);
     world.advance(10).await;
     let data = world.get(&format!("{VERIFY}/{reference}")).await["data"].clone();

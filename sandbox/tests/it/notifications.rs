@@ -102,6 +102,18 @@ async fn a_notification_can_be_duplicated_lost_or_delayed() {
     assert_eq!(told, ["late", "twice", "twice"]);
 }
 
+/// Or it would be refused for its signature.
+#[tokio::test]
+async fn a_malformed_notification_is_signed() {
+    let world = World::new().await;
+    script(&world, FaultKind::Malformed, 1);
+    world.pay("cut-off", SUCCESS).await;
+    world.standins.settle().await;
+    let (headers, body) = world.receiver.received().remove(0);
+    assert!(serde_json::from_str::<serde_json::Value>(&body).is_err(), "{body}");
+    assert_eq!(headers["x-paystack-signature"], paystack::sign(KEY, body.as_bytes()));
+}
+
 #[tokio::test]
 async fn notifications_are_held_until_released() {
     let world = World::new().await;

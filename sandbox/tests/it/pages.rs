@@ -1,6 +1,6 @@
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
-use tollhouse_sandbox::Message;
+use tollhouse_sandbox::{Hint, Message};
 
 use crate::world::{SUCCESS, World};
 
@@ -100,6 +100,13 @@ async fn other_channels_pay_without_a_card() {
     let answer = world.post("/transaction/initialize", body).await;
     let id = answer["data"]["access_code"].as_str().unwrap();
     assert!(!html(&world, &format!("/checkout/{id}")).await.contains(SUCCESS));
+    for card in [SUCCESS, "4084080000005408", "1"] {
+        let body = json!({ "outcome": "success", "card": card });
+        assert_eq!(world.complete(id, body).await.0, 400, "{card}");
+        let form = format!("outcome=success&card={card}");
+        assert_eq!(submit(&world, id, &form).await.status(), 400, "{card}");
+    }
+    assert_eq!(world.verify("ussd-1").await["status"], "abandoned");
     assert_eq!(world.complete(id, json!({ "outcome": "success" })).await.0, 200);
     let paid = world.verify("ussd-1").await;
     assert_eq!((&paid["channel"], &paid["status"]), (&json!("ussd"), &json!("success")));
@@ -110,7 +117,8 @@ async fn other_channels_pay_without_a_card() {
 async fn the_front_page_shows_everything_escaped() {
     let world = World::new().await;
     let id = world.initialize("open-1").await;
-    world.standins.set_hints(vec!["curl http://x -d '<b>'".to_owned()]);
+    let (what, command) = ("Try <u>this</u>".to_owned(), "curl http://x -d '<b>'".to_owned());
+    world.standins.set_hints(vec![Hint { what, command }]);
     world.standins.mailbox().deliver(message("+2348030000001", "<i>code 123456</i>"));
     let event = r#"{"company_id":"c","event":"<script>alert(1)</script>"}"#;
     world.request(Method::POST, "/events").body(event).send().await.unwrap();
@@ -118,6 +126,7 @@ async fn the_front_page_shows_everything_escaped() {
     let texts = [
         &format!("href=\"/checkout/{id}\""),
         "open-1",
+        "Try &lt;u&gt;this",
         "&lt;b&gt;",
         "&lt;i&gt;code 123456",
         "&lt;script&gt;",
