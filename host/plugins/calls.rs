@@ -63,6 +63,8 @@ struct Progress {
     runs: u32,
     /// Bytes of a request may have reached an upstream.
     sent: bool,
+    /// One that may have changed something got no answer.
+    unanswered: bool,
     timed_out: bool,
 }
 
@@ -232,8 +234,10 @@ impl Calls {
         let sent_before = std::mem::replace(&mut progress.sent, true);
         let answer = self.egress.send(outgoing).await;
         progress.timed_out = matches!(answer, Err(EgressError::Timeout(_)));
-        if answer.as_ref().is_err_and(|error| !error.sent()) {
-            progress.sent = sent_before;
+        match &answer {
+            Err(error) if !error.sent() => progress.sent = sent_before,
+            Err(_) => progress.unanswered |= !["GET", "HEAD"].contains(&&*request.method),
+            Ok(_) => {}
         }
         let redact = |text: &[u8]| session.grant.secrets.redact(text, &session.placeholders);
         let clean = |(name, value): (String, String)| {
@@ -272,7 +276,8 @@ impl Calls {
     }
 }
 
-/// What of the plugin's answer is certain: what was refused was not done; what was sent and not clearly answered is unknown.
+/// What of the plugin's answer is certain: what was refused was not done; what was sent and not clearly answered is unknown,
+/// whatever the plugin says of it.
 fn judge<T>(result: Result<Result<T, Fault>, String>, progress: &Progress) -> Result<T, CallError> {
     let fault = match result {
         Ok(Ok(done)) => return Ok(done),
@@ -280,6 +285,7 @@ fn judge<T>(result: Result<Result<T, Fault>, String>, progress: &Progress) -> Re
         Err(reason) => Fault::new(FaultCategory::Other, "plugin-broke", reason),
     };
     let certainty = match fault.category {
+        _ if progress.unanswered => Certainty::Unknown,
         FaultCategory::Unavailable | FaultCategory::Other if progress.sent => Certainty::Unknown,
         _ => Certainty::NotDone,
     };
@@ -351,18 +357,23 @@ mod tests {
     #[test]
     fn certainty_follows_from_what_left() {
         use FaultCategory::*;
-        for (category, sent, certainty) in [
-            (Refused, true, Certainty::NotDone),
-            (Invalid, true, Certainty::NotDone),
-            (NotFound, true, Certainty::NotDone),
-            (Misconfigured, true, Certainty::NotDone),
-            (Unavailable, false, Certainty::NotDone),
-            (Unavailable, true, Certainty::Unknown),
-            (Other, true, Certainty::Unknown),
+        for (category, sent, unanswered, certainty) in [
+            (Refused, true, false, Certainty::NotDone),
+            (Invalid, true, false, Certainty::NotDone),
+            (NotFound, true, false, Certainty::NotDone),
+            (Misconfigured, true, false, Certainty::NotDone),
+            (Refused, true, true, Certainty::Unknown),
+            (Invalid, true, true, Certainty::Unknown),
+            (NotFound, true, true, Certainty::Unknown),
+            (Misconfigured, true, true, Certainty::Unknown),
+            (Unavailable, false, false, Certainty::NotDone),
+            (Unavailable, true, false, Certainty::Unknown),
+            (Other, true, false, Certainty::Unknown),
         ] {
-            let progress = Progress { sent, ..Progress::default() };
+            let progress = Progress { sent, unanswered, ..Progress::default() };
             let judged = judge::<()>(Ok(Err(Fault::new(category, "", ""))), &progress);
-            assert_eq!(judged.unwrap_err().certainty, certainty, "{category:?}, sent: {sent}");
+            let seen = judged.unwrap_err().certainty;
+            assert_eq!(seen, certainty, "{category:?}, sent: {sent}, unanswered: {unanswered}");
         }
         let progress = Progress { sent: true, ..Progress::default() };
         let broke = judge::<()>(Err("trap".to_owned()), &progress);
