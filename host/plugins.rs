@@ -383,10 +383,18 @@ impl Provider {
         body: &[u8],
     ) -> Result<Result<Vec<Notification>, Refusal>, CallError> {
         let guest = &self.plugin.guest;
-        self.call("notifications.parse", credentials, &|run| {
-            guest.parse_notification(run.store, run.instance, headers, body).boxed()
-        })
-        .await
+        let told = self
+            .call("notifications.parse", credentials, &|run| {
+                guest.parse_notification(run.store, run.instance, headers, body).boxed()
+            })
+            .await?;
+        Ok(told.map_err(|refusal| match refusal {
+            Refusal::Unauthentic => Refusal::Unauthentic,
+            // It is logged, and the notification may have carried a secret.
+            Refusal::Malformed(why) => {
+                Refusal::Malformed(self.manifest().grant(credentials).redact(&why))
+            }
+        }))
     }
 
     async fn call<'f, T>(

@@ -154,7 +154,8 @@ impl Calls {
             let label = plugin.label.clone();
             let session = Session::new(journal, grant.clone(), label, self.cache.clone());
             let (request, session) = match self.run(plugin, session, invoke, progress).await {
-                Run::Done(answer) => return Ok(answer),
+                // A plugin has seen what a notification carried; faults are logged.
+                Run::Done(answer) => return Ok(answer.map_err(|fault| grant.clean(fault))),
                 Run::Broken(reason) => return Err(reason),
                 Run::Waits(request, session) => (request, session),
             };

@@ -18,6 +18,8 @@ use crate::clock::Timestamp;
 pub const TICK: Duration = Duration::from_millis(10);
 const MOST_OUTPUT_BYTES: usize = 4 << 10;
 const MOST_TABLE_ENTRIES: usize = 200_000;
+/// Streams, clocks and the like that a guest holds.
+const MOST_RESOURCES: usize = 1_000;
 /// Of one component, as many as the pool has for each of its instances: a component that is admitted always finds its place.
 const MOST_MEMORIES: u32 = 1;
 const MOST_TABLES: u32 = 4;
@@ -204,9 +206,11 @@ pub struct CpuExhausted;
 /// A store for one run; `ticks` have been used by the runs before it.
 pub fn store(engine: &Engine, limits: &Limits, session: Session, ticks: u32) -> Store<State> {
     let output = MemoryOutputPipe::new(MOST_OUTPUT_BYTES);
+    let mut table = ResourceTable::new();
+    table.set_max_capacity(MOST_RESOURCES);
     let state = State {
         wasi: deterministic_wasi(&session, &output),
-        table: ResourceTable::new(),
+        table,
         session,
         output,
         memory: Memory {

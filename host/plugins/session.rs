@@ -32,6 +32,24 @@ pub struct Grant {
     pub origins: Vec<String>,
 }
 
+impl Grant {
+    /// A text of the plugin without secrets.
+    pub fn redact(&self, text: &str) -> String {
+        let clean = self.secrets.redact(text.as_bytes(), &Placeholders::default());
+        String::from_utf8_lossy(&clean).into_owned()
+    }
+
+    pub fn clean(&self, fault: Fault) -> Fault {
+        let details = fault.details.iter();
+        Fault {
+            code: self.redact(&fault.code),
+            message: self.redact(&fault.message),
+            details: details.map(|(n, value)| (self.redact(n), self.redact(value))).collect(),
+            ..fault
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpRequest {
     pub method: String,
@@ -245,6 +263,19 @@ mod tests {
         assert!(sending.waiting_for.is_none());
         let fits = HttpRequest { body: Some(vec![0; MOST_REQUEST_BYTES - 4]), ..request("a") };
         assert_eq!(sending.send(fits).unwrap_err(), Ended::Waiting);
+    }
+
+    #[test]
+    fn faults_lose_the_secrets() {
+        let secrets = Secrets::new([("k".to_owned(), "hidden value".to_owned())].into());
+        let grant = Grant { secrets, ..Grant::default() };
+        let told = "it was hidden value";
+        let mut fault = Fault::new(FaultCategory::Other, told, told);
+        fault.details.push((told.to_owned(), told.to_owned()));
+        let Fault { code, message, details, .. } = grant.clean(fault);
+        for text in [&code, &message, &details[0].0, &details[0].1] {
+            assert_eq!(text, "it was [secret]");
+        }
     }
 
     #[test]
