@@ -505,6 +505,16 @@ both! {
         assert_eq!(served_version(&app.app), Some("1.0.0".to_owned()));
         assert!(start_payment(app, "order-1").await["checkout"]["url"].is_string());
 
+        // It is not compiled again every second, though it could be now, until the row names another.
+        let sprout = next_sprout();
+        app.app.store.write(async move |tx| -> tollhouse::store::Result<()> {
+            tx.sql("UPDATE plugin_components SET wasm = $1 WHERE digest = 'd'").bind(&sprout[..]).run().await?;
+            Ok(())
+        }).await.expect("the other host's rows");
+        app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
+        assert_eq!(served_version(&app.app), Some("1.0.0".to_owned()));
+        app.install(artifacts::SPROUT).await;
+
         let second = app.app.store.write(async move |tx| -> tollhouse::store::Result<u64> {
             tx.sql("UPDATE plugins SET state = 'active' WHERE name = 'sprout'").run().await
         }).await;
