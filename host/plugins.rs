@@ -10,6 +10,7 @@ mod calls;
 mod compile;
 mod engine;
 mod manifest;
+mod output;
 mod registry;
 mod session;
 mod store;

@@ -7,16 +7,16 @@ use wasmtime::{
     Config, Enabled, Engine, PoolingAllocationConfig, ResourceLimiter, Store, UpdateDeadline,
     component::ResourceTable,
 };
-use wasmtime_wasi::{
-    HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe,
-};
+use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView};
 
-use super::session::{MOST_REQUEST_BYTES, Session};
+use super::{
+    output::Output,
+    session::{MOST_REQUEST_BYTES, Session},
+};
 use crate::clock::Timestamp;
 
 /// Processor time is counted in ticks.
 pub const TICK: Duration = Duration::from_millis(10);
-const MOST_OUTPUT_BYTES: usize = 4 << 10;
 const MOST_TABLE_ENTRIES: usize = 200_000;
 /// Streams, clocks and the like that a guest holds.
 const MOST_RESOURCES: usize = 1_000;
@@ -125,7 +125,7 @@ pub struct State {
     pub session: Session,
     pub memory: Memory,
     pub cpu: Cpu,
-    pub output: MemoryOutputPipe,
+    pub output: Output,
     wasi: WasiCtx,
     table: ResourceTable,
 }
@@ -205,7 +205,7 @@ pub struct CpuExhausted;
 
 /// A store for one run; `ticks` have been used by the runs before it.
 pub fn store(engine: &Engine, limits: &Limits, session: Session, ticks: u32) -> Store<State> {
-    let output = MemoryOutputPipe::new(MOST_OUTPUT_BYTES);
+    let output = Output::default();
     let mut table = ResourceTable::new();
     table.set_max_capacity(MOST_RESOURCES);
     let state = State {
@@ -239,7 +239,7 @@ pub fn store(engine: &Engine, limits: &Limits, session: Session, ticks: u32) -> 
 }
 
 /// All of WASI, but empty: no directories, environment or network; a clock that stands still; seeded randomness.
-fn deterministic_wasi(session: &Session, output: &MemoryOutputPipe) -> WasiCtx {
+fn deterministic_wasi(session: &Session, output: &Output) -> WasiCtx {
     let seed = session.journal.seed;
     WasiCtx::builder()
         .allow_tcp(false)
