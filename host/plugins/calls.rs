@@ -240,15 +240,13 @@ impl Calls {
             Err(_) => progress.unanswered |= !["GET", "HEAD"].contains(&&*request.method),
             Ok(_) => {}
         }
-        let redact = |text: &[u8]| session.grant.secrets.redact(text, &session.placeholders);
-        let clean = |(name, value): (String, String)| {
-            (name, String::from_utf8_lossy(&redact(value.as_bytes())).into_owned())
-        };
         let answer = answer.map_err(fault_of)?;
+        let secrets = session.grant.secrets.redactor(&session.placeholders);
+        let clean = |(name, value): (String, String)| (name, secrets.clean_text(&value));
         Ok(HttpResponse {
             status: answer.status,
             headers: answer.headers.into_iter().map(clean).collect(),
-            body: redact(&answer.body),
+            body: secrets.clean(&answer.body),
         })
     }
 

@@ -35,16 +35,17 @@ pub struct Grant {
 impl Grant {
     /// A text of the plugin without secrets.
     pub fn redact(&self, text: &str) -> String {
-        let clean = self.secrets.redact(text.as_bytes(), &Placeholders::default());
-        String::from_utf8_lossy(&clean).into_owned()
+        self.secrets.redactor(&Placeholders::default()).clean_text(text)
     }
 
     pub fn clean(&self, fault: Fault) -> Fault {
+        let secrets = self.secrets.redactor(&Placeholders::default());
         let details = fault.details.iter();
+        let details = details.map(|(n, v)| (secrets.clean_text(n), secrets.clean_text(v)));
         Fault {
-            code: self.redact(&fault.code),
-            message: self.redact(&fault.message),
-            details: details.map(|(n, value)| (self.redact(n), self.redact(value))).collect(),
+            code: secrets.clean_text(&fault.code),
+            message: secrets.clean_text(&fault.message),
+            details: details.collect(),
             ..fault
         }
     }
@@ -204,8 +205,8 @@ impl Session {
         }
         self.journal.logged = self.log_lines;
         let end = message.floor_char_boundary(MOST_LOG_BYTES);
-        let message = self.grant.secrets.redact(&message.as_bytes()[..end], &self.placeholders);
-        let (plugin, message) = (&*self.plugin, String::from_utf8_lossy(&message));
+        let secrets = self.grant.secrets.redactor(&self.placeholders);
+        let (plugin, message) = (&*self.plugin, secrets.clean_text(&message[..end]));
         match level {
             tracing::Level::ERROR => tracing::error!(plugin, "{message}"),
             tracing::Level::WARN => tracing::warn!(plugin, "{message}"),
