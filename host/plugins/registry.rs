@@ -89,7 +89,9 @@ impl Plugins {
         let (row, now) = (plugin.clone(), self.0.clock.now());
         db.write(async move |tx| {
             let version = row.manifest.version.to_string();
-            store::activate(tx, &row.manifest.name, &version, &row.digest, &wasm, now).await?;
+            store::activate(tx, &row.manifest.name, &version, &row.digest, &wasm, now)
+                .await
+                .map_err(|error| conflict(error, &row.manifest.name))?;
             check_history(tx, &row.manifest).await?;
             also(tx, &row.manifest, &row.digest).await
         })
@@ -176,4 +178,14 @@ async fn check_history(tx: &mut Tx, manifest: &Manifest) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn conflict(error: crate::store::Error, name: &str) -> Error {
+    if crate::store::is_duplicate(&error) {
+        let message = format!(
+            "{name} is being installed by another host, look which version serves and try again"
+        );
+        return Error::Conflict(message);
+    }
+    error.into()
 }

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, process::Command, sync::watch};
-use tollhouse::{app::App, http, random::Random};
+use tollhouse::{app::App, error::Error, http, random::Random};
 
 use crate::{
     app::{Company, OPERATOR_TOKEN, Reply, TestApp, config, reply},
@@ -486,6 +486,23 @@ both! {
         stop.send_replace(true);
         let (late, _, stop) = another_host(app).await;
         assert_eq!(served_version(&late), Some("1.0.0".to_owned()));
+        stop.send_replace(true);
+    }
+
+    async fn of_hosts_that_install_the_same_name_at_once_one_may_be_told_to_look(app: TestApp) {
+        let (host, _, stop) = another_host(app).await;
+        for n in 0..5 {
+            let version = |host: &str| sprout_that_says("version", json!(format!("1.{n}.0-{host}")));
+            let install = async |app: &App, wasm: Vec<u8>| {
+                app.plugins.install(&app.store, wasm, async |_, _, _| Ok(())).await
+            };
+            let both = tokio::join!(install(&app.app, version("a")), install(&host, version("b")));
+            for result in [both.0, both.1] {
+                assert!(matches!(result, Ok(_) | Err(Error::Conflict(_))), "{result:?}");
+            }
+            let listed = versions(app, "sprout").await;
+            assert_eq!(listed.iter().filter(|(_, state)| state == "active").count(), 1, "{listed:?}");
+        }
         stop.send_replace(true);
     }
 
