@@ -251,7 +251,7 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         return is_public_v4(v4);
     }
     let octets = ip.octets();
-    if first == 0x64 && second == 0xff9b {
+    if octets.starts_with(&[0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0]) {
         return is_public_v4(Ipv4Addr::new(octets[12], octets[13], octets[14], octets[15]));
     }
     if first == 0x2002 {
@@ -288,6 +288,8 @@ mod tests {
             ("::ffff:10.0.0.1", false),
             ("::ffff:8.8.8.8", true),
             ("64:ff9b::a9fe:a9fe", false),
+            ("64:ff9b::808:808", true),
+            ("64:ff9b:1::808:808", false), // for translation within a network
             ("2002:7f00:1::", false),
             ("2001:db8::1", false),
             ("fd00::1", false),
