@@ -154,8 +154,8 @@ impl ResourceLimiter for Memory {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let more = desired - current;
-        let allowed = self.bytes + more <= self.most_bytes;
+        let more = desired.saturating_sub(current);
+        let allowed = self.bytes.saturating_add(more) <= self.most_bytes;
         self.last_grown = if allowed { more } else { 0 };
         self.bytes += self.last_grown;
         self.peak_bytes = self.peak_bytes.max(self.bytes);
@@ -176,7 +176,8 @@ impl ResourceLimiter for Memory {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        self.table_entries += desired - current;
+        let more = desired.saturating_sub(current);
+        self.table_entries = self.table_entries.saturating_add(more);
         Ok(self.table_entries <= MOST_TABLE_ENTRIES)
     }
 
@@ -295,6 +296,20 @@ mod tests {
             component.extend(b"\x02\x04\x01\0\0\0"); // (core instance (instantiate 0))
         }
         component
+    }
+
+    #[test]
+    fn growth_without_measure_is_refused() {
+        let mut memory = Memory {
+            bytes: 1,
+            most_bytes: 100,
+            last_grown: 0,
+            table_entries: 1,
+            peak_bytes: 1,
+            refused: false,
+        };
+        assert!(!memory.memory_growing(0, usize::MAX, None).unwrap());
+        assert!(!memory.table_growing(0, usize::MAX, None).unwrap());
     }
 
     #[tokio::test]
