@@ -404,7 +404,9 @@ impl Provider {
         credentials: &Credentials,
         invoke: &Invoke<'f, T>,
     ) -> Result<T, CallError> {
-        let grant = Arc::new(self.manifest().grant(credentials));
+        let mut grant = self.manifest().grant(credentials);
+        grant.scope = format!("{}/{}", self.plugin.digest, grant.scope);
+        let grant = Arc::new(grant);
         self.calls.call(&self.plugin, function, grant, invoke).await
     }
 }

@@ -24,7 +24,7 @@ const MOST_LOG_BYTES: usize = 2 << 10;
 /// What a plugin may use for one set of credentials.
 #[derive(Default)]
 pub struct Grant {
-    /// Whose credentials these are: keeps cached values apart.
+    /// Of which component and whose credentials: keeps cached values apart.
     pub scope: String,
     pub secrets: Secrets,
     pub settings: HashMap<String, String>,
@@ -170,7 +170,7 @@ impl Session {
         }
         let value = match self.journal.entries.get(self.position) {
             None => {
-                let value = self.cache.get(&self.cache_scope(), &key, self.journal.began);
+                let value = self.cache.get(&self.grant.scope, &key, self.journal.began);
                 self.journal.entries.push(Entry::Cached(key, value.clone()));
                 value
             }
@@ -182,11 +182,7 @@ impl Session {
     }
 
     pub fn keep(&self, key: String, value: String, ttl_seconds: u32) {
-        self.cache.put(&self.cache_scope(), key, value, ttl_seconds, self.journal.began);
-    }
-
-    fn cache_scope(&self) -> String {
-        format!("{}/{}", self.plugin, self.grant.scope)
+        self.cache.put(&self.grant.scope, key, value, ttl_seconds, self.journal.began);
     }
 
     pub fn secret(&mut self, name: &str) -> Result<String, Fault> {
@@ -207,6 +203,7 @@ impl Session {
         let end = message.floor_char_boundary(MOST_LOG_BYTES);
         let secrets = self.grant.secrets.redactor(&self.placeholders);
         let (plugin, message) = (&*self.plugin, secrets.clean_text(&message[..end]));
+        let message = one_line(&message);
         match level {
             tracing::Level::ERROR => tracing::error!(plugin, "{message}"),
             tracing::Level::WARN => tracing::warn!(plugin, "{message}"),
@@ -214,6 +211,19 @@ impl Session {
             _ => tracing::debug!(plugin, "{message}"),
         }
     }
+}
+
+/// Nothing that a plugin says looks like a line of the host's own.
+fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+    line
 }
 
 #[cfg(test)]
@@ -277,6 +287,11 @@ mod tests {
         for text in [&code, &message, &details[0].0, &details[0].1] {
             assert_eq!(text, "it was [secret]");
         }
+    }
+
+    #[test]
+    fn a_log_line_is_one_line() {
+        assert_eq!(one_line("say \"é\"\n\r\u{1b}[31m"), "say \"é\"\\n\\r\\u{1b}[31m");
     }
 
     #[test]
