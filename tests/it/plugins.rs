@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, process::Command, sync::watch};
+use tokio::{net::TcpListener, sync::watch};
 use tollhouse::{app::App, error::Error, http, random::Random};
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Sprout 1.1.0 offers one more channel, which payments show.
-fn next_sprout() -> Vec<u8> {
+pub fn next_sprout() -> Vec<u8> {
     repack(artifacts::SPROUT, |manifest| {
         manifest["version"] = json!("1.1.0");
         manifest["channels"] = json!(["card", "ussd"]);
@@ -392,53 +392,6 @@ both! {
         app.install(&saying("1.3.0", json!(["token", "base_url"]), json!({}))).await;
         let refused = try_install(app, saying("1.4.0", json!(["token"]), base_url)).await;
         assert_eq!(refused.failure().0, 400);
-    }
-}
-
-// ---- the command line ---------------------------------------------------------------------------
-
-/// Runs `tollhouse plugin …` against the host: whether it went well, and what it said.
-async fn plugin_command(app: &TestApp, arguments: &[&str], token: &str) -> (bool, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
-    command.arg("plugin").args(arguments).env("TOLLHOUSE_OPERATOR_TOKEN", token);
-    command
-        .env_remove("TOLLHOUSE_OPERATOR_TOKEN_FILE")
-        .env("TOLLHOUSE_INTERNAL_URL", &app.internal);
-    let ended = command.output().await.expect("the program starts");
-    let said = [ended.stdout, ended.stderr].concat();
-    (ended.status.success(), String::from_utf8(said).expect("text"))
-}
-
-both! {
-    async fn the_command_line_installs_upgrades_and_lists(app: TestApp) {
-        let file = |name: &str, wasm: &[u8]| {
-            let file = app.database.dir.path().join(name);
-            std::fs::write(&file, wasm).expect("a file in a temporary folder");
-            file.display().to_string()
-        };
-        let (old, new) = (file("old.wasm", artifacts::SPROUT), file("new.wasm", &next_sprout()));
-        let garbage = file("garbage.wasm", b"once upon a time");
-        let run = async |arguments: &[&str]| plugin_command(app, arguments, OPERATOR_TOKEN).await;
-
-        let (ok, said) = run(&["install", &old]).await;
-        assert!(ok && said.starts_with("sprout 1.0.0 is serving (") && said.lines().count() == 1, "{said}");
-        let (ok, said) = run(&["install", &new]).await;
-        assert!(ok && said.starts_with("sprout 1.1.0 is serving (") && said.ends_with("it replaces 1.0.0\n"), "{said}");
-        for (file, reason) in [(&*garbage, "tollhouse: the file is no WebAssembly"), ("/no/such.wasm", "tollhouse: /no/such.wasm: ")] {
-            let (ok, said) = run(&["install", file]).await;
-            assert!(!ok && said.starts_with(reason), "{said}");
-        }
-        let (ok, said) = plugin_command(app, &["install", &old], "op_another").await;
-        assert_eq!((ok, &*said), (false, "tollhouse: the operator token is not valid\n"));
-        let (ok, said) = plugin_command(app, &["list"], "").await;
-        assert!(!ok && said.starts_with("tollhouse: set TOLLHOUSE_OPERATOR_TOKEN"), "{said}");
-
-        let (ok, said) = run(&["list"]).await;
-        let mut listed: Vec<Vec<&str>> =
-            said.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
-        listed.sort();
-        let sprouts = [["sprout", "1.0.0", "retired"], ["sprout", "1.1.0", "active"]];
-        assert_eq!((ok, &listed[1..]), (true, &sprouts.map(|line| line.to_vec())[..]));
     }
 }
 
