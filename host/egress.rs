@@ -23,6 +23,9 @@ pub struct EgressPolicy {
     pub allow_private: Vec<String>,
 }
 
+const RESERVED_HEADERS: [&str; 6] =
+    ["accept-encoding", "connection", "content-length", "host", "range", "transfer-encoding"];
+
 #[derive(Clone)]
 pub struct Egress {
     client: reqwest::Client,
@@ -89,6 +92,8 @@ impl Egress {
         Ok(Egress { client, policy })
     }
 
+    /// One request and its answer. Headers that are the host's own are refused, among them those by which an upstream would
+    /// send a part of a text, or one that is compressed: secrets could not be found in it.
     pub async fn send(&self, request: Outgoing) -> Result<Answer, EgressError> {
         let url = self.permit(&request.url)?;
         let to = url.host_str().unwrap_or_default().to_owned();
@@ -97,9 +102,7 @@ impl Egress {
             .map_err(|_| forbidden("the method is no HTTP method"))?;
         let mut outgoing = self.client.request(method, url);
         for (name, value) in &request.headers {
-            if ["host", "content-length", "transfer-encoding", "connection"]
-                .contains(&name.to_ascii_lowercase().as_str())
-            {
+            if RESERVED_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
                 return Err(forbidden("a header is reserved for the host"));
             }
             outgoing = outgoing.header(name, value);
@@ -248,7 +251,7 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
         return is_public_v4(v4);
     }
     let octets = ip.octets();
-    if first == 0x64 && second == 0xff9b {
+    if octets.starts_with(&[0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0]) {
         return is_public_v4(Ipv4Addr::new(octets[12], octets[13], octets[14], octets[15]));
     }
     if first == 0x2002 {
@@ -285,6 +288,8 @@ mod tests {
             ("::ffff:10.0.0.1", false),
             ("::ffff:8.8.8.8", true),
             ("64:ff9b::a9fe:a9fe", false),
+            ("64:ff9b::808:808", true),
+            ("64:ff9b:1::808:808", false), // for translation within a network
             ("2002:7f00:1::", false),
             ("2001:db8::1", false),
             ("fd00::1", false),
@@ -313,6 +318,23 @@ mod tests {
             ("not a url", false, false),
         ] {
             assert_eq!((judge(false, url), judge(true, url)), (strict, development), "{url}");
+        }
+    }
+
+    #[tokio::test]
+    async fn headers_of_the_host_are_refused() {
+        let egress = Egress::new(EgressPolicy::default()).unwrap();
+        for name in ["Accept-Encoding", "Range", "host", "Transfer-Encoding"] {
+            let request = Outgoing {
+                method: "GET".into(),
+                url: "https://api.example.com/".into(),
+                headers: vec![(name.to_owned(), "x".to_owned())],
+                body: None,
+                timeout: Duration::ZERO, // nothing is to leave
+                most_response_bytes: 1,
+            };
+            let refused = egress.send(request).await.unwrap_err();
+            assert!(matches!(refused, EgressError::Forbidden(_)), "{name}: {refused:?}");
         }
     }
 

@@ -10,6 +10,7 @@ mod calls;
 mod compile;
 mod engine;
 mod manifest;
+mod output;
 mod registry;
 mod session;
 mod store;
@@ -385,10 +386,18 @@ impl Provider {
         body: &[u8],
     ) -> Result<Result<Vec<Notification>, Refusal>, CallError> {
         let guest = &self.plugin.guest;
-        self.call("notifications.parse", credentials, &|run| {
-            guest.parse_notification(run.store, run.instance, headers, body).boxed()
-        })
-        .await
+        let told = self
+            .call("notifications.parse", credentials, &|run| {
+                guest.parse_notification(run.store, run.instance, headers, body).boxed()
+            })
+            .await?;
+        Ok(told.map_err(|refusal| match refusal {
+            Refusal::Unauthentic => Refusal::Unauthentic,
+            // It is logged, and the notification may have carried a secret.
+            Refusal::Malformed(why) => {
+                Refusal::Malformed(self.manifest().grant(credentials).redact(&why))
+            }
+        }))
     }
 
     async fn call<'f, T>(
@@ -397,7 +406,9 @@ impl Provider {
         credentials: &Credentials,
         invoke: &Invoke<'f, T>,
     ) -> Result<T, CallError> {
-        let grant = Arc::new(self.manifest().grant(credentials));
+        let mut grant = self.manifest().grant(credentials);
+        grant.scope = format!("{}/{}", self.plugin.digest, grant.scope);
+        let grant = Arc::new(grant);
         self.calls.call(&self.plugin, function, grant, invoke).await
     }
 }

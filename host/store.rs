@@ -81,9 +81,13 @@ impl Store {
                     Box::pin(async move { connection.execute(LIMITS).await.map(drop) })
                 });
             Engine::Postgres(pool.connect_with(options).await?)
-        } else {
+        } else if url.starts_with("sqlite:") {
             let sqlite = sqlite::Sqlite::open(url, connections, with(&SQLITE), jobs_woken.clone());
             Engine::Sqlite(sqlite.await?)
+        } else {
+            return Err(Error::Configuration(
+                "the database must be sqlite://FILE or postgres://…".into(),
+            ));
         };
         Ok(Store { engine, jobs_woken })
     }

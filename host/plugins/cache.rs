@@ -10,6 +10,7 @@ use crate::clock::Timestamp;
 const MOST_ENTRIES_PER_SCOPE: usize = 64;
 /// Of a key with its value.
 pub const MOST_BYTES: usize = 16 << 10;
+const MOST_ENTRIES: usize = 4096;
 const MOST_TTL_SECONDS: u32 = 24 * 3600;
 
 #[derive(Default)]
@@ -24,12 +25,21 @@ impl Cache {
         (*until > now).then(|| value.clone())
     }
 
-    /// What is too large is not kept; a full scope starts anew.
+    /// What is too large is not kept; a full scope starts anew, and so does a full cache.
     pub fn put(&self, scope: &str, key: String, value: String, ttl_seconds: u32, now: Timestamp) {
         if key.len() + value.len() > MOST_BYTES {
             return;
         }
         let mut scopes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if scopes.values().map(Scope::len).sum::<usize>() >= MOST_ENTRIES {
+            scopes.retain(|_, entries| {
+                entries.retain(|_, (_, until)| *until > now);
+                !entries.is_empty()
+            });
+            if scopes.values().map(Scope::len).sum::<usize>() >= MOST_ENTRIES {
+                scopes.clear();
+            }
+        }
         let entries = scopes.entry(scope.to_owned()).or_default();
         entries.retain(|_, (_, until)| *until > now);
         if entries.len() >= MOST_ENTRIES_PER_SCOPE {
@@ -62,5 +72,19 @@ mod tests {
         cache.put("a", "big".into(), "v".repeat(MOST_BYTES), 10, now);
         assert!(cache.0.lock().unwrap()["a"].len() <= MOST_ENTRIES_PER_SCOPE);
         assert_eq!(cache.get("a", "big", now), None);
+    }
+
+    #[test]
+    fn all_scopes_together_stay_bounded() {
+        let (cache, now) = (Cache::default(), Timestamp(0));
+        cache.put("short", "k".into(), "v".into(), 1, now);
+        let later = now.plus_seconds(1);
+        for n in 0..MOST_ENTRIES {
+            cache.put(&n.to_string(), "k".into(), "v".into(), 10, later);
+        }
+        // The one whose time was up made room.
+        assert_eq!(cache.get("0", "k", later), Some("v".into()));
+        cache.put("one more", "k".into(), "v".into(), 10, later);
+        assert_eq!(cache.0.lock().unwrap().len(), 1);
     }
 }

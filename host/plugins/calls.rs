@@ -63,6 +63,8 @@ struct Progress {
     runs: u32,
     /// Bytes of a request may have reached an upstream.
     sent: bool,
+    /// One that may have changed something got no answer.
+    unanswered: bool,
     timed_out: bool,
 }
 
@@ -152,7 +154,8 @@ impl Calls {
             let label = plugin.label.clone();
             let session = Session::new(journal, grant.clone(), label, self.cache.clone());
             let (request, session) = match self.run(plugin, session, invoke, progress).await {
-                Run::Done(answer) => return Ok(answer),
+                // A plugin has seen what a notification carried; faults are logged.
+                Run::Done(answer) => return Ok(answer.map_err(|fault| grant.clean(fault))),
                 Run::Broken(reason) => return Err(reason),
                 Run::Waits(request, session) => (request, session),
             };
@@ -232,18 +235,18 @@ impl Calls {
         let sent_before = std::mem::replace(&mut progress.sent, true);
         let answer = self.egress.send(outgoing).await;
         progress.timed_out = matches!(answer, Err(EgressError::Timeout(_)));
-        if answer.as_ref().is_err_and(|error| !error.sent()) {
-            progress.sent = sent_before;
+        match &answer {
+            Err(error) if !error.sent() => progress.sent = sent_before,
+            Err(_) => progress.unanswered |= !["GET", "HEAD"].contains(&&*request.method),
+            Ok(_) => {}
         }
-        let redact = |text: &[u8]| session.grant.secrets.redact(text, &session.placeholders);
-        let clean = |(name, value): (String, String)| {
-            (name, String::from_utf8_lossy(&redact(value.as_bytes())).into_owned())
-        };
         let answer = answer.map_err(fault_of)?;
+        let secrets = session.grant.secrets.redactor(&session.placeholders);
+        let clean = |(name, value): (String, String)| (name, secrets.clean_text(&value));
         Ok(HttpResponse {
             status: answer.status,
             headers: answer.headers.into_iter().map(clean).collect(),
-            body: redact(&answer.body),
+            body: secrets.clean(&answer.body),
         })
     }
 
@@ -272,7 +275,8 @@ impl Calls {
     }
 }
 
-/// What of the plugin's answer is certain: what was refused was not done; what was sent and not clearly answered is unknown.
+/// What of the plugin's answer is certain: what was refused was not done; what was sent and not clearly answered is unknown,
+/// whatever the plugin says of it.
 fn judge<T>(result: Result<Result<T, Fault>, String>, progress: &Progress) -> Result<T, CallError> {
     let fault = match result {
         Ok(Ok(done)) => return Ok(done),
@@ -280,6 +284,7 @@ fn judge<T>(result: Result<Result<T, Fault>, String>, progress: &Progress) -> Re
         Err(reason) => Fault::new(FaultCategory::Other, "plugin-broke", reason),
     };
     let certainty = match fault.category {
+        _ if progress.unanswered => Certainty::Unknown,
         FaultCategory::Unavailable | FaultCategory::Other if progress.sent => Certainty::Unknown,
         _ => Certainty::NotDone,
     };
@@ -351,18 +356,23 @@ mod tests {
     #[test]
     fn certainty_follows_from_what_left() {
         use FaultCategory::*;
-        for (category, sent, certainty) in [
-            (Refused, true, Certainty::NotDone),
-            (Invalid, true, Certainty::NotDone),
-            (NotFound, true, Certainty::NotDone),
-            (Misconfigured, true, Certainty::NotDone),
-            (Unavailable, false, Certainty::NotDone),
-            (Unavailable, true, Certainty::Unknown),
-            (Other, true, Certainty::Unknown),
+        for (category, sent, unanswered, certainty) in [
+            (Refused, true, false, Certainty::NotDone),
+            (Invalid, true, false, Certainty::NotDone),
+            (NotFound, true, false, Certainty::NotDone),
+            (Misconfigured, true, false, Certainty::NotDone),
+            (Refused, true, true, Certainty::Unknown),
+            (Invalid, true, true, Certainty::Unknown),
+            (NotFound, true, true, Certainty::Unknown),
+            (Misconfigured, true, true, Certainty::Unknown),
+            (Unavailable, false, false, Certainty::NotDone),
+            (Unavailable, true, false, Certainty::Unknown),
+            (Other, true, false, Certainty::Unknown),
         ] {
-            let progress = Progress { sent, ..Progress::default() };
+            let progress = Progress { sent, unanswered, ..Progress::default() };
             let judged = judge::<()>(Ok(Err(Fault::new(category, "", ""))), &progress);
-            assert_eq!(judged.unwrap_err().certainty, certainty, "{category:?}, sent: {sent}");
+            let seen = judged.unwrap_err().certainty;
+            assert_eq!(seen, certainty, "{category:?}, sent: {sent}, unanswered: {unanswered}");
         }
         let progress = Progress { sent: true, ..Progress::default() };
         let broke = judge::<()>(Err("trap".to_owned()), &progress);

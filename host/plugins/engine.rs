@@ -7,17 +7,19 @@ use wasmtime::{
     Config, Enabled, Engine, PoolingAllocationConfig, ResourceLimiter, Store, UpdateDeadline,
     component::ResourceTable,
 };
-use wasmtime_wasi::{
-    HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView, p2::pipe::MemoryOutputPipe,
-};
+use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView};
 
-use super::session::{MOST_REQUEST_BYTES, Session};
+use super::{
+    output::Output,
+    session::{MOST_REQUEST_BYTES, Session},
+};
 use crate::clock::Timestamp;
 
 /// Processor time is counted in ticks.
 pub const TICK: Duration = Duration::from_millis(10);
-const MOST_OUTPUT_BYTES: usize = 4 << 10;
 const MOST_TABLE_ENTRIES: usize = 200_000;
+/// Streams, clocks and the like that a guest holds.
+const MOST_RESOURCES: usize = 1_000;
 /// Of one component, as many as the pool has for each of its instances: a component that is admitted always finds its place.
 const MOST_MEMORIES: u32 = 1;
 const MOST_TABLES: u32 = 4;
@@ -123,7 +125,7 @@ pub struct State {
     pub session: Session,
     pub memory: Memory,
     pub cpu: Cpu,
-    pub output: MemoryOutputPipe,
+    pub output: Output,
     wasi: WasiCtx,
     table: ResourceTable,
 }
@@ -152,8 +154,8 @@ impl ResourceLimiter for Memory {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let more = desired - current;
-        let allowed = self.bytes + more <= self.most_bytes;
+        let more = desired.saturating_sub(current);
+        let allowed = self.bytes.saturating_add(more) <= self.most_bytes;
         self.last_grown = if allowed { more } else { 0 };
         self.bytes += self.last_grown;
         self.peak_bytes = self.peak_bytes.max(self.bytes);
@@ -174,7 +176,8 @@ impl ResourceLimiter for Memory {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        self.table_entries += desired - current;
+        let more = desired.saturating_sub(current);
+        self.table_entries = self.table_entries.saturating_add(more);
         Ok(self.table_entries <= MOST_TABLE_ENTRIES)
     }
 
@@ -203,10 +206,12 @@ pub struct CpuExhausted;
 
 /// A store for one run; `ticks` have been used by the runs before it.
 pub fn store(engine: &Engine, limits: &Limits, session: Session, ticks: u32) -> Store<State> {
-    let output = MemoryOutputPipe::new(MOST_OUTPUT_BYTES);
+    let output = Output::default();
+    let mut table = ResourceTable::new();
+    table.set_max_capacity(MOST_RESOURCES);
     let state = State {
         wasi: deterministic_wasi(&session, &output),
-        table: ResourceTable::new(),
+        table,
         session,
         output,
         memory: Memory {
@@ -235,7 +240,7 @@ pub fn store(engine: &Engine, limits: &Limits, session: Session, ticks: u32) -> 
 }
 
 /// All of WASI, but empty: no directories, environment or network; a clock that stands still; seeded randomness.
-fn deterministic_wasi(session: &Session, output: &MemoryOutputPipe) -> WasiCtx {
+fn deterministic_wasi(session: &Session, output: &Output) -> WasiCtx {
     let seed = session.journal.seed;
     WasiCtx::builder()
         .allow_tcp(false)
@@ -291,6 +296,20 @@ mod tests {
             component.extend(b"\x02\x04\x01\0\0\0"); // (core instance (instantiate 0))
         }
         component
+    }
+
+    #[test]
+    fn growth_without_measure_is_refused() {
+        let mut memory = Memory {
+            bytes: 1,
+            most_bytes: 100,
+            last_grown: 0,
+            table_entries: 1,
+            peak_bytes: 1,
+            refused: false,
+        };
+        assert!(!memory.memory_growing(0, usize::MAX, None).unwrap());
+        assert!(!memory.table_growing(0, usize::MAX, None).unwrap());
     }
 
     #[tokio::test]

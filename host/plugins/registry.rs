@@ -21,6 +21,9 @@ use crate::{
 
 type Active = BTreeMap<String, Arc<Plugin>>;
 
+/// The digests of what serves elsewhere and could not be taken over here, by name: compiling them again would change nothing.
+type Refused = BTreeMap<String, String>;
+
 /// Cheap to clone.
 #[derive(Clone)]
 pub struct Plugins(Arc<Inner>);
@@ -29,7 +32,7 @@ struct Inner {
     calls: Arc<Calls>,
     active: ArcSwap<Active>,
     /// One change at a time, so that none is lost.
-    changes: Mutex<()>,
+    changes: Mutex<Refused>,
     clock: Clock,
 }
 
@@ -54,7 +57,7 @@ impl Plugins {
     ) -> wasmtime::Result<Plugins> {
         let calls = Arc::new(Calls::new(limits, egress, clock.clone(), random)?);
         let active = ArcSwap::default();
-        Ok(Plugins(Arc::new(Inner { calls, active, changes: Mutex::new(()), clock })))
+        Ok(Plugins(Arc::new(Inner { calls, active, changes: Mutex::default(), clock })))
     }
 
     #[must_use]
@@ -82,15 +85,18 @@ impl Plugins {
     {
         let wasm = Arc::new(wasm);
         let plugin = self.admit(wasm.clone()).await.map_err(Error::Invalid)?;
-        let _one_at_a_time = self.0.changes.lock().await;
+        let mut refused = self.0.changes.lock().await;
         let (row, now) = (plugin.clone(), self.0.clock.now());
         db.write(async move |tx| {
             let version = row.manifest.version.to_string();
-            store::activate(tx, &row.manifest.name, &version, &row.digest, &wasm, now).await?;
+            store::activate(tx, &row.manifest.name, &version, &row.digest, &wasm, now)
+                .await
+                .map_err(|error| conflict(error, &row.manifest.name))?;
             check_history(tx, &row.manifest).await?;
             also(tx, &row.manifest, &row.digest).await
         })
         .await?;
+        refused.remove(&plugin.manifest.name);
         let former = self.swap_in(plugin.clone());
         tracing::info!(plugin = &*plugin.label, digest = plugin.digest, "plugin installed");
         Ok(Installed {
@@ -105,18 +111,21 @@ impl Plugins {
 
     /// Takes over what the database says serves: at the start, and when another host has changed it.
     pub async fn follow(&self, db: &Store) -> Result<()> {
-        let _one_at_a_time = self.0.changes.lock().await;
+        let mut refused = self.0.changes.lock().await;
         let rows = db.read(async |tx| store::active(tx).await).await?;
         for row in rows {
             let serves = self.0.active.load().get(&row.name).map(|plugin| plugin.digest.clone());
-            if serves.as_ref() == Some(&row.digest) {
+            if serves.as_ref() == Some(&row.digest) || refused.get(&row.name) == Some(&row.digest) {
                 continue;
             }
             let digest = row.digest.clone();
             let found = db.read(async |tx| store::component(tx, &digest).await).await?;
             let Some((wasm,)) = found else { continue };
             match self.admit(Arc::new(wasm)).await {
-                Ok(plugin) => drop(self.swap_in(plugin)),
+                Ok(plugin) => {
+                    refused.remove(&row.name);
+                    self.swap_in(plugin);
+                }
                 Err(reason) => {
                     tracing::error!(
                         plugin = row.name,
@@ -124,6 +133,7 @@ impl Plugins {
                         reason,
                         "plugin not taken over"
                     );
+                    refused.insert(row.name, row.digest);
                 }
             }
         }
@@ -168,4 +178,14 @@ async fn check_history(tx: &mut Tx, manifest: &Manifest) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn conflict(error: crate::store::Error, name: &str) -> Error {
+    if crate::store::is_duplicate(&error) {
+        let message = format!(
+            "{name} is being installed by another host, look which version serves and try again"
+        );
+        return Error::Conflict(message);
+    }
+    error.into()
 }

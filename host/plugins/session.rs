@@ -24,12 +24,31 @@ const MOST_LOG_BYTES: usize = 2 << 10;
 /// What a plugin may use for one set of credentials.
 #[derive(Default)]
 pub struct Grant {
-    /// Whose credentials these are: keeps cached values apart.
+    /// Of which component and whose credentials: keeps cached values apart.
     pub scope: String,
     pub secrets: Secrets,
     pub settings: HashMap<String, String>,
     /// Origins (`https://api.example.com`) that requests may go to.
     pub origins: Vec<String>,
+}
+
+impl Grant {
+    /// A text of the plugin without secrets.
+    pub fn redact(&self, text: &str) -> String {
+        self.secrets.redactor(&Placeholders::default()).clean_text(text)
+    }
+
+    pub fn clean(&self, fault: Fault) -> Fault {
+        let secrets = self.secrets.redactor(&Placeholders::default());
+        let details = fault.details.iter();
+        let details = details.map(|(n, v)| (secrets.clean_text(n), secrets.clean_text(v)));
+        Fault {
+            code: secrets.clean_text(&fault.code),
+            message: secrets.clean_text(&fault.message),
+            details: details.collect(),
+            ..fault
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,7 +170,7 @@ impl Session {
         }
         let value = match self.journal.entries.get(self.position) {
             None => {
-                let value = self.cache.get(&self.cache_scope(), &key, self.journal.began);
+                let value = self.cache.get(&self.grant.scope, &key, self.journal.began);
                 self.journal.entries.push(Entry::Cached(key, value.clone()));
                 value
             }
@@ -163,11 +182,7 @@ impl Session {
     }
 
     pub fn keep(&self, key: String, value: String, ttl_seconds: u32) {
-        self.cache.put(&self.cache_scope(), key, value, ttl_seconds, self.journal.began);
-    }
-
-    fn cache_scope(&self) -> String {
-        format!("{}/{}", self.plugin, self.grant.scope)
+        self.cache.put(&self.grant.scope, key, value, ttl_seconds, self.journal.began);
     }
 
     pub fn secret(&mut self, name: &str) -> Result<String, Fault> {
@@ -186,8 +201,9 @@ impl Session {
         }
         self.journal.logged = self.log_lines;
         let end = message.floor_char_boundary(MOST_LOG_BYTES);
-        let message = self.grant.secrets.redact(&message.as_bytes()[..end], &self.placeholders);
-        let (plugin, message) = (&*self.plugin, String::from_utf8_lossy(&message));
+        let secrets = self.grant.secrets.redactor(&self.placeholders);
+        let (plugin, message) = (&*self.plugin, secrets.clean_text(&message[..end]));
+        let message = one_line(&message);
         match level {
             tracing::Level::ERROR => tracing::error!(plugin, "{message}"),
             tracing::Level::WARN => tracing::warn!(plugin, "{message}"),
@@ -195,6 +211,19 @@ impl Session {
             _ => tracing::debug!(plugin, "{message}"),
         }
     }
+}
+
+/// Nothing that a plugin says looks like a line of the host's own.
+fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+    line
 }
 
 #[cfg(test)]
@@ -245,6 +274,24 @@ mod tests {
         assert!(sending.waiting_for.is_none());
         let fits = HttpRequest { body: Some(vec![0; MOST_REQUEST_BYTES - 4]), ..request("a") };
         assert_eq!(sending.send(fits).unwrap_err(), Ended::Waiting);
+    }
+
+    #[test]
+    fn faults_lose_the_secrets() {
+        let secrets = Secrets::new([("k".to_owned(), "hidden value".to_owned())].into());
+        let grant = Grant { secrets, ..Grant::default() };
+        let told = "it was hidden value";
+        let mut fault = Fault::new(FaultCategory::Other, told, told);
+        fault.details.push((told.to_owned(), told.to_owned()));
+        let Fault { code, message, details, .. } = grant.clean(fault);
+        for text in [&code, &message, &details[0].0, &details[0].1] {
+            assert_eq!(text, "it was [secret]");
+        }
+    }
+
+    #[test]
+    fn a_log_line_is_one_line() {
+        assert_eq!(one_line("say \"é\"\n\r\u{1b}[31m"), "say \"é\"\\n\\r\\u{1b}[31m");
     }
 
     #[test]

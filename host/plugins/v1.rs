@@ -113,7 +113,7 @@ impl Guest {
     ) -> Answer<CheckoutSession> {
         let Some(checkout) = &self.offers.checkout else { return lacks("checkout") };
         let answer = checkout.load(&mut *store, instance)?.call_start(store, &order.into()).await?;
-        Ok(answer.map(Into::into).map_err(Into::into))
+        Ok(answer.map_err(Into::into).and_then(CheckoutSession::try_from))
     }
 
     pub async fn verify(
@@ -194,11 +194,7 @@ impl Guest {
         };
         let guest = notifications.load(&mut *store, instance)?;
         let answer = guest.call_parse(store, headers, body).await?;
-        Ok(Ok(match answer {
-            Ok(told) => Ok(told.into_iter().map(Into::into).collect()),
-            Err(exported::notifications::Refusal::Unauthentic) => Err(Refusal::Unauthentic),
-            Err(exported::notifications::Refusal::Malformed(why)) => Err(Refusal::Malformed(why)),
-        }))
+        Ok(Ok(answer.map_err(Into::into).and_then(convert::notifications)))
     }
 }
 

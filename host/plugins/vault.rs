@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use aho_corasick::{AhoCorasick, MatchKind};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use hmac::{Hmac, KeyInit, Mac};
 use rand::{Rng, rngs::StdRng};
@@ -69,13 +70,48 @@ impl Secrets {
         Ok(self.get(name)?.as_bytes().ct_eq(candidate).into())
     }
 
-    /// `text` without any of the secrets, as they are or as basic authentication hides them.
+    /// What takes these secrets out of texts: as they are, as JSON writes them, or as basic authentication hides them.
     #[must_use]
-    pub fn redact(&self, text: &[u8], placeholders: &Placeholders) -> Vec<u8> {
+    pub fn redactor(&self, placeholders: &Placeholders) -> Redactor {
         let values = self.0.values().chain(placeholders.0.iter().map(|p| &p.value));
-        values
-            .filter(|value| value.len() >= LEAST_REDACTED)
-            .fold(text.to_vec(), |text, value| replace(&text, value.as_bytes(), REDACTED))
+        let long = values.filter(|value| value.len() >= LEAST_REDACTED);
+        let found = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest) // a secret may begin with another one
+            .build(long.flat_map(|value| written(value)));
+        Redactor(found.ok())
+    }
+}
+
+/// A value itself, and in JSON with its slashes as they are and escaped.
+fn written(value: &str) -> [String; 3] {
+    let json = serde_json::Value::from(value).to_string();
+    let json = json[1..json.len() - 1].to_owned();
+    let escaped = json.replace('/', "\\/");
+    [value.to_owned(), json, escaped]
+}
+
+/// `None`: what to look for is too much.
+pub struct Redactor(Option<AhoCorasick>);
+
+impl Redactor {
+    /// The text without secrets, in one pass.
+    #[must_use]
+    pub fn clean(&self, text: &[u8]) -> Vec<u8> {
+        let Some(secrets) = &self.0 else { return REDACTED.into() };
+        let mut clean = Vec::with_capacity(text.len());
+        let mut rest = 0;
+        for found in secrets.find_iter(text) {
+            clean.extend_from_slice(&text[rest..found.start()]);
+            clean.extend_from_slice(REDACTED.as_bytes());
+            rest = found.end();
+        }
+        clean.extend_from_slice(&text[rest..]);
+        clean
+    }
+
+    #[must_use]
+    pub fn clean_text(&self, text: &str) -> String {
+        String::from_utf8_lossy(&self.clean(text.as_bytes())).into_owned()
     }
 }
 
@@ -155,22 +191,6 @@ fn mac<M: Mac, E: std::fmt::Debug>(keyed: Result<M, E>, data: &[u8]) -> Vec<u8> 
     mac.finalize().into_bytes().to_vec()
 }
 
-fn replace(text: &[u8], from: &[u8], to: &str) -> Vec<u8> {
-    let mut replaced = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = find(rest, from) {
-        replaced.extend_from_slice(&rest[..at]);
-        replaced.extend_from_slice(to.as_bytes());
-        rest = &rest[at + from.len()..];
-    }
-    replaced.extend_from_slice(rest);
-    replaced
-}
-
-fn find(text: &[u8], what: &[u8]) -> Option<usize> {
-    memchr::memmem::find(text, what)
-}
-
 #[cfg(test)]
 mod tests {
     use rand::SeedableRng;
@@ -225,8 +245,25 @@ mod tests {
         placeholders.basic(&secrets(), &mut rng, "secret_key", "secret_key").unwrap();
         let hidden = BASE64.encode("sk_test_abc123:sk_test_abc123");
         let text = format!("you sent sk_test_abc123 and {hidden}");
-        let clean = secrets().redact(text.as_bytes(), &placeholders);
+        let clean = secrets().redactor(&placeholders).clean(text.as_bytes());
         assert_eq!(clean, b"you sent [secret] and [secret]");
+    }
+
+    #[test]
+    fn secrets_are_found_as_a_whole_and_in_json() {
+        let of = |values: &[&str]| {
+            let named = values.iter().enumerate();
+            let named = named.map(|(n, value)| (n.to_string(), (*value).to_owned()));
+            Secrets::new(named.collect()).redactor(&Placeholders::default())
+        };
+        for _ in 0..20 {
+            let one_in_another = of(&["sk_test", "sk_test_abc123", "short"]);
+            assert_eq!(one_in_another.clean_text("sk_test_abc123 short"), "[secret] short");
+        }
+        let odd = of(&["pass\"wo/rd\n"]);
+        for text in ["pass\"wo/rd\n", r#"pass\"wo/rd\n"#, r#"pass\"wo\/rd\n"#] {
+            assert_eq!(odd.clean_text(text), "[secret]", "{text}");
+        }
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, process::Command, sync::watch};
-use tollhouse::{app::App, http, random::Random};
+use tokio::{net::TcpListener, sync::watch};
+use tollhouse::{app::App, error::Error, http, random::Random};
 
 use crate::{
     app::{Company, OPERATOR_TOKEN, Reply, TestApp, config, reply},
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Sprout 1.1.0 offers one more channel, which payments show.
-fn next_sprout() -> Vec<u8> {
+pub fn next_sprout() -> Vec<u8> {
     repack(artifacts::SPROUT, |manifest| {
         manifest["version"] = json!("1.1.0");
         manifest["channels"] = json!(["card", "ussd"]);
@@ -394,53 +394,6 @@ both! {
     }
 }
 
-// ---- the command line ---------------------------------------------------------------------------
-
-/// Runs `tollhouse plugin …` against the host: whether it went well, and what it said.
-async fn plugin_command(app: &TestApp, arguments: &[&str], token: &str) -> (bool, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
-    command.arg("plugin").args(arguments).env("TOLLHOUSE_OPERATOR_TOKEN", token);
-    command
-        .env_remove("TOLLHOUSE_OPERATOR_TOKEN_FILE")
-        .env("TOLLHOUSE_INTERNAL_URL", &app.internal);
-    let ended = command.output().await.expect("the program starts");
-    let said = [ended.stdout, ended.stderr].concat();
-    (ended.status.success(), String::from_utf8(said).expect("text"))
-}
-
-both! {
-    async fn the_command_line_installs_upgrades_and_lists(app: TestApp) {
-        let file = |name: &str, wasm: &[u8]| {
-            let file = app.database.dir.path().join(name);
-            std::fs::write(&file, wasm).expect("a file in a temporary folder");
-            file.display().to_string()
-        };
-        let (old, new) = (file("old.wasm", artifacts::SPROUT), file("new.wasm", &next_sprout()));
-        let garbage = file("garbage.wasm", b"once upon a time");
-        let run = async |arguments: &[&str]| plugin_command(app, arguments, OPERATOR_TOKEN).await;
-
-        let (ok, said) = run(&["install", &old]).await;
-        assert!(ok && said.starts_with("sprout 1.0.0 is serving (") && said.lines().count() == 1, "{said}");
-        let (ok, said) = run(&["install", &new]).await;
-        assert!(ok && said.starts_with("sprout 1.1.0 is serving (") && said.ends_with("it replaces 1.0.0\n"), "{said}");
-        for (file, reason) in [(&*garbage, "tollhouse: the file is no WebAssembly"), ("/no/such.wasm", "tollhouse: /no/such.wasm: ")] {
-            let (ok, said) = run(&["install", file]).await;
-            assert!(!ok && said.starts_with(reason), "{said}");
-        }
-        let (ok, said) = plugin_command(app, &["install", &old], "op_another").await;
-        assert_eq!((ok, &*said), (false, "tollhouse: the operator token is not valid\n"));
-        let (ok, said) = plugin_command(app, &["list"], "").await;
-        assert!(!ok && said.starts_with("tollhouse: set TOLLHOUSE_OPERATOR_TOKEN"), "{said}");
-
-        let (ok, said) = run(&["list"]).await;
-        let mut listed: Vec<Vec<&str>> =
-            said.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
-        listed.sort();
-        let sprouts = [["sprout", "1.0.0", "retired"], ["sprout", "1.1.0", "active"]];
-        assert_eq!((ok, &listed[1..]), (true, &sprouts.map(|line| line.to_vec())[..]));
-    }
-}
-
 // ---- several hosts ------------------------------------------------------------------------------
 
 /// Another host on the same database: its API, and what stops it.
@@ -488,6 +441,23 @@ both! {
         stop.send_replace(true);
     }
 
+    async fn of_hosts_that_install_the_same_name_at_once_one_may_be_told_to_look(app: TestApp) {
+        let (host, _, stop) = another_host(app).await;
+        for n in 0..5 {
+            let version = |host: &str| sprout_that_says("version", json!(format!("1.{n}.0-{host}")));
+            let install = async |app: &App, wasm: Vec<u8>| {
+                app.plugins.install(&app.store, wasm, async |_, _, _| Ok(())).await
+            };
+            let both = tokio::join!(install(&app.app, version("a")), install(&host, version("b")));
+            for result in [both.0, both.1] {
+                assert!(matches!(result, Ok(_) | Err(Error::Conflict(_))), "{result:?}");
+            }
+            let listed = versions(app, "sprout").await;
+            assert_eq!(listed.iter().filter(|(_, state)| state == "active").count(), 1, "{listed:?}");
+        }
+        stop.send_replace(true);
+    }
+
     async fn a_component_that_another_host_took_and_this_one_cannot_leaves_the_old_one_serving(app: TestApp) {
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
@@ -503,6 +473,16 @@ both! {
         app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
         assert_eq!(served_version(&app.app), Some("1.0.0".to_owned()));
         assert!(start_payment(app, "order-1").await["checkout"]["url"].is_string());
+
+        // It is not compiled again every second, though it could be now, until the row names another.
+        let sprout = next_sprout();
+        app.app.store.write(async move |tx| -> tollhouse::store::Result<()> {
+            tx.sql("UPDATE plugin_components SET wasm = $1 WHERE digest = 'd'").bind(&sprout[..]).run().await?;
+            Ok(())
+        }).await.expect("the other host's rows");
+        app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
+        assert_eq!(served_version(&app.app), Some("1.0.0".to_owned()));
+        app.install(artifacts::SPROUT).await;
 
         let second = app.app.store.write(async move |tx| -> tollhouse::store::Result<u64> {
             tx.sql("UPDATE plugins SET state = 'active' WHERE name = 'sprout'").run().await

@@ -143,3 +143,14 @@ both! {
         }
     }
 }
+
+#[tokio::test]
+async fn a_database_of_another_kind_is_refused() {
+    for url in ["none", "mysql://localhost/tollhouse", "tollhouse.db"] {
+        let refused = Store::open(url, 1).await.err().expect("a refusal").to_string();
+        assert!(
+            refused.contains("the database must be sqlite://FILE or postgres://"),
+            "{url}: {refused}"
+        );
+    }
+}

@@ -132,7 +132,7 @@ both! {
         let pending = 2.0 * excesses.len() as f64 * 2500.5;
         assert_eq!(app.wallet().await["pending"].as_f64(), Some(pending));
 
-        for (n, (narration, raw)) in [("many 16", "16"), ("sleep 1", "{}"), ("big 12", "\"aaaaaaaaaa\"")].into_iter().enumerate() {
+        for (n, (narration, raw)) in [("many 16", "16"), ("sleep 1", "{}"), ("print 1000", "{}"), ("big 12", "\"aaaaaaaaaa\"")].into_iter().enumerate() {
             let payment = ask(app, &format!("modest-{n}"), narration).await.data().clone();
             assert_eq!(payment["payment_response"], raw, "{narration}");
             assert_eq!(payment["checkout"]["url"], format!("{}/ok", upstream.url));

@@ -6,9 +6,18 @@ use crate::{
     money::{MOST_MINOR, Minor, Money},
     plugins::{
         CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Instrument,
-        Notification, PaymentStatus, ProviderPayment, Refund, RefundOrder, RefundStatus, Subject,
+        Notification, PaymentStatus, ProviderPayment, Refund, RefundOrder, RefundStatus, Refusal,
+        Subject,
     },
 };
+
+const MOST_URL_BYTES: usize = 2048;
+const MOST_TEXT_BYTES: usize = 4 << 10;
+const MOST_RAW_BYTES: usize = 256 << 10;
+const MOST_CODE_BYTES: usize = 200;
+const MOST_MESSAGE_BYTES: usize = 2 << 10;
+const MOST_DETAILS: usize = 20;
+const MOST_NOTIFICATIONS: usize = 100;
 
 /// What may be stored: PostgreSQL keeps no NUL, and an upstream's odd byte must not break a payment.
 fn storable(mut text: String) -> String {
@@ -16,9 +25,33 @@ fn storable(mut text: String) -> String {
     text
 }
 
+fn cut(text: String, most: usize) -> String {
+    let mut text = storable(text);
+    text.truncate(text.floor_char_boundary(most));
+    text
+}
+
+fn short(text: String) -> String {
+    cut(text, MOST_TEXT_BYTES)
+}
+
+/// Whole or not at all: half of it is no JSON, and could hold half of a token, which nothing would find.
+fn raw(text: String) -> String {
+    if text.len() > MOST_RAW_BYTES { String::new() } else { storable(text) }
+}
+
+/// Half a URL leads somewhere else.
+fn url(text: String) -> Result<String, Fault> {
+    if text.len() > MOST_URL_BYTES {
+        let message = "the URL is longer than 2048 bytes";
+        return Err(Fault::new(FaultCategory::Unavailable, "unexpected-answer", message));
+    }
+    Ok(storable(text))
+}
+
 /// A plugin that names an amount no money has is out of order.
 fn amount(money: wit::Money) -> Result<Money, Fault> {
-    Ok(Money { minor: minor(money.minor)?, currency: money.currency })
+    Ok(Money { minor: minor(money.minor)?, currency: short(money.currency) })
 }
 
 fn minor(minor: u64) -> Result<Minor, Fault> {
@@ -46,7 +79,11 @@ impl From<wit::Fault> for Fault {
             wit::FaultCategory::Other => FaultCategory::Other,
         };
         let wit::Fault { code, message, retryable, details, .. } = fault;
-        let (code, message) = (storable(code), storable(message));
+        let details = details.into_iter().take(MOST_DETAILS);
+        let details = details
+            .map(|(name, value)| (cut(name, MOST_CODE_BYTES), cut(value, MOST_MESSAGE_BYTES)))
+            .collect();
+        let (code, message) = (cut(code, MOST_CODE_BYTES), cut(message, MOST_MESSAGE_BYTES));
         Fault { category, code, message, retryable, details }
     }
 }
@@ -83,14 +120,15 @@ impl From<&CheckoutOrder> for exported::checkout::CheckoutOrder {
     }
 }
 
-impl From<exported::checkout::CheckoutSession> for CheckoutSession {
-    fn from(session: exported::checkout::CheckoutSession) -> CheckoutSession {
-        let exported::checkout::CheckoutSession { url, service_ref, raw } = session;
-        CheckoutSession {
-            url: storable(url),
-            service_ref: storable(service_ref),
-            raw: storable(raw),
-        }
+impl TryFrom<exported::checkout::CheckoutSession> for CheckoutSession {
+    type Error = Fault;
+
+    fn try_from(session: exported::checkout::CheckoutSession) -> Result<CheckoutSession, Fault> {
+        Ok(CheckoutSession {
+            url: url(session.url)?,
+            service_ref: short(session.service_ref),
+            raw: raw(session.raw),
+        })
     }
 }
 
@@ -139,7 +177,7 @@ impl From<exported::refunds::Refund> for Refund {
             exported::refunds::RefundStatus::Done => RefundStatus::Done,
             exported::refunds::RefundStatus::Failed => RefundStatus::Failed,
         };
-        let (provider_id, message) = (storable(refund.provider_id), storable(refund.message));
+        let (provider_id, message) = (short(refund.provider_id), short(refund.message));
         Refund { status, provider_id, message }
     }
 }
@@ -156,18 +194,18 @@ impl TryFrom<imported::payments::Payment> for ProviderPayment {
         };
         Ok(ProviderPayment {
             status,
-            service_ref: storable(payment.service_ref),
-            transaction_id: storable(payment.transaction_id),
+            service_ref: short(payment.service_ref),
+            transaction_id: short(payment.transaction_id),
             amount: amount(payment.amount)?,
             requested: payment.requested.map(amount).transpose()?,
             fees: payment.fees_minor.map(minor).transpose()?,
-            channel: storable(payment.channel),
+            channel: short(payment.channel),
             paid_at: payment.paid_at.as_deref().and_then(Timestamp::parse),
-            message: storable(payment.message),
+            message: short(payment.message),
             instrument: payment.instrument.map(Into::into),
-            challenge_url: payment.challenge_url.map(storable),
-            metadata: payment.metadata,
-            raw: storable(payment.raw),
+            challenge_url: payment.challenge_url.map(url).transpose()?,
+            metadata: payment.metadata.filter(|text| text.len() <= MOST_RAW_BYTES),
+            raw: raw(payment.raw),
         })
     }
 }
@@ -175,19 +213,19 @@ impl TryFrom<imported::payments::Payment> for ProviderPayment {
 impl From<imported::payments::Instrument> for Instrument {
     fn from(i: imported::payments::Instrument) -> Instrument {
         Instrument {
-            kind: i.kind,
-            token: storable(i.token), // as it stands in `raw`
+            kind: short(i.kind),
+            token: storable(i.token), // whole, as it stands in `raw`
             reusable: i.reusable,
-            signature: i.signature,
-            email: i.email,
-            bin: i.bin,
-            last4: i.last4,
-            exp_month: i.exp_month,
-            exp_year: i.exp_year,
-            brand: i.brand,
-            bank: i.bank,
-            country: i.country,
-            holder: i.holder,
+            signature: short(i.signature),
+            email: short(i.email),
+            bin: short(i.bin),
+            last4: short(i.last4),
+            exp_month: short(i.exp_month),
+            exp_year: short(i.exp_year),
+            brand: short(i.brand),
+            bank: short(i.bank),
+            country: short(i.country),
+            holder: short(i.holder),
         }
     }
 }
@@ -203,9 +241,79 @@ impl From<exported::notifications::Notification> for Notification {
         let exported::notifications::Notification { event, service_ref, transaction_id, .. } = told;
         Notification {
             subject,
-            event: storable(event),
-            service_ref: storable(service_ref),
-            transaction_id: storable(transaction_id),
+            event: short(event),
+            service_ref: short(service_ref),
+            transaction_id: short(transaction_id),
         }
+    }
+}
+
+impl From<exported::notifications::Refusal> for Refusal {
+    fn from(refusal: exported::notifications::Refusal) -> Refusal {
+        match refusal {
+            exported::notifications::Refusal::Unauthentic => Refusal::Unauthentic,
+            exported::notifications::Refusal::Malformed(why) => {
+                Refusal::Malformed(cut(why, MOST_MESSAGE_BYTES))
+            }
+        }
+    }
+}
+
+pub fn notifications(
+    told: Vec<exported::notifications::Notification>,
+) -> Result<Vec<Notification>, Refusal> {
+    if told.len() > MOST_NOTIFICATIONS {
+        let why = format!("it tells of {} records; at most 100 are taken", told.len());
+        return Err(Refusal::Malformed(why));
+    }
+    Ok(told.into_iter().map(Into::into).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_plugin_returns_is_bounded() {
+        let session = |url: usize, raw: usize| {
+            CheckoutSession::try_from(exported::checkout::CheckoutSession {
+                url: "u".repeat(url),
+                service_ref: "\0".to_owned() + &"é".repeat(MOST_TEXT_BYTES),
+                raw: "r".repeat(raw),
+            })
+        };
+        let whole = session(MOST_URL_BYTES, MOST_RAW_BYTES).unwrap();
+        assert_eq!((whole.url.len(), whole.raw.len()), (MOST_URL_BYTES, MOST_RAW_BYTES));
+        assert_eq!(whole.service_ref, "é".repeat(MOST_TEXT_BYTES / 2));
+        assert_eq!(session(1, MOST_RAW_BYTES + 1).unwrap().raw, "");
+        let fault = session(MOST_URL_BYTES + 1, 1).unwrap_err();
+        assert_eq!(
+            (fault.category, &*fault.code),
+            (FaultCategory::Unavailable, "unexpected-answer")
+        );
+    }
+
+    #[test]
+    fn faults_and_notifications_are_bounded() {
+        let long = || "x".repeat(10_000);
+        let fault = Fault::from(wit::Fault {
+            category: wit::FaultCategory::Other,
+            code: long(),
+            message: long(),
+            retryable: false,
+            details: vec![(long(), long()); 100],
+        });
+        assert_eq!((fault.code.len(), fault.message.len()), (MOST_CODE_BYTES, MOST_MESSAGE_BYTES));
+        assert_eq!(fault.details.len(), MOST_DETAILS);
+        let told = exported::notifications::Notification {
+            subject: exported::notifications::Subject::Payment,
+            event: long(),
+            service_ref: long(),
+            transaction_id: long(),
+        };
+        let taken = notifications(vec![told.clone(); MOST_NOTIFICATIONS]).unwrap();
+        assert_eq!((taken.len(), taken[0].event.len()), (MOST_NOTIFICATIONS, MOST_TEXT_BYTES));
+        let too_many = notifications(vec![told; MOST_NOTIFICATIONS + 1]);
+        assert!(matches!(too_many, Err(Refusal::Malformed(_))));
     }
 }

@@ -41,3 +41,11 @@ pub(crate) fn sleep(ms: u64) -> Result<Done, Fault> {
     std::thread::sleep(Duration::from_millis(ms));
     Done::raw("{}")
 }
+
+/// Talks to itself.
+pub(crate) fn print(lines: u64) -> Result<Done, Fault> {
+    for n in 0..lines {
+        println!("{n}: as I was saying, there is always something more to say");
+    }
+    Done::raw("{}")
+}

@@ -50,6 +50,7 @@ fn misbehave(narration: &str) -> Result<Done, Fault> {
         "recurse" => Done::raw(abuse::recurse(0).to_string()),
         "panic" => panic!("told to"),
         "big" => Done::raw(abuse::big(number(rest))),
+        "print" => abuse::print(number(rest)),
         "sleep" => abuse::sleep(number(rest)),
         "random-request" => nondeterminism::random_request(),
         "fetch" => egress::fetch(rest),
