@@ -247,7 +247,7 @@ async fn start(app: &App, mut payment: Payment, attempt: Attempt) -> Result<Paym
     }
     match result {
         Ok(session) => keep_session(app, payment, session).await,
-        Err(error) if error.fault.category == FaultCategory::Invalid => {
+        Err(error) if is_invalid(&error) => {
             end_attempt(app, &payment, attempt == Attempt::First).await?;
             Err(invalid_at_provider(&error, &payment.payment_service))
         }
@@ -278,6 +278,10 @@ fn metadata_of(payment: &Payment) -> String {
     let mut metadata = payment.metadata.0.clone();
     metadata.insert(METADATA_KEY.to_owned(), payment.id.clone().into());
     Value::Object(metadata).to_string()
+}
+
+fn is_invalid(error: &CallError) -> bool {
+    error.fault.category == FaultCategory::Invalid && error.certainty == Certainty::NotDone
 }
 
 fn is_duplicate_reference(error: &CallError) -> bool {
