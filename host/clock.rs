@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicI64, Ordering::SeqCst},
 };
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 
 /// Milliseconds since 1970, UTC: one integer that sorts alike everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -93,6 +93,13 @@ impl Clock {
 #[expect(clippy::disallowed_methods, reason = "the one place where time enters")]
 fn system_ms() -> i64 {
     Utc::now().timestamp_millis()
+}
+
+/// A date in exactly this form: read alone, a format takes blanks and signs in place of digits.
+#[must_use]
+pub fn date(text: &str, format: &str) -> Option<NaiveDate> {
+    let date = NaiveDate::parse_from_str(text, format).ok()?;
+    (date.format(format).to_string() == text).then_some(date)
 }
 
 #[cfg(test)]

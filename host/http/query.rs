@@ -9,7 +9,7 @@ use axum::{
 use chrono::{Days, NaiveDate, NaiveTime};
 
 use crate::{
-    clock::Timestamp,
+    clock::{Timestamp, date},
     error::{Error, Result},
     listing::{Order, Page, Period},
 };
@@ -66,7 +66,7 @@ impl Query {
     /// `DD-MM-YYYY`, or two of them with a slash between: whole days in UTC, the last one included.
     pub fn days(&self, name: &str) -> Result<Option<Period>> {
         let Some(text) = self.text(name) else { return Ok(None) };
-        let day = |text: &str| NaiveDate::parse_from_str(text, "%d-%m-%Y").ok();
+        let day = |text: &str| date(text, "%d-%m-%Y");
         let (first, last) = text.split_once('/').unwrap_or((text, text));
         let period = day(first).zip(day(last)).filter(|(first, last)| first <= last);
         let starts =
@@ -125,7 +125,9 @@ mod tests {
         assert_eq!(one, Some(Period { from: Timestamp(day), before: Timestamp(2 * day) }));
         let two = query(&[("d", "02-01-1970/03-01-1970")]).days("d").unwrap();
         assert_eq!(two, Some(Period { from: Timestamp(day), before: Timestamp(3 * day) }));
-        for bad in ["1970-01-02", "31-02-2026", "03-01-1970/02-01-1970", "x", "02-01-1970/"] {
+        for bad in
+            ["1970-01-02", "31-02-2026", "03-01-1970/02-01-1970", "x", "02-01-1970/", " 2- 1-1970"]
+        {
             assert!(query(&[("d", bad)]).days("d").is_err(), "{bad}");
         }
     }

@@ -1,11 +1,11 @@
 //! Creating and fetching users.
 
 use axum::extract::State;
-use chrono::NaiveDate;
 
 use super::{ISO_DATE, User, country_code, store};
 use crate::{
     app::App,
+    clock::date,
     error::{Error, Result},
     http::{Caller, answer::Answer, body::Fields, path::Path},
     phone,
@@ -120,10 +120,7 @@ fn phone_of(body: &Fields) -> Result<Option<String>> {
 fn birth_of(app: &App, body: &Fields) -> Result<Option<String>> {
     let Some(text) = body.text("date_of_birth", 100)? else { return Ok(None) };
     let today = app.clock.now().to_datetime().date_naive();
-    // Read alone, the format takes blanks and signs in place of digits.
-    let is_exact = |date: &NaiveDate| date.format("%d/%m/%Y").to_string() == text;
-    let born = NaiveDate::parse_from_str(&text, "%d/%m/%Y").ok().filter(is_exact);
-    match born.filter(|born| *born <= today) {
+    match date(&text, "%d/%m/%Y").filter(|born| *born <= today) {
         Some(born) => Ok(Some(born.format(ISO_DATE).to_string())),
         None => Err(body.must_be("date_of_birth", "a past date in the form DD/MM/YYYY")),
     }
