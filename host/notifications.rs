@@ -6,7 +6,7 @@
 pub mod api;
 mod store;
 
-pub use self::store::Belongs;
+pub use self::store::{Belongs, references, release, reserve};
 use crate::{
     app::NOTIFIED,
     clock::Timestamp,
@@ -14,32 +14,6 @@ use crate::{
     plugins::{Notification, Subject},
     store::{Result, Tx},
 };
-
-/// Enters a reference into the directory; `false` when it is another record's on that provider account.
-pub async fn reserve(
-    tx: &mut Tx,
-    account_id: &str,
-    service_ref: &str,
-    belongs: &Belongs,
-    now: Timestamp,
-) -> Result<bool> {
-    store::reserve(tx, account_id, service_ref, belongs, now).await
-}
-
-/// All references that a record was ever known by at its provider.
-pub async fn references(
-    tx: &mut Tx,
-    company_id: &str,
-    subject: &str,
-    subject_id: &str,
-) -> Result<Vec<String>> {
-    store::references(tx, company_id, subject, subject_id).await
-}
-
-/// Takes a reference out of the directory: the provider knows it as somebody else's.
-pub async fn release(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result<()> {
-    store::release(tx, account_id, service_ref).await
-}
 
 /// Wakes what a notification is about; an unknown reference is nobody's business.
 async fn wake(tx: &mut Tx, account_id: &str, told: &Notification, now: Timestamp) -> Result<()> {

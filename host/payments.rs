@@ -16,6 +16,7 @@ pub use self::{
 };
 use crate::{
     clock::Timestamp,
+    error::Error,
     money::Money,
     plugins::{PaymentStatus, ProviderPayment},
     store::Type,
@@ -40,6 +41,11 @@ pub enum Status {
     Success,
     Failed,
     Refunded,
+}
+
+/// Of another company as of nobody.
+fn missing() -> Error {
+    Error::not_found("payment not found")
 }
 
 /// What follows from what the provider says.

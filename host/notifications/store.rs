@@ -16,6 +16,7 @@ pub struct Belongs {
     pub subject_id: String,
 }
 
+/// Enters a reference into the directory; `false` when it is another record's on that provider account.
 pub async fn reserve(
     tx: &mut Tx,
     account_id: &str,
@@ -42,6 +43,7 @@ pub async fn reserve(
     Ok(owned == 1)
 }
 
+/// Takes a reference out of the directory: the provider knows it as somebody else's.
 pub async fn release(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result<()> {
     tx.sql("DELETE FROM service_refs WHERE account_id = $1 AND service_ref = $2")
         .bind(account_id)
@@ -62,6 +64,7 @@ pub async fn belongs(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result
     .await
 }
 
+/// All references that a record was ever known by at its provider.
 pub async fn references(
     tx: &mut Tx,
     company_id: &str,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{
     CHANNELS, Payment, Status,
     flow::{self, Order},
-    refund,
+    missing, refund,
     settle::{self, Settled},
     store::{self, Filter, Sort},
 };
@@ -143,10 +143,6 @@ pub async fn fetch_by_reference(
     let read = async |tx: &mut Tx| store::by_reference(tx, &company.id, &reference).await;
     let payment = app.store.read(read).await?.ok_or_else(missing)?;
     populated(&app, &payment, "Payment fetched successfully").await
-}
-
-fn missing() -> Error {
-    Error::not_found("payment not found")
 }
 
 async fn populated(app: &App, payment: &Payment, message: &'static str) -> Result<Answer> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::{
-    METADATA_KEY, Payment, SETTLE_JOB, SUBJECT, Status, next_check,
+    METADATA_KEY, Payment, SETTLE_JOB, SUBJECT, Status, missing, next_check,
     settle::{self, Settled},
     store,
 };
@@ -434,7 +434,7 @@ async fn renew(app: &App, payment: &Payment) -> Result<Option<Payment>> {
 async fn as_it_stands(app: &App, payment: &Payment) -> Result<Payment> {
     let Payment { company_id, id, .. } = payment;
     let found = app.store.read(async |tx| store::find(tx, company_id, id).await).await?;
-    found.ok_or_else(|| Error::not_found("payment not found"))
+    found.ok_or_else(missing)
 }
 
 /// `None`: the payment was forgotten.
@@ -457,7 +457,7 @@ async fn wait_for_the_other(app: &App, payment: &Payment) -> Result<Option<Payme
 
 async fn locked(tx: &mut Tx, payment: &Payment) -> Result<Payment> {
     let found = store::lock(tx, &payment.company_id, &payment.id).await?;
-    found.ok_or_else(|| Error::not_found("payment not found"))
+    found.ok_or_else(missing)
 }
 
 fn provider(app: &App, name: &str) -> Result<Provider> {

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::{
-    Payment, Refund, RefundStatus, SETTLE_JOB, Status,
+    Payment, Refund, RefundStatus, SETTLE_JOB, Status, missing,
     settle::{self, emit, proceeds},
     store,
 };
@@ -53,10 +53,6 @@ pub async fn refund(app: &App, company_id: &str, payment_id: &str, force: bool) 
     let (payment, refund, attempt) = request(app, &payment, force).await?;
     pursue(app, &payment, &refund, attempt).await?;
     app.store.read(find).await?.ok_or_else(missing)
-}
-
-fn missing() -> Error {
-    Error::not_found("payment not found")
 }
 
 /// Transaction 1: the refund is asked for and its money held.
@@ -131,7 +127,7 @@ pub async fn go_on(app: &App, payment: &Payment, refund: &Refund) -> Result<Next
     }
     let (db, host, refund) = (app.store.clone(), app.clone(), refund.clone());
     let taken = db.write(async move |tx| match current(tx, &refund).await? {
-        Some(refund) => take(tx, &host, refund).await,
+        Some((_, refund)) => take(tx, &host, refund).await,
         None => Ok(None),
     });
     match taken.await? {
@@ -140,11 +136,13 @@ pub async fn go_on(app: &App, payment: &Payment, refund: &Refund) -> Result<Next
     }
 }
 
-/// The refund, if it still is where it was when the provider was asked; its payment is locked.
-async fn current(tx: &mut Tx, refund: &Refund) -> Result<Option<Refund>> {
-    store::lock(tx, &refund.company_id, &refund.payment_id).await?;
-    let found = store::refund(tx, &refund.company_id, &refund.payment_id).await?;
-    Ok(found.filter(|found| found.id == refund.id && found.status == refund.status))
+/// The refund, if it still is where it was when the provider was asked, and its payment, locked.
+async fn current(tx: &mut Tx, refund: &Refund) -> Result<Option<(Payment, Refund)>> {
+    let (company_id, payment_id) = (&refund.company_id, &refund.payment_id);
+    let payment = store::lock(tx, company_id, payment_id).await?.ok_or_else(missing)?;
+    let found = store::refund(tx, company_id, payment_id).await?;
+    let found = found.filter(|found| found.id == refund.id && found.status == refund.status);
+    Ok(found.map(|refund| (payment, refund)))
 }
 
 /// Asks the provider about a refund.
@@ -160,14 +158,11 @@ async fn pursue(app: &App, payment: &Payment, refund: &Refund, attempt: Attempt)
     match answer {
         Ok(seen) => record(app, payment, refund, seen).await,
         Err(error) => {
-            if refund.status == RefundStatus::Requested {
-                match certainly_not_done(&error, attempt) {
-                    true => {
-                        let reason = format!("{:?} {}", error.fault.category, error.fault.code);
-                        refuse(app, refund, reason).await?;
-                    }
-                    false => let_go(app, refund).await?,
-                }
+            if certainly_not_done(&error, attempt) && refund.status == RefundStatus::Requested {
+                let reason = format!("{:?} {}", error.fault.category, error.fault.code);
+                refuse(app, refund, reason).await?;
+            } else if refund.status == RefundStatus::Requested {
+                let_go(app, refund).await?;
             }
             Err(error.into_error(&payment.payment_service))
         }
@@ -183,7 +178,7 @@ fn certainly_not_done(error: &CallError, attempt: Attempt) -> bool {
 async fn let_go(app: &App, refund: &Refund) -> Result<()> {
     let (db, now, refund) = (app.store.clone(), app.clock.now(), refund.clone());
     db.write(async move |tx| {
-        if let Some(refund) = current(tx, &refund).await? {
+        if let Some((_, refund)) = current(tx, &refund).await? {
             store::put_refund(tx, &Refund { asking_until: Some(now), ..refund }).await?;
         }
         Ok(())
@@ -213,13 +208,10 @@ async fn record(
         let message = format!("{} refused the refund", payment.payment_service);
         return Err(Error::Upstream { message, detail: "the refund failed at once".to_owned() });
     }
-    let (db, app, payment) = (app.store.clone(), app.clone(), payment.clone());
-    let refund = refund.clone();
+    let (db, app, refund) = (app.store.clone(), app.clone(), refund.clone());
     db.write(async move |tx| {
         let now = app.clock.now();
-        let found = store::lock(tx, &payment.company_id, &payment.id).await?;
-        let payment = found.ok_or_else(missing)?;
-        let Some(refund) = current(tx, &refund).await? else {
+        let Some((payment, refund)) = current(tx, &refund).await? else {
             return Ok(Next::At(now.plus_seconds(RETRY_SECONDS)));
         };
         let status = match seen.status {
@@ -261,9 +253,7 @@ fn alarm(payment: &Payment, what: &str) {
 async fn refuse(app: &App, refund: &Refund, reason: String) -> Result<()> {
     let (db, app, refund) = (app.store.clone(), app.clone(), refund.clone());
     db.write(async move |tx| {
-        let found = store::lock(tx, &refund.company_id, &refund.payment_id).await?;
-        let payment = found.ok_or_else(missing)?;
-        let Some(refund) = current(tx, &refund).await? else { return Ok(()) };
+        let Some((payment, refund)) = current(tx, &refund).await? else { return Ok(()) };
         let refund = Refund {
             status: RefundStatus::Failed,
             message: reason,

@@ -5,7 +5,9 @@
 
 use futures::{FutureExt, future::BoxFuture};
 
-use super::{Payment, SUBJECT, Status, Verdict, is_ours, judge, next_check, refund, store};
+use super::{
+    Payment, SUBJECT, Status, Verdict, is_ours, judge, missing, next_check, refund, store,
+};
 use crate::{
     app::App,
     error::{Error, Result},
@@ -96,7 +98,7 @@ async fn record(
     let (company_id, id) = (payment.company_id.clone(), payment.id.clone());
     db.write(async move |tx| {
         let found = store::lock(tx, &company_id, &id).await?;
-        let payment = found.ok_or_else(|| Error::not_found("payment not found"))?;
+        let payment = found.ok_or_else(missing)?;
         let is_current = service_ref == payment.service_ref;
         if !is_ours(&payment.id, is_current && payment.checkout_url.is_some(), &seen) {
             if seen.status == PaymentStatus::Success {
