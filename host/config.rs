@@ -3,13 +3,18 @@
 use std::{
     fs,
     net::SocketAddr,
+    num::NonZeroU32,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use clap::Args;
 
-use crate::{egress::EgressPolicy, plugins::Limits};
+use crate::{
+    egress::EgressPolicy,
+    http::{Endpoint, Limits as HttpLimits, TlsFiles},
+    plugins::Limits,
+};
 
 #[derive(Args, Clone, Debug)]
 pub struct Config {
@@ -25,7 +30,89 @@ pub struct Config {
     /// Where operators reach the internal interface
     #[arg(long, env = "TOLLHOUSE_INTERNAL_LISTEN", default_value = "127.0.0.1:8081")]
     pub internal_listen: SocketAddr,
-    /// The URL by which providers reach the API, for notifications [default: http://LISTEN]
+    /// Certificate of the API, PEM, with its chain; read again when it changes
+    #[arg(long, env = "TOLLHOUSE_TLS_CERTIFICATE", requires = "tls_key")]
+    pub tls_certificate: Option<PathBuf>,
+    /// Key of that certificate, PEM
+    #[arg(long, env = "TOLLHOUSE_TLS_KEY", requires = "tls_certificate")]
+    pub tls_key: Option<PathBuf>,
+    /// Serve the API without TLS though its address is not loopback: a proxy in front of it does TLS
+    #[arg(long, env = "TOLLHOUSE_PLAIN_HTTP")]
+    pub plain_http: bool,
+    /// Certificate of the internal interface, PEM, with its chain; read again when it changes
+    #[arg(long, env = "TOLLHOUSE_INTERNAL_TLS_CERTIFICATE", requires = "internal_tls_key")]
+    pub internal_tls_certificate: Option<PathBuf>,
+    /// Key of that certificate, PEM
+    #[arg(long, env = "TOLLHOUSE_INTERNAL_TLS_KEY", requires = "internal_tls_certificate")]
+    pub internal_tls_key: Option<PathBuf>,
+    /// Serve the internal interface without TLS though its address is not loopback
+    #[arg(long, env = "TOLLHOUSE_INTERNAL_PLAIN_HTTP")]
+    pub internal_plain_http: bool,
+    /// Connections at once, of each listener; more wait to be accepted
+    #[arg(long, env = "TOLLHOUSE_MAX_CONNECTIONS", default_value_t = 4_096,
+          value_parser = at_least_one())]
+    pub max_connections: u32,
+    /// Requests at once, of each listener; more are answered 503
+    #[arg(long, env = "TOLLHOUSE_MAX_REQUESTS", default_value_t = 1_024,
+          value_parser = at_least_one())]
+    pub max_requests: u32,
+    /// Seconds for a TLS handshake
+    #[arg(long, env = "TOLLHOUSE_TLS_HANDSHAKE_TIMEOUT_S", default_value_t = 10,
+          value_parser = at_least_one())]
+    pub tls_handshake_timeout_s: u32,
+    /// Seconds to send the headers of a request, from their first byte
+    #[arg(long, env = "TOLLHOUSE_HEADER_TIMEOUT_S", default_value_t = 15,
+          value_parser = at_least_one())]
+    pub header_timeout_s: u32,
+    /// KiB of the path and the headers of a request together
+    #[arg(long, env = "TOLLHOUSE_MAX_HEADER_KIB", default_value_t = 16,
+          value_parser = at_least_one())]
+    pub max_header_kib: u32,
+    /// Headers of a request
+    #[arg(long, env = "TOLLHOUSE_MAX_HEADERS", default_value_t = 64,
+          value_parser = at_least_one())]
+    pub max_headers: u32,
+    /// Seconds to send a body
+    #[arg(long, env = "TOLLHOUSE_BODY_TIMEOUT_S", default_value_t = 30,
+          value_parser = at_least_one())]
+    pub body_timeout_s: u32,
+    /// KiB of a body; components have their own limit, 32 MiB
+    #[arg(long, env = "TOLLHOUSE_MAX_BODY_KIB", default_value_t = 1_024,
+          value_parser = at_least_one())]
+    pub max_body_kib: u32,
+    /// Seconds for what a request asks for, once it has been read
+    #[arg(long, env = "TOLLHOUSE_REQUEST_TIMEOUT_S", default_value_t = 120,
+          value_parser = at_least_one())]
+    pub request_timeout_s: u32,
+    /// Seconds for a client to take its answer
+    #[arg(long, env = "TOLLHOUSE_ANSWER_TIMEOUT_S", default_value_t = 30,
+          value_parser = at_least_one())]
+    pub answer_timeout_s: u32,
+    /// Seconds that a connection without a request is kept
+    #[arg(long, env = "TOLLHOUSE_KEEP_ALIVE_S", default_value_t = 75,
+          value_parser = at_least_one())]
+    pub keep_alive_s: u32,
+    /// Requests at once of one HTTP/2 connection
+    #[arg(long, env = "TOLLHOUSE_HTTP2_STREAMS", default_value_t = 128,
+          value_parser = at_least_one())]
+    pub http2_streams: u32,
+    /// Requests that an HTTP/2 client may take back before they were looked at; more end its connection
+    #[arg(long, env = "TOLLHOUSE_HTTP2_RESETS", default_value_t = 20,
+          value_parser = at_least_one())]
+    pub http2_resets: u32,
+    /// Seconds between the order to stop and the end of accepting, while /health/ready says 503
+    #[arg(long, env = "TOLLHOUSE_DRAIN_S", default_value_t = 0)]
+    pub drain_s: u32,
+    /// Seconds for requests and jobs under way to end when the host stops
+    #[arg(long, env = "TOLLHOUSE_SHUTDOWN_S", default_value_t = 30)]
+    pub shutdown_s: u32,
+    /// Requests per second of one API key, and of the operator token, on this host; 0: no limit
+    #[arg(long, env = "TOLLHOUSE_RATE_PER_S", default_value_t = 100)]
+    pub rate_per_s: u32,
+    /// Requests that may come at once before that rate counts
+    #[arg(long, env = "TOLLHOUSE_RATE_BURST", default_value_t = NonZeroU32::new(500).expect("500 is not 0"))]
+    pub rate_burst: NonZeroU32,
+    /// The URL by which providers reach the API, for notifications [default: http(s)://LISTEN]
     #[arg(long, env = "TOLLHOUSE_PUBLIC_URL")]
     pub public_url: Option<String>,
     /// File with the operator's token; or give the token in TOLLHOUSE_OPERATOR_TOKEN
@@ -86,7 +173,53 @@ impl Config {
 
     #[must_use]
     pub fn public_url(&self) -> String {
-        self.public_url.clone().unwrap_or_else(|| format!("http://{}", self.listen))
+        let scheme = if self.tls_certificate.is_some() { "https" } else { "http" };
+        self.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", self.listen))
+    }
+
+    /// Where the API listens.
+    #[must_use]
+    pub fn public_endpoint(&self) -> Endpoint {
+        Endpoint {
+            address: self.listen,
+            tls: tls_files(self.tls_certificate.as_ref(), self.tls_key.as_ref()),
+            plain_http: self.plain_http,
+            flags: "",
+        }
+    }
+
+    /// Where the internal interface listens.
+    #[must_use]
+    pub fn internal_endpoint(&self) -> Endpoint {
+        Endpoint {
+            address: self.internal_listen,
+            tls: tls_files(self.internal_tls_certificate.as_ref(), self.internal_tls_key.as_ref()),
+            plain_http: self.internal_plain_http,
+            flags: "internal-",
+        }
+    }
+
+    #[must_use]
+    pub fn http(&self) -> HttpLimits {
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+        HttpLimits {
+            connections: count(self.max_connections),
+            requests: count(self.max_requests),
+            handshake: seconds(self.tls_handshake_timeout_s),
+            headers: seconds(self.header_timeout_s),
+            header_bytes: count(self.max_header_kib) << 10,
+            header_count: count(self.max_headers),
+            body: seconds(self.body_timeout_s),
+            body_bytes: count(self.max_body_kib) << 10,
+            request: seconds(self.request_timeout_s),
+            answer: seconds(self.answer_timeout_s),
+            keep_alive: seconds(self.keep_alive_s),
+            http2_streams: self.http2_streams,
+            http2_resets: count(self.http2_resets),
+            drain: seconds(self.drain_s),
+            shutdown: seconds(self.shutdown_s),
+        }
     }
 
     #[must_use]
@@ -107,6 +240,15 @@ impl Config {
             ..Limits::default()
         }
     }
+}
+
+fn at_least_one() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..)
+}
+
+fn tls_files(certificate: Option<&PathBuf>, key: Option<&PathBuf>) -> Option<TlsFiles> {
+    let (certificate, key) = (certificate?.clone(), key?.clone());
+    Some(TlsFiles { certificate, key })
 }
 
 /// From the file, else from TOLLHOUSE_OPERATOR_TOKEN.

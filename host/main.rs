@@ -4,7 +4,6 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tokio::{
-    net::TcpListener,
     signal::unix::{SignalKind, signal},
     sync::watch,
 };
@@ -12,7 +11,7 @@ use tollhouse::{
     app::App,
     clock::Clock,
     config::{self, Config},
-    http,
+    http::{self, Listener},
     random::Random,
 };
 use tracing_subscriber::EnvFilter;
@@ -102,9 +101,9 @@ async fn run(Serve { config, log_format }: Serve) -> Result<(), Failure> {
         LogFormat::Json => logs.json().init(),
     }
     let app = App::open(&config, Clock::system(), Random::system(), None).await?;
-    let public = TcpListener::bind(config.listen).await?;
-    let internal = TcpListener::bind(config.internal_listen).await?;
-    tracing::info!(api = %public.local_addr()?, internal = %internal.local_addr()?, "serving");
+    let public = Listener::bind(&config.public_endpoint()).await?;
+    let internal = Listener::bind(&config.internal_endpoint()).await?;
+    tracing::info!(api = %public.address()?, internal = %internal.address()?, "serving");
     let (stop, stopped) = watch::channel(false);
     tokio::spawn(async move {
         if let Err(error) = until_signal().await {
@@ -114,7 +113,7 @@ async fn run(Serve { config, log_format }: Serve) -> Result<(), Failure> {
         tracing::info!("finishing what is under way");
         let _ = stop.send(true);
     });
-    http::serve(app, public, internal, stopped).await?;
+    http::serve(app, public, internal, stopped).await;
     Ok(())
 }
 

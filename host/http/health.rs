@@ -1,5 +1,7 @@
 //! Whether this host lives and can work; and, in development, its clock.
 
+use std::sync::atomic::Ordering;
+
 use axum::extract::State;
 use serde_json::json;
 
@@ -17,6 +19,9 @@ pub async fn live() -> Answer {
 }
 
 pub async fn ready(State(app): State<App>) -> Result<Answer> {
+    if app.stopping.load(Ordering::Relaxed) {
+        return Err(Error::Unavailable("the host is about to stop"));
+    }
     match app.store.read(async |tx| tx.sql("SELECT 1").one::<(i32,)>().await).await {
         Ok(_) => Ok(Answer::message("ready")),
         Err(error) => {

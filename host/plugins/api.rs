@@ -1,10 +1,6 @@
 //! Installing and listing plugins, for operators.
 
-use axum::{
-    body::Bytes,
-    extract::{Request, State},
-};
-use futures::StreamExt;
+use axum::{body::Bytes, extract::State};
 use serde_json::{Value, json};
 
 use super::store;
@@ -16,35 +12,20 @@ use crate::{
 };
 
 /// The body is the component itself (`application/wasm` or any other type). It serves when this answers.
-pub async fn install(State(app): State<App>, request: Request) -> Result<Answer> {
-    let wasm = read(request, app.plugins.most_component_bytes()).await?;
+pub async fn install(State(app): State<App>, wasm: Bytes) -> Result<Answer> {
+    if wasm.is_empty() {
+        return Err(Error::invalid("the body must be a WebAssembly component"));
+    }
     let db = app.clone();
     let installed = app
         .plugins
-        .install(&app.store, wasm, async move |tx, manifest, digest| {
+        .install(&app.store, wasm.into(), async move |tx, manifest, digest| {
             let (name, version) = (&manifest.name, &manifest.version);
             let detail = json!({ "plugin": name, "version": version, "digest": digest });
             Ok(audit::record(tx, &db, audit::SERVICE, "plugin.install", detail).await?)
         })
         .await?;
     Answer::data(installed, "Plugin installed successfully")
-}
-
-/// Components are larger than other bodies may be.
-async fn read(request: Request, most: usize) -> Result<Vec<u8>> {
-    let mut chunks = request.into_body().into_data_stream();
-    let mut wasm = Vec::new();
-    while let Some(chunk) = chunks.next().await {
-        let chunk: Bytes = chunk.map_err(|_| Error::invalid("the body could not be read"))?;
-        if wasm.len() + chunk.len() > most {
-            return Err(Error::TooLarge);
-        }
-        wasm.extend_from_slice(&chunk);
-    }
-    if wasm.is_empty() {
-        return Err(Error::invalid("the body must be a WebAssembly component"));
-    }
-    Ok(wasm)
 }
 
 pub async fn list(State(app): State<App>) -> Result<Answer> {
