@@ -20,38 +20,17 @@ use super::{
 /// After the system refused a connection for want of something.
 const BREATHER: Duration = Duration::from_millis(500);
 
-/// Where a listener listens, and how it is protected.
+/// Where a listener listens, with TLS or without.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     pub address: SocketAddr,
     pub tls: Option<TlsFiles>,
-    /// Serve plain HTTP to the network, since something in front does TLS.
-    pub plain_http: bool,
-    /// What its flags begin with, for whoever has to set them.
-    pub flags: &'static str,
 }
 
-/// Why a host does not listen; the text says what to do.
+/// Why a host does not listen.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ListenError(String);
-
-impl Endpoint {
-    /// Refuses what would send keys over the network in the clear.
-    pub fn check(&self) -> Result<(), ListenError> {
-        let Endpoint { address, tls, plain_http, flags } = self;
-        match tls {
-            Some(_) if *plain_http => Err(ListenError(format!(
-                "--{flags}plain-http and --{flags}tls-certificate exclude each other"
-            ))),
-            None if !plain_http && !address.ip().is_loopback() => Err(ListenError(format!(
-                "--{flags}listen {address} is not loopback and would serve plain HTTP: give --{flags}tls-certificate and \
-                 --{flags}tls-key, or --{flags}plain-http if a proxy in front of it does TLS"
-            ))),
-            _ => Ok(()),
-        }
-    }
-}
 
 pub struct Listener {
     tcp: TcpListener,
@@ -60,7 +39,6 @@ pub struct Listener {
 
 impl Listener {
     pub async fn bind(endpoint: &Endpoint) -> Result<Listener, ListenError> {
-        endpoint.check()?;
         let tls = endpoint.tls.clone().map(Tls::open).transpose();
         let tls = tls.map_err(|error| ListenError(error.to_string()))?.map(Arc::new);
         let address = endpoint.address;
@@ -162,34 +140,4 @@ async fn accept(tcp: &TcpListener) -> TcpStream {
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     [ConnectionAborted, ConnectionRefused, ConnectionReset].contains(&error.kind())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn plain_http_is_for_loopback_or_by_order() {
-        let files = || TlsFiles { certificate: "cert.pem".into(), key: "key.pem".into() };
-        for (address, tls, plain_http, refused) in [
-            ("127.0.0.1:8080", None, false, None),
-            ("[::1]:8080", None, false, None),
-            ("127.0.0.1:8080", None, true, None),
-            ("0.0.0.0:8080", None, false, Some("or --internal-plain-http if")),
-            ("[::]:8080", None, false, Some("--internal-listen [::]:8080 is not loopback")),
-            ("192.168.1.1:8080", None, false, Some("give --internal-tls-certificate and")),
-            ("0.0.0.0:8080", None, true, None),
-            ("0.0.0.0:8080", Some(files()), false, None),
-            ("0.0.0.0:8080", Some(files()), true, Some("exclude each other")),
-        ] {
-            let address: SocketAddr = address.parse().unwrap();
-            let endpoint = Endpoint { address, tls, plain_http, flags: "internal-" };
-            let error = endpoint.check().err().map(|error| error.to_string());
-            match (error, refused) {
-                (None, None) => {}
-                (Some(error), Some(part)) if error.contains(part) => {}
-                (error, _) => panic!("{endpoint:?}: {error:?}"),
-            }
-        }
-    }
 }

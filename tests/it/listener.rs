@@ -12,7 +12,7 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use tollhouse::http::{self, Endpoint, Listener};
+use tollhouse::http::{self, Listener};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::app::{Engine, Reply, TestApp, reply};
@@ -321,21 +321,4 @@ async fn bind() -> Listener {
 
 fn address(url: &str) -> SocketAddr {
     url.trim_start_matches("http://").parse().expect("an address")
-}
-
-#[tokio::test]
-async fn plain_http_is_not_served_to_the_network_unless_it_is_said() {
-    let endpoint = |plain_http| Endpoint {
-        address: SocketAddr::from(([0, 0, 0, 0], 0)),
-        tls: None,
-        plain_http,
-        flags: "",
-    };
-    let refused = Listener::bind(&endpoint(false)).await.err().expect("a refusal").to_string();
-    assert_eq!(
-        refused,
-        "--listen 0.0.0.0:0 is not loopback and would serve plain HTTP: give --tls-certificate and --tls-key, \
-         or --plain-http if a proxy in front of it does TLS"
-    );
-    Listener::bind(&endpoint(true)).await.expect("a listener");
 }

@@ -39,7 +39,7 @@ const FRAMEWORKS: [(&str, &[&str]); 12] = [
     ("wasmtime", &["plugins"]),
     ("wasmtime_wasi", &["plugins"]),
     ("wasmparser", &["plugins"]),
-    ("reqwest", &["egress", "main"]),
+    ("reqwest", &["cli", "egress"]),
 ];
 
 /// A module of the host, as the segments of its path: `payments`, `api`.
@@ -58,7 +58,7 @@ fn may_use(from: &[String], to: &str) -> bool {
     match (from[0].as_str(), from.get(1).map(String::as_str)) {
         ("main" | "lib" | "app", _) => true,
         ("error", _) => ["rate", "seal", "store"].contains(&to),
-        ("config", _) => ["egress", "http", "plugins"].contains(&to),
+        ("config", _) => ["egress", "http", "plugins", "random", "seal"].contains(&to),
         ("egress", _) => leaf,
         ("store", _) => leaf,
         ("jobs", Some("store")) => leaf || to == "store",

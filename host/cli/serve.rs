@@ -1,0 +1,85 @@
+//! `tollhouse serve`.
+
+use clap::Args;
+use serde_json::Value;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
+use tollhouse::{
+    app::App,
+    clock::Clock,
+    config::{Config, ConfigError, LogFormat, check},
+    http::{self, Endpoint, Listener},
+    random::Random,
+};
+use tracing_subscriber::EnvFilter;
+
+use super::{failure::Failure, output::Report};
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  tollhouse serve --config /etc/tollhouse/tollhouse.toml
+  tollhouse serve --database sqlite:///var/lib/tollhouse/tollhouse.db \\
+    --master-key-file master-key --operator-token-file operator-token
+
+SIGTERM and Ctrl-C end it: requests and jobs under way are finished.")]
+pub struct Serve {
+    #[command(flatten)]
+    config: Box<Config>,
+}
+
+impl Serve {
+    /// Until a signal says stop.
+    pub async fn run(self) -> Result<Report, Failure> {
+        let config = self.config;
+        let wrong = check::problems(&config);
+        if !wrong.is_empty() {
+            return Err(Failure::settings(wrong));
+        }
+        log(config.telemetry.log_format);
+        let opened = App::open(&config, Clock::system(), Random::system(), None).await;
+        let app = opened.map_err(|error| Failure::refused(error.to_string()))?;
+        let public = bind(config.listeners.public()).await?;
+        let internal = bind(config.listeners.internal()).await?;
+        let address = |listener: &Listener| {
+            listener.address().map_or_else(|e| e.to_string(), |at| at.to_string())
+        };
+        tracing::info!(api = address(&public), internal = address(&internal), "serving");
+        let (stop, stopped) = watch::channel(false);
+        tokio::spawn(async move {
+            if let Err(error) = until_signal().await {
+                tracing::error!(%error, "signals are not heard");
+                return;
+            }
+            tracing::info!("finishing what is under way");
+            let _ = stop.send(true);
+        });
+        http::serve(app, public, internal, stopped).await;
+        Ok(Report::new(Value::Null, ""))
+    }
+}
+
+fn log(format: LogFormat) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Human => logs.init(),
+        LogFormat::Json => logs.json().init(),
+    }
+}
+
+async fn bind(endpoint: Result<Endpoint, ConfigError>) -> Result<Listener, Failure> {
+    let endpoint = endpoint.map_err(|error| Failure::settings(vec![error]))?;
+    let bound = Listener::bind(&endpoint).await;
+    bound.map_err(|error| Failure::refused(error.to_string()))
+}
+
+async fn until_signal() -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        done = tokio::signal::ctrl_c() => done,
+        _ = terminate.recv() => Ok(()),
+    }
+}
