@@ -6,7 +6,7 @@ use reqwest::StatusCode;
 use serde_json::Value;
 use tollhouse::http::{Access, Route, internal_routes, openapi::document, public_routes};
 
-use crate::app::{TestApp, reply};
+use crate::app::reply;
 
 fn documents() -> [(&'static str, Vec<Route>, Value); 2] {
     [("public", public_routes()), ("internal", internal_routes())].map(|(name, routes)| {

@@ -15,7 +15,7 @@ use tollhouse::{clock::Clock, http};
 use tollhouse_sandbox::{Fault, FaultKind, Standins};
 
 use crate::{
-    app::{Database, Engine, MASTER_KEY, OPERATOR_TOKEN, PAYSTACK_KEY, postgres, reply},
+    app::{Database, Engine, MASTER_KEY, OPERATOR_TOKEN, PAYSTACK_KEY, is_common, postgres, reply},
     unruly::{self, SECRET, ask, unleash},
 };
 
