@@ -436,7 +436,7 @@ mod tests {
                 request = request.header(header::CONTENT_TYPE, content_type);
             }
             let request = request.body(body.into()).unwrap();
-            let read = Fields::from_request(request, &()).await.map(|body| body.values.len());
+            let read = Body::<()>::from_request(request, &()).await.map(|body| body.values.len());
             let expected = expected.map_err(str::to_owned);
             assert_eq!(read.map_err(|e| e.to_string()), expected, "{content_type:?} {body}");
         }
