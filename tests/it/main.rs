@@ -15,6 +15,7 @@ mod idempotency;
 mod isolation;
 mod jobs;
 mod listener;
+mod openapi;
 mod operators;
 mod payments;
 mod plugins;

@@ -21,8 +21,8 @@ const SLICES: [&str; 9] = [
     "users",
     "wallet",
 ];
-/// What of `http` reads a request and answers it.
-const REQUESTS: [&str; 5] = ["Caller", "answer", "body", "path", "query"];
+/// What of `http` reads a request, answers it and describes both.
+const REQUESTS: [&str; 7] = ["Caller", "answer", "body", "fields", "openapi", "path", "query"];
 /// What of `http` is set up by an operator.
 const SETTINGS: [&str; 3] = ["Endpoint", "Limits", "TlsFiles"];
 
