@@ -27,6 +27,7 @@ use self::{
     vault::{Secrets, VaultError},
 };
 pub use self::{
+    compile::fault as cache_fault,
     engine::Limits,
     manifest::{Manifest, ReferenceRules},
     registry::{Installed, Plugins},
