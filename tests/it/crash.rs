@@ -26,7 +26,7 @@ impl Process {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
         command
             .arg("serve")
-            .arg(format!("--database={}", lab.database.url))
+            .env("TOLLHOUSE_DATABASE", &lab.database.url)
             .arg(format!("--listen={}", lab.api))
             .arg(format!("--internal-listen={}", lab.internal))
             .arg(format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")))

@@ -15,6 +15,7 @@ mod idempotency;
 mod isolation;
 mod jobs;
 mod listener;
+mod master_key;
 mod openapi;
 mod operators;
 mod payments;
