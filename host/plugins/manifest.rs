@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 use wasmparser::{Encoding, Parser, Payload};
 
+use super::examples::Examples;
+
 const SECTION: &str = "tollhouse:manifest";
 const MOST_BYTES: usize = 64 << 10;
 
@@ -32,6 +34,9 @@ pub struct Manifest {
     pub channels: Vec<String>,
     #[serde(default)]
     pub reference: ReferenceRules,
+    /// For measuring it; long, and nothing that callers of this host need to see.
+    #[serde(default, skip_serializing)]
+    pub examples: Examples,
 }
 
 /// A credential that is not secret.

@@ -4,6 +4,7 @@
 
 #[macro_use]
 mod app;
+mod bench;
 mod command_line;
 mod companies;
 mod conformance;

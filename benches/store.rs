@@ -1,0 +1,47 @@
+//! Writes: a row and its commit, by few and by many at once.
+
+use tollhouse::{
+    clock::Clock,
+    random::Random,
+    store::{self, Store},
+};
+
+use crate::{Bench, database, share};
+
+/// As the host's own default.
+const CONNECTIONS: u32 = 16;
+
+pub fn measure(bench: &mut Bench) {
+    for database in database::of_each_engine(&bench.runtime) {
+        let store = bench.runtime.block_on(Store::open(&database.url, CONNECTIONS));
+        let store = store.expect("a database");
+        for writers in [1, 32, 128] {
+            let name = format!("store/write/{}/{writers}", database.engine);
+            bench.measure(&name, async |iterations| {
+                share(iterations, 0..writers, |_, own| write(store.clone(), own)).await
+            });
+        }
+        drop(store);
+        database.drop(&bench.runtime);
+    }
+}
+
+async fn write(store: Store, rows: u64) {
+    let (clock, random) = (Clock::system(), Random::system());
+    for _ in 0..rows {
+        let now = clock.now();
+        let id = random.id(now);
+        let written = store.write(async move |tx| {
+            tx.sql(
+                "INSERT INTO audit_log (company_id, id, actor, action, detail, created_at)
+                 VALUES ('', $1, 'bench', 'bench', '{}', $2)",
+            )
+            .bind(id)
+            .bind(now)
+            .run()
+            .await
+        });
+        let rows: store::Result<u64> = written.await;
+        assert_eq!(rows.expect("a row"), 1);
+    }
+}
