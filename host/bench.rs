@@ -115,6 +115,7 @@ struct Series {
     measured: Arc<Measured>,
     /// `ok`, or what the plugin said instead.
     answer: String,
+    used: Usage,
     rounds: Vec<Round>,
 }
 
@@ -134,8 +135,9 @@ impl Series {
     async fn begin(subject: Arc<Subject>, call: Call) -> Result<Series, String> {
         let answer = subject.provider.make(&subject.credentials, &call).await;
         let answer = answer.err().unwrap_or_else(|| "ok".to_owned());
+        let used = subject.used();
         let measured = Measured { typed: Typed::from(&call), subject, call };
-        Ok(Series { measured: Arc::new(measured), answer, rounds: Vec::new() })
+        Ok(Series { measured: Arc::new(measured), answer, used, rounds: Vec::new() })
     }
 
     async fn round(&mut self, calls: u32, concurrency: u32) -> Result<(), String> {
@@ -167,13 +169,7 @@ impl Series {
 
     fn row(&self) -> Row {
         let Measured { subject, call, .. } = &*self.measured;
-        Row::new(
-            subject.provider.label(),
-            call.function(),
-            &self.answer,
-            &self.rounds,
-            subject.used(),
-        )
+        Row::new(subject.provider.label(), call.function(), &self.answer, self.used, &self.rounds)
     }
 }
 
@@ -191,7 +187,8 @@ where
             for _ in 0..each {
                 let began = Instant::now();
                 call().await?;
-                latencies.saturating_record(began.elapsed().as_nanos() as u64);
+                let took = began.elapsed().as_nanos() as u64;
+                latencies.record(took).expect("the histogram grows with what is recorded");
             }
             Ok::<_, String>(latencies)
         });

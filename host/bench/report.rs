@@ -56,8 +56,8 @@ impl Row {
         plugin: &str,
         function: &'static str,
         answer: &str,
-        rounds: &[Round],
         used: Usage,
+        rounds: &[Round],
     ) -> Row {
         let p50s = sorted(rounds.iter().map(|round| us(&round.host, 0.5)));
         let ratios = rounds.iter().map(|round| us(&round.host, 0.5) / us(&round.floor, 0.5));

@@ -9,8 +9,7 @@ use tollhouse::{
 /// A short measurement, as `tollhouse bench --json` reports it.
 async fn compare(components: &[&[u8]]) -> (Value, String) {
     let cache = format!("{}/plugin-cache", env!("CARGO_TARGET_TMPDIR"));
-    let limits =
-        Limits { compile_cache: Some(cache.into()), instances: 4, ..Limits::default() };
+    let limits = Limits { compile_cache: Some(cache.into()), instances: 4, ..Limits::default() };
     let mut subjects = Vec::new();
     for wasm in components {
         subjects.push(Subject::load(wasm.to_vec(), limits.clone()).await.unwrap());
