@@ -155,8 +155,8 @@ impl Host {
         let app = App::open(&config(database), clock, Random::system(), None).await;
         let app = app.expect("a host that starts");
         let (stop, stopped) = watch::channel(false);
-        let serving = http::serve(app, public, internal, stopped);
-        let served = tokio::spawn(async { serving.await.expect("a server that stops in order") });
+        let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
+        let served = tokio::spawn(http::serve(app, public, internal, stopped));
         let mut host = Host {
             public: addresses.0,
             internal: addresses.1,
@@ -252,6 +252,7 @@ fn config(database: &Database) -> Config {
         format!("--database={}", database.url),
         format!("--operator-token-file={}", file("operator-token", OPERATOR_TOKEN)),
         format!("--master-key-file={}", file("master-key", MASTER_KEY)),
+        "--rate-per-s=0".to_owned(),
         "--development".to_owned(),
     ];
     Flags::parse_from(flags).config

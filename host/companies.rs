@@ -3,10 +3,12 @@
 pub mod api;
 mod store;
 
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
 
+use self::store::KeyHolder;
 pub use self::store::{Company, Key};
 use crate::{
     app::App,
@@ -42,26 +44,22 @@ impl Company {
 
     /// As operators see it: without its event secret.
     #[must_use]
-    pub fn view(&self) -> Value {
-        json!({
-            "id": self.id,
-            "name": self.name,
-            "server": self.server,
-            "logo": self.logo,
-            "event_url": self.event_url,
-            "payment_service": self.payment_service,
-            "active": self.active,
-            "subscription": self.subscription(),
-            "created_at": self.created_at,
-            "updated_at": self.updated_at,
-        })
-    }
-
-    fn subscription(&self) -> Subscription<'_> {
-        Subscription {
-            active: self.subscription_active,
-            expires_at: self.subscription_expires_at,
-            features: self.features.as_ref().map(|plan| &plan.0[..]),
+    pub fn view(&self) -> View {
+        View {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            server: self.server.clone(),
+            logo: self.logo.clone(),
+            event_url: self.event_url.clone(),
+            payment_service: self.payment_service.clone(),
+            active: self.active,
+            subscription: Subscription {
+                active: self.subscription_active,
+                expires_at: self.subscription_expires_at,
+                features: self.features.as_ref().map(|plan| plan.0.clone()),
+            },
+            created_at: self.created_at,
+            updated_at: self.updated_at,
         }
     }
 
@@ -78,12 +76,34 @@ impl Company {
     }
 }
 
-#[derive(Serialize)]
-struct Subscription<'c> {
+/// A company.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Company")]
+pub struct View {
+    id: String,
+    name: String,
+    /// `live` or `test`.
+    server: String,
+    logo: Option<String>,
+    /// Where its events go.
+    event_url: Option<String>,
+    /// The provider that it uses when a request names none; `null`: the service's.
+    payment_service: Option<String>,
+    /// `false`: suspended.
     active: bool,
+    subscription: Subscription,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+/// What a company may use, and until when.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Subscription {
+    active: bool,
+    /// `null`: it does not end by itself.
     expires_at: Option<Timestamp>,
     /// `null`: all of them.
-    features: Option<&'c [String]>,
+    features: Option<Vec<String>>,
 }
 
 /// The context under which event secrets are sealed.
@@ -91,30 +111,34 @@ fn secret_context(company_id: &str) -> String {
     format!("companies/{company_id}/event_secret")
 }
 
-/// The company that an API key stands for: 401 when it is nobody's, 403 when the company may not act.
+/// The company that an API key stands for: 401 when it is nobody's, 429 when it was used too often, 403 when the company may
+/// not act.
 pub async fn authenticate(app: &App, key: &str) -> Result<Company> {
     let digest = digest(key);
     let found = app.store.read(async |tx| store::find_by_key(tx, &digest).await).await?;
-    let Some((key, company)) = found else {
-        return Err(Error::Unauthorized("the API key is not valid"));
-    };
     let now = app.clock.now();
-    if key.revoked_at.is_some() || key.expires_at.is_some_and(|at| at <= now) {
-        return Err(Error::Unauthorized("the API key is not valid"));
-    }
-    note_use(app, &company.id, &key, now);
-    company.check_active(now)?;
-    Ok(company)
+    let known = found.filter(|holder| {
+        // The index found it; how long that took says nothing about the key, of which it knows the digest only.
+        let same = bool::from(holder.digest.as_bytes().ct_eq(digest.as_bytes()));
+        same && holder.revoked_at.is_none() && holder.expires_at.is_none_or(|at| now < at)
+    });
+    let holder = known.ok_or(Error::Unauthorized("the API key is not valid"))?;
+    app.rates.keys.check(&holder.key_id)?;
+    note_use(app, &holder, now);
+    holder.company.check_active(now)?;
+    Ok(holder.company)
 }
 
 /// To the minute, and beside the request: nobody waits for it.
-fn note_use(app: &App, company_id: &str, key: &Key, now: Timestamp) {
+fn note_use(app: &App, holder: &KeyHolder, now: Timestamp) {
     const MINUTE_MS: i64 = 60_000;
-    if key.last_used_at.is_some_and(|at| now.0 - at.0 < MINUTE_MS) {
+    let lately = holder.last_used_at.is_some_and(|at| now.0 - at.0 < MINUTE_MS);
+    if lately || app.rates.uses.check(&holder.key_id).is_err() {
         return;
     }
-    let (db, company_id, id) = (app.store.clone(), company_id.to_owned(), key.id.clone());
-    tokio::spawn(async move {
+    let (db, company_id, id) =
+        (app.store.clone(), holder.company.id.clone(), holder.key_id.clone());
+    app.tasks.spawn(async move {
         let noted = db.write(async move |tx| store::touch_key(tx, &company_id, &id, now).await);
         if let Err(error) = noted.await {
             tracing::warn!(%error, "the last use of a key was not noted");
@@ -177,7 +201,7 @@ mod tests {
         ] {
             let checked =
                 company.check_active(now).and_then(|()| company.check_feature("payments"));
-            assert_eq!(checked.is_ok(), allowed, "{}", company.view());
+            assert_eq!(checked.is_ok(), allowed, "{company:?}");
         }
     }
 }

@@ -2,26 +2,55 @@
 
 use axum::{
     body::Bytes,
-    extract::{Request, State},
+    extract::{FromRequest, Request, State},
 };
-use futures::StreamExt;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
 
-use super::store;
+use super::{Installed, Manifest, store};
 use crate::{
     app::App,
     audit,
+    clock::Timestamp,
     error::{Error, Result},
-    http::answer::Answer,
+    http::{
+        answer::Answer,
+        body::Raw,
+        openapi::{Describe, Operation},
+    },
 };
 
-/// The body is the component itself (`application/wasm` or any other type). It serves when this answers.
-pub async fn install(State(app): State<App>, request: Request) -> Result<Answer> {
-    let wasm = read(request, app.plugins.most_component_bytes()).await?;
+/// The body is the component itself, whatever type it says. It may be larger than other bodies.
+pub struct Component(Bytes);
+
+impl FromRequest<App> for Component {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, app: &App) -> Result<Component> {
+        let Raw(wasm) = Raw::from_request(request, app).await?;
+        if wasm.is_empty() {
+            return Err(Error::invalid("the body must be a WebAssembly component"));
+        }
+        Ok(Component(wasm))
+    }
+}
+
+impl Describe for Component {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.takes_body("application/wasm", json!({}), true);
+    }
+}
+
+/// It serves when this answers.
+pub async fn install(
+    State(app): State<App>,
+    Component(wasm): Component,
+) -> Result<Answer<Installed>> {
     let db = app.clone();
     let installed = app
         .plugins
-        .install(&app.store, wasm, async move |tx, manifest, digest| {
+        .install(&app.store, wasm.into(), async move |tx, manifest, digest| {
             let (name, version) = (&manifest.name, &manifest.version);
             let detail = json!({ "plugin": name, "version": version, "digest": digest });
             Ok(audit::record(tx, &db, audit::SERVICE, "plugin.install", detail).await?)
@@ -30,36 +59,35 @@ pub async fn install(State(app): State<App>, request: Request) -> Result<Answer>
     Answer::data(installed, "Plugin installed successfully")
 }
 
-/// Components are larger than other bodies may be.
-async fn read(request: Request, most: usize) -> Result<Vec<u8>> {
-    let mut chunks = request.into_body().into_data_stream();
-    let mut wasm = Vec::new();
-    while let Some(chunk) = chunks.next().await {
-        let chunk: Bytes = chunk.map_err(|_| Error::invalid("the body could not be read"))?;
-        if wasm.len() + chunk.len() > most {
-            return Err(Error::TooLarge);
-        }
-        wasm.extend_from_slice(&chunk);
-    }
-    if wasm.is_empty() {
-        return Err(Error::invalid("the body must be a WebAssembly component"));
-    }
-    Ok(wasm)
+/// A version of a plugin that was installed here.
+#[derive(Serialize, JsonSchema)]
+pub struct PluginView {
+    name: String,
+    version: String,
+    /// The SHA-256 of the component.
+    digest: String,
+    /// `active` or `retired`.
+    state: String,
+    /// What it implements; `null` unless it serves.
+    interfaces: Option<Vec<&'static str>>,
+    /// `null` unless it serves.
+    manifest: Option<Manifest>,
+    installed_at: Timestamp,
 }
 
-pub async fn list(State(app): State<App>) -> Result<Answer> {
+pub async fn list(State(app): State<App>) -> Result<Answer<Vec<PluginView>>> {
     let rows = app.store.read(async |tx| store::all(tx).await).await?;
-    let view = |row: &store::PluginRow| -> Value {
+    let view = |row: store::PluginRow| {
         let serves = app.plugins.provider(&row.name).filter(|p| p.plugin.digest == row.digest);
-        json!({
-            "name": row.name,
-            "version": row.version,
-            "digest": row.digest,
-            "state": row.state,
-            "interfaces": serves.as_ref().map(|provider| provider.plugin.guest.interfaces()),
-            "manifest": serves.as_ref().map(|provider| provider.manifest()),
-            "installed_at": row.installed_at,
-        })
+        PluginView {
+            interfaces: serves.as_ref().map(|provider| provider.plugin.guest.interfaces()),
+            manifest: serves.as_ref().map(|provider| provider.manifest().clone()),
+            name: row.name,
+            version: row.version,
+            digest: row.digest,
+            state: row.state,
+            installed_at: row.installed_at,
+        }
     };
-    Answer::data(rows.iter().map(view).collect::<Vec<_>>(), "Plugins fetched successfully")
+    Answer::data(rows.into_iter().map(view).collect(), "Plugins fetched successfully")
 }
