@@ -75,7 +75,7 @@ impl App {
         let sealer = Sealer::new(&config.master_key()?, random.clone())?;
         let egress = Egress::new(config.egress())?;
         let plugins = Plugins::new(config.limits(), egress.clone(), clock.clone(), random.clone())?;
-        let store = Store::open(&config.database, config.database_connections).await?;
+        let store = Store::open(&config.database, config.database_limits(), random.clone()).await?;
         plugins.follow(&store).await?;
         let workers = Workers::new(JOBS);
         Ok(App(Arc::new(Parts {

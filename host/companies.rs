@@ -123,7 +123,7 @@ fn note_use(app: &App, company_id: &str, key: &Key, now: Timestamp) {
 }
 
 pub async fn find(app: &App, id: &str) -> Result<Company> {
-    app.store.read(async |tx| get(tx, id).await).await
+    app.store.select(async |tx| get(tx, id).await).await
 }
 
 /// 404 when there is no such company.

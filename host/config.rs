@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 
-use crate::{egress::EgressPolicy, plugins::Limits};
+use crate::{egress::EgressPolicy, plugins::Limits, store};
 
 #[derive(Args, Clone, Debug)]
 pub struct Config {
@@ -19,6 +19,14 @@ pub struct Config {
     /// Connections to the database: all of them on PostgreSQL, readers on SQLite
     #[arg(long, env = "TOLLHOUSE_DATABASE_CONNECTIONS", default_value_t = 16)]
     pub database_connections: u32,
+    /// Milliseconds to wait for a connection, or for the writer of SQLite, before the answer is 503
+    #[arg(long, env = "TOLLHOUSE_DATABASE_WAIT_MS", default_value_t = 5_000,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub database_wait_ms: u64,
+    /// Milliseconds that one transaction may take before it is rolled back and the answer is 503
+    #[arg(long, env = "TOLLHOUSE_DATABASE_DEADLINE_MS", default_value_t = 10_000,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub database_deadline_ms: u64,
     /// Where companies and providers reach the API
     #[arg(long, env = "TOLLHOUSE_LISTEN", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
@@ -92,6 +100,15 @@ impl Config {
     #[must_use]
     pub fn egress(&self) -> EgressPolicy {
         EgressPolicy { allow_loopback: self.development, allow_private: self.allow_private.clone() }
+    }
+
+    #[must_use]
+    pub fn database_limits(&self) -> store::Limits {
+        store::Limits {
+            connections: self.database_connections,
+            wait: Duration::from_millis(self.database_wait_ms),
+            deadline: Duration::from_millis(self.database_deadline_ms),
+        }
     }
 
     #[must_use]

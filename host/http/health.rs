@@ -17,7 +17,7 @@ pub async fn live() -> Answer {
 }
 
 pub async fn ready(State(app): State<App>) -> Result<Answer> {
-    match app.store.read(async |tx| tx.sql("SELECT 1").one::<(i32,)>().await).await {
+    match app.store.select(async |tx| tx.sql("SELECT 1").one::<(i32,)>().await).await {
         Ok(_) => Ok(Answer::message("ready")),
         Err(error) => {
             tracing::error!(%error, "the database does not answer");

@@ -26,7 +26,7 @@ pub async fn receive(
 ) -> Result<Answer> {
     let body = body.map_err(rejected)?;
     let unknown = || Error::not_found("there is no such notification account");
-    let account = app.store.read(async |tx| providers::by_id(tx, &account).await).await?;
+    let account = app.store.select(async |tx| providers::by_id(tx, &account).await).await?;
     let account = account.filter(|account| account.provider == provider).ok_or_else(unknown)?;
     let plugin = app.plugins.provider(&provider).ok_or_else(unknown)?;
     if account.credentials.is_none() {

@@ -48,7 +48,7 @@ async fn read(request: Request, most: usize) -> Result<Vec<u8>> {
 }
 
 pub async fn list(State(app): State<App>) -> Result<Answer> {
-    let rows = app.store.read(async |tx| store::all(tx).await).await?;
+    let rows = app.store.select(async |tx| store::all(tx).await).await?;
     let view = |row: &store::PluginRow| -> Value {
         let serves = app.plugins.provider(&row.name).filter(|p| p.plugin.digest == row.digest);
         json!({

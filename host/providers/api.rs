@@ -86,7 +86,7 @@ pub async fn list_for_company(
 }
 
 async fn list(app: &App, company: &str) -> Result<Answer> {
-    let accounts = app.store.read(async |tx| store::list(tx, company).await).await?;
+    let accounts = app.store.select(async |tx| store::list(tx, company).await).await?;
     let accounts: Vec<Value> = accounts.iter().map(|account| view(account, app)).collect();
     Answer::data(accounts, "Providers fetched successfully")
 }

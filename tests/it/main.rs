@@ -4,6 +4,7 @@
 
 #[macro_use]
 mod app;
+mod backup;
 mod command_line;
 mod companies;
 mod conformance;
@@ -15,12 +16,14 @@ mod jobs;
 mod operators;
 mod payments;
 mod plugins;
+mod proxy;
 mod references;
 mod refunds;
 mod secrets;
 mod simulation;
 mod sprout;
 mod store;
+mod store_faults;
 mod tidy;
 mod unruly;
 mod users;
