@@ -167,6 +167,9 @@ async fn the_log_of_a_former_database_is_not_taken_for_the_new_ones() {
     // What a host leaves that is killed: a log that was not yet brought into the file.
     let host = database(&dir, "killed.db", "Old").await;
     let still = open(&host).await;
+    let rename =
+        async |tx: &mut store::Tx| tx.sql("UPDATE companies SET name = 'Older'").run().await;
+    still.write(rename).await.expect("a change in the log");
     for suffix in ["", "-wal"] {
         fs::copy(format!("{}{suffix}", host.display()), format!("{}{suffix}", old.display()))
             .expect("a file");

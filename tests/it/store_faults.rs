@@ -157,11 +157,13 @@ async fn both_of_a_deadlock_are_done() {
             async move {
                 let work = async move |tx: &mut Tx| -> store::Result<()> {
                     let run = collision.begin();
-                    for company in &order {
+                    for (n, company) in order.iter().enumerate() {
                         let name = "UPDATE companies SET name = name WHERE id = $1";
                         tx.sql(name).bind(company).run().await?;
                         audit::record(tx, &app, company, "locked", json!({})).await?;
-                        collision.meet(run).await;
+                        if n == 0 {
+                            collision.meet(run).await;
+                        }
                     }
                     Ok(())
                 };
@@ -231,7 +233,7 @@ async fn a_connection_that_breaks_before_the_commit_is_replaced_and_the_work_don
         let proxy = Proxy::start(&app.database.url).await;
         let limits = Limits { connections: 1, ..PATIENT };
         let store = Store::open(&proxy.url, limits, Random::seeded(1)).await.expect("a database");
-        for statement in ["BEGIN\0", "INSERT INTO audit_log"] {
+        for statement in ["INSERT INTO audit_log", "BEGIN\0"] {
             proxy.cut_next(statement);
             write(&store, app, "cut").await.expect(statement);
         }
@@ -294,11 +296,9 @@ async fn a_database_that_cannot_be_opened_is_named_with_what_to_do() {
     std::fs::write(dir.path().join("letter.db"), "Dear reader, ".repeat(500)).expect("a file");
     assert_eq!(trouble(open(&file("letter.db")).await), Trouble::Damaged);
 
-    open(&file("locked.db")).await.expect("a new database");
-    let mut other = SqliteConnection::connect(&file("locked.db")).await.expect("a connection");
-    for sql in ["PRAGMA journal_mode = DELETE", "BEGIN EXCLUSIVE"] {
-        sqlx::query(sql).execute(&mut other).await.expect(sql);
-    }
+    let create = file("locked.db?mode=rwc");
+    let mut other = SqliteConnection::connect(&create).await.expect("a connection");
+    sqlx::query("BEGIN EXCLUSIVE").execute(&mut other).await.expect("the lock");
     let refused = open(&file("locked.db")).await;
     let text = refused.as_ref().expect_err("a refusal").to_string();
     assert!(text.contains("locked by another process"), "{text}");
