@@ -7,6 +7,7 @@ mod app;
 mod backup;
 mod command_line;
 mod companies;
+mod config;
 mod conformance;
 mod crash;
 mod envelope;

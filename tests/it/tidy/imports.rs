@@ -24,7 +24,7 @@ const FRAMEWORKS: [(&str, &[&str]); 8] = [
     ("wasmtime", &["plugins"]),
     ("wasmtime_wasi", &["plugins"]),
     ("wasmparser", &["plugins"]),
-    ("reqwest", &["egress", "main"]),
+    ("reqwest", &["cli", "egress"]),
 ];
 
 /// A module of the host, as the segments of its path: `payments`, `api`.
@@ -43,7 +43,7 @@ fn may_use(from: &[String], to: &str) -> bool {
     match (from[0].as_str(), from.get(1).map(String::as_str)) {
         ("main" | "lib" | "app", _) => true,
         ("error", _) => ["seal", "store"].contains(&to),
-        ("config", _) => ["egress", "plugins", "store"].contains(&to),
+        ("config", _) => ["egress", "plugins", "random", "seal", "store"].contains(&to),
         ("egress", _) => leaf,
         ("store", _) => leaf,
         ("jobs", Some("store")) => leaf || to == "store",
