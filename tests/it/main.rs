@@ -14,6 +14,7 @@ mod envelope;
 mod events;
 mod isolation;
 mod jobs;
+mod openapi;
 mod operators;
 mod payments;
 mod plugins;
