@@ -2,7 +2,7 @@
 //!
 //! Its text is for callers. What went wrong inside is logged once, where the error becomes an answer, and never leaves.
 
-use crate::{seal::SealError, store};
+use crate::{rate::Exceeded, seal::SealError, store};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -26,12 +26,21 @@ pub enum Error {
     /// Look at what is there first (409).
     #[error("{0}")]
     Conflict(String),
+    /// Send it in time (408).
+    #[error("the request was not sent in time")]
+    TooSlow,
     /// Send less (413).
     #[error("the body is too large")]
     TooLarge,
     /// Send another content type (415).
     #[error("the content type must be {0}")]
     UnsupportedType(&'static str),
+    /// Send fewer or shorter headers (431).
+    #[error("the headers are too large")]
+    HeadersTooLarge,
+    /// Try again after the time that it says (429).
+    #[error(transparent)]
+    Throttled(#[from] Exceeded),
     /// Try again later: an upstream failed (502).
     #[error("{message}")]
     Upstream { message: String, detail: String },
