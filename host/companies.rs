@@ -147,7 +147,7 @@ fn note_use(app: &App, holder: &KeyHolder, now: Timestamp) {
 }
 
 pub async fn find(app: &App, id: &str) -> Result<Company> {
-    app.store.read(async |tx| get(tx, id).await).await
+    app.store.select(async |tx| get(tx, id).await).await
 }
 
 /// 404 when there is no such company.
