@@ -3,18 +3,15 @@
 use tollhouse::{
     clock::Clock,
     random::Random,
-    store::{self, Store},
+    store::{self, Limits, Store},
 };
 
 use crate::{Bench, database, share};
 
-/// As the host's own default.
-const CONNECTIONS: u32 = 16;
-
 pub fn measure(bench: &mut Bench) {
     for database in database::of_each_engine(&bench.runtime) {
-        let store = bench.runtime.block_on(Store::open(&database.url, CONNECTIONS));
-        let store = store.expect("a database");
+        let store = Store::open(&database.url, Limits::default(), Random::system());
+        let store = bench.runtime.block_on(store).expect("a database");
         for writers in [1, 32, 128] {
             let name = format!("store/write/{}/{writers}", database.engine);
             bench.measure(&name, async |iterations| {

@@ -8,6 +8,7 @@ use tollhouse::{
     bench::{self, Effort, Subject},
     config::{Database, Plugins},
     plugins,
+    random::Random,
     store::Store,
 };
 
@@ -57,7 +58,8 @@ impl Bench {
     async fn components(&self) -> Result<Vec<(String, Vec<u8>)>, Failure> {
         let mut components = Vec::new();
         if !self.plugin.is_empty() {
-            let store = Store::open(self.database.url()?.expose(), 1).await;
+            let (url, limits) = (self.database.url()?, self.database.limits());
+            let store = Store::open(url.expose(), limits, Random::system()).await;
             let store = store.map_err(|error| Failure::Unreachable(chain(&error)))?;
             for name in &self.plugin {
                 let found = plugins::serving(&store, name).await;
