@@ -2,8 +2,10 @@
 
 mod ask;
 mod audit;
+mod bench;
 mod company;
 mod config;
+mod database;
 mod event;
 mod failure;
 mod host;
@@ -52,6 +54,12 @@ enum Command {
     /// Look at settings, make a settings file
     #[command(subcommand)]
     Config(config::Command),
+    /// Bring the database's tables up to date, and end
+    Migrate(database::Migrate),
+    /// Copy a SQLite database to a file, while hosts serve
+    Backup(database::Backup),
+    /// Put a copy in the place of a SQLite database
+    Restore(database::Restore),
     /// Create companies, change and suspend them
     Company(company::Company),
     /// Make, exchange and revoke the API keys of companies
@@ -71,6 +79,8 @@ enum Command {
     MasterKey(master_key::Command),
     /// See what operators did
     Audit(audit::Audit),
+    /// Compare how fast plugins are, without a network
+    Bench(bench::Bench),
 }
 
 /// Does what the command line asks for.
@@ -103,6 +113,9 @@ async fn execute(parsed: &Parsed) -> Result<Report, Failure> {
     match cli.command {
         Command::Serve(serve) => serve.run().await,
         Command::Config(command) => command.run(parsed).await,
+        Command::Migrate(migrate) => migrate.run().await,
+        Command::Backup(backup) => backup.run().await,
+        Command::Restore(restore) => restore.run().await,
         Command::Company(company) => company.run().await,
         Command::Key(key) => key.run().await,
         Command::Provider(provider) => provider.run().await,
@@ -112,5 +125,6 @@ async fn execute(parsed: &Parsed) -> Result<Report, Failure> {
         Command::Event(event) => event.run().await,
         Command::MasterKey(command) => command.run().await,
         Command::Audit(audit) => audit.run().await,
+        Command::Bench(bench) => bench.run().await,
     }
 }

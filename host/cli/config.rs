@@ -4,13 +4,16 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use serde_json::{Value, json};
-use tollhouse::config::{
-    Config, Remote, check, describe,
-    layers::{Parsed, Source},
+use tollhouse::{
+    config::{
+        Config, Remote, check, describe,
+        layers::{Parsed, Source},
+    },
+    store,
 };
 
 use super::{
-    failure::Failure,
+    failure::{Failure, chain},
     init::init,
     output::{Report, left, text},
 };
@@ -57,8 +60,17 @@ impl Command {
 async fn report(config: &Config, parsed: &Parsed) -> Report {
     let mut problems = parsed.wrong.clone();
     problems.extend(check::problems(config));
-    let problems: Vec<String> = problems.into_iter().map(|problem| problem.0).collect();
-    let warnings = check::warnings(config);
+    let mut problems: Vec<String> = problems.into_iter().map(|problem| problem.0).collect();
+    let mut warnings = check::warnings(config);
+    if let Ok(url) = config.database.url() {
+        match store::missing_migrations(url.expose()).await {
+            Ok(0) => {}
+            Ok(n) => {
+                warnings.push(format!("the database lacks {n} migrations, which serve applies"))
+            }
+            Err(error) => problems.push(format!("database {url}: {}", chain(&error))),
+        }
+    }
     let settings = settings(config, parsed);
     let columns = [
         left("SETTING", |v| text(&v["setting"])),

@@ -199,12 +199,12 @@ pub async fn fetch_by_reference(
 
 async fn by_id(app: &App, company_id: &str, id: &str) -> Result<Payment> {
     let read = async |tx: &mut Tx| store::find(tx, company_id, id).await;
-    app.store.read(read).await?.ok_or_else(missing)
+    app.store.select(read).await?.ok_or_else(missing)
 }
 
 async fn by_reference(app: &App, company_id: &str, reference: &str) -> Result<Payment> {
     let read = async |tx: &mut Tx| store::by_reference(tx, company_id, reference).await;
-    app.store.read(read).await?.ok_or_else(missing)
+    app.store.select(read).await?.ok_or_else(missing)
 }
 
 async fn populated(
@@ -212,9 +212,12 @@ async fn populated(
     payment: Payment,
     message: &'static str,
 ) -> Result<Answer<View<users::View>>> {
-    let ids: Vec<String> = payment.user_key.iter().cloned().collect();
-    let read = async |tx: &mut Tx| users::find_all(tx, &payment.company_id, &ids).await;
-    let users = app.store.read(read).await?;
+    let mut users = Vec::new();
+    if let Some(id) = &payment.user_key {
+        let id = std::slice::from_ref(id);
+        let read = async |tx: &mut Tx| users::find_all(tx, &payment.company_id, id).await;
+        users = app.store.select(read).await?;
+    }
     Answer::data(payment.populated(&users, app.clock.now()), message)
 }
 

@@ -271,6 +271,30 @@ both! {
         assert_eq!(field(gone.said(), "has credentials"), "no");
     }
 
+    async fn a_backup_is_made_while_the_host_serves_and_put_back_when_it_does_not(app: TestApp) {
+        let dir = app.database.dir.path();
+        let (copy, other) = (dir.join("copy.db"), format!("sqlite://{}", dir.join("other.db").display()));
+        let at = async |url: &str, arguments: &[&str]| {
+            let mut command = program(arguments);
+            command.env("TOLLHOUSE_DATABASE", url);
+            ended(tokio::process::Command::from(command).output().await.expect("the program starts"))
+        };
+        let copy = copy.to_str().unwrap();
+        let made = at(&app.database.url, &["backup", copy]).await;
+        if !app.database.url.starts_with("sqlite") {
+            assert_eq!(made.failure(), (1, "tollhouse: the database is PostgreSQL: back it up with pg_dump"));
+            return;
+        }
+        assert_eq!(made.said(), format!("made {copy}\n"));
+        assert_eq!(at(&app.database.url, &["backup", copy]).await.failure().0, 1);
+        let in_use = at(&app.database.url, &["restore", copy, "--yes"]).await;
+        assert!(in_use.failure().0 == 1 && in_use.err.contains("stop the host"), "{}", in_use.err);
+        assert_eq!(at(&other, &["restore", copy]).await.failure().0, 2);
+        assert_eq!(at(&other, &["restore", copy, "--yes"]).await.said(), format!("restored {other}\n"));
+        assert_eq!(at(&other, &["migrate"]).await.said(), "nothing was missing\n");
+        assert_eq!(at("sqlite:///no/such/folder/x.db", &["migrate"]).await.failure().0, 3);
+    }
+
     async fn failures_say_what_to_do_and_have_their_codes(app: TestApp) {
         let nobody = "000000000000000000000000";
         let refused = run(app, &["company", "show", nobody]).await;
