@@ -67,6 +67,9 @@ impl Host {
             let pem = fs::read(file).map_err(|error| wrong(error.to_string()))?;
             let certificates =
                 Certificate::from_pem_bundle(&pem).map_err(|error| wrong(chain(&error)))?;
+            if certificates.is_empty() {
+                return Err(wrong("it holds no certificate".to_owned()));
+            }
             client = client.tls_certs_merge(certificates);
         }
         let client = client.build().map_err(|error| Failure::Usage(chain(&error)))?;

@@ -68,6 +68,10 @@ impl Parsed {
 
 /// Reads `arguments`, the first of which names the program. Fails when they are wrong or ask for help.
 pub fn parse(command: Command, arguments: Vec<OsString>) -> Result<Parsed, clap::Error> {
+    let command = each(command, &|arg| match variable(&arg) {
+        None if arg.get_id() == FILE => arg.env(None::<&str>),
+        _ => arg,
+    });
     let flags = each_setting(command.clone(), &|arg| arg.env(None::<&str>));
     let flags = flags.try_get_matches_from(&arguments)?;
     let mut wrong = Vec::new();
@@ -107,9 +111,11 @@ fn is_setting(arg: &Arg) -> bool {
 }
 
 fn each_setting(command: Command, change: &impl Fn(Arg) -> Arg) -> Command {
-    command
-        .mut_args(|arg| if is_setting(&arg) { change(arg) } else { arg })
-        .mut_subcommands(|inner| each_setting(inner, change))
+    each(command, &|arg| if is_setting(&arg) { change(arg) } else { arg })
+}
+
+fn each(command: Command, change: &impl Fn(Arg) -> Arg) -> Command {
+    command.mut_args(change).mut_subcommands(|inner| each(inner, change))
 }
 
 /// What the variable of a setting holds. One that is empty counts as none.

@@ -8,9 +8,11 @@ use std::{
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::sync::watch;
+use tollhouse::http::{self, Endpoint, Listener, TlsFiles};
 
 use crate::{
-    app::{OPERATOR_TOKEN, TestApp},
+    app::{Engine, OPERATOR_TOKEN, TestApp},
     plugins::next_sprout,
 };
 
@@ -319,6 +321,42 @@ both! {
         let steps = run(app, &["company", "show", "../plugins"]).await;
         assert_eq!(steps.failure(), (1, "tollhouse: company not found"));
     }
+}
+
+/// The internal interface over TLS, with a certificate that vouches for itself.
+async fn with_tls(app: &TestApp) -> (String, String) {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let certificate = file(app, "tls.pem", made.cert.pem().as_bytes());
+    let key = file(app, "tls-key.pem", made.signing_key.serialize_pem().as_bytes());
+    let files = TlsFiles { certificate: certificate.clone().into(), key: key.into() };
+    let endpoint = Endpoint { address: "127.0.0.1:0".parse().unwrap(), tls: Some(files) };
+    let listener = Listener::bind(&endpoint).await.unwrap();
+    let url = format!("https://{}", listener.address().unwrap());
+    let app = app.app.clone();
+    tokio::spawn(async move {
+        let (_open, closing) = watch::channel(false);
+        http::listen(&app, listener, http::internal_routes(), closing).await;
+    });
+    (url, certificate)
+}
+
+#[tokio::test]
+async fn a_host_is_believed_over_tls_when_somebody_vouches_for_it() {
+    let app = TestApp::start(Engine::Sqlite).await;
+    let (url, certificate) = with_tls(&app).await;
+    let stranger = run_at(&url, OPERATOR_TOKEN, &["plugin", "list"]).await;
+    assert!(stranger.failure().0 == 3 && stranger.err.contains("certificate"), "{}", stranger.err);
+    let known = ["plugin", "list", "--internal-ca-file", &certificate];
+    assert!(run_at(&url, OPERATOR_TOKEN, &known).await.said().contains("provider_a"));
+    let garbage = file(&app, "garbage.pem", b"once upon a time");
+    let refused =
+        run_at(&url, OPERATOR_TOKEN, &["plugin", "list", "--internal-ca-file", &garbage]).await;
+    assert!(
+        refused.failure().0 == 2 && refused.err.contains("internal_ca_file"),
+        "{}",
+        refused.err
+    );
+    app.finish().await;
 }
 
 #[test]

@@ -147,6 +147,8 @@ fn everything_that_is_wrong_is_said_at_once() {
     let serve = ended(serve.unwrap());
     assert_eq!(serve.failure().0, 2);
     assert!(serve.err.lines().count() > 4, "{}", serve.err);
+    let mut no_file = program(&["config", "example"]);
+    ended(no_file.env("TOLLHOUSE_CONFIG", "").output().unwrap()).said();
     assert!(
         Check::of("listen = ").problems(&[], &[])[0].contains("settings.toml: TOML parse error")
     );
