@@ -56,8 +56,8 @@ impl<T: JsonSchema> Describe for Query<T> {
         let declared = operation.taken_in_full::<T>();
         for (name, schema) in declared["properties"].as_object().into_iter().flatten() {
             let mut schema = schema.clone();
-            let description =
-                schema.as_object_mut().and_then(|schema| schema.remove("description"));
+            let fields = schema.as_object_mut().expect("every kind writes its schema as an object");
+            let description = fields.remove("description").unwrap_or("".into());
             operation.takes_parameter(json!({
                 "name": name,
                 "in": "query",
@@ -177,7 +177,9 @@ kinds! {
 fields! {
     /// Which page of a list.
     Query Pages {
+        /// Which page, counted from 1.
         page: PageNumber,
+        /// How many a page holds.
         limit: Limit<50, 1_000>,
     }
 }

@@ -73,6 +73,7 @@ async fn read(request: Request, most: usize) -> Result<Vec<u8>> {
 
 /// A version of a plugin that was installed here.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Plugin")]
 pub struct PluginView {
     name: String,
     version: String,
