@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::{Extension, extract::State, http::HeaderMap};
-use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{Access, Caller, Route, answer::Failure};
@@ -80,7 +80,8 @@ impl Schemas {
             settings.meta_schema = None;
             settings.definitions_path = "/components/schemas".into();
         });
-        let taken = settings.clone().for_deserialize().into_generator();
+        let taken = settings.clone().for_deserialize().with_transform(required_texts_are_not_empty);
+        let taken = taken.into_generator();
         Schemas { taken, given: settings.for_serialize().into_generator() }
     }
 
@@ -94,6 +95,17 @@ impl Schemas {
             );
         }
         all
+    }
+}
+
+/// `""` counts as absent.
+fn required_texts_are_not_empty(schema: &mut Schema) {
+    let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    for name in required.iter().filter_map(Value::as_str) {
+        let field = schema.pointer_mut(&format!("/properties/{name}"));
+        if let Some(field) = field.filter(|field| field["type"] == "string") {
+            field["minLength"] = json!(1);
+        }
     }
 }
 

@@ -158,6 +158,8 @@ macro_rules! kinds {
     )*};
 }
 
+/// One date, two of them, or nothing.
+const DAYS: &str = r"^(\d{2}-\d{2}-\d{4}(/\d{2}-\d{2}-\d{4})?)?$";
 const MOST_PAGES: i64 = 1_000_000_000;
 
 kinds! {
@@ -169,7 +171,7 @@ kinds! {
     Limit<const DEFAULT, const MOST> -> i64 = |parameters, name| parameters.whole(name, DEFAULT, MOST),
         { "type": "integer", "minimum": 1, "maximum": MOST, "default": DEFAULT };
     Days -> Option<Period> = |parameters, name| parameters.days(name),
-        { "type": "string", "pattern": r"^\d{2}-\d{2}-\d{4}(/\d{2}-\d{2}-\d{4})?$", "examples": ["01-11-2026/30-11-2026"] };
+        { "type": "string", "pattern": DAYS, "examples": ["01-11-2026/30-11-2026"] };
     Direction -> Option<Order> = |parameters, name| parameters.order(name),
         { "type": "string", "enum": ["asc", "desc"] };
 }

@@ -46,7 +46,10 @@ impl Choice for Channel {
 
 fields! {
     /// A payment to begin.
-    #[schemars(extend("anyOf" = [{ "required": ["user_id"] }, { "required": ["email"] }]))]
+    #[schemars(extend("anyOf" = [
+        { "required": ["user_id"], "properties": { "user_id": { "type": "string", "minLength": 1 } } },
+        { "required": ["email"], "properties": { "email": { "type": "string", "minLength": 1 } } },
+    ]))]
     Body NewPayment {
         /// Of the user who pays, whose e-mail address on file is used; or `email`.
         user_id: Option<Text<100>>,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What programs by others make of Tollhouse: a browser, npm's client for Paystack, and the libraries of Standard Webhooks, each
-# against a running sandbox; and whether README.md is right. Needs target/debug/sandbox (`cargo build`), node 20, npm, python3,
-# chromium, curl and jq; when one of these is not there, it says so and ends with 77.
+# What programs by others make of Tollhouse: a browser, npm's client for Paystack, the libraries of Standard Webhooks, and at last
+# Schemathesis, each against a running sandbox; and whether README.md is right. Needs target/debug/sandbox (`cargo build`), node 20,
+# npm, python3, chromium, curl and jq; when one of these is not there, it says so and ends with 77.
 set -euo pipefail
 cd "$(dirname "$0")"
 target=$(cd ../.. && pwd)/target
@@ -30,5 +30,9 @@ export SANDBOX_JSON=$dir/sandbox.json PYTHON=$venv/bin/python CHROMIUM PICTURES=
 CHROMIUM=$(command -v chromium)
 node --test --test-concurrency=1 --test-reporter=spec ./*.test.js || {
     cat "$log" >&2
+    exit 1
+}
+./schemathesis.sh || {
+    tail -n 100 "$log" >&2
     exit 1
 }
