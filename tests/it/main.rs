@@ -4,6 +4,7 @@
 
 #[macro_use]
 mod app;
+mod backup;
 mod command_line;
 mod companies;
 mod config;
@@ -12,18 +13,23 @@ mod contract;
 mod crash;
 mod envelope;
 mod events;
+mod idempotency;
 mod isolation;
 mod jobs;
+mod listener;
 mod openapi;
 mod operators;
 mod payments;
 mod plugins;
+mod proxy;
+mod rate_limits;
 mod references;
 mod refunds;
 mod secrets;
 mod simulation;
 mod sprout;
 mod store;
+mod store_faults;
 mod tidy;
 mod unruly;
 mod users;
