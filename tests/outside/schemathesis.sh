@@ -19,7 +19,7 @@ check() {
     "$bin/openapi-spec-validator" --schema 3.1 "$dir/openapi.json"
     cat schemathesis.toml - >"$dir/known.toml"
     for config in schemathesis.toml "$dir/known.toml"; do
-        PYTHONPATH=. KEY=$2 "$bin/schemathesis" --no-color --config-file "$config" run "$1/openapi.json"
+        PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=. KEY=$2 "$bin/schemathesis" --no-color --config-file "$config" run "$1/openapi.json"
     done
 }
 
