@@ -11,7 +11,6 @@ use tollhouse::{
 };
 
 use super::{
-    ask::Yes,
     failure::{Failure, chain},
     output::Report,
 };
@@ -39,15 +38,16 @@ pub struct Backup {
 
 #[derive(Args)]
 #[command(after_help = "\
-No host may use the database meanwhile. What is in it is lost.
+No host may use the database meanwhile.
 
 Example:
-  tollhouse restore /backup/tollhouse-2026-11-21.db")]
+  tollhouse restore /backup/tollhouse-2026-11-21.db --replace")]
 pub struct Restore {
     /// The copy
     file: PathBuf,
-    #[command(flatten)]
-    yes: Yes,
+    /// Also when there is a database already: what is in it is lost
+    #[arg(long)]
+    replace: bool,
     #[command(flatten)]
     database: Database,
 }
@@ -75,11 +75,7 @@ impl Backup {
 impl Restore {
     pub async fn run(self) -> Result<Report, Failure> {
         let url = self.database.url()?;
-        self.yes.ask(&format!(
-            "Put {} in the place of {url}? What is there is lost.",
-            self.file.display()
-        ))?;
-        store::restore(&self.file, url.expose(), true).await?;
+        store::restore(&self.file, url.expose(), self.replace).await?;
         Ok(Report::new(json!({ "database": url.to_string() }), format!("restored {url}")))
     }
 }

@@ -60,7 +60,7 @@ async fn in_sqlite(url: &str) -> Result<usize> {
         tempfile::tempfile_in(folder).map_err(|error| not_writable(&path, &error))?;
         return Ok(all);
     }
-    let mut connection = backup::open(&path).await?;
+    let mut connection = backup::open(&path, false).await?;
     let there = "SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'";
     let (there,): (i64,) = sqlx::query_as(there).fetch_one(&mut connection).await?;
     let applied: i64 = match there {

@@ -289,10 +289,13 @@ both! {
         }
         assert_eq!(made.said(), format!("made {copy}\n"));
         assert_eq!(at(&app.database.url, &["backup", copy]).await.failure().0, 1);
-        let in_use = at(&app.database.url, &["restore", copy, "--yes"]).await;
+        let in_use = at(&app.database.url, &["restore", copy, "--replace"]).await;
         assert!(in_use.failure().0 == 1 && in_use.err.contains("stop the host"), "{}", in_use.err);
-        assert_eq!(at(&other, &["restore", copy]).await.failure().0, 2);
-        assert_eq!(at(&other, &["restore", copy, "--yes"]).await.said(), format!("restored {other}\n"));
+        let restored = format!("restored {other}\n");
+        assert_eq!(at(&other, &["restore", copy]).await.said(), restored);
+        let there = at(&other, &["restore", copy]).await;
+        assert!(there.failure().0 == 1 && there.err.contains("exists"), "{}", there.err);
+        assert_eq!(at(&other, &["restore", copy, "--replace"]).await.said(), restored);
         assert_eq!(at(&other, &["migrate"]).await.said(), "nothing was missing\n");
         assert_eq!(at("sqlite:///no/such/folder/x.db", &["migrate"]).await.failure().0, 3);
     }
