@@ -15,6 +15,7 @@ use crate::{
     random::Random,
     seal::Sealer,
     store::Store,
+    telemetry::Telemetry,
 };
 
 /// Every kind of job and who runs it.
@@ -37,6 +38,7 @@ pub struct Parts {
     pub egress: Egress,
     pub settings: Settings,
     pub workers: Workers,
+    pub telemetry: Telemetry,
     /// What else lives by this clock: the stand-ins of a development environment.
     pub companion: Option<Companion>,
 }
@@ -78,6 +80,10 @@ impl App {
         let store = Store::open(&config.database, config.database_connections).await?;
         plugins.follow(&store).await?;
         let workers = Workers::new(JOBS);
+        let telemetry = Telemetry::new(clock.now())
+            .with(|registry| plugins.register(registry))
+            .with(|registry| egress.metrics.register(registry))
+            .with(|registry| workers.metrics.register(registry));
         Ok(App(Arc::new(Parts {
             store,
             plugins,
@@ -87,6 +93,7 @@ impl App {
             egress,
             settings,
             workers,
+            telemetry,
             companion,
         })))
     }

@@ -4,6 +4,7 @@ pub mod answer;
 mod auth;
 pub mod body;
 mod health;
+mod metrics;
 pub mod path;
 pub mod query;
 mod request_id;
@@ -77,6 +78,7 @@ pub fn internal_routes() -> Vec<Route> {
     routes! {
         get    "/health/live" Open health::live;
         get    "/health/ready" Open health::ready;
+        get    "/metrics" Open metrics::scrape;
         post   "/internal/v1/companies" Operator companies::api::create;
         get    "/internal/v1/companies" Operator companies::api::list;
         get    "/internal/v1/companies/{company}" Operator companies::api::fetch;
@@ -109,6 +111,8 @@ pub fn internal_routes() -> Vec<Route> {
 
 /// The service of one listener.
 pub fn router(app: &App, routes: Vec<Route>) -> Router {
+    let is_internal = routes.iter().any(|route| route.access == Access::Operator);
+    let listener = if is_internal { "internal" } else { "public" };
     let mut router = Router::new();
     for Route { path, access, handler, .. } in routes {
         let handler = match access {
@@ -127,6 +131,6 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
         .fallback(async || Error::not_found("there is nothing at this path"))
         .layer(DefaultBodyLimit::max(MOST_BODY_BYTES))
         .layer(CatchPanicLayer::custom(answer::panicked))
-        .layer(middleware::from_fn_with_state(app.clone(), request_id::trace))
+        .layer(middleware::from_fn_with_state((app.clone(), listener), request_id::trace))
         .with_state(app.clone())
 }

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -14,8 +14,8 @@ use tollhouse::{
     config::{self, Config},
     http,
     random::Random,
+    telemetry::Reporting,
 };
-use tracing_subscriber::EnvFilter;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -40,15 +40,8 @@ enum Command {
 struct Serve {
     #[command(flatten)]
     config: Config,
-    /// How logs are written
-    #[arg(long, env = "TOLLHOUSE_LOG_FORMAT", value_enum, default_value_t = LogFormat::Human)]
-    log_format: LogFormat,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum LogFormat {
-    Human,
-    Json,
+    #[command(flatten)]
+    reporting: Reporting,
 }
 
 #[derive(Subcommand)]
@@ -94,13 +87,14 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(Serve { config, log_format }: Serve) -> Result<(), Failure> {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match log_format {
-        LogFormat::Human => logs.init(),
-        LogFormat::Json => logs.json().init(),
-    }
+async fn run(Serve { config, reporting }: Serve) -> Result<(), Failure> {
+    let reports = reporting.start()?;
+    let served = serve(config).await;
+    reports.finish().await;
+    served
+}
+
+async fn serve(config: Config) -> Result<(), Failure> {
     let app = App::open(&config, Clock::system(), Random::system(), None).await?;
     let public = TcpListener::bind(config.listen).await?;
     let internal = TcpListener::bind(config.internal_listen).await?;

@@ -10,7 +10,7 @@ use axum::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 
 /// A success. Its data is JSON already, so that what cannot be written is found where it was made.
 pub struct Answer {
@@ -79,7 +79,5 @@ impl IntoResponse for Error {
 
 /// A bug that panicked costs its own request only.
 pub fn panicked(panic: Box<dyn Any + Send>) -> Response<axum::body::Body> {
-    let what = panic.downcast_ref::<&str>().copied().map(str::to_owned);
-    let what = what.or_else(|| panic.downcast_ref::<String>().cloned());
-    Error::internal(format!("panic: {}", what.unwrap_or_default())).into_response()
+    error::panicked(panic).into_response()
 }

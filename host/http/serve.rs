@@ -8,7 +8,7 @@ use super::{internal_routes, public_routes, router};
 use crate::{
     app::App,
     error::{Error, Result},
-    jobs,
+    jobs, monitor,
 };
 
 /// How soon this host notices that another one has changed the plugins.
@@ -26,6 +26,7 @@ pub async fn serve(
 ) -> Result<()> {
     let workers = tokio::spawn(jobs::work(app.clone()));
     let following = tokio::spawn(follow_plugins(app.clone()));
+    let watching = tokio::spawn(monitor::watch(app.clone()));
     let public = axum::serve(public, router(&app, public_routes()));
     let internal = axum::serve(internal, router(&app, internal_routes()));
     let public = public.with_graceful_shutdown(stopped(stop.clone())).into_future();
@@ -33,6 +34,7 @@ pub async fn serve(
     let served = tokio::try_join!(public, internal).map_err(Error::internal);
     workers.abort();
     following.abort();
+    watching.abort();
     if tokio::time::timeout(PATIENCE, jobs::under_way(&app)).await.is_err() {
         tracing::warn!("jobs were left under way; their leases will end");
     }

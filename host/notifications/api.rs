@@ -7,6 +7,7 @@ use axum::{
 };
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use tracing::instrument;
 
 use super::{store, wake};
 use crate::{
@@ -15,9 +16,11 @@ use crate::{
     http::{answer::Answer, body::rejected, path::Path},
     plugins::{Notification, Refusal},
     providers,
+    telemetry::spans::SPANS,
 };
 
 /// Answered as soon as it is stored; what follows from it is done by jobs.
+#[instrument(target = SPANS, name = "notifications.receive", skip_all)]
 pub async fn receive(
     State(app): State<App>,
     Path((provider, account)): Path<(String, String)>,

@@ -1,14 +1,17 @@
 //! Runs calls: a fresh instance per run, ended at `http.send`, run again with the answer.
 
 use std::{
+    future::{Future, poll_fn},
     marker::PhantomData,
+    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tracing::Instrument;
 use url::Url;
 use wasmtime::{
     Engine, Store, Trap,
@@ -29,6 +32,7 @@ use crate::{
     clock::Clock,
     egress::{Egress, EgressError, Outgoing},
     random::Random,
+    telemetry::{CallMeasured, CallOutcome, PluginMetrics, spans},
 };
 
 /// Everything that plugin calls share.
@@ -37,7 +41,8 @@ pub struct Calls {
     pub linker: Linker<State>,
     pub limits: Limits,
     /// The pool answers a full house with an error, so callers wait in front of it.
-    slots: Semaphore,
+    pub slots: Arc<Semaphore>,
+    pub metrics: PluginMetrics,
     egress: Egress,
     cache: Arc<Cache>,
     clock: Clock,
@@ -61,6 +66,9 @@ struct Progress {
     requests: usize,
     ticks: u32,
     runs: u32,
+    /// While the guest ran.
+    cpu: Duration,
+    peak_memory_bytes: usize,
     /// Bytes of a request may have reached an upstream.
     sent: bool,
     /// One that may have changed something got no answer.
@@ -82,13 +90,15 @@ impl Calls {
         random: Random,
     ) -> wasmtime::Result<Calls> {
         let engine = engine::new(&limits)?;
+        let metrics = PluginMetrics::default();
         Ok(Calls {
             linker: v1::linker(&engine)?,
-            slots: Semaphore::new(limits.instances as usize),
+            slots: Arc::new(Semaphore::new(limits.instances as usize)),
             engine,
             limits,
             egress,
-            cache: Arc::default(),
+            cache: Arc::new(Cache::new(metrics.clone())),
+            metrics,
             clock,
             random,
         })
@@ -104,7 +114,10 @@ impl Calls {
     ) -> Result<T, CallError> {
         let began = Instant::now();
         let mut progress = Progress::default();
+        let span =
+            spans::plugin_call(&plugin.name, plugin.meter.version(), &plugin.digest, function);
         let work = self.run_to_the_end(plugin, grant, invoke, &mut progress);
+        let work = work.instrument(span.clone());
         let result = match tokio::time::timeout(self.limits.wall_clock, work).await {
             Ok(result) => result,
             Err(_) => {
@@ -113,6 +126,9 @@ impl Calls {
             }
         };
         let result = judge(result, &progress);
+        let measured = measured(&result, &progress, began.elapsed());
+        plugin.meter.observe(function, &measured);
+        spans::called(&span, &measured, progress.requests);
         if let Err(CallError { fault, .. }) = &result
             && matches!(fault.category, FaultCategory::Misconfigured | FaultCategory::Other)
         {
@@ -132,7 +148,7 @@ impl Calls {
             ok = result.is_ok(),
             runs = progress.runs,
             requests = progress.requests,
-            cpu_ticks = progress.ticks,
+            cpu_us = progress.cpu.as_micros() as u64,
             duration_us = began.elapsed().as_micros() as u64,
             "plugin call"
         );
@@ -164,7 +180,7 @@ impl Calls {
                 return Err("the plugin made more requests than allowed".to_owned());
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            let answer = self.send(&request, &session, left, progress).await;
+            let answer = self.send(plugin, &request, &session, left, progress).await;
             journal = session.journal;
             journal.entries.push(Entry::Http(request, answer));
         }
@@ -177,20 +193,20 @@ impl Calls {
         invoke: &Invoke<'f, T>,
         progress: &mut Progress,
     ) -> Run<T> {
-        let Ok(_slot) = self.slots.acquire().await else {
+        let Some(_slot) = self.slot().await else {
             return Run::Broken("the engine is closed".to_owned());
         };
         progress.runs += 1;
         let mut store = engine::store(&self.engine, &self.limits, session, progress.ticks);
-        let result = match plugin.guest.pre.instantiate_async(&mut store).await {
-            Ok(instance) => {
-                let arguments = PhantomData;
-                invoke(Running { store: &mut store, instance: &instance, arguments }).await
-            }
-            Err(error) => Err(error),
+        let run = async {
+            let instance = plugin.guest.pre.instantiate_async(&mut store).await?;
+            let arguments = PhantomData;
+            invoke(Running { store: &mut store, instance: &instance, arguments }).await
         };
+        let result = timed(run, &mut progress.cpu).await;
         let mut state = store.into_data();
         progress.ticks = state.cpu.ticks;
+        progress.peak_memory_bytes = progress.peak_memory_bytes.max(state.memory.peak_bytes);
         match result {
             Ok(answer) => {
                 log_output(&mut state);
@@ -207,9 +223,21 @@ impl Calls {
         }
     }
 
+    /// `None` when the engine is closed.
+    async fn slot(&self) -> Option<SemaphorePermit<'_>> {
+        if let Ok(slot) = self.slots.try_acquire() {
+            return Some(slot);
+        }
+        let began = Instant::now();
+        let slot = self.slots.acquire().await.ok()?;
+        self.metrics.waited(began.elapsed());
+        Some(slot)
+    }
+
     /// Puts the secrets in, sends, and takes the secrets out of what comes back.
     async fn send(
         &self,
+        plugin: &Plugin,
         request: &HttpRequest,
         session: &Session,
         left: Duration,
@@ -224,6 +252,7 @@ impl Calls {
         };
         let wanted = request.timeout_ms.map(|ms| Duration::from_millis(u64::from(ms)));
         let outgoing = Outgoing {
+            sender: plugin.name.clone(),
             method: request.method.clone(),
             url: request.url.clone(),
             headers,
@@ -289,6 +318,40 @@ fn judge<T>(result: Result<Result<T, Fault>, String>, progress: &Progress) -> Re
         _ => Certainty::NotDone,
     };
     Err(CallError { fault, certainty, timed_out: progress.timed_out })
+}
+
+/// Adds the time that a future is polled to `spent`: a guest runs in its polls and never waits.
+async fn timed<F: Future>(future: F, spent: &mut Duration) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        let began = Instant::now();
+        let polled = future.as_mut().poll(context);
+        *spent += began.elapsed();
+        polled
+    })
+    .await
+}
+
+fn measured<T>(
+    result: &Result<T, CallError>,
+    progress: &Progress,
+    duration: Duration,
+) -> CallMeasured {
+    let outcome = match result {
+        Ok(_) => CallOutcome::Ok,
+        Err(error) if error.timed_out => CallOutcome::TimedOut,
+        Err(error) => match error.fault.category {
+            FaultCategory::Invalid => CallOutcome::Invalid,
+            FaultCategory::Refused => CallOutcome::Refused,
+            FaultCategory::NotFound => CallOutcome::NotFound,
+            FaultCategory::Unavailable => CallOutcome::Unavailable,
+            FaultCategory::Misconfigured => CallOutcome::Misconfigured,
+            FaultCategory::Other => CallOutcome::Other,
+        },
+    };
+    let unknown = result.as_ref().is_err_and(|error| error.certainty == Certainty::Unknown);
+    let Progress { cpu, peak_memory_bytes, runs, .. } = *progress;
+    CallMeasured { outcome, unknown, duration, cpu, peak_memory_bytes, runs }
 }
 
 type Filled = (Vec<(String, String)>, Option<Bytes>);

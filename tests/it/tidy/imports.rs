@@ -16,7 +16,7 @@ const SLICES: [&str; 8] =
 const REQUESTS: [&str; 5] = ["Caller", "answer", "body", "path", "query"];
 
 /// Crates that are named only in these rooms.
-const FRAMEWORKS: [(&str, &[&str]); 8] = [
+const FRAMEWORKS: [(&str, &[&str]); 14] = [
     ("axum", &["http", "*/api"]),
     ("tower", &["http"]),
     ("tower_http", &["http"]),
@@ -24,7 +24,13 @@ const FRAMEWORKS: [(&str, &[&str]); 8] = [
     ("wasmtime", &["plugins"]),
     ("wasmtime_wasi", &["plugins"]),
     ("wasmparser", &["plugins"]),
-    ("reqwest", &["egress", "main"]),
+    ("reqwest", &["egress", "main", "telemetry"]), // traces go to the operator's collector, wherever it is
+    ("prometheus_client", &["telemetry"]),
+    ("opentelemetry", &["telemetry"]),
+    ("opentelemetry_http", &["telemetry"]),
+    ("opentelemetry_otlp", &["telemetry"]),
+    ("opentelemetry_sdk", &["telemetry"]),
+    ("tracing_opentelemetry", &["telemetry"]),
 ];
 
 /// A module of the host, as the segments of its path: `payments`, `api`.
@@ -39,19 +45,24 @@ fn module_of(file: &Text) -> Module {
 fn may_use(from: &[String], to: &str) -> bool {
     let leaf = LEAVES.contains(&to);
     let slice = SLICES.contains(&to);
-    let base = leaf || ["app", "error", "store", "jobs", "plugins", "egress"].contains(&to);
+    let low = leaf || to == "telemetry";
+    let base = low || ["app", "error", "store", "jobs", "plugins", "egress"].contains(&to);
     match (from[0].as_str(), from.get(1).map(String::as_str)) {
         ("main" | "lib" | "app", _) => true,
         ("error", _) => ["seal", "store"].contains(&to),
         ("config", _) => ["egress", "plugins"].contains(&to),
-        ("egress", _) => leaf,
-        ("store", _) => leaf,
+        ("telemetry", _) => leaf,
+        ("egress", _) => low,
+        ("store", _) => low,
+        ("monitor", Some("store")) => low || to == "store",
         ("jobs", Some("store")) => leaf || to == "store",
-        ("jobs", _) => leaf || ["app", "error", "store"].contains(&to),
+        ("jobs", _) => low || ["app", "error", "store"].contains(&to),
         ("plugins", Some("api")) => base || to == "audit" || to == "http",
-        ("plugins", _) => leaf || ["egress", "error", "store"].contains(&to),
+        ("plugins", _) => low || ["egress", "error", "store"].contains(&to),
         ("http", None) => base || slice,
-        ("http", _) => leaf || ["app", "companies", "error", "http", "jobs"].contains(&to),
+        ("http", _) => {
+            low || ["app", "companies", "error", "http", "jobs", "monitor"].contains(&to)
+        }
         (name, _) if LEAVES.contains(&name) => leaf,
         (_, Some("store")) => leaf || to == "store",
         (_, Some("api")) => base || slice || to == "http",
