@@ -68,16 +68,19 @@ impl App {
         companion: Option<Companion>,
     ) -> Result<App, Box<dyn Error + Send + Sync>> {
         let settings = Settings {
-            service: config.service.clone(),
-            public_url: config.public_url(),
-            default_provider: config.default_provider.clone(),
-            operator_token: config.operator_token()?,
-            development: config.development,
+            service: config.service.service.clone(),
+            public_url: config.listeners.public_url(),
+            default_provider: config.service.default_provider.clone(),
+            operator_token: config.operator_token.read()?,
+            development: config.service.development,
         };
-        let sealer = Sealer::new(&config.master_key()?, random.clone())?;
-        let egress = Egress::new(config.egress())?;
-        let plugins = Plugins::new(config.limits(), egress.clone(), clock.clone(), random.clone())?;
-        let store = Store::open(&config.database, config.database_connections).await?;
+        let sealer = Sealer::new(&config.master_key.read()?, random.clone())?;
+        let egress = Egress::new(config.service.egress())?;
+        let plugins =
+            Plugins::new(config.plugins.limits(), egress.clone(), clock.clone(), random.clone())?;
+        let store =
+            Store::open(config.database.url()?.expose(), config.database.database_connections)
+                .await?;
         plugins.follow(&store).await?;
         let workers = Workers::new(JOBS);
         let telemetry = Telemetry::new(clock.now())

@@ -1,7 +1,9 @@
 //! Sealing of what must not be read from the database: XChaCha20-Poly1305 under the master key.
 //!
 //! A sealed text is `v1.<key id>.<base64 of nonce and ciphertext>`. Its context (table, row, column) is authenticated, so
-//! that a sealed value moved to another row does not open.
+//! that a sealed value moved to another row does not open. One key seals; former ones still open what they sealed.
+
+use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD as BASE64};
 use chacha20poly1305::{
@@ -13,58 +15,102 @@ use sha2::{Digest, Sha256};
 use crate::random::Random;
 
 const NONCE_BYTES: usize = 24;
+const KEY_BYTES: usize = 32;
 
+/// Cheap to clone.
 #[derive(Clone)]
 pub struct Sealer {
-    cipher: XChaCha20Poly1305,
-    key_id: String,
+    /// The first seals.
+    keys: Arc<[Key]>,
     random: Random,
 }
 
-#[derive(Debug, thiserror::Error)]
+struct Key {
+    id: String,
+    cipher: XChaCha20Poly1305,
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    #[error("the master key must be 64 hexadecimal characters (32 bytes)")]
+    #[error(
+        "the master key must be 64 hexadecimal characters (32 bytes); one that is given is not"
+    )]
     BadKey,
+    #[error("a master key is given twice: {0}")]
+    SameKey(String),
     #[error("a sealed value names the key {0}, which this host does not have")]
     OtherKey(String),
     #[error("a sealed value does not open: it is damaged or belongs elsewhere")]
     Damaged,
 }
 
-impl Sealer {
-    /// `master_key` is 32 bytes in hexadecimal.
-    pub fn new(master_key: &str, random: Random) -> Result<Sealer, SealError> {
-        let key: [u8; 32] = hex::decode(master_key.trim())
+/// A new master key.
+#[must_use]
+pub fn new_master_key(random: &Random) -> String {
+    hex::encode(random.bytes::<KEY_BYTES>())
+}
+
+impl Key {
+    fn new(hexadecimal: &str) -> Result<Key, SealError> {
+        let key: [u8; KEY_BYTES] = hex::decode(hexadecimal)
             .ok()
             .and_then(|bytes| bytes.try_into().ok())
             .ok_or(SealError::BadKey)?;
-        let key_id = hex::encode(&Sha256::digest(key)[..4]);
-        Ok(Sealer { cipher: XChaCha20Poly1305::new(&key.into()), key_id, random })
+        let id = hex::encode(&Sha256::digest(key)[..4]);
+        Ok(Key { id, cipher: XChaCha20Poly1305::new(&key.into()) })
+    }
+}
+
+impl Sealer {
+    /// `master_keys` are 32 bytes in hexadecimal each, with blanks or line ends between; the first seals.
+    pub fn new(master_keys: &str, random: Random) -> Result<Sealer, SealError> {
+        let mut keys: Vec<Key> = Vec::new();
+        for key in master_keys.split_whitespace().map(Key::new) {
+            let key = key?;
+            if keys.iter().any(|known| known.id == key.id) {
+                return Err(SealError::SameKey(key.id));
+            }
+            keys.push(key);
+        }
+        match keys.is_empty() {
+            true => Err(SealError::BadKey),
+            false => Ok(Sealer { keys: keys.into(), random }),
+        }
+    }
+
+    /// The name of the key that seals.
+    #[must_use]
+    pub fn key_id(&self) -> &str {
+        &self.keys[0].id
+    }
+
+    /// The names of the keys that only open.
+    pub fn former_key_ids(&self) -> impl Iterator<Item = &str> {
+        self.keys.iter().skip(1).map(|key| &*key.id)
     }
 
     #[must_use]
     pub fn seal(&self, context: &str, text: &str) -> String {
+        let key = &self.keys[0];
         let nonce = self.random.bytes::<NONCE_BYTES>();
         let payload = Payload { msg: text.as_bytes(), aad: context.as_bytes() };
-        let sealed = self.cipher.encrypt(&nonce.into(), payload);
+        let sealed = key.cipher.encrypt(&nonce.into(), payload);
         let sealed = sealed.expect("a text in memory is shorter than the cipher's limit");
-        format!("v1.{}.{}", self.key_id, BASE64.encode([&nonce[..], &sealed].concat()))
+        format!("v1.{}.{}", key.id, BASE64.encode([&nonce[..], &sealed].concat()))
     }
 
     pub fn open(&self, context: &str, sealed: &str) -> Result<String, SealError> {
         let mut parts = sealed.splitn(3, '.');
-        let (Some("v1"), Some(key_id), Some(body)) = (parts.next(), parts.next(), parts.next())
-        else {
+        let (Some("v1"), Some(id), Some(body)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(SealError::Damaged);
         };
-        if key_id != self.key_id {
-            return Err(SealError::OtherKey(key_id.to_owned()));
-        }
+        let key = self.keys.iter().find(|key| key.id == id);
+        let key = key.ok_or_else(|| SealError::OtherKey(id.to_owned()))?;
         let body = BASE64.decode(body).map_err(|_| SealError::Damaged)?;
         let (nonce, sealed) = body.split_at_checked(NONCE_BYTES).ok_or(SealError::Damaged)?;
         let nonce: [u8; NONCE_BYTES] = nonce.try_into().map_err(|_| SealError::Damaged)?;
         let payload = Payload { msg: sealed, aad: context.as_bytes() };
-        let text = self.cipher.decrypt(&nonce.into(), payload).map_err(|_| SealError::Damaged)?;
+        let text = key.cipher.decrypt(&nonce.into(), payload).map_err(|_| SealError::Damaged)?;
         String::from_utf8(text).map_err(|_| SealError::Damaged)
     }
 }
@@ -86,7 +132,30 @@ mod tests {
     }
 
     #[test]
-    fn a_master_key_is_32_bytes() {
-        assert!(matches!(Sealer::new("abc", Random::seeded(1)), Err(SealError::BadKey)));
+    fn the_first_key_seals_and_the_others_open() {
+        let sealer = |keys: &str| Sealer::new(keys, Random::seeded(1)).unwrap();
+        let (old, new) = ("07".repeat(32), "08".repeat(32));
+        let sealed = sealer(&old).seal("c", "text");
+        let both = sealer(&format!("{new}\n{old}\n"));
+        assert_eq!(both.open("c", &sealed).unwrap(), "text");
+        let anew = both.seal("c", "text");
+        assert_eq!(sealer(&new).open("c", &anew).unwrap(), "text");
+        assert!(matches!(sealer(&old).open("c", &anew), Err(SealError::OtherKey(_))));
+        let (first, second) = (sealer(&new), sealer(&old));
+        assert_eq!(both.key_id(), first.key_id());
+        assert_eq!(both.former_key_ids().collect::<Vec<_>>(), [second.key_id()]);
+    }
+
+    #[test]
+    fn a_master_key_is_32_bytes_and_given_once() {
+        let (key, half) = ("07".repeat(32), "07".repeat(16));
+        for bad in ["", "abc", &half, &format!("{key} {half}"), &format!("{key}{key}")] {
+            let refused = Sealer::new(bad, Random::seeded(1)).err();
+            assert_eq!(refused, Some(SealError::BadKey), "{bad}");
+        }
+        let twice = Sealer::new(&format!("{key}\n{key}"), Random::seeded(1)).err();
+        assert!(matches!(twice, Some(SealError::SameKey(_))));
+        let drawn = new_master_key(&Random::seeded(1));
+        assert!(Sealer::new(&drawn, Random::seeded(1)).is_ok());
     }
 }

@@ -25,7 +25,7 @@ pub use self::{
     metric::{Each, Now},
     noted::Noted,
     plugins::{CallMeasured, CallOutcome, PluginMeter, PluginMetrics},
-    reporting::{LogFormat, Reporting, Reports},
+    reporting::{Reporting, Reports},
     requests::{Exchange, RequestMetrics},
     watched::{Waiting, Watched},
 };

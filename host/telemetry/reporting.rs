@@ -3,7 +3,6 @@
 
 use std::{io, panic};
 
-use clap::{Args, ValueEnum};
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing::level_filters::LevelFilter;
@@ -13,29 +12,15 @@ use tracing_subscriber::{
 
 use super::{collector, spans::SPANS};
 
-#[derive(Args, Clone, Debug)]
+/// What is reported, and where to.
+#[derive(Clone, Debug)]
 pub struct Reporting {
-    /// How logs are written
-    #[arg(long, env = "TOLLHOUSE_LOG_FORMAT", value_enum, default_value_t = LogFormat::Human)]
-    pub log_format: LogFormat,
-    /// URL of an OpenTelemetry collector that takes OTLP over HTTP; traces are sent to its path /v1/traces [default: no traces]
-    #[arg(long, env = "TOLLHOUSE_OTLP_ENDPOINT")]
+    /// Whether lines are JSON, for machines.
+    pub json: bool,
+    /// The base URL of a collector that takes OTLP over HTTP.
     pub otlp_endpoint: Option<String>,
-    /// The share of traces that is kept, 0 to 1
-    #[arg(long, env = "TOLLHOUSE_OTLP_SAMPLE_RATIO", default_value_t = 1.0, value_parser = ratio)]
+    /// The share of traces that is kept, 0 to 1.
     pub otlp_sample_ratio: f64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    Human,
-    Json,
-}
-
-fn ratio(text: &str) -> Result<f64, String> {
-    let ratio: f64 = text.parse().map_err(|_| "it must be a number from 0 to 1".to_owned())?;
-    let fits = (0.0..=1.0).contains(&ratio);
-    fits.then_some(ratio).ok_or_else(|| "it must be a number from 0 to 1".to_owned())
 }
 
 /// Keeps traces going; [`Reports::finish`] sends the last.
@@ -47,11 +32,9 @@ impl Reporting {
     /// From here on, logs are written and, with an endpoint, traces are sent. Within a Tokio runtime, once per process.
     pub fn start(&self) -> Result<Reports, Box<dyn std::error::Error + Send + Sync>> {
         let mut layers = vec![self.logs()];
-        let standard = || std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT").ok();
-        let endpoint = self.otlp_endpoint.clone().or_else(standard).filter(|url| !url.is_empty());
-        let traces = match endpoint {
+        let traces = match &self.otlp_endpoint {
             Some(endpoint) => {
-                let provider = collector::provider(&endpoint, self.otlp_sample_ratio)?;
+                let provider = collector::provider(endpoint, self.otlp_sample_ratio)?;
                 let layer = tracing_opentelemetry::layer()
                     .with_tracer(provider.tracer("tollhouse"))
                     .with_context_activation(false)
@@ -80,9 +63,9 @@ impl Reporting {
         let no_spans = format!("{SPANS}=off").parse().expect("a directive");
         let filter = filter.add_directive(no_spans);
         let lines = fmt::layer().with_writer(io::stderr);
-        match self.log_format {
-            LogFormat::Human => lines.with_filter(filter).boxed(),
-            LogFormat::Json => lines.json().with_filter(filter).boxed(),
+        match self.json {
+            true => lines.json().with_filter(filter).boxed(),
+            false => lines.with_filter(filter).boxed(),
         }
     }
 }

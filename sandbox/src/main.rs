@@ -5,6 +5,7 @@ mod setup;
 use std::{
     fs,
     io::ErrorKind,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -35,7 +36,7 @@ struct Options {
     /// Folder of all state; a database in it is made anew at every start
     #[arg(long, default_value = "target/sandbox")]
     dir: PathBuf,
-    /// The API; the internal interface takes the next port, the stand-ins the one after
+    /// The API; the internal interface takes the next port, the stand-ins the one after. 0: any three
     #[arg(long, default_value_t = 8080)]
     port: u16,
     /// A PostgreSQL database to use instead of a SQLite file; it is kept
@@ -58,13 +59,14 @@ async fn main() -> ExitCode {
 
 async fn run(options: Options) -> Result<(), Failure> {
     fs::create_dir_all(&options.dir)?;
-    let (public, internal, upstream) = bind(options.port).await?;
+    let [public, internal, upstream] = bind(options.port).await?;
     // It says that all is ready: one of an earlier start must not.
     let file = options.dir.join("sandbox.json");
     remove(&file)?;
     let clock = Clock::system();
     let standins = Standins::start(upstream, clock.clone());
-    let config = configure(&options, &Random::system())?;
+    let addresses = [public.local_addr()?, internal.local_addr()?];
+    let config = configure(&options, addresses, &Random::system())?;
     let settle = standins.clone();
     let companion: Companion = Box::new(move || {
         let standins = settle.clone();
@@ -90,16 +92,21 @@ async fn run(options: Options) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn bind(port: u16) -> Result<(TcpListener, TcpListener, TcpListener), Failure> {
+async fn bind(port: u16) -> Result<[TcpListener; 3], Failure> {
     let bind = async |port: u16| {
         let bound = TcpListener::bind(("127.0.0.1", port)).await;
         bound.map_err(|error| format!("port {port} cannot be used: {error}; try --port"))
     };
     let last = port.checked_add(2).ok_or("--port leaves no room for the two ports after it")?;
-    Ok((bind(port).await?, bind(port + 1).await?, bind(last).await?))
+    let [first, second, third] = if port == 0 { [0; 3] } else { [port, port + 1, last] };
+    Ok([bind(first).await?, bind(second).await?, bind(third).await?])
 }
 
-fn configure(options: &Options, random: &Random) -> Result<Config, Failure> {
+fn configure(
+    options: &Options,
+    [listen, internal]: [SocketAddr; 2],
+    random: &Random,
+) -> Result<Config, Failure> {
     #[derive(Parser)]
     struct Flags {
         #[command(flatten)]
@@ -112,13 +119,12 @@ fn configure(options: &Options, random: &Random) -> Result<Config, Failure> {
     };
     let token = secret_file(dir, "operator-token", || random.token("op_"))?;
     let master_key = secret_file(dir, "master-key", || hex::encode(random.bytes::<32>()))?;
-    let (listen, internal) = (options.port, options.port + 1);
     let flags = Flags::try_parse_from([
         "sandbox".to_owned(),
         format!("--database={database}"),
-        format!("--listen=127.0.0.1:{listen}"),
-        format!("--internal-listen=127.0.0.1:{internal}"),
-        format!("--public-url=http://127.0.0.1:{listen}"),
+        format!("--listen={listen}"),
+        format!("--internal-listen={internal}"),
+        format!("--public-url=http://{listen}"),
         format!("--operator-token-file={}", token.display()),
         format!("--master-key-file={}", master_key.display()),
         format!("--plugin-cache={}", dir.join("plugins").display()),

@@ -8,7 +8,7 @@ use axum::{
 };
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     Hint, Outcome, Standins,
@@ -138,6 +138,8 @@ fn page(title: &str, width: &str, content: &Markup) -> Html<String> {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) }
+                // None: browsers need not ask for one.
+                link rel="icon" href="data:,";
                 style { (PreEscaped(STYLE)) }
             }
             body { main class=(width) { (content) } }
@@ -263,11 +265,16 @@ fn events(standins: &Standins) -> Markup {
                         (event.at) " · " (event.event) " · signature "
                         (json!(event.signature).as_str().unwrap_or_default())
                     }
-                    pre { (event.body) }
+                    pre { (readable(&event.body)) }
                 }
             }
         }
     }
+}
+
+/// JSON over several lines; anything else as it came.
+fn readable(body: &str) -> String {
+    serde_json::from_str::<Value>(body).map_or_else(|_| body.to_owned(), |json| format!("{json:#}"))
 }
 
 /// `1234567` kobo as `NGN 12,345.67`.

@@ -28,8 +28,8 @@ pub struct Told {
 pub async fn run(config: &Config, standins: &Standins) -> Result<Told, Failure> {
     let operator = Operator {
         client: Client::builder().no_proxy().build()?,
-        url: format!("http://{}", config.internal_listen),
-        token: config.operator_token()?,
+        url: format!("http://{}", config.listeners.internal_listen),
+        token: config.operator_token.read()?,
     };
     for plugin in artifacts::BUILT_IN {
         operator.install(plugin.wasm).await?;
@@ -52,7 +52,7 @@ pub async fn run(config: &Config, standins: &Standins) -> Result<Told, Failure> 
     let credit = json!({ "amount": FUNDS, "currency": "NGN", "key": "sandbox" });
     operator.json(Method::POST, &format!("/companies/{id}/wallet/credit"), &credit).await?;
     Ok(Told {
-        api: format!("http://{}", config.listen),
+        api: format!("http://{}", config.listeners.listen),
         internal: operator.url.clone(),
         operator_token: operator.token.clone(),
         sandbox,

@@ -200,7 +200,7 @@ impl TestApp {
             async move { standins.settle().await }.boxed()
         });
         let mut config = config(&database, flags);
-        config.public_url = Some(api.clone());
+        config.listeners.public_url = Some(api.clone());
         let app = App::open(&config, clock, Random::system(), Some(companion)).await;
         let app = app.expect("a host that starts");
         let router = http::router(&app, http::public_routes());

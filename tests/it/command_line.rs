@@ -41,11 +41,11 @@ both! {
         let (ok, said) = plugin_command(app, &["install", &old], "op_another").await;
         assert_eq!((ok, &*said), (false, "tollhouse: the operator token is not valid\n"));
         let (ok, said) = plugin_command(app, &["list"], "").await;
-        assert!(!ok && said.starts_with("tollhouse: set TOLLHOUSE_OPERATOR_TOKEN"), "{said}");
+        assert!(!ok && said.starts_with("tollhouse: set operator_token_file"), "{said}");
 
         let (ok, said) = run(&["list"]).await;
         let mut listed: Vec<Vec<&str>> =
-            said.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
+            said.lines().skip(1).map(|line| line.split_whitespace().take(3).collect()).collect();
         listed.sort();
         let sprouts = [["sprout", "1.0.0", "retired"], ["sprout", "1.1.0", "active"]];
         assert_eq!((ok, &listed[1..]), (true, &sprouts.map(|line| line.to_vec())[..]));

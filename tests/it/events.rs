@@ -340,7 +340,7 @@ both! {
 /// The API and the internal interface of another host of this database, outside of development.
 async fn in_production(app: &TestApp) -> (String, String) {
     let mut config = crate::app::config(&app.database, &[]);
-    config.development = false;
+    config.service.development = false;
     let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
     let host = host.expect("a host that starts");
     let serve = async |routes| {

@@ -6,6 +6,7 @@
 mod app;
 mod command_line;
 mod companies;
+mod config;
 mod conformance;
 mod crash;
 mod envelope;

@@ -8,7 +8,7 @@ use super::{assert_none, texts};
 fn links_lead_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (mut wrong, mut seen) = (Vec::new(), 0);
-    for file in texts(&["README.md", "CHANGELOG.md", "docs"], "md") {
+    for file in texts(&["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs"], "md") {
         let folder = root.join(&file.path).parent().expect("a folder").to_owned();
         for link in file.text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             if link.starts_with("http") {

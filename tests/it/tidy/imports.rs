@@ -24,7 +24,7 @@ const FRAMEWORKS: [(&str, &[&str]); 14] = [
     ("wasmtime", &["plugins"]),
     ("wasmtime_wasi", &["plugins"]),
     ("wasmparser", &["plugins"]),
-    ("reqwest", &["egress", "main", "telemetry"]), // traces go to the operator's collector, wherever it is
+    ("reqwest", &["cli", "egress", "telemetry"]), // the collector of traces may be anywhere
     ("prometheus_client", &["telemetry"]),
     ("opentelemetry", &["telemetry"]),
     ("opentelemetry_http", &["telemetry"]),
@@ -50,7 +50,7 @@ fn may_use(from: &[String], to: &str) -> bool {
     match (from[0].as_str(), from.get(1).map(String::as_str)) {
         ("main" | "lib" | "app", _) => true,
         ("error", _) => ["seal", "store"].contains(&to),
-        ("config", _) => ["egress", "plugins"].contains(&to),
+        ("config", _) => ["egress", "plugins", "random", "seal", "telemetry"].contains(&to),
         ("telemetry", _) => leaf,
         ("egress", _) => low,
         ("store", _) => low,

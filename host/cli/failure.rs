@@ -1,0 +1,65 @@
+//! How a command fails.
+
+use std::{error::Error, process::ExitCode};
+
+use serde_json::json;
+use tollhouse::config::ConfigError;
+
+/// What went wrong, as a sentence that says what to do.
+#[derive(Debug)]
+pub enum Failure {
+    /// By the host, or by what was looked at.
+    Refused { status: Option<u16>, message: String },
+    /// The command line or the settings cannot be used.
+    Usage(String),
+    /// Nobody answered, so that it is not known what was done.
+    Unreachable(String),
+}
+
+impl Failure {
+    pub fn refused(message: impl Into<String>) -> Failure {
+        Failure::Refused { status: None, message: message.into() }
+    }
+
+    pub fn settings(wrong: Vec<ConfigError>) -> Failure {
+        let wrong: Vec<String> = wrong.into_iter().map(|error| error.0).collect();
+        Failure::Usage(wrong.join("\n"))
+    }
+
+    /// Says it on standard error.
+    pub fn tell(self, json: bool) -> ExitCode {
+        let (kind, code, status, message) = match self {
+            Failure::Refused { status, message } => ("refused", 1, status, message),
+            Failure::Usage(message) => ("usage", 2, None, message),
+            Failure::Unreachable(message) => ("unreachable", 3, None, message),
+        };
+        if json {
+            eprintln!("{}", json!({ "error": kind, "status": status, "message": message }));
+        } else {
+            for line in message.lines() {
+                eprintln!("tollhouse: {line}");
+            }
+        }
+        ExitCode::from(code)
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Failure {
+        Failure::Usage(error.0)
+    }
+}
+
+/// An error and its causes, in a line.
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,127 @@
+//! The host that a command talks to, through the internal interface.
+
+use std::{fs, time::Duration};
+
+use clap::Args;
+use reqwest::{Certificate, Client, Method, RequestBuilder};
+use serde_json::Value;
+use tollhouse::config::Remote;
+use url::Url;
+
+use super::failure::{Failure, chain};
+
+/// How long a host may take to be reached, and to answer: a plugin is compiled while its installer waits.
+const CONNECT: Duration = Duration::from_secs(10);
+const ANSWER: Duration = Duration::from_secs(300);
+
+/// Which part of a list.
+#[derive(Args)]
+pub struct Page {
+    /// Counted from 1
+    #[arg(long, default_value_t = 1)]
+    page: u32,
+    /// How many to a page, at most 1000
+    #[arg(long, default_value_t = 50)]
+    limit: u32,
+}
+
+impl Page {
+    pub fn query(&self) -> Vec<(&'static str, String)> {
+        vec![("page", self.page.to_string()), ("limit", self.limit.to_string())]
+    }
+}
+
+pub struct Host {
+    client: Client,
+    base: Url,
+    token: String,
+}
+
+impl Host {
+    pub fn new(remote: &Remote) -> Result<Host, Failure> {
+        let base = Url::parse(&remote.internal_url).ok();
+        let base = base.filter(|url| ["http", "https"].contains(&url.scheme()));
+        let base = base.ok_or_else(|| {
+            Failure::Usage(
+                "internal_url must be an http or https URL, like http://127.0.0.1:8081".to_owned(),
+            )
+        })?;
+        let token = remote.operator_token.read()?;
+        // Fails when another part of the process has installed it before, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut client = Client::builder().no_proxy().connect_timeout(CONNECT).timeout(ANSWER);
+        if let Some(file) = &remote.internal_ca_file {
+            let wrong = |error: String| {
+                Failure::Usage(format!("internal_ca_file {}: {error}", file.display()))
+            };
+            let pem = fs::read(file).map_err(|error| wrong(error.to_string()))?;
+            let certificates =
+                Certificate::from_pem_bundle(&pem).map_err(|error| wrong(chain(&error)))?;
+            client = client.tls_certs_merge(certificates);
+        }
+        let client = client.build().map_err(|error| Failure::Usage(chain(&error)))?;
+        Ok(Host { client, base, token })
+    }
+
+    pub async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value, Failure> {
+        let mut url = self.url(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.send(self.client.get(url)).await
+    }
+
+    pub async fn send_json(
+        &self,
+        method: Method,
+        path: &[&str],
+        body: &Value,
+    ) -> Result<Value, Failure> {
+        self.send(self.client.request(method, self.url(path)?).json(body)).await
+    }
+
+    pub async fn post_bytes(&self, path: &[&str], body: Vec<u8>) -> Result<Value, Failure> {
+        self.send(self.client.post(self.url(path)?).body(body)).await
+    }
+
+    pub async fn delete(&self, path: &[&str]) -> Result<Value, Failure> {
+        self.send(self.client.delete(self.url(path)?)).await
+    }
+
+    fn url(&self, path: &[&str]) -> Result<Url, Failure> {
+        // The parser takes these for steps between folders, whatever they are written as.
+        if path.iter().any(|segment| ["", ".", ".."].contains(segment)) {
+            return Err(Failure::Usage("a name or id is empty, or consists of dots".to_owned()));
+        }
+        let mut url = self.base.clone();
+        let mut segments = url.path_segments_mut().expect("http and https URLs have paths");
+        segments.pop_if_empty().extend(["internal", "v1"]).extend(path);
+        drop(segments);
+        Ok(url)
+    }
+
+    /// The data of the answer; `null` when it has none.
+    async fn send(&self, request: RequestBuilder) -> Result<Value, Failure> {
+        let lost = |error: reqwest::Error| {
+            let what = if error.is_connect() { "cannot be reached" } else { "did not answer" };
+            let why = chain(&error.without_url());
+            Failure::Unreachable(format!("the host at {} {what}: {why}", self.base))
+        };
+        let answer = request.bearer_auth(&self.token).send().await.map_err(lost)?;
+        let status = answer.status();
+        let body = answer.bytes().await.map_err(lost)?;
+        let Ok(mut envelope) = serde_json::from_slice::<Value>(&body) else {
+            let at = &self.base;
+            return Err(Failure::Unreachable(format!(
+                "{at} answered {status} and is no Tollhouse: is internal_url right?"
+            )));
+        };
+        match status.is_success() {
+            true => Ok(envelope["data"].take()),
+            false => Err(Failure::Refused {
+                status: Some(status.as_u16()),
+                message: envelope["message"].as_str().unwrap_or("the host refused").to_owned(),
+            }),
+        }
+    }
+}

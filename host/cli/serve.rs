@@ -1,0 +1,83 @@
+//! `tollhouse serve`.
+
+use clap::Args;
+use serde_json::Value;
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
+use tollhouse::{
+    app::App,
+    clock::Clock,
+    config::{Config, check},
+    http,
+    random::Random,
+};
+
+use super::{failure::Failure, output::Report};
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  tollhouse serve --config /etc/tollhouse/tollhouse.toml
+  tollhouse serve --database sqlite:///var/lib/tollhouse/tollhouse.db \\
+    --master-key-file master-key --operator-token-file operator-token
+
+SIGTERM and Ctrl-C end it: requests and jobs under way are finished.")]
+pub struct Serve {
+    #[command(flatten)]
+    config: Box<Config>,
+}
+
+impl Serve {
+    /// Until a signal says stop.
+    pub async fn run(self) -> Result<Report, Failure> {
+        let config = self.config;
+        let wrong = check::problems(&config);
+        if !wrong.is_empty() {
+            return Err(Failure::settings(wrong));
+        }
+        let reports = config.telemetry.reporting().start();
+        let reports = reports.map_err(|error| Failure::refused(error.to_string()))?;
+        let served = serve(&config).await;
+        reports.finish().await;
+        served
+    }
+}
+
+async fn serve(config: &Config) -> Result<Report, Failure> {
+    let opened = App::open(config, Clock::system(), Random::system(), None).await;
+    let app = opened.map_err(|error| Failure::refused(error.to_string()))?;
+    let public = bind(config.listeners.listen, "listen").await?;
+    let internal = bind(config.listeners.internal_listen, "internal_listen").await?;
+    let address = |listener: &TcpListener| {
+        listener.local_addr().map_or_else(|e| e.to_string(), |at| at.to_string())
+    };
+    tracing::info!(api = address(&public), internal = address(&internal), "serving");
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(async move {
+        if let Err(error) = until_signal().await {
+            tracing::error!(%error, "signals are not heard");
+            return;
+        }
+        tracing::info!("finishing what is under way");
+        let _ = stop.send(true);
+    });
+    let served = http::serve(app, public, internal, stopped).await;
+    served.map_err(|error| Failure::refused(error.chain()))?;
+    Ok(Report::new(Value::Null, ""))
+}
+
+async fn bind(address: std::net::SocketAddr, key: &str) -> Result<TcpListener, Failure> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|error| Failure::refused(format!("{key} {address} cannot be used: {error}")))
+}
+
+async fn until_signal() -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        done = tokio::signal::ctrl_c() => done,
+        _ = terminate.recv() => Ok(()),
+    }
+}

@@ -1,0 +1,124 @@
+//! `tollhouse wallet`.
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::{Number, Value, json};
+use tollhouse::config::Remote;
+
+use super::{
+    ask::Yes,
+    failure::Failure,
+    host::{Host, Page},
+    output::{Report, left, money, right, text},
+};
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Show what a company may use, and what is pending
+    Show {
+        /// Its id
+        company: String,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Put money into a wallet
+    #[command(
+        after_help = "Example:\n  tollhouse wallet credit 6b018eed9f8a1c2b3d4e5f60 100000 --key top-up-2026-11"
+    )]
+    Credit {
+        #[command(flatten)]
+        movement: Movement,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Take money out of a wallet that covers it
+    #[command(
+        after_help = "Example:\n  tollhouse wallet debit 6b018eed9f8a1c2b3d4e5f60 250.50 --key correction-7 --yes"
+    )]
+    Debit {
+        #[command(flatten)]
+        movement: Movement,
+        #[command(flatten)]
+        yes: Yes,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// List the entries of a company's book, newest first
+    Entries {
+        /// Its id
+        company: String,
+        #[command(flatten)]
+        page: Page,
+        #[command(flatten)]
+        remote: Remote,
+    },
+}
+
+#[derive(Args)]
+pub struct Movement {
+    /// The company's id
+    company: String,
+    /// In the major unit, with at most two decimals: 250.50
+    amount: Number,
+    /// Your name for this movement: sent again under the same, it moves nothing a second time
+    #[arg(long)]
+    key: String,
+    /// Three capital letters
+    #[arg(long, default_value = "NGN")]
+    currency: String,
+}
+
+impl Command {
+    pub async fn run(self) -> Result<Report, Failure> {
+        match self {
+            Command::Show { company, remote } => show(&Host::new(&remote)?, &company).await,
+            Command::Credit { movement, remote } => {
+                movement.post(&Host::new(&remote)?, "credit").await
+            }
+            Command::Debit { movement, yes, remote } => {
+                let Movement { company, amount, currency, .. } = &movement;
+                yes.ask(&format!("Take {amount} {currency} out of the wallet of {company}?"))?;
+                movement.post(&Host::new(&remote)?, "debit").await
+            }
+            Command::Entries { company, page, remote } => {
+                entries(&Host::new(&remote)?, &company, &page).await
+            }
+        }
+    }
+}
+
+async fn show(host: &Host, company: &str) -> Result<Report, Failure> {
+    let wallet = host.get(&["companies", company, "wallet"], &[]).await?;
+    let balances = wallet["balances"].as_object().into_iter().flatten();
+    let balances = balances.map(|(currency, held)| {
+        json!({ "currency": currency, "balance": held["balance"], "pending": held["pending"] })
+    });
+    let columns = [
+        left("CURRENCY", |v| text(&v["currency"])),
+        right("BALANCE", |v| money(&v["balance"], &v["currency"])),
+        right("PENDING", |v| money(&v["pending"], &v["currency"])),
+    ];
+    Ok(Report::table(wallet.clone(), &Value::from_iter(balances), &columns))
+}
+
+impl Movement {
+    async fn post(self, host: &Host, direction: &str) -> Result<Report, Failure> {
+        let body = json!({ "amount": self.amount, "key": self.key, "currency": self.currency });
+        let path = ["companies", &self.company, "wallet", direction];
+        let moved = host.send_json(Method::POST, &path, &body).await?;
+        let balance = money(&moved["balance"], &moved["currency"]);
+        Ok(Report::new(moved, format!("the balance is {balance}")))
+    }
+}
+
+async fn entries(host: &Host, company: &str, page: &Page) -> Result<Report, Failure> {
+    let entries = host.get(&["companies", company, "wallet", "entries"], &page.query()).await?;
+    let columns = [
+        left("AT", |v| text(&v["created_at"])),
+        left("KIND", |v| text(&v["kind"])),
+        left("ACCOUNT", |v| text(&v["account"])),
+        right("AMOUNT", |v| money(&v["amount"], &v["currency"])),
+        left("KEY", |v| text(&v["key"])),
+    ];
+    Ok(Report::page(entries, &columns))
+}

@@ -1,0 +1,203 @@
+//! Where a setting's value comes from: flag, else variable, else settings file, else default.
+//!
+//! What the file says becomes the defaults of the flags, so that the parser itself keeps this order. Everything that is wrong in
+//! file and variables is found at once.
+
+use std::{ffi::OsString, fs, path::PathBuf};
+
+use clap::{Arg, ArgMatches, Command, parser::ValueSource};
+use toml::Value;
+
+use super::{ConfigError, describe};
+
+/// Names the settings file; the one setting that cannot stand in it.
+pub const FILE: &str = "config";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Flag,
+    Variable,
+    File,
+    Default,
+}
+
+/// A command line, completed from variables and file.
+pub struct Parsed {
+    pub matches: ArgMatches,
+    /// The keys that the file sets.
+    in_file: Vec<String>,
+}
+
+#[derive(Debug)]
+pub enum Refused {
+    /// The command line itself, or that it asks for help.
+    Usage(clap::Error),
+    Settings(Vec<ConfigError>),
+}
+
+impl Parsed {
+    /// Where the setting has its value from, in the command that was given.
+    #[must_use]
+    pub fn source(&self, key: &str) -> Source {
+        match leaf(&self.matches).value_source(key) {
+            Some(ValueSource::CommandLine) => Source::Flag,
+            Some(ValueSource::EnvVariable) => Source::Variable,
+            _ if self.in_file.iter().any(|set| set == key) => Source::File,
+            _ => Source::Default,
+        }
+    }
+
+    /// The setting's value as it was written; `None` when it has none.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<String> {
+        let values = leaf(&self.matches).get_raw(key)?;
+        Some(values.map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(","))
+    }
+}
+
+/// Reads `arguments`, the first of which names the program.
+pub fn parse(command: Command, arguments: Vec<OsString>) -> Result<Parsed, Refused> {
+    let flags = each_setting(command.clone(), &|arg| arg.env(None::<&str>));
+    let flags = flags.try_get_matches_from(&arguments).map_err(Refused::Usage)?;
+    let mut wrong = Vec::new();
+    let file = leaf(&flags).try_get_one::<PathBuf>(FILE).ok().flatten();
+    let file = file.map_or_else(Vec::new, |path| read_file(path, &mut wrong));
+    check_variables(&command, &flags, &mut wrong);
+    if !wrong.is_empty() {
+        return Err(Refused::Settings(wrong));
+    }
+    let complete = each_setting(command, &|arg| {
+        let set = file.iter().find(|(key, _)| arg.get_id() == key.as_str());
+        let arg = match set {
+            Some((_, values)) => arg.default_values(values.clone()),
+            None => arg,
+        };
+        match variable(&arg) {
+            Some(_) => arg,
+            None => arg.env(None::<&str>), // an empty variable counts as none
+        }
+    });
+    let matches = complete.try_get_matches_from(&arguments).map_err(Refused::Usage)?;
+    Ok(Parsed { matches, in_file: file.into_iter().map(|(key, _)| key).collect() })
+}
+
+/// The matches of the innermost command.
+fn leaf(mut matches: &ArgMatches) -> &ArgMatches {
+    while let Some((_, inner)) = matches.subcommand() {
+        matches = inner;
+    }
+    matches
+}
+
+fn is_setting(arg: &Arg) -> bool {
+    arg.get_env().is_some() && arg.get_id() != FILE
+}
+
+fn each_setting(command: Command, change: &impl Fn(Arg) -> Arg) -> Command {
+    command
+        .mut_args(|arg| if is_setting(&arg) { change(arg) } else { arg })
+        .mut_subcommands(|inner| each_setting(inner, change))
+}
+
+/// What the variable of a setting holds.
+fn variable(arg: &Arg) -> Option<OsString> {
+    std::env::var_os(arg.get_env()?).filter(|value| !value.is_empty())
+}
+
+/// Looks at the variables of the command that was given: those of others may be for others.
+fn check_variables(command: &Command, flags: &ArgMatches, wrong: &mut Vec<ConfigError>) {
+    let (mut command, mut flags) = (command, flags);
+    while let Some((name, inner)) = flags.subcommand()
+        && let Some(found) = command.find_subcommand(name)
+    {
+        (command, flags) = (found, inner);
+    }
+    for arg in command.get_arguments().filter(|arg| is_setting(arg)) {
+        let (Some(value), Some(name)) = (variable(arg), arg.get_env()) else { continue };
+        let value = value.to_string_lossy().into_owned();
+        if let Some(what) = fault(arg.get_id().as_str(), &[value]) {
+            wrong.push(ConfigError(format!("{}: {what}", name.to_string_lossy())));
+        }
+    }
+}
+
+/// Keys and values of a settings file, the values as flags would have them.
+fn read_file(path: &PathBuf, wrong: &mut Vec<ConfigError>) -> Vec<(String, Vec<String>)> {
+    let mut refuse = |what: String| wrong.push(ConfigError(format!("{}: {what}", path.display())));
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => {
+            refuse(error.to_string());
+            return Vec::new();
+        }
+    };
+    let table = match text.parse::<toml::Table>() {
+        Ok(table) => table,
+        Err(error) => {
+            refuse(error.to_string().trim_end().to_owned());
+            return Vec::new();
+        }
+    };
+    let mut settings = Vec::new();
+    for (key, value) in table {
+        match as_flag(&value) {
+            None => {
+                refuse(format!("{key}: it must be a text, a number, true, false or a list of them"))
+            }
+            Some(values) => match fault(&key, &values) {
+                Some(what) => refuse(format!("{key}: {what}")),
+                None => settings.push((key, values)),
+            },
+        }
+    }
+    settings
+}
+
+fn as_flag(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::String(text) => Some(vec![text.clone()]),
+        Value::Integer(number) => Some(vec![number.to_string()]),
+        Value::Float(number) => Some(vec![number.to_string()]),
+        Value::Boolean(yes) => Some(vec![yes.to_string()]),
+        Value::Array(values) => {
+            let values: Option<Vec<_>> = values.iter().map(as_flag).collect();
+            values
+                .filter(|values| values.iter().all(|one| one.len() == 1))
+                .map(|values| values.concat())
+        }
+        Value::Datetime(_) | Value::Table(_) => None,
+    }
+}
+
+/// What is wrong with these values of a setting, as the parser of flags says it.
+fn fault(key: &str, values: &[String]) -> Option<String> {
+    let settings = each_setting(describe::command(), &|arg| arg.env(None::<&str>));
+    if key.contains('-') || settings.get_arguments().all(|arg| arg.get_id() != key) {
+        return Some(format!("there is no such setting{}", nearest(settings, key)));
+    }
+    let flag = |value: &String| format!("--{}={value}", key.replace('_', "-"));
+    let arguments = std::iter::once("settings".to_owned()).chain(values.iter().map(flag));
+    let error = settings.try_get_matches_from(arguments).err()?;
+    if error.kind() == clap::error::ErrorKind::ArgumentConflict {
+        return Some("it has one value, not several".to_owned());
+    }
+    let said = error.to_string();
+    let lines: Vec<&str> =
+        said.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+    Some(lines.join(" ").trim_start_matches("error: ").to_owned())
+}
+
+/// The setting that was probably meant.
+fn nearest(settings: Command, key: &str) -> String {
+    let flag = format!("--{}=", key.replace('_', "-"));
+    let error = settings.try_get_matches_from(["settings", &flag]).err();
+    let meant = error.as_ref().and_then(|error| error.get(clap::error::ContextKind::SuggestedArg));
+    match meant {
+        Some(meant) => {
+            let meant = meant.to_string();
+            format!("; did you mean {}?", meant.trim_start_matches('-').replace('-', "_"))
+        }
+        None if key.contains('-') => format!("; did you mean {}?", key.replace('-', "_")),
+        None => "; `tollhouse config example` shows all".to_owned(),
+    }
+}

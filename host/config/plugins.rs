@@ -1,0 +1,59 @@
+//! What bounds plugins.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+
+use crate::plugins::Limits;
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Plugins")]
+pub struct Plugins {
+    /// Keeps compiled plugins, so that a start is quick. It holds machine code that is trusted: it is made for this user alone,
+    /// and not used when it belongs to another or others may write into it. Without it, plugins are compiled at every start
+    #[arg(long, env = "TOLLHOUSE_PLUGIN_CACHE", value_name = "folder")]
+    pub plugin_cache: Option<PathBuf>,
+    /// At once; more calls wait
+    #[arg(long, env = "TOLLHOUSE_PLUGIN_INSTANCES", value_name = "instances", default_value_t = 200,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub plugin_instances: u32,
+    /// Memory of one call
+    #[arg(long, env = "TOLLHOUSE_PLUGIN_MEMORY_MIB", value_name = "MiB", default_value_t = 64,
+          value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub plugin_memory_mib: u32,
+    /// Processor time of one call
+    #[arg(long, env = "TOLLHOUSE_PLUGIN_CPU_MS", value_name = "ms", default_value_t = 1_000,
+          value_parser = clap::value_parser!(u64).range(10..))]
+    pub plugin_cpu_ms: u64,
+    /// One call with everything that it waits for, at most 30
+    #[arg(long, env = "TOLLHOUSE_PLUGIN_WALL_CLOCK_S", value_name = "s", default_value_t = 30,
+          value_parser = clap::value_parser!(u64).range(1..=30))]
+    pub plugin_wall_clock_s: u64,
+    /// Of one call
+    #[arg(long, env = "TOLLHOUSE_PLUGIN_REQUESTS", value_name = "requests", default_value_t = 16)]
+    pub plugin_requests: usize,
+    /// One response to a plugin
+    #[arg(long, env = "TOLLHOUSE_PLUGIN_RESPONSE_MIB", value_name = "MiB", default_value_t = 8,
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub plugin_response_mib: u32,
+}
+
+impl Plugins {
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits {
+            instances: self.plugin_instances,
+            memory_bytes: mib(self.plugin_memory_mib),
+            cpu: Duration::from_millis(self.plugin_cpu_ms),
+            wall_clock: Duration::from_secs(self.plugin_wall_clock_s),
+            requests: self.plugin_requests,
+            response_bytes: mib(self.plugin_response_mib),
+            compile_cache: self.plugin_cache.clone(),
+            ..Limits::default()
+        }
+    }
+}
+
+fn mib(n: u32) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX).saturating_mul(1 << 20)
+}

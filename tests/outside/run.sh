@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# What programs by others make of Tollhouse: a browser, npm's client for Paystack, and the libraries of Standard Webhooks, each
+# against a running sandbox. Needs target/debug/sandbox (`cargo build`) and node 20, npm, python3 and chromium; when one of these
+# is not there, it says so and ends with 77.
+set -euo pipefail
+cd "$(dirname "$0")"
+target=$(cd ../.. && pwd)/target
+
+for tool in node npm python3 chromium; do
+    command -v "$tool" >/dev/null || { echo "SKIPPED tests/outside: $tool is not installed" >&2; exit 77; }
+done
+
+npm ci --ignore-scripts --no-audit --no-fund
+venv=$target/outside/venv
+[ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+"$venv/bin/pip" install --quiet --disable-pip-version-check --requirement requirements.txt
+
+dir=$(mktemp -d)
+log=$dir/sandbox.log
+"$target/debug/sandbox" --dir "$dir" --port 0 >"$log" 2>&1 &
+sandbox=$!
+trap 'kill "$sandbox" 2>/dev/null || true; wait "$sandbox" || true; rm -rf "$dir"' EXIT
+for _ in $(seq 1200); do
+    [ -e "$dir/sandbox.json" ] && break
+    kill -0 "$sandbox" 2>/dev/null || { cat "$log" >&2; exit 1; }
+    sleep 0.1
+done
+
+export SANDBOX_JSON=$dir/sandbox.json PYTHON=$venv/bin/python CHROMIUM PICTURES=$target/outside
+CHROMIUM=$(command -v chromium)
+node --test --test-concurrency=1 --test-reporter=spec ./*.test.js || {
+    cat "$log" >&2
+    exit 1
+}

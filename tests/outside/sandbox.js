@@ -1,0 +1,100 @@
+// The running `cargo sandbox`, and what the checks do with it.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { setTimeout } from 'node:timers/promises';
+
+/** What `cargo sandbox` tells of itself: addresses, keys, the operator's token. */
+export const sandbox = JSON.parse(
+  readFileSync(process.env.SANDBOX_JSON ?? new URL('../../target/sandbox/sandbox.json', import.meta.url)),
+);
+
+/** How long something that follows by itself may take. */
+const PATIENCE_MS = 20_000;
+
+let drawn = 0;
+
+/** A name that no earlier run against the same sandbox has used. */
+export const unused = (prefix) => `${prefix}-${process.pid}-${Date.now()}-${(drawn += 1)}`;
+
+/** The status and the parsed body of the answer. */
+export async function ask(method, url, { token, body } = {}) {
+  const headers = { ...(token && { authorization: `Bearer ${token}` }), ...(body && { 'content-type': 'application/json' }) };
+  const answer = await fetch(url, { method, headers, body: body && JSON.stringify(body) });
+  const text = await answer.text();
+  return { status: answer.status, body: text && JSON.parse(text) };
+}
+
+async function data(method, url, options) {
+  const { status, body } = await ask(method, url, options);
+  assert.equal(status, 200, `${method} ${url}: ${JSON.stringify(body)}`);
+  return body.data;
+}
+
+/** `data` of an answer of the internal interface. */
+export const operator = (method, path, body) =>
+  data(method, `${sandbox.internal}/internal/v1${path}`, { token: sandbox.operator_token, body });
+
+/** A company of the sandbox, by its API key. */
+export class Company {
+  constructor(company) {
+    Object.assign(this, company);
+  }
+
+  /** A new one, whose money goes to the service's account. */
+  static async create(fields = {}) {
+    return new Company(await operator('POST', '/companies', { name: 'Outside Lending', server: 'test', ...fields }));
+  }
+
+  ask(method, path, body) {
+    return ask(method, `${sandbox.api}/api/v1${path}`, { token: this.api_key, body });
+  }
+
+  /** A payment of NGN 2,500.50, begun. */
+  initialize(fields = {}) {
+    const body = { email: 'ada@example.com', amount: 2500.5, currency: 'NGN', checkout: { success_url: sandbox.sandbox }, ...fields };
+    return data('POST', `${sandbox.api}/api/v1/payment/initialize`, { token: this.api_key, body });
+  }
+
+  payment(reference) {
+    return data('GET', `${sandbox.api}/api/v1/payment/fetch/reference/${reference}`, { token: this.api_key });
+  }
+
+  /** The payment, once it stands so. */
+  settled(reference, status) {
+    return until(`${reference} is ${status}`, async () => {
+      const payment = await this.payment(reference);
+      return payment.status === status && payment;
+    });
+  }
+}
+
+/** What the buttons of a checkout page do, without the page. */
+export const complete = (url, outcome) => ask('POST', `${url}/complete`, { body: { outcome } });
+
+/** Asks again and again until there is an answer, and gives it. */
+export async function until(what, probe) {
+  for (const end = Date.now() + PATIENCE_MS; Date.now() < end; await setTimeout(50)) {
+    const found = await probe();
+    if (found) return found;
+  }
+  assert.fail(`waited in vain: ${what}`);
+}
+
+/** A server that keeps what it gets, until the test `t` ends. */
+export async function receiver(t) {
+  const requests = [];
+  const server = createServer(async (request, response) => {
+    const body = Buffer.concat(await request.toArray());
+    requests.push({ method: request.method, path: request.url, headers: request.headers, body });
+    response.setHeader('content-type', 'text/html').end('<!doctype html><title>Received</title>');
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { url: `http://127.0.0.1:${server.address().port}`, requests };
+}
