@@ -9,7 +9,7 @@ mod store;
 use std::time::Duration;
 
 use self::ledger::Sweep;
-use crate::{app::App, clock::Timestamp, error::Result, store::Tx};
+use crate::{app::App, error::Result, store::Tx};
 
 const PAUSE: Duration = Duration::from_secs(15);
 

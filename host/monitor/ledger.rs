@@ -158,7 +158,7 @@ impl Book {
 
     /// Answers how many balances differ from their entries. A book that took more than one snapshot may have got an entry
     /// behind our back, so it is only suspected, and summed up anew.
-    async fn compare(self, app: &App, balances: Sums) -> Result<i64> {
+    async fn compare(&self, app: &App, balances: Sums) -> Result<i64> {
         let mut wrong = differences(&balances, &self.sums);
         if !wrong.is_empty() && !self.at_once {
             let company_id = &*self.company_id;
@@ -193,7 +193,7 @@ fn to_sums(balances: Vec<Balance>) -> Sums {
 
 /// The accounts that do not have the same in both; none is as good as zero.
 fn differences(a: &Sums, b: &Sums) -> Vec<(String, String)> {
-    let of = |sums: &Sums, key| sums.get(key).copied().unwrap_or_default();
+    let of = |sums: &Sums, key: &(String, String)| sums.get(key).copied().unwrap_or_default();
     let mut keys: Vec<_> = a.keys().chain(b.keys()).collect();
     keys.sort();
     keys.dedup();

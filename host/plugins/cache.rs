@@ -83,7 +83,7 @@ mod tests {
             cache.put("a", n.to_string(), "v".into(), 10, now);
         }
         cache.put("a", "big".into(), "v".repeat(MOST_BYTES), 10, now);
-        assert!(cache.0.lock().unwrap()["a"].len() <= MOST_ENTRIES_PER_SCOPE);
+        assert!(cache.scopes.lock().unwrap()["a"].len() <= MOST_ENTRIES_PER_SCOPE);
         assert_eq!(cache.get("a", "big", now), None);
     }
 
@@ -98,6 +98,6 @@ mod tests {
         // The one whose time was up made room.
         assert_eq!(cache.get("0", "k", later), Some("v".into()));
         cache.put("one more", "k".into(), "v".into(), 10, later);
-        assert_eq!(cache.0.lock().unwrap().len(), 1);
+        assert_eq!(cache.scopes.lock().unwrap().len(), 1);
     }
 }

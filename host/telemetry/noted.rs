@@ -26,7 +26,7 @@ impl Default for Noted {
     fn default() -> Noted {
         let noted = Noted { alarms: Family::default(), checks: Family::default() };
         for alarm in ALARMS {
-            noted.alarms.get_or_create(&[("alarm", alarm)]);
+            drop(noted.alarms.get_or_create(&[("alarm", alarm)]));
         }
         noted
     }

@@ -29,8 +29,8 @@ impl Default for StoreMetrics {
             group: Histogram::new([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]),
         };
         for operation in OPERATIONS {
-            metrics.errors.get_or_create(&[("operation", operation)]);
-            metrics.retries.get_or_create(&[("operation", operation)]);
+            drop(metrics.errors.get_or_create(&[("operation", operation)]));
+            drop(metrics.retries.get_or_create(&[("operation", operation)]));
         }
         metrics
     }

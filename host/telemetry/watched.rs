@@ -1,11 +1,7 @@
 //! What is seen by looking at the database: gauges that `monitor` sets.
 
 use prometheus_client::{
-    metrics::{
-        counter::Counter,
-        family::Family,
-        gauge::{Atomic, Gauge},
-    },
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::{Registry, Unit},
 };
 

@@ -103,7 +103,7 @@ fn named<'s>(spans: &'s [Span], name: &str) -> &'s Span {
 struct Host {
     process: Child,
     client: Client,
-    database: Database,
+    _database: Database,
     standins: Standins,
     api: String,
     internal: String,
@@ -140,7 +140,7 @@ impl Host {
         let host = Host {
             process: process.expect("the program starts"),
             client: client.expect("a client"),
-            database,
+            _database: database,
             standins: Standins::start_seeded(bind().await, Clock::system(), 1),
             api: format!("http://{api}"),
             internal: format!("http://{internal}"),
