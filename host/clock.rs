@@ -52,6 +52,24 @@ impl serde::Serialize for Timestamp {
     }
 }
 
+impl schemars::JsonSchema for Timestamp {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Timestamp".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "format": "date-time",
+            "examples": [Timestamp(1_795_251_600_000)],
+        })
+    }
+}
+
 /// Cheap to clone; every clone shows the same time.
 #[derive(Clone, Debug)]
 pub struct Clock(Arc<Inner>);

@@ -3,8 +3,8 @@
 pub mod api;
 mod store;
 
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 pub use self::store::{Company, Key};
@@ -42,26 +42,22 @@ impl Company {
 
     /// As operators see it: without its event secret.
     #[must_use]
-    pub fn view(&self) -> Value {
-        json!({
-            "id": self.id,
-            "name": self.name,
-            "server": self.server,
-            "logo": self.logo,
-            "event_url": self.event_url,
-            "payment_service": self.payment_service,
-            "active": self.active,
-            "subscription": self.subscription(),
-            "created_at": self.created_at,
-            "updated_at": self.updated_at,
-        })
-    }
-
-    fn subscription(&self) -> Subscription<'_> {
-        Subscription {
-            active: self.subscription_active,
-            expires_at: self.subscription_expires_at,
-            features: self.features.as_ref().map(|plan| &plan.0[..]),
+    pub fn view(&self) -> View {
+        View {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            server: self.server.clone(),
+            logo: self.logo.clone(),
+            event_url: self.event_url.clone(),
+            payment_service: self.payment_service.clone(),
+            active: self.active,
+            subscription: Subscription {
+                active: self.subscription_active,
+                expires_at: self.subscription_expires_at,
+                features: self.features.as_ref().map(|plan| plan.0.clone()),
+            },
+            created_at: self.created_at,
+            updated_at: self.updated_at,
         }
     }
 
@@ -78,12 +74,34 @@ impl Company {
     }
 }
 
-#[derive(Serialize)]
-struct Subscription<'c> {
+/// A company.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Company")]
+pub struct View {
+    id: String,
+    name: String,
+    /// `live` or `test`.
+    server: String,
+    logo: Option<String>,
+    /// Where its events go.
+    event_url: Option<String>,
+    /// The provider that it uses when a request names none; `null`: the service's.
+    payment_service: Option<String>,
+    /// `false`: suspended.
     active: bool,
+    subscription: Subscription,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+/// What a company may use, and until when.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Subscription {
+    active: bool,
+    /// `null`: it does not end by itself.
     expires_at: Option<Timestamp>,
     /// `null`: all of them.
-    features: Option<&'c [String]>,
+    features: Option<Vec<String>>,
 }
 
 /// The context under which event secrets are sealed.
@@ -177,7 +195,7 @@ mod tests {
         ] {
             let checked =
                 company.check_active(now).and_then(|()| company.check_feature("payments"));
-            assert_eq!(checked.is_ok(), allowed, "{}", company.view());
+            assert_eq!(checked.is_ok(), allowed, "{company:?}");
         }
     }
 }

@@ -3,15 +3,18 @@
 pub mod answer;
 mod auth;
 pub mod body;
+mod docs;
+pub mod fields;
 mod health;
 mod metrics;
+pub mod openapi;
 pub mod path;
 pub mod query;
 mod request_id;
 mod serve;
 
 use axum::{
-    Router,
+    Extension, Router,
     extract::DefaultBodyLimit,
     middleware,
     routing::{self, MethodRouter},
@@ -19,6 +22,7 @@ use axum::{
 use tower_http::catch_panic::CatchPanicLayer;
 
 pub use self::{auth::Caller, serve::serve};
+use self::{docs::Document, openapi::Description};
 use crate::{
     app::App, audit, companies, error::Error, events, notifications, payments, plugins, providers,
     users, wallet,
@@ -41,34 +45,56 @@ pub struct Route {
     pub method: &'static str,
     pub path: &'static str,
     pub access: Access,
+    /// Its handler in the code: `payments::api::initialize`.
+    handled_by: &'static str,
+    summary: &'static str,
+    /// Statuses of failures that do not follow from its access, arguments and answer.
+    fails: &'static [u16],
+    describe: Description,
     handler: MethodRouter<App>,
 }
 
+impl Route {
+    /// What the OpenAPI document calls it: `payments.initialize`.
+    #[must_use]
+    pub fn id(&self) -> String {
+        self.handled_by.replace(' ', "").replace("::api::", ".").replace("::", ".")
+    }
+}
+
 macro_rules! routes {
-    ($($method:ident $path:literal $access:ident $handler:expr;)*) => {
+    ($($method:ident $path:literal $access:ident $($handler:ident)::+ $summary:literal [$($status:literal)*];)*) => {
         vec![$(Route {
             method: stringify!($method),
             path: $path,
             access: Access::$access,
-            handler: routing::$method($handler),
+            handled_by: stringify!($($handler)::+),
+            summary: $summary,
+            fails: &[$($status),*],
+            describe: openapi::description(&$($handler)::+),
+            handler: routing::$method($($handler)::+),
         }),*]
     };
 }
 
-/// What companies and providers call.
+/// What companies and providers call. A line: method, path, who may call, handler, what it is for, and the statuses of failures
+/// that follow from none of these.
 #[must_use]
 pub fn public_routes() -> Vec<Route> {
     routes! {
-        get  "/health/live" Open health::live;
-        get  "/health/ready" Open health::ready;
-        post "/api/v1/user/create" Company users::api::create;
-        get  "/api/v1/user/fetch/{email_or_id}" Company users::api::fetch;
-        post "/api/v1/payment/initialize" Company payments::api::initialize;
-        post "/api/v1/payment/verify/{reference}" Company payments::api::verify;
-        get  "/api/v1/payment/fetch/{id}" Company payments::api::fetch;
-        get  "/api/v1/payment/fetch/reference/{reference}" Company payments::api::fetch_by_reference;
-        get  "/api/v1/payment/list" Company payments::api::list;
-        post "/api/v1/notifications/{provider}/{account}" Open notifications::api::receive;
+        get  "/health/live" Open health::live "Whether this host lives" [];
+        get  "/health/ready" Open health::ready "Whether this host can work" [503];
+        get  "/openapi.json" Open docs::openapi "This document" [];
+        get  "/docs" Open docs::page "A viewer of this document" [];
+        get  "/docs/{file}" Open docs::file "A file of the viewer" [];
+        post "/api/v1/user/create" Company users::api::create "Create a user, or find the one with this e-mail address" [];
+        get  "/api/v1/user/fetch/{email_or_id}" Company users::api::fetch "Fetch a user" [];
+        post "/api/v1/payment/initialize" Company payments::api::initialize "Begin a payment, or find the one with this reference" [404 502 504];
+        post "/api/v1/payment/verify/{reference}" Company payments::api::verify "Ask the provider how a payment stands" [400 502 504];
+        get  "/api/v1/payment/fetch/{id}" Company payments::api::fetch "Fetch a payment" [];
+        get  "/api/v1/payment/fetch/reference/{reference}" Company payments::api::fetch_by_reference "Fetch a payment by its reference" [];
+        get  "/api/v1/payment/list" Company payments::api::list "List payments" [];
+        post "/api/v1/notifications/{provider}/{account}" Open notifications::api::receive "Take what a provider tells of its account" [400 401 503];
     }
 }
 
@@ -76,36 +102,39 @@ pub fn public_routes() -> Vec<Route> {
 #[must_use]
 pub fn internal_routes() -> Vec<Route> {
     routes! {
-        get    "/health/live" Open health::live;
-        get    "/health/ready" Open health::ready;
-        get    "/metrics" Open metrics::scrape;
-        post   "/internal/v1/companies" Operator companies::api::create;
-        get    "/internal/v1/companies" Operator companies::api::list;
-        get    "/internal/v1/companies/{company}" Operator companies::api::fetch;
-        patch  "/internal/v1/companies/{company}" Operator companies::api::edit;
-        post   "/internal/v1/companies/{company}/event-secret/rotate" Operator companies::api::rotate_event_secret;
-        post   "/internal/v1/companies/{company}/keys" Operator companies::api::create_key;
-        get    "/internal/v1/companies/{company}/keys" Operator companies::api::list_keys;
-        delete "/internal/v1/companies/{company}/keys/{key}" Operator companies::api::revoke_key;
-        put    "/internal/v1/companies/{company}/subscription" Operator companies::api::subscribe;
-        put    "/internal/v1/companies/{company}/providers/{provider}" Operator providers::api::set_for_company;
-        get    "/internal/v1/companies/{company}/providers" Operator providers::api::list_for_company;
-        put    "/internal/v1/providers/{provider}" Operator providers::api::set_for_service;
-        get    "/internal/v1/providers" Operator providers::api::list_for_service;
-        get    "/internal/v1/companies/{company}/wallet" Operator wallet::api::fetch;
-        post   "/internal/v1/companies/{company}/wallet/credit" Operator wallet::api::credit;
-        post   "/internal/v1/companies/{company}/wallet/debit" Operator wallet::api::debit;
-        get    "/internal/v1/companies/{company}/wallet/entries" Operator wallet::api::entries;
-        get    "/internal/v1/companies/{company}/events" Operator events::api::list;
-        get    "/internal/v1/companies/{company}/events/{event}/attempts" Operator events::api::attempts;
-        post   "/internal/v1/companies/{company}/events/{event}/redeliver" Operator events::api::redeliver;
-        post   "/internal/v1/companies/{company}/payments/{payment}/refund" Operator payments::api::refund;
-        get    "/internal/v1/companies/{company}/payments/{payment}/refund" Operator payments::api::fetch_refund;
-        get    "/internal/v1/companies/{company}/audit" Operator audit::api::of_company;
-        get    "/internal/v1/audit" Operator audit::api::of_service;
-        get    "/internal/v1/plugins" Operator plugins::api::list;
-        post   "/internal/v1/plugins" Operator plugins::api::install;
-        post   "/internal/v1/clock/advance" Operator health::advance_clock;
+        get    "/health/live" Open health::live "Whether this host lives" [];
+        get    "/health/ready" Open health::ready "Whether this host can work" [503];
+        get    "/metrics" Open metrics::scrape "What Prometheus collects" [];
+        get    "/openapi.json" Open docs::openapi "This document" [];
+        get    "/docs" Open docs::page "A viewer of this document" [];
+        get    "/docs/{file}" Open docs::file "A file of the viewer" [];
+        post   "/internal/v1/companies" Operator companies::api::create "Create a company with its first key" [];
+        get    "/internal/v1/companies" Operator companies::api::list "List companies" [];
+        get    "/internal/v1/companies/{company}" Operator companies::api::fetch "Fetch a company" [];
+        patch  "/internal/v1/companies/{company}" Operator companies::api::edit "Edit or suspend a company" [];
+        post   "/internal/v1/companies/{company}/event-secret/rotate" Operator companies::api::rotate_event_secret "Give a company a new secret for its events" [];
+        post   "/internal/v1/companies/{company}/keys" Operator companies::api::create_key "Give a company another API key" [];
+        get    "/internal/v1/companies/{company}/keys" Operator companies::api::list_keys "List a company's API keys" [];
+        delete "/internal/v1/companies/{company}/keys/{key}" Operator companies::api::revoke_key "Revoke an API key" [];
+        put    "/internal/v1/companies/{company}/subscription" Operator companies::api::subscribe "Change a company's subscription" [];
+        put    "/internal/v1/companies/{company}/providers/{provider}" Operator providers::api::set_for_company "Set up a company's own account at a provider" [];
+        get    "/internal/v1/companies/{company}/providers" Operator providers::api::list_for_company "List a company's own accounts at providers" [];
+        put    "/internal/v1/providers/{provider}" Operator providers::api::set_for_service "Set up the service's account at a provider" [];
+        get    "/internal/v1/providers" Operator providers::api::list_for_service "List the service's accounts at providers" [];
+        get    "/internal/v1/companies/{company}/wallet" Operator wallet::api::fetch "Fetch a company's wallet" [];
+        post   "/internal/v1/companies/{company}/wallet/credit" Operator wallet::api::credit "Put money into a wallet" [409];
+        post   "/internal/v1/companies/{company}/wallet/debit" Operator wallet::api::debit "Take money out of a wallet" [409];
+        get    "/internal/v1/companies/{company}/wallet/entries" Operator wallet::api::entries "List the entries of a company's book" [];
+        get    "/internal/v1/companies/{company}/events" Operator events::api::list "List a company's events and their deliveries" [];
+        get    "/internal/v1/companies/{company}/events/{event}/attempts" Operator events::api::attempts "List the attempts to deliver an event" [];
+        post   "/internal/v1/companies/{company}/events/{event}/redeliver" Operator events::api::redeliver "Deliver an event again" [];
+        post   "/internal/v1/companies/{company}/payments/{payment}/refund" Operator payments::api::refund "Refund a payment" [409 502 504];
+        get    "/internal/v1/companies/{company}/payments/{payment}/refund" Operator payments::api::fetch_refund "Fetch the refund of a payment" [];
+        get    "/internal/v1/companies/{company}/audit" Operator audit::api::of_company "List what operators did to a company" [];
+        get    "/internal/v1/audit" Operator audit::api::of_service "List what operators did to the service" [];
+        get    "/internal/v1/plugins" Operator plugins::api::list "List plugins" [];
+        post   "/internal/v1/plugins" Operator plugins::api::install "Install a plugin: it serves when this answers" [409];
+        post   "/internal/v1/clock/advance" Operator health::advance_clock "Move the clock, in development" [403];
     }
 }
 
@@ -113,6 +142,7 @@ pub fn internal_routes() -> Vec<Route> {
 pub fn router(app: &App, routes: Vec<Route>) -> Router {
     let is_internal = routes.iter().any(|route| route.access == Access::Operator);
     let listener = if is_internal { "internal" } else { "public" };
+    let document = Document::of(&routes);
     let mut router = Router::new();
     for Route { path, access, handler, .. } in routes {
         let handler = match access {
@@ -129,6 +159,7 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
     router
         .method_not_allowed_fallback(async || Error::MethodNotAllowed)
         .fallback(async || Error::not_found("there is nothing at this path"))
+        .layer(Extension(document))
         .layer(DefaultBodyLimit::max(MOST_BODY_BYTES))
         .layer(CatchPanicLayer::custom(answer::panicked))
         .layer(middleware::from_fn_with_state((app.clone(), listener), request_id::trace))

@@ -1,5 +1,6 @@
 //! Lists: which page, which period, in which order.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::clock::Timestamp;
@@ -25,14 +26,22 @@ pub struct Page {
 }
 
 /// A page as it is answered: `next` and `prev` are 0 where there is none.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ListOf{T}")]
 pub struct Listed<T> {
+    /// How many there are in all.
     pub total: i64,
+    /// Which page this is.
     pub page: i64,
+    /// How many a page holds at most.
     pub per_page: i64,
+    /// The page before this one, or 0.
     pub prev: i64,
+    /// The page after this one, or 0.
     pub next: i64,
+    /// How many pages there are.
     pub total_page: i64,
+    /// What is on this page.
     pub docs: Vec<T>,
 }
 

@@ -1,6 +1,9 @@
 //! Amounts: integer minor units inside, decimal numbers in the major unit on the wire.
 
+use std::borrow::Cow;
+
 use rust_decimal::Decimal;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 use serde_json::Number;
 
@@ -67,6 +70,20 @@ impl Minor {
 impl Serialize for Minor {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.to_major().serialize(serializer)
+    }
+}
+
+impl JsonSchema for Minor {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Amount".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "examples": [Minor(250_050)] })
     }
 }
 

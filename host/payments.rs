@@ -7,6 +7,7 @@ mod settle;
 mod store;
 mod view;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -33,9 +34,10 @@ const METADATA_KEY: &str = "tollhouse_payment";
 /// Our names of the ways to pay.
 pub const CHANNELS: [&str; 6] = ["card", "bank", "ussd", "qr", "mobile_money", "bank_transfer"];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Type)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "PaymentStatus")]
 pub enum Status {
     Pending,
     Success,

@@ -5,7 +5,9 @@ mod store;
 
 use celes::LookupTable;
 use chrono::{Datelike, NaiveDate};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 pub use self::store::User;
 use crate::{clock::Timestamp, store::Tx};
@@ -13,39 +15,78 @@ use crate::{clock::Timestamp, store::Tx};
 impl User {
     /// As companies see it.
     #[must_use]
-    pub fn view(&self, now: Timestamp) -> Value {
-        json!({
-            "id": self.id,
-            "user_id": self.user_id,
-            "first_name": self.first_name,
-            "last_name": self.last_name,
-            "middle_name": self.middle_name,
-            "email": self.email,
-            "phone": self.phone,
-            "date_of_birth": self.born().map(|born| born.format("%d/%m/%Y").to_string()),
-            "gender": self.gender,
-            "address": self.address,
-            "state": self.state,
-            "city": self.city,
-            "country": self.country,
-            "country_code": self.country_code,
-            "image": self.image,
-            "employment_status": self.employment_status,
-            "years_of_employment": self.years_of_employment,
-            "email_verified": self.email_verified,
-            "phone_verified": self.phone_verified,
-            "active": self.active,
-            "role": "customer",
-            "age": self.born().map(|born| age(born, now)),
-            "metadata": self.metadata,
-            "created_at": self.created_at,
-            "updated_at": self.updated_at,
-        })
+    pub fn view(self, now: Timestamp) -> View {
+        let born = self.born();
+        View {
+            id: self.id,
+            user_id: self.user_id,
+            first_name: self.first_name,
+            last_name: self.last_name,
+            middle_name: self.middle_name,
+            email: self.email,
+            phone: self.phone,
+            date_of_birth: born.map(|born| born.format("%d/%m/%Y").to_string()),
+            gender: self.gender,
+            address: self.address,
+            state: self.state,
+            city: self.city,
+            country: self.country,
+            country_code: self.country_code,
+            image: self.image,
+            employment_status: self.employment_status,
+            years_of_employment: self.years_of_employment,
+            email_verified: self.email_verified,
+            phone_verified: self.phone_verified,
+            active: self.active,
+            role: "customer",
+            age: born.map(|born| age(born, now)),
+            metadata: self.metadata.0,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
     }
 
     fn born(&self) -> Option<NaiveDate> {
         NaiveDate::parse_from_str(self.date_of_birth.as_deref()?, ISO_DATE).ok()
     }
+}
+
+/// A customer of a company.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "User")]
+pub struct View {
+    id: String,
+    /// The company's own id, or one with the prefix `usr-`.
+    user_id: String,
+    first_name: String,
+    last_name: String,
+    middle_name: Option<String>,
+    email: Option<String>,
+    /// In E.164.
+    phone: Option<String>,
+    /// `DD/MM/YYYY`.
+    date_of_birth: Option<String>,
+    gender: Option<String>,
+    address: Option<String>,
+    state: Option<String>,
+    city: Option<String>,
+    /// In lower case.
+    country: Option<String>,
+    /// Two capital letters of ISO 3166.
+    country_code: Option<String>,
+    image: Option<String>,
+    employment_status: Option<String>,
+    years_of_employment: Option<i64>,
+    email_verified: bool,
+    phone_verified: bool,
+    active: bool,
+    /// `customer`.
+    role: &'static str,
+    /// In whole years, today in UTC.
+    age: Option<i32>,
+    metadata: Map<String, Value>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
 }
 
 /// How dates of birth are stored.

@@ -4,6 +4,7 @@
 pub mod api;
 mod store;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
@@ -96,8 +97,10 @@ pub async fn post(
 }
 
 /// A company's money in one currency.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Balance {
+    /// What it may use.
     pub balance: Minor,
+    /// What payments that were begun may bring.
     pub pending: Minor,
 }

@@ -1,5 +1,6 @@
 //! The rows of the audit log.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -9,11 +10,17 @@ use crate::{
     store::{FromRow, Json, Result, Tx},
 };
 
-#[derive(Debug, FromRow, Serialize)]
+/// Something that an operator did.
+#[derive(Debug, FromRow, Serialize, JsonSchema)]
+#[schemars(rename = "AuditEntry")]
 pub struct Entry {
     pub id: String,
+    /// Who did it: `operator`.
     pub actor: String,
+    /// Such as `company.edit`.
     pub action: String,
+    /// What it was done to, and how; never a secret.
+    #[schemars(with = "Value")]
     pub detail: Json<Value>,
     pub created_at: Timestamp,
 }

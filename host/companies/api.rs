@@ -2,27 +2,67 @@
 
 use axum::extract::State;
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::json;
 
-use super::{Company, Key, SECRET_OVERLAP_SECONDS, digest, get, secret_context, store};
+use super::{Company, Key, SECRET_OVERLAP_SECONDS, View, digest, get, secret_context, store};
 use crate::{
     app::App,
     audit,
     clock::Timestamp,
     error::{Error, Result},
     events,
-    http::{answer::Answer, body::Fields, path::Path, query::Query},
+    http::{
+        answer::{Answer, Done},
+        body::Body,
+        fields::{Choice, Flag, HttpUrl, OneOf, Text, Texts, Time, fields},
+        path::Path,
+        query::{Pages, Query},
+    },
+    listing::Listed,
     store::{Json, Tx},
 };
 
-const MOST_NAME: usize = 100;
 const SHOWN_OF_KEY: usize = 12;
 
-pub async fn create(State(app): State<App>, body: Fields) -> Result<Answer> {
-    let name = body.required_text("name", MOST_NAME)?;
-    let server = body.one_of("server", &["live", "test"])?;
-    let server = server.ok_or_else(|| body.required("server"))?;
-    let (event_url, logo) = (events::destination(&app, &body, "event_url")?, body.url("logo")?);
+/// Whether a company's money is real.
+pub struct Server;
+
+impl Choice for Server {
+    const ALL: &'static [&'static str] = &["live", "test"];
+}
+
+fields! {
+    /// A new company.
+    Body NewCompany {
+        name: Text<100>,
+        /// Whether its money is real.
+        server: OneOf<Server>,
+        /// Where its events go: an https URL, except in development.
+        event_url: Option<HttpUrl>,
+        logo: Option<HttpUrl>,
+    }
+}
+
+/// A company that was created. Secret and key are shown here and never again.
+#[derive(Serialize, JsonSchema)]
+pub struct CreatedCompany {
+    #[serde(flatten)]
+    company: View,
+    /// What its events are signed with, as Standard Webhooks write it.
+    event_secret: String,
+    /// Its first API key.
+    api_key: String,
+}
+
+pub async fn create(
+    State(app): State<App>,
+    body: Body<NewCompany>,
+) -> Result<Answer<CreatedCompany>> {
+    let (name, server) = (body.name()?, body.server()?);
+    let event_url = events::destination(&app, &body, "event_url", body.event_url()?)?;
+    let logo = body.logo()?;
     let now = app.clock.now();
     let id = app.random.id(now);
     let secret = new_event_secret(&app);
@@ -44,16 +84,15 @@ pub async fn create(State(app): State<App>, body: Fields) -> Result<Answer> {
         updated_at: now,
     };
     let (key, text) = new_key(&app, &company, Some("first key".to_owned()), None);
-    let mut data = company.view();
     let db = app.store.clone();
     db.write(async move |tx| {
         store::insert(tx, &company).await?;
         store::insert_key(tx, &company.id, &key, &digest(&text)).await?;
         let detail = json!({ "name": company.name, "server": company.server });
         audit::record(tx, &app, &company.id, "company.create", detail).await?;
-        data["event_secret"] = secret.into();
-        data["api_key"] = text.into();
-        Answer::data(data, "Company created successfully")
+        let created =
+            CreatedCompany { company: company.view(), event_secret: secret, api_key: text };
+        Answer::data(created, "Company created successfully")
     })
     .await
 }
@@ -81,33 +120,50 @@ fn new_key(
     (key, text)
 }
 
-pub async fn list(State(app): State<App>, query: Query) -> Result<Answer> {
-    let page = query.page(50, 1_000)?;
+pub async fn list(State(app): State<App>, query: Query<Pages>) -> Result<Answer<Listed<View>>> {
+    let page = query.read()?;
     let read = async |tx: &mut Tx| store::list(tx, page.limit, page.offset()).await;
     let (total, companies) = app.store.read(read).await?;
     let companies = companies.iter().map(Company::view).collect();
     Answer::data(page.of(total, companies), "Companies fetched successfully")
 }
 
-pub async fn fetch(State(app): State<App>, Path(company): Path<String>) -> Result<Answer> {
+pub async fn fetch(State(app): State<App>, Path(company): Path<String>) -> Result<Answer<View>> {
     let company = super::find(&app, &company).await?;
     Answer::data(company.view(), "Company fetched successfully")
+}
+
+fields! {
+    /// What of a company changes; `null` or `""` clears what is optional.
+    Body CompanyChange {
+        name: Option<Text<100>>,
+        logo: Option<HttpUrl>,
+        /// Where its events go: an https URL, except in development. One that was switched off is switched on again.
+        event_url: Option<HttpUrl>,
+        /// The installed provider that it uses when a request names none.
+        payment_service: Option<Text<100>>,
+        /// `false` suspends it.
+        active: Option<Flag>,
+    }
 }
 
 pub async fn edit(
     State(app): State<App>,
     Path(company): Path<String>,
-    body: Fields,
-) -> Result<Answer> {
-    let name = body.text("name", MOST_NAME)?;
+    body: Body<CompanyChange>,
+) -> Result<Answer<View>> {
+    let name = body.name()?;
     if body.has("name") && name.is_none() {
         return Err(body.required("name"));
     }
-    let (logo, event_url) = (body.url("logo")?, events::destination(&app, &body, "event_url")?);
+    let logo = body.logo()?;
+    let event_url = events::destination(&app, &body, "event_url", body.event_url()?)?;
     let installed = app.plugins.names();
     let installed: Vec<&str> = installed.iter().map(String::as_str).collect();
-    let payment_service = body.one_of("payment_service", &installed)?;
-    let active = body.boolean("active")?;
+    let payment_service = body.payment_service()?;
+    let check = |name: &String| body.must_be_among("payment_service", name, &installed);
+    payment_service.iter().try_for_each(check)?;
+    let active = body.active()?;
     change(app, company, "company.edit", async move |tx, _, company| {
         company.name = name.unwrap_or_else(|| company.name.clone());
         company.active = active.unwrap_or(company.active);
@@ -129,11 +185,17 @@ pub async fn edit(
     .answer("Company updated successfully")
 }
 
+/// A company's new secret for its events.
+#[derive(Serialize, JsonSchema)]
+pub struct NewEventSecret {
+    event_secret: String,
+}
+
 /// The former secret signs beside the new one for a day.
 pub async fn rotate_event_secret(
     State(app): State<App>,
     Path(company): Path<String>,
-) -> Result<Answer> {
+) -> Result<Answer<NewEventSecret>> {
     let secret = new_event_secret(&app);
     let new = secret.clone();
     change(app, company, "company.event_secret.rotate", async move |_, app, company| {
@@ -144,18 +206,27 @@ pub async fn rotate_event_secret(
         Ok(())
     })
     .await?;
-    Answer::data(json!({ "event_secret": secret }), "Event secret rotated successfully")
+    Answer::data(NewEventSecret { event_secret: secret }, "Event secret rotated successfully")
+}
+
+fields! {
+    /// What of a subscription changes.
+    Body SubscriptionChange {
+        active: Option<Flag>,
+        /// When it ends; `null`: not by itself.
+        expires_at: Option<Time>,
+        /// What the plan includes, such as `payments`; `null`: everything.
+        features: Option<Texts>,
+    }
 }
 
 /// Leaves what it does not name.
 pub async fn subscribe(
     State(app): State<App>,
     Path(company): Path<String>,
-    body: Fields,
-) -> Result<Answer> {
-    let active = body.boolean("active")?;
-    let expires_at = body.timestamp("expires_at")?;
-    let features = body.list("features")?;
+    body: Body<SubscriptionChange>,
+) -> Result<Answer<View>> {
+    let (active, expires_at, features) = (body.active()?, body.expires_at()?, body.features()?);
     change(app, company, "company.subscription", async move |_, _, company| {
         company.subscription_active = active.unwrap_or(company.subscription_active);
         if body.has("expires_at") {
@@ -171,7 +242,7 @@ pub async fn subscribe(
 }
 
 impl Company {
-    fn answer(&self, message: &'static str) -> Result<Answer> {
+    fn answer(&self, message: &'static str) -> Result<Answer<View>> {
         Answer::data(self.view(), message)
     }
 }
@@ -188,20 +259,36 @@ where
         edit(tx, &app, &mut company).await?;
         company.updated_at = app.clock.now();
         store::update(tx, &company).await?;
-        audit::record(tx, &app, &id, action, company.view()).await?;
+        audit::record(tx, &app, &id, action, json!(company.view())).await?;
         Ok(company)
     })
     .await
 }
 
-/// The key itself is shown here and never again.
+fields! {
+    /// Another API key.
+    Body NewKey {
+        /// What it is for.
+        label: Option<Text<100>>,
+        /// In the future.
+        expires_at: Option<Time>,
+    }
+}
+
+/// An API key that was created. The key itself is shown here and never again.
+#[derive(Serialize, JsonSchema)]
+pub struct CreatedKey {
+    #[serde(flatten)]
+    key: Key,
+    api_key: String,
+}
+
 pub async fn create_key(
     State(app): State<App>,
     Path(company): Path<String>,
-    body: Fields,
-) -> Result<Answer> {
-    let label = body.text("label", MOST_NAME)?;
-    let expires_at = body.timestamp("expires_at")?;
+    body: Body<NewKey>,
+) -> Result<Answer<CreatedKey>> {
+    let (label, expires_at) = (body.label()?, body.expires_at()?);
     if expires_at.is_some_and(|at| at <= app.clock.now()) {
         return Err(body.must_be("expires_at", "in the future"));
     }
@@ -212,14 +299,15 @@ pub async fn create_key(
         store::insert_key(tx, &company.id, &key, &digest(&text)).await?;
         let detail = json!({ "key": key.id, "label": key.label });
         audit::record(tx, &app, &company.id, "key.create", detail).await?;
-        let mut data = serde_json::to_value(key).map_err(Error::internal)?;
-        data["api_key"] = text.into();
-        Answer::data(data, "Key created successfully")
+        Answer::data(CreatedKey { key, api_key: text }, "Key created successfully")
     })
     .await
 }
 
-pub async fn list_keys(State(app): State<App>, Path(company): Path<String>) -> Result<Answer> {
+pub async fn list_keys(
+    State(app): State<App>,
+    Path(company): Path<String>,
+) -> Result<Answer<Vec<Key>>> {
     let keys = app
         .store
         .read(async |tx| -> Result<_> {
@@ -234,7 +322,7 @@ pub async fn list_keys(State(app): State<App>, Path(company): Path<String>) -> R
 pub async fn revoke_key(
     State(app): State<App>,
     Path((company, key)): Path<(String, String)>,
-) -> Result<Answer> {
+) -> Result<Done> {
     let db = app.store.clone();
     db.write(async move |tx| {
         get(tx, &company).await?;
@@ -242,7 +330,7 @@ pub async fn revoke_key(
             return Err(Error::not_found("key not found"));
         }
         audit::record(tx, &app, &company, "key.revoke", json!({ "key": key })).await?;
-        Ok(Answer::message("Key revoked successfully"))
+        Ok(Done("Key revoked successfully"))
     })
     .await
 }

@@ -1,5 +1,6 @@
 //! The rows of companies and their keys.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
@@ -31,11 +32,13 @@ pub struct Company {
 }
 
 /// An API key, as it may be shown.
-#[derive(Clone, Debug, FromRow, Serialize)]
+#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
 pub struct Key {
     pub id: String,
+    /// Its first characters.
     pub prefix: String,
     pub label: Option<String>,
+    /// To the minute.
     pub last_used_at: Option<Timestamp>,
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,

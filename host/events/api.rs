@@ -3,24 +3,38 @@
 use std::collections::HashMap;
 
 use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 use url::Url;
 
 use super::{
     DELIVER_JOB,
-    store::{self, Delivery, EventRow},
+    store::{self, Attempt, Delivery, EventRow},
 };
 use crate::{
     app::App,
-    audit, companies,
+    audit,
+    clock::Timestamp,
+    companies,
     error::{Error, Result},
-    http::{answer::Answer, body::Fields, path::Path, query::Query},
+    http::{
+        answer::Answer,
+        body::Fields,
+        path::Path,
+        query::{Pages, Query},
+    },
     jobs,
+    listing::Listed,
 };
 
-/// A URL to send events to. Only development mode takes plain http: it is delivered to nowhere else.
-pub fn destination(app: &App, body: &Fields, field: &str) -> Result<Option<String>> {
-    let url = body.url(field)?;
+/// A URL to send events to, as it was read from a field. Only development mode takes plain http: it is delivered to nowhere else.
+pub fn destination(
+    app: &App,
+    body: &Fields,
+    field: &str,
+    url: Option<String>,
+) -> Result<Option<String>> {
     let is_https = |url: &String| Url::parse(url).is_ok_and(|url| url.scheme() == "https");
     if !app.settings.development && !url.iter().all(is_https) {
         return Err(body.must_be(field, "an https URL"));
@@ -28,12 +42,27 @@ pub fn destination(app: &App, body: &Fields, field: &str) -> Result<Option<Strin
     Ok(url)
 }
 
+/// An event, and how it got to whom.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Event")]
+pub struct View {
+    id: String,
+    /// Such as `payment.success`.
+    event: String,
+    /// The id of what it is about.
+    subject: String,
+    /// What is sent.
+    body: Value,
+    deliveries: Vec<Delivery>,
+    created_at: Timestamp,
+}
+
 pub async fn list(
     State(app): State<App>,
     Path(company): Path<String>,
-    query: Query,
-) -> Result<Answer> {
-    let page = query.page(50, 1_000)?;
+    query: Query<Pages>,
+) -> Result<Answer<Listed<View>>> {
+    let page = query.read()?;
     let (total, events) = app
         .store
         .read(async |tx| -> Result<_> {
@@ -43,31 +72,31 @@ pub async fn list(
             for delivery in store::deliveries_of_page(tx, &company, page).await? {
                 deliveries.entry(delivery.event_id.clone()).or_default().push(delivery);
             }
-            let views = events
-                .iter()
-                .map(|event| view(event, &deliveries.remove(&event.id).unwrap_or_default()));
+            let views = events.into_iter().map(|event| {
+                let deliveries = deliveries.remove(&event.id).unwrap_or_default();
+                view(event, deliveries)
+            });
             Ok((total, views.collect::<Result<Vec<_>>>()?))
         })
         .await?;
     Answer::data(page.of(total, events), "Events fetched successfully")
 }
 
-fn view(event: &EventRow, deliveries: &[Delivery]) -> Result<Value> {
-    let body: Value = serde_json::from_str(&event.body).map_err(Error::internal)?;
-    Ok(json!({
-        "id": event.id,
-        "event": event.kind,
-        "subject": event.subject_id,
-        "body": body,
-        "deliveries": deliveries,
-        "created_at": event.created_at,
-    }))
+fn view(event: EventRow, deliveries: Vec<Delivery>) -> Result<View> {
+    Ok(View {
+        body: serde_json::from_str(&event.body).map_err(Error::internal)?,
+        id: event.id,
+        event: event.kind,
+        subject: event.subject_id,
+        deliveries,
+        created_at: event.created_at,
+    })
 }
 
 pub async fn attempts(
     State(app): State<App>,
     Path((company, event)): Path<(String, String)>,
-) -> Result<Answer> {
+) -> Result<Answer<Vec<Attempt>>> {
     let attempts = app
         .store
         .read(async |tx| -> Result<_> {
@@ -78,11 +107,17 @@ pub async fn attempts(
     Answer::data(attempts, "Attempts fetched successfully")
 }
 
+/// How many deliveries were queued.
+#[derive(Serialize, JsonSchema)]
+pub struct Redelivered {
+    deliveries: usize,
+}
+
 /// Queues every delivery of an event anew, also to a destination that was switched off, and one to the company's present URL.
 pub async fn redeliver(
     State(app): State<App>,
     Path((company, event)): Path<(String, String)>,
-) -> Result<Answer> {
+) -> Result<Answer<Redelivered>> {
     let db = app.store.clone();
     db.write(async move |tx| {
         store::event(tx, &company, &event).await?.ok_or_else(missing)?;
@@ -98,8 +133,8 @@ pub async fn redeliver(
             jobs::wake(tx, &company, DELIVER_JOB, &delivery.id, now).await?;
         }
         audit::record(tx, &app, &company, "event.redeliver", json!({ "event": event })).await?;
-        let data = json!({ "deliveries": deliveries.len() });
-        Answer::data(data, "Event queued for delivery successfully")
+        let redelivered = Redelivered { deliveries: deliveries.len() };
+        Answer::data(redelivered, "Event queued for delivery successfully")
     })
     .await
 }

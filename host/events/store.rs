@@ -1,5 +1,6 @@
 //! The rows of events: the outbox, its deliveries and their attempts.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
@@ -67,7 +68,7 @@ pub async fn list(tx: &mut Tx, company_id: &str, page: Page) -> Result<(i64, Vec
 }
 
 /// An event on its way to one URL.
-#[derive(Clone, Debug, FromRow, Serialize)]
+#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
 pub struct Delivery {
     #[serde(skip)]
     pub company_id: String,
@@ -210,12 +211,14 @@ pub async fn update_delivery(tx: &mut Tx, delivery: &Delivery) -> Result<()> {
 }
 
 /// One try of a delivery.
-#[derive(Clone, Debug, FromRow, Serialize)]
+#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
 pub struct Attempt {
     pub url: String,
+    /// Counted from 1.
     pub number: i64,
     /// Of HTTP; `null` when there was no answer.
     pub status: Option<i64>,
+    /// Empty when it arrived.
     pub error: String,
     pub duration_ms: i64,
     pub created_at: Timestamp,

@@ -1,43 +1,88 @@
 //! The envelope of every JSON answer: `{data?, error, message}`.
 
-use std::any::Any;
+use std::{any::Any, marker::PhantomData};
 
 use axum::{
     Json,
     http::{HeaderValue, Response, StatusCode, header},
     response::IntoResponse,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::openapi::{Describe, Operation};
 use crate::error::{self, Error, Result};
 
-/// A success. Its data is JSON already, so that what cannot be written is found where it was made.
-pub struct Answer {
-    data: Option<Value>,
-    message: &'static str,
+/// A success with data. It is JSON already, so that what cannot be written is found where it was made.
+pub struct Answer<T> {
+    json: Vec<u8>,
+    data: PhantomData<fn() -> T>,
 }
 
-impl Answer {
-    pub fn data(data: impl Serialize, message: &'static str) -> Result<Answer> {
-        let data = serde_json::to_value(data).map_err(Error::internal)?;
-        Ok(Answer { data: Some(data), message })
-    }
-
-    #[must_use]
-    pub fn message(message: &'static str) -> Answer {
-        Answer { data: None, message }
-    }
-}
-
-impl IntoResponse for Answer {
-    fn into_response(self) -> axum::response::Response {
-        let mut body = json!({ "error": false, "message": self.message });
-        if let Some(data) = self.data {
-            body["data"] = data;
+impl<T: Serialize> Answer<T> {
+    pub fn data(data: T, message: &'static str) -> Result<Answer<T>> {
+        #[derive(Serialize)]
+        struct Success<T> {
+            data: T,
+            error: bool,
+            message: &'static str,
         }
-        Json(body).into_response()
+        let success = Success { data, error: false, message };
+        let json = serde_json::to_vec(&success).map_err(Error::internal)?;
+        Ok(Answer { json, data: PhantomData })
     }
+}
+
+impl<T> IntoResponse for Answer<T> {
+    fn into_response(self) -> axum::response::Response {
+        ([(header::CONTENT_TYPE, "application/json")], self.json).into_response()
+    }
+}
+
+impl<T: JsonSchema> Describe for Answer<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        let data = operation.given::<T>();
+        let mut success = success();
+        success["properties"]["data"] = data;
+        success["required"] = json!(["data", "error", "message"]);
+        operation.answers("application/json", success);
+    }
+}
+
+/// A success without data.
+pub struct Done(pub &'static str);
+
+impl IntoResponse for Done {
+    fn into_response(self) -> axum::response::Response {
+        Json(json!({ "error": false, "message": self.0 })).into_response()
+    }
+}
+
+impl Describe for Done {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.answers("application/json", success());
+    }
+}
+
+fn success() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "error": { "type": "boolean", "const": false },
+            "message": { "type": "string" },
+        },
+        "required": ["error", "message"],
+    })
+}
+
+/// A failure.
+#[derive(Serialize, JsonSchema)]
+pub struct Failure {
+    #[schemars(extend("const" = true))]
+    pub error: bool,
+    /// What the caller can do about it.
+    pub message: String,
 }
 
 /// The one place where an error becomes an answer, and where what callers must not see is logged.
@@ -64,8 +109,8 @@ impl IntoResponse for Error {
             }
             _ => {}
         }
-        let mut response =
-            (status, Json(json!({ "error": true, "message": self.to_string() }))).into_response();
+        let failure = Failure { error: true, message: self.to_string() };
+        let mut response = (status, Json(failure)).into_response();
         if status == StatusCode::UNAUTHORIZED {
             let bearer = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);

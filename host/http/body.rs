@@ -2,14 +2,18 @@
 //!
 //! Types are strict and unknown fields are ignored. `null` counts as absent; so does `""` where a text is optional.
 
+use std::{marker::PhantomData, ops::Deref};
+
 use axum::{
     body::Bytes,
-    extract::{FromRequest, Request, rejection::BytesRejection},
+    extract::{FromRequest, Request},
     http::{StatusCode, header},
 };
-use serde_json::{Map, Value};
+use schemars::JsonSchema;
+use serde_json::{Map, Value, json};
 use url::Url;
 
+use super::openapi::{Describe, Operation};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -28,21 +32,40 @@ pub struct Fields {
     values: Map<String, Value>,
 }
 
-impl<S: Send + Sync> FromRequest<S> for Fields {
+/// A body of the fields that `T` declares, by [`fields!`](super::fields). A request without a body has none.
+pub struct Body<T> {
+    fields: Fields,
+    declared: PhantomData<fn() -> T>,
+}
+
+impl<T> From<Fields> for Body<T> {
+    fn from(fields: Fields) -> Body<T> {
+        Body { fields, declared: PhantomData }
+    }
+}
+
+impl<T> Deref for Body<T> {
+    type Target = Fields;
+
+    fn deref(&self) -> &Fields {
+        &self.fields
+    }
+}
+
+impl<S: Send + Sync, T> FromRequest<S> for Body<T> {
     type Rejection = Error;
 
-    /// A request without a body has no fields.
-    async fn from_request(request: Request, state: &S) -> Result<Fields> {
+    async fn from_request(request: Request, state: &S) -> Result<Body<T>> {
         let json = is_json(&request);
-        let body = Bytes::from_request(request, state).await.map_err(rejected)?;
+        let Raw(body) = Raw::from_request(request, state).await?;
         if body.is_empty() {
-            return Ok(Fields::default());
+            return Ok(Fields::default().into());
         }
         if json != Some(true) {
             return Err(Error::UnsupportedType("application/json"));
         }
         match serde_json::from_slice(&body) {
-            Ok(Value::Object(values)) => Ok(Fields { path: String::new(), values }),
+            Ok(Value::Object(values)) => Ok(Fields { path: String::new(), values }.into()),
             Ok(_) => Err(Error::invalid("the body must be a JSON object")),
             Err(_) => Err(Error::invalid("the body is not valid JSON")),
         }
@@ -56,10 +79,33 @@ fn is_json(request: &Request) -> Option<bool> {
     Some(essence == "application/json" || essence.ends_with("+json"))
 }
 
-pub fn rejected(rejection: BytesRejection) -> Error {
-    match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge,
-        _ => Error::invalid("the body could not be read"),
+impl<T: JsonSchema> Describe for Body<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        let required = operation.taken_in_full::<T>().get("required").is_some();
+        let schema = operation.taken::<T>();
+        operation.takes_body("application/json", schema, required);
+        operation.fails(&[415]);
+    }
+}
+
+/// A body of any kind, as it is.
+pub struct Raw(pub Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Raw {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, state: &S) -> Result<Raw> {
+        let read = Bytes::from_request(request, state).await;
+        read.map(Raw).map_err(|rejection| match rejection.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge,
+            _ => Error::invalid("the body could not be read"),
+        })
+    }
+}
+
+impl Describe for Raw {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.takes_body("*/*", json!({}), false);
     }
 }
 
@@ -120,11 +166,16 @@ impl Fields {
     }
 
     pub fn one_of(&self, field: &str, allowed: &[&str]) -> Result<Option<String>> {
-        match self.text(field, 100)? {
-            Some(text) if !allowed.contains(&&*text) => {
-                Err(self.must_be(field, &format!("one of {}", allowed.join(", "))))
-            }
-            text => Ok(text),
+        let text = self.text(field, 100)?;
+        text.iter().try_for_each(|text| self.must_be_among(field, text, allowed))?;
+        Ok(text)
+    }
+
+    /// Checks a text that was read from a field.
+    pub fn must_be_among(&self, field: &str, text: &str, allowed: &[&str]) -> Result<()> {
+        match allowed.contains(&text) {
+            true => Ok(()),
+            false => Err(self.must_be(field, &format!("one of {}", allowed.join(", ")))),
         }
     }
 
@@ -132,6 +183,15 @@ impl Fields {
         match self.text(field, 254)? {
             Some(text) if !crate::email::is_valid(&text) => {
                 Err(self.must_be(field, "a valid email address"))
+            }
+            text => Ok(text),
+        }
+    }
+
+    pub fn phone(&self, field: &str) -> Result<Option<String>> {
+        match self.text(field, 100)? {
+            Some(text) if !crate::phone::is_e164(&text) => {
+                Err(self.must_be(field, "a phone number in E.164 format"))
             }
             text => Ok(text),
         }
@@ -300,8 +360,6 @@ fn has_usual_exponent(number: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn fields(value: Value) -> Fields {
@@ -378,7 +436,7 @@ mod tests {
                 request = request.header(header::CONTENT_TYPE, content_type);
             }
             let request = request.body(body.into()).unwrap();
-            let read = Fields::from_request(request, &()).await.map(|body| body.values.len());
+            let read = Body::<()>::from_request(request, &()).await.map(|body| body.values.len());
             let expected = expected.map_err(str::to_owned);
             assert_eq!(read.map_err(|e| e.to_string()), expected, "{content_type:?} {body}");
         }

@@ -1,24 +1,30 @@
 //! Whether this host lives and can work; and, in development, its clock.
 
 use axum::extract::State;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
+use super::{
+    answer::{Answer, Done},
+    body::Body,
+    fields::{Whole, fields},
+};
 use crate::{
     app::App,
+    clock::Timestamp,
     error::{Error, Result},
-    http::{answer::Answer, body::Fields},
     jobs,
 };
 
 const MOST_SECONDS: i64 = 10 * 366 * 86_400;
 
-pub async fn live() -> Answer {
-    Answer::message("alive")
+pub async fn live() -> Done {
+    Done("alive")
 }
 
-pub async fn ready(State(app): State<App>) -> Result<Answer> {
+pub async fn ready(State(app): State<App>) -> Result<Done> {
     match app.store.read(async |tx| tx.sql("SELECT 1").one::<(i32,)>().await).await {
-        Ok(_) => Ok(Answer::message("ready")),
+        Ok(_) => Ok(Done("ready")),
         Err(error) => {
             tracing::error!(%error, "the database does not answer");
             Err(Error::Unavailable("the database does not answer"))
@@ -26,13 +32,23 @@ pub async fn ready(State(app): State<App>) -> Result<Answer> {
     }
 }
 
+fields! {
+    /// How far the clock moves.
+    Body Advance {
+        seconds: Whole<0, MOST_SECONDS>,
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Now {
+    now: Timestamp,
+}
+
 /// Development only: answers after all that became due, and what that caused, has run.
-pub async fn advance_clock(State(app): State<App>, body: Fields) -> Result<Answer> {
+pub async fn advance_clock(State(app): State<App>, body: Body<Advance>) -> Result<Answer<Now>> {
     if !app.settings.development {
         return Err(Error::Forbidden("the clock moves in development mode only".to_owned()));
     }
-    let seconds = body.integer("seconds", 0, MOST_SECONDS)?;
-    let seconds = seconds.ok_or_else(|| body.required("seconds"))?;
-    jobs::advance(&app, seconds).await?;
-    Answer::data(json!({ "now": app.clock.now() }), "Clock advanced successfully")
+    jobs::advance(&app, body.seconds()?).await?;
+    Answer::data(Now { now: app.clock.now() }, "Clock advanced successfully")
 }

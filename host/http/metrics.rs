@@ -5,9 +5,26 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
+use serde_json::json;
 
+use super::openapi::{Describe, Operation};
 use crate::{app::App, telemetry::OPENMETRICS};
 
-pub async fn scrape(State(app): State<App>) -> Response {
-    ([(header::CONTENT_TYPE, OPENMETRICS)], app.telemetry.scrape()).into_response()
+/// All metrics, as text.
+pub struct Page(String);
+
+impl IntoResponse for Page {
+    fn into_response(self) -> Response {
+        ([(header::CONTENT_TYPE, OPENMETRICS)], self.0).into_response()
+    }
+}
+
+impl Describe for Page {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.answers(OPENMETRICS, json!({ "type": "string" }));
+    }
+}
+
+pub async fn scrape(State(app): State<App>) -> Page {
+    Page(app.telemetry.scrape())
 }

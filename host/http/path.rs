@@ -5,7 +5,9 @@ use axum::{
     http::request::Parts,
 };
 use serde::de::DeserializeOwned;
+use serde_json::json;
 
+use super::openapi::{Describe, Operation};
 use crate::error::{Error, Result};
 
 /// The values of a path. What no record can be named by (control characters, bytes that are no text) names nothing.
@@ -22,5 +24,38 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
         }
         let path = axum::extract::Path::<T>::from_request_parts(parts, state).await;
         path.map(|path| Path(path.0)).map_err(|_| nothing())
+    }
+}
+
+/// What the parameters of all routes are.
+const PARAMETERS: [(&str, &str); 10] = [
+    ("account", "The account at the provider, as the notification URL names it."),
+    ("company", "The company's id."),
+    ("email_or_id", "An e-mail address, a `user_id` or an id."),
+    ("event", "The event's id."),
+    ("file", "The file's name."),
+    ("id", "The id."),
+    ("key", "The key's id."),
+    ("payment", "The payment's id."),
+    ("provider", "The provider's name, such as `provider_a`."),
+    ("reference", "The payment's reference."),
+];
+
+impl<T> Describe for Path<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        let names = operation.path.split('/').filter_map(|segment| segment.strip_prefix('{'));
+        for name in names.map(|name| name.trim_end_matches('}')) {
+            let known = PARAMETERS.iter().find(|(known, _)| *known == name);
+            let (_, description) =
+                known.expect("PARAMETERS has a line for each parameter of a path");
+            operation.takes_parameter(json!({
+                "name": name,
+                "in": "path",
+                "required": true,
+                "description": description,
+                "schema": { "type": "string", "minLength": 1 },
+            }));
+        }
+        operation.fails(&[404]);
     }
 }

@@ -1,27 +1,43 @@
 //! Reading query strings.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap, marker::PhantomData, ops::Deref};
 
 use axum::{
     extract::{FromRequestParts, rejection::QueryRejection},
     http::request::Parts,
 };
-use chrono::{Days, NaiveDate, NaiveTime};
+use chrono::{NaiveDate, NaiveTime};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::json;
 
+use super::{
+    fields::{Field, fields},
+    openapi::{Describe, Operation},
+};
 use crate::{
     clock::{Timestamp, date},
     error::{Error, Result},
     listing::{Order, Page, Period},
 };
 
-/// The parameters of a query string; of a repeated one, the last.
-#[derive(Clone, Debug, Default)]
-pub struct Query(HashMap<String, String>);
+/// A query string of the parameters that `T` declares, by [`fields!`](super::fields). None of them is required.
+pub struct Query<T> {
+    parameters: Parameters,
+    declared: PhantomData<fn() -> T>,
+}
 
-impl<S: Send + Sync> FromRequestParts<S> for Query {
+impl<T> Deref for Query<T> {
+    type Target = Parameters;
+
+    fn deref(&self) -> &Parameters {
+        &self.parameters
+    }
+}
+
+impl<S: Send + Sync, T> FromRequestParts<S> for Query<T> {
     type Rejection = Error;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Query> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Query<T>> {
         type Pairs = axum::extract::Query<Vec<(String, String)>>;
         let pairs: Result<Pairs, QueryRejection> = Pairs::from_request_parts(parts, state).await;
         let pairs = pairs.map_err(|_| Error::invalid("the query string cannot be read"))?;
@@ -30,18 +46,41 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
         {
             return Err(must_be(name, "free of control characters"));
         }
-        Ok(Query(pairs.0.into_iter().collect()))
+        let parameters = Parameters(pairs.0.into_iter().collect());
+        Ok(Query { parameters, declared: PhantomData })
     }
 }
+
+impl<T: JsonSchema> Describe for Query<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        let declared = operation.taken_in_full::<T>();
+        for (name, schema) in declared["properties"].as_object().into_iter().flatten() {
+            let mut schema = schema.clone();
+            let description =
+                schema.as_object_mut().and_then(|schema| schema.remove("description"));
+            operation.takes_parameter(json!({
+                "name": name,
+                "in": "query",
+                "required": false,
+                "description": description,
+                "schema": schema,
+            }));
+        }
+        operation.fails(&[400]);
+    }
+}
+
+/// The parameters of a query string; of a repeated one, the last.
+#[derive(Clone, Debug, Default)]
+pub struct Parameters(HashMap<String, String>);
 
 fn must_be(name: &str, what: &str) -> Error {
     Error::invalid(format!("the {name} field must be {what}"))
 }
 
-impl Query {
+impl Parameters {
     /// A parameter that is there and not empty.
-    #[must_use]
-    pub fn text(&self, name: &str) -> Option<&str> {
+    fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
     }
 
@@ -54,48 +93,98 @@ impl Query {
         }
     }
 
-    pub fn boolean(&self, name: &str) -> Result<Option<bool>> {
-        match self.text(name) {
-            None => Ok(None),
-            Some("true") => Ok(Some(true)),
-            Some("false") => Ok(Some(false)),
-            Some(_) => Err(must_be(name, "true or false")),
-        }
-    }
-
     /// `DD-MM-YYYY`, or two of them with a slash between: whole days in UTC, the last one included.
-    pub fn days(&self, name: &str) -> Result<Option<Period>> {
+    fn days(&self, name: &str) -> Result<Option<Period>> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let day = |text: &str| date(text, "%d-%m-%Y");
         let (first, last) = text.split_once('/').unwrap_or((text, text));
         let period = day(first).zip(day(last)).filter(|(first, last)| first <= last);
         let starts =
             |day: NaiveDate| Timestamp(day.and_time(NaiveTime::MIN).and_utc().timestamp_millis());
-        match period.and_then(|(first, last)| Some((first, last.checked_add_days(Days::new(1))?))) {
+        match period.and_then(|(first, last)| Some((first, last.succ_opt()?))) {
             Some((first, after)) => Ok(Some(Period { from: starts(first), before: starts(after) })),
             None => Err(must_be(name, "DD-MM-YYYY or DD-MM-YYYY/DD-MM-YYYY")),
         }
     }
 
-    pub fn order(&self, name: &str) -> Result<Option<Order>> {
+    fn order(&self, name: &str) -> Result<Option<Order>> {
         Ok(self.one_of(name, &["asc", "desc"])?.map(|text| match &*text {
             "asc" => Order::Ascending,
             _ => Order::Descending,
         }))
     }
 
-    pub fn page(&self, default_limit: i64, most: i64) -> Result<Page> {
-        let whole = |name: &str, default: i64, most: i64| match self.text(name) {
+    fn whole(&self, name: &str, default: i64, most: i64) -> Result<i64> {
+        match self.text(name) {
             None => Ok(default),
             Some(text) => match text.parse() {
                 Ok(number) if (1..=most).contains(&number) => Ok(number),
                 _ => Err(must_be(name, &format!("a whole number from 1 to {most}"))),
             },
-        };
-        Ok(Page {
-            number: whole("page", 1, 1_000_000_000)?,
-            limit: whole("limit", default_limit, most)?,
-        })
+        }
+    }
+}
+
+macro_rules! kinds {
+    ($(
+        $(#[$about:meta])*
+        $kind:ident $(<$(const $bound:ident),*>)? -> $value:ty = $read:expr, $schema:tt;
+    )*) => {$(
+        $(#[$about])*
+        pub struct $kind $(<$(const $bound: i64),*>)?;
+
+        impl $(<$(const $bound: i64),*>)? Field<Parameters> for $kind $(<$($bound),*>)? {
+            type Value = $value;
+
+            fn read(parameters: &Parameters, name: &str) -> Result<$value> {
+                let read: fn(&Parameters, &str) -> Result<$value> = $read;
+                read(parameters, name)
+            }
+        }
+
+        impl $(<$(const $bound: i64),*>)? JsonSchema for $kind $(<$($bound),*>)? {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($kind).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    )*};
+}
+
+const MOST_PAGES: i64 = 1_000_000_000;
+
+kinds! {
+    /// Compared as it is.
+    Exactly -> Option<String> = |parameters, name| Ok(parameters.text(name).map(str::to_owned)),
+        { "type": "string" };
+    PageNumber -> i64 = |parameters, name| parameters.whole(name, 1, MOST_PAGES),
+        { "type": "integer", "minimum": 1, "maximum": MOST_PAGES, "default": 1 };
+    Limit<const DEFAULT, const MOST> -> i64 = |parameters, name| parameters.whole(name, DEFAULT, MOST),
+        { "type": "integer", "minimum": 1, "maximum": MOST, "default": DEFAULT };
+    Days -> Option<Period> = |parameters, name| parameters.days(name),
+        { "type": "string", "pattern": r"^\d{2}-\d{2}-\d{4}(/\d{2}-\d{2}-\d{4})?$", "examples": ["01-11-2026/30-11-2026"] };
+    Direction -> Option<Order> = |parameters, name| parameters.order(name),
+        { "type": "string", "enum": ["asc", "desc"] };
+}
+
+fields! {
+    /// Which page of a list.
+    Query Pages {
+        page: PageNumber,
+        limit: Limit<50, 1_000>,
+    }
+}
+
+impl Query<Pages> {
+    pub fn read(&self) -> Result<Page> {
+        Ok(Page { number: self.page()?, limit: self.limit()? })
     }
 }
 
@@ -103,8 +192,9 @@ impl Query {
 mod tests {
     use super::*;
 
-    fn query(pairs: &[(&str, &str)]) -> Query {
-        Query(pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect())
+    fn query(pairs: &[(&str, &str)]) -> Query<Pages> {
+        let pairs = pairs.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        Query { parameters: Parameters(pairs.collect()), declared: PhantomData }
     }
 
     #[test]
@@ -112,10 +202,10 @@ mod tests {
         for (name, value) in
             [("page", "0"), ("limit", "0"), ("limit", "1001"), ("page", "x"), ("limit", "-1")]
         {
-            let refused = query(&[(name, value)]).page(20, 1000).unwrap_err().to_string();
+            let refused = query(&[(name, value)]).read().unwrap_err().to_string();
             assert!(refused.starts_with(&format!("the {name} field must be")), "{refused}");
         }
-        assert_eq!(query(&[]).page(20, 1000).unwrap(), Page { number: 1, limit: 20 });
+        assert_eq!(query(&[]).read().unwrap(), Page { number: 1, limit: 50 });
     }
 
     #[test]
@@ -130,11 +220,5 @@ mod tests {
         {
             assert!(query(&[("d", bad)]).days("d").is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn booleans_are_true_or_false() {
-        assert_eq!(query(&[("b", "true")]).boolean("b").unwrap(), Some(true));
-        assert!(query(&[("b", "1")]).boolean("b").is_err());
     }
 }

@@ -1,10 +1,6 @@
 //! `POST /api/v1/notifications/{provider}/{account}`: no key, a signature that the plugin checks.
 
-use axum::{
-    body::Bytes,
-    extract::{State, rejection::BytesRejection},
-    http::HeaderMap,
-};
+use axum::{extract::State, http::HeaderMap};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tracing::instrument;
@@ -13,7 +9,7 @@ use super::{store, wake};
 use crate::{
     app::App,
     error::{Error, Result},
-    http::{answer::Answer, body::rejected, path::Path},
+    http::{answer::Done, body::Raw, path::Path},
     plugins::{Notification, Refusal},
     providers,
     telemetry::spans::SPANS,
@@ -25,9 +21,8 @@ pub async fn receive(
     State(app): State<App>,
     Path((provider, account)): Path<(String, String)>,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<Answer> {
-    let body = body.map_err(rejected)?;
+    Raw(body): Raw,
+) -> Result<Done> {
     let unknown = || Error::not_found("there is no such notification account");
     let account = app.store.read(async |tx| providers::by_id(tx, &account).await).await?;
     let account = account.filter(|account| account.provider == provider).ok_or_else(unknown)?;
@@ -63,7 +58,7 @@ pub async fn receive(
         for told in &told {
             wake(tx, &account.id, told, now).await?;
         }
-        Ok(Answer::message("Notification received successfully"))
+        Ok(Done("Notification received successfully"))
     })
     .await
 }

@@ -1,14 +1,12 @@
 //! The requests of the payments section of the specification, and the operator's refund.
 
 use axum::extract::State;
-use serde_json::Value;
 
 use super::{
-    CHANNELS, Payment, Status,
-    flow::{self, Order},
-    missing, refund,
+    CHANNELS, Payment, Refund, Status, flow, missing, refund,
     settle::{self, Settled},
     store::{self, Filter, Sort},
+    view::{Listed as ListedPayment, UserId, View},
 };
 use crate::{
     app::App,
@@ -16,8 +14,18 @@ use crate::{
     companies::Company,
     error::{Error, Result},
     events,
-    http::{Caller, answer::Answer, body::Fields, path::Path, query::Query},
-    listing,
+    http::{
+        Caller,
+        answer::Answer,
+        body::Body,
+        fields::{
+            Amount, Choice, Decimal, Email, Flag, HttpUrl, Object, OneOf, SomeOf, Text, Visible,
+            fields,
+        },
+        path::Path,
+        query::{Days, Direction, Exactly, Limit, PageNumber, Query},
+    },
+    listing::{self, Listed, Page},
     money::{Minor, Money},
     store::Tx,
     users::{self, User},
@@ -28,44 +36,83 @@ const FEATURE: &str = "payments";
 const CURRENCIES: [&str; 2] = ["NGN", "USD"];
 /// What the specification lets `payment_service` be. One that is not installed here is a provider that is not configured.
 const SPECIFIED_PROVIDERS: [&str; 3] = ["provider_a", "provider_b", "provider_c"];
-const STATUSES: [&str; 4] = ["pending", "success", "failed", "refunded"];
+
+/// The ways to pay.
+pub struct Channel;
+
+impl Choice for Channel {
+    const ALL: &'static [&'static str] = &CHANNELS;
+}
+
+fields! {
+    /// A payment to begin.
+    #[schemars(extend("anyOf" = [{ "required": ["user_id"] }, { "required": ["email"] }]))]
+    Body Order {
+        /// Of the user who pays, whose e-mail address on file is used; or `email`.
+        user_id: Option<Text<100>>,
+        email: Option<Email>,
+        amount: Amount,
+        /// One of the provider's currencies.
+        #[schemars(extend("examples" = ["NGN"]))]
+        currency: Text<100>,
+        /// Of your making; the same reference is the same payment. If it is left out, one is made.
+        reference: Option<Visible<100>>,
+        narration: Option<Text<500>>,
+        /// Where events about this payment go, too: an https URL, except in development.
+        callback_url: Option<HttpUrl>,
+        /// The ways to pay that the customer is offered; if they are left out, all that the provider has.
+        channels: Option<SomeOf<Channel>>,
+        checkout: Body<Checkout>,
+        /// The provider; if it is left out, your company's, else the service's.
+        #[schemars(extend("examples" = ["provider_a"]))]
+        payment_service: Option<Text<100>>,
+        metadata: Option<Object>,
+        /// Nothing but 0.
+        #[schemars(extend("const" = 0))]
+        charge: Option<Decimal>,
+    }
+}
+
+fields! {
+    /// Where the customer goes from the page on which they pay.
+    Body Checkout {
+        success_url: HttpUrl,
+        cancel_url: Option<HttpUrl>,
+    }
+}
 
 pub async fn initialize(
     State(app): State<App>,
     Caller(company): Caller,
-    body: Fields,
-) -> Result<Answer> {
+    body: Body<Order>,
+) -> Result<Answer<View<UserId>>> {
     company.check_feature(FEATURE)?;
     let order = read(&app, &company, &body)?;
     let payment = flow::initialize(&app, &company, order).await?;
-    let user = payment.user_key.clone().map_or(Value::Null, Value::from);
-    Answer::data(payment.view(user), "Payment initialized successfully")
+    Answer::data(payment.view(), "Payment initialized successfully")
 }
 
 /// In the order of the specification's table, so that the first offending field is named.
-fn read(app: &App, company: &Company, body: &Fields) -> Result<Order> {
-    let user_id = body.text("user_id", 100)?;
-    let email = body.email("email")?;
+fn read(app: &App, company: &Company, body: &Body<Order>) -> Result<flow::Order> {
+    let (user_id, email) = (body.user_id()?, body.email()?);
     if user_id.is_none() && email.is_none() {
         return Err(body.required("email"));
     }
-    let minor = body.amount("amount")?;
+    let minor = body.amount()?;
     let currency = read_currency(app, company, body)?;
-    let reference = body.visible("reference", 100)?;
-    let narration = body.text("narration", 500)?.unwrap_or_default();
-    let callback_url = events::destination(app, body, "callback_url")?;
-    let channels = body.set_of("channels", &CHANNELS)?;
-    let checkout = body.nested("checkout")?;
-    let success_url =
-        checkout.url("success_url")?.ok_or_else(|| checkout.required("success_url"))?;
-    let cancel_url = checkout.url("cancel_url")?;
+    let reference = body.reference()?;
+    let narration = body.narration()?.unwrap_or_default();
+    let callback_url = events::destination(app, body, "callback_url", body.callback_url()?)?;
+    let channels = body.channels()?;
+    let checkout = body.checkout()?;
+    let (success_url, cancel_url) = (checkout.success_url()?, checkout.cancel_url()?);
     let provider = read_provider(app, company, body)?;
-    let metadata = body.object("metadata")?.unwrap_or_default();
-    if body.number("charge")?.is_some_and(|charge| charge != Minor(0)) {
+    let metadata = body.metadata()?.unwrap_or_default();
+    if body.charge()?.is_some_and(|charge| charge != Minor(0)) {
         return Err(Error::invalid("charge is not allowed"));
     }
     let money = Money { minor, currency };
-    Ok(Order {
+    Ok(flow::Order {
         user_id,
         email,
         money,
@@ -81,22 +128,25 @@ fn read(app: &App, company: &Company, body: &Fields) -> Result<Order> {
 }
 
 /// A currency of the provider that will be used.
-fn read_currency(app: &App, company: &Company, body: &Fields) -> Result<String> {
+fn read_currency(app: &App, company: &Company, body: &Body<Order>) -> Result<String> {
     let provider = read_provider(app, company, body).ok();
     let provider = provider.and_then(|name| app.plugins.provider(&name));
     let allowed = match &provider {
         Some(provider) => provider.manifest().currencies.iter().map(String::as_str).collect(),
         None => CURRENCIES.to_vec(),
     };
-    body.one_of("currency", &allowed)?.ok_or_else(|| body.required("currency"))
+    let currency = body.currency()?;
+    body.must_be_among("currency", &currency, &allowed)?;
+    Ok(currency)
 }
 
 /// The provider sent, else the company's, else the service's.
-fn read_provider(app: &App, company: &Company, body: &Fields) -> Result<String> {
+fn read_provider(app: &App, company: &Company, body: &Body<Order>) -> Result<String> {
     let installed = app.plugins.names();
     let mut known: Vec<&str> = installed.iter().map(String::as_str).collect();
     known.extend(SPECIFIED_PROVIDERS.iter().filter(|name| !installed.iter().any(|i| i == *name)));
-    let sent = body.one_of("payment_service", &known)?;
+    let sent = body.payment_service()?;
+    sent.iter().try_for_each(|name| body.must_be_among("payment_service", name, &known))?;
     let chosen = sent.or_else(|| company.payment_service.clone());
     Ok(chosen.unwrap_or_else(|| app.settings.default_provider.clone()))
 }
@@ -105,7 +155,7 @@ pub async fn verify(
     State(app): State<App>,
     Caller(company): Caller,
     Path(reference): Path<String>,
-) -> Result<Answer> {
+) -> Result<Answer<View<users::View>>> {
     company.check_feature(FEATURE)?;
     let read = async |tx: &mut Tx| store::by_reference(tx, &company.id, &reference).await;
     let payment = app.store.read(read).await?.ok_or_else(missing)?;
@@ -120,52 +170,83 @@ pub async fn verify(
     if payment.status == Status::Pending {
         return Err(Error::invalid("payment still pending"));
     }
-    populated(&app, &payment, "Payment verified successfully").await
+    populated(&app, payment, "Payment verified successfully").await
 }
 
 pub async fn fetch(
     State(app): State<App>,
     Caller(company): Caller,
     Path(id): Path<String>,
-) -> Result<Answer> {
+) -> Result<Answer<View<users::View>>> {
     company.check_feature(FEATURE)?;
     let read = async |tx: &mut Tx| store::find(tx, &company.id, &id).await;
     let payment = app.store.read(read).await?.ok_or_else(missing)?;
-    populated(&app, &payment, "Payment fetched successfully").await
+    populated(&app, payment, "Payment fetched successfully").await
 }
 
 pub async fn fetch_by_reference(
     State(app): State<App>,
     Caller(company): Caller,
     Path(reference): Path<String>,
-) -> Result<Answer> {
+) -> Result<Answer<View<users::View>>> {
     company.check_feature(FEATURE)?;
     let read = async |tx: &mut Tx| store::by_reference(tx, &company.id, &reference).await;
     let payment = app.store.read(read).await?.ok_or_else(missing)?;
-    populated(&app, &payment, "Payment fetched successfully").await
+    populated(&app, payment, "Payment fetched successfully").await
 }
 
-async fn populated(app: &App, payment: &Payment, message: &'static str) -> Result<Answer> {
+async fn populated(
+    app: &App,
+    payment: Payment,
+    message: &'static str,
+) -> Result<Answer<View<users::View>>> {
     let ids: Vec<String> = payment.user_key.iter().cloned().collect();
     let read = async |tx: &mut Tx| users::find_all(tx, &payment.company_id, &ids).await;
     let users = app.store.read(read).await?;
-    Answer::data(payment.view(payment.populated(&users, app.clock.now())), message)
+    Answer::data(payment.populated(&users, app.clock.now()), message)
 }
 
-pub async fn list(State(app): State<App>, Caller(company): Caller, query: Query) -> Result<Answer> {
+impl Choice for Status {
+    const ALL: &'static [&'static str] = &["pending", "success", "failed", "refunded"];
+}
+
+fields! {
+    /// Which payments, and in which order: the newest first, unless something else is asked for.
+    Query Wanted {
+        page: PageNumber,
+        limit: Limit<20, 1_000>,
+        status: OneOf<Status>,
+        /// Of the user who pays, yours or the internal one.
+        user_id: Exactly,
+        provider: Exactly,
+        /// The way in which it was paid.
+        payment_channel: Exactly,
+        /// A day in UTC, or the first and the last of several.
+        created_at: Days,
+        /// A day in UTC, or the first and the last of several.
+        paid_at: Days,
+        /// Comes before `sort-updated_at`.
+        sort_created_at as "sort-created_at": Direction,
+        sort_updated_at as "sort-updated_at": Direction,
+    }
+}
+
+pub async fn list(
+    State(app): State<App>,
+    Caller(company): Caller,
+    query: Query<Wanted>,
+) -> Result<Answer<Listed<ListedPayment<users::View>>>> {
     company.check_feature(FEATURE)?;
-    let page = query.page(20, 1_000)?;
-    let text = |name: &str| query.text(name).map(str::to_owned);
+    let page = Page { number: query.page()?, limit: query.limit()? };
     let filter = Filter {
-        status: query.one_of("status", &STATUSES)?,
-        user_id: text("user_id"),
-        provider: text("provider"),
-        payment_channel: text("payment_channel"),
-        created: query.days("created_at")?,
-        paid: query.days("paid_at")?,
+        status: query.status()?,
+        user_id: query.user_id()?,
+        provider: query.provider()?,
+        payment_channel: query.payment_channel()?,
+        created: query.created_at()?,
+        paid: query.paid_at()?,
     };
-    let (created, updated) = (query.order("sort-created_at")?, query.order("sort-updated_at")?);
-    let sort = match (created, updated) {
+    let sort = match (query.sort_created_at()?, query.sort_updated_at()?) {
         (None, Some(order)) => Sort::Updated(order),
         (Some(order), _) => Sort::Created(order),
         (None, None) => Sort::Created(listing::Order::Descending),
@@ -179,7 +260,7 @@ pub async fn list(State(app): State<App>, Caller(company): Caller, query: Query)
         })
         .await?;
     let now = app.clock.now();
-    let docs = payments.iter().map(|p| p.view_without_response(p.populated(&users, now)));
+    let docs = payments.into_iter().map(|payment| payment.listed(&users, now));
     Answer::data(page.of(total, docs.collect()), "Payment listed successfully")
 }
 
@@ -194,23 +275,30 @@ async fn users_of(
     users::find_all(tx, company_id, &ids).await
 }
 
-/// The operator's refund of a successful payment: `{force?}`.
+fields! {
+    /// The refund of a successful payment.
+    Body RefundOrder {
+        /// Also when the wallet does not cover it.
+        force: Option<Flag>,
+    }
+}
+
 pub async fn refund(
     State(app): State<App>,
     Path((company, payment)): Path<(String, String)>,
-    body: Fields,
-) -> Result<Answer> {
-    let force = body.boolean("force")?.unwrap_or(false);
+    body: Body<RefundOrder>,
+) -> Result<Answer<View<users::View>>> {
+    let force = body.force()?.unwrap_or(false);
     companies::find(&app, &company).await?;
     let refunded = refund::refund(&app, &company, &payment, force).await?;
-    populated(&app, &refunded, "Payment refunded successfully").await
+    populated(&app, refunded, "Payment refunded successfully").await
 }
 
 /// How a refund stands, in the payment's currency.
 pub async fn fetch_refund(
     State(app): State<App>,
     Path((company, payment)): Path<(String, String)>,
-) -> Result<Answer> {
+) -> Result<Answer<Refund>> {
     let read = async |tx: &mut Tx| -> Result<_> {
         store::find(tx, &company, &payment).await?.ok_or_else(missing)?;
         let refund = store::refund(tx, &company, &payment).await?;

@@ -1,5 +1,6 @@
 //! The rows of payments and refunds.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -287,7 +288,7 @@ impl Filter {
 }
 
 /// The refund of a payment: there is at most one, of the whole.
-#[derive(Clone, Debug, FromRow, Serialize)]
+#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
 pub struct Refund {
     #[serde(skip)]
     pub company_id: String,
@@ -298,7 +299,9 @@ pub struct Refund {
     pub status: RefundStatus,
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
+    /// The provider's id of it; empty until it has taken it on.
     pub provider_id: String,
+    /// What the provider says of it.
     pub message: String,
     /// Until then somebody is at the provider for it.
     #[serde(skip)]
@@ -307,7 +310,7 @@ pub struct Refund {
     pub updated_at: Timestamp,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Type)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum RefundStatus {

@@ -1,48 +1,131 @@
 //! Payments as companies see them.
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
-use super::Payment;
-use crate::{clock::Timestamp, users::User};
+use super::{Payment, Status};
+use crate::{
+    clock::Timestamp,
+    money::Minor,
+    users::{self, User},
+};
+
+/// A payment, as in lists.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ListedPayment")]
+pub struct Listed<Payer> {
+    id: String,
+    user: Option<Payer>,
+    user_id: Option<String>,
+    email: String,
+    /// The provider.
+    payment_service: String,
+    amount: Minor,
+    /// The provider's; 0 until the payment has succeeded.
+    fees: Minor,
+    currency: String,
+    /// Yours, or one with the prefix `pay-`.
+    reference: String,
+    status: Status,
+    narration: String,
+    /// Yours, with `company`, `server` and `event`.
+    metadata: Map<String, Value>,
+    /// What the provider knows it by.
+    service_ref: String,
+    /// What the provider says of it.
+    message: String,
+    callback_url: Option<String>,
+    checkout: CheckoutView,
+    /// The ways to pay that the customer is offered.
+    channels: Vec<String>,
+    paid_at: Option<Timestamp>,
+    /// The way in which it was paid; empty until the payment has succeeded.
+    payment_channel: String,
+    /// Always 0.
+    charge: Minor,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+/// Where the customer pays, and goes from there.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CheckoutOfPayment")]
+struct CheckoutView {
+    success_url: String,
+    cancel_url: Option<String>,
+    /// The page on which the customer pays; `null` while the provider has given none.
+    url: Option<String>,
+}
+
+/// A payment. Its user is an id when it is created, and the user itself later.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PaymentWith{Payer}")]
+pub struct View<Payer> {
+    #[serde(flatten)]
+    listed: Listed<Payer>,
+    /// What the provider answered, as JSON text; empty until it was asked.
+    payment_response: String,
+}
+
+/// The internal id of a user.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct UserId(String);
 
 impl Payment {
-    /// With `user` as an id, as on creation, or as an object.
-    pub fn view(&self, user: Value) -> Value {
-        let mut view = self.view_without_response(user);
-        view["payment_response"] = self.payment_response.clone().into();
-        view
+    /// As when it is created.
+    pub fn view(mut self) -> View<UserId> {
+        let user = self.user_key.take().map(UserId);
+        self.show(user)
     }
 
-    /// As in lists.
-    pub fn view_without_response(&self, user: Value) -> Value {
-        json!({
-            "id": self.id,
-            "user": user,
-            "user_id": self.user_id,
-            "email": self.email,
-            "payment_service": self.payment_service,
-            "amount": self.amount,
-            "fees": self.fees,
-            "currency": self.currency,
-            "reference": self.reference,
-            "status": self.status,
-            "narration": self.narration,
-            "metadata": self.metadata,
-            "service_ref": self.service_ref,
-            "message": self.message,
-            "callback_url": self.callback_url,
-            "checkout": {
-                "success_url": self.success_url,
-                "cancel_url": self.cancel_url,
-                "url": self.checkout_url,
+    /// With its user, if that is among `users`.
+    pub fn populated(self, users: &[User], now: Timestamp) -> View<users::View> {
+        let user = self.user_among(users, now);
+        self.show(user)
+    }
+
+    pub fn listed(self, users: &[User], now: Timestamp) -> Listed<users::View> {
+        let user = self.user_among(users, now);
+        self.show(user).listed
+    }
+
+    fn user_among(&self, users: &[User], now: Timestamp) -> Option<users::View> {
+        let user = users.iter().find(|user| Some(&user.id) == self.user_key.as_ref());
+        user.cloned().map(|user| user.view(now))
+    }
+
+    fn show<Payer>(self, user: Option<Payer>) -> View<Payer> {
+        let listed = Listed {
+            id: self.id,
+            user,
+            user_id: self.user_id,
+            email: self.email,
+            payment_service: self.payment_service,
+            amount: self.amount,
+            fees: self.fees,
+            currency: self.currency,
+            reference: self.reference,
+            status: self.status,
+            narration: self.narration,
+            metadata: self.metadata.0,
+            service_ref: self.service_ref,
+            message: self.message,
+            callback_url: self.callback_url,
+            checkout: CheckoutView {
+                success_url: self.success_url,
+                cancel_url: self.cancel_url,
+                url: self.checkout_url,
             },
-            "channels": self.channels,
-            "paid_at": self.paid_at,
-            "payment_channel": self.payment_channel,
-            "charge": 0,
-            "created_at": self.created_at,
-            "updated_at": self.updated_at,
-        })
+            channels: self.channels.0,
+            paid_at: self.paid_at,
+            payment_channel: self.payment_channel,
+            charge: Minor(0),
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        };
+        View { listed, payment_response: self.payment_response }
     }
 
     /// As in events.
@@ -63,11 +146,5 @@ impl Payment {
             "paid_at": self.paid_at,
             "payment_channel": self.payment_channel,
         })
-    }
-
-    /// The populated user, `null` when the payment has none.
-    pub fn populated(&self, users: &[User], now: Timestamp) -> Value {
-        let user = users.iter().find(|user| Some(&user.id) == self.user_key.as_ref());
-        user.map_or(Value::Null, |user| user.view(now))
     }
 }

@@ -2,22 +2,47 @@
 
 use axum::{
     body::Bytes,
-    extract::{Request, State},
+    extract::{FromRequest, Request, State},
 };
 use futures::StreamExt;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
 
-use super::store;
+use super::{Installed, Manifest, store};
 use crate::{
     app::App,
     audit,
+    clock::Timestamp,
     error::{Error, Result},
-    http::answer::Answer,
+    http::{
+        answer::Answer,
+        openapi::{Describe, Operation},
+    },
 };
 
-/// The body is the component itself (`application/wasm` or any other type). It serves when this answers.
-pub async fn install(State(app): State<App>, request: Request) -> Result<Answer> {
-    let wasm = read(request, app.plugins.most_component_bytes()).await?;
+/// The body is the component itself, whatever type it says. It may be larger than other bodies.
+pub struct Component(Vec<u8>);
+
+impl FromRequest<App> for Component {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, app: &App) -> Result<Component> {
+        read(request, app.plugins.most_component_bytes()).await.map(Component)
+    }
+}
+
+impl Describe for Component {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.takes_body("application/wasm", json!({}), true);
+    }
+}
+
+/// It serves when this answers.
+pub async fn install(
+    State(app): State<App>,
+    Component(wasm): Component,
+) -> Result<Answer<Installed>> {
     let db = app.clone();
     let installed = app
         .plugins
@@ -30,7 +55,6 @@ pub async fn install(State(app): State<App>, request: Request) -> Result<Answer>
     Answer::data(installed, "Plugin installed successfully")
 }
 
-/// Components are larger than other bodies may be.
 async fn read(request: Request, most: usize) -> Result<Vec<u8>> {
     let mut chunks = request.into_body().into_data_stream();
     let mut wasm = Vec::new();
@@ -47,19 +71,35 @@ async fn read(request: Request, most: usize) -> Result<Vec<u8>> {
     Ok(wasm)
 }
 
-pub async fn list(State(app): State<App>) -> Result<Answer> {
+/// A version of a plugin that was installed here.
+#[derive(Serialize, JsonSchema)]
+pub struct PluginView {
+    name: String,
+    version: String,
+    /// The SHA-256 of the component.
+    digest: String,
+    /// `active` or `retired`.
+    state: String,
+    /// What it implements; `null` unless it serves.
+    interfaces: Option<Vec<&'static str>>,
+    /// `null` unless it serves.
+    manifest: Option<Manifest>,
+    installed_at: Timestamp,
+}
+
+pub async fn list(State(app): State<App>) -> Result<Answer<Vec<PluginView>>> {
     let rows = app.store.read(async |tx| store::all(tx).await).await?;
-    let view = |row: &store::PluginRow| -> Value {
+    let view = |row: store::PluginRow| {
         let serves = app.plugins.provider(&row.name).filter(|p| p.plugin.digest == row.digest);
-        json!({
-            "name": row.name,
-            "version": row.version,
-            "digest": row.digest,
-            "state": row.state,
-            "interfaces": serves.as_ref().map(|provider| provider.plugin.guest.interfaces()),
-            "manifest": serves.as_ref().map(|provider| provider.manifest()),
-            "installed_at": row.installed_at,
-        })
+        PluginView {
+            interfaces: serves.as_ref().map(|provider| provider.plugin.guest.interfaces()),
+            manifest: serves.as_ref().map(|provider| provider.manifest().clone()),
+            name: row.name,
+            version: row.version,
+            digest: row.digest,
+            state: row.state,
+            installed_at: row.installed_at,
+        }
     };
-    Answer::data(rows.iter().map(view).collect::<Vec<_>>(), "Plugins fetched successfully")
+    Answer::data(rows.into_iter().map(view).collect(), "Plugins fetched successfully")
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 use wasmparser::{Encoding, Parser, Payload};
@@ -10,12 +11,13 @@ const SECTION: &str = "tollhouse:manifest";
 const MOST_BYTES: usize = 64 << 10;
 
 /// Unknown keys are ignored: later hosts may know more.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Manifest {
     /// `provider`.
     pub kind: String,
     /// What requests, accounts and URLs call it: `provider_a`.
     pub name: String,
+    #[schemars(with = "String")]
     pub version: semver::Version,
     pub display_name: String,
     /// Hosts that it wants to reach over https.
@@ -35,7 +37,7 @@ pub struct Manifest {
 }
 
 /// A credential that is not secret.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Setting {
     /// `text`, or `url`: then its host may be reached, too.
     pub kind: String,
@@ -44,7 +46,7 @@ pub struct Setting {
 }
 
 /// Which references the provider takes as they are.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct ReferenceRules {
     /// Characters beside ASCII letters and digits.
     pub alphabet: String,

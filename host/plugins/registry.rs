@@ -6,6 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use arc_swap::ArcSwap;
+use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
@@ -42,11 +43,14 @@ struct Inner {
 }
 
 /// What became of a component that was installed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "InstalledPlugin")]
 pub struct Installed {
     pub name: String,
     pub version: String,
+    /// The SHA-256 of the component.
     pub digest: String,
+    /// What it implements.
     pub interfaces: Vec<&'static str>,
     /// The version that served until now.
     pub replaces: Option<String>,

@@ -3,43 +3,81 @@
 use std::collections::HashMap;
 
 use axum::extract::State;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
 
 use super::{Account, SERVICE, seal_context, store};
 use crate::{
     app::App,
-    audit, companies,
+    audit,
+    clock::Timestamp,
+    companies,
     error::{Error, Result},
-    http::{answer::Answer, body::Fields, path::Path},
+    http::{
+        answer::Answer,
+        body::Body,
+        fields::{Flag, TextsByName, fields},
+        path::Path,
+    },
 };
+
+fields! {
+    /// An account at a provider.
+    Body AccountChange {
+        /// What the plugin's manifest asks for; `null` takes them away.
+        credentials: Option<TextsByName>,
+        /// `false` switches the provider off: for the company, or for everyone.
+        active: Option<Flag>,
+    }
+}
+
+/// An account at a provider. Its credentials are not shown.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ProviderAccount")]
+pub struct View {
+    provider: String,
+    account: String,
+    active: bool,
+    has_credentials: bool,
+    /// Where the provider sends its notifications.
+    notification_url: String,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
 
 pub async fn set_for_service(
     State(app): State<App>,
     Path(provider): Path<String>,
-    body: Fields,
-) -> Result<Answer> {
+    body: Body<AccountChange>,
+) -> Result<Answer<View>> {
     set(app, SERVICE.to_owned(), provider, body).await
 }
 
 pub async fn set_for_company(
     State(app): State<App>,
     Path((company, provider)): Path<(String, String)>,
-    body: Fields,
-) -> Result<Answer> {
+    body: Body<AccountChange>,
+) -> Result<Answer<View>> {
     companies::find(&app, &company).await?;
     set(app, company, provider, body).await
 }
 
 /// Leaves what the body does not name; `credentials: null` takes them away.
-async fn set(app: App, company: String, provider: String, body: Fields) -> Result<Answer> {
+async fn set(
+    app: App,
+    company: String,
+    provider: String,
+    body: Body<AccountChange>,
+) -> Result<Answer<View>> {
     let plugin = app.plugins.provider(&provider);
     let plugin = plugin.ok_or_else(|| Error::not_found("provider not found"))?;
     let credentials: Option<HashMap<String, String>> =
-        body.texts("credentials")?.map(|pairs| pairs.into_iter().collect());
+        body.credentials()?.map(|pairs| pairs.into_iter().collect());
     if let Some(values) = &credentials {
         plugin.manifest().check_credentials(values)?;
     }
-    let active = body.boolean("active")?;
+    let active = body.active()?;
     let db = app.store.clone();
     db.write(async move |tx| {
         let now = app.clock.now();
@@ -68,37 +106,37 @@ async fn set(app: App, company: String, provider: String, body: Fields) -> Resul
             "credentials_changed": body.has("credentials"),
         });
         audit::record(tx, &app, &company, "provider.set", detail).await?;
-        Answer::data(view(&account, &app), "Provider updated successfully")
+        Answer::data(view(account, &app), "Provider updated successfully")
     })
     .await
 }
 
-pub async fn list_for_service(State(app): State<App>) -> Result<Answer> {
+pub async fn list_for_service(State(app): State<App>) -> Result<Answer<Vec<View>>> {
     list(&app, SERVICE).await
 }
 
 pub async fn list_for_company(
     State(app): State<App>,
     Path(company): Path<String>,
-) -> Result<Answer> {
+) -> Result<Answer<Vec<View>>> {
     companies::find(&app, &company).await?;
     list(&app, &company).await
 }
 
-async fn list(app: &App, company: &str) -> Result<Answer> {
+async fn list(app: &App, company: &str) -> Result<Answer<Vec<View>>> {
     let accounts = app.store.read(async |tx| store::list(tx, company).await).await?;
-    let accounts: Vec<Value> = accounts.iter().map(|account| view(account, app)).collect();
-    Answer::data(accounts, "Providers fetched successfully")
+    let accounts = accounts.into_iter().map(|account| view(account, app));
+    Answer::data(accounts.collect(), "Providers fetched successfully")
 }
 
-fn view(account: &Account, app: &App) -> Value {
-    json!({
-        "provider": account.provider,
-        "account": account.id,
-        "active": account.active,
-        "has_credentials": account.credentials.is_some(),
-        "notification_url": account.notification_url(app),
-        "created_at": account.created_at,
-        "updated_at": account.updated_at,
-    })
+fn view(account: Account, app: &App) -> View {
+    View {
+        notification_url: account.notification_url(app),
+        has_credentials: account.credentials.is_some(),
+        provider: account.provider,
+        account: account.id,
+        active: account.active,
+        created_at: account.created_at,
+        updated_at: account.updated_at,
+    }
 }

@@ -1,18 +1,44 @@
 //! Wallets, for operators.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::json;
 
-use super::{Account, Cover, Moved, Movement, post, store};
+use super::{
+    Account, Balance, Cover, Moved, Movement, post,
+    store::{self, Entry},
+};
 use crate::{
     app::App,
     audit, companies,
     error::{Error, Result},
-    http::{answer::Answer, body::Fields, path::Path, query::Query},
-    money::{BILLING_CURRENCY, Money},
+    http::{
+        answer::Answer,
+        body::Body,
+        fields::{Amount, Text, Visible, fields},
+        path::Path,
+        query::{Pages, Query},
+    },
+    listing::Listed,
+    money::{BILLING_CURRENCY, Minor, Money},
 };
 
-pub async fn fetch(State(app): State<App>, Path(company): Path<String>) -> Result<Answer> {
+/// A company's money.
+#[derive(Serialize, JsonSchema)]
+pub struct Wallet {
+    /// What it may use, in the currency in which it is billed.
+    balance: Minor,
+    /// What payments that were begun may bring, in the same currency.
+    pending: Minor,
+    currency: &'static str,
+    /// By currency.
+    balances: BTreeMap<String, Balance>,
+}
+
+pub async fn fetch(State(app): State<App>, Path(company): Path<String>) -> Result<Answer<Wallet>> {
     let mut balances = app
         .store
         .read(async |tx| -> Result<_> {
@@ -21,21 +47,21 @@ pub async fn fetch(State(app): State<App>, Path(company): Path<String>) -> Resul
         })
         .await?;
     let billing = *balances.entry(BILLING_CURRENCY.to_owned()).or_default();
-    let data = json!({
-        "balance": billing.balance,
-        "pending": billing.pending,
-        "currency": BILLING_CURRENCY,
-        "balances": balances,
-    });
-    Answer::data(data, "Wallet fetched successfully")
+    let wallet = Wallet {
+        balance: billing.balance,
+        pending: billing.pending,
+        currency: BILLING_CURRENCY,
+        balances,
+    };
+    Answer::data(wallet, "Wallet fetched successfully")
 }
 
 pub async fn credit(
     State(app): State<App>,
     Path(company): Path<String>,
-    body: Fields,
-) -> Result<Answer> {
-    let ordered = Ordered::read(&body)?;
+    body: Body<Transfer>,
+) -> Result<Answer<Transferred>> {
+    let ordered = read(&body)?;
     let (from, to) = (Account::Operator, Account::Wallet);
     move_by_hand(app, company, "operator.credit", ordered, from, to).await
 }
@@ -43,29 +69,42 @@ pub async fn credit(
 pub async fn debit(
     State(app): State<App>,
     Path(company): Path<String>,
-    body: Fields,
-) -> Result<Answer> {
-    let ordered = Ordered::read(&body)?;
+    body: Body<Transfer>,
+) -> Result<Answer<Transferred>> {
+    let ordered = read(&body)?;
     let (from, to) = (Account::Wallet, Account::Operator);
     move_by_hand(app, company, "operator.debit", ordered, from, to).await
 }
 
-/// `{amount, currency?, key}`.
-struct Ordered {
-    money: Money,
-    key: String,
+fields! {
+    /// Money that an operator moves.
+    Body Transfer {
+        amount: Amount,
+        /// Three capital letters; if it is left out, the currency in which wallets are billed.
+        #[schemars(extend("pattern" = "^[A-Z]{3}$", "examples" = ["NGN"]))]
+        currency: Option<Text<3>>,
+        /// Of the caller's making: the same key moves the money once.
+        key: Visible<100>,
+    }
 }
 
-impl Ordered {
-    fn read(body: &Fields) -> Result<Ordered> {
-        let minor = body.amount("amount")?;
-        let currency = body.text("currency", 3)?.unwrap_or_else(|| BILLING_CURRENCY.to_owned());
-        if currency.len() != 3 || !currency.bytes().all(|b| b.is_ascii_uppercase()) {
-            return Err(body.must_be("currency", "a currency code of three capital letters"));
-        }
-        let key = body.visible("key", 100)?.ok_or_else(|| body.required("key"))?;
-        Ok(Ordered { money: Money { minor, currency }, key })
+/// A transfer as it was made.
+#[derive(Serialize, JsonSchema)]
+pub struct Transferred {
+    key: String,
+    amount: Minor,
+    currency: String,
+    /// What the wallet holds now in this currency.
+    balance: Minor,
+}
+
+fn read(body: &Body<Transfer>) -> Result<(Money, String)> {
+    let minor = body.amount()?;
+    let currency = body.currency()?.unwrap_or_else(|| BILLING_CURRENCY.to_owned());
+    if currency.len() != 3 || !currency.bytes().all(|b| b.is_ascii_uppercase()) {
+        return Err(body.must_be("currency", "a currency code of three capital letters"));
     }
+    Ok((Money { minor, currency }, body.key()?))
 }
 
 /// The same key again changes nothing and answers the same; with another amount or direction it is a conflict.
@@ -73,14 +112,13 @@ async fn move_by_hand(
     app: App,
     company: String,
     kind: &'static str,
-    ordered: Ordered,
+    (money, key): (Money, String),
     from: Account,
     to: Account,
-) -> Result<Answer> {
+) -> Result<Answer<Transferred>> {
     let db = app.store.clone();
     db.write(async move |tx| {
         companies::get(tx, &company).await?;
-        let Ordered { money, key } = ordered;
         let movement = Movement { key: format!("operator:{key}"), kind, from, to, money };
         if post(tx, &app, &company, &movement, Cover::Required).await? == Moved::Before {
             let before = store::posted(tx, &company, &movement.key).await?;
@@ -96,15 +134,14 @@ async fn move_by_hand(
             audit::record(tx, &app, &company, kind, detail).await?;
         }
         let balances = store::balances(tx, &company).await?;
-        let currency = &movement.money.currency;
-        let balance = balances.get(currency).copied().unwrap_or_default();
-        let data = json!({
-            "key": key,
-            "amount": movement.money.minor,
-            "currency": currency,
-            "balance": balance.balance,
-        });
-        Answer::data(data, "Wallet updated successfully")
+        let balance = balances.get(&movement.money.currency).copied().unwrap_or_default();
+        let transferred = Transferred {
+            key,
+            amount: movement.money.minor,
+            currency: movement.money.currency,
+            balance: balance.balance,
+        };
+        Answer::data(transferred, "Wallet updated successfully")
     })
     .await
 }
@@ -112,9 +149,9 @@ async fn move_by_hand(
 pub async fn entries(
     State(app): State<App>,
     Path(company): Path<String>,
-    query: Query,
-) -> Result<Answer> {
-    let page = query.page(50, 1_000)?;
+    query: Query<Pages>,
+) -> Result<Answer<Listed<Entry>>> {
+    let page = query.read()?;
     let (total, entries) = app
         .store
         .read(async |tx| -> Result<_> {

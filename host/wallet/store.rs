@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Account, Balance, Movement};
@@ -114,11 +115,17 @@ pub async fn balances(tx: &mut Tx, company_id: &str) -> Result<BTreeMap<String, 
     Ok(balances)
 }
 
-#[derive(Debug, FromRow, Serialize)]
+/// One side of a movement.
+#[derive(Debug, FromRow, Serialize, JsonSchema)]
+#[schemars(rename = "WalletEntry")]
 pub struct Entry {
+    /// The same on both sides.
     pub transaction_id: String,
+    /// What the movement happened once by.
     pub key: String,
+    /// Such as `operator.credit`.
     pub kind: String,
+    /// `wallet`, `pending`, `operator` or `provider:NAME`.
     pub account: String,
     pub currency: String,
     #[sqlx(rename = "amount_minor")]

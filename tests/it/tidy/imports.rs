@@ -12,8 +12,8 @@ const LEAVES: [&str; 7] = ["clock", "email", "listing", "money", "phone", "rando
 /// One per noun.
 const SLICES: [&str; 8] =
     ["audit", "companies", "events", "notifications", "payments", "providers", "users", "wallet"];
-/// What of `http` reads a request and answers it.
-const REQUESTS: [&str; 5] = ["Caller", "answer", "body", "path", "query"];
+/// What of `http` reads a request, answers it and describes both.
+const REQUESTS: [&str; 7] = ["Caller", "answer", "body", "fields", "openapi", "path", "query"];
 
 /// Crates that are named only in these rooms.
 const FRAMEWORKS: [(&str, &[&str]); 14] = [

@@ -1,0 +1,294 @@
+//! The OpenAPI document of a listener, put together from its routes: what a handler takes and what it answers describe themselves,
+//! so the document says what the code does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::{Extension, extract::State, http::HeaderMap};
+use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+
+use super::{Access, Caller, Route, answer::Failure};
+use crate::error::Result;
+
+/// What takes part in an operation: an argument of its handler, or its answer.
+pub trait Describe {
+    fn describe(operation: &mut Operation<'_>);
+}
+
+/// A handler whose arguments and answer describe themselves.
+pub trait Described<Arguments> {
+    fn describe(operation: &mut Operation<'_>);
+}
+
+/// What is kept of a handler beside itself.
+pub type Description = fn(&mut Operation<'_>);
+
+#[must_use]
+pub fn description<Handler: Described<Arguments>, Arguments>(_: &Handler) -> Description {
+    Handler::describe
+}
+
+macro_rules! described {
+    ($($argument:ident)*) => {
+        impl<Handler, Answering, Answer, $($argument),*> Described<($($argument,)*)> for Handler
+        where
+            Handler: Fn($($argument),*) -> Answering,
+            Answering: Future<Output = Answer>,
+            Answer: Describe,
+            $($argument: Describe),*
+        {
+            fn describe(operation: &mut Operation<'_>) {
+                $($argument::describe(operation);)*
+                Answer::describe(operation);
+            }
+        }
+    };
+}
+
+described!();
+described!(A);
+described!(A B);
+described!(A B C);
+described!(A B C D);
+
+/// Arguments that callers do not see.
+macro_rules! unseen {
+    ($($argument:ident $(<$parameter:ident>)?),*) => {
+        $(impl $(<$parameter>)? Describe for $argument $(<$parameter>)? {
+            fn describe(_: &mut Operation<'_>) {}
+        })*
+    };
+}
+
+unseen!(State<T>, Extension<T>, HeaderMap, Caller);
+
+impl<Answer: Describe> Describe for Result<Answer> {
+    fn describe(operation: &mut Operation<'_>) {
+        Answer::describe(operation);
+    }
+}
+
+/// The schemas that have a name, of what is read and of what is written: one type may look different in the two.
+struct Schemas {
+    taken: SchemaGenerator,
+    given: SchemaGenerator,
+}
+
+impl Schemas {
+    fn new() -> Schemas {
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
+            settings.meta_schema = None;
+            settings.definitions_path = "/components/schemas".into();
+        });
+        let taken = settings.clone().for_deserialize().into_generator();
+        Schemas { taken, given: settings.for_serialize().into_generator() }
+    }
+
+    fn named(mut self) -> Map<String, Value> {
+        let mut all = self.taken.take_definitions(true);
+        for (name, schema) in self.given.take_definitions(true) {
+            let other = all.insert(name.clone(), schema.clone());
+            assert!(
+                other.is_none_or(|other| other == schema),
+                "two types of the interface are called {name}"
+            );
+        }
+        all
+    }
+}
+
+/// One route, as its description grows.
+pub struct Operation<'d> {
+    pub path: &'static str,
+    parameters: Vec<Value>,
+    body: Option<Value>,
+    /// What a success answers, by content type.
+    success: Value,
+    failures: BTreeSet<u16>,
+    schemas: &'d mut Schemas,
+}
+
+impl Operation<'_> {
+    pub fn takes_parameter(&mut self, parameter: Value) {
+        self.parameters.push(parameter);
+    }
+
+    pub fn takes_body(&mut self, content_type: &str, schema: Value, required: bool) {
+        let content = json!({ content_type: { "schema": schema } });
+        self.body = Some(json!({ "content": content, "required": required }));
+        self.fails(&[400, 413]);
+    }
+
+    pub fn answers(&mut self, content_type: &str, schema: Value) {
+        self.success = json!({ content_type: { "schema": schema } });
+    }
+
+    /// Statuses beside those that follow from who may call.
+    pub fn fails(&mut self, statuses: &[u16]) {
+        self.failures.extend(statuses);
+    }
+
+    /// The schema of what is read from a request: a reference, if the type has a name.
+    pub fn taken<T: JsonSchema>(&mut self) -> Value {
+        self.schemas.taken.subschema_for::<T>().to_value()
+    }
+
+    /// The same, written out.
+    pub fn taken_in_full<T: JsonSchema>(&mut self) -> Value {
+        T::json_schema(&mut self.schemas.taken).to_value()
+    }
+
+    /// The schema of what is written into an answer.
+    pub fn given<T: JsonSchema>(&mut self) -> Value {
+        self.schemas.given.subschema_for::<T>().to_value()
+    }
+
+    fn finish(self, route: &Route) -> Value {
+        let id = route.id();
+        let mut operation = json!({
+            "operationId": id,
+            "summary": route.summary,
+            "tags": [tag(&id)],
+            "parameters": self.parameters,
+            "responses": responses(&self.success, &self.failures),
+            "security": match route.access {
+                Access::Open => json!([]),
+                Access::Company => json!([{ "company": [] }]),
+                Access::Operator => json!([{ "operator": [] }]),
+            },
+        });
+        if let Some(body) = self.body {
+            operation["requestBody"] = body;
+        }
+        operation
+    }
+}
+
+fn tag(operation_id: &str) -> &str {
+    operation_id.split('.').next().unwrap_or(operation_id)
+}
+
+fn responses(success: &Value, failures: &BTreeSet<u16>) -> Value {
+    let mut responses = json!({ "200": {
+        "description": "Success",
+        "headers": { "X-Request-Id": { "$ref": "#/components/headers/X-Request-Id" } },
+        "content": success,
+    }});
+    for status in failures {
+        let (_, name, ..) = FAILURES.iter().find(|(known, ..)| known == status).expect(
+            "the table of failures has every status that a route, its access or an argument names",
+        );
+        responses[status.to_string()] = json!({ "$ref": format!("#/components/responses/{name}") });
+    }
+    responses
+}
+
+/// Every failure: status, name, what the caller can do, and the header that says more.
+const FAILURES: [(u16, &str, &str, Option<&str>); 12] = [
+    (400, "Invalid", "Mend the request; `message` names the first offending field.", None),
+    (401, "Unauthorized", "Send a valid key.", Some("WWW-Authenticate")),
+    (403, "Forbidden", "Ask the operator for it.", None),
+    (404, "NotFound", "Name something that exists.", None),
+    (409, "Conflict", "Look at what is there first.", None),
+    (413, "TooLarge", "Send less.", None),
+    (415, "UnsupportedType", "Send another content type.", None),
+    (429, "Throttled", "Wait before the next request.", Some("Retry-After")),
+    (500, "Internal", "Report it, with the request's id.", None),
+    (502, "UpstreamFailed", "Try again later: an upstream failed.", None),
+    (503, "Unavailable", "Try again later: this host cannot work now.", Some("Retry-After")),
+    (504, "UpstreamTimeout", "Try again later: an upstream gave no answer in time.", None),
+];
+
+const HEADERS: [(&str, &str); 3] = [
+    ("X-Request-Id", "The caller's id of this request, or a new one."),
+    ("Retry-After", "Seconds to wait."),
+    ("WWW-Authenticate", "`Bearer`."),
+];
+
+/// What may go wrong because of who may call.
+fn failures_of(access: Access) -> &'static [u16] {
+    match access {
+        Access::Open => &[500],
+        Access::Operator => &[401, 500, 503],
+        Access::Company => &[401, 403, 429, 500, 503],
+    }
+}
+
+/// The document of the listener that has these routes.
+#[must_use]
+pub fn document(routes: &[Route]) -> Value {
+    let mut schemas = Schemas::new();
+    let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    for route in routes {
+        let mut operation = Operation {
+            path: route.path,
+            parameters: Vec::new(),
+            body: None,
+            success: Value::Null,
+            failures: BTreeSet::new(),
+            schemas: &mut schemas,
+        };
+        operation.fails(failures_of(route.access));
+        operation.fails(route.fails);
+        (route.describe)(&mut operation);
+        paths
+            .entry(route.path)
+            .or_default()
+            .insert(route.method.to_owned(), operation.finish(route));
+    }
+    let tags: BTreeSet<String> = routes.iter().map(|route| tag(&route.id()).to_owned()).collect();
+    let tags: Vec<Value> = tags.into_iter().map(|name| json!({ "name": name })).collect();
+    json!({
+        "openapi": "3.1.0",
+        "info": info(routes),
+        "servers": [{ "url": "/", "description": "This host" }],
+        "tags": tags,
+        "paths": paths,
+        "components": components(routes, schemas),
+    })
+}
+
+fn info(routes: &[Route]) -> Value {
+    let (title, description) = match routes.iter().any(|route| route.access == Access::Operator) {
+        true => ("Tollhouse: internal interface", "For operators and neighbouring systems."),
+        false => ("Tollhouse", "For companies, and for the notifications of their providers."),
+    };
+    json!({
+        "title": title,
+        "version": env!("CARGO_PKG_VERSION"),
+        "description": format!(
+            "{description}\n\nBodies are JSON. A success is `{{data?, error: false, message}}`, a failure `{{error: true, message}}`. \
+             Amounts are numbers in the major unit with at most 2 decimals, times are RFC 3339 in UTC. \
+             In a body, `null` counts as absent, and so does `\"\"` where a text is optional; unknown fields are ignored."
+        ),
+    })
+}
+
+fn components(routes: &[Route], mut schemas: Schemas) -> Value {
+    let failure = schemas.given.subschema_for::<Failure>();
+    let header = |name: &str| json!({ "$ref": format!("#/components/headers/{name}") });
+    let responses = FAILURES.iter().map(|(_, name, description, more)| {
+        let headers = ["X-Request-Id"].into_iter().chain(*more).map(|name| (name, header(name)));
+        let response = json!({
+            "description": description,
+            "headers": headers.collect::<BTreeMap<_, _>>(),
+            "content": { "application/json": { "schema": failure } },
+        });
+        (*name, response)
+    });
+    let headers = HEADERS.iter().map(|(name, description)| {
+        (*name, json!({ "description": description, "schema": { "type": "string" } }))
+    });
+    let key = |description: &str| json!({ "type": "http", "scheme": "bearer", "description": description });
+    let keys = [
+        (Access::Company, "company", key("A company's API key, `sk_live_…` or `sk_test_…`.")),
+        (Access::Operator, "operator", key("The operator token.")),
+    ];
+    let used = keys.into_iter().filter(|(access, ..)| routes.iter().any(|r| r.access == *access));
+    json!({
+        "headers": headers.collect::<BTreeMap<_, _>>(),
+        "responses": responses.collect::<BTreeMap<_, _>>(),
+        "securitySchemes": used.map(|(_, name, key)| (name, key)).collect::<BTreeMap<_, _>>(),
+        "schemas": schemas.named(),
+    })
+}

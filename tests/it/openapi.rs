@@ -1,0 +1,138 @@
+//! The OpenAPI documents: what they hold, and how they are served.
+
+use std::collections::BTreeSet;
+
+use reqwest::StatusCode;
+use serde_json::Value;
+use tollhouse::http::{Access, Route, internal_routes, openapi::document, public_routes};
+
+use crate::app::reply;
+
+fn documents() -> [(&'static str, Vec<Route>, Value); 2] {
+    [("public", public_routes()), ("internal", internal_routes())].map(|(name, routes)| {
+        let document = document(&routes);
+        (name, routes, document)
+    })
+}
+
+/// What a reader of the interface sees changes here first: look at the difference, then `INSTA_UPDATE=always`.
+#[test]
+fn the_documents_are_as_they_were() {
+    for (name, _, document) in documents() {
+        insta::assert_snapshot!(name, format!("{document:#}"));
+    }
+}
+
+fn statuses(operation: &Value) -> BTreeSet<&str> {
+    let responses = operation["responses"].as_object().expect("responses");
+    responses.keys().map(String::as_str).collect()
+}
+
+#[test]
+fn every_route_is_an_operation_with_its_failures_and_the_other_way_round() {
+    for (name, routes, document) in documents() {
+        let mut described: BTreeSet<(String, String)> = BTreeSet::new();
+        for (path, methods) in document["paths"].as_object().expect("paths") {
+            described.extend(
+                methods.as_object().expect("methods").keys().map(|m| (m.clone(), path.clone())),
+            );
+        }
+        for route in &routes {
+            let what = format!("{name}: {} {}", route.method, route.path);
+            assert!(described.remove(&(route.method.to_owned(), route.path.to_owned())), "{what}");
+            let operation = &document["paths"][route.path][route.method];
+            let mut expected = match route.access {
+                Access::Open => vec!["200", "500"],
+                Access::Operator => vec!["200", "401", "500", "503"],
+                Access::Company => vec!["200", "401", "403", "429", "500", "503"],
+            };
+            if route.path.contains('{') {
+                expected.push("404");
+            }
+            if operation["requestBody"].is_object() {
+                expected.extend(["400", "413"]);
+            }
+            let said = statuses(operation);
+            assert!(said.is_superset(&expected.into_iter().collect()), "{what}: {said:?}");
+            for text in ["operationId", "summary"] {
+                assert!(operation[text].as_str().is_some_and(|text| !text.is_empty()), "{what}");
+            }
+            let named = operation["parameters"].as_array().expect("parameters").iter();
+            let named: Vec<&str> =
+                named.filter(|p| p["in"] == "path").filter_map(|p| p["name"].as_str()).collect();
+            let segments = route.path.split('/').filter(|segment| segment.starts_with('{'));
+            assert_eq!(
+                named,
+                segments.map(|s| s.trim_matches(['{', '}'])).collect::<Vec<_>>(),
+                "{what}"
+            );
+        }
+        assert_eq!(described, BTreeSet::new(), "{name}: operations without a route");
+    }
+}
+
+#[test]
+fn operations_are_named_once_and_every_reference_leads_somewhere() {
+    for (name, _, document) in documents() {
+        let mut ids = BTreeSet::new();
+        for operation in document["paths"]
+            .as_object()
+            .expect("paths")
+            .values()
+            .flat_map(|path| path.as_object())
+            .flatten()
+        {
+            assert!(
+                ids.insert(operation.1["operationId"].as_str()),
+                "{name}: {}",
+                operation.1["operationId"]
+            );
+        }
+        let text = document.to_string();
+        for reference in text.split("\"$ref\":\"#").skip(1) {
+            let reference = reference.split('"').next().expect("a text");
+            assert!(document.pointer(reference).is_some(), "{name}: {reference}");
+        }
+    }
+}
+
+both! {
+    async fn each_listener_serves_its_own_document(app: TestApp) {
+        for ((_, _, document), base) in documents().into_iter().zip([&app.api, &app.internal]) {
+            let url = format!("{base}/openapi.json");
+            let answer = reply(app.client.get(&url)).await;
+            assert_eq!((answer.status, &answer.body), (StatusCode::OK, &document));
+            assert_eq!(answer.headers["content-type"], "application/json");
+            let known = app.client.get(&url).header("if-none-match", &answer.headers["etag"]);
+            let known = known.send().await.expect("an answer");
+            assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
+            assert_eq!(known.text().await.expect("a text"), "");
+            let other = app.client.get(&url).header("if-none-match", "\"0\"");
+            assert_eq!(reply(other).await.status, StatusCode::OK);
+        }
+    }
+
+    async fn the_viewer_is_whole_and_takes_nothing_from_elsewhere(app: TestApp) {
+        for base in [&app.api, &app.internal] {
+            let page = app.client.get(format!("{base}/docs")).send().await.expect("an answer");
+            assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
+            let policy = page.headers()["content-security-policy"].to_str().expect("a text").to_owned();
+            assert!(policy.starts_with("default-src 'none';") && !policy.contains("http"), "{policy}");
+            let html = page.text().await.expect("a page");
+            assert!(!html.contains("://"), "{html}");
+            let files: Vec<&str> = html.split(['"']).filter(|text| text.starts_with("docs/")).collect();
+            assert_eq!(files.len(), 6, "{html}");
+            for file in files {
+                let file = app.client.get(format!("{base}/{file}")).send().await.expect("an answer");
+                assert_eq!(file.status(), StatusCode::OK, "{}", file.url());
+                assert_eq!(file.headers()["x-content-type-options"], "nosniff");
+                assert!(!file.bytes().await.expect("a file").is_empty());
+            }
+            let start = app.client.get(format!("{base}/docs/swagger-initializer.js")).send().await.expect("an answer");
+            let start = start.text().await.expect("a script");
+            assert!(start.contains("\"url\": \"openapi.json\"") && !start.contains("http"), "{start}");
+            let missing = reply(app.client.get(format!("{base}/docs/nothing.js"))).await;
+            assert_eq!(missing.failure(), (404, "there is nothing at this path"));
+        }
+    }
+}
