@@ -114,6 +114,7 @@ both! {
         assert_eq!(due("payments_pending", r#"age="1h""#), Some(1.0));
         assert_eq!(due("payments_pending_oldest_seconds", r#"age="1h""#), Some(600.0));
         assert_eq!(due("payments_pending_oldest_seconds", r#"age="24h""#), Some(0.0));
+        app.settle().await;
     }
 
     async fn a_delivery_that_fails_waits_as_one_that_was_attempted(app: TestApp) {
