@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # What programs by others make of Tollhouse: a browser, npm's client for Paystack, and the libraries of Standard Webhooks, each
-# against a running sandbox. Needs target/debug/sandbox (`cargo build`) and node 20, npm, python3 and chromium; when one of these
-# is not there, it says so and ends with 77.
+# against a running sandbox; and whether README.md is right. Needs target/debug/sandbox (`cargo build`), node 20, npm, python3,
+# chromium, curl and jq; when one of these is not there, it says so and ends with 77.
 set -euo pipefail
 cd "$(dirname "$0")"
 target=$(cd ../.. && pwd)/target
 
-for tool in node npm python3 chromium; do
+for tool in node npm python3 chromium curl jq; do
     command -v "$tool" >/dev/null || { echo "SKIPPED tests/outside: $tool is not installed" >&2; exit 77; }
 done
 

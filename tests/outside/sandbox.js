@@ -5,11 +5,13 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+export const SANDBOX_JSON =
+  process.env.SANDBOX_JSON ?? fileURLToPath(new URL('../../target/sandbox/sandbox.json', import.meta.url));
 
 /** What `cargo sandbox` tells of itself: addresses, keys, the operator's token. */
-export const sandbox = JSON.parse(
-  readFileSync(process.env.SANDBOX_JSON ?? new URL('../../target/sandbox/sandbox.json', import.meta.url)),
-);
+export const sandbox = JSON.parse(readFileSync(SANDBOX_JSON, 'utf8'));
 
 /** How long something that follows by itself may take. */
 const PATIENCE_MS = 20_000;
@@ -21,7 +23,10 @@ export const unused = (prefix) => `${prefix}-${process.pid}-${Date.now()}-${(dra
 
 /** The status and the parsed body of the answer. */
 export async function ask(method, url, { token, body } = {}) {
-  const headers = { ...(token && { authorization: `Bearer ${token}` }), ...(body && { 'content-type': 'application/json' }) };
+  const headers = {
+    ...(token && { authorization: `Bearer ${token}` }),
+    ...(body && { 'content-type': 'application/json' }),
+  };
   const answer = await fetch(url, { method, headers, body: body && JSON.stringify(body) });
   const text = await answer.text();
   return { status: answer.status, body: text && JSON.parse(text) };
@@ -54,8 +59,9 @@ export class Company {
 
   /** A payment of NGN 2,500.50, begun. */
   initialize(fields = {}) {
-    const body = { email: 'ada@example.com', amount: 2500.5, currency: 'NGN', checkout: { success_url: sandbox.sandbox }, ...fields };
-    return data('POST', `${sandbox.api}/api/v1/payment/initialize`, { token: this.api_key, body });
+    const order = { email: 'ada@example.com', amount: 2500.5, currency: 'NGN', checkout: { success_url: sandbox.sandbox } };
+    const options = { token: this.api_key, body: { ...order, ...fields } };
+    return data('POST', `${sandbox.api}/api/v1/payment/initialize`, options);
   }
 
   payment(reference) {

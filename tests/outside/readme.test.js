@@ -1,0 +1,61 @@
+// What README.md says to type does what it says.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+
+import { Company, SANDBOX_JSON, sandbox, until, unused } from './sandbox.js';
+
+const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+
+/** The commands of a section, for the sandbox that runs here. */
+function commands(heading) {
+  const section = README.split(`\n${heading}\n`)[1] ?? assert.fail(`README.md has no ${heading}`);
+  const [, block] = section.match(/^```sh\n(.*?)^```$/ms);
+  return block
+    .replaceAll('http://127.0.0.1:8080', sandbox.api)
+    .replaceAll('http://127.0.0.1:8081', sandbox.internal)
+    .replaceAll('http://127.0.0.1:8082', sandbox.sandbox)
+    .replaceAll('target/sandbox/sandbox.json', SANDBOX_JSON);
+}
+
+/** What they print. */
+function type(script) {
+  const env = { ...process.env, TOLLHOUSE_OPERATOR_TOKEN: sandbox.operator_token };
+  return execFileSync('bash', ['-euo', 'pipefail', '-c', script], { env, encoding: 'utf8' });
+}
+
+describe('README.md', () => {
+  test('a payment in five minutes', async () => {
+    const script = commands('## A payment in five minutes').replaceAll('first-payment', unused('first-payment'));
+    const [key, begin, pay, look] = script.split(/^# \d\. .*$/m);
+    const begun = JSON.parse(type(key + begin)).data;
+    assert.equal(begun.status, 'pending');
+    const id = begun.checkout.url.split('/').at(-1);
+    assert.equal(JSON.parse(type(pay.replace('/ID/', `/${id}/`))).outcome, 'success');
+    const paid = await until('the payment is a success', () => {
+      const payment = JSON.parse(type(key + look)).data;
+      return payment.status === 'success' && payment;
+    });
+    assert.deepEqual([paid.amount, paid.fees, paid.payment_channel], [2500.5, 137.51, 'card']);
+  });
+
+  test('script a provider fault', async () => {
+    const company = await Company.create();
+    const body = { email: 'ada@example.com', amount: 100, currency: 'NGN', reference: unused('fault') };
+    const initialize = () => company.ask('POST', '/payment/initialize', { ...body, checkout: { success_url: sandbox.sandbox } });
+    type(commands('### … script a provider fault'));
+    assert.equal((await initialize()).status, 502);
+    const resumed = await initialize();
+    assert.equal(resumed.status, 200);
+    assert.ok(resumed.body.data.checkout.url);
+  });
+
+  test('move the clock', () => {
+    // By less than in README.md: signatures of events are good for five minutes of real time.
+    const script = commands('### … move the clock').replace('"seconds":3600', '"seconds":2');
+    const [before, after] = [script, script].map((move) => Date.parse(JSON.parse(type(move)).data.now));
+    assert.ok(after - before >= 2000 && after - before < 60_000, `${before} ${after}`);
+  });
+});
