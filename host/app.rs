@@ -1,6 +1,8 @@
 //! Everything that a request or a job may use, and the one table of background work.
 
-use std::{error::Error, ops::Deref, sync::Arc};
+use std::{
+    error::Error, num::NonZeroU32, ops::Deref, sync::Arc, sync::atomic::AtomicBool, time::Duration,
+};
 
 use futures::future::BoxFuture;
 
@@ -8,13 +10,15 @@ use crate::{
     clock::Clock,
     config::Config,
     egress::Egress,
-    events,
+    events, http,
     jobs::{Handler, Workers},
     payments,
     plugins::Plugins,
     random::Random,
+    rate::Limiter,
     seal::Sealer,
     store::Store,
+    tasks::Tasks,
     telemetry::Telemetry,
 };
 
@@ -38,6 +42,10 @@ pub struct Parts {
     pub egress: Egress,
     pub settings: Settings,
     pub workers: Workers,
+    pub rates: Rates,
+    pub tasks: Tasks,
+    /// No more requests are wanted: the host is about to stop.
+    pub stopping: AtomicBool,
     pub telemetry: Telemetry,
     /// What else lives by this clock: the stand-ins of a development environment.
     pub companion: Option<Companion>,
@@ -57,6 +65,35 @@ pub struct Settings {
     pub operator_token: String,
     /// Opens what only development may do, such as moving the clock.
     pub development: bool,
+    pub http: http::Limits,
+}
+
+/// How much who may ask of this host.
+pub struct Rates {
+    /// Requests, by the key's id.
+    pub keys: Limiter<String>,
+    pub operators: Limiter<()>,
+    /// Notes of a key's last use, by its id.
+    pub uses: Limiter<String>,
+}
+
+impl Rates {
+    fn new(config: &Config, clock: &Clock) -> Rates {
+        const MINUTE: Duration = Duration::from_secs(60);
+        let (rate, burst) = (config.requests.rate_per_s, config.requests.rate_burst);
+        Rates {
+            keys: Limiter::per_second(rate, burst, clock.clone()),
+            operators: Limiter::per_second(rate, burst, clock.clone()),
+            uses: Limiter::new(MINUTE, NonZeroU32::MIN, clock.clone()),
+        }
+    }
+
+    /// Forgets those that have not asked for a while.
+    pub fn prune(&self) {
+        self.keys.prune();
+        self.operators.prune();
+        self.uses.prune();
+    }
 }
 
 impl App {
@@ -73,17 +110,19 @@ impl App {
             default_provider: config.service.default_provider.clone(),
             operator_token: config.operator_token.read()?,
             development: config.service.development,
+            http: config.requests.limits(),
         };
         let sealer = Sealer::new(&config.master_key.read()?, random.clone())?;
         let egress = Egress::new(config.service.egress())?;
         let plugins =
             Plugins::new(config.plugins.limits(), egress.clone(), clock.clone(), random.clone())?;
-        let store =
-            Store::open(config.database.url()?.expose(), config.database.database_connections)
-                .await?;
+        let (url, limits) = (config.database.url()?, config.database.limits());
+        let store = Store::open(url.expose(), limits, random.clone()).await?;
         plugins.follow(&store).await?;
         let workers = Workers::new(JOBS);
+        let rates = Rates::new(config, &clock);
         let telemetry = Telemetry::new(clock.now())
+            .with(|registry| store.register(registry))
             .with(|registry| plugins.register(registry))
             .with(|registry| egress.metrics.register(registry))
             .with(|registry| workers.metrics.register(registry));
@@ -96,6 +135,9 @@ impl App {
             egress,
             settings,
             workers,
+            rates,
+            tasks: Tasks::default(),
+            stopping: AtomicBool::new(false),
             telemetry,
             companion,
         })))

@@ -1,8 +1,11 @@
 //! Time, injected: nothing else in the host asks the system for it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, Ordering::SeqCst},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
 };
 
 use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
@@ -79,24 +82,36 @@ struct Inner {
     /// Added to the system's time, or the time itself when `frozen`.
     ms: AtomicI64,
     frozen: bool,
+    since: Instant,
 }
 
 impl Clock {
     #[must_use]
     pub fn system() -> Clock {
-        Clock(Arc::new(Inner { ms: AtomicI64::new(0), frozen: false }))
+        Clock::new(0, false)
     }
 
     /// Stands still until it is advanced.
     #[must_use]
     pub fn frozen_at(now: Timestamp) -> Clock {
-        Clock(Arc::new(Inner { ms: AtomicI64::new(now.0), frozen: true }))
+        Clock::new(now.0, true)
+    }
+
+    fn new(ms: i64, frozen: bool) -> Clock {
+        Clock(Arc::new(Inner { ms: AtomicI64::new(ms), frozen, since: Instant::now() }))
     }
 
     #[must_use]
     pub fn now(&self) -> Timestamp {
         let ms = self.0.ms.load(SeqCst);
         Timestamp(if self.0.frozen { ms } else { ms + system_ms() })
+    }
+
+    /// Time that never goes back, since some moment: for rates, which a correction of the system's time must not disturb.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        let ms = Duration::from_millis(self.0.ms.load(SeqCst).try_into().unwrap_or(0));
+        if self.0.frozen { ms } else { ms + self.0.since.elapsed() }
     }
 
     /// Development and tests only: moves time forward to `target`, never back.

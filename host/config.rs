@@ -11,6 +11,7 @@ pub mod layers;
 mod listeners;
 mod plugins;
 mod remote;
+mod requests;
 mod secrets;
 mod service;
 mod telemetry;
@@ -22,6 +23,7 @@ pub use self::{
     listeners::Listeners,
     plugins::Plugins,
     remote::Remote,
+    requests::Requests,
     secrets::{MasterKey, OperatorToken},
     service::Service,
     telemetry::{LogFormat, Telemetry},
@@ -33,6 +35,8 @@ pub struct Config {
     pub database: Database,
     #[command(flatten)]
     pub listeners: Listeners,
+    #[command(flatten)]
+    pub requests: Requests,
     #[command(flatten)]
     pub operator_token: OperatorToken,
     #[command(flatten)]

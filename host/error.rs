@@ -4,7 +4,7 @@
 
 use std::any::Any;
 
-use crate::{seal::SealError, store};
+use crate::{rate::Exceeded, seal::SealError, store};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -28,12 +28,21 @@ pub enum Error {
     /// Look at what is there first (409).
     #[error("{0}")]
     Conflict(String),
+    /// Send it in time (408).
+    #[error("the request was not sent in time")]
+    TooSlow,
     /// Send less (413).
     #[error("the body is too large")]
     TooLarge,
     /// Send another content type (415).
     #[error("the content type must be {0}")]
     UnsupportedType(&'static str),
+    /// Send fewer or shorter headers (431).
+    #[error("the headers are too large")]
+    HeadersTooLarge,
+    /// Try again after the time that it says (429).
+    #[error(transparent)]
+    Throttled(#[from] Exceeded),
     /// Try again later: an upstream failed (502).
     #[error("{message}")]
     Upstream { message: String, detail: String },
@@ -43,6 +52,15 @@ pub enum Error {
     /// Try again later: this host cannot work now (503).
     #[error("{0}")]
     Unavailable(&'static str),
+    /// Try again later: the database cannot work now (503).
+    #[error("the database cannot work now, try again later")]
+    Database(#[source] store::Error),
+    /// Look first whether it was done (500).
+    #[error(
+        "it is unknown whether this was done: look it up before you send it again, or repeat it under \
+         the same reference or idempotency key"
+    )]
+    OutcomeUnknown(#[source] store::Error),
     /// Report it: our fault (500).
     #[error("internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -87,7 +105,11 @@ pub fn panicked(panic: Box<dyn Any + Send>) -> Error {
 
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Error {
-        Error::internal(error)
+        match error {
+            store::Error::Unavailable { .. } => Error::Database(error),
+            store::Error::CommitUnknown(_) => Error::OutcomeUnknown(error),
+            error => Error::internal(error),
+        }
     }
 }
 

@@ -3,15 +3,24 @@
 pub mod answer;
 mod auth;
 pub mod body;
+mod connection;
 mod docs;
 pub mod fields;
+mod gate;
+mod headers;
 mod health;
+mod idempotency;
+mod limits;
+mod listener;
 mod metrics;
 pub mod openapi;
 pub mod path;
 pub mod query;
 mod request_id;
 mod serve;
+mod tls;
+
+use std::sync::Arc;
 
 use axum::{
     Extension, Router,
@@ -19,16 +28,24 @@ use axum::{
     middleware,
     routing::{self, MethodRouter},
 };
+use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 
-pub use self::{auth::Caller, serve::serve};
-use self::{docs::Document, openapi::Description};
+pub use self::{
+    auth::Caller,
+    limits::Limits,
+    listener::{Endpoint, ListenError, Listener},
+    serve::{listen, serve},
+    tls::{Tls, TlsError, TlsFiles},
+};
+use self::{docs::Document, gate::Gate, openapi::Description};
 use crate::{
     app::App, audit, companies, error::Error, events, notifications, payments, plugins, providers,
     users, wallet,
 };
 
-const MOST_BODY_BYTES: usize = 1 << 20;
+/// The route whose bodies are components, which are larger than other bodies may be.
+const COMPONENTS: &str = "/internal/v1/plugins";
 
 /// Who may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,16 +160,18 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
     let is_internal = routes.iter().any(|route| route.access == Access::Operator);
     let listener = if is_internal { "internal" } else { "public" };
     let document = Document::of(&routes);
+    let room = Arc::new(Semaphore::new(app.settings.http.requests));
     let mut router = Router::new();
     for Route { path, access, handler, .. } in routes {
-        let handler = match access {
-            Access::Company => {
-                handler.layer(middleware::from_fn_with_state(app.clone(), auth::company))
-            }
-            Access::Operator => {
-                handler.layer(middleware::from_fn_with_state(app.clone(), auth::operator))
-            }
-            Access::Open => handler,
+        let most_body = match path {
+            COMPONENTS => app.plugins.most_component_bytes(),
+            _ => app.settings.http.body_bytes,
+        };
+        let gate = Gate { app: app.clone(), access, most_body, room: room.clone() };
+        // How a host does must be heard even when it has too much to do.
+        let handler = match path.starts_with("/health/") || path == "/metrics" {
+            true => handler,
+            false => handler.layer(middleware::from_fn_with_state(gate, gate::pass)),
         };
         router = router.route(path, handler);
     }
@@ -160,8 +179,9 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
         .method_not_allowed_fallback(async || Error::MethodNotAllowed)
         .fallback(async || Error::not_found("there is nothing at this path"))
         .layer(Extension(document))
-        .layer(DefaultBodyLimit::max(MOST_BODY_BYTES))
+        .layer(DefaultBodyLimit::disable()) // bodies are bounded where the gate reads them
         .layer(CatchPanicLayer::custom(answer::panicked))
+        .layer(middleware::from_fn_with_state(app.clone(), headers::guard))
         .layer(middleware::from_fn_with_state((app.clone(), listener), request_id::trace))
         .with_state(app.clone())
 }

@@ -14,6 +14,7 @@ mod process;
 mod reporting;
 mod requests;
 pub mod spans;
+mod store;
 mod watched;
 
 use prometheus_client::encoding::text;
@@ -27,6 +28,7 @@ pub use self::{
     plugins::{CallMeasured, CallOutcome, PluginMeter, PluginMetrics},
     reporting::{Reporting, Reports},
     requests::{Exchange, RequestMetrics},
+    store::StoreMetrics,
     watched::{Waiting, Watched},
 };
 use crate::clock::Timestamp;

@@ -33,6 +33,20 @@ CREATE TABLE api_keys (
     PRIMARY KEY (company_id, id)
 );
 
+-- A request that was sent under an Idempotency-Key, for a day: under way while it has a lease, then with its answer.
+CREATE TABLE idempotency_keys (
+    company_id  TEXT   NOT NULL, -- '' for operators
+    id          TEXT   NOT NULL, -- SHA-256 of method, path and key, hexadecimal
+    content     TEXT   NOT NULL, -- sealed digest of what was sent
+    lease       TEXT,
+    lease_until BIGINT NOT NULL,
+    answer      TEXT,            -- sealed
+    expires_at  BIGINT NOT NULL,
+    PRIMARY KEY (company_id, id)
+);
+
+CREATE INDEX idempotency_keys_by_expiry ON idempotency_keys (expires_at);
+
 CREATE TABLE audit_log (
     company_id TEXT   NOT NULL,
     id         TEXT   NOT NULL,

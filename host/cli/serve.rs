@@ -3,15 +3,14 @@
 use clap::Args;
 use serde_json::Value;
 use tokio::{
-    net::TcpListener,
     signal::unix::{SignalKind, signal},
     sync::watch,
 };
 use tollhouse::{
     app::App,
     clock::Clock,
-    config::{Config, check},
-    http,
+    config::{Config, ConfigError, check},
+    http::{self, Endpoint, Listener},
     random::Random,
 };
 
@@ -49,10 +48,10 @@ impl Serve {
 async fn serve(config: &Config) -> Result<Report, Failure> {
     let opened = App::open(config, Clock::system(), Random::system(), None).await;
     let app = opened.map_err(|error| Failure::refused(error.to_string()))?;
-    let public = bind(config.listeners.listen, "listen").await?;
-    let internal = bind(config.listeners.internal_listen, "internal_listen").await?;
-    let address = |listener: &TcpListener| {
-        listener.local_addr().map_or_else(|e| e.to_string(), |at| at.to_string())
+    let public = bind(config.listeners.public()).await?;
+    let internal = bind(config.listeners.internal()).await?;
+    let address = |listener: &Listener| {
+        listener.address().map_or_else(|e| e.to_string(), |at| at.to_string())
     };
     tracing::info!(api = address(&public), internal = address(&internal), "serving");
     let (stop, stopped) = watch::channel(false);
@@ -64,14 +63,14 @@ async fn serve(config: &Config) -> Result<Report, Failure> {
         tracing::info!("finishing what is under way");
         let _ = stop.send(true);
     });
-    let served = http::serve(app, public, internal, stopped).await;
-    served.map_err(|error| Failure::refused(error.chain()))?;
+    http::serve(app, public, internal, stopped).await;
     Ok(Report::new(Value::Null, ""))
 }
 
-async fn bind(address: std::net::SocketAddr, key: &str) -> Result<TcpListener, Failure> {
-    let bound = TcpListener::bind(address).await;
-    bound.map_err(|error| Failure::refused(format!("{key} {address} cannot be used: {error}")))
+async fn bind(endpoint: Result<Endpoint, ConfigError>) -> Result<Listener, Failure> {
+    let endpoint = endpoint.map_err(|error| Failure::settings(vec![error]))?;
+    let bound = Listener::bind(&endpoint).await;
+    bound.map_err(|error| Failure::refused(error.to_string()))
 }
 
 async fn until_signal() -> std::io::Result<()> {

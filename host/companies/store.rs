@@ -45,6 +45,18 @@ pub struct Key {
     pub created_at: Timestamp,
 }
 
+/// A company and the key that named it.
+#[derive(Clone, Debug, FromRow)]
+pub struct KeyHolder {
+    #[sqlx(flatten)]
+    pub company: Company,
+    pub key_id: String,
+    pub digest: String,
+    pub last_used_at: Option<Timestamp>,
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+}
+
 pub async fn insert(tx: &mut Tx, company: &Company) -> Result<()> {
     tx.sql(
         "INSERT INTO companies (id, name, server, logo, event_url, payment_service, active,
@@ -150,27 +162,28 @@ pub async fn revoke_key(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp)
     .await
 }
 
+/// Later uses are not undone by what was noted late.
 pub async fn touch_key(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Result<()> {
-    tx.sql("UPDATE api_keys SET last_used_at = $3 WHERE company_id = $1 AND id = $2")
-        .bind(company_id)
-        .bind(id)
-        .bind(now)
-        .run()
-        .await?;
+    tx.sql(
+        "UPDATE api_keys SET last_used_at = $3
+         WHERE company_id = $1 AND id = $2 AND (last_used_at IS NULL OR last_used_at < $3)",
+    )
+    .bind(company_id)
+    .bind(id)
+    .bind(now)
+    .run()
+    .await?;
     Ok(())
 }
 
-pub async fn find_by_key(tx: &mut Tx, digest: &str) -> Result<Option<(Key, Company)>> {
-    let key: Option<Key> =
-        tx.sql("SELECT * FROM api_keys WHERE digest = $1").bind(digest).optional().await?;
-    let Some(key) = key else { return Ok(None) };
-    let company = tx
-        .sql(
-            "SELECT companies.* FROM companies
-             JOIN api_keys ON api_keys.company_id = companies.id WHERE api_keys.digest = $1",
-        )
-        .bind(digest)
-        .one()
-        .await?;
-    Ok(Some((key, company)))
+pub async fn find_by_key(tx: &mut Tx, digest: &str) -> Result<Option<KeyHolder>> {
+    tx.sql(
+        "SELECT companies.*, api_keys.id AS key_id, api_keys.digest, api_keys.last_used_at,
+             api_keys.expires_at, api_keys.revoked_at
+         FROM api_keys JOIN companies ON companies.id = api_keys.company_id
+         WHERE api_keys.digest = $1",
+    )
+    .bind(digest)
+    .optional()
+    .await
 }

@@ -13,6 +13,8 @@ const LEAST_TOKEN_CHARACTERS: usize = 20;
 pub fn problems(config: &Config) -> Vec<ConfigError> {
     let found = [
         database(config),
+        config.listeners.public().map(drop),
+        config.listeners.internal().map(drop),
         operator_token(config),
         master_key(config),
         public_url(config),

@@ -1,8 +1,11 @@
-//! Where the host is reached.
+//! Where the host is reached, and how that is protected.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
-use clap::Args;
+use clap::{ArgAction, Args};
+
+use super::ConfigError;
+use crate::http::{Endpoint, TlsFiles};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Listeners")]
@@ -15,6 +18,16 @@ pub struct Listeners {
         default_value = "127.0.0.1:8080"
     )]
     pub listen: SocketAddr,
+    /// The API's certificate, PEM, and after it those that it was signed with. Read again when it changes
+    #[arg(long, env = "TOLLHOUSE_TLS_CERTIFICATE", value_name = "file")]
+    pub tls_certificate: Option<PathBuf>,
+    /// The key of that certificate, PEM. Read again when it changes
+    #[arg(long, env = "TOLLHOUSE_TLS_KEY", value_name = "file")]
+    pub tls_key: Option<PathBuf>,
+    /// Serves the API without TLS though its address is not loopback: a proxy in front of it does TLS
+    #[arg(long, env = "TOLLHOUSE_PLAIN_HTTP", value_name = "bool", default_value_t = false,
+          action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub plain_http: bool,
     /// The internal interface, for operators
     #[arg(
         long,
@@ -23,6 +36,16 @@ pub struct Listeners {
         default_value = "127.0.0.1:8081"
     )]
     pub internal_listen: SocketAddr,
+    /// The internal interface's certificate
+    #[arg(long, env = "TOLLHOUSE_INTERNAL_TLS_CERTIFICATE", value_name = "file")]
+    pub internal_tls_certificate: Option<PathBuf>,
+    /// The key of that certificate
+    #[arg(long, env = "TOLLHOUSE_INTERNAL_TLS_KEY", value_name = "file")]
+    pub internal_tls_key: Option<PathBuf>,
+    /// Serves the internal interface without TLS though its address is not loopback
+    #[arg(long, env = "TOLLHOUSE_INTERNAL_PLAIN_HTTP", value_name = "bool", default_value_t = false,
+          action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub internal_plain_http: bool,
     /// How providers reach the API: the base of notification URLs. Without it, the address of `listen`
     #[arg(long, env = "TOLLHOUSE_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
@@ -31,6 +54,80 @@ pub struct Listeners {
 impl Listeners {
     #[must_use]
     pub fn public_url(&self) -> String {
-        self.public_url.clone().unwrap_or_else(|| format!("http://{}", self.listen))
+        let scheme = if self.tls_certificate.is_some() { "https" } else { "http" };
+        self.public_url.clone().unwrap_or_else(|| format!("{scheme}://{}", self.listen))
+    }
+
+    /// The API's.
+    pub fn public(&self) -> Result<Endpoint, ConfigError> {
+        let (certificate, key) = (self.tls_certificate.as_ref(), self.tls_key.as_ref());
+        endpoint("", self.listen, certificate, key, self.plain_http)
+    }
+
+    /// The internal interface's.
+    pub fn internal(&self) -> Result<Endpoint, ConfigError> {
+        let (certificate, key) =
+            (self.internal_tls_certificate.as_ref(), self.internal_tls_key.as_ref());
+        endpoint("internal_", self.internal_listen, certificate, key, self.internal_plain_http)
+    }
+}
+
+/// Refuses what would send keys over the network in the clear.
+fn endpoint(
+    prefix: &str,
+    address: SocketAddr,
+    certificate: Option<&PathBuf>,
+    key: Option<&PathBuf>,
+    plain_http: bool,
+) -> Result<Endpoint, ConfigError> {
+    let refuse = |what| Err(ConfigError(what));
+    let tls = match (certificate, key) {
+        (Some(certificate), Some(key)) => {
+            Some(TlsFiles { certificate: certificate.clone(), key: key.clone() })
+        }
+        (None, None) => None,
+        _ => return refuse(format!("{prefix}tls_certificate and {prefix}tls_key need each other")),
+    };
+    match tls {
+        Some(_) if plain_http => {
+            refuse(format!("{prefix}plain_http and {prefix}tls_certificate exclude each other"))
+        }
+        None if !plain_http && !address.ip().is_loopback() => refuse(format!(
+            "{prefix}listen {address} is not loopback and would serve plain HTTP: set {prefix}tls_certificate and \
+             {prefix}tls_key, or {prefix}plain_http if a proxy in front of it does TLS"
+        )),
+        tls => Ok(Endpoint { address, tls }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_http_is_for_loopback_or_by_order() {
+        let (file, no_file) = (PathBuf::from("file.pem"), None);
+        let (file, loopback, network) = (Some(&file), "127.0.0.1:8080", "0.0.0.0:8080");
+        for (address, certificate, key, plain_http, refused) in [
+            (loopback, no_file, no_file, false, None),
+            ("[::1]:8080", no_file, no_file, false, None),
+            (loopback, no_file, no_file, true, None),
+            (network, no_file, no_file, true, None),
+            (network, file, file, false, None),
+            (network, no_file, no_file, false, Some("or internal_plain_http if a proxy")),
+            ("[::]:8080", no_file, no_file, false, Some("internal_listen [::]:8080 is not")),
+            ("192.168.1.1:1", no_file, no_file, false, Some("set internal_tls_certificate and")),
+            (network, file, file, true, Some("exclude each other")),
+            (loopback, file, no_file, false, Some("need each other")),
+            (loopback, no_file, file, false, Some("need each other")),
+        ] {
+            let address: SocketAddr = address.parse().unwrap();
+            let found = endpoint("internal_", address, certificate, key, plain_http);
+            match (found, refused) {
+                (Ok(_), None) => {}
+                (Err(error), Some(part)) if error.0.contains(part) => {}
+                (found, _) => panic!("{address} {certificate:?} {plain_http}: {found:?}"),
+            }
+        }
     }
 }

@@ -95,15 +95,21 @@ impl IntoResponse for Error {
             Error::NotFound(_) => StatusCode::NOT_FOUND,
             Error::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Error::Conflict(_) => StatusCode::CONFLICT,
+            Error::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Error::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Error::UnsupportedType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Error::HeadersTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Error::Throttled(_) => StatusCode::TOO_MANY_REQUESTS,
             Error::Upstream { .. } => StatusCode::BAD_GATEWAY,
             Error::UpstreamTimeout { .. } => StatusCode::GATEWAY_TIMEOUT,
-            Error::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-            Error::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Error::Unavailable(_) | Error::Database(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Error::OutcomeUnknown(_) | Error::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         match &self {
             Error::Internal(_) => tracing::error!(error = %self.chain(), "request failed"),
+            Error::Database(error) | Error::OutcomeUnknown(error) => {
+                tracing::error!(alarm = "database", %error, "request failed");
+            }
             Error::Upstream { .. } | Error::UpstreamTimeout { .. } => {
                 tracing::warn!(error = %self.chain(), "upstream failed");
             }
@@ -115,8 +121,13 @@ impl IntoResponse for Error {
             let bearer = HeaderValue::from_static("Bearer");
             response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
         }
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        let retry_after = match &self {
+            Error::Throttled(exceeded) => Some(HeaderValue::from(exceeded.seconds)),
+            Error::Unavailable(_) => Some(HeaderValue::from_static("5")),
+            _ => None,
+        };
+        if let Some(seconds) = retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds);
         }
         response
     }

@@ -1,17 +1,15 @@
 //! Who calls: checked before anything of the body is read.
 
 use axum::{
-    extract::{FromRequestParts, Request, State},
+    extract::{FromRequestParts, Request},
     http::{HeaderMap, header, request::Parts},
-    middleware::Next,
-    response::{IntoResponse, Response},
 };
 use subtle::ConstantTimeEq;
 
 use crate::{
     app::App,
     companies::{self, Company},
-    error::Error,
+    error::{Error, Result},
 };
 
 /// The company that a request acts for: all that it may see is this company's.
@@ -27,31 +25,29 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-pub async fn company(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let Some(key) = bearer(request.headers()) else { return missing().into_response() };
-    match companies::authenticate(&app, key).await {
-        Ok(company) => {
-            request.extensions_mut().insert(Caller(company));
-            next.run(request).await
-        }
-        Err(error) => error.into_response(),
-    }
+/// Tells the handler which company calls; answers its id.
+pub async fn company(app: &App, request: &mut Request) -> Result<String> {
+    let company = companies::authenticate(app, bearer(request.headers())?).await?;
+    let id = company.id.clone();
+    request.extensions_mut().insert(Caller(company));
+    Ok(id)
 }
 
-pub async fn operator(State(app): State<App>, request: Request, next: Next) -> Response {
-    let Some(token) = bearer(request.headers()) else { return missing().into_response() };
+/// Answers what stands for the operators in the place of a company's id.
+pub fn operator(app: &App, request: &Request) -> Result<String> {
+    let token = bearer(request.headers())?;
     let known = app.settings.operator_token.as_bytes();
     if !bool::from(known.ct_eq(token.as_bytes())) {
-        return Error::Unauthorized("the operator token is not valid").into_response();
+        return Err(Error::Unauthorized("the operator token is not valid"));
     }
-    next.run(request).await
+    app.rates.operators.check(&())?;
+    Ok(String::new())
 }
 
-fn missing() -> Error {
-    Error::Unauthorized("the Authorization header must be: Bearer <key>")
-}
-
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    (scheme.eq_ignore_ascii_case("bearer") && !key.is_empty()).then_some(key)
+fn bearer(headers: &HeaderMap) -> Result<&str> {
+    let scheme_and_key = || headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ');
+    match scheme_and_key() {
+        Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") && !key.is_empty() => Ok(key),
+        _ => Err(Error::Unauthorized("the Authorization header must be: Bearer <key>")),
+    }
 }

@@ -1,5 +1,7 @@
 //! Whether this host lives and can work; and, in development, its clock.
 
+use std::sync::atomic::Ordering;
+
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,7 +25,10 @@ pub async fn live() -> Done {
 }
 
 pub async fn ready(State(app): State<App>) -> Result<Done> {
-    match app.store.read(async |tx| tx.sql("SELECT 1").one::<(i32,)>().await).await {
+    if app.stopping.load(Ordering::Relaxed) {
+        return Err(Error::Unavailable("the host is about to stop"));
+    }
+    match app.store.select(async |tx| tx.sql("SELECT 1").one::<(i32,)>().await).await {
         Ok(_) => Ok(Done("ready")),
         Err(error) => {
             tracing::error!(%error, "the database does not answer");

@@ -1,48 +1,64 @@
 //! A server: both listeners and the work in the background, until it is told to stop.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
-use tokio::{net::TcpListener, sync::watch};
-
-use super::{internal_routes, public_routes, router};
-use crate::{
-    app::App,
-    error::{Error, Result},
-    jobs, monitor,
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
 };
+
+use super::{Listener, Route, internal_routes, public_routes, router};
+use crate::{app::App, idempotency, jobs, monitor};
 
 /// How soon this host notices that another one has changed the plugins.
 const FOLLOW: Duration = Duration::from_secs(1);
 
-/// How long jobs under way may take to finish.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How often what is out of date is thrown away.
+const CLEAN: Duration = Duration::from_secs(60);
 
-/// Serves until `stop` shows `true`; requests under way are finished.
-pub async fn serve(
-    app: App,
-    public: TcpListener,
-    internal: TcpListener,
-    stop: watch::Receiver<bool>,
-) -> Result<()> {
-    let workers = tokio::spawn(jobs::work(app.clone()));
-    let following = tokio::spawn(follow_plugins(app.clone()));
-    let watching = tokio::spawn(monitor::watch(app.clone()));
-    let public = axum::serve(public, router(&app, public_routes()));
-    let internal = axum::serve(internal, router(&app, internal_routes()));
-    let public = public.with_graceful_shutdown(stopped(stop.clone())).into_future();
-    let internal = internal.with_graceful_shutdown(stopped(stop)).into_future();
-    let served = tokio::try_join!(public, internal).map_err(Error::internal);
-    workers.abort();
-    following.abort();
-    watching.abort();
-    if tokio::time::timeout(PATIENCE, jobs::under_way(&app)).await.is_err() {
+/// Serves until `stop` shows `true`. Then readiness says 503, nothing new is accepted after `drain`, and what is in flight has
+/// `shutdown` to end: requests, what they left behind, and jobs.
+pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::Receiver<bool>) {
+    let beside = [
+        tokio::spawn(jobs::work(app.clone())),
+        tokio::spawn(follow_plugins(app.clone())),
+        tokio::spawn(clean(app.clone())),
+        tokio::spawn(monitor::watch(app.clone())),
+    ];
+    let (close, closing) = watch::channel(false);
+    let stopping = async {
+        stopped(stop).await;
+        app.stopping.store(true, Ordering::Relaxed);
+        tokio::time::sleep(app.settings.http.drain).await;
+        beside.iter().for_each(tokio::task::JoinHandle::abort);
+        close.send_replace(true);
+        Instant::now() + app.settings.http.shutdown
+    };
+    let (deadline, (), ()) = tokio::join!(
+        stopping,
+        listen(&app, public, public_routes(), closing.clone()),
+        listen(&app, internal, internal_routes(), closing),
+    );
+    if timeout_at(deadline, app.tasks.finished()).await.is_err() {
+        tracing::warn!("requests whose callers had gone were left under way");
+    }
+    if timeout_at(deadline, jobs::under_way(&app)).await.is_err() {
         tracing::warn!("jobs were left under way; their leases will end");
     }
-    served.map(|_| ())
+}
+
+/// Serves one listener until `close` shows `true`.
+pub async fn listen(
+    app: &App,
+    listener: Listener,
+    routes: Vec<Route>,
+    close: watch::Receiver<bool>,
+) {
+    listener.serve(router(app, routes), app.settings.http.clone(), close).await;
 }
 
 /// A sender that is gone will never say stop.
-async fn stopped(mut stop: watch::Receiver<bool>) {
+pub(super) async fn stopped(mut stop: watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;
     }
@@ -53,6 +69,16 @@ async fn follow_plugins(app: App) {
         tokio::time::sleep(FOLLOW).await;
         if let Err(error) = app.plugins.follow(&app.store).await {
             tracing::error!(error = %error.chain(), "the plugin registry cannot be read");
+        }
+    }
+}
+
+async fn clean(app: App) {
+    loop {
+        tokio::time::sleep(CLEAN).await;
+        app.rates.prune();
+        if let Err(error) = idempotency::sweep(&app).await {
+            tracing::error!(error = %error.chain(), "idempotency keys could not be cleared");
         }
     }
 }

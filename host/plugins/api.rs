@@ -4,7 +4,6 @@ use axum::{
     body::Bytes,
     extract::{FromRequest, Request, State},
 };
-use futures::StreamExt;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -17,18 +16,23 @@ use crate::{
     error::{Error, Result},
     http::{
         answer::Answer,
+        body::Raw,
         openapi::{Describe, Operation},
     },
 };
 
 /// The body is the component itself, whatever type it says. It may be larger than other bodies.
-pub struct Component(Vec<u8>);
+pub struct Component(Bytes);
 
 impl FromRequest<App> for Component {
     type Rejection = Error;
 
     async fn from_request(request: Request, app: &App) -> Result<Component> {
-        read(request, app.plugins.most_component_bytes()).await.map(Component)
+        let Raw(wasm) = Raw::from_request(request, app).await?;
+        if wasm.is_empty() {
+            return Err(Error::invalid("the body must be a WebAssembly component"));
+        }
+        Ok(Component(wasm))
     }
 }
 
@@ -46,29 +50,13 @@ pub async fn install(
     let db = app.clone();
     let installed = app
         .plugins
-        .install(&app.store, wasm, async move |tx, manifest, digest| {
+        .install(&app.store, wasm.into(), async move |tx, manifest, digest| {
             let (name, version) = (&manifest.name, &manifest.version);
             let detail = json!({ "plugin": name, "version": version, "digest": digest });
             Ok(audit::record(tx, &db, audit::SERVICE, "plugin.install", detail).await?)
         })
         .await?;
     Answer::data(installed, "Plugin installed successfully")
-}
-
-async fn read(request: Request, most: usize) -> Result<Vec<u8>> {
-    let mut chunks = request.into_body().into_data_stream();
-    let mut wasm = Vec::new();
-    while let Some(chunk) = chunks.next().await {
-        let chunk: Bytes = chunk.map_err(|_| Error::invalid("the body could not be read"))?;
-        if wasm.len() + chunk.len() > most {
-            return Err(Error::TooLarge);
-        }
-        wasm.extend_from_slice(&chunk);
-    }
-    if wasm.is_empty() {
-        return Err(Error::invalid("the body must be a WebAssembly component"));
-    }
-    Ok(wasm)
 }
 
 /// A version of a plugin that was installed here.
@@ -88,7 +76,7 @@ pub struct PluginView {
 }
 
 pub async fn list(State(app): State<App>) -> Result<Answer<Vec<PluginView>>> {
-    let rows = app.store.read(async |tx| store::all(tx).await).await?;
+    let rows = app.store.select(async |tx| store::all(tx).await).await?;
     let view = |row: store::PluginRow| {
         let serves = app.plugins.provider(&row.name).filter(|p| p.plugin.digest == row.digest);
         PluginView {

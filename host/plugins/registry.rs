@@ -115,7 +115,7 @@ impl Plugins {
     /// Admits a component and makes it serve; `also` joins the transaction. What fails leaves the old one serving.
     pub async fn install<F>(&self, db: &Store, wasm: Vec<u8>, also: F) -> Result<Installed>
     where
-        F: AsyncFnOnce(&mut Tx, &Manifest, &str) -> Result<()> + Send + 'static,
+        F: AsyncFnOnce(&mut Tx, &Manifest, &str) -> Result<()> + Clone + Send + 'static,
     {
         let wasm = Arc::new(wasm);
         let plugin = self.admit(wasm.clone()).await.map_err(Error::Invalid)?;
@@ -146,14 +146,14 @@ impl Plugins {
     /// Takes over what the database says serves: at the start, and when another host has changed it.
     pub async fn follow(&self, db: &Store) -> Result<()> {
         let mut refused = self.0.changes.lock().await;
-        let rows = db.read(async |tx| store::active(tx).await).await?;
+        let rows = db.select(async |tx| store::active(tx).await).await?;
         for row in rows {
             let serves = self.0.active.load().get(&row.name).map(|plugin| plugin.digest.clone());
             if serves.as_ref() == Some(&row.digest) || refused.get(&row.name) == Some(&row.digest) {
                 continue;
             }
             let digest = row.digest.clone();
-            let found = db.read(async |tx| store::component(tx, &digest).await).await?;
+            let found = db.select(async |tx| store::component(tx, &digest).await).await?;
             let Some((wasm,)) = found else { continue };
             match self.admit(Arc::new(wasm)).await {
                 Ok(plugin) => {

@@ -74,6 +74,7 @@ async fn run(options: Options) -> Result<(), Failure> {
     });
     let app = App::open(&config, clock, Random::system(), Some(companion)).await?;
     let (stop, stopped) = watch::channel(false);
+    let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
     let serving = tokio::spawn(http::serve(app, public, internal, stopped));
 
     let told = setup::run(&config, &standins).await?;
@@ -88,7 +89,7 @@ async fn run(options: Options) -> Result<(), Failure> {
     }
     remove(&file)?;
     let _ = stop.send(true);
-    serving.await??;
+    serving.await?;
     Ok(())
 }
 

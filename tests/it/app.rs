@@ -11,7 +11,7 @@ use futures::FutureExt;
 use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::watch};
 use tollhouse::{
     app::App,
     clock::{Clock, Timestamp},
@@ -116,6 +116,8 @@ pub struct TestApp {
     pub client: Client,
     pub company: Company,
     pub database: Database,
+    /// Closes both listeners when it says `true`.
+    pub close: watch::Sender<bool>,
 }
 
 /// A tenant with its key.
@@ -154,6 +156,7 @@ impl Reply {
 /// The flags of a host under test.
 pub fn config(database: &Database, flags: &[&str]) -> Config {
     #[derive(Parser)]
+    #[command(args_override_self = true)]
     struct Flags {
         #[command(flatten)]
         config: Config,
@@ -172,6 +175,8 @@ pub fn config(database: &Database, flags: &[&str]) -> Config {
         // Compiled once for all tests; by digest, so a stale one is never taken.
         format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")),
         "--plugin-instances=20".to_owned(),
+        // The clock stands still: nothing would ever refill a bucket.
+        "--rate-per-s=0".to_owned(),
         "--development".to_owned(),
     ];
     let flags = own.into_iter().chain(flags.iter().map(|flag| (*flag).to_owned()));
@@ -203,10 +208,14 @@ impl TestApp {
         config.listeners.public_url = Some(api.clone());
         let app = App::open(&config, clock, Random::system(), Some(companion)).await;
         let app = app.expect("a host that starts");
-        let router = http::router(&app, http::public_routes());
-        tokio::spawn(axum::serve(public, router).into_future());
-        let router = http::router(&app, http::internal_routes());
-        tokio::spawn(axum::serve(internal, router).into_future());
+        let (close, closing) = watch::channel(false);
+        for (tcp, routes) in [(public, http::public_routes()), (internal, http::internal_routes())]
+        {
+            let (app, closing) = (app.clone(), closing.clone());
+            tokio::spawn(async move {
+                http::listen(&app, http::Listener::plain(tcp), routes, closing).await;
+            });
+        }
         let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build();
         let company =
             Company { id: String::new(), key: String::new(), event_secret: String::new() };
@@ -218,6 +227,7 @@ impl TestApp {
             client: client.expect("a client"),
             company,
             database,
+            close,
         };
         test.install(artifacts::PROVIDER_A).await;
         test.use_paystack("/providers/provider_a", PAYSTACK_KEY).await;

@@ -4,6 +4,7 @@
 
 #[macro_use]
 mod app;
+mod backup;
 mod command_line;
 mod companies;
 mod config;
@@ -11,18 +12,23 @@ mod conformance;
 mod crash;
 mod envelope;
 mod events;
+mod idempotency;
 mod isolation;
 mod jobs;
+mod listener;
 mod openapi;
 mod operators;
 mod payments;
 mod plugins;
+mod proxy;
+mod rate_limits;
 mod references;
 mod refunds;
 mod secrets;
 mod simulation;
 mod sprout;
 mod store;
+mod store_faults;
 mod telemetry;
 mod tidy;
 mod unruly;

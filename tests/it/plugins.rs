@@ -404,6 +404,7 @@ async fn another_host(app: &TestApp) -> (App, String, watch::Sender<bool>) {
     let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let (public, internal) = (bind().await, bind().await);
     let api = format!("http://{}", public.local_addr().expect("bound"));
+    let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
     let (stop, stopped) = watch::channel(false);
     tokio::spawn(http::serve(host.clone(), public, internal, stopped));
     (host, api, stop)

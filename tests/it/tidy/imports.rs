@@ -8,18 +8,33 @@ use syn::{UseTree, visit::Visit};
 use super::{Text, assert_none, texts};
 
 /// Pure, without I/O.
-const LEAVES: [&str; 7] = ["clock", "email", "listing", "money", "phone", "random", "seal"];
+const LEAVES: [&str; 8] = ["clock", "email", "listing", "money", "phone", "random", "rate", "seal"];
 /// One per noun.
-const SLICES: [&str; 8] =
-    ["audit", "companies", "events", "notifications", "payments", "providers", "users", "wallet"];
+const SLICES: [&str; 9] = [
+    "audit",
+    "companies",
+    "events",
+    "idempotency",
+    "notifications",
+    "payments",
+    "providers",
+    "users",
+    "wallet",
+];
 /// What of `http` reads a request, answers it and describes both.
 const REQUESTS: [&str; 7] = ["Caller", "answer", "body", "fields", "openapi", "path", "query"];
+/// What of `http` is set up by an operator.
+const SETTINGS: [&str; 3] = ["Endpoint", "Limits", "TlsFiles"];
 
 /// Crates that are named only in these rooms.
-const FRAMEWORKS: [(&str, &[&str]); 14] = [
+const FRAMEWORKS: [(&str, &[&str]); 18] = [
     ("axum", &["http", "*/api"]),
     ("tower", &["http"]),
     ("tower_http", &["http"]),
+    ("hyper", &["http"]),
+    ("hyper_util", &["http"]),
+    ("tokio_rustls", &["http"]),
+    ("governor", &["rate"]),
     ("sqlx", &["store"]),
     ("wasmtime", &["plugins"]),
     ("wasmtime_wasi", &["plugins"]),
@@ -49,8 +64,11 @@ fn may_use(from: &[String], to: &str) -> bool {
     let base = low || ["app", "error", "store", "jobs", "plugins", "egress"].contains(&to);
     match (from[0].as_str(), from.get(1).map(String::as_str)) {
         ("main" | "lib" | "app", _) => true,
-        ("error", _) => ["seal", "store"].contains(&to),
-        ("config", _) => ["egress", "plugins", "random", "seal", "telemetry"].contains(&to),
+        ("error", _) => ["rate", "seal", "store"].contains(&to),
+        ("config", _) => {
+            let used = ["egress", "http", "plugins", "random", "seal", "store", "telemetry"];
+            used.contains(&to)
+        }
         ("telemetry", _) => leaf,
         ("egress", _) => low,
         ("store", _) => low,
@@ -61,7 +79,8 @@ fn may_use(from: &[String], to: &str) -> bool {
         ("plugins", _) => low || ["egress", "error", "store"].contains(&to),
         ("http", None) => base || slice,
         ("http", _) => {
-            low || ["app", "companies", "error", "http", "jobs", "monitor"].contains(&to)
+            let used = ["app", "companies", "error", "http", "idempotency", "jobs", "monitor"];
+            low || used.contains(&to)
         }
         (name, _) if LEAVES.contains(&name) => leaf,
         (_, Some("store")) => leaf || to == "store",
@@ -74,7 +93,11 @@ fn may_use(from: &[String], to: &str) -> bool {
 fn may_enter(from: &[String], to: &[String]) -> bool {
     let api = from.last().is_some_and(|last| last == "api");
     match to[0].as_str() {
-        "http" => from[0] == "http" || api && REQUESTS.contains(&to[1].as_str()),
+        "http" => {
+            let name = to[1].as_str();
+            let settings = from[0] == "config" && SETTINGS.contains(&name);
+            from[0] == "http" || api && REQUESTS.contains(&name) || settings
+        }
         // What spans are called is one vocabulary for all rooms.
         "telemetry" => to[1] == "spans",
         _ => from == ["http"] && to[1] == "api",

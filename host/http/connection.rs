@@ -1,0 +1,387 @@
+//! One connection: HTTP/1.1 or HTTP/2, whichever the client begins, under time limits that the protocol library does not have.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    io,
+    pin::{Pin, pin},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{Router, body::Body};
+use hyper::{
+    Request, Response,
+    body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint},
+    service::service_fn,
+};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto::Builder,
+};
+use serde_json::json;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, sleep_until},
+};
+use tower::Service;
+
+use super::limits::Limits;
+use crate::error::Error;
+
+/// For a client to close a connection that it was told to leave.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How much more than the limits of headers the protocol library reads: what is between the two is answered in the envelope.
+const HEADROOM: usize = 2;
+const LEAST_BUFFER: usize = 64 << 10;
+
+/// What the library answers itself, without asking us, is not worth a setting of its own.
+const MOST_UNASKED_HEADERS: usize = 100;
+
+/// Serves until the client leaves, the limits are met, or `closing` resolves and what is in flight is done.
+pub async fn serve<I>(io: I, router: Router, limits: &Limits, closing: impl Future<Output = ()>)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let activity = Arc::new(Activity::new(Instant::now()));
+    let service = service_fn(|request: Request<Incoming>| {
+        let open = activity.open(Instant::now());
+        let answer = router.clone().call(request.map(Body::new));
+        async move {
+            let answer: Response<Body> = answer.await?;
+            Ok::<_, Infallible>(answer.map(|body| Held { body, _open: open }))
+        }
+    });
+    let io = TokioIo::new(Watched { io, activity: activity.clone() });
+    let builder = builder(limits);
+    let mut connection = pin!(builder.serve_connection(io, service));
+    let mut closing = pin!(closing);
+    let mut check = pin!(sleep_until(activity.due(limits, Instant::now()).until));
+    let mut told_to_leave = false;
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(error, "a connection ended early");
+                }
+                return;
+            }
+            () = &mut closing, if !told_to_leave => {
+                told_to_leave = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            () = check.as_mut() => {
+                let due = activity.due(limits, Instant::now());
+                let again = match due.what {
+                    What::Nothing => due.until,
+                    What::Idle if told_to_leave => return,
+                    What::Idle => {
+                        told_to_leave = true;
+                        connection.as_mut().graceful_shutdown();
+                        Instant::now() + GRACE
+                    }
+                    // The next look at the socket finds it cut.
+                    What::SlowHeaders if activity.cut() => Instant::now() + GRACE,
+                    What::SlowHeaders | What::Stuck => return,
+                };
+                check.as_mut().reset(again);
+            }
+        }
+    }
+}
+
+fn builder(limits: &Limits) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    let header_bytes = limits.header_bytes.saturating_mul(HEADROOM);
+    let mut http1 = builder.http1();
+    // Its own limit of time would count the pause between two requests, too.
+    http1.timer(TokioTimer::new()).header_read_timeout(None);
+    http1.max_buf_size(header_bytes.max(LEAST_BUFFER));
+    if limits.header_count >= MOST_UNASKED_HEADERS {
+        http1.max_headers(limits.header_count.saturating_mul(HEADROOM));
+    }
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.http2_streams)
+        .max_pending_accept_reset_streams(limits.http2_resets)
+        .max_header_list_size(u32::try_from(header_bytes).unwrap_or(u32::MAX));
+    builder
+}
+
+// ---- what goes on -------------------------------------------------------------------------------
+
+/// What goes on in a connection, as far as its time limits care.
+struct Activity(Mutex<State>);
+
+struct State {
+    /// When each request began that is not answered to its end.
+    open: HashMap<u64, Instant>,
+    next: u64,
+    /// When the last answer ended, or the first byte came after it.
+    since: Instant,
+    /// Bytes came that are no whole head of a request yet. In HTTP/2 they may be anything.
+    in_headers: bool,
+    http2: bool,
+    /// The last write found the client not reading.
+    blocked: bool,
+    cut: bool,
+}
+
+/// What is to be done, or by when there may be something.
+struct Due {
+    what: What,
+    until: Instant,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum What {
+    Nothing,
+    Idle,
+    SlowHeaders,
+    /// The client does not take its answer.
+    Stuck,
+}
+
+impl Activity {
+    fn new(now: Instant) -> Activity {
+        Activity(Mutex::new(State {
+            open: HashMap::new(),
+            next: 0,
+            since: now,
+            in_headers: false,
+            http2: false,
+            blocked: false,
+            cut: false,
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(self: &Arc<Activity>, now: Instant) -> Open {
+        let mut state = self.state();
+        state.in_headers = false;
+        state.next += 1;
+        let number = state.next;
+        state.open.insert(number, now);
+        Open { activity: self.clone(), number }
+    }
+
+    fn heard(&self, bytes: &[u8], now: Instant) {
+        let mut state = self.state();
+        state.http2 |= state.next == 0 && bytes.starts_with(b"PRI");
+        if state.open.is_empty() && !state.in_headers && !state.http2 {
+            (state.in_headers, state.since) = (true, now);
+        }
+    }
+
+    /// Whether the client can still be told why.
+    fn cut(&self) -> bool {
+        let mut state = self.state();
+        let first = !state.cut;
+        state.cut = true;
+        first && !state.blocked
+    }
+
+    fn due(&self, limits: &Limits, now: Instant) -> Due {
+        let state = self.state();
+        let (what, begun, time) = match state.open.values().min() {
+            Some(oldest) => (What::Stuck, *oldest, limits.longest_request()),
+            None if state.in_headers => (What::SlowHeaders, state.since, limits.headers),
+            None => (What::Idle, state.since, limits.keep_alive),
+        };
+        if begun + time <= now {
+            return Due { what, until: now };
+        }
+        // What begins meanwhile may have less time.
+        let soonest = now + limits.headers.min(limits.keep_alive);
+        Due { what: What::Nothing, until: soonest.min(begun + time) }
+    }
+}
+
+/// A request from its head to the end of its answer.
+struct Open {
+    activity: Arc<Activity>,
+    number: u64,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let mut state = self.activity.state();
+        state.open.remove(&self.number);
+        state.since = Instant::now();
+    }
+}
+
+/// The body of an answer, which keeps its request open.
+struct Held {
+    body: Body,
+    _open: Open,
+}
+
+impl HttpBody for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+// ---- the socket ---------------------------------------------------------------------------------
+
+/// The client's bytes, on their way to and from the protocol library.
+struct Watched<I> {
+    io: I,
+    activity: Arc<Activity>,
+}
+
+impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Watched<I> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.activity.state().cut {
+            // As far as it goes: whoever sends slowly gets no second chance to read slowly.
+            let _ = Pin::new(&mut self.io).poll_write(context, too_slow().as_bytes());
+            let _ = Pin::new(&mut self.io).poll_shutdown(context);
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.io).poll_read(context, buffer);
+        let bytes = &buffer.filled()[before..];
+        if !bytes.is_empty() {
+            self.activity.heard(bytes, Instant::now());
+        }
+        read
+    }
+}
+
+/// What a client is answered whose request never became one.
+fn too_slow() -> String {
+    let body = json!({ "error": true, "message": Error::TooSlow.to_string() }).to_string();
+    let length = body.len();
+    format!(
+        "HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\nconnection: close\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    )
+}
+
+impl<I: AsyncWrite + Unpin> Watched<I> {
+    fn note<T>(&self, written: Poll<T>) -> Poll<T> {
+        self.activity.state().blocked = written.is_pending();
+        written
+    }
+}
+
+impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(context, bytes);
+        self.note(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write_vectored(context, parts);
+        self.note(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.io).poll_flush(context);
+        self.note(flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> Limits {
+        let seconds = Duration::from_secs;
+        Limits {
+            connections: 1,
+            requests: 1,
+            handshake: seconds(1),
+            headers: seconds(10),
+            header_bytes: 1,
+            header_count: 1,
+            body: seconds(30),
+            body_bytes: 1,
+            request: seconds(120),
+            answer: seconds(30),
+            keep_alive: seconds(60),
+            http2_streams: 1,
+            http2_resets: 1,
+            drain: seconds(0),
+            shutdown: seconds(1),
+        }
+    }
+
+    #[test]
+    fn what_a_connection_is_given_time_for() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let due = |activity: &Activity, seconds| {
+            let due = activity.due(&limits(), at(seconds));
+            (due.what, (due.until - start).as_secs())
+        };
+        let activity = Arc::new(Activity::new(start));
+        assert_eq!(due(&activity, 0), (What::Nothing, 10)); // by then headers could be late
+        assert_eq!(due(&activity, 59), (What::Nothing, 60));
+        assert_eq!(due(&activity, 60).0, What::Idle);
+
+        activity.heard(b"GET", at(50));
+        activity.heard(b" / ", at(58)); // more of the same does not help
+        assert_eq!(due(&activity, 59), (What::Nothing, 60));
+        assert_eq!(due(&activity, 60).0, What::SlowHeaders);
+
+        let open = activity.open(at(60));
+        assert_eq!(due(&activity, 60 + 179), (What::Nothing, 60 + 180));
+        assert_eq!(due(&activity, 60 + 180).0, What::Stuck);
+        drop(open);
+        assert_eq!(due(&activity, 0).0, What::Nothing);
+    }
+
+    #[test]
+    fn http2_speaks_between_requests_without_being_late() {
+        let start = Instant::now();
+        let activity = Activity::new(start);
+        activity.heard(b"PRI * HTTP/2.0\r\n", start);
+        activity.heard(b"ping", start);
+        let late = activity.due(&limits(), start + Duration::from_secs(11));
+        assert_eq!(late.what, What::Nothing);
+        let idle = activity.due(&limits(), start + Duration::from_secs(60));
+        assert_eq!(idle.what, What::Idle);
+    }
+}

@@ -1,0 +1,175 @@
+//! The header `Idempotency-Key`: what was answered under it is answered again.
+
+use std::panic::AssertUnwindSafe;
+
+use axum::{
+    body::Body,
+    extract::Request,
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use futures::FutureExt;
+use http_body_util::BodyExt;
+use sha2::{Digest, Sha256};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{
+    answer,
+    limits::{in_time, received},
+};
+use crate::{
+    app::App,
+    error::{Error, Result},
+    idempotency::{self, Answer, Claim, Claimed, Name},
+};
+
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+const MOST_BYTES: usize = 255;
+
+/// The key of a request that changes something; 400 when it is malformed.
+pub fn key(request: &Request) -> Result<Option<&str>> {
+    if [Method::GET, Method::HEAD].contains(request.method()) {
+        return Ok(None);
+    }
+    let mut values = request.headers().get_all(KEY).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let key = value.to_str().unwrap_or_default();
+    let visible = key.bytes().all(|b| b.is_ascii_graphic());
+    if key.is_empty() || key.len() > MOST_BYTES || !visible || values.next().is_some() {
+        let message = "the Idempotency-Key header must be 1 to 255 visible characters";
+        return Err(Error::invalid(message));
+    }
+    Ok(Some(key))
+}
+
+/// Runs the request unless it ran before under this key. It runs to its end even if the caller hangs up: otherwise its answer
+/// would be lost to the one who asks again.
+pub async fn once(
+    app: &App,
+    company_id: String,
+    key: String,
+    request: Request,
+    next: Next,
+    room: OwnedSemaphorePermit,
+) -> Result<Response> {
+    let running = app.clone();
+    let run = app.tasks.spawn(async move {
+        let answer = claim_and_run(&running, &company_id, &key, request, next).await;
+        drop(room);
+        answer
+    });
+    run.await.map_err(Error::internal)?
+}
+
+async fn claim_and_run(
+    app: &App,
+    company_id: &str,
+    key: &str,
+    request: Request,
+    next: Next,
+) -> Result<Response> {
+    let (request, body) = received(request).await?;
+    let (method, path) = (request.method().as_str(), request.uri().path());
+    let content = content(request.uri().query(), request.headers(), &body);
+    match idempotency::claim(app, Name { company_id, method, path, key }, content).await? {
+        Claimed::Replay(answer) => replay(answer),
+        Claimed::Run(claim) => {
+            let answer = in_time(app.settings.http.request, next.run(request));
+            let answer = AssertUnwindSafe(answer).catch_unwind().await;
+            settle(app, claim, answer.unwrap_or_else(answer::panicked)).await
+        }
+    }
+}
+
+/// The digest of what the request says beside its name.
+fn content(query: Option<&str>, headers: &HeaderMap, body: &[u8]) -> [u8; 32] {
+    let content_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let mut hash = Sha256::new();
+    for part in [query.unwrap_or_default().as_bytes(), content_type.unwrap_or_default(), body] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
+}
+
+/// Keeps what committed an effect; all else frees the key. The effect stands whether or not that succeeds.
+async fn settle(app: &App, claim: Claim, response: Response) -> Result<Response> {
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.map_err(Error::internal)?.to_bytes();
+    let settled = if parts.status.is_success() {
+        let content_type = parts.headers.get(header::CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let text = String::from_utf8_lossy(&body).into_owned();
+        let answer = Answer { status: parts.status.as_u16(), content_type, body: text };
+        idempotency::keep(app, claim, &answer).await
+    } else {
+        idempotency::release(app, claim).await
+    };
+    if let Err(error) = settled {
+        tracing::error!(error = %error.chain(), "an idempotency key was not settled; its lease will end");
+    }
+    Ok(Response::from_parts(parts, Body::from(body)))
+}
+
+fn replay(answer: Answer) -> Result<Response> {
+    let status = StatusCode::from_u16(answer.status).map_err(Error::internal)?;
+    let mut response = (status, answer.body).into_response();
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_TYPE);
+    if let Some(content_type) = answer.content_type {
+        let value = HeaderValue::from_str(&content_type).map_err(Error::internal)?;
+        headers.insert(header::CONTENT_TYPE, value);
+    }
+    headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_1_to_255_visible_characters_once() {
+        let longest = "x".repeat(255);
+        let long = "x".repeat(256);
+        for (method, keys, expected) in [
+            ("POST", &[][..], Ok(None)),
+            ("POST", &["a"], Ok(Some("a"))),
+            ("PATCH", &["\"8e03978e-40d5\""], Ok(Some("\"8e03978e-40d5\""))),
+            ("DELETE", &[&longest], Ok(Some(&*longest))),
+            ("PUT", &[&long], Err(())),
+            ("POST", &[""], Err(())),
+            ("POST", &["two words"], Err(())),
+            ("POST", &["größe"], Err(())),
+            ("POST", &["a", "a"], Err(())),
+            ("GET", &[""], Ok(None)),
+            ("HEAD", &["a"], Ok(None)),
+        ] {
+            let mut request = Request::builder().method(method);
+            for key in keys {
+                request = request.header(KEY, HeaderValue::from_bytes(key.as_bytes()).unwrap());
+            }
+            let request = request.body(Body::empty()).unwrap();
+            assert_eq!(super::key(&request).map_err(|_| ()), expected, "{method} {keys:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_sent_is_query_type_and_body() {
+        let typed =
+            |value| HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(value))]);
+        let json = typed("application/json");
+        let same = content(None, &json, b"{}");
+        assert_eq!(content(Some(""), &json, b"{}"), same);
+        for other in [
+            content(None, &json, b"{} "),
+            content(None, &typed("text/plain"), b"{}"),
+            content(Some("a=1"), &json, b"{}"),
+            content(Some("application/json{}"), &HeaderMap::new(), b""),
+        ] {
+            assert_ne!(other, same);
+        }
+    }
+}

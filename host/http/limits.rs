@@ -1,0 +1,92 @@
+//! What one connection and one request may take.
+
+use std::time::Duration;
+
+use axum::{
+    body::{Body, Bytes, HttpBody},
+    extract::Request,
+    response::{IntoResponse, Response},
+};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::HeaderMap;
+
+use crate::error::{Error, Result};
+
+/// Of each listener, unless it says otherwise.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Connections at once; more wait to be accepted.
+    pub connections: usize,
+    /// Requests at once; more are answered 503.
+    pub requests: usize,
+    /// For the TLS handshake.
+    pub handshake: Duration,
+    /// To send the headers of a request, from their first byte.
+    pub headers: Duration,
+    pub header_bytes: usize,
+    pub header_count: usize,
+    /// To send a body.
+    pub body: Duration,
+    pub body_bytes: usize,
+    /// For what a request asks for, once it has been read.
+    pub request: Duration,
+    /// To take an answer.
+    pub answer: Duration,
+    /// Without a request, before a connection is closed.
+    pub keep_alive: Duration,
+    /// Requests at once of one HTTP/2 connection.
+    pub http2_streams: u32,
+    /// Streams that an HTTP/2 client may take back before they were looked at.
+    pub http2_resets: usize,
+    /// Between the order to stop and the end of accepting, while readiness says 503.
+    pub drain: Duration,
+    /// For what is in flight when the host stops.
+    pub shutdown: Duration,
+}
+
+impl Limits {
+    /// The longest that a request can be open: a connection with an older one is stuck.
+    #[must_use]
+    pub fn longest_request(&self) -> Duration {
+        self.body + self.request + self.answer
+    }
+}
+
+/// The request with its whole body, of at most `most` bytes, which came in time.
+pub async fn receive(request: Request, most: usize, time: Duration) -> Result<Request> {
+    if request.body().is_end_stream() {
+        return Ok(request);
+    }
+    let (parts, body) = request.into_parts();
+    if body.size_hint().lower() > most as u64 {
+        return Err(Error::TooLarge);
+    }
+    let body = match tokio::time::timeout(time, Limited::new(body, most).collect()).await {
+        Err(_) => return Err(Error::TooSlow),
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(Error::TooLarge),
+        Ok(Err(_)) => return Err(Error::invalid("the body could not be read")),
+    };
+    Ok(Request::from_parts(parts, Body::from(body)))
+}
+
+/// The body that [`receive`] has read.
+pub async fn received(request: Request) -> Result<(Request, Bytes)> {
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await.map_err(Error::internal)?.to_bytes();
+    Ok((Request::from_parts(parts, Body::from(body.clone())), body))
+}
+
+/// What the handler answers, if it does in time.
+pub async fn in_time(time: Duration, answer: impl Future<Output = Response>) -> Response {
+    let late = || Error::Unavailable("the request took too long").into_response();
+    tokio::time::timeout(time, answer).await.unwrap_or_else(|_| late())
+}
+
+/// 431 when there are too many headers, or they and the path are too long.
+pub fn check_headers(limits: &Limits, path: &str, headers: &HeaderMap) -> Result<()> {
+    let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len());
+    let too_large = headers.len() > limits.header_count
+        || bytes.sum::<usize>() + path.len() > limits.header_bytes;
+    if too_large { Err(Error::HeadersTooLarge) } else { Ok(()) }
+}

@@ -1,0 +1,143 @@
+//! A listener: accepts connections, up to a number, and serves each until the host stops.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{Router, middleware};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, watch},
+    task::JoinSet,
+    time::timeout,
+};
+
+use super::{
+    connection, headers,
+    limits::Limits,
+    serve::stopped,
+    tls::{Tls, TlsFiles},
+};
+
+/// After the system refused a connection for want of something.
+const BREATHER: Duration = Duration::from_millis(500);
+
+/// Where a listener listens, with TLS or without.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    pub address: SocketAddr,
+    pub tls: Option<TlsFiles>,
+}
+
+/// Why a host does not listen.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ListenError(String);
+
+pub struct Listener {
+    tcp: TcpListener,
+    tls: Option<Arc<Tls>>,
+}
+
+impl Listener {
+    pub async fn bind(endpoint: &Endpoint) -> Result<Listener, ListenError> {
+        let tls = endpoint.tls.clone().map(Tls::open).transpose();
+        let tls = tls.map_err(|error| ListenError(error.to_string()))?.map(Arc::new);
+        let address = endpoint.address;
+        let tcp = TcpListener::bind(address).await;
+        let tcp =
+            tcp.map_err(|error| ListenError(format!("{address} cannot be listened on: {error}")))?;
+        Ok(Listener { tcp, tls })
+    }
+
+    /// Plain HTTP, for a socket on loopback.
+    #[must_use]
+    pub fn plain(tcp: TcpListener) -> Listener {
+        Listener { tcp, tls: None }
+    }
+
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+
+    /// Accepts until `close` shows `true`; then what is in flight has `limits.shutdown` to end.
+    pub(super) async fn serve(self, router: Router, limits: Limits, close: watch::Receiver<bool>) {
+        let Listener { tcp, tls } = self;
+        let router = match tls {
+            Some(_) => router.layer(middleware::map_response(headers::strict_transport)),
+            None => router,
+        };
+        let room = Arc::new(Semaphore::new(limits.connections));
+        let mut connections = JoinSet::new();
+        let following = tls.clone().map(|tls| tokio::spawn(async move { tls.follow().await }));
+        let closing = stopped(close.clone());
+        let accepting = async {
+            loop {
+                let Ok(permit) = room.clone().acquire_owned().await else { return };
+                let stream = accept(&tcp).await;
+                let (tls, router, limits) = (tls.clone(), router.clone(), limits.clone());
+                let closing = stopped(close.clone());
+                connections.spawn(async move {
+                    serve_stream(stream, tls, router, &limits, closing).await;
+                    drop(permit);
+                });
+                while connections.try_join_next().is_some() {}
+            }
+        };
+        tokio::select! {
+            () = accepting => {}
+            () = closing => {}
+        }
+        drop(tcp);
+        if let Some(following) = following {
+            following.abort();
+        }
+        let ended = async { while connections.join_next().await.is_some() {} };
+        if timeout(limits.shutdown, ended).await.is_err() {
+            tracing::warn!(
+                connections = connections.len(),
+                "connections were cut: they did not end in time"
+            );
+        }
+        connections.shutdown().await;
+    }
+}
+
+async fn serve_stream(
+    stream: TcpStream,
+    tls: Option<Arc<Tls>>,
+    router: Router,
+    limits: &Limits,
+    closing: impl Future<Output = ()>,
+) {
+    match tls {
+        None => connection::serve(stream, router, limits, closing).await,
+        Some(tls) => {
+            if let Some(stream) = tls.accept(stream, limits.handshake).await {
+                connection::serve(stream, router, limits, closing).await;
+            }
+        }
+    }
+}
+
+/// The next connection. Want of file handles is waited out: the connections that end give theirs back.
+async fn accept(tcp: &TcpListener) -> TcpStream {
+    loop {
+        match tcp.accept().await {
+            Ok((stream, _)) => {
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "a connection ended before it began");
+                }
+                return stream;
+            }
+            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) => {
+                tracing::error!(%error, "no connection can be accepted");
+                tokio::time::sleep(BREATHER).await;
+            }
+        }
+    }
+}
+
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    [ConnectionAborted, ConnectionRefused, ConnectionReset].contains(&error.kind())
+}

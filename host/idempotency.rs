@@ -1,0 +1,209 @@
+//! Idempotency keys: a request that is sent again under its key is answered again, and runs once.
+//!
+//! A key has one row. Whoever runs its request holds the row by a lease; what the request answered is then kept in it, sealed. A
+//! host that dies meanwhile leaves a lease that ends: the request sent again then runs again, and finds by its reference what the
+//! first one left. Nothing in a row can be read without the master key: neither the key nor the path, nor what was sent.
+
+mod store;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    app::App,
+    clock::Timestamp,
+    error::{Error, Result},
+};
+
+/// How long an answer is kept.
+const KEPT_SECONDS: i64 = 24 * 3600;
+/// Beyond what a request may take, so that nobody runs it while it runs.
+const LEASE_MARGIN_SECONDS: i64 = 30;
+/// Rows of one sweep's statement, so that other writers get in between.
+const SWEPT_AT_ONCE: i64 = 1_000;
+
+/// What one key names: a caller's request to one route.
+pub struct Name<'r> {
+    /// The company; of operators, the empty text.
+    pub company_id: &'r str,
+    pub method: &'r str,
+    pub path: &'r str,
+    pub key: &'r str,
+}
+
+/// An answer, as it is given again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    pub status: u16,
+    pub content_type: Option<String>,
+    pub body: String,
+}
+
+/// The right to run a request.
+#[derive(Clone)]
+pub struct Claim {
+    company_id: String,
+    id: String,
+    lease: String,
+}
+
+pub enum Claimed {
+    Run(Claim),
+    Replay(Answer),
+}
+
+/// What follows for a request whose key has a row.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    /// The row is out of date: as if it were not there.
+    Forgotten,
+    /// Whoever ran it is gone.
+    Retake,
+    Replay,
+    UnderWay,
+    OtherRequest,
+}
+
+fn judge(row: &store::Row, same: bool, now: Timestamp) -> Verdict {
+    match (&row.answer, same) {
+        _ if row.expires_at <= now => Verdict::Forgotten,
+        (_, false) => Verdict::OtherRequest,
+        (Some(_), true) => Verdict::Replay,
+        (None, true) if row.lease_until <= now => Verdict::Retake,
+        (None, true) => Verdict::UnderWay,
+    }
+}
+
+/// 409 when the key was used with another request, or its request is under way. `content` is all that was sent: two requests of
+/// one name are the same when it is.
+pub async fn claim(app: &App, name: Name<'_>, content: [u8; 32]) -> Result<Claimed> {
+    let claim = Claim {
+        company_id: name.company_id.to_owned(),
+        id: digest(&[name.method, name.path, name.key]),
+        lease: app.random.token(""),
+    };
+    let content = hex::encode(content);
+    let (app, db) = (app.clone(), app.store.clone());
+    db.write(async move |tx| {
+        let now = app.clock.now();
+        let lasting = i64::try_from(app.settings.http.request.as_secs()).unwrap_or(i64::MAX);
+        let lease_until = now.plus_seconds(lasting.saturating_add(LEASE_MARGIN_SECONDS));
+        let row = store::Row {
+            content: app.sealer.seal(&claim.context("content"), &content),
+            lease: Some(claim.lease.clone()),
+            lease_until,
+            answer: None,
+            expires_at: now.plus_seconds(KEPT_SECONDS),
+        };
+        let Some(found) = store::lock(tx, &claim.company_id, &claim.id).await? else {
+            let first = store::insert(tx, &claim.company_id, &claim.id, &row).await?;
+            return if first { Ok(Claimed::Run(claim)) } else { Err(under_way()) };
+        };
+        let same = app.sealer.open(&claim.context("content"), &found.content)? == content;
+        match judge(&found, same, now) {
+            Verdict::Forgotten | Verdict::Retake => {
+                store::update(tx, &claim.company_id, &claim.id, &row).await?;
+                Ok(Claimed::Run(claim))
+            }
+            Verdict::Replay => {
+                let sealed = found.answer.unwrap_or_default();
+                let answer = app.sealer.open(&claim.context("answer"), &sealed)?;
+                Ok(Claimed::Replay(serde_json::from_str(&answer).map_err(Error::internal)?))
+            }
+            Verdict::UnderWay => Err(under_way()),
+            Verdict::OtherRequest => {
+                Err(Error::Conflict("the Idempotency-Key was used with another request".to_owned()))
+            }
+        }
+    })
+    .await
+}
+
+fn under_way() -> Error {
+    Error::Conflict("the request with this Idempotency-Key is under way".to_owned())
+}
+
+/// Keeps what the request answered.
+pub async fn keep(app: &App, claim: Claim, answer: &Answer) -> Result<()> {
+    let text = serde_json::to_string(answer).map_err(Error::internal)?;
+    let sealed = app.sealer.seal(&claim.context("answer"), &text);
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        Ok(store::keep(tx, &claim.company_id, &claim.id, &claim.lease, &sealed).await?)
+    })
+    .await
+}
+
+/// Forgets a request that had no effect: its key is free again.
+pub async fn release(app: &App, claim: Claim) -> Result<()> {
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        Ok(store::release(tx, &claim.company_id, &claim.id, &claim.lease).await?)
+    })
+    .await
+}
+
+/// Removes what is out of date; answers how many rows that were.
+pub async fn sweep(app: &App) -> Result<u64> {
+    let (now, mut swept) = (app.clock.now(), 0);
+    loop {
+        let some = app.store.write(async move |tx| store::sweep(tx, now, SWEPT_AT_ONCE).await);
+        let some = some.await?;
+        swept += some;
+        if some == 0 {
+            return Ok(swept);
+        }
+    }
+}
+
+impl Claim {
+    /// What a column of the row is sealed for.
+    fn context(&self, column: &str) -> String {
+        format!("idempotency_keys/{}/{}/{column}", self.company_id, self.id)
+    }
+}
+
+/// No two lists of texts have the same one: each part's length goes before it.
+fn digest(parts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hex::encode(hash.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_for_a_key_that_is_known() {
+        let row = |answered: bool, lease_until, expires_at| store::Row {
+            content: String::new(),
+            lease: (!answered).then(String::new),
+            lease_until: Timestamp(lease_until),
+            answer: answered.then(String::new),
+            expires_at: Timestamp(expires_at),
+        };
+        for (row, same, verdict) in [
+            (row(true, 5, 20), true, Verdict::Replay),
+            (row(true, 5, 20), false, Verdict::OtherRequest),
+            (row(true, 5, 10), true, Verdict::Forgotten),
+            (row(true, 5, 10), false, Verdict::Forgotten),
+            (row(false, 11, 20), true, Verdict::UnderWay),
+            (row(false, 11, 20), false, Verdict::OtherRequest),
+            (row(false, 10, 20), true, Verdict::Retake),
+            (row(false, 10, 20), false, Verdict::OtherRequest),
+            (row(false, 5, 10), true, Verdict::Forgotten),
+        ] {
+            assert_eq!(judge(&row, same, Timestamp(10)), verdict, "{row:?} {same}");
+        }
+    }
+
+    #[test]
+    fn names_do_not_run_into_one_another() {
+        assert_ne!(digest(&["POST", "/a", "bc"]), digest(&["POST", "/ab", "c"]));
+        assert_eq!(digest(&["POST", "/a", "b"]), digest(&["POST", "/a", "b"]));
+    }
+}

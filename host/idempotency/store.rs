@@ -1,0 +1,112 @@
+//! The rows of idempotency keys.
+
+use crate::{
+    clock::Timestamp,
+    store::{FromRow, Result, Tx},
+};
+
+/// What is known of a request that was sent under a key. Its texts are sealed, save the lease.
+#[derive(Clone, Debug, FromRow)]
+pub struct Row {
+    /// The digest of what was sent.
+    pub content: String,
+    /// Whose the request is that runs.
+    pub lease: Option<String>,
+    pub lease_until: Timestamp,
+    pub answer: Option<String>,
+    pub expires_at: Timestamp,
+}
+
+/// The row, locked until the transaction ends.
+pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Row>> {
+    tx.sql(
+        "SELECT content, lease, lease_until, answer, expires_at FROM idempotency_keys
+         WHERE company_id = $1 AND id = $2 FOR UPDATE",
+    )
+    .bind(company_id)
+    .bind(id)
+    .optional()
+    .await
+}
+
+/// Whether nobody was there before.
+pub async fn insert(tx: &mut Tx, company_id: &str, id: &str, row: &Row) -> Result<bool> {
+    let inserted = tx
+        .sql(
+            "INSERT INTO idempotency_keys (company_id, id, content, lease, lease_until, answer, expires_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (company_id, id) DO NOTHING",
+        )
+        .bind(company_id)
+        .bind(id)
+        .bind(&row.content)
+        .bind(&row.lease)
+        .bind(row.lease_until)
+        .bind(&row.answer)
+        .bind(row.expires_at)
+        .run()
+        .await?;
+    Ok(inserted == 1)
+}
+
+pub async fn update(tx: &mut Tx, company_id: &str, id: &str, row: &Row) -> Result<()> {
+    tx.sql(
+        "UPDATE idempotency_keys SET content = $3, lease = $4, lease_until = $5, answer = $6,
+             expires_at = $7
+         WHERE company_id = $1 AND id = $2",
+    )
+    .bind(company_id)
+    .bind(id)
+    .bind(&row.content)
+    .bind(&row.lease)
+    .bind(row.lease_until)
+    .bind(&row.answer)
+    .bind(row.expires_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Ends a lease with an answer. One that was lost meanwhile is left alone.
+pub async fn keep(
+    tx: &mut Tx,
+    company_id: &str,
+    id: &str,
+    lease: &str,
+    answer: &str,
+) -> Result<()> {
+    tx.sql(
+        "UPDATE idempotency_keys SET lease = NULL, answer = $4
+         WHERE company_id = $1 AND id = $2 AND lease = $3",
+    )
+    .bind(company_id)
+    .bind(id)
+    .bind(lease)
+    .bind(answer)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Ends a lease without an answer. One that was lost meanwhile is left alone.
+pub async fn release(tx: &mut Tx, company_id: &str, id: &str, lease: &str) -> Result<()> {
+    tx.sql("DELETE FROM idempotency_keys WHERE company_id = $1 AND id = $2 AND lease = $3")
+        .bind(company_id)
+        .bind(id)
+        .bind(lease)
+        .run()
+        .await?;
+    Ok(())
+}
+
+/// Removes up to `limit` rows that are out of date, whosoever they are; answers how many.
+pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
+    tx.sql(
+        "DELETE FROM idempotency_keys WHERE (company_id, id) IN (
+             SELECT company_id, id FROM idempotency_keys WHERE expires_at <= $1
+             ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    )
+    .bind(now)
+    .bind(limit)
+    .run()
+    .await
+}

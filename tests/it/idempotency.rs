@@ -1,0 +1,325 @@
+//! `Idempotency-Key`: what is sent again is answered again and runs once, whoever hangs up, dies or sends it twice.
+
+use futures::future::join_all;
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, sync::watch};
+use tollhouse::{app::App, http, idempotency, random::Random, store};
+use tollhouse_sandbox::{Fault, FaultKind};
+
+use crate::app::{OPERATOR_TOKEN, Reply, TestApp, reply};
+
+const OTHER: (u16, &str) = (409, "the Idempotency-Key was used with another request");
+const UNDER_WAY: (u16, &str) = (409, "the request with this Idempotency-Key is under way");
+
+/// A request of the harness's company.
+fn begin(app: &TestApp, order: &Value) -> RequestBuilder {
+    initialize(app, &app.company.key, "", "application/json", order)
+}
+
+fn initialize(
+    app: &TestApp,
+    key: &str,
+    query: &str,
+    content_type: &str,
+    order: &Value,
+) -> RequestBuilder {
+    let request = app.client.post(format!("{}/api/v1/payment/initialize{query}", app.api));
+    request.bearer_auth(key).header("content-type", content_type).body(order.to_string())
+}
+
+/// A payment that its sender gave no reference: each run of the request makes another.
+fn unnamed(app: &TestApp) -> Value {
+    let mut order = app.order("");
+    order.as_object_mut().expect("an object").remove("reference");
+    order
+}
+
+fn operator(app: &TestApp, method: Method, path: &str) -> RequestBuilder {
+    let request = app.client.request(method, format!("{}/internal/v1{path}", app.internal));
+    request.bearer_auth(OPERATOR_TOKEN)
+}
+
+async fn with_key(request: RequestBuilder, key: &str) -> Reply {
+    reply(request.header("idempotency-key", key)).await
+}
+
+fn is_replay(answer: &Reply) -> bool {
+    answer.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
+}
+
+/// The same answer, the second time from memory.
+#[track_caller]
+fn answers_again(first: &Reply, again: &Reply) {
+    assert!(!is_replay(first) && is_replay(again), "{} {}", first.body, again.body);
+    assert_eq!((first.status, &first.body), (again.status, &again.body));
+    assert_eq!(first.headers["content-type"], again.headers["content-type"]);
+    assert_ne!(first.headers["x-request-id"], again.headers["x-request-id"]);
+}
+
+async fn payments(app: &TestApp) -> Value {
+    app.get("/payment/list").await.data()["total"].clone()
+}
+
+fn own(app: &TestApp, path: &str) -> String {
+    format!("/companies/{}{path}", app.company.id)
+}
+
+/// How many keys the harness's company has.
+async fn keys(app: &TestApp) -> usize {
+    let keys = app.operator(Method::GET, &own(app, "/keys"), Value::Null).await;
+    keys.data().as_array().expect("a list").len()
+}
+
+async fn rows(app: &TestApp) -> Vec<(String, String, Option<String>, Option<String>)> {
+    let read = app.app.store.read(async |tx| -> store::Result<_> {
+        tx.sql("SELECT id, content, lease, answer FROM idempotency_keys").all().await
+    });
+    read.await.expect("the rows")
+}
+
+/// As if the host that ran the requests had died before their answers were kept.
+async fn forget_answers(app: &TestApp) {
+    let died = app.app.store.write(async |tx| -> store::Result<_> {
+        tx.sql("UPDATE idempotency_keys SET answer = NULL, lease = 'of a host that died'")
+            .run()
+            .await
+    });
+    assert_eq!(died.await.expect("a statement"), 1);
+}
+
+both! {
+    async fn a_request_that_is_sent_again_is_answered_again_and_runs_once(app: TestApp) {
+        let order = unnamed(app);
+        let first = with_key(begin(app, &order), "a").await;
+        first.data();
+        for _ in 0..3 {
+            answers_again(&first, &with_key(begin(app, &order), "a").await);
+        }
+        assert_eq!(payments(app).await, 1);
+        // The answer is that of the first time, however the payment stands now.
+        app.complete(first.data(), "success").await;
+        app.settle().await;
+        answers_again(&first, &with_key(begin(app, &order), "a").await);
+        // Without a key, or with another, it is another request.
+        reply(begin(app, &order)).await.data();
+        with_key(begin(app, &order), "b").await.data();
+        assert_eq!(payments(app).await, 3);
+        app.settle().await;
+    }
+
+    async fn every_method_that_changes_something_takes_a_key(app: TestApp) {
+        let path = own(app, "/keys");
+        let made = with_key(operator(app, Method::POST, &path), "k").await;
+        answers_again(&made, &with_key(operator(app, Method::POST, &path), "k").await);
+        assert_eq!(keys(app).await, 2);
+        let made = made.data()["id"].as_str().expect("an id").to_owned();
+        for (method, path, body) in [
+            (Method::PATCH, own(app, ""), json!({ "name": "Acme" })),
+            (Method::PUT, own(app, "/subscription"), json!({ "features": ["payments"] })),
+            (Method::DELETE, own(app, &format!("/keys/{made}")), Value::Null),
+        ] {
+            let send = || {
+                let request = operator(app, method.clone(), &path);
+                if body.is_null() { request } else { request.json(&body) }
+            };
+            let first = with_key(send(), "k").await;
+            answers_again(&first, &with_key(send(), "k").await);
+        }
+        let path = own(app, "/audit");
+        let audit = app.operator(Method::GET, &path, Value::Null).await;
+        let mut actions: Vec<&str> =
+            audit.data()["docs"].as_array().unwrap().iter().map(|e| e["action"].as_str().unwrap()).collect();
+        actions.sort_unstable();
+        assert_eq!(actions, ["company.create", "company.edit", "company.subscription", "key.create", "key.revoke"]);
+    }
+
+    async fn a_key_names_one_request_of_one_caller_to_one_route(app: TestApp) {
+        let (order, other) = (app.order("order-1"), app.order("order-2"));
+        with_key(begin(app, &order), "k").await.data();
+        assert_eq!(with_key(begin(app, &other), "k").await.failure(), OTHER);
+        for (query, content_type) in [("?now", "application/json"), ("", "application/merge+json")] {
+            let changed = initialize(app, &app.company.key, query, content_type, &order);
+            assert_eq!(with_key(changed, "k").await.failure(), OTHER);
+        }
+        assert_eq!(payments(app).await, 1);
+
+        let verify = format!("{}/api/v1/payment/verify/order-1", app.api);
+        let elsewhere = with_key(app.client.post(verify).bearer_auth(&app.company.key), "k").await;
+        assert!(!is_replay(&elsewhere), "{}", elsewhere.body);
+        let b = app.new_company("Beta Lending").await;
+        let json = "application/json";
+        let of_b = with_key(initialize(app, &b.key, "", json, &order), "k").await;
+        assert!(!is_replay(&of_b), "{}", of_b.body);
+        // Another key of the same company is the same caller.
+        let second = app.operator(Method::POST, &own(app, "/keys"), json!({})).await;
+        let second = second.data()["api_key"].as_str().expect("a key");
+        assert!(is_replay(&with_key(initialize(app, second, "", json, &order), "k").await));
+        app.settle().await;
+    }
+
+    async fn only_what_had_an_effect_is_kept(app: TestApp) {
+        let mut order = app.order("order-1");
+        order["amount"] = json!("much");
+        assert_eq!(with_key(begin(app, &order), "k").await.failure().0, 400);
+        order["amount"] = json!(2500.5);
+        app.standins.faults().push(Fault::new("initialize", FaultKind::Error500));
+        assert_eq!(with_key(begin(app, &order), "k").await.failure().0, 502);
+        let edit = own(app, "");
+        app.operator(Method::PATCH, &edit, json!({ "active": false })).await.data();
+        assert_eq!(with_key(begin(app, &order), "k").await.failure().0, 403);
+        app.operator(Method::PATCH, &edit, json!({ "active": true })).await.data();
+        assert!(rows(app).await.is_empty());
+        let done = with_key(begin(app, &order), "k").await;
+        assert_eq!(done.data()["reference"], "order-1");
+        answers_again(&done, &with_key(begin(app, &order), "k").await);
+        // Who may not ask any more is not answered from memory either.
+        app.operator(Method::PATCH, &edit, json!({ "active": false })).await.data();
+        assert_eq!(with_key(begin(app, &order), "k").await.failure().0, 403);
+
+        let debit = operator(app, Method::POST, &own(app, "/wallet/debit")).json(&json!({ "amount": 5, "key": "d" }));
+        let uncovered = with_key(debit.try_clone().expect("a request"), "k").await;
+        assert_eq!(uncovered.failure().0, 400);
+        let credit = json!({ "amount": 5, "key": "c" });
+        app.operator(Method::POST, &own(app, "/wallet/credit"), credit).await.data();
+        with_key(debit, "k").await.data();
+        app.settle().await;
+    }
+
+    async fn a_request_under_way_is_not_run_beside_itself(app: TestApp) {
+        let order = unnamed(app);
+        app.standins.faults().push(Fault::new("initialize", FaultKind::Slow).delay_ms(1_000));
+        let first = with_key(begin(app, &order), "k");
+        let meanwhile = async {
+            while payments(app).await != 1 {}
+            assert_eq!(with_key(begin(app, &order), "k").await.failure(), UNDER_WAY);
+            let other = app.order("order-2");
+            assert_eq!(with_key(begin(app, &other), "k").await.failure(), OTHER);
+        };
+        let (first, ()) = tokio::join!(first, meanwhile);
+        answers_again(&first, &with_key(begin(app, &order), "k").await);
+        assert_eq!(payments(app).await, 1);
+        app.settle().await;
+    }
+
+    async fn two_hosts_run_a_request_once(app: TestApp) {
+        let config = crate::app::config(&app.database, &[]);
+        let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
+        let host = host.expect("another host");
+        let tcp = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let other = format!("http://{}", tcp.local_addr().expect("bound"));
+        let (_close, closing) = watch::channel(false);
+        tokio::spawn(async move {
+            http::listen(&host, http::Listener::plain(tcp), http::internal_routes(), closing).await;
+        });
+        for round in 0..5 {
+            let path = format!("/internal/v1{}", own(app, "/keys"));
+            let key = format!("k{round}");
+            let send = |base: &str| {
+                let request = app.client.post(format!("{base}{path}")).bearer_auth(OPERATOR_TOKEN);
+                with_key(request, &key)
+            };
+            let answers = join_all((0..8).map(|n| send(if n % 2 == 0 { &app.internal } else { &other }))).await;
+            let ran = answers.iter().filter(|answer| answer.status == 200 && !is_replay(answer)).count();
+            assert_eq!(ran, 1, "{answers:?}");
+            for answer in answers.iter().filter(|answer| answer.status != 200) {
+                assert_eq!(answer.failure(), UNDER_WAY);
+            }
+            assert_eq!(keys(app).await, 2 + round);
+            assert!(is_replay(&send(&app.internal).await) && is_replay(&send(&other).await));
+        }
+    }
+
+    async fn who_hangs_up_finds_the_answer_when_asking_again(app: TestApp) {
+        let order = unnamed(app);
+        app.standins.faults().push(Fault::new("initialize", FaultKind::Slow).delay_ms(500));
+        let begun = async { while payments(app).await != 1 {} };
+        tokio::select! {
+            _ = with_key(begin(app, &order), "k") => panic!("an answer before the provider's"),
+            () = begun => {}
+        }
+        app.app.tasks.finished().await;
+        let again = with_key(begin(app, &order), "k").await;
+        assert!(is_replay(&again) && again.data()["checkout"]["url"].is_string(), "{}", again.body);
+        assert_eq!(payments(app).await, 1);
+        app.settle().await;
+    }
+
+    async fn a_host_that_dies_frees_the_key_when_its_lease_ends(app: TestApp) {
+        let order = app.order("order-1");
+        let first = with_key(begin(app, &order), "k").await;
+        forget_answers(app).await;
+        app.advance(149).await;
+        assert_eq!(with_key(begin(app, &order), "k").await.failure(), UNDER_WAY);
+        app.advance(1).await;
+        let other = with_key(begin(app, &app.order("order-2")), "k").await;
+        assert_eq!(other.failure(), OTHER);
+        let again = with_key(begin(app, &order), "k").await; // it runs, and finds what the first one left
+        assert!(!is_replay(&again));
+        assert_eq!(again.data()["id"], first.data()["id"]);
+        assert!(is_replay(&with_key(begin(app, &order), "k").await));
+        assert_eq!(payments(app).await, 1);
+        app.settle().await;
+    }
+
+    async fn a_key_is_forgotten_after_a_day(app: TestApp) {
+        let path = own(app, "/keys");
+        let send = || with_key(operator(app, Method::POST, &path), "k");
+        let first = send().await;
+        app.advance(24 * 3600 - 1).await;
+        answers_again(&first, &send().await);
+        assert_eq!(idempotency::sweep(&app.app).await.expect("a sweep"), 0);
+        app.advance(1).await;
+        assert!(!is_replay(&send().await));
+        assert_eq!(keys(app).await, 3);
+        app.advance(24 * 3600).await;
+        assert_eq!(idempotency::sweep(&app.app).await.expect("a sweep"), 1);
+        assert!(rows(app).await.is_empty());
+    }
+
+    async fn nothing_of_a_request_can_be_read_from_its_row(app: TestApp) {
+        let order = app.order("order-of-ada");
+        let answer = with_key(begin(app, &order), "key-of-ada").await;
+        answer.data();
+        with_key(operator(app, Method::POST, &own(app, "/keys")), "key-of-operator").await.data();
+        let rows = rows(app).await;
+        assert_eq!(rows.len(), 2);
+        for (id, content, lease, kept) in rows {
+            assert!(id.len() == 64 && id.bytes().all(|b| b.is_ascii_hexdigit()), "{id}");
+            assert!(content.starts_with("v1.") && lease.is_none(), "{content} {lease:?}");
+            let kept = kept.expect("an answer");
+            assert!(kept.starts_with("v1."), "{kept}");
+            for text in ["ada", "example", "checkout", "sk_test", "Key created"] {
+                assert!(!format!("{content}{kept}").contains(text), "{text} in {content} {kept}");
+            }
+        }
+        app.settle().await;
+    }
+
+    async fn a_malformed_key_is_named_and_reading_needs_none(app: TestApp) {
+        let message = "the Idempotency-Key header must be 1 to 255 visible characters";
+        let order = app.order("order-1");
+        for key in ["", "two words", "tab\there", &"x".repeat(256)] {
+            assert_eq!(with_key(begin(app, &order), key).await.failure(), (400, message), "{key}");
+        }
+        let twice = begin(app, &order).header("idempotency-key", "a").header("idempotency-key", "b");
+        assert_eq!(reply(twice).await.failure(), (400, message));
+        assert_eq!(payments(app).await, 0);
+        for (base, path, key) in [
+            (&app.api, "/api/v1/payment/list", &*app.company.key),
+            (&app.internal, "/internal/v1/companies", OPERATOR_TOKEN),
+        ] {
+            for value in ["", "k", "k"] {
+                let read = app.client.get(format!("{base}{path}")).bearer_auth(key);
+                let read = with_key(read, value).await;
+                assert!(!is_replay(&read) && read.status == 200, "{}", read.body);
+            }
+        }
+        let notification = format!("{}/api/v1/notifications/provider_a/nobody", app.api);
+        assert_eq!(with_key(app.client.post(notification).body("{}"), "").await.failure().0, 404);
+        let longest = with_key(begin(app, &order), &"x".repeat(255)).await;
+        longest.data();
+        assert_eq!(rows(app).await.len(), 1);
+        app.settle().await;
+    }
+}

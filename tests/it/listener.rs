@@ -1,0 +1,324 @@
+//! The listeners: what a client may take, and how a host stops.
+
+use std::{net::SocketAddr, time::Duration};
+
+use futures::FutureExt;
+use reqwest::{Client, StatusCode, Version};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::JoinHandle,
+    time::timeout,
+};
+use tollhouse::http::{self, Listener};
+use tollhouse_sandbox::{Fault, FaultKind};
+
+use crate::app::{Engine, Reply, TestApp, reply};
+
+/// Longer than anything here takes, so that what hangs fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn app(flags: &[&str]) -> TestApp {
+    TestApp::start_with(Engine::Sqlite, flags).await
+}
+
+/// A client that sends what a test wants, when it wants it.
+struct Raw(TcpStream);
+
+impl Raw {
+    async fn connect(url: &str) -> Raw {
+        let address = url.strip_prefix("http://").expect("a URL of the harness");
+        Raw(TcpStream::connect(address).await.expect("a connection"))
+    }
+
+    async fn send(&mut self, text: &str) {
+        self.0.write_all(text.as_bytes()).await.expect("bytes that are sent");
+    }
+
+    /// All that comes until the host closes.
+    async fn rest(&mut self) -> String {
+        let mut text = String::new();
+        let read = timeout(PATIENCE, self.0.read_to_string(&mut text)).await;
+        read.expect("a connection that is closed").expect("an answer in UTF-8");
+        text
+    }
+
+    /// The next answer, which is known to end with `end`.
+    async fn answer(&mut self, end: &str) -> String {
+        let mut bytes = Vec::new();
+        let read = async {
+            while !bytes.ends_with(end.as_bytes()) {
+                bytes.push(self.0.read_u8().await.expect("more of an answer"));
+            }
+        };
+        timeout(PATIENCE, read).await.expect("an answer in time");
+        String::from_utf8(bytes).expect("an answer in UTF-8")
+    }
+
+    /// Sends a letter at a time until the host says something.
+    async fn dribble(&mut self) {
+        let mut pace = tokio::time::interval(Duration::from_millis(20));
+        let dribble = async {
+            while self.0.peek(&mut [0]).now_or_never().is_none() {
+                let _ = self.0.try_write(b"x");
+                pace.tick().await;
+            }
+        };
+        timeout(PATIENCE, dribble).await.expect("a host that had enough");
+    }
+}
+
+/// Status line and body of a failure in the envelope.
+#[track_caller]
+fn is_failure(text: &str, status: &str, message: &str) {
+    let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+    assert!(head.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{head}");
+    assert!(head.contains("content-type: application/json"), "{head}");
+    let body: Value = serde_json::from_str(body).expect("JSON");
+    assert_eq!(body, json!({ "error": true, "message": message }));
+}
+
+const LIVE: &str = "GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n";
+const ALIVE: &str = "\"alive\"}";
+
+async fn is_alive(app: &TestApp) {
+    let request = app.client.get(format!("{}/health/live", app.api));
+    assert_eq!(reply(request).await.status, StatusCode::OK);
+}
+
+/// A payment whose provider takes its time; resolves once the host waits for it.
+async fn begin_slow_payment(app: &TestApp, client: &Client, ms: u64) -> JoinHandle<Reply> {
+    let slow = Fault::new("initialize", FaultKind::Slow).delay_ms(ms);
+    app.standins.faults().push(slow);
+    let request = client.post(format!("{}/api/v1/payment/initialize", app.api));
+    let request = request.bearer_auth(&app.company.key).json(&app.order("slow"));
+    let answer = tokio::spawn(reply(request));
+    let begun =
+        async { while app.get("/payment/fetch/reference/slow").await.status != StatusCode::OK {} };
+    timeout(PATIENCE, begun).await.expect("a payment that is begun");
+    answer
+}
+
+// ---- time ---------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn headers_that_dribble_in_are_408_while_others_are_served() {
+    let app = app(&["--header-timeout-s=1"]).await;
+    let mut slow = Raw::connect(&app.api).await;
+    slow.send("GET /health/live HTTP/1.1\r\nhost: ").await;
+    let mut again = Raw::connect(&app.api).await; // a second request is bounded like the first
+    again.send(LIVE).await;
+    assert!(again.answer(ALIVE).await.starts_with("HTTP/1.1 200 OK\r\n"));
+    again.send("G").await;
+    for client in [&mut slow, &mut again] {
+        client.dribble().await;
+        is_alive(&app).await;
+        is_failure(&client.rest().await, "408 Request Timeout", "the request was not sent in time");
+    }
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_body_that_dribbles_in_is_408_while_others_are_served() {
+    let app = app(&["--body-timeout-s=1"]).await;
+    let head = |key: &str| {
+        format!(
+            "POST /api/v1/user/create HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
+             content-type: application/json\r\ncontent-length: 100000\r\n\r\n{{"
+        )
+    };
+    let mut slow = Raw::connect(&app.api).await;
+    slow.send(&head(&app.company.key)).await;
+    let mut stranger = Raw::connect(&app.api).await;
+    stranger.send(&head("sk_test_nobody")).await;
+    // Nobody waits for a stranger's body.
+    is_failure(&stranger.rest().await, "401 Unauthorized", "the API key is not valid");
+    slow.dribble().await;
+    is_alive(&app).await;
+    let answer = slow.rest().await;
+    assert!(answer.contains("\r\nx-request-id: "), "{answer}");
+    is_failure(&answer, "408 Request Timeout", "the request was not sent in time");
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_connection_without_a_request_is_closed_without_a_word() {
+    let app = app(&["--keep-alive-s=1"]).await;
+    let mut silent = Raw::connect(&app.api).await;
+    let mut done = Raw::connect(&app.api).await;
+    done.send(LIVE).await;
+    done.answer(ALIVE).await;
+    assert_eq!(silent.rest().await, "");
+    assert_eq!(done.rest().await, "");
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_request_that_takes_too_long_is_503() {
+    let app = app(&["--request-timeout-s=1"]).await;
+    let answer = begin_slow_payment(&app, &app.client, 20_000).await.await.expect("an answer");
+    assert_eq!(answer.failure(), (503, "the request took too long"));
+    assert_eq!(answer.headers["retry-after"], "5");
+    app.finish().await;
+}
+
+// ---- size and number ----------------------------------------------------------------------------
+
+#[tokio::test]
+async fn headers_that_are_too_many_or_too_long_are_431() {
+    let app = app(&[]).await;
+    let http2 = Client::builder().no_proxy().http2_prior_knowledge().build().expect("a client");
+    for (client, version) in [(&app.client, Version::HTTP_11), (&http2, Version::HTTP_2)] {
+        let send = async |count: usize, bytes: usize| {
+            let mut request = client.get(format!("{}/health/live", app.api));
+            for n in 0..count {
+                request = request.header(format!("x-{n}"), "y".repeat(bytes));
+            }
+            let answer = request.send().await.expect("an answer");
+            assert_eq!(answer.version(), version);
+            (
+                answer.status().as_u16(),
+                answer.json::<Value>().await.expect("JSON")["message"].clone(),
+            )
+        };
+        assert_eq!(send(50, 100).await, (200, json!("alive")));
+        for (count, bytes) in [(70, 1), (1, 17 << 10), (10, 2 << 10)] {
+            assert_eq!(
+                send(count, bytes).await,
+                (431, json!("the headers are too large")),
+                "{count}"
+            );
+        }
+    }
+    // Beyond what is read at all.
+    for head in [format!("x: {}\r\n", "y".repeat(200 << 10)), "x: y\r\n".repeat(200)] {
+        let mut raw = Raw::connect(&app.api).await;
+        let _ =
+            raw.0.write_all(format!("GET / HTTP/1.1\r\nhost: x\r\n{head}\r\n").as_bytes()).await;
+        assert!(raw.answer("\r\n").await.starts_with("HTTP/1.1 431 "));
+    }
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn more_connections_than_there_may_be_wait_for_their_turn() {
+    let app = app(&["--max-connections=3"]).await;
+    let mut one = Raw::connect(&app.internal).await; // beside the harness's own
+    one.send(LIVE).await;
+    one.answer(ALIVE).await;
+    let mut two = Raw::connect(&app.internal).await;
+    two.send(LIVE).await;
+    two.answer(ALIVE).await;
+    let mut three = Raw::connect(&app.internal).await;
+    three.send(LIVE).await;
+    for _ in 0..50 {
+        one.send(LIVE).await;
+        one.answer(ALIVE).await;
+        assert!(three.0.try_read(&mut [0]).is_err(), "there was room for one more");
+    }
+    drop(two);
+    three.answer(ALIVE).await;
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn more_requests_than_there_may_be_are_503_but_health_is_told() {
+    let app = app(&["--max-requests=1"]).await;
+    let slow = Fault::new("initialize", FaultKind::Slow).delay_ms(2_000);
+    app.standins.faults().push(slow);
+    let order = app.order("slow");
+    let slow = app.post("/payment/initialize", order);
+    let refused = async {
+        loop {
+            let other = app.get("/payment/list").await;
+            if other.status != StatusCode::OK {
+                break other;
+            }
+        }
+    };
+    let meanwhile = async {
+        let refused = refused.await;
+        assert_eq!(refused.failure(), (503, "the host has too much to do"));
+        assert_eq!(refused.headers["retry-after"], "5");
+        is_alive(&app).await;
+    };
+    let (done, ()) =
+        tokio::join!(slow, timeout(PATIENCE, meanwhile).map(|done| done.expect("a refusal")));
+    done.data();
+    app.get("/payment/list").await.data();
+    app.finish().await;
+}
+
+// ---- stopping -----------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn a_host_that_stops_finishes_what_is_in_flight() {
+    let http2 = Client::builder().no_proxy().http2_prior_knowledge().build().expect("a client");
+    let http1 = Client::builder().no_proxy().build().expect("a client");
+    for client in [http1, http2] {
+        let app = app(&[]).await;
+        let slow = begin_slow_payment(&app, &client, 1_000).await;
+        app.close.send_replace(true);
+        let answer = slow.await.expect("an answer");
+        assert_eq!(answer.data()["status"], "pending");
+        let refused = async { while TcpStream::connect(address(&app.api)).await.is_ok() {} };
+        timeout(PATIENCE, refused).await.expect("a listener that is gone");
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_end_is_cut_after_a_while() {
+    let app = app(&["--shutdown-s=1"]).await;
+    let slow = Fault::new("initialize", FaultKind::Slow).delay_ms(20_000);
+    app.standins.faults().push(slow);
+    let (public, internal) = (bind().await, bind().await);
+    let api = public.address().expect("bound");
+    let (stop, stopped) = watch::channel(false);
+    let serving = tokio::spawn(http::serve(app.app.clone(), public, internal, stopped));
+    let mut raw = Raw::connect(&format!("http://{api}")).await;
+    let body = app.order("slow").to_string();
+    let (key, length) = (&app.company.key, body.len());
+    raw.send(&format!(
+        "POST /api/v1/payment/initialize HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    ))
+    .await;
+    while app.get("/payment/fetch/reference/slow").await.status != StatusCode::OK {}
+    stop.send_replace(true);
+    assert_eq!(raw.rest().await, "");
+    timeout(PATIENCE, serving).await.expect("an end").expect("no panic");
+}
+
+#[tokio::test]
+async fn readiness_ends_before_the_host_does() {
+    let app = app(&["--drain-s=2"]).await;
+    let (public, internal) = (bind().await, bind().await);
+    let api = format!("http://{}", public.address().expect("bound"));
+    let (stop, stopped) = watch::channel(false);
+    let serving = tokio::spawn(http::serve(app.app.clone(), public, internal, stopped));
+    let ask = async |path: &str| reply(app.client.get(format!("{api}/health/{path}"))).await;
+    assert_eq!(ask("ready").await.status, StatusCode::OK);
+    stop.send_replace(true);
+    let refused = async {
+        loop {
+            let answer = ask("ready").await;
+            if answer.status != StatusCode::OK {
+                break answer;
+            }
+        }
+    };
+    let refused = timeout(PATIENCE, refused).await.expect("an answer in time");
+    assert_eq!(refused.failure(), (503, "the host is about to stop"));
+    assert_eq!(ask("live").await.status, StatusCode::OK); // and new connections are taken
+    timeout(PATIENCE, serving).await.expect("an end").expect("no panic");
+}
+
+async fn bind() -> Listener {
+    Listener::plain(TcpListener::bind("127.0.0.1:0").await.expect("a free port"))
+}
+
+fn address(url: &str) -> SocketAddr {
+    url.trim_start_matches("http://").parse().expect("an address")
+}
