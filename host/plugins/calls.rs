@@ -60,15 +60,24 @@ pub struct Running<'a, 'f> {
 pub type Invoke<'f, T> =
     dyn for<'a> Fn(Running<'a, 'f>) -> BoxFuture<'a, Answer<T>> + Send + Sync + 'f;
 
+/// What a call took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// One, and one for each request.
+    pub runs: u32,
+    pub requests: usize,
+    /// Processor time of all runs, in [`engine::TICK`]s: most calls end within the first.
+    pub ticks: u32,
+    /// How long the guest ran, over all runs.
+    pub cpu: Duration,
+    /// The most memory that an instance had at once.
+    pub peak_bytes: usize,
+}
+
 /// How far a call has got.
 #[derive(Default)]
 struct Progress {
-    requests: usize,
-    ticks: u32,
-    runs: u32,
-    /// While the guest ran.
-    cpu: Duration,
-    peak_memory_bytes: usize,
+    used: Usage,
     /// Bytes of a request may have reached an upstream.
     sent: bool,
     /// One that may have changed something got no answer.
@@ -104,14 +113,14 @@ impl Calls {
         })
     }
 
-    /// One call: as many runs as it has requests, and one more.
+    /// One call and what it took: as many runs as it has requests, and one more.
     pub async fn call<'f, T>(
         &self,
         plugin: &Plugin,
         function: &'static str,
         grant: Arc<Grant>,
         invoke: &Invoke<'f, T>,
-    ) -> Result<T, CallError> {
+    ) -> (Result<T, CallError>, Usage) {
         let began = Instant::now();
         let mut progress = Progress::default();
         let span =
@@ -128,7 +137,7 @@ impl Calls {
         let result = judge(result, &progress);
         let measured = measured(&result, &progress, began.elapsed());
         plugin.meter.observe(function, &measured);
-        spans::called(&span, &measured, progress.requests);
+        spans::called(&span, &measured, progress.used.requests);
         if let Err(CallError { fault, .. }) = &result
             && matches!(fault.category, FaultCategory::Misconfigured | FaultCategory::Other)
         {
@@ -146,13 +155,13 @@ impl Calls {
             plugin = &*plugin.label,
             function,
             ok = result.is_ok(),
-            runs = progress.runs,
-            requests = progress.requests,
-            cpu_us = progress.cpu.as_micros() as u64,
+            runs = progress.used.runs,
+            requests = progress.used.requests,
+            cpu_us = progress.used.cpu.as_micros() as u64,
             duration_us = began.elapsed().as_micros() as u64,
             "plugin call"
         );
-        result
+        (result, progress.used)
     }
 
     /// `Err` when the plugin broke, with the reason for operators.
@@ -175,8 +184,8 @@ impl Calls {
                 Run::Broken(reason) => return Err(reason),
                 Run::Waits(request, session) => (request, session),
             };
-            progress.requests += 1;
-            if progress.requests > self.limits.requests {
+            progress.used.requests += 1;
+            if progress.used.requests > self.limits.requests {
                 return Err("the plugin made more requests than allowed".to_owned());
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -196,17 +205,18 @@ impl Calls {
         let Some(_slot) = self.slot().await else {
             return Run::Broken("the engine is closed".to_owned());
         };
-        progress.runs += 1;
-        let mut store = engine::store(&self.engine, &self.limits, session, progress.ticks);
+        let used = &mut progress.used;
+        used.runs += 1;
+        let mut store = engine::store(&self.engine, &self.limits, session, used.ticks);
         let run = async {
             let instance = plugin.guest.pre.instantiate_async(&mut store).await?;
             let arguments = PhantomData;
             invoke(Running { store: &mut store, instance: &instance, arguments }).await
         };
-        let result = timed(run, &mut progress.cpu).await;
+        let result = timed(run, &mut used.cpu).await;
         let mut state = store.into_data();
-        progress.ticks = state.cpu.ticks;
-        progress.peak_memory_bytes = progress.peak_memory_bytes.max(state.memory.peak_bytes);
+        used.ticks = state.cpu.ticks;
+        used.peak_bytes = used.peak_bytes.max(state.memory.peak_bytes);
         match result {
             Ok(answer) => {
                 log_output(&mut state);
@@ -350,7 +360,7 @@ fn measured<T>(
         },
     };
     let unknown = result.as_ref().is_err_and(|error| error.certainty == Certainty::Unknown);
-    let Progress { cpu, peak_memory_bytes, runs, .. } = *progress;
+    let Usage { cpu, peak_bytes: peak_memory_bytes, runs, .. } = progress.used;
     CallMeasured { outcome, unknown, duration, cpu, peak_memory_bytes, runs }
 }
 

@@ -72,7 +72,13 @@ impl Plugins {
     #[must_use]
     pub fn provider(&self, name: &str) -> Option<Provider> {
         let plugin = self.0.active.load().get(name)?.clone();
-        Some(Provider { plugin, calls: self.0.calls.clone() })
+        Some(Provider { plugin, calls: self.0.calls.clone(), watch: None })
+    }
+
+    /// Admits a component that serves nobody: to be measured. `Err` is a reason for the operator.
+    pub async fn try_out(&self, wasm: Vec<u8>) -> Result<Provider, String> {
+        let plugin = self.admit(Arc::new(wasm)).await?;
+        Ok(Provider { plugin, calls: self.0.calls.clone(), watch: None })
     }
 
     /// The names of the providers that are installed, sorted.
@@ -205,6 +211,17 @@ impl Plugins {
         let meter = calls.metrics.plugin(name.clone(), &version);
         Ok(Arc::new(Plugin { manifest, digest, label, name, meter, guest }))
     }
+}
+
+/// The component that serves under this name.
+pub async fn serving(db: &Store, name: &str) -> Result<Option<Vec<u8>>> {
+    db.read(async |tx| {
+        let Some(row) = store::active(tx).await?.into_iter().find(|row| row.name == name) else {
+            return Ok(None);
+        };
+        Ok(store::component(tx, &row.digest).await?.map(|(wasm,)| wasm))
+    })
+    .await
 }
 
 /// After `activate`, which waits for another host that installs the same name: no version escapes the comparison.

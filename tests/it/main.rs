@@ -5,6 +5,7 @@
 #[macro_use]
 mod app;
 mod backup;
+mod bench;
 mod command_line;
 mod companies;
 mod config;
