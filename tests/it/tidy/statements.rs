@@ -20,7 +20,7 @@ const FINDS_THE_COMPANY: [(&str, &str); 4] = [
 ];
 
 /// Statements that find out whose something is, or work for all companies.
-const UNSCOPED: [(&str, &str, &str); 6] = [
+const UNSCOPED: [(&str, &str, &str); 9] = [
     ("host/companies/store.rs", "api_keys", "a key finds its company"),
     (
         "host/providers/store.rs",
@@ -35,6 +35,9 @@ const UNSCOPED: [(&str, &str, &str); 6] = [
     ("host/idempotency/store.rs", "idempotency_keys", "how many are sealed under each master key"),
     ("host/jobs/store.rs", "jobs", "workers serve all companies"),
     ("host/audit/store.rs", "audit_log", "the operator's own log"),
+    ("host/monitor/store.rs", "jobs", "gauges are of all companies"),
+    ("host/monitor/store.rs", "event_deliveries", "gauges are of all companies"),
+    ("host/monitor/store.rs", "payments", "gauges are of all companies"),
 ];
 
 struct Table {
