@@ -116,7 +116,7 @@ impl Operation<'_> {
     pub fn takes_body(&mut self, content_type: &str, schema: Value, required: bool) {
         let content = json!({ content_type: { "schema": schema } });
         self.body = Some(json!({ "content": content, "required": required }));
-        self.fails(&[400, 413]);
+        self.fails(&[400, 408, 413]);
     }
 
     pub fn answers(&mut self, content_type: &str, schema: Value) {
@@ -150,7 +150,7 @@ impl Operation<'_> {
             "summary": route.summary,
             "tags": [tag(&id)],
             "parameters": self.parameters,
-            "responses": responses(&self.success, &self.failures),
+            "responses": responses(route, &self.success, &self.failures),
             "security": match route.access {
                 Access::Open => json!([]),
                 Access::Company => json!([{ "company": [] }]),
@@ -168,10 +168,23 @@ fn tag(operation_id: &str) -> &str {
     operation_id.split('.').next().unwrap_or(operation_id)
 }
 
-fn responses(success: &Value, failures: &BTreeSet<u16>) -> Value {
+fn idempotency_key() -> Value {
+    json!({
+        "name": "Idempotency-Key",
+        "in": "header",
+        "required": false,
+        "description": "Sent again within a day with the same key, path and body, the request does not run again: its first success \
+            is the answer. 409 while it runs, or with another body.",
+        "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" },
+    })
+}
+
+fn responses(route: &Route, success: &Value, failures: &BTreeSet<u16>) -> Value {
+    let mut headers = vec!["X-Request-Id"];
+    headers.extend(route.takes_idempotency_key().then_some("Idempotent-Replayed"));
     let mut responses = json!({ "200": {
         "description": "Success",
-        "headers": { "X-Request-Id": { "$ref": "#/components/headers/X-Request-Id" } },
+        "headers": headers.into_iter().map(|name| (name, header(name))).collect::<BTreeMap<_, _>>(),
         "content": success,
     }});
     for status in failures {
@@ -184,22 +197,28 @@ fn responses(success: &Value, failures: &BTreeSet<u16>) -> Value {
 }
 
 /// Every failure: status, name, what the caller can do, and the header that says more.
-const FAILURES: [(u16, &str, &str, Option<&str>); 12] = [
+const FAILURES: [(u16, &str, &str, Option<&str>); 14] = [
     (400, "Invalid", "Mend the request; `message` names the first offending field.", None),
     (401, "Unauthorized", "Send a valid key.", Some("WWW-Authenticate")),
     (403, "Forbidden", "Ask the operator for it.", None),
     (404, "NotFound", "Name something that exists.", None),
+    (408, "TooSlow", "Send it in time.", None),
     (409, "Conflict", "Look at what is there first.", None),
     (413, "TooLarge", "Send less.", None),
     (415, "UnsupportedType", "Send another content type.", None),
     (429, "Throttled", "Wait before the next request.", Some("Retry-After")),
+    (431, "HeadersTooLarge", "Send fewer or shorter headers.", None),
     (500, "Internal", "Report it, with the request's id.", None),
     (502, "UpstreamFailed", "Try again later: an upstream failed.", None),
     (503, "Unavailable", "Try again later: this host cannot work now.", Some("Retry-After")),
     (504, "UpstreamTimeout", "Try again later: an upstream gave no answer in time.", None),
 ];
 
-const HEADERS: [(&str, &str); 3] = [
+const HEADERS: [(&str, &str); 4] = [
+    (
+        "Idempotent-Replayed",
+        "`true` when the answer is that of an earlier request with this `Idempotency-Key`.",
+    ),
     ("X-Request-Id", "The caller's id of this request, or a new one."),
     ("Retry-After", "Seconds to wait."),
     ("WWW-Authenticate", "`Bearer`."),
@@ -208,9 +227,9 @@ const HEADERS: [(&str, &str); 3] = [
 /// What may go wrong because of who may call.
 fn failures_of(access: Access) -> &'static [u16] {
     match access {
-        Access::Open => &[500],
-        Access::Operator => &[401, 500, 503],
-        Access::Company => &[401, 403, 429, 500, 503],
+        Access::Open => &[431, 500],
+        Access::Operator => &[401, 429, 431, 500, 503],
+        Access::Company => &[401, 403, 429, 431, 500, 503],
     }
 }
 
@@ -231,6 +250,10 @@ pub fn document(routes: &[Route]) -> Value {
         operation.fails(failures_of(route.access));
         operation.fails(route.fails);
         (route.describe)(&mut operation);
+        if route.takes_idempotency_key() {
+            operation.takes_parameter(idempotency_key());
+            operation.fails(&[400, 409]);
+        }
         paths
             .entry(route.path)
             .or_default()
@@ -264,9 +287,12 @@ fn info(routes: &[Route]) -> Value {
     })
 }
 
+fn header(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/headers/{name}") })
+}
+
 fn components(routes: &[Route], mut schemas: Schemas) -> Value {
     let failure = schemas.given.subschema_for::<Failure>();
-    let header = |name: &str| json!({ "$ref": format!("#/components/headers/{name}") });
     let responses = FAILURES.iter().map(|(_, name, description, more)| {
         let headers = ["X-Request-Id"].into_iter().chain(*more).map(|name| (name, header(name)));
         let response = json!({

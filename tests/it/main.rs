@@ -27,6 +27,7 @@ mod simulation;
 mod sprout;
 mod store;
 mod tidy;
+mod tls;
 mod unruly;
 mod users;
 mod wallet;
