@@ -114,9 +114,8 @@ impl App {
         let egress = Egress::new(config.service.egress())?;
         let plugins =
             Plugins::new(config.plugins.limits(), egress.clone(), clock.clone(), random.clone())?;
-        let store =
-            Store::open(config.database.url()?.expose(), config.database.database_connections)
-                .await?;
+        let (url, limits) = (config.database.url()?, config.database.limits());
+        let store = Store::open(url.expose(), limits, random.clone()).await?;
         plugins.follow(&store).await?;
         let workers = Workers::new(JOBS);
         let rates = Rates::new(config, &clock);

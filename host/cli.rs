@@ -1,6 +1,7 @@
 //! The command line: one file per noun. Most commands talk to a host that runs, through its internal interface.
 
 mod ask;
+mod bench;
 mod config;
 mod failure;
 mod host;
@@ -54,6 +55,8 @@ enum Command {
     /// Install and list plugins
     #[command(subcommand)]
     Plugin(plugin::Command),
+    /// Compare how fast plugins are, without a network
+    Bench(bench::Bench),
 }
 
 /// Does what the command line asks for.
@@ -86,5 +89,6 @@ async fn execute(parsed: &Parsed) -> Result<Report, Failure> {
         Command::Key(command) => command.run().await,
         Command::Wallet(command) => command.run().await,
         Command::Plugin(command) => command.run().await,
+        Command::Bench(bench) => bench.run().await,
     }
 }

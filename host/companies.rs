@@ -115,7 +115,7 @@ fn secret_context(company_id: &str) -> String {
 /// not act.
 pub async fn authenticate(app: &App, key: &str) -> Result<Company> {
     let digest = digest(key);
-    let found = app.store.read(async |tx| store::find_by_key(tx, &digest).await).await?;
+    let found = app.store.select(async |tx| store::find_by_key(tx, &digest).await).await?;
     let now = app.clock.now();
     let known = found.filter(|holder| {
         // The index found it; how long that took says nothing about the key, of which it knows the digest only.
@@ -147,7 +147,7 @@ fn note_use(app: &App, holder: &KeyHolder, now: Timestamp) {
 }
 
 pub async fn find(app: &App, id: &str) -> Result<Company> {
-    app.store.read(async |tx| get(tx, id).await).await
+    app.store.select(async |tx| get(tx, id).await).await
 }
 
 /// 404 when there is no such company.

@@ -50,6 +50,15 @@ pub enum Error {
     /// Try again later: this host cannot work now (503).
     #[error("{0}")]
     Unavailable(&'static str),
+    /// Try again later: the database cannot work now (503).
+    #[error("the database cannot work now, try again later")]
+    Database(#[source] store::Error),
+    /// Look first whether it was done (500).
+    #[error(
+        "it is unknown whether this was done: look it up before you send it again, or repeat it under \
+         the same reference or idempotency key"
+    )]
+    OutcomeUnknown(#[source] store::Error),
     /// Report it: our fault (500).
     #[error("internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -86,7 +95,11 @@ impl Error {
 
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Error {
-        Error::internal(error)
+        match error {
+            store::Error::Unavailable { .. } => Error::Database(error),
+            store::Error::CommitUnknown(_) => Error::OutcomeUnknown(error),
+            error => Error::internal(error),
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 
 pub mod app;
 pub mod audit;
+pub mod bench;
 pub mod clock;
 pub mod companies;
 pub mod config;

@@ -9,6 +9,7 @@ mod cache;
 mod calls;
 mod compile;
 mod engine;
+mod examples;
 mod manifest;
 mod output;
 mod registry;
@@ -21,15 +22,18 @@ use std::{collections::HashMap, sync::Arc};
 
 use futures::FutureExt;
 
+pub use self::{
+    calls::Usage,
+    engine::Limits,
+    examples::{Call, Examples},
+    manifest::{Manifest, ReferenceRules},
+    registry::{Installed, Plugins, serving},
+    v1::{Answering, Floor, Typed, Warm},
+};
 use self::{
     calls::{Calls, Invoke},
     session::Grant,
     vault::{Secrets, VaultError},
-};
-pub use self::{
-    engine::Limits,
-    manifest::{Manifest, ReferenceRules},
-    registry::{Installed, Plugins},
 };
 use crate::{
     clock::Timestamp,
@@ -280,12 +284,28 @@ pub struct Credentials {
 pub struct Provider {
     plugin: Arc<Plugin>,
     calls: Arc<Calls>,
+    watch: Option<Watch>,
 }
+
+/// Hears what each call took.
+pub type Watch = Arc<dyn Fn(Usage) + Send + Sync>;
 
 impl Provider {
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.plugin.manifest
+    }
+
+    /// `name@version`.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        &self.plugin.label
+    }
+
+    /// The same provider, whose calls `watch` hears of.
+    #[must_use]
+    pub fn watched(self, watch: Watch) -> Provider {
+        Provider { watch: Some(watch), ..self }
     }
 
     #[must_use]
@@ -409,7 +429,11 @@ impl Provider {
         let mut grant = self.manifest().grant(credentials);
         grant.scope = format!("{}/{}", self.plugin.digest, grant.scope);
         let grant = Arc::new(grant);
-        self.calls.call(&self.plugin, function, grant, invoke).await
+        let (answer, used) = self.calls.call(&self.plugin, function, grant, invoke).await;
+        if let Some(watch) = &self.watch {
+            watch(used);
+        }
+        answer
     }
 }
 

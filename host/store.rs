@@ -11,6 +11,13 @@
 //! What the closure returns as `Ok` is committed before `write` returns; on `Err` nothing of it remains. A closure waits for the
 //! database and for nothing else: no plugin, no network. On SQLite every other writer waits for it.
 //!
+//! A closure may run more than once, each time on a clone of what it holds: after a deadlock or a broken connection, and when
+//! the writes that share its commit could not be committed. Of the runs before the last nothing remains in the database, so it
+//! should do nothing elsewhere. It has [`Limits::deadline`] for a run, and is rolled back after that. Once a statement has
+//! failed, the transaction can do nothing more, whatever the closure makes of the error.
+//!
+//! [`Error::CommitUnknown`] is the one failure of which something may remain. No closure runs again after it.
+//!
 //! The SQL is one text for both engines, under five rules:
 //!
 //! 1. parameters are `$1`, `$2`, ... and all of them are bound;
@@ -19,110 +26,129 @@
 //! 4. a row lock is `FOR UPDATE` or `FOR UPDATE SKIP LOCKED`. SQLite never sees it: there a write is already alone;
 //! 5. a parameter that may be NULL is compared as `CAST($1 AS TEXT) IS NULL`, sums are cast to `BIGINT`.
 
+mod backup;
 mod columns;
+mod error;
+mod file;
+mod postgres;
 mod sqlite;
 mod tx;
 
-use std::{str::FromStr, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
-use sqlx::{
-    Connection as _, Executor,
-    migrate::Migrator,
-    postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions},
+use sqlx::migrate::Migrator;
+pub use sqlx::{FromRow, Type, types::Json};
+use tokio::{
+    sync::{Notify, futures::Notified},
+    time::timeout,
 };
-pub use sqlx::{Error, FromRow, Type, types::Json};
-use tokio::sync::{Notify, futures::Notified};
 
-use self::tx::Connection;
-pub use self::tx::{Param, Record, Statement, Tx};
+pub use self::{
+    backup::{BackupError, backup, restore},
+    error::{Error, Trouble, is_duplicate},
+    tx::{Param, Record, Statement, Tx},
+};
+use self::{
+    postgres::Postgres,
+    sqlite::Sqlite,
+    tx::{Connection, Mode},
+};
+use crate::random::Random;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A transaction that hangs lets go of its locks, and nobody waits for them longer than callers do.
-const LIMITS: &str = "SET idle_in_transaction_session_timeout = '30s'; SET lock_timeout = '10s'";
+/// How often a transaction is tried that collides with others, or whose connection breaks.
+const TRIES: u32 = 5;
+/// The longest pause before the second try; each one after that may be twice as long.
+const FIRST_PAUSE_MS: i64 = 20;
 
-/// Whether a statement failed because a row with the same unique key is there.
-#[must_use]
-pub fn is_duplicate(error: &Error) -> bool {
-    error.as_database_error().is_some_and(|error| error.is_unique_violation())
+/// How much of the database a host may use, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections: all of them on PostgreSQL, readers on SQLite.
+    pub connections: u32,
+    /// How long to wait for a connection, or for the writer of SQLite.
+    pub wait: Duration,
+    /// How long one run of a closure may take, and how long its commit may.
+    pub deadline: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { connections: 16, wait: Duration::from_secs(5), deadline: Duration::from_secs(10) }
+    }
 }
 
 /// An open database. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     engine: Engine,
+    limits: Limits,
+    random: Random,
     jobs_woken: Arc<Notify>,
 }
 
 #[derive(Clone)]
 enum Engine {
-    Sqlite(sqlite::Sqlite),
-    Postgres(PgPool),
+    Sqlite(Sqlite),
+    Postgres(Postgres),
+}
+
+/// A run of a closure that came to nothing.
+struct Failed<E> {
+    error: E,
+    /// Whether another run may well succeed.
+    is_transient: bool,
+}
+
+impl<E: From<Error>> From<Error> for Failed<E> {
+    fn from(error: Error) -> Failed<E> {
+        Failed { is_transient: error.is_transient(), error: error.into() }
+    }
 }
 
 impl Store {
-    /// Opens `sqlite://path` or `postgres://...` and applies the missing migrations.
-    pub async fn open(url: &str, connections: u32) -> Result<Store> {
-        static COMMON: Migrator = sqlx::migrate!("./migrations");
-        static SQLITE: Migrator = sqlx::migrate!("./migrations/sqlite");
-        static POSTGRES: Migrator = sqlx::migrate!("./migrations/postgres");
-        let with = |own: &Migrator| {
-            Migrator::with_migrations(COMMON.iter().chain(own.iter()).cloned().collect())
-        };
+    /// Opens `sqlite://FILE` or `postgres://…` and applies the missing migrations.
+    pub async fn open(url: &str, limits: Limits, random: Random) -> Result<Store> {
+        check_url(url)?;
         let jobs_woken = Arc::new(Notify::new());
         let engine = if url.starts_with("postgres") {
-            let options = PgConnectOptions::from_str(url)?;
-            // Without the pool's limits: hosts that start together wait for the one that migrates.
-            let mut connection = PgConnection::connect_with(&options).await?;
-            with(&POSTGRES).run(&mut connection).await?;
-            connection.close().await?;
-            let pool =
-                PgPoolOptions::new().max_connections(connections).after_connect(|connection, _| {
-                    Box::pin(async move { connection.execute(LIMITS).await.map(drop) })
-                });
-            Engine::Postgres(pool.connect_with(options).await?)
-        } else if url.starts_with("sqlite:") {
-            let sqlite = sqlite::Sqlite::open(url, connections, with(&SQLITE), jobs_woken.clone());
-            Engine::Sqlite(sqlite.await?)
+            Engine::Postgres(Postgres::open(url, limits, &postgres_schema()).await?)
         } else {
-            return Err(Error::Configuration(
-                "the database must be sqlite://FILE or postgres://…".into(),
-            ));
+            let woken = jobs_woken.clone();
+            Engine::Sqlite(Sqlite::open(url, limits, &sqlite_schema(), woken).await?)
         };
-        Ok(Store { engine, jobs_woken })
+        Ok(Store { engine, limits, random, jobs_woken })
     }
 
     /// Runs `work` on one snapshot of the data. It cannot change any.
     pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
     where
-        F: AsyncFnOnce(&mut Tx) -> Result<T, E>,
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
         E: From<Error>,
     {
-        const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-        let mut tx = match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.begin_read().await?,
-            Engine::Postgres(pool) => Tx::new(Connection::Postgres(pool.begin_with(BEGIN).await?)),
-        };
-        work(&mut tx).await
+        self.run(Mode::Read, work).await
+    }
+
+    /// Runs `work`, which is one `SELECT`: on PostgreSQL a third of the way that `read` goes.
+    pub async fn select<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
+        E: From<Error>,
+    {
+        self.run(Mode::Select, work).await
     }
 
     /// Runs `work` in a transaction and commits it, unless `work` fails.
     pub async fn write<T, E, F>(&self, work: F) -> Result<T, E>
     where
-        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Send + 'static,
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone + Send + 'static,
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.write(work).await,
-            Engine::Postgres(pool) => {
-                let mut tx = Tx::new(Connection::Postgres(pool.begin().await?));
-                let done = work(&mut tx).await?;
-                if tx.commit().await? {
-                    self.jobs_woken.notify_waiters();
-                }
-                Ok(done)
-            }
+            Engine::Postgres(_) => self.run(Mode::Write, work).await,
         }
     }
 
@@ -130,4 +156,83 @@ impl Store {
     pub fn jobs_woken(&self) -> Notified<'_> {
         self.jobs_woken.notified()
     }
+
+    async fn run<T, E, F>(&self, mode: Mode, work: F) -> Result<T, E>
+    where
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
+        E: From<Error>,
+    {
+        for tries in 1..TRIES {
+            match self.run_once(mode, work.clone()).await {
+                Err(failed) if failed.is_transient => self.pause(tries).await,
+                done => return done.map_err(|failed| failed.error),
+            }
+        }
+        self.run_once(mode, work).await.map_err(|failed| failed.error)
+    }
+
+    async fn run_once<T, E, F>(&self, mode: Mode, work: F) -> Result<T, Failed<E>>
+    where
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E>,
+        E: From<Error>,
+    {
+        let deadline = self.limits.deadline;
+        let mut tx = Tx::new(self.connection().await?, mode);
+        let run = timeout(deadline, async {
+            tx.begin().await?;
+            work(&mut tx).await
+        });
+        let done = run.await.map_err(|_| Error::slow(deadline))?;
+        let is_transient = tx.failed().is_some_and(Error::is_transient);
+        let done = done.map_err(|error| Failed { error, is_transient })?;
+        if mode == Mode::Write {
+            let woke_jobs = tx.woke_jobs();
+            let committed = timeout(deadline, tx.commit()).await;
+            let late = || Error::CommitUnknown("it did not come in time".to_owned());
+            committed.unwrap_or_else(|_| Err(late()))?;
+            if woke_jobs {
+                self.jobs_woken.notify_waiters();
+            }
+        }
+        Ok(done)
+    }
+
+    async fn connection(&self) -> Result<Connection> {
+        Ok(match &self.engine {
+            Engine::Sqlite(sqlite) => Connection::Sqlite(sqlite.reader().await?),
+            Engine::Postgres(postgres) => Connection::Postgres(postgres.connection().await?),
+        })
+    }
+
+    /// Longer each time, and never as long as whoever else was hit.
+    async fn pause(&self, tries: u32) {
+        let most = FIRST_PAUSE_MS << tries;
+        let ms = self.random.up_to(most / 2) + most / 2;
+        tokio::time::sleep(Duration::from_millis(ms.unsigned_abs())).await;
+    }
+}
+
+fn check_url(url: &str) -> Result<()> {
+    let memory = url.contains(":memory:") || url.contains("mode=memory");
+    if !memory && ["sqlite:", "postgres:", "postgresql:"].iter().any(|start| url.starts_with(start))
+    {
+        return Ok(());
+    }
+    Err(Error::Misconfigured("the database must be sqlite://FILE or postgres://…".to_owned()))
+}
+
+fn sqlite_schema() -> Migrator {
+    static OWN: Migrator = sqlx::migrate!("./migrations/sqlite");
+    schema(&OWN)
+}
+
+fn postgres_schema() -> Migrator {
+    static OWN: Migrator = sqlx::migrate!("./migrations/postgres");
+    schema(&OWN)
+}
+
+/// What both engines have, and what only one has.
+fn schema(own: &Migrator) -> Migrator {
+    static COMMON: Migrator = sqlx::migrate!("./migrations");
+    Migrator::with_migrations(COMMON.iter().chain(own.iter()).cloned().collect())
 }

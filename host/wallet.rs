@@ -38,7 +38,7 @@ impl Account {
 }
 
 /// Money that goes from one account of a company's book to another.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Movement {
     /// Unique in the book: a movement whose key was used before has happened.
     pub key: String,

@@ -250,7 +250,7 @@ impl Company {
 /// Changes a company under its lock, and notes in the audit log that it was changed and how it stands.
 async fn change<F>(app: App, id: String, action: &'static str, edit: F) -> Result<Company>
 where
-    F: AsyncFnOnce(&mut Tx, &App, &mut Company) -> Result<()> + Send + 'static,
+    F: AsyncFnOnce(&mut Tx, &App, &mut Company) -> Result<()> + Clone + Send + 'static,
 {
     let db = app.store.clone();
     db.write(async move |tx| {

@@ -1,11 +1,12 @@
 //! Which database.
 
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::Args;
 use url::Url;
 
 use super::{ConfigError, secrets};
+use crate::store::Limits;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Database")]
@@ -25,6 +26,14 @@ pub struct Database {
     #[arg(long, env = "TOLLHOUSE_DATABASE_CONNECTIONS", value_name = "connections", default_value_t = 16,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub database_connections: u32,
+    /// For a connection, or for the writer of SQLite; then the answer is 503
+    #[arg(long, env = "TOLLHOUSE_DATABASE_WAIT_MS", value_name = "ms", default_value_t = 5_000,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub database_wait_ms: u64,
+    /// Of one transaction; then it is rolled back and the answer is 503
+    #[arg(long, env = "TOLLHOUSE_DATABASE_DEADLINE_MS", value_name = "ms", default_value_t = 10_000,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub database_deadline_ms: u64,
 }
 
 impl Database {
@@ -35,6 +44,15 @@ impl Database {
                 .parse()
                 .map_err(|wrong| ConfigError(format!("database_file {}: {wrong}", file.display()))),
             None => Ok(self.database.clone()),
+        }
+    }
+
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits {
+            connections: self.database_connections,
+            wait: Duration::from_millis(self.database_wait_ms),
+            deadline: Duration::from_millis(self.database_deadline_ms),
         }
     }
 }

@@ -102,11 +102,14 @@ impl IntoResponse for Error {
             Error::Throttled(_) => StatusCode::TOO_MANY_REQUESTS,
             Error::Upstream { .. } => StatusCode::BAD_GATEWAY,
             Error::UpstreamTimeout { .. } => StatusCode::GATEWAY_TIMEOUT,
-            Error::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-            Error::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Error::Unavailable(_) | Error::Database(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Error::OutcomeUnknown(_) | Error::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         match &self {
             Error::Internal(_) => tracing::error!(error = %self.chain(), "request failed"),
+            Error::Database(error) | Error::OutcomeUnknown(error) => {
+                tracing::error!(alarm = "database", %error, "request failed");
+            }
             Error::Upstream { .. } | Error::UpstreamTimeout { .. } => {
                 tracing::warn!(error = %self.chain(), "upstream failed");
             }

@@ -44,6 +44,13 @@ impl<T> From<Fields> for Body<T> {
     }
 }
 
+/// Whatever `T` is: there is none in it.
+impl<T> Clone for Body<T> {
+    fn clone(&self) -> Body<T> {
+        self.fields.clone().into()
+    }
+}
+
 impl<T> Deref for Body<T> {
     type Target = Fields;
 

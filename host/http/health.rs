@@ -28,7 +28,7 @@ pub async fn ready(State(app): State<App>) -> Result<Done> {
     if app.stopping.load(Ordering::Relaxed) {
         return Err(Error::Unavailable("the host is about to stop"));
     }
-    match app.store.read(async |tx| tx.sql("SELECT 1").one::<(i32,)>().await).await {
+    match app.store.select(async |tx| tx.sql("SELECT 1").one::<(i32,)>().await).await {
         Ok(_) => Ok(Done("ready")),
         Err(error) => {
             tracing::error!(%error, "the database does not answer");

@@ -63,7 +63,7 @@ pub async fn start_due(app: &App) -> Result<Duration> {
         let running = app.workers.moving.clone().read_owned().await;
         let slot = app.workers.slots.clone().acquire_owned().await.map_err(Error::internal)?;
         let now = app.clock.now();
-        let due = app.store.read(async |tx| next_due(tx).await).await?;
+        let due = app.store.select(async |tx| next_due(tx).await).await?;
         match due {
             Some(at) if at <= now => {}
             Some(at) => {
@@ -115,15 +115,17 @@ async fn run(app: &App, job: Job) {
         None => Err(Error::internal("no handler for this kind of job")),
     };
     let now = app.clock.now();
-    let ended = app.store.write(async move |tx| match next {
-        Ok(Next::Done) => store::finish(tx, &job, now).await,
-        Ok(Next::At(at)) => store::reschedule(tx, &job, at, now, 0).await,
+    let (next, failures) = match next {
+        Ok(next) => (next, 0),
         Err(error) => {
             let (kind, subject) = (&*job.kind, &*job.subject);
             tracing::error!(kind, subject, error = %error.chain(), "job failed");
-            let at = backoff(now, job.failures);
-            store::reschedule(tx, &job, at, now, job.failures + 1).await
+            (Next::At(backoff(now, job.failures)), job.failures + 1)
         }
+    };
+    let ended = app.store.write(async move |tx| match next {
+        Next::Done => store::finish(tx, &job, now).await,
+        Next::At(at) => store::reschedule(tx, &job, at, now, failures).await,
     });
     if let Err(error) = ended.await {
         tracing::error!(%error, "a job's end was not recorded; its lease will end");
@@ -155,7 +157,7 @@ pub async fn advance(app: &App, seconds: i64) -> Result<()> {
     let target = app.clock.now().plus_seconds(seconds);
     loop {
         settle(app).await?;
-        match app.store.read(async |tx| next_due(tx).await).await? {
+        match app.store.select(async |tx| next_due(tx).await).await? {
             Some(at) if at <= target => app.clock.advance_to(at),
             _ if app.clock.now() < target => app.clock.advance_to(target),
             _ => return Ok(()),

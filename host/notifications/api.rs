@@ -21,7 +21,7 @@ pub async fn receive(
     Raw(body): Raw,
 ) -> Result<Done> {
     let unknown = || Error::not_found("there is no such notification account");
-    let account = app.store.read(async |tx| providers::by_id(tx, &account).await).await?;
+    let account = app.store.select(async |tx| providers::by_id(tx, &account).await).await?;
     let account = account.filter(|account| account.provider == provider).ok_or_else(unknown)?;
     let plugin = app.plugins.provider(&provider).ok_or_else(unknown)?;
     if account.credentials.is_none() {

@@ -158,7 +158,7 @@ pub async fn verify(
 ) -> Result<Answer<View<users::View>>> {
     company.check_feature(FEATURE)?;
     let read = async |tx: &mut Tx| store::by_reference(tx, &company.id, &reference).await;
-    let payment = app.store.read(read).await?.ok_or_else(missing)?;
+    let payment = app.store.select(read).await?.ok_or_else(missing)?;
     let payment = match payment.status {
         Status::Success | Status::Refunded => payment,
         Status::Pending | Status::Failed => match settle::verify(&app, &payment).await? {
@@ -180,7 +180,7 @@ pub async fn fetch(
 ) -> Result<Answer<View<users::View>>> {
     company.check_feature(FEATURE)?;
     let read = async |tx: &mut Tx| store::find(tx, &company.id, &id).await;
-    let payment = app.store.read(read).await?.ok_or_else(missing)?;
+    let payment = app.store.select(read).await?.ok_or_else(missing)?;
     populated(&app, payment, "Payment fetched successfully").await
 }
 
@@ -191,7 +191,7 @@ pub async fn fetch_by_reference(
 ) -> Result<Answer<View<users::View>>> {
     company.check_feature(FEATURE)?;
     let read = async |tx: &mut Tx| store::by_reference(tx, &company.id, &reference).await;
-    let payment = app.store.read(read).await?.ok_or_else(missing)?;
+    let payment = app.store.select(read).await?.ok_or_else(missing)?;
     populated(&app, payment, "Payment fetched successfully").await
 }
 
@@ -200,9 +200,12 @@ async fn populated(
     payment: Payment,
     message: &'static str,
 ) -> Result<Answer<View<users::View>>> {
-    let ids: Vec<String> = payment.user_key.iter().cloned().collect();
-    let read = async |tx: &mut Tx| users::find_all(tx, &payment.company_id, &ids).await;
-    let users = app.store.read(read).await?;
+    let mut users = Vec::new();
+    if let Some(id) = &payment.user_key {
+        let id = std::slice::from_ref(id);
+        let read = async |tx: &mut Tx| users::find_all(tx, &payment.company_id, id).await;
+        users = app.store.select(read).await?;
+    }
     Answer::data(payment.populated(&users, app.clock.now()), message)
 }
 

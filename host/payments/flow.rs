@@ -433,7 +433,7 @@ async fn renew(app: &App, payment: &Payment) -> Result<Option<Payment>> {
 
 async fn as_it_stands(app: &App, payment: &Payment) -> Result<Payment> {
     let Payment { company_id, id, .. } = payment;
-    let found = app.store.read(async |tx| store::find(tx, company_id, id).await).await?;
+    let found = app.store.select(async |tx| store::find(tx, company_id, id).await).await?;
     found.ok_or_else(missing)
 }
 
@@ -443,7 +443,7 @@ async fn wait_for_the_other(app: &App, payment: &Payment) -> Result<Option<Payme
     let mut look = FIRST_LOOK;
     let mut waited = Duration::ZERO;
     loop {
-        let found = app.store.read(async |tx| store::find(tx, company_id, id).await).await?;
+        let found = app.store.select(async |tx| store::find(tx, company_id, id).await).await?;
         let waits = |found: &Payment| needs_start(found) && found.starting_until.is_some();
         if !found.as_ref().is_some_and(waits) || waited.as_secs() >= STARTING_SECONDS.unsigned_abs()
         {

@@ -47,12 +47,12 @@ enum Attempt {
 /// Refunds a successful payment in full. `force` lets the wallet go below zero.
 pub async fn refund(app: &App, company_id: &str, payment_id: &str, force: bool) -> Result<Payment> {
     let find = async |tx: &mut Tx| store::find(tx, company_id, payment_id).await;
-    let payment = app.store.read(find).await?.ok_or_else(missing)?;
+    let payment = app.store.select(find).await?.ok_or_else(missing)?;
     // Nothing is held for a refund that cannot be asked for.
     settle::credentials(app, &payment).await?;
     let (payment, refund, attempt) = request(app, &payment, force).await?;
     pursue(app, &payment, &refund, attempt).await?;
-    app.store.read(find).await?.ok_or_else(missing)
+    app.store.select(find).await?.ok_or_else(missing)
 }
 
 /// Transaction 1: the refund is asked for and its money held.

@@ -74,7 +74,7 @@ async fn former_references(app: &App, payment: &Payment) -> Result<Vec<String>> 
     }
     let Payment { company_id, id, service_ref, .. } = payment;
     let read = async |tx: &mut Tx| notifications::references(tx, company_id, SUBJECT, id).await;
-    let mut references = app.store.read(read).await?;
+    let mut references = app.store.select(read).await?;
     references.retain(|reference| reference != service_ref);
     Ok(references)
 }
@@ -82,7 +82,7 @@ async fn former_references(app: &App, payment: &Payment) -> Result<Vec<String>> 
 /// The credentials that the payment was made with.
 pub async fn credentials(app: &App, payment: &Payment) -> Result<Credentials> {
     let account =
-        app.store.read(async |tx| providers::by_id(tx, &payment.account_id).await).await?;
+        app.store.select(async |tx| providers::by_id(tx, &payment.account_id).await).await?;
     let account = account.ok_or_else(|| Error::invalid("payment service key not found"))?;
     account.open_credentials(app)
 }

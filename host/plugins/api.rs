@@ -76,7 +76,7 @@ pub struct PluginView {
 }
 
 pub async fn list(State(app): State<App>) -> Result<Answer<Vec<PluginView>>> {
-    let rows = app.store.read(async |tx| store::all(tx).await).await?;
+    let rows = app.store.select(async |tx| store::all(tx).await).await?;
     let view = |row: store::PluginRow| {
         let serves = app.plugins.provider(&row.name).filter(|p| p.plugin.digest == row.digest);
         PluginView {

@@ -55,12 +55,22 @@ pub struct Running<'a, 'f> {
 pub type Invoke<'f, T> =
     dyn for<'a> Fn(Running<'a, 'f>) -> BoxFuture<'a, Answer<T>> + Send + Sync + 'f;
 
+/// What a call took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// One, and one for each request.
+    pub runs: u32,
+    pub requests: usize,
+    /// Processor time of all runs, in [`engine::TICK`]s: most calls end within the first.
+    pub ticks: u32,
+    /// The most memory that an instance had at once.
+    pub peak_bytes: usize,
+}
+
 /// How far a call has got.
 #[derive(Default)]
 struct Progress {
-    requests: usize,
-    ticks: u32,
-    runs: u32,
+    used: Usage,
     /// Bytes of a request may have reached an upstream.
     sent: bool,
     /// One that may have changed something got no answer.
@@ -94,14 +104,14 @@ impl Calls {
         })
     }
 
-    /// One call: as many runs as it has requests, and one more.
+    /// One call and what it took: as many runs as it has requests, and one more.
     pub async fn call<'f, T>(
         &self,
         plugin: &Plugin,
         function: &'static str,
         grant: Arc<Grant>,
         invoke: &Invoke<'f, T>,
-    ) -> Result<T, CallError> {
+    ) -> (Result<T, CallError>, Usage) {
         let began = Instant::now();
         let mut progress = Progress::default();
         let work = self.run_to_the_end(plugin, grant, invoke, &mut progress);
@@ -130,13 +140,13 @@ impl Calls {
             plugin = &*plugin.label,
             function,
             ok = result.is_ok(),
-            runs = progress.runs,
-            requests = progress.requests,
-            cpu_ticks = progress.ticks,
+            runs = progress.used.runs,
+            requests = progress.used.requests,
+            cpu_ticks = progress.used.ticks,
             duration_us = began.elapsed().as_micros() as u64,
             "plugin call"
         );
-        result
+        (result, progress.used)
     }
 
     /// `Err` when the plugin broke, with the reason for operators.
@@ -159,8 +169,8 @@ impl Calls {
                 Run::Broken(reason) => return Err(reason),
                 Run::Waits(request, session) => (request, session),
             };
-            progress.requests += 1;
-            if progress.requests > self.limits.requests {
+            progress.used.requests += 1;
+            if progress.used.requests > self.limits.requests {
                 return Err("the plugin made more requests than allowed".to_owned());
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -180,8 +190,9 @@ impl Calls {
         let Ok(_slot) = self.slots.acquire().await else {
             return Run::Broken("the engine is closed".to_owned());
         };
-        progress.runs += 1;
-        let mut store = engine::store(&self.engine, &self.limits, session, progress.ticks);
+        let used = &mut progress.used;
+        used.runs += 1;
+        let mut store = engine::store(&self.engine, &self.limits, session, used.ticks);
         let result = match plugin.guest.pre.instantiate_async(&mut store).await {
             Ok(instance) => {
                 let arguments = PhantomData;
@@ -190,7 +201,8 @@ impl Calls {
             Err(error) => Err(error),
         };
         let mut state = store.into_data();
-        progress.ticks = state.cpu.ticks;
+        used.ticks = state.cpu.ticks;
+        used.peak_bytes = used.peak_bytes.max(state.memory.peak_bytes);
         match result {
             Ok(answer) => {
                 log_output(&mut state);

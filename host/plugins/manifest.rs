@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 use wasmparser::{Encoding, Parser, Payload};
 
+use super::examples::Examples;
+
 const SECTION: &str = "tollhouse:manifest";
 const MOST_BYTES: usize = 64 << 10;
 
@@ -34,6 +36,10 @@ pub struct Manifest {
     pub channels: Vec<String>,
     #[serde(default)]
     pub reference: ReferenceRules,
+    /// For measuring it; long, and nothing that callers of this host need to see.
+    #[serde(default, skip_serializing)]
+    #[schemars(skip)]
+    pub examples: Examples,
 }
 
 /// A credential that is not secret.

@@ -67,7 +67,13 @@ impl Plugins {
     #[must_use]
     pub fn provider(&self, name: &str) -> Option<Provider> {
         let plugin = self.0.active.load().get(name)?.clone();
-        Some(Provider { plugin, calls: self.0.calls.clone() })
+        Some(Provider { plugin, calls: self.0.calls.clone(), watch: None })
+    }
+
+    /// Admits a component that serves nobody: to be measured. `Err` is a reason for the operator.
+    pub async fn try_out(&self, wasm: Vec<u8>) -> Result<Provider, String> {
+        let plugin = self.admit(Arc::new(wasm)).await?;
+        Ok(Provider { plugin, calls: self.0.calls.clone(), watch: None })
     }
 
     /// The names of the providers that are installed, sorted.
@@ -85,7 +91,7 @@ impl Plugins {
     /// Admits a component and makes it serve; `also` joins the transaction. What fails leaves the old one serving.
     pub async fn install<F>(&self, db: &Store, wasm: Vec<u8>, also: F) -> Result<Installed>
     where
-        F: AsyncFnOnce(&mut Tx, &Manifest, &str) -> Result<()> + Send + 'static,
+        F: AsyncFnOnce(&mut Tx, &Manifest, &str) -> Result<()> + Clone + Send + 'static,
     {
         let wasm = Arc::new(wasm);
         let plugin = self.admit(wasm.clone()).await.map_err(Error::Invalid)?;
@@ -116,14 +122,14 @@ impl Plugins {
     /// Takes over what the database says serves: at the start, and when another host has changed it.
     pub async fn follow(&self, db: &Store) -> Result<()> {
         let mut refused = self.0.changes.lock().await;
-        let rows = db.read(async |tx| store::active(tx).await).await?;
+        let rows = db.select(async |tx| store::active(tx).await).await?;
         for row in rows {
             let serves = self.0.active.load().get(&row.name).map(|plugin| plugin.digest.clone());
             if serves.as_ref() == Some(&row.digest) || refused.get(&row.name) == Some(&row.digest) {
                 continue;
             }
             let digest = row.digest.clone();
-            let found = db.read(async |tx| store::component(tx, &digest).await).await?;
+            let found = db.select(async |tx| store::component(tx, &digest).await).await?;
             let Some((wasm,)) = found else { continue };
             match self.admit(Arc::new(wasm)).await {
                 Ok(plugin) => {
@@ -172,6 +178,17 @@ impl Plugins {
         calls.try_out(&guest, label.clone()).await?;
         Ok(Arc::new(Plugin { manifest, digest, label, guest }))
     }
+}
+
+/// The component that serves under this name.
+pub async fn serving(db: &Store, name: &str) -> Result<Option<Vec<u8>>> {
+    db.read(async |tx| {
+        let Some(row) = store::active(tx).await?.into_iter().find(|row| row.name == name) else {
+            return Ok(None);
+        };
+        Ok(store::component(tx, &row.digest).await?.map(|(wasm,)| wasm))
+    })
+    .await
 }
 
 /// After `activate`, which waits for another host that installs the same name: no version escapes the comparison.

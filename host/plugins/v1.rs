@@ -5,12 +5,15 @@
 //! loaded.
 
 mod convert;
+mod floor;
 
 use wasmtime::{
     Engine, Store,
     component::{Component, HasSelf, Instance, InstancePre, Linker},
 };
+use wasmtime_wasi::WasiView;
 
+pub use self::floor::{Answering, Floor, Typed, Warm};
 use super::{
     CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Notification,
     ProviderPayment, Refund, RefundOrder, Refusal,
@@ -41,7 +44,7 @@ macro_rules! interfaces {
         struct Offers { $($field: Option<exported::$field::GuestIndices>),* }
 
         impl Offers {
-            fn of(pre: &InstancePre<State>) -> wasmtime::Result<Offers> {
+            fn of<T: 'static>(pre: &InstancePre<T>) -> wasmtime::Result<Offers> {
                 let export = |name| pre.component().get_export_index(None, name);
                 Ok(Offers { $($field: match export(concat!("tollhouse:plugin/", $name, "@1.0.0")) {
                     None => None,
@@ -227,15 +230,28 @@ fn check_versions(component: &Component) -> Result<(), String> {
     Ok(())
 }
 
-pub fn linker(engine: &Engine) -> wasmtime::Result<Linker<State>> {
+/// What answers a component's imports.
+pub trait Imports:
+    WasiView
+    + imported::http::Host
+    + imported::vault::Host
+    + imported::settings::Host
+    + imported::cache::Host
+    + imported::log::Host
+    + 'static
+{
+}
+impl Imports for State {}
+
+pub fn linker<T: Imports>(engine: &Engine) -> wasmtime::Result<Linker<T>> {
     let mut linker = Linker::new(engine);
     // The libc inside Python and JavaScript runtimes imports files and sockets whether it uses them or not.
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-    imported::http::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
-    imported::vault::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
-    imported::settings::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
-    imported::cache::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
-    imported::log::add_to_linker::<State, HasSelf<State>>(&mut linker, |state| state)?;
+    imported::http::add_to_linker::<T, HasSelf<T>>(&mut linker, |state| state)?;
+    imported::vault::add_to_linker::<T, HasSelf<T>>(&mut linker, |state| state)?;
+    imported::settings::add_to_linker::<T, HasSelf<T>>(&mut linker, |state| state)?;
+    imported::cache::add_to_linker::<T, HasSelf<T>>(&mut linker, |state| state)?;
+    imported::log::add_to_linker::<T, HasSelf<T>>(&mut linker, |state| state)?;
     Ok(linker)
 }
 

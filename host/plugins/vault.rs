@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
-use aho_corasick::{AhoCorasick, MatchKind};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use hmac::{Hmac, KeyInit, Mac};
+use memchr::memmem;
 use rand::{Rng, rngs::StdRng};
 use sha2::{Sha256, Sha512};
 use subtle::ConstantTimeEq;
@@ -75,10 +75,11 @@ impl Secrets {
     pub fn redactor(&self, placeholders: &Placeholders) -> Redactor {
         let values = self.0.values().chain(placeholders.0.iter().map(|p| &p.value));
         let long = values.filter(|value| value.len() >= LEAST_REDACTED);
-        let found = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest) // a secret may begin with another one
-            .build(long.flat_map(|value| written(value)));
-        Redactor(found.ok())
+        let mut texts: Vec<String> = long.flat_map(|value| written(value)).collect();
+        // A secret may begin with another one: the longest comes first, and only once.
+        texts.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        texts.dedup();
+        Redactor(texts.iter().map(|text| memmem::Finder::new(text).into_owned()).collect())
     }
 }
 
@@ -90,20 +91,30 @@ fn written(value: &str) -> [String; 3] {
     [value.to_owned(), json, escaped]
 }
 
-/// `None`: what to look for is too much.
-pub struct Redactor(Option<AhoCorasick>);
+/// Looks for each text by itself, longest first. There are a few: an automaton of them takes longer to make than an answer to
+/// read.
+pub struct Redactor(Vec<memmem::Finder<'static>>);
 
 impl Redactor {
-    /// The text without secrets, in one pass.
+    /// The text without secrets, in one pass for each.
     #[must_use]
     pub fn clean(&self, text: &[u8]) -> Vec<u8> {
-        let Some(secrets) = &self.0 else { return REDACTED.into() };
+        let found = self.0.iter().filter_map(|secret| Some((secret, secret.find(text)?)));
+        let mut found: Vec<(&memmem::Finder<'_>, usize)> = found.collect();
         let mut clean = Vec::with_capacity(text.len());
         let mut rest = 0;
-        for found in secrets.find_iter(text) {
-            clean.extend_from_slice(&text[rest..found.start()]);
+        // Of those at the same place the first, which is the longest.
+        while let Some(&(secret, at)) = found.iter().min_by_key(|(_, at)| *at) {
+            clean.extend_from_slice(&text[rest..at]);
             clean.extend_from_slice(REDACTED.as_bytes());
-            rest = found.end();
+            rest = at + secret.needle().len();
+            found.retain_mut(|(secret, at)| {
+                if *at < rest {
+                    let Some(next) = secret.find(&text[rest..]) else { return false };
+                    *at = rest + next;
+                }
+                true
+            });
         }
         clean.extend_from_slice(&text[rest..]);
         clean
@@ -260,6 +271,9 @@ mod tests {
             let one_in_another = of(&["sk_test", "sk_test_abc123", "short"]);
             assert_eq!(one_in_another.clean_text("sk_test_abc123 short"), "[secret] short");
         }
+        let overlapping = of(&["one secret", "secret two", "secret"]);
+        let text = "one secret two, secret two one, secret; one secre";
+        assert_eq!(overlapping.clean_text(text), "[secret] two, [secret] one, [secret]; one secre");
         let odd = of(&["pass\"wo/rd\n"]);
         for text in ["pass\"wo/rd\n", r#"pass\"wo/rd\n"#, r#"pass\"wo\/rd\n"#] {
             assert_eq!(odd.clean_text(text), "[secret]", "{text}");

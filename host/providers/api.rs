@@ -124,7 +124,7 @@ pub async fn list_for_company(
 }
 
 async fn list(app: &App, company: &str) -> Result<Answer<Vec<View>>> {
-    let accounts = app.store.read(async |tx| store::list(tx, company).await).await?;
+    let accounts = app.store.select(async |tx| store::list(tx, company).await).await?;
     let accounts = accounts.into_iter().map(|account| view(account, app));
     Answer::data(accounts.collect(), "Providers fetched successfully")
 }

@@ -1,126 +1,328 @@
 //! SQLite as a server's database: many readers, one writer with group commit.
 //!
-//! A commit costs a sync of the disk, some milliseconds, and SQLite has one writer. So
-//! the writer is a thread with a queue: the writes that wait together run one after the
-//! other, each under its own savepoint, and are committed together. Each caller hears
-//! back after the commit, as if it had been alone.
+//! A commit costs a sync of the disk, some milliseconds, and SQLite has one writer. So the writer is a thread with a queue: the
+//! writes that wait together run one after the other, each under its own savepoint, and are committed together. Each caller
+//! hears back after the commit, as if it had been alone. When a group cannot be committed, each of its writes runs again, alone.
 
-use std::{panic::AssertUnwindSafe, str::FromStr, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    str::FromStr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
 use futures::{FutureExt, future::LocalBoxFuture};
 use sqlx::{
+    SqliteConnection,
     migrate::Migrator,
+    pool::PoolConnection,
     sqlite::{
         SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
     },
 };
-use tokio::sync::{Notify, mpsc, oneshot};
-
-use super::{
-    Result,
-    tx::{Connection, Tx},
+use tokio::{
+    sync::{Notify, mpsc, oneshot},
+    time::timeout,
 };
 
-/// The most writes that share a commit, and the most that wait before `write` holds its callers.
-const GROUP: usize = 64;
-const QUEUE: usize = 1024;
+use super::{
+    Error, Limits, Result,
+    file::{self, InUse},
+    tx::{Connection, Mode, Tx},
+};
 
-/// A write on its way. What it leaves is called after the commit, or dropped without one.
-type Job = Box<dyn for<'t> FnOnce(&'t mut Tx) -> LocalBoxFuture<'t, Result<Answer>> + Send>;
-type Answer = Box<dyn FnOnce() + Send>;
+/// The most writes that share a commit, and how long they may keep the first of them waiting for it.
+const GROUP: usize = 64;
+const GROUP_TIME: Duration = Duration::from_millis(100);
+/// The most writes that wait before `write` holds its callers.
+const QUEUE: usize = 1024;
+/// After so many steps of its virtual machine SQLite looks at the clock: some fractions of a millisecond.
+const STEPS: i32 = 10_000;
+/// How often the schema is brought up to date while another host does the same.
+const MIGRATIONS: usize = 5;
 
 #[derive(Clone)]
-pub struct Sqlite {
+pub(super) struct Sqlite {
     readers: SqlitePool,
-    jobs: mpsc::Sender<Job>,
+    writes: mpsc::Sender<Box<dyn Write>>,
+    limits: Limits,
+    _in_use: Arc<InUse>,
 }
 
 impl Sqlite {
     pub(super) async fn open(
         url: &str,
-        connections: u32,
-        schema: Migrator,
+        limits: Limits,
+        schema: &Migrator,
         jobs_woken: Arc<Notify>,
     ) -> Result<Sqlite> {
         let options = SqliteConnectOptions::from_str(url)?
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full) // what was answered survives a power cut
-            .busy_timeout(Duration::from_secs(5));
-        let writer = SqlitePoolOptions::new().max_connections(1);
-        let writer = writer.connect_with(options.clone()).await?;
-        schema.run(&writer).await?;
-        let readers = SqlitePoolOptions::new().max_connections(connections);
+            .busy_timeout(limits.wait);
+        let in_use = file::open_as_host(options.get_filename())?;
+        // A file has no other end that hangs up: connections are neither tested nor replaced.
+        let pool = SqlitePoolOptions::new()
+            .test_before_acquire(false)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .acquire_timeout(limits.wait);
+        let writer = pool.clone().max_connections(1).connect_with(options.clone()).await?;
+        migrate(&writer, schema).await?;
+        let deadline = limits.deadline;
+        let readers = pool
+            .max_connections(limits.connections)
+            .after_connect(move |connection, _| stop_after(connection, deadline).boxed())
+            .before_acquire(move |connection, _| {
+                stop_after(connection, deadline).map(|done| done.map(|()| true)).boxed()
+            });
         let readers = readers.connect_with(options.read_only(true)).await?;
 
-        let (jobs, queue) = mpsc::channel(QUEUE);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        std::thread::Builder::new()
+        let (writes, queue) = mpsc::channel(QUEUE);
+        let in_use = Arc::new(in_use);
+        let writer =
+            Writer { connection: writer, _in_use: in_use.clone(), queue, deadline, jobs_woken };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(sqlx::Error::Io)?;
+        thread::Builder::new()
             .name("sqlite-writer".into())
-            .spawn(move || runtime.block_on(commit_in_groups(writer, queue, jobs_woken)))?;
-        Ok(Sqlite { readers, jobs })
+            .spawn(move || runtime.block_on(writer.run()))
+            .map_err(sqlx::Error::Io)?;
+        Ok(Sqlite { readers, writes, limits, _in_use: in_use })
     }
 
-    pub(super) async fn begin_read(&self) -> Result<Tx> {
-        Ok(Tx::new(Connection::Sqlite(self.readers.begin().await?)))
+    pub(super) async fn reader(&self) -> sqlx::Result<PoolConnection<sqlx::Sqlite>> {
+        self.readers.acquire().await
     }
 
     pub(super) async fn write<T, E, F>(&self, work: F) -> Result<T, E>
     where
-        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Send + 'static,
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone + Send + 'static,
         T: Send + 'static,
-        E: From<sqlx::Error> + Send + 'static,
+        E: From<Error> + Send + 'static,
     {
-        let (answer, answered) = oneshot::channel();
-        let job: Job = Box::new(move |tx| {
-            Box::pin(async move {
-                tx.sql("SAVEPOINT job").run().await?;
-                let done = AssertUnwindSafe(work(tx)).catch_unwind().await;
-                if !matches!(done, Ok(Ok(_))) {
-                    tx.sql("ROLLBACK TO job").run().await?;
-                }
-                tx.sql("RELEASE job").run().await?;
-                // Not sent: the caller gave up waiting, and the write stands.
-                Ok(Box::new(move || drop(answer.send(done))) as Answer)
-            })
+        let (answer, mut answered) = oneshot::channel();
+        let taken = Taken::default();
+        let write = Waiting { work, taken: taken.clone(), done: None, answer };
+        let queued = timeout(self.limits.wait, async {
+            self.writes.send(Box::new(write)).await.map_err(|_| Error::stopped())?;
+            Ok::<_, Error>((&mut answered).await)
         });
-        self.jobs.send(job).await.map_err(|_| sqlx::Error::WorkerCrashed)?;
-        match answered.await.map_err(|_| sqlx::Error::WorkerCrashed)? {
-            Ok(done) => done,
-            Err(panic) => std::panic::resume_unwind(panic), // in the caller's task, not in ours
+        let answered = match queued.await {
+            Ok(answered) => answered?,
+            Err(_) if taken.take() => return Err(Error::busy(self.limits.wait).into()),
+            Err(_) => answered.await,
+        };
+        match answered {
+            Ok(Ok(done)) => done,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic), // in the caller's task, not in ours
+            Err(_) => Err(Error::CommitUnknown("the writer has stopped".to_owned()).into()),
         }
     }
 }
 
-async fn commit_in_groups(
-    writer: SqlitePool,
-    mut queue: mpsc::Receiver<Job>,
+/// Hosts that start together may each try the same migration; all but one find it done when they look again.
+async fn migrate(writer: &SqlitePool, schema: &Migrator) -> Result<()> {
+    for _ in 1..MIGRATIONS {
+        if schema.run(writer).await.is_ok() {
+            return Ok(());
+        }
+    }
+    Ok(schema.run(writer).await?)
+}
+
+/// From now on, a statement that still runs after `limit` is interrupted.
+async fn stop_after(connection: &mut SqliteConnection, limit: Duration) -> sqlx::Result<()> {
+    let until = Instant::now() + limit;
+    connection.lock_handle().await?.set_progress_handler(STEPS, move || Instant::now() < until);
+    Ok(())
+}
+
+// ---- the writes that wait -----------------------------------------------------------------------
+
+/// Either the writer begins a write, or its caller withdraws it: whoever is first.
+#[derive(Clone, Default)]
+struct Taken(Arc<AtomicBool>);
+
+impl Taken {
+    fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
+    }
+}
+
+/// A write on its way, whatever it returns.
+trait Write: Send {
+    /// `false`: its caller has withdrawn it.
+    fn begin(&self) -> bool;
+    /// Leaves in the group's transaction what it writes, or nothing. `Err`: it has ended that transaction.
+    fn run<'w>(&'w mut self, tx: &'w mut Tx, deadline: Duration) -> LocalBoxFuture<'w, Result<()>>;
+    /// Tells its caller; `Err` is why it was not committed.
+    fn answer(self: Box<Self>, committed: Result<()>);
+    /// Tells its caller after it has ended the group's transaction.
+    fn fail(self: Box<Self>, error: Error);
+}
+
+struct Waiting<F, T, E> {
+    work: F,
+    taken: Taken,
+    done: Option<Done<T, E>>,
+    answer: oneshot::Sender<Done<T, E>>,
+}
+
+/// What a write returned, or what it panicked with.
+type Done<T, E> = thread::Result<Result<T, E>>;
+
+impl<F, T, E> Write for Waiting<F, T, E>
+where
+    F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone + Send,
+    T: Send,
+    E: From<Error> + Send,
+{
+    fn begin(&self) -> bool {
+        self.taken.take()
+    }
+
+    fn run<'w>(&'w mut self, tx: &'w mut Tx, deadline: Duration) -> LocalBoxFuture<'w, Result<()>> {
+        let run = async move {
+            if let Connection::Sqlite(connection) = tx.connection() {
+                stop_after(connection, deadline).await?;
+            }
+            tx.connection().execute("SAVEPOINT write").await?;
+            let work = AssertUnwindSafe(self.work.clone()(tx)).catch_unwind();
+            let done = timeout(deadline, work).await;
+            let done = done.unwrap_or_else(|_| Ok(Err(Error::slow(deadline).into())));
+            let keep = matches!(done, Ok(Ok(_))) && tx.failed().is_none();
+            self.done = Some(match done {
+                Ok(Ok(_)) if !keep => Ok(Err(Error::Aborted.into())),
+                done => done,
+            });
+            if !keep {
+                tx.connection().execute("ROLLBACK TO write").await?;
+                tx.forget_failure();
+            }
+            Ok(tx.connection().execute("RELEASE write").await?)
+        };
+        run.boxed_local()
+    }
+
+    fn answer(self: Box<Self>, committed: Result<()>) {
+        let done = match committed {
+            Ok(()) => self.done.expect("it has run"),
+            Err(error) => Ok(Err(error.into())),
+        };
+        // Not sent: the caller gave up waiting, and the write stands.
+        drop(self.answer.send(done));
+    }
+
+    fn fail(self: Box<Self>, error: Error) {
+        let has_failed = matches!(self.done, Some(Err(_) | Ok(Err(_))));
+        self.answer(if has_failed { Ok(()) } else { Err(error) });
+    }
+}
+
+// ---- the writer ---------------------------------------------------------------------------------
+
+struct Writer {
+    /// A pool of one, which is opened anew after a failure.
+    connection: SqlitePool,
+    _in_use: Arc<InUse>,
+    queue: mpsc::Receiver<Box<dyn Write>>,
+    deadline: Duration,
     jobs_woken: Arc<Notify>,
-) {
-    while let Some(job) = queue.recv().await {
-        match commit_group(&writer, job, &mut queue).await {
-            Ok(true) => jobs_woken.notify_waiters(),
-            Ok(false) => {}
-            // Its answers were dropped: so its callers know that it was not confirmed.
-            Err(error) => tracing::error!(%error, "a group of writes was not committed"),
+}
+
+type Group = Vec<Box<dyn Write>>;
+
+/// Why nothing of a group stands, or may not.
+enum Undone {
+    /// One of them ended the transaction, or all were too much for it.
+    RunAlone,
+    Failed(Error),
+}
+
+impl Writer {
+    async fn run(mut self) {
+        while let Some(first) = self.queue.recv().await {
+            if !first.begin() {
+                continue;
+            }
+            let mut group = vec![first];
+            match self.commit(&mut group, GROUP).await {
+                Err(Undone::RunAlone) => {
+                    for write in group {
+                        let mut alone = vec![write];
+                        let committed = self.commit(&mut alone, 1).await;
+                        tell(alone, committed);
+                    }
+                }
+                committed => tell(group, committed),
+            }
         }
+        // Before the file counts as unused.
+        self.connection.close().await;
+    }
+
+    /// Commits the write in `group`, and up to `most` with those that join it. One that fails them all has left it.
+    async fn commit(&mut self, group: &mut Group, most: usize) -> Result<(), Undone> {
+        let mut tx = self.begin().await.map_err(Undone::Failed)?;
+        if let Err(error) = self.run_group(&mut tx, group, most).await {
+            tx.discard();
+            if let Some(culprit) = group.pop() {
+                culprit.fail(error);
+            }
+            return Err(Undone::RunAlone);
+        }
+        let woke_jobs = tx.woke_jobs();
+        tx.commit().await.map_err(|error| match error {
+            Error::CommitUnknown(_) => Undone::Failed(error),
+            _ if group.len() > 1 => Undone::RunAlone,
+            _ => Undone::Failed(error),
+        })?;
+        if woke_jobs {
+            self.jobs_woken.notify_waiters();
+        }
+        Ok(())
+    }
+
+    async fn begin(&self) -> Result<Tx> {
+        let connection = Connection::Sqlite(self.connection.acquire().await?);
+        let mut tx = Tx::new(connection, Mode::Write);
+        tx.begin().await?;
+        Ok(tx)
+    }
+
+    /// `Err`: the last of the group has ended the transaction.
+    async fn run_group(&mut self, tx: &mut Tx, group: &mut Group, most: usize) -> Result<()> {
+        let began = Instant::now();
+        loop {
+            let write = group.last_mut().expect("a group of one or more");
+            write.run(tx, self.deadline).await?;
+            if group.len() == most || began.elapsed() > GROUP_TIME {
+                return Ok(());
+            }
+            match self.next() {
+                Some(write) => group.push(write),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// What waits already, and was not withdrawn.
+    fn next(&mut self) -> Option<Box<dyn Write>> {
+        std::iter::from_fn(|| self.queue.try_recv().ok()).find(|write| write.begin())
     }
 }
 
-/// Whether any of the group woke jobs.
-async fn commit_group(
-    writer: &SqlitePool,
-    first: Job,
-    queue: &mut mpsc::Receiver<Job>,
-) -> Result<bool> {
-    let mut tx = Tx::new(Connection::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?));
-    let mut answers = vec![first(&mut tx).await?];
-    while answers.len() < GROUP
-        && let Ok(job) = queue.try_recv()
-    {
-        answers.push(job(&mut tx).await?);
+fn tell(group: Group, committed: Result<(), Undone>) {
+    for write in group {
+        write.answer(match &committed {
+            Err(Undone::Failed(error)) => Err(error.clone()),
+            _ => Ok(()),
+        });
     }
-    let woke_jobs = tx.commit().await?;
-    answers.into_iter().for_each(|answer| answer());
-    Ok(woke_jobs)
 }

@@ -1,37 +1,125 @@
 //! A transaction and its statements, whichever engine they are for.
 
+use std::time::Duration;
+
 use sqlx::{
-    AssertSqlSafe, Encode, FromRow, SqlSafeStr, SqlStr, Type,
+    AssertSqlSafe, Connection as _, Encode, Executor, FromRow, SqlSafeStr, SqlStr, Type,
+    pool::PoolConnection,
     postgres::{PgArguments, PgRow, Postgres},
     sqlite::{Sqlite, SqliteArguments, SqliteRow},
 };
 
-use super::Result;
+use super::{Error, Result};
+
+/// How long a connection that was left in the middle of something may take to be fit again.
+const CLEAN_UP: Duration = Duration::from_secs(10);
+
+/// What a transaction is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    Write,
+    /// One snapshot, nothing is changed.
+    Read,
+    /// One `SELECT`, which needs no transaction around it.
+    Select,
+}
 
 /// A transaction: the only way to the data.
 pub struct Tx {
-    connection: Connection,
+    /// Taken when the transaction ends.
+    connection: Option<Connection>,
+    mode: Mode,
+    fate: Fate,
     woke_jobs: bool,
 }
 
+/// What has become of a transaction so far.
+#[derive(Default)]
+struct Fate {
+    statements: usize,
+    under_way: bool,
+    /// The error of a statement, after which no other may run: PostgreSQL refuses them, and SQLite may have ended the transaction.
+    failed: Option<Error>,
+}
+
 pub(super) enum Connection {
-    Sqlite(sqlx::Transaction<'static, Sqlite>),
-    Postgres(sqlx::Transaction<'static, Postgres>),
+    Sqlite(PoolConnection<Sqlite>),
+    Postgres(PoolConnection<Postgres>),
+}
+
+impl Connection {
+    pub(super) async fn execute(&mut self, sql: &'static str) -> sqlx::Result<()> {
+        match self {
+            Connection::Sqlite(sqlite) => (&mut **sqlite).execute(sqlx::query(sql)).await.map(drop),
+            // As text, without preparing it: one message there, one back.
+            Connection::Postgres(postgres) => (&mut **postgres).execute(sql).await.map(drop),
+        }
+    }
+
+    async fn ping(&mut self) -> sqlx::Result<()> {
+        match self {
+            Connection::Sqlite(sqlite) => sqlite.ping().await,
+            Connection::Postgres(postgres) => postgres.ping().await,
+        }
+    }
+
+    /// Not used again, whatever is under way in it.
+    fn discard(mut self) {
+        match &mut self {
+            Connection::Sqlite(sqlite) => sqlite.close_on_drop(),
+            Connection::Postgres(postgres) => postgres.close_on_drop(),
+        }
+    }
+
+    async fn clean_up(mut self, mode: Mode) {
+        let cleaned = tokio::time::timeout(CLEAN_UP, async {
+            match mode {
+                Mode::Select => self.ping().await,
+                Mode::Write | Mode::Read => self.execute("ROLLBACK").await,
+            }
+        });
+        if !matches!(cleaned.await, Ok(Ok(()))) {
+            self.discard();
+        }
+    }
 }
 
 impl Tx {
-    pub(super) fn new(connection: Connection) -> Tx {
-        Tx { connection, woke_jobs: false }
+    pub(super) fn new(connection: Connection, mode: Mode) -> Tx {
+        Tx { connection: Some(connection), mode, fate: Fate::default(), woke_jobs: false }
+    }
+
+    pub(super) fn connection(&mut self) -> &mut Connection {
+        self.connection.as_mut().expect("taken at the end only")
+    }
+
+    pub(super) async fn begin(&mut self) -> Result<()> {
+        let mode = self.mode;
+        let connection = self.connection();
+        let begin = match (mode, &connection) {
+            (Mode::Select, _) => return Ok(()),
+            (Mode::Read, Connection::Sqlite(_)) => "BEGIN",
+            (Mode::Read, Connection::Postgres(_)) => {
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+            }
+            (Mode::Write, Connection::Sqlite(_)) => "BEGIN IMMEDIATE",
+            (Mode::Write, Connection::Postgres(_)) => "BEGIN",
+        };
+        let begun = connection.execute(begin).await;
+        self.fate.note(begun)
     }
 
     /// Starts a statement; bind its parameters, then ask for what it returns.
     pub fn sql(&mut self, sql: &'static str) -> Statement<'_> {
+        let first_select = self.fate.statements == 0 && sql.trim_start().starts_with("SELECT");
+        assert!(self.mode != Mode::Select || first_select, "Store::select takes one SELECT");
+        self.fate.statements += 1;
         let unbound = parameters(sql);
-        let engine = match &mut self.connection {
+        let engine = match self.connection.as_mut().expect("taken at the end only") {
             Connection::Sqlite(tx) => Engine::Sqlite(tx, sqlx::query(without_row_locks(sql))),
             Connection::Postgres(tx) => Engine::Postgres(tx, sqlx::query(sql)),
         };
-        Statement { engine, unbound }
+        Statement { engine, fate: &mut self.fate, unbound }
     }
 
     /// The workers hear of it after the commit.
@@ -39,19 +127,55 @@ impl Tx {
         self.woke_jobs = true;
     }
 
-    /// Whether the transaction woke jobs.
-    pub(super) async fn commit(self) -> Result<bool> {
-        match self.connection {
-            Connection::Sqlite(tx) => tx.commit().await?,
-            Connection::Postgres(tx) => tx.commit().await?,
+    pub(super) fn woke_jobs(&self) -> bool {
+        self.woke_jobs
+    }
+
+    /// The error of a statement, unless `work` failed with it.
+    pub(super) fn failed(&self) -> Option<&Error> {
+        self.fate.failed.as_ref()
+    }
+
+    /// After a rollback to where no statement had failed.
+    pub(super) fn forget_failure(&mut self) {
+        self.fate.failed = None;
+    }
+
+    pub(super) async fn commit(mut self) -> Result<()> {
+        if self.fate.failed.is_some() {
+            return Err(Error::Aborted);
         }
-        Ok(self.woke_jobs)
+        let done = self.connection().execute("COMMIT").await.map_err(Error::of_commit);
+        let connection = self.connection.take().expect("taken at the end only");
+        if done.is_err() {
+            connection.discard();
+        }
+        done
+    }
+
+    /// Gives the connection up with all that is under way in it.
+    pub(super) fn discard(mut self) {
+        if let Some(connection) = self.connection.take() {
+            connection.discard();
+        }
     }
 }
+
+impl Drop for Tx {
+    /// Nothing remains of what was not committed, and nobody waits for that.
+    fn drop(&mut self) {
+        let is_clean = self.mode == Mode::Select && !self.fate.under_way;
+        if let Some(connection) = self.connection.take().filter(|_| !is_clean) {
+            tokio::spawn(connection.clean_up(self.mode));
+        }
+    }
+}
+
 /// A statement on its way to the engine.
 #[must_use = "a statement does nothing until it is asked for its result"]
 pub struct Statement<'t> {
     engine: Engine<'t>,
+    fate: &'t mut Fate,
     unbound: usize,
 }
 
@@ -74,6 +198,13 @@ impl<'t, T> Param<'t> for T where
 pub trait Record: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> {}
 impl<T> Record for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> {}
 
+impl Fate {
+    fn note<T>(&mut self, answer: sqlx::Result<T>) -> Result<T> {
+        self.under_way = false;
+        answer.map_err(|error| self.failed.insert(error.into()).clone())
+    }
+}
+
 impl<'t> Statement<'t> {
     pub fn bind(self, value: impl Param<'t>) -> Self {
         let engine = match self.engine {
@@ -81,47 +212,60 @@ impl<'t> Statement<'t> {
             Engine::Postgres(conn, query) => Engine::Postgres(conn, query.bind(value)),
         };
         let unbound = self.unbound.checked_sub(1).expect("more values than parameters");
-        Statement { engine, unbound }
+        Statement { engine, unbound, ..self }
     }
 
     pub async fn one<T: Record>(self) -> Result<T> {
-        self.optional().await?.ok_or(sqlx::Error::RowNotFound)
+        self.optional().await?.ok_or_else(|| sqlx::Error::RowNotFound.into())
     }
 
     pub async fn optional<T: Record>(self) -> Result<Option<T>> {
-        match self.bound() {
+        let (engine, fate) = self.bound()?;
+        let record = match engine {
             Engine::Sqlite(conn, query) => {
-                query.fetch_optional(conn).await?.as_ref().map(T::from_row).transpose()
+                fate.note(query.fetch_optional(conn).await)?.as_ref().map(T::from_row)
             }
             Engine::Postgres(conn, query) => {
-                query.fetch_optional(conn).await?.as_ref().map(T::from_row).transpose()
+                fate.note(query.fetch_optional(conn).await)?.as_ref().map(T::from_row)
             }
-        }
+        };
+        Ok(record.transpose()?)
     }
 
     pub async fn all<T: Record>(self) -> Result<Vec<T>> {
-        match self.bound() {
+        let (engine, fate) = self.bound()?;
+        let records: sqlx::Result<Vec<T>> = match engine {
             Engine::Sqlite(conn, query) => {
-                query.fetch_all(conn).await?.iter().map(T::from_row).collect()
+                fate.note(query.fetch_all(conn).await)?.iter().map(T::from_row).collect()
             }
             Engine::Postgres(conn, query) => {
-                query.fetch_all(conn).await?.iter().map(T::from_row).collect()
+                fate.note(query.fetch_all(conn).await)?.iter().map(T::from_row).collect()
             }
-        }
+        };
+        Ok(records?)
     }
 
     /// Runs the statement; the answer is how many rows it touched.
     pub async fn run(self) -> Result<u64> {
-        match self.bound() {
-            Engine::Sqlite(conn, query) => Ok(query.execute(conn).await?.rows_affected()),
-            Engine::Postgres(conn, query) => Ok(query.execute(conn).await?.rows_affected()),
+        let (engine, fate) = self.bound()?;
+        match engine {
+            Engine::Sqlite(conn, query) => {
+                Ok(fate.note(query.execute(conn).await)?.rows_affected())
+            }
+            Engine::Postgres(conn, query) => {
+                Ok(fate.note(query.execute(conn).await)?.rows_affected())
+            }
         }
     }
 
     /// SQLite would take a forgotten parameter for NULL; we would rather not run at all.
-    fn bound(self) -> Engine<'t> {
+    fn bound(self) -> Result<(Engine<'t>, &'t mut Fate)> {
         assert_eq!(self.unbound, 0, "fewer values than parameters");
-        self.engine
+        if self.fate.failed.is_some() {
+            return Err(Error::Aborted);
+        }
+        self.fate.under_way = true;
+        Ok((self.engine, self.fate))
     }
 }
 

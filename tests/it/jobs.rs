@@ -1,10 +1,10 @@
 //! Work that follows: shared by hosts, kept when one dies, run again when woken meanwhile.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use serde_json::json;
-use tokio::{sync::oneshot, time::timeout};
+use tokio::{sync::Notify, time::timeout};
 use tollhouse::{app::App, jobs, payments, random::Random, store};
 use tollhouse_sandbox::{Fault, FaultKind};
 
@@ -81,17 +81,18 @@ both! {
         }
         let payment = app.initialize("order-1").await;
         wake(app, &payment).await;
-        let ((lock, locked), (release, released)) = (oneshot::channel(), oneshot::channel::<()>());
+        let (locked, released) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (lock, release) = (locked.clone(), released.clone());
         let held = app.app.store.write(async move |tx| -> store::Result<()> {
             tx.sql("UPDATE jobs SET failures = failures").run().await?;
-            lock.send(()).unwrap();
-            released.await.unwrap();
+            lock.notify_one();
+            released.notified().await;
             Ok(())
         });
         let start = async {
-            locked.await.unwrap();
+            locked.notified().await;
             let waits = timeout(Duration::from_secs(10), jobs::start_due(&app.app)).await;
-            release.send(()).unwrap();
+            release.notify_one();
             waits
         };
         let (held, waits) = tokio::join!(held, start);

@@ -4,6 +4,8 @@
 
 #[macro_use]
 mod app;
+mod backup;
+mod bench;
 mod command_line;
 mod companies;
 mod config;
@@ -19,6 +21,7 @@ mod openapi;
 mod operators;
 mod payments;
 mod plugins;
+mod proxy;
 mod rate_limits;
 mod references;
 mod refunds;
@@ -26,6 +29,7 @@ mod secrets;
 mod simulation;
 mod sprout;
 mod store;
+mod store_faults;
 mod tidy;
 mod tls;
 mod unruly;

@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 use tollhouse::{
     audit,
     error::{Error, Result},
-    store::{self, Store},
+    random::Random,
+    store::{self, Limits, Store, Tx},
 };
 
 use crate::app::TestApp;
 
-async fn count(store: &Store, company: &str, action: &'static str) -> i64 {
+pub async fn count(store: &Store, company: &str, action: &'static str) -> i64 {
     let (count,): (i64,) = store
         .read(async |tx| {
             tx.sql("SELECT COUNT(*) FROM audit_log WHERE company_id = $1 AND action = $2")
@@ -101,6 +102,38 @@ both! {
         assert!(delete.is_err());
     }
 
+    async fn a_select_is_one_statement_that_changes_nothing(app: TestApp) {
+        let one: store::Result<(i32,)> =
+            app.app.store.select(async |tx| tx.sql("SELECT 1").one().await).await;
+        assert_eq!(one.expect("a row").0, 1);
+        for statements in [&["SELECT 1", "SELECT 1"][..], &["DELETE FROM jobs"]] {
+            let db = app.app.store.clone();
+            let refused = tokio::spawn(async move {
+                let all = async |tx: &mut Tx| -> store::Result<()> {
+                    for statement in statements {
+                        tx.sql(statement).run().await?;
+                    }
+                    Ok(())
+                };
+                db.select(all).await
+            });
+            assert!(refused.await.is_err_and(|error| error.is_panic()), "{statements:?}");
+        }
+    }
+
+    async fn a_transaction_ends_with_its_first_error_even_if_that_is_passed_over(app: TestApp) {
+        let (host, company) = (app.app.clone(), app.company.id.clone());
+        let passed_over = app.app.store.write(async move |tx| -> Result<()> {
+            audit::record(tx, &host, &company, "test", json!({})).await?;
+            let twice = "INSERT INTO companies SELECT * FROM companies WHERE id = $1";
+            assert!(tx.sql(twice).bind(&company).run().await.is_err());
+            assert!(tx.sql("SELECT 1").one::<(i32,)>().await.is_err());
+            Ok(())
+        });
+        assert!(passed_over.await.is_err());
+        assert_eq!(count(&app.app.store, &app.company.id, "test").await, 0);
+    }
+
     async fn the_ledger_and_the_audit_log_are_append_only(app: TestApp) {
         app.paid("order-1").await;
         for statement in [
@@ -120,7 +153,7 @@ both! {
         if app.database.url.starts_with("sqlite") {
             return; // its writers stand in a queue
         }
-        for (limit, value) in [("SHOW lock_timeout", "10s"), ("SHOW idle_in_transaction_session_timeout", "30s")] {
+        for (limit, value) in [("SHOW statement_timeout", "10s"), ("SHOW idle_in_transaction_session_timeout", "30s")] {
             let shown: store::Result<(String,)> =
                 app.app.store.read(async move |tx| tx.sql(limit).one().await).await;
             assert_eq!(shown.expect("a setting").0, value, "{limit}");
@@ -147,7 +180,11 @@ both! {
 #[tokio::test]
 async fn a_database_of_another_kind_is_refused() {
     for url in ["none", "mysql://localhost/tollhouse", "tollhouse.db"] {
-        let refused = Store::open(url, 1).await.err().expect("a refusal").to_string();
+        let refused = Store::open(url, Limits::default(), Random::system())
+            .await
+            .err()
+            .expect("a refusal")
+            .to_string();
         assert!(
             refused.contains("the database must be sqlite://FILE or postgres://"),
             "{url}: {refused}"

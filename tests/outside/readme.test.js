@@ -4,10 +4,12 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 
 import { Company, SANDBOX_JSON, sandbox, until, unused } from './sandbox.js';
 
-const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const README = readFileSync(`${ROOT}/README.md`, 'utf8');
 
 /** The commands of a section, for the sandbox that runs here. */
 function commands(heading) {
@@ -17,13 +19,14 @@ function commands(heading) {
     .replaceAll('http://127.0.0.1:8080', sandbox.api)
     .replaceAll('http://127.0.0.1:8081', sandbox.internal)
     .replaceAll('http://127.0.0.1:8082', sandbox.sandbox)
-    .replaceAll('target/sandbox/sandbox.json', SANDBOX_JSON);
+    .replaceAll('target/sandbox/sandbox.json', SANDBOX_JSON)
+    .replaceAll('cargo run --', 'target/debug/tollhouse');
 }
 
-/** What they print. */
+/** What they print, in the repository's root. */
 function type(script) {
-  const env = { ...process.env, TOLLHOUSE_OPERATOR_TOKEN: sandbox.operator_token };
-  return execFileSync('bash', ['-euo', 'pipefail', '-c', script], { env, encoding: 'utf8' });
+  const env = { ...process.env, TOLLHOUSE_OPERATOR_TOKEN: sandbox.operator_token, TOLLHOUSE_INTERNAL_URL: sandbox.internal };
+  return execFileSync('bash', ['-euo', 'pipefail', '-c', script], { cwd: ROOT, env, encoding: 'utf8' });
 }
 
 describe('README.md', () => {
@@ -39,6 +42,12 @@ describe('README.md', () => {
       return payment.status === 'success' && payment;
     });
     assert.deepEqual([paid.amount, paid.fees, paid.payment_channel], [2500.5, 137.51, 'card']);
+  });
+
+  test('install a plugin into a running host', () => {
+    const said = type(commands('### … install a plugin into a running host'));
+    assert.match(said, /^sprout 1\.0\.0 is serving/m);
+    assert.match(said, /^sprout +1\.0\.0 +active/m);
   });
 
   test('script a provider fault', async () => {

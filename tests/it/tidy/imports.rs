@@ -58,7 +58,7 @@ fn may_use(from: &[String], to: &str) -> bool {
     match (from[0].as_str(), from.get(1).map(String::as_str)) {
         ("main" | "lib" | "app", _) => true,
         ("error", _) => ["rate", "seal", "store"].contains(&to),
-        ("config", _) => ["egress", "http", "plugins", "random", "seal"].contains(&to),
+        ("config", _) => ["egress", "http", "plugins", "random", "seal", "store"].contains(&to),
         ("egress", _) => leaf,
         ("store", _) => leaf,
         ("jobs", Some("store")) => leaf || to == "store",

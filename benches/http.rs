@@ -1,0 +1,259 @@
+//! Requests over the real listener, beside a server that answers the same bytes and does nothing else.
+
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use axum::http::{Method, Request, Response, StatusCode};
+use bytes::Bytes;
+use clap::Parser;
+use futures::future::join_all;
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    client::conn::http1::{SendRequest, handshake},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Mutex, watch},
+};
+use tollhouse::{app::App, clock::Clock, config::Config, http, random::Random};
+use tollhouse_sandbox::Standins;
+
+use crate::{
+    Bench,
+    database::{self, Database},
+    share,
+};
+
+/// Connections that ask at once, each for itself.
+const CONNECTIONS: usize = 32;
+const OPERATOR_TOKEN: &str = "op_bench_0123456789abcdef0123456789abcdef";
+const MASTER_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
+
+pub fn measure(bench: &mut Bench) {
+    for database in database::of_each_engine(&bench.runtime) {
+        let host = bench.runtime.block_on(Host::start(&database));
+        let engine = database.engine;
+        let fetch = host.fetch();
+        if engine == "sqlite" {
+            let answer = bench.runtime.block_on(fetch.once());
+            let bare = bench.runtime.block_on(bare(answer, fetch.clone()));
+            measure_load(bench, "http/bare", &bare);
+        }
+        measure_load(bench, &format!("http/fetch/{engine}"), &fetch);
+        measure_load(bench, &format!("http/initialize/{engine}"), &host.initialize());
+        bench.runtime.block_on(host.stop());
+        database.drop(&bench.runtime);
+    }
+}
+
+pub fn compare(bench: &Bench) {
+    for name in ["fetch/sqlite", "fetch/postgres", "initialize/sqlite", "initialize/postgres"] {
+        bench.print_ratio(&format!("http/{name}"), "http/bare");
+    }
+}
+
+fn measure_load(bench: &mut Bench, name: &str, load: &Load) {
+    let connections = bench.runtime.block_on(load.connect());
+    bench.measure(name, async |iterations| {
+        share(iterations, connections.iter(), |connection, own| {
+            load.clone().ask(connection.clone(), own)
+        })
+        .await
+    });
+}
+
+type Connection = Arc<Mutex<SendRequest<Full<Bytes>>>>;
+
+/// A request that is sent again and again.
+#[derive(Clone)]
+struct Load {
+    to: SocketAddr,
+    request: Arc<dyn Fn() -> Request<Full<Bytes>> + Send + Sync>,
+}
+
+impl Load {
+    async fn connect(&self) -> Vec<Connection> {
+        join_all((0..CONNECTIONS).map(|_| connect(self.to))).await
+    }
+
+    async fn ask(self, connection: Connection, times: u64) {
+        let mut connection = connection.lock().await;
+        for _ in 0..times {
+            send(&mut connection, (self.request)()).await;
+        }
+    }
+
+    async fn once(&self) -> Bytes {
+        let connection = connect(self.to).await;
+        let mut connection = connection.lock().await;
+        send(&mut connection, (self.request)()).await
+    }
+}
+
+async fn connect(to: SocketAddr) -> Connection {
+    let stream = TcpStream::connect(to).await.expect("a server");
+    stream.set_nodelay(true).expect("a TCP socket");
+    let (sender, connection) = handshake(TokioIo::new(stream)).await.expect("HTTP/1.1");
+    tokio::spawn(connection);
+    Arc::new(Mutex::new(sender))
+}
+
+async fn send(connection: &mut SendRequest<Full<Bytes>>, request: Request<Full<Bytes>>) -> Bytes {
+    let answer = connection.send_request(request).await.expect("an answer");
+    let status = answer.status();
+    let body = answer.into_body().collect().await.expect("a whole answer").to_bytes();
+    assert_eq!(status, StatusCode::OK, "{}", String::from_utf8_lossy(&body));
+    body
+}
+
+/// A server without anything behind it, and the load for it.
+async fn bare(answer: Bytes, load: Load) -> Load {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let to = listener.local_addr().expect("a bound listener");
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            stream.set_nodelay(true).expect("a TCP socket");
+            let answer = answer.clone();
+            let service = service_fn(move |_| {
+                let answer = Response::new(Full::new(answer.clone()));
+                async { Ok::<_, Infallible>(answer) }
+            });
+            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+        }
+    });
+    Load { to, ..load }
+}
+
+/// A whole host with a company, a payment, and a stand-in of the provider that answers without delay.
+struct Host {
+    public: SocketAddr,
+    internal: SocketAddr,
+    api_key: String,
+    reference: &'static str,
+    stop: watch::Sender<bool>,
+    served: tokio::task::JoinHandle<()>,
+}
+
+impl Host {
+    async fn start(database: &Database) -> Host {
+        let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let (public, internal, standins) = (bind().await, bind().await, bind().await);
+        let address = |listener: &TcpListener| listener.local_addr().expect("a bound listener");
+        let addresses = (address(&public), address(&internal));
+        let clock = Clock::system();
+        let standins = Standins::start(standins, clock.clone());
+        let app = App::open(&config(database), clock, Random::system(), None).await;
+        let app = app.expect("a host that starts");
+        let (stop, stopped) = watch::channel(false);
+        let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
+        let served = tokio::spawn(http::serve(app, public, internal, stopped));
+        let mut host = Host {
+            public: addresses.0,
+            internal: addresses.1,
+            api_key: String::new(),
+            reference: "bench-fetch",
+            stop,
+            served,
+        };
+        host.furnish(&standins).await;
+        host
+    }
+
+    async fn furnish(&mut self, standins: &Standins) {
+        self.operator(Method::POST, "/plugins", artifacts::PROVIDER_A.into()).await;
+        let base_url = format!("{}/paystack", standins.url());
+        let credentials = json!({ "secret_key": "sk_test_bench", "base_url": base_url });
+        let account = json!({ "credentials": credentials, "active": true });
+        self.operator(Method::PUT, "/providers/provider_a", account.to_string().into()).await;
+        let company = json!({ "name": "Bench", "server": "test" }).to_string();
+        let company = self.operator(Method::POST, "/companies", company.into()).await;
+        self.api_key = company["api_key"].as_str().expect("a key").to_owned();
+        self.initialize_as(Arc::from(self.reference)).once().await;
+    }
+
+    async fn operator(&self, method: Method, path: &str, body: Bytes) -> Value {
+        let path = format!("/internal/v1{path}");
+        let request = request(method, &path, OPERATOR_TOKEN, body);
+        let load = Load { to: self.internal, request: Arc::new(move || request.clone()) };
+        let mut answer: Value = serde_json::from_slice(&load.once().await).expect("JSON");
+        answer["data"].take()
+    }
+
+    fn fetch(&self) -> Load {
+        let path = format!("/api/v1/payment/fetch/reference/{}", self.reference);
+        let request = request(Method::GET, &path, &self.api_key, Bytes::new());
+        Load { to: self.public, request: Arc::new(move || request.clone()) }
+    }
+
+    /// Each under a reference of its own.
+    fn initialize(&self) -> Load {
+        let (count, key) = (AtomicU64::new(0), self.api_key.clone());
+        let run = Random::system().token("");
+        let request = move || initialize(&key, &format!("{run}-{}", count.fetch_add(1, Relaxed)));
+        Load { to: self.public, request: Arc::new(request) }
+    }
+
+    fn initialize_as(&self, reference: Arc<str>) -> Load {
+        let request = initialize(&self.api_key, &reference);
+        Load { to: self.public, request: Arc::new(move || request.clone()) }
+    }
+
+    async fn stop(self) {
+        self.stop.send(true).expect("a server that listens");
+        self.served.await.expect("a server that stops in order");
+    }
+}
+
+fn initialize(key: &str, reference: &str) -> Request<Full<Bytes>> {
+    let body = json!({
+        "email": "ada@example.com",
+        "amount": 5000,
+        "currency": "NGN",
+        "reference": reference,
+        "checkout": { "success_url": "https://shop.example/done" },
+    });
+    request(Method::POST, "/api/v1/payment/initialize", key, body.to_string().into())
+}
+
+fn request(method: Method, path: &str, token: &str, body: Bytes) -> Request<Full<Bytes>> {
+    Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", "127.0.0.1")
+        .header("authorization", format!("Bearer {token}"))
+        .header("content-type", "application/json")
+        .body(Full::new(body))
+        .expect("a request")
+}
+
+fn config(database: &Database) -> Config {
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        config: Config,
+    }
+    let file = |name: &str, text: &str| {
+        let file = database.dir.path().join(name);
+        std::fs::write(&file, text).expect("a file in a temporary folder");
+        file.display().to_string()
+    };
+    let flags = [
+        "bench".to_owned(),
+        format!("--database={}", database.url),
+        format!("--operator-token-file={}", file("operator-token", OPERATOR_TOKEN)),
+        format!("--master-key-file={}", file("master-key", MASTER_KEY)),
+        "--rate-per-s=0".to_owned(),
+        "--development".to_owned(),
+    ];
+    Flags::parse_from(flags).config
+}

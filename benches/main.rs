@@ -1,0 +1,100 @@
+//! How fast the host is, beside what it could be at best.
+//!
+//! `cargo bench -p tollhouse` measures everything, `cargo bench -p tollhouse -- plugins` what has that word in its name, and
+//! `cargo bench -p tollhouse -- --test` runs each thing once. docs/PERFORMANCE.md says what the figures mean.
+
+mod database;
+mod http;
+mod plugins;
+mod store;
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use criterion::Criterion;
+use futures::future::join_all;
+use tokio::runtime::Runtime;
+
+fn main() {
+    let criterion = Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_secs(1))
+        .measurement_time(Duration::from_secs(2))
+        .configure_from_args();
+    let runtime = Runtime::new().expect("a runtime");
+    let mut bench = Bench { criterion, runtime, seen: BTreeMap::new() };
+    plugins::measure(&mut bench);
+    store::measure(&mut bench);
+    http::measure(&mut bench);
+    bench.criterion.final_summary();
+    plugins::compare(&bench);
+    http::compare(&bench);
+}
+
+/// Criterion, and what it has measured: ratios are only of one run.
+struct Bench {
+    criterion: Criterion,
+    runtime: Runtime,
+    /// Nanoseconds of one iteration, sample by sample.
+    seen: BTreeMap<String, Vec<f64>>,
+}
+
+impl Bench {
+    /// `run` does its work so many times, and says how long that took.
+    fn measure(&mut self, name: &str, run: impl AsyncFn(u64) -> Duration) {
+        let (runtime, seen) = (&self.runtime, self.seen.entry(name.to_owned()).or_default());
+        self.criterion.bench_function(name, |bencher| {
+            bencher.iter_custom(|iterations| {
+                let took = runtime.block_on(run(iterations));
+                seen.push(took.as_nanos() as f64 / iterations as f64);
+                took
+            });
+        });
+    }
+
+    /// The median of what was measured; `None` when it was filtered out.
+    fn median(&self, name: &str) -> Option<f64> {
+        let mut samples = self.seen.get(name)?.clone();
+        samples.sort_by(f64::total_cmp);
+        samples.get(samples.len() / 2).copied()
+    }
+
+    /// Prints how much longer `name` takes than `base`.
+    fn print_ratio(&self, name: &str, base: &str) {
+        if let (Some(time), Some(least)) = (self.median(name), self.median(base)) {
+            println!("{name} takes {:.2} times as long as {base}", time / least);
+        }
+    }
+}
+
+/// One piece of work after the other.
+async fn repeat(iterations: u64, work: impl AsyncFn()) -> Duration {
+    let began = Instant::now();
+    for _ in 0..iterations {
+        work().await;
+    }
+    began.elapsed()
+}
+
+/// So much work, shared among workers that are busy at once.
+async fn share<W, F>(
+    iterations: u64,
+    workers: impl ExactSizeIterator<Item = W>,
+    work: impl Fn(W, u64) -> F,
+) -> Duration
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let count = workers.len() as u64;
+    let began = Instant::now();
+    let tasks = (0..).zip(workers).map(|(n, worker)| {
+        let own = iterations / count + u64::from(n < iterations % count);
+        tokio::spawn(work(worker, own))
+    });
+    for done in join_all(tasks.collect::<Vec<_>>()).await {
+        done.expect("no worker fails");
+    }
+    began.elapsed()
+}

@@ -1,0 +1,146 @@
+//! A call of a plugin: native, on a warm instance, on a fresh one under wasmtime alone, and through the host.
+
+use std::time::Instant;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tollhouse::{
+    bench::Subject,
+    plugins::{Answering, Call, Limits, Typed},
+};
+use tollhouse_plugin::{
+    checkout::{self, CheckoutOrder},
+    notifications,
+    testing::{FakeHost, Installed},
+    types::Money,
+};
+
+use crate::{Bench, repeat};
+
+/// What of `provider_a` is measured: without a request, and with one.
+const FUNCTIONS: [&str; 3] = ["notifications.parse", "checkout.start", "verification.verify"];
+
+pub fn measure(bench: &mut Bench) {
+    let paystack = load(bench, artifacts::PROVIDER_A);
+    for function in FUNCTIONS {
+        let call = example(&paystack, function);
+        measure_call(bench, &format!("plugins/{function}"), &paystack, &call);
+    }
+    let unruly = load(bench, artifacts::UNRULY);
+    // It believes everybody, and does no more.
+    let call = Call::ParseNotification { headers: Vec::new(), body: Vec::new() };
+    measure_call(bench, "plugins/empty", &unruly, &call);
+    measure_native(bench);
+    measure_admission(bench);
+}
+
+pub fn compare(bench: &Bench) {
+    for call in FUNCTIONS.iter().copied().chain(["empty"]) {
+        bench.print_ratio(&format!("plugins/{call}/host"), &format!("plugins/{call}/floor"));
+    }
+}
+
+fn load(bench: &Bench, wasm: &[u8]) -> Subject {
+    let subject = bench.runtime.block_on(Subject::load(wasm.to_vec(), Limits::default()));
+    subject.expect("a component of this repository")
+}
+
+fn example(subject: &Subject, function: &str) -> Call {
+    let mut calls = Call::examples(&subject.provider).into_iter();
+    calls.find(|call| call.function() == function).expect("a function that it offers")
+}
+
+fn measure_call(bench: &mut Bench, name: &str, subject: &Subject, call: &Call) {
+    let Subject { provider, credentials, floor, .. } = subject;
+    let typed = Typed::from(call);
+    bench.measure(&format!("{name}/host"), async |iterations| {
+        let work = async || provider.make(credentials, call).await.expect("what the example says");
+        repeat(iterations, work).await
+    });
+    for (base, answering) in [("floor", Answering::Replayed), ("floor-one-run", Answering::AtOnce)]
+    {
+        bench.measure(&format!("{name}/{base}"), async |iterations| {
+            let work = async || floor.call(&typed, answering).await.expect("a call");
+            repeat(iterations, work).await
+        });
+    }
+    bench.measure(&format!("{name}/warm"), async |iterations| {
+        let mut warm = floor.instance().await.expect("an instance");
+        let began = Instant::now();
+        for _ in 0..iterations {
+            warm.call(&typed).await.expect("a call");
+        }
+        began.elapsed()
+    });
+}
+
+/// The plugin's crate, compiled for this machine, on the SDK's host for tests.
+fn measure_native(bench: &mut Bench) {
+    let manifest: Value = serde_json::from_str(provider_a::MANIFEST).expect("a manifest");
+    let examples = &manifest["examples"];
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let signature = text(&examples["notification"]["headers"]["x-paystack-signature"]);
+    let headers = vec![("x-paystack-signature".to_owned(), signature)];
+    let body = text(&examples["notification"]["body"]).into_bytes();
+    bench.measure("plugins/notifications.parse/native", async |iterations| {
+        let _host = native_host(examples);
+        let call = async || {
+            let (headers, body) = (headers.clone(), body.clone());
+            let told = <provider_a::Paystack as notifications::Guest>::parse(headers, body);
+            assert_eq!(told.expect("a signed notification").len(), 1);
+        };
+        repeat(iterations, call).await
+    });
+    bench.measure("plugins/checkout.start/native", async |iterations| {
+        let mut took = std::time::Duration::ZERO;
+        for _ in 0..iterations {
+            let (host, order) = (native_host(examples), order()); // it remembers what was sent
+            let began = Instant::now();
+            let session = <provider_a::Paystack as checkout::Guest>::start(order);
+            took += began.elapsed();
+            drop((host, session.expect("a session")));
+        }
+        took
+    });
+}
+
+fn native_host(examples: &Value) -> Installed {
+    let page = examples["answers"][0]["body"].clone();
+    FakeHost::new()
+        .manifest(provider_a::MANIFEST)
+        .secret("secret_key", "example-secret")
+        .answer("POST", "/transaction/initialize", 200, page)
+        .install()
+}
+
+fn order() -> CheckoutOrder {
+    CheckoutOrder {
+        service_ref: "example-1".into(),
+        amount: Money { minor: 500_000, currency: "NGN".into() },
+        email: "ada@example.com".into(),
+        customer_name: Some("Ada Obi".into()),
+        narration: "Example".into(),
+        channels: Vec::new(),
+        success_url: "https://shop.example/done".into(),
+        cancel_url: None,
+        metadata: r#"{"order":"1"}"#.into(),
+        save_instrument: false,
+    }
+}
+
+/// From the component's bytes to a plugin that can be called, without and with machine code in the cache.
+fn measure_admission(bench: &mut Bench) {
+    let folder = TempDir::new().expect("a temporary folder");
+    let cached = Limits { compile_cache: Some(folder.path().join("plugins")), ..Limits::default() };
+    for (name, limits) in [("cold", Limits::default()), ("cached", cached)] {
+        bench.measure(&format!("plugins/admission/{name}"), async |iterations| {
+            let mut took = std::time::Duration::ZERO;
+            for _ in 0..iterations {
+                let wasm = artifacts::PROVIDER_A.to_vec();
+                let subject = Subject::load(wasm, limits.clone()).await.expect("a component");
+                took += subject.admission;
+            }
+            took
+        });
+    }
+}

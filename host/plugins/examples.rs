@@ -1,0 +1,260 @@
+//! The calls by which plugins are compared, the same for all, and the examples by which an author lets them succeed without
+//! the provider.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    CallError, CardOrder, CheckoutOrder, Credentials, DebitOrder, Manifest, Provider, RefundOrder,
+    Refusal,
+};
+use crate::{
+    egress::{Answer, Outgoing},
+    money::{Minor, Money},
+};
+
+/// The arguments of every measured call, so that an example can be written down.
+const SERVICE_REF: &str = "example-1";
+const TRANSACTION_ID: &str = "1001";
+const REFUND_ID: &str = "2001";
+const AMOUNT: Minor = Minor(500_000);
+const EMAIL: &str = "ada@example.com";
+/// Of every secret.
+const SECRET: &str = "example-secret";
+/// Of every setting that has no default.
+const SETTING: &str = "example";
+const URL_SETTING: &str = "https://provider.example";
+
+/// The manifest's `examples`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct Examples {
+    /// What the provider answers. The first that fits counts; a request that none fits is answered 503.
+    #[serde(default)]
+    answers: Vec<ExampleAnswer>,
+    /// Signed with the secret `example-secret`. Without one, an unsigned notification is refused.
+    #[serde(default)]
+    notification: ExampleNotification,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct ExampleAnswer {
+    /// Method and end of the URL, without its query: `POST /transaction/initialize`.
+    to: String,
+    #[serde(default = "ok")]
+    status: u16,
+    /// A text is sent as it is, anything else as JSON.
+    body: Value,
+}
+
+fn ok() -> u16 {
+    200
+}
+
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+struct ExampleNotification {
+    /// Names in lower case.
+    headers: BTreeMap<String, String>,
+    body: String,
+}
+
+impl Examples {
+    /// What stands in for the provider.
+    pub fn script(&self) -> impl Fn(&Outgoing) -> Answer + Send + Sync + 'static {
+        let answers = self.answers.iter().filter_map(|example| {
+            let (method, end) = example.to.split_once(' ')?;
+            let body = match &example.body {
+                Value::String(text) => text.clone(),
+                json => json.to_string(),
+            };
+            let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+            let answer = Answer { status: example.status, headers, body: body.into() };
+            Some((method.to_owned(), end.to_owned(), answer))
+        });
+        let answers: Vec<(String, String, Answer)> = answers.collect();
+        let none = Answer { status: 503, headers: Vec::new(), body: Bytes::new() };
+        move |request| {
+            let path = request.url.split('?').next().unwrap_or_default();
+            let fitting = answers
+                .iter()
+                .find(|(method, end, _)| *method == request.method && path.ends_with(end.as_str()));
+            fitting.map_or_else(|| none.clone(), |(.., answer)| answer.clone())
+        }
+    }
+}
+
+impl Credentials {
+    /// Example values for all that a manifest asks for.
+    #[must_use]
+    pub fn example(manifest: &Manifest) -> Credentials {
+        let secrets = manifest.secrets.iter().map(|name| (name.clone(), SECRET.to_owned()));
+        let unset = manifest.settings.iter().filter(|(_, setting)| setting.default.is_none());
+        let settings = unset.map(|(name, setting)| {
+            let value = if setting.kind == "url" { URL_SETTING } else { SETTING };
+            (name.clone(), value.to_owned())
+        });
+        let values: HashMap<String, String> = secrets.chain(settings).collect();
+        Credentials { id: "example".to_owned(), values }
+    }
+}
+
+/// A call of one function with its arguments.
+pub enum Call {
+    StartCheckout(CheckoutOrder),
+    Verify(String),
+    ChargeCard(CardOrder),
+    Deauthorize(String),
+    Debit(DebitOrder),
+    StartRefund(RefundOrder),
+    CheckRefund(String),
+    ParseNotification { headers: Vec<(String, String)>, body: Vec<u8> },
+}
+
+impl Call {
+    /// The function as operators read it in logs: `checkout.start`.
+    #[must_use]
+    pub fn function(&self) -> &'static str {
+        match self {
+            Call::StartCheckout(_) => "checkout.start",
+            Call::Verify(_) => "verification.verify",
+            Call::ChargeCard(_) => "saved-card.charge",
+            Call::Deauthorize(_) => "saved-card.deauthorize",
+            Call::Debit(_) => "direct-debit.debit",
+            Call::StartRefund(_) => "refunds.start",
+            Call::CheckRefund(_) => "refunds.check",
+            Call::ParseNotification { .. } => "notifications.parse",
+        }
+    }
+
+    /// One of each function that the provider offers.
+    #[must_use]
+    pub fn examples(provider: &Provider) -> Vec<Call> {
+        let manifest = provider.manifest();
+        let calls = [
+            Call::StartCheckout(checkout_order(manifest)),
+            Call::Verify(SERVICE_REF.to_owned()),
+            Call::ChargeCard(card_order(manifest)),
+            Call::Deauthorize("example-token".to_owned()),
+            Call::Debit(debit_order(manifest)),
+            Call::StartRefund(refund_order(manifest)),
+            Call::CheckRefund(REFUND_ID.to_owned()),
+            notification(&manifest.examples.notification),
+        ];
+        let interface = |call: &Call| call.function().split('.').next().unwrap_or_default();
+        calls.into_iter().filter(|call| provider.offers(interface(call))).collect()
+    }
+}
+
+fn amount(manifest: &Manifest) -> Money {
+    let currency = manifest.currencies.first().map_or("NGN", String::as_str);
+    Money { minor: AMOUNT, currency: currency.to_owned() }
+}
+
+fn checkout_order(manifest: &Manifest) -> CheckoutOrder {
+    CheckoutOrder {
+        service_ref: SERVICE_REF.to_owned(),
+        amount: amount(manifest),
+        email: EMAIL.to_owned(),
+        customer_name: Some("Ada Obi".to_owned()),
+        narration: "Example".to_owned(),
+        channels: Vec::new(),
+        success_url: "https://shop.example/done".to_owned(),
+        cancel_url: None,
+        metadata: r#"{"order":"1"}"#.to_owned(),
+        save_instrument: false,
+    }
+}
+
+fn card_order(manifest: &Manifest) -> CardOrder {
+    CardOrder {
+        token: "example-token".to_owned(),
+        email: EMAIL.to_owned(),
+        amount: amount(manifest),
+        service_ref: SERVICE_REF.to_owned(),
+        narration: "Example".to_owned(),
+        metadata: r#"{"order":"1"}"#.to_owned(),
+    }
+}
+
+fn debit_order(manifest: &Manifest) -> DebitOrder {
+    let CardOrder { token, email, amount, service_ref, narration, metadata } = card_order(manifest);
+    DebitOrder { mandate: token, email, amount, service_ref, narration, metadata }
+}
+
+fn refund_order(manifest: &Manifest) -> RefundOrder {
+    RefundOrder {
+        service_ref: SERVICE_REF.to_owned(),
+        transaction_id: TRANSACTION_ID.to_owned(),
+        refund_ref: "example-refund-1".to_owned(),
+        amount: amount(manifest),
+        reason: "Example".to_owned(),
+    }
+}
+
+fn notification(ExampleNotification { headers, body }: &ExampleNotification) -> Call {
+    Call::ParseNotification {
+        headers: headers.clone().into_iter().collect(),
+        body: body.clone().into_bytes(),
+    }
+}
+
+impl Provider {
+    /// Makes a call and forgets its result; `Err` says in a word or two why there is none.
+    pub async fn make(&self, credentials: &Credentials, call: &Call) -> Result<(), String> {
+        let done = match call {
+            Call::StartCheckout(order) => self.start_checkout(credentials, order).await.map(drop),
+            Call::Verify(service_ref) => self.verify(credentials, service_ref).await.map(drop),
+            Call::ChargeCard(order) => self.charge_card(credentials, order).await.map(drop),
+            Call::Deauthorize(token) => self.deauthorize(credentials, token).await.map(drop),
+            Call::Debit(order) => self.debit(credentials, order).await.map(drop),
+            Call::StartRefund(order) => self.start_refund(credentials, order).await.map(drop),
+            Call::CheckRefund(id) => self.check_refund(credentials, id).await.map(drop),
+            Call::ParseNotification { headers, body } => {
+                match self.parse_notification(credentials, headers, body).await {
+                    Ok(Err(Refusal::Unauthentic)) => return Err("unauthentic".to_owned()),
+                    Ok(Err(Refusal::Malformed(_))) => return Err("malformed".to_owned()),
+                    told => told.map(drop),
+                }
+            }
+        };
+        done.map_err(|CallError { fault, .. }| {
+            format!("{:?} {}", fault.category, fault.code).trim_end().to_lowercase()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_first_example_that_fits_answers() {
+        let examples: Examples = serde_json::from_value(json!({"answers": [
+            {"to": "POST /pages", "status": 201, "body": {"id": 1}},
+            {"to": "GET /pages/example-1", "body": "as it is"},
+            {"to": "GET /example-1", "body": {}},
+        ]}))
+        .unwrap();
+        let script = examples.script();
+        let answer = |method: &str, url: &str| {
+            let request = Outgoing {
+                method: method.to_owned(),
+                url: url.to_owned(),
+                headers: vec![],
+                body: None,
+                timeout: std::time::Duration::ZERO,
+                most_response_bytes: 0,
+            };
+            let Answer { status, body, .. } = script(&request);
+            (status, String::from_utf8_lossy(&body).into_owned())
+        };
+        let to = |status, body: &str| (status, body.to_owned());
+        assert_eq!(answer("POST", "https://a.example/pages"), to(201, r#"{"id":1}"#));
+        assert_eq!(answer("GET", "https://a.example/pages/example-1?x=/y"), to(200, "as it is"));
+        assert_eq!(answer("GET", "https://a.example/pages"), to(503, ""));
+    }
+}

@@ -1,0 +1,289 @@
+//! The same component under wasmtime alone: what any embedder pays for the same runs, and so the least that a call can cost.
+//!
+//! Engine, pool, machine code and typed functions are the host's. There are no limits, journal, placeholders or redaction: what
+//! a guest asks for is answered from memory, at once.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use wasmtime::{
+    Engine, Store,
+    component::{Instance, InstancePre, ResourceTable},
+};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use super::{Imports, Offers, exported, imported, linker, wit};
+use crate::{
+    egress::{Outgoing, Script},
+    plugins::{Call, Credentials, Fault, Provider, session::Ended, vault::Secrets},
+};
+
+/// As far away as an epoch can be.
+const NEVER: u64 = u64::MAX / 2;
+/// As long as the host's own.
+const PLACEHOLDER: &str = "vault-00000000000000000000000000000000";
+
+/// A component that is called without the host.
+pub struct Floor {
+    engine: Engine,
+    pre: InstancePre<Bare>,
+    offers: Offers,
+    world: Arc<World>,
+}
+
+/// What the guest finds around it, in every run.
+struct World {
+    secrets: Secrets,
+    settings: HashMap<String, String>,
+    cache: Mutex<HashMap<String, String>>,
+    script: Arc<Script>,
+}
+
+/// How a guest's requests are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answering {
+    /// The run ends at each, and another one begins: as the host does it.
+    Replayed,
+    /// The run goes on.
+    AtOnce,
+}
+
+/// What a bare store holds.
+pub struct Bare {
+    wasi: WasiCtx,
+    table: ResourceTable,
+    world: Arc<World>,
+    answering: Answering,
+    answers: Vec<imported::http::Response>,
+    position: usize,
+}
+
+/// A call with its arguments in the contract's types.
+pub struct Typed(Arguments);
+
+enum Arguments {
+    StartCheckout(exported::checkout::CheckoutOrder),
+    Verify(String),
+    ChargeCard(exported::saved_card::CardOrder),
+    Deauthorize(String),
+    Debit(exported::direct_debit::DebitOrder),
+    StartRefund(exported::refunds::RefundOrder),
+    CheckRefund(String),
+    ParseNotification(Vec<(String, String)>, Vec<u8>),
+}
+
+impl From<&Call> for Typed {
+    fn from(call: &Call) -> Typed {
+        Typed(match call {
+            Call::StartCheckout(order) => Arguments::StartCheckout(order.into()),
+            Call::Verify(service_ref) => Arguments::Verify(service_ref.clone()),
+            Call::ChargeCard(order) => Arguments::ChargeCard(order.into()),
+            Call::Deauthorize(token) => Arguments::Deauthorize(token.clone()),
+            Call::Debit(order) => Arguments::Debit(order.into()),
+            Call::StartRefund(order) => Arguments::StartRefund(order.into()),
+            Call::CheckRefund(id) => Arguments::CheckRefund(id.clone()),
+            Call::ParseNotification { headers, body } => {
+                Arguments::ParseNotification(headers.clone(), body.clone())
+            }
+        })
+    }
+}
+
+impl Floor {
+    pub fn new(
+        provider: &Provider,
+        credentials: &Credentials,
+        script: Arc<Script>,
+    ) -> Result<Floor, String> {
+        let component = provider.plugin.guest.pre.component();
+        let engine = component.engine().clone();
+        let text = |error: wasmtime::Error| format!("{error:#}");
+        let pre = linker(&engine).and_then(|linker| linker.instantiate_pre(component));
+        let pre = pre.map_err(text)?;
+        let offers = Offers::of(&pre).map_err(text)?;
+        let grant = provider.manifest().grant(credentials);
+        let cache = Mutex::default();
+        let world = World { secrets: grant.secrets, settings: grant.settings, cache, script };
+        Ok(Floor { engine, pre, offers, world: Arc::new(world) })
+    }
+
+    /// A call on fresh instances, like the host's.
+    pub async fn call(&self, call: &Typed, answering: Answering) -> wasmtime::Result<()> {
+        let mut answers = Vec::new();
+        loop {
+            let (mut store, instance) = self.instantiate(answering, answers).await?;
+            let known = store.data().answers.len();
+            match self.run(&mut store, &instance, call).await {
+                Err(error) => {
+                    answers = store.into_data().answers;
+                    if answers.len() == known {
+                        return Err(error);
+                    }
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// An instance to be called again and again.
+    pub async fn instance(&self) -> wasmtime::Result<Warm<'_>> {
+        let (store, instance) = self.instantiate(Answering::AtOnce, Vec::new()).await?;
+        Ok(Warm { floor: self, store, instance })
+    }
+
+    async fn instantiate(
+        &self,
+        answering: Answering,
+        answers: Vec<imported::http::Response>,
+    ) -> wasmtime::Result<(Store<Bare>, Instance)> {
+        let bare = Bare {
+            wasi: WasiCtx::builder().build(),
+            table: ResourceTable::new(),
+            world: self.world.clone(),
+            answering,
+            answers,
+            position: 0,
+        };
+        let mut store = Store::new(&self.engine, bare);
+        store.set_epoch_deadline(NEVER);
+        let instance = self.pre.instantiate_async(&mut store).await?;
+        Ok((store, instance))
+    }
+
+    async fn run(
+        &self,
+        store: &mut Store<Bare>,
+        instance: &Instance,
+        Typed(arguments): &Typed,
+    ) -> wasmtime::Result<()> {
+        macro_rules! call {
+            ($interface:ident.$function:ident $($argument:expr),*) => {{
+                let offered = self.offers.$interface.as_ref();
+                let offered = offered.ok_or_else(|| wasmtime::Error::msg("not offered"))?;
+                let guest = offered.load(&mut *store, instance)?;
+                drop(guest.$function(store, $($argument),*).await?);
+            }};
+        }
+        match arguments {
+            Arguments::StartCheckout(order) => call!(checkout.call_start order),
+            Arguments::Verify(service_ref) => call!(verification.call_verify service_ref),
+            Arguments::ChargeCard(order) => call!(saved_card.call_charge order),
+            Arguments::Deauthorize(token) => call!(saved_card.call_deauthorize token),
+            Arguments::Debit(order) => call!(direct_debit.call_debit order),
+            Arguments::StartRefund(order) => call!(refunds.call_start order),
+            Arguments::CheckRefund(id) => call!(refunds.call_check id),
+            Arguments::ParseNotification(headers, body) => {
+                call!(notifications.call_parse headers, body);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One instance for many calls, which the contract forbids: what a fresh one costs is seen beside it.
+pub struct Warm<'f> {
+    floor: &'f Floor,
+    store: Store<Bare>,
+    instance: Instance,
+}
+
+impl Warm<'_> {
+    pub async fn call(&mut self, call: &Typed) -> wasmtime::Result<()> {
+        self.floor.run(&mut self.store, &self.instance, call).await
+    }
+}
+
+// ---- what a guest may ask for --------------------------------------------------------------------
+
+impl Imports for Bare {}
+
+impl WasiView for Bare {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl imported::http::Host for Bare {
+    fn send(
+        &mut self,
+        request: imported::http::Request,
+    ) -> wasmtime::Result<Result<imported::http::Response, wit::Fault>> {
+        if let Some(answer) = self.answers.get(self.position) {
+            self.position += 1;
+            return Ok(Ok(answer.clone()));
+        }
+        let answer = (self.world.script)(&Outgoing {
+            method: request.method,
+            url: request.url,
+            headers: request.headers,
+            body: request.body.map(Bytes::from),
+            timeout: Duration::MAX,
+            most_response_bytes: usize::MAX,
+        });
+        let (status, headers, body) = (answer.status, answer.headers, answer.body.to_vec());
+        let answer = imported::http::Response { status, headers, body };
+        if self.answering == Answering::AtOnce {
+            return Ok(Ok(answer));
+        }
+        self.answers.push(answer);
+        Err(Ended::Waiting.into())
+    }
+}
+
+impl imported::vault::Host for Bare {
+    fn secret(&mut self, _name: String) -> wasmtime::Result<Result<String, wit::Fault>> {
+        Ok(Ok(PLACEHOLDER.to_owned()))
+    }
+
+    fn basic(&mut self, _: String, _: String) -> wasmtime::Result<Result<String, wit::Fault>> {
+        Ok(Ok(PLACEHOLDER.to_owned()))
+    }
+
+    fn hmac(
+        &mut self,
+        algorithm: String,
+        secret: String,
+        data: Vec<u8>,
+    ) -> wasmtime::Result<Result<Vec<u8>, wit::Fault>> {
+        let mac = self.world.secrets.hmac(&algorithm, &secret, &data);
+        Ok(mac.map_err(|error| Fault::from(error).into()))
+    }
+
+    fn matches(
+        &mut self,
+        secret: String,
+        candidate: Vec<u8>,
+    ) -> wasmtime::Result<Result<bool, wit::Fault>> {
+        let matches = self.world.secrets.matches(&secret, &candidate);
+        Ok(matches.map_err(|error| Fault::from(error).into()))
+    }
+}
+
+impl imported::settings::Host for Bare {
+    fn get(&mut self, name: String) -> wasmtime::Result<Option<String>> {
+        Ok(self.world.settings.get(&name).cloned())
+    }
+}
+
+impl imported::cache::Host for Bare {
+    fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
+        let cache = self.world.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(cache.get(&key).cloned())
+    }
+
+    fn put(&mut self, key: String, value: String, _ttl_seconds: u32) -> wasmtime::Result<()> {
+        let mut cache = self.world.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.insert(key, value);
+        Ok(())
+    }
+}
+
+impl imported::log::Host for Bare {
+    fn write(&mut self, _: imported::log::Level, _: String) -> wasmtime::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! Copies of a SQLite database, and what is put back.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use serde_json::json;
+use sqlx::{Connection, SqliteConnection};
+use tempfile::TempDir;
+use tollhouse::{
+    audit,
+    random::Random,
+    store::{self, BackupError, Limits, Store, backup, restore},
+};
+
+use crate::{
+    app::{Engine, TestApp},
+    store::count,
+};
+
+fn url(file: &Path) -> String {
+    format!("sqlite://{}", file.display())
+}
+
+async fn open(file: &Path) -> Store {
+    let store = Store::open(&url(file), Limits::default(), Random::seeded(1)).await;
+    store.expect("a database that opens")
+}
+
+/// A database of one company that has this name.
+async fn database(dir: &TempDir, name: &str, company: &'static str) -> PathBuf {
+    let file = dir.path().join(name);
+    let store = open(&file).await;
+    let insert = async move |tx: &mut store::Tx| {
+        tx.sql(
+            "INSERT INTO companies (id, name, server, active, event_secret, subscription_active, created_at, updated_at)
+             VALUES ('c', $1, 'test', TRUE, '', TRUE, 0, 0)",
+        )
+        .bind(company)
+        .run()
+        .await
+    };
+    store.write(insert).await.expect("a company");
+    file
+}
+
+async fn company(file: &Path) -> String {
+    let store = open(file).await;
+    let name = store.select(async |tx| tx.sql("SELECT name FROM companies").one().await).await;
+    let (name,): (String,) = store::Result::<_>::expect(name, "a company");
+    name
+}
+
+/// As soon as nobody uses the database any more, which is a moment after its store was dropped.
+async fn restore_when_unused(from: &Path, to: &Path) -> Result<(), BackupError> {
+    let restored = async {
+        loop {
+            match restore(from, &url(to), true).await {
+                Err(error) if error.to_string().contains("in use") => {
+                    tokio::task::yield_now().await
+                }
+                done => return done,
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), restored).await.expect("a store that ends")
+}
+
+#[track_caller]
+fn refusal(done: Result<(), BackupError>, reason: &str) {
+    let text = done.expect_err(reason).to_string();
+    assert!(text.contains(reason), "{text}");
+}
+
+#[tokio::test]
+async fn a_copy_of_a_host_at_work_is_whole_private_and_can_be_put_back() {
+    let app = TestApp::start(Engine::Sqlite).await;
+    app.paid("order-1").await;
+    let (copy, restored) =
+        (app.database.dir.path().join("copy"), app.database.dir.path().join("new.db"));
+    let done = AtomicBool::new(false);
+    let (host, id) = (&app.app, &app.company.id);
+    let writes = async {
+        let mut writes = 0;
+        while !done.load(Ordering::SeqCst) || writes == 0 {
+            let (clone, company) = (host.clone(), id.clone());
+            let two = host.store.write(async move |tx| -> store::Result<()> {
+                audit::record(tx, &clone, &company, "one of two", json!({})).await?;
+                audit::record(tx, &clone, &company, "one of two", json!({})).await
+            });
+            two.await.expect("a write beside a backup");
+            writes += 1;
+        }
+        writes
+    };
+    let copied = async {
+        let copied = backup(&app.database.url, &copy).await;
+        done.store(true, Ordering::SeqCst);
+        copied
+    };
+    let (writes, copied) = futures::future::join(writes, copied).await;
+    copied.expect("a backup");
+    assert_eq!(fs::metadata(&copy).expect("a copy").permissions().mode() & 0o777, 0o600);
+
+    restore(&copy, &url(&restored), false).await.expect("a restored database");
+    let store = open(&restored).await;
+    let kept = count(&store, id, "one of two").await;
+    assert!(kept % 2 == 0 && kept <= 2 * writes, "{kept} of {writes} pairs");
+    let payment = "SELECT status FROM payments WHERE reference = 'order-1'";
+    let (status,): (String,) = store::Result::<_>::expect(
+        store.select(async |tx| tx.sql(payment).one().await).await,
+        "a payment",
+    );
+    assert_eq!(status, "success");
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_backup_overwrites_nothing_and_leaves_nothing_half_done() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let database = database(&dir, "host.db", "Acme").await;
+    let there = dir.path().join("there");
+    fs::write(&there, "kept").expect("a file");
+    refusal(backup(&url(&database), &there).await, "exists");
+    assert_eq!(fs::read_to_string(&there).expect("a file"), "kept");
+    refusal(backup(&url(&database), &dir.path().join("no/such/folder")).await, "No such file");
+    refusal(
+        backup(&url(&dir.path().join("none.db")), &dir.path().join("copy")).await,
+        "No such file",
+    );
+    refusal(backup("postgres://localhost/tollhouse", &dir.path().join("copy")).await, "pg_dump");
+    refusal(restore(&there, "postgres://localhost/tollhouse", true).await, "pg_restore");
+    let left = fs::read_dir(dir.path())
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name());
+    let left: Vec<_> = left.filter(|name| !name.to_string_lossy().starts_with("host.db")).collect();
+    assert_eq!(left, ["there"]);
+}
+
+#[tokio::test]
+async fn a_database_is_replaced_only_when_nobody_uses_it_and_on_demand() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (old, new) = (database(&dir, "old.db", "Old").await, database(&dir, "new.db", "New").await);
+    let copy = dir.path().join("copy");
+    backup(&url(&new), &copy).await.expect("a backup");
+    let host = open(&old).await;
+    refusal(restore(&copy, &url(&old), true).await, "in use");
+    drop(host);
+    restore_when_unused(&copy, &old).await.expect("a replaced database");
+    assert_eq!(company(&old).await, "New");
+
+    let other = dir.path().join("other.db");
+    restore(&copy, &url(&other), false).await.expect("a new database");
+    refusal(restore(&copy, &url(&other), false).await, "exists");
+}
+
+#[tokio::test]
+async fn the_log_of_a_former_database_is_not_taken_for_the_new_ones() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (old, new) = (dir.path().join("old.db"), database(&dir, "new.db", "New").await);
+    let copy = dir.path().join("copy");
+    backup(&url(&new), &copy).await.expect("a backup");
+    // What a host leaves that is killed: a log that was not yet brought into the file.
+    let host = database(&dir, "killed.db", "Old").await;
+    let still = open(&host).await;
+    let rename =
+        async |tx: &mut store::Tx| tx.sql("UPDATE companies SET name = 'Older'").run().await;
+    still.write(rename).await.expect("a change in the log");
+    for suffix in ["", "-wal"] {
+        fs::copy(format!("{}{suffix}", host.display()), format!("{}{suffix}", old.display()))
+            .expect("a file");
+    }
+    drop(still);
+    assert!(fs::metadata(dir.path().join("old.db-wal")).expect("a log").len() > 0);
+    restore(&copy, &url(&old), true).await.expect("a replaced database");
+    assert_eq!(company(&old).await, "New");
+}
+
+#[tokio::test]
+async fn what_is_damaged_or_foreign_or_of_a_later_version_is_not_put_back() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let database = database(&dir, "host.db", "Acme").await;
+    let copy = dir.path().join("copy");
+    backup(&url(&database), &copy).await.expect("a backup");
+    let target = url(&dir.path().join("target.db"));
+
+    let damaged = dir.path().join("damaged");
+    let mut bytes = fs::read(&copy).expect("a copy");
+    let middle = bytes.len() / 2;
+    bytes[middle - 8192..middle + 8192].fill(0xAA);
+    fs::write(&damaged, bytes).expect("a file");
+    refusal(restore(&damaged, &target, false).await, "damaged");
+
+    let letter = dir.path().join("letter");
+    fs::write(&letter, "Dear reader, ".repeat(500)).expect("a file");
+    refusal(restore(&letter, &target, false).await, "damaged");
+
+    for (sql, reason) in [
+        (
+            "UPDATE _sqlx_migrations SET version = 9000 WHERE version = 1",
+            "use the Tollhouse that wrote it",
+        ),
+        ("DROP TABLE _sqlx_migrations", "no database of Tollhouse"),
+    ] {
+        let mut other = SqliteConnection::connect(&url(&copy)).await.expect("a connection");
+        sqlx::query(sql).execute(&mut other).await.expect(sql);
+        other.close().await.expect("the end");
+        refusal(restore(&copy, &target, false).await, reason);
+    }
+    assert!(!dir.path().join("target.db").exists());
+}

@@ -1,0 +1,322 @@
+//! What the store does when work takes too long, collides, or the database fails under it.
+
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::future::{join, join_all, try_join};
+use reqwest::StatusCode;
+use serde_json::json;
+use sqlx::{Connection, SqliteConnection};
+use tokio::sync::{Barrier, Notify};
+use tollhouse::{
+    audit,
+    random::Random,
+    store::{self, Error, Limits, Store, Trouble, Tx},
+};
+
+use crate::{
+    app::{Database, Engine, TestApp, postgres},
+    proxy::Proxy,
+    store::count,
+};
+
+/// More than any test needs to get a turn; so what is late is late for another reason.
+const PATIENT: Limits =
+    Limits { connections: 4, wait: Duration::from_secs(30), deadline: Duration::from_secs(30) };
+const SOON: Duration = Duration::from_millis(200);
+
+/// Another store on the database of `app`.
+async fn open(app: &TestApp, limits: Limits) -> Store {
+    Store::open(&app.database.url, limits, Random::seeded(1)).await.expect("a database that opens")
+}
+
+async fn write(store: &Store, app: &TestApp, action: &'static str) -> store::Result<()> {
+    let (host, company) = (app.app.clone(), app.company.id.clone());
+    store.write(async move |tx| audit::record(tx, &host, &company, action, json!({})).await).await
+}
+
+#[track_caller]
+fn trouble<T>(done: store::Result<T>) -> Trouble {
+    match done {
+        Err(Error::Unavailable { trouble, .. }) => trouble,
+        Err(error) => panic!("another error: {error}"),
+        Ok(_) => panic!("it was done"),
+    }
+}
+
+both! {
+    async fn what_takes_too_long_is_rolled_back_and_harms_no_other(app: TestApp) {
+        let store = open(app, Limits { deadline: SOON, ..PATIENT }).await;
+        let (host, company) = (app.app.clone(), app.company.id.clone());
+        let slow = store.write(async move |tx| -> store::Result<()> {
+            audit::record(tx, &host, &company, "slow", json!({})).await?;
+            pending().await
+        });
+        let quick = join_all((0..20).map(|_| write(&store, app, "quick")));
+        let (slow, quick) = join(slow, quick).await;
+        assert_eq!(trouble(slow), Trouble::Slow);
+        assert!(quick.iter().all(Result::is_ok), "{quick:?}");
+        assert_eq!(count(&app.app.store, &app.company.id, "slow").await, 0);
+        assert_eq!(count(&app.app.store, &app.company.id, "quick").await, 20);
+    }
+
+    async fn a_statement_without_end_is_ended_and_harms_no_other(app: TestApp) {
+        const ENDLESS: &str = "SELECT COUNT(*) FROM (WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT)
+             UNION ALL SELECT i + 1 FROM n) SELECT i FROM n) AS endless";
+        const CHANGE: &str = "UPDATE companies SET name = 'slow' WHERE 0 < (SELECT COUNT(*) FROM (
+             WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n)
+             SELECT i FROM n) AS endless)";
+        let store = open(app, Limits { deadline: SOON, connections: 1, ..PATIENT }).await;
+        for _ in 0..2 {
+            let read = store.read(async |tx| tx.sql(ENDLESS).one::<(i64,)>().await).await;
+            assert_eq!(trouble(read), Trouble::Slow);
+            let select = store.select(async |tx| tx.sql(ENDLESS).one::<(i64,)>().await).await;
+            assert_eq!(trouble(select), Trouble::Slow);
+        }
+        let quick = || join_all((0..5).map(|_| write(&store, app, "quick")));
+        let slow = store.write(async |tx| tx.sql(CHANGE).run().await);
+        let ((before, slow), after) = join(join(quick(), slow), quick()).await;
+        assert_eq!(trouble(slow), Trouble::Slow);
+        assert!(before.iter().chain(&after).all(Result::is_ok), "{before:?} {after:?}");
+        assert_eq!(count(&app.app.store, &app.company.id, "quick").await, 10);
+    }
+
+    async fn who_waits_too_long_for_a_turn_hears_so_and_nothing_is_done(app: TestApp) {
+        let store = open(app, Limits { wait: SOON, connections: 1, ..PATIENT }).await;
+        let (held, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let holder = {
+            let (store, held, release) = (store.clone(), held.clone(), release.clone());
+            tokio::spawn(async move {
+                let hold = async move |_: &mut Tx| -> store::Result<()> {
+                    held.notify_one();
+                    release.notified().await;
+                    Ok(())
+                };
+                store.write(hold).await
+            })
+        };
+        held.notified().await;
+        assert_eq!(trouble(write(&store, app, "late").await), Trouble::Busy);
+        release.notify_one();
+        holder.await.expect("no panic").expect("a commit");
+        write(&store, app, "in time").await.expect("a turn");
+        assert_eq!(count(&app.app.store, &app.company.id, "late").await, 0);
+        assert_eq!(count(&app.app.store, &app.company.id, "in time").await, 1);
+    }
+}
+
+// ---- PostgreSQL ---------------------------------------------------------------------------------
+
+/// Runs `test` on PostgreSQL, if there is a server.
+async fn on_postgres(test: impl AsyncFnOnce(&TestApp)) {
+    let Some(server) = postgres() else { return };
+    let app = TestApp::start(Engine::Postgres(server)).await;
+    test(&app).await;
+    app.finish().await;
+}
+
+/// What two transactions share that are to collide, once.
+#[derive(Clone)]
+struct Collision {
+    runs: Arc<AtomicUsize>,
+    both: Arc<Barrier>,
+}
+
+impl Collision {
+    fn new() -> Collision {
+        Collision { runs: Arc::default(), both: Arc::new(Barrier::new(2)) }
+    }
+
+    fn begin(&self) -> usize {
+        self.runs.fetch_add(1, Ordering::SeqCst)
+    }
+
+    /// The first run of each waits for the other's.
+    async fn meet(&self, run: usize) {
+        if run < 2 {
+            self.both.wait().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn both_of_a_deadlock_are_done() {
+    on_postgres(async |app| {
+        let (a, b) = (app.company.id.clone(), app.new_company("Other").await.id);
+        let collision = Collision::new();
+        let lock_both = |first: &String, second: &String| {
+            let (collision, order) = (collision.clone(), [first.clone(), second.clone()]);
+            let app = app.app.clone();
+            let store = app.store.clone();
+            async move {
+                let work = async move |tx: &mut Tx| -> store::Result<()> {
+                    let run = collision.begin();
+                    for (n, company) in order.iter().enumerate() {
+                        let name = "UPDATE companies SET name = name WHERE id = $1";
+                        tx.sql(name).bind(company).run().await?;
+                        audit::record(tx, &app, company, "locked", json!({})).await?;
+                        if n == 0 {
+                            collision.meet(run).await;
+                        }
+                    }
+                    Ok(())
+                };
+                store.write(work).await
+            }
+        };
+        try_join(lock_both(&a, &b), lock_both(&b, &a)).await.expect("two commits");
+        assert!(collision.runs.load(Ordering::SeqCst) > 2, "they did not collide");
+        for company in [&a, &b] {
+            assert_eq!(count(&app.app.store, company, "locked").await, 2);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn both_of_a_serialization_failure_are_done() {
+    on_postgres(async |app| {
+        let collision = Collision::new();
+        let record_if_even = || {
+            let (collision, app) = (collision.clone(), app.app.clone());
+            let (store, company) = (app.store.clone(), "whose log is read");
+            async move {
+                let work = async move |tx: &mut Tx| -> store::Result<i64> {
+                    let run = collision.begin();
+                    tx.sql("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE").run().await?;
+                    let counted = tx.sql("SELECT COUNT(*) FROM audit_log WHERE company_id = $1");
+                    let (count,): (i64,) = counted.bind(company).one().await?;
+                    collision.meet(run).await;
+                    audit::record(tx, &app, company, "counted", json!({})).await?;
+                    Ok(count)
+                };
+                store.write(work).await
+            }
+        };
+        let (a, b) = try_join(record_if_even(), record_if_even()).await.expect("two commits");
+        assert_eq!(a.min(b)..=a.max(b), 0..=1, "one after the other");
+        assert!(collision.runs.load(Ordering::SeqCst) > 2, "they did not collide");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_commit_whose_answer_is_lost_is_neither_failed_nor_done_again() {
+    on_postgres(async |app| {
+        let proxy = Proxy::start(&app.database.url).await;
+        let limits = Limits { connections: 1, ..PATIENT };
+        let store = Store::open(&proxy.url, limits, Random::seeded(1)).await.expect("a database");
+        proxy.cut_next("COMMIT\0");
+        let lost = write(&store, app, "lost").await.expect_err("an answer that did not come");
+        assert!(matches!(lost, Error::CommitUnknown(_)), "{lost}");
+        assert_eq!(count(&app.app.store, &app.company.id, "lost").await, 1);
+
+        let answer =
+            axum::response::IntoResponse::into_response(tollhouse::error::Error::from(lost));
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(!answer.headers().contains_key("retry-after"), "nobody should repeat it blindly");
+
+        write(&store, app, "after").await.expect("a new connection");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_before_the_commit_is_replaced_and_the_work_done_again() {
+    on_postgres(async |app| {
+        let proxy = Proxy::start(&app.database.url).await;
+        let limits = Limits { connections: 1, ..PATIENT };
+        let store = Store::open(&proxy.url, limits, Random::seeded(1)).await.expect("a database");
+        for statement in ["INSERT INTO audit_log", "BEGIN\0"] {
+            proxy.cut_next(statement);
+            write(&store, app, "cut").await.expect(statement);
+        }
+        assert_eq!(count(&app.app.store, &app.company.id, "cut").await, 2);
+        proxy.cut_next("FROM audit_log");
+        assert_eq!(count(&store, &app.company.id, "cut").await, 2);
+        assert_eq!(proxy.cuts(), 3);
+    })
+    .await;
+}
+
+// ---- SQLite -------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn a_full_disk_is_a_503_until_there_is_space() {
+    let app = TestApp::start(Engine::Sqlite).await;
+    let most_pages = async |sql: &'static str| {
+        let set = app.app.store.write(async |tx: &mut Tx| tx.sql(sql).one::<(i64,)>().await);
+        set.await.expect("a limit").0
+    };
+    let before = most_pages("PRAGMA max_page_count").await;
+    assert!(most_pages("PRAGMA max_page_count = 1").await < before, "as many as there are");
+    let mut order = app.order("order-1");
+    order["metadata"] = json!({ "filler": "x".repeat(16_000) });
+    let refused = app.post("/payment/initialize", order.clone()).await;
+    assert_eq!(refused.failure(), (503, "the database cannot work now, try again later"));
+    assert_eq!(refused.headers["retry-after"], "5");
+    assert_eq!(app.get("/payment/fetch/reference/order-1").await.failure().0, 404);
+
+    most_pages("PRAGMA max_page_count = 1000000").await;
+    app.post("/payment/initialize", order).await.data();
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_file_that_another_process_writes_is_a_503_until_it_is_done() {
+    let app = TestApp::start(Engine::Sqlite).await;
+    let store = open(&app, Limits { wait: SOON, ..PATIENT }).await;
+    let mut other = SqliteConnection::connect(&app.database.url).await.expect("a connection");
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.expect("the lock");
+    assert_eq!(trouble(write(&store, &app, "locked").await), Trouble::Locked);
+    let reads = count(&store, &app.company.id, "locked").await;
+    sqlx::query("ROLLBACK").execute(&mut other).await.expect("no lock");
+    write(&store, &app, "locked").await.expect("a turn");
+    assert_eq!((reads, count(&store, &app.company.id, "locked").await), (0, 1));
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_database_that_cannot_be_opened_is_named_with_what_to_do() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| format!("sqlite://{}", dir.path().join(name).display());
+    let open = async |url: &str| {
+        let limits = Limits { wait: SOON, ..PATIENT };
+        Store::open(url, limits, Random::seeded(1)).await.map(drop)
+    };
+    assert_eq!(trouble(open(&file("no/such/folder.db")).await), Trouble::NotWritable);
+    std::fs::create_dir(dir.path().join("folder.db")).expect("a folder");
+    assert_eq!(trouble(open(&file("folder.db")).await), Trouble::NotWritable);
+    std::fs::write(dir.path().join("letter.db"), "Dear reader, ".repeat(500)).expect("a file");
+    assert_eq!(trouble(open(&file("letter.db")).await), Trouble::Damaged);
+
+    let create = file("locked.db?mode=rwc");
+    let mut other = SqliteConnection::connect(&create).await.expect("a connection");
+    sqlx::query("BEGIN EXCLUSIVE").execute(&mut other).await.expect("the lock");
+    let refused = open(&file("locked.db")).await;
+    let text = refused.as_ref().expect_err("a refusal").to_string();
+    assert!(text.contains("locked by another process"), "{text}");
+    assert_eq!(trouble(refused), Trouble::Locked);
+}
+
+// ---- both ---------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn hosts_that_start_together_on_a_new_database_all_start() {
+    for engine in [Some(Engine::Sqlite), postgres().map(Engine::Postgres)].into_iter().flatten() {
+        let database = Database::create(engine).await;
+        let limits = Limits { connections: 1, ..PATIENT };
+        let open = || Store::open(&database.url, limits, Random::seeded(1));
+        let opened = join_all((0..6).map(|_| open())).await;
+        let errors: Vec<&Error> = opened.iter().filter_map(|store| store.as_ref().err()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+        drop(opened);
+        database.drop_schema().await;
+    }
+}
