@@ -54,10 +54,7 @@ pub enum Error {
     #[error("the database cannot work now, try again later")]
     Database(#[source] store::Error),
     /// Look first whether it was done (500).
-    #[error(
-        "it is unknown whether this was done: look it up before you send it again, or repeat it under \
-         the same reference or idempotency key"
-    )]
+    #[error("it is unknown whether this was done: look before you send it again")]
     OutcomeUnknown(#[source] store::Error),
     /// Report it: our fault (500).
     #[error("internal error")]

@@ -25,7 +25,7 @@ pub struct Page {
     pub limit: i64,
 }
 
-/// A page as it is answered: `next` and `prev` are 0 where there is none.
+/// A page of a list.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ListOf{T}")]
 pub struct Listed<T> {

@@ -60,6 +60,12 @@ impl Minor {
         }
     }
 
+    /// The amount in the major unit, if it has no decimals.
+    #[must_use]
+    pub fn whole(self) -> Option<i64> {
+        (self.0 % 100 == 0).then_some(self.0 / 100)
+    }
+
     #[must_use]
     pub fn to_major(self) -> Number {
         let text = Decimal::new(self.0, 2).normalize().to_string();

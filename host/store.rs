@@ -60,7 +60,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// How often a transaction is tried that collides with others, or whose connection breaks.
 const TRIES: u32 = 5;
 /// The longest pause before the second try; each one after that may be twice as long.
-const FIRST_PAUSE_MS: i64 = 20;
+const FIRST_PAUSE_MS: i64 = 40;
 
 /// How much of the database a host may use, and for how long.
 #[derive(Clone, Copy, Debug)]
@@ -204,9 +204,9 @@ impl Store {
         })
     }
 
-    /// Longer each time, and never as long as whoever else was hit.
+    /// Longer each time, and by chance, so that those who collided do not meet again.
     async fn pause(&self, tries: u32) {
-        let most = FIRST_PAUSE_MS << tries;
+        let most = FIRST_PAUSE_MS << (tries - 1);
         let ms = self.random.up_to(most / 2) + most / 2;
         tokio::time::sleep(Duration::from_millis(ms.unsigned_abs())).await;
     }

@@ -123,7 +123,7 @@ impl IntoResponse for Error {
         }
         let retry_after = match &self {
             Error::Throttled(exceeded) => Some(HeaderValue::from(exceeded.seconds)),
-            Error::Unavailable(_) => Some(HeaderValue::from_static("5")),
+            Error::Unavailable(_) | Error::Database(_) => Some(HeaderValue::from_static("5")),
             _ => None,
         };
         if let Some(seconds) = retry_after {

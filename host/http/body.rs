@@ -230,7 +230,7 @@ impl Fields {
     pub fn integer(&self, field: &str, least: i64, most: i64) -> Result<Option<i64>> {
         let number = match self.value(field) {
             None => return Ok(None),
-            Some(Value::Number(number)) => number.as_i64(),
+            Some(Value::Number(number)) => Minor::from_major(number).ok().and_then(Minor::whole),
             Some(_) => None,
         };
         match number {
@@ -407,6 +407,38 @@ mod tests {
         ] {
             assert_eq!(message, expected);
         }
+    }
+
+    #[test]
+    fn numbers_are_whole_by_their_value() {
+        for (text, whole) in [
+            ("3", Some(3)),
+            ("3.0", Some(3)),
+            ("0.3e1", Some(3)),
+            ("3.5", None),
+            ("2.9999999999999999999", None),
+            ("6", None),
+        ] {
+            let body = fields(serde_json::from_str(&format!("{{\"n\": {text}}}")).unwrap());
+            assert_eq!(body.integer("n", 0, 5).ok().flatten(), whole, "{text}");
+        }
+    }
+
+    /// The JSON library's own name for a number of any length is no way around a check.
+    #[test]
+    fn a_number_in_disguise_is_that_number() {
+        let disguised =
+            |text: &str| format!(r#"{{"a": {{"$serde_json::private::Number": {text}}}}}"#);
+        for not_json in [r#""five""#, r#""5 ""#, "5", r#""5", "b": 1"#] {
+            assert!(serde_json::from_str::<Value>(&disguised(not_json)).is_err(), "{not_json}");
+        }
+        let read = |text: &str| fields(serde_json::from_str(&disguised(text)).unwrap());
+        assert_eq!(read(r#""5.25""#).amount("a").unwrap(), Minor(525));
+        assert!(read(r#""-1""#).amount("a").is_err());
+        assert!(read(r#""1e400""#).amount("a").is_err());
+        assert!(read(r#""5""#).object("a").is_err());
+        let nested = r#"{"m": {"x": {"$serde_json::private::Number": "1e400"}}}"#;
+        assert!(fields(serde_json::from_str(nested).unwrap()).object("m").is_err());
     }
 
     #[test]

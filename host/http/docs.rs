@@ -1,6 +1,9 @@
 //! Where developers look around: the listener's OpenAPI document, and a viewer of it that takes nothing from elsewhere.
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+};
 
 use axum::{
     Extension,
@@ -96,6 +99,7 @@ impl IntoResponse for File {
             (header::CONTENT_SECURITY_POLICY, POLICY),
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
             (header::REFERRER_POLICY, "no-referrer"),
+            (header::CACHE_CONTROL, "max-age=3600"),
         ];
         (headers, self.bytes).into_response()
     }
@@ -112,11 +116,14 @@ pub async fn page() -> File {
 }
 
 pub async fn file(Path(file): Path<String>) -> Result<File> {
-    static CONFIG: LazyLock<Arc<Config<'_>>> =
+    static CONFIG: LazyLock<Arc<Config<'static>>> =
         LazyLock::new(|| Arc::new(Config::new(["openapi.json"]).use_base_layout()));
     let found = utoipa_swagger_ui::serve(&file, CONFIG.clone());
     let found = found.map_err(|error| Error::internal(error.to_string()))?;
     let found = found.ok_or_else(|| Error::not_found("there is nothing at this path"))?;
-    let bytes = Bytes::from(found.bytes.into_owned());
+    let bytes = match found.bytes {
+        Cow::Borrowed(built_in) => Bytes::from_static(built_in),
+        Cow::Owned(made) => made.into(),
+    };
     Ok(File { content_type: found.content_type, bytes })
 }

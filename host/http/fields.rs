@@ -146,7 +146,7 @@ kinds! {
         { "type": "string", "pattern": r"^\+[1-9]\d{7,14}$", "examples": ["+2348012345678"] };
     /// An absolute http or https URL without credentials.
     HttpUrl -> String = |fields, name| fields.url(name),
-        { "type": "string", "format": "uri", "maxLength": 2048, "pattern": "^https?://" };
+        { "type": "string", "format": "iri", "maxLength": 2048, "pattern": "^https?://" };
     Flag -> bool = |fields, name| fields.boolean(name),
         { "type": "boolean" };
     Whole<const LEAST: i64, const MOST: i64> -> i64 = |fields, name| fields.integer(name, LEAST, MOST),

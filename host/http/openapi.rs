@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::{Extension, extract::State, http::HeaderMap};
-use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{Access, Caller, Route, answer::Failure};
@@ -80,7 +80,8 @@ impl Schemas {
             settings.meta_schema = None;
             settings.definitions_path = "/components/schemas".into();
         });
-        let taken = settings.clone().for_deserialize().into_generator();
+        let taken = settings.clone().for_deserialize().with_transform(required_texts_are_not_empty);
+        let taken = taken.into_generator();
         Schemas { taken, given: settings.for_serialize().into_generator() }
     }
 
@@ -94,6 +95,17 @@ impl Schemas {
             );
         }
         all
+    }
+}
+
+/// `""` counts as absent.
+fn required_texts_are_not_empty(schema: &mut Schema) {
+    let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    for name in required.iter().filter_map(Value::as_str) {
+        let field = schema.pointer_mut(&format!("/properties/{name}"));
+        if let Some(field) = field.filter(|field| field["type"] == "string") {
+            field["minLength"] = json!(1);
+        }
     }
 }
 
@@ -150,7 +162,7 @@ impl Operation<'_> {
             "summary": route.summary,
             "tags": [tag(&id)],
             "parameters": self.parameters,
-            "responses": responses(&self.success, &self.failures),
+            "responses": responses(route, &self.success, &self.failures),
             "security": match route.access {
                 Access::Open => json!([]),
                 Access::Company => json!([{ "company": [] }]),
@@ -164,54 +176,79 @@ impl Operation<'_> {
     }
 }
 
+fn reference(room: &str, name: &str) -> Value {
+    json!({ "$ref": format!("#/components/{room}/{name}") })
+}
+
+fn headers<'n>(names: impl IntoIterator<Item = &'n str>) -> Value {
+    names.into_iter().map(|name| (name.to_owned(), reference("headers", name))).collect()
+}
+
 fn tag(operation_id: &str) -> &str {
     operation_id.split('.').next().unwrap_or(operation_id)
 }
 
-fn responses(success: &Value, failures: &BTreeSet<u16>) -> Value {
+fn responses(route: &Route, success: &Value, failures: &BTreeSet<u16>) -> Value {
+    let mut names = vec!["X-Request-Id"];
+    names.extend(takes_idempotency_key(route).then_some("Idempotent-Replayed"));
     let mut responses = json!({ "200": {
         "description": "Success",
-        "headers": { "X-Request-Id": { "$ref": "#/components/headers/X-Request-Id" } },
+        "headers": headers(names),
         "content": success,
     }});
     for status in failures {
         let (_, name, ..) = FAILURES.iter().find(|(known, ..)| known == status).expect(
             "the table of failures has every status that a route, its access or an argument names",
         );
-        responses[status.to_string()] = json!({ "$ref": format!("#/components/responses/{name}") });
+        responses[status.to_string()] = reference("responses", name);
     }
     responses
 }
 
 /// Every failure: status, name, what the caller can do, and the header that says more.
-const FAILURES: [(u16, &str, &str, Option<&str>); 12] = [
+const FAILURES: [(u16, &str, &str, Option<&str>); 14] = [
     (400, "Invalid", "Mend the request; `message` names the first offending field.", None),
     (401, "Unauthorized", "Send a valid key.", Some("WWW-Authenticate")),
     (403, "Forbidden", "Ask the operator for it.", None),
     (404, "NotFound", "Name something that exists.", None),
+    (408, "TooSlow", "Send the request in time.", None),
     (409, "Conflict", "Look at what is there first.", None),
     (413, "TooLarge", "Send less.", None),
     (415, "UnsupportedType", "Send another content type.", None),
     (429, "Throttled", "Wait before the next request.", Some("Retry-After")),
+    (431, "HeadersTooLarge", "Send fewer or shorter headers.", None),
     (500, "Internal", "Report it, with the request's id.", None),
     (502, "UpstreamFailed", "Try again later: an upstream failed.", None),
     (503, "Unavailable", "Try again later: this host cannot work now.", Some("Retry-After")),
     (504, "UpstreamTimeout", "Try again later: an upstream gave no answer in time.", None),
 ];
 
-const HEADERS: [(&str, &str); 3] = [
+const HEADERS: [(&str, &str); 4] = [
     ("X-Request-Id", "The caller's id of this request, or a new one."),
+    ("Idempotent-Replayed", "`true`: the answer that was given under this key before."),
     ("Retry-After", "Seconds to wait."),
     ("WWW-Authenticate", "`Bearer`."),
 ];
 
-/// What may go wrong because of who may call.
-fn failures_of(access: Access) -> &'static [u16] {
-    match access {
-        Access::Open => &[500],
-        Access::Operator => &[401, 500, 503],
-        Access::Company => &[401, 403, 429, 500, 503],
+/// What may go wrong on the way to a handler.
+fn failures_on_the_way(route: &Route) -> Vec<u16> {
+    let mut failures = vec![431, 500, 503];
+    match route.access {
+        Access::Open => {}
+        Access::Operator => failures.extend([401, 429]),
+        Access::Company => failures.extend([401, 403, 429]),
     }
+    if route.method != "get" {
+        failures.extend([408, 413]);
+    }
+    if takes_idempotency_key(route) {
+        failures.extend([400, 409]);
+    }
+    failures
+}
+
+fn takes_idempotency_key(route: &Route) -> bool {
+    route.access != Access::Open && route.method != "get"
 }
 
 /// The document of the listener that has these routes.
@@ -228,9 +265,12 @@ pub fn document(routes: &[Route]) -> Value {
             failures: BTreeSet::new(),
             schemas: &mut schemas,
         };
-        operation.fails(failures_of(route.access));
+        operation.fails(&failures_on_the_way(route));
         operation.fails(route.fails);
         (route.describe)(&mut operation);
+        if takes_idempotency_key(route) {
+            operation.takes_parameter(reference("parameters", "Idempotency-Key"));
+        }
         paths
             .entry(route.path)
             .or_default()
@@ -266,17 +306,15 @@ fn info(routes: &[Route]) -> Value {
 
 fn components(routes: &[Route], mut schemas: Schemas) -> Value {
     let failure = schemas.given.subschema_for::<Failure>();
-    let header = |name: &str| json!({ "$ref": format!("#/components/headers/{name}") });
     let responses = FAILURES.iter().map(|(_, name, description, more)| {
-        let headers = ["X-Request-Id"].into_iter().chain(*more).map(|name| (name, header(name)));
         let response = json!({
             "description": description,
-            "headers": headers.collect::<BTreeMap<_, _>>(),
+            "headers": headers(["X-Request-Id"].into_iter().chain(*more)),
             "content": { "application/json": { "schema": failure } },
         });
         (*name, response)
     });
-    let headers = HEADERS.iter().map(|(name, description)| {
+    let said = HEADERS.iter().map(|(name, description)| {
         (*name, json!({ "description": description, "schema": { "type": "string" } }))
     });
     let key = |description: &str| json!({ "type": "http", "scheme": "bearer", "description": description });
@@ -286,9 +324,20 @@ fn components(routes: &[Route], mut schemas: Schemas) -> Value {
     ];
     let used = keys.into_iter().filter(|(access, ..)| routes.iter().any(|r| r.access == *access));
     json!({
-        "headers": headers.collect::<BTreeMap<_, _>>(),
+        "headers": said.collect::<BTreeMap<_, _>>(),
+        "parameters": { "Idempotency-Key": idempotency_key() },
         "responses": responses.collect::<BTreeMap<_, _>>(),
         "securitySchemes": used.map(|(_, name, key)| (name, key)).collect::<BTreeMap<_, _>>(),
         "schemas": schemas.named(),
+    })
+}
+
+fn idempotency_key() -> Value {
+    json!({
+        "name": "Idempotency-Key",
+        "in": "header",
+        "required": false,
+        "description": "Of the caller's making, kept for 24 hours: the same request again gives the first answer, another one is 409.",
+        "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" },
     })
 }

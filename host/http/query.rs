@@ -56,8 +56,8 @@ impl<T: JsonSchema> Describe for Query<T> {
         let declared = operation.taken_in_full::<T>();
         for (name, schema) in declared["properties"].as_object().into_iter().flatten() {
             let mut schema = schema.clone();
-            let description =
-                schema.as_object_mut().and_then(|schema| schema.remove("description"));
+            let fields = schema.as_object_mut().expect("every kind writes its schema as an object");
+            let description = fields.remove("description").unwrap_or("".into());
             operation.takes_parameter(json!({
                 "name": name,
                 "in": "query",
@@ -158,6 +158,8 @@ macro_rules! kinds {
     )*};
 }
 
+/// One date, two of them, or nothing.
+const DAYS: &str = r"^(\d{2}-\d{2}-\d{4}(/\d{2}-\d{2}-\d{4})?)?$";
 const MOST_PAGES: i64 = 1_000_000_000;
 
 kinds! {
@@ -169,7 +171,7 @@ kinds! {
     Limit<const DEFAULT, const MOST> -> i64 = |parameters, name| parameters.whole(name, DEFAULT, MOST),
         { "type": "integer", "minimum": 1, "maximum": MOST, "default": DEFAULT };
     Days -> Option<Period> = |parameters, name| parameters.days(name),
-        { "type": "string", "pattern": r"^\d{2}-\d{2}-\d{4}(/\d{2}-\d{2}-\d{4})?$", "examples": ["01-11-2026/30-11-2026"] };
+        { "type": "string", "pattern": DAYS, "examples": ["01-11-2026/30-11-2026"] };
     Direction -> Option<Order> = |parameters, name| parameters.order(name),
         { "type": "string", "enum": ["asc", "desc"] };
 }
@@ -177,7 +179,9 @@ kinds! {
 fields! {
     /// Which page of a list.
     Query Pages {
+        /// Which page, counted from 1.
         page: PageNumber,
+        /// How many a page holds.
         limit: Limit<50, 1_000>,
     }
 }

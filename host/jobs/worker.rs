@@ -46,7 +46,7 @@ pub async fn work(app: App) {
         let wait = match start_due(&app).await {
             Ok(wait) => wait,
             Err(error) => {
-                tracing::error!(%error, "jobs could not be claimed");
+                tracing::error!(error = %error.chain(), "jobs could not be claimed");
                 POLL
             }
         };

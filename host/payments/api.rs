@@ -46,8 +46,11 @@ impl Choice for Channel {
 
 fields! {
     /// A payment to begin.
-    #[schemars(extend("anyOf" = [{ "required": ["user_id"] }, { "required": ["email"] }]))]
-    Body Order {
+    #[schemars(extend("anyOf" = [
+        { "required": ["user_id"], "properties": { "user_id": { "type": "string", "minLength": 1 } } },
+        { "required": ["email"], "properties": { "email": { "type": "string", "minLength": 1 } } },
+    ]))]
+    Body NewPayment {
         /// Of the user who pays, whose e-mail address on file is used; or `email`.
         user_id: Option<Text<100>>,
         email: Option<Email>,
@@ -84,7 +87,7 @@ fields! {
 pub async fn initialize(
     State(app): State<App>,
     Caller(company): Caller,
-    body: Body<Order>,
+    body: Body<NewPayment>,
 ) -> Result<Answer<View<UserId>>> {
     company.check_feature(FEATURE)?;
     let order = read(&app, &company, &body)?;
@@ -93,7 +96,7 @@ pub async fn initialize(
 }
 
 /// In the order of the specification's table, so that the first offending field is named.
-fn read(app: &App, company: &Company, body: &Body<Order>) -> Result<flow::Order> {
+fn read(app: &App, company: &Company, body: &Body<NewPayment>) -> Result<flow::Order> {
     let (user_id, email) = (body.user_id()?, body.email()?);
     if user_id.is_none() && email.is_none() {
         return Err(body.required("email"));
@@ -128,7 +131,7 @@ fn read(app: &App, company: &Company, body: &Body<Order>) -> Result<flow::Order>
 }
 
 /// A currency of the provider that will be used.
-fn read_currency(app: &App, company: &Company, body: &Body<Order>) -> Result<String> {
+fn read_currency(app: &App, company: &Company, body: &Body<NewPayment>) -> Result<String> {
     let provider = read_provider(app, company, body).ok();
     let provider = provider.and_then(|name| app.plugins.provider(&name));
     let allowed = match &provider {
@@ -141,7 +144,7 @@ fn read_currency(app: &App, company: &Company, body: &Body<Order>) -> Result<Str
 }
 
 /// The provider sent, else the company's, else the service's.
-fn read_provider(app: &App, company: &Company, body: &Body<Order>) -> Result<String> {
+fn read_provider(app: &App, company: &Company, body: &Body<NewPayment>) -> Result<String> {
     let installed = app.plugins.names();
     let mut known: Vec<&str> = installed.iter().map(String::as_str).collect();
     known.extend(SPECIFIED_PROVIDERS.iter().filter(|name| !installed.iter().any(|i| i == *name)));
@@ -216,7 +219,9 @@ impl Choice for Status {
 fields! {
     /// Which payments, and in which order: the newest first, unless something else is asked for.
     Query Wanted {
+        /// Which page, counted from 1.
         page: PageNumber,
+        /// How many a page holds.
         limit: Limit<20, 1_000>,
         status: OneOf<Status>,
         /// Of the user who pays, yours or the internal one.

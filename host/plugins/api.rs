@@ -61,6 +61,7 @@ pub async fn install(
 
 /// A version of a plugin that was installed here.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Plugin")]
 pub struct PluginView {
     name: String,
     version: String,

@@ -12,7 +12,7 @@ use super::examples::Examples;
 const SECTION: &str = "tollhouse:manifest";
 const MOST_BYTES: usize = 64 << 10;
 
-/// Unknown keys are ignored: later hosts may know more.
+/// What a plugin says of itself. Unknown keys are ignored: later hosts may know more.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Manifest {
     /// `provider`.
@@ -30,6 +30,7 @@ pub struct Manifest {
     pub secrets: Vec<String>,
     #[serde(default)]
     pub settings: BTreeMap<String, Setting>,
+    /// The currencies of payments, as ISO 4217 codes.
     #[serde(default)]
     pub currencies: Vec<String>,
     #[serde(default)]

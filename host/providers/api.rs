@@ -24,7 +24,7 @@ use crate::{
 
 fields! {
     /// An account at a provider.
-    Body AccountChange {
+    Body ProviderAccountChange {
         /// What the plugin's manifest asks for; `null` takes them away.
         credentials: Option<TextsByName>,
         /// `false` switches the provider off: for the company, or for everyone.
@@ -49,7 +49,7 @@ pub struct View {
 pub async fn set_for_service(
     State(app): State<App>,
     Path(provider): Path<String>,
-    body: Body<AccountChange>,
+    body: Body<ProviderAccountChange>,
 ) -> Result<Answer<View>> {
     set(app, SERVICE.to_owned(), provider, body).await
 }
@@ -57,7 +57,7 @@ pub async fn set_for_service(
 pub async fn set_for_company(
     State(app): State<App>,
     Path((company, provider)): Path<(String, String)>,
-    body: Body<AccountChange>,
+    body: Body<ProviderAccountChange>,
 ) -> Result<Answer<View>> {
     companies::find(&app, &company).await?;
     set(app, company, provider, body).await
@@ -68,7 +68,7 @@ async fn set(
     app: App,
     company: String,
     provider: String,
-    body: Body<AccountChange>,
+    body: Body<ProviderAccountChange>,
 ) -> Result<Answer<View>> {
     let plugin = app.plugins.provider(&provider);
     let plugin = plugin.ok_or_else(|| Error::not_found("provider not found"))?;

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
+use sqlx::{ConnectOptions, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::NamedTempFile;
 
 use super::{
@@ -32,9 +32,12 @@ pub enum BackupError {
 pub async fn backup(url: &str, to: &Path) -> Result<(), BackupError> {
     let database = sqlite_file(url, "back it up with pg_dump")?;
     must_exist(&database)?;
+    if to.exists() {
+        return Err(refused(format!("{} exists: name another file", to.display())));
+    }
     let _in_use = InUse::shared(&database)?;
-    let copy = copy(&database, to).await?;
-    check(copy.path()).await?;
+    let copy = copy(&mut open(&database, false).await?, to).await?;
+    check(&mut open(copy.path(), true).await?, copy.path()).await?;
     publish(copy, to, false)
 }
 
@@ -52,8 +55,10 @@ pub async fn restore(from: &Path, url: &str, replace: bool) -> Result<(), Backup
             "{database} exists: allow it to be replaced, or name another"
         )));
     }
-    check(from).await?;
-    let copy = copy(from, &database).await?;
+    // A copy that has no log is at rest, and may stand where nothing can be written.
+    let mut source = open(from, !beside(from, "-wal").exists()).await?;
+    check(&mut source, from).await?;
+    let copy = copy(&mut source, &database).await?;
     // They belong to the former file. SQLite would take them for the new one's.
     for suffix in ["-wal", "-shm"] {
         let stale = beside(&database, suffix);
@@ -84,16 +89,14 @@ fn must_exist(file: &Path) -> Result<(), BackupError> {
 }
 
 /// A copy beside `to`, for this user alone and on the disk; gone again unless it is published.
-async fn copy(from: &Path, to: &Path) -> Result<NamedTempFile, BackupError> {
+async fn copy(from: &mut SqliteConnection, to: &Path) -> Result<NamedTempFile, BackupError> {
     let at = |error| BackupError::Io(to.to_owned(), error);
     let copy =
         tempfile::Builder::new().prefix(".tollhouse-").tempfile_in(folder(to)).map_err(at)?;
     let path =
         copy.path().to_str().ok_or_else(|| refused(format!("{} is no UTF-8", to.display())))?;
-    let mut source = open(from).await?;
     let vacuum = sqlx::query("VACUUM INTO $1").bind(path.to_owned());
-    vacuum.execute(&mut source).await.map_err(Error::from)?;
-    source.close().await.map_err(Error::from)?;
+    vacuum.execute(from).await.map_err(Error::from)?;
     copy.as_file().sync_all().map_err(at)?;
     Ok(copy)
 }
@@ -113,19 +116,17 @@ fn folder(of: &Path) -> &Path {
     of.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-async fn open(file: &Path) -> Result<SqliteConnection, Error> {
-    // What has no log beside it is at rest, and may stand where nothing can be written.
-    let at_rest = !beside(file, "-wal").exists();
+/// Only what nobody writes to meanwhile is `at_rest`.
+async fn open(file: &Path, at_rest: bool) -> Result<SqliteConnection, Error> {
     let options = SqliteConnectOptions::new().filename(file).read_only(true).immutable(at_rest);
     Ok(options.connect().await?)
 }
 
 /// Refuses what is damaged, no database of ours, or of a later version.
-async fn check(file: &Path) -> Result<(), BackupError> {
+async fn check(connection: &mut SqliteConnection, file: &Path) -> Result<(), BackupError> {
     let shown = file.display();
-    let mut connection = open(file).await?;
     let (found,): (String,) = sqlx::query_as("PRAGMA integrity_check(1)")
-        .fetch_one(&mut connection)
+        .fetch_one(&mut *connection)
         .await
         .map_err(Error::from)?;
     if found != "ok" {
@@ -133,7 +134,7 @@ async fn check(file: &Path) -> Result<(), BackupError> {
     }
     let applied: Vec<(i64, Vec<u8>, bool)> =
         sqlx::query_as("SELECT version, checksum, success FROM _sqlx_migrations")
-            .fetch_all(&mut connection)
+            .fetch_all(connection)
             .await
             .map_err(|_| refused(format!("{shown} is no database of Tollhouse")))?;
     let schema = super::sqlite_schema();
@@ -146,6 +147,5 @@ async fn check(file: &Path) -> Result<(), BackupError> {
             return Err(refused(text));
         }
     }
-    connection.close().await.map_err(Error::from)?;
     Ok(())
 }

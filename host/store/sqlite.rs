@@ -72,7 +72,9 @@ impl Sqlite {
             .idle_timeout(None)
             .max_lifetime(None)
             .acquire_timeout(limits.wait);
-        let writer = pool.clone().max_connections(1).connect_with(options.clone()).await?;
+        // It says that the file is locked before the pool says that there is no connection.
+        let writer = pool.clone().max_connections(1).acquire_timeout(2 * limits.wait);
+        let writer = writer.connect_with(options.clone()).await?;
         migrate(&writer, schema).await?;
         let deadline = limits.deadline;
         let readers = pool

@@ -21,6 +21,8 @@ use tollhouse::{
 };
 use tollhouse_sandbox::Standins;
 
+use crate::contract;
+
 pub const OPERATOR_TOKEN: &str = "op_test_0123456789abcdef0123456789abcdef";
 pub const MASTER_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 /// The service's own account at the Paystack stand-in.
@@ -425,9 +427,15 @@ pub fn is_common(path: &str) -> bool {
     !path.starts_with("/api/") && !path.starts_with("/internal/")
 }
 
+/// The answer, which is one that the OpenAPI documents name.
 pub async fn reply(request: reqwest::RequestBuilder) -> Reply {
-    let answer = request.send().await.expect("an answer");
+    let (client, request) = request.build_split();
+    let request = request.expect("a request that can be sent");
+    let (method, path) = (request.method().clone(), request.url().path().to_owned());
+    let answer = client.execute(request).await.expect("an answer");
     let (status, headers) = (answer.status(), answer.headers().clone());
     let body = answer.json().await.expect("an answer in JSON");
-    Reply { status, body, headers }
+    let reply = Reply { status, body, headers };
+    contract::check(&method, &path, &reply);
+    reply
 }

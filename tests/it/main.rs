@@ -10,6 +10,7 @@ mod command_line;
 mod companies;
 mod config;
 mod conformance;
+mod contract;
 mod crash;
 mod envelope;
 mod events;

@@ -1,44 +1,15 @@
 // A customer pays on the hosted page, in Debian's Chromium.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 
-import { chromium } from 'playwright-core';
-
+import { browser } from './browser.js';
 import { Company, receiver, sandbox, until, unused } from './sandbox.js';
 
-const FLAGS = [
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
 const PICTURES = process.env.PICTURES;
 
 describe('the hosted checkout page', () => {
-  let browser;
-
-  before(async () => {
-    browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: FLAGS });
-  });
-  after(() => browser?.close());
-
-  /** A tab of its own, which fails the test when a page asks anybody but the sandbox and the test itself, or logs an error. */
-  async function open(t, options = {}) {
-    const context = await browser.newContext({ viewport: { width: 800, height: 900 }, ...options });
-    const page = await context.newPage();
-    const wrong = [];
-    page.on('request', (request) => new URL(request.url()).hostname === '127.0.0.1' || wrong.push(request.url()));
-    page.on('pageerror', (error) => wrong.push(error.message));
-    page.on('console', (message) => message.type() === 'error' && wrong.push(message.text()));
-    t.after(async () => {
-      await context.close();
-      assert.deepEqual(wrong, []);
-    });
-    return page;
-  }
+  const open = browser();
 
   const picture = (page, name) => PICTURES && page.screenshot({ path: `${PICTURES}/${name}.png`, fullPage: true });
   const press = (page, name) => page.getByRole('button', { name }).click();

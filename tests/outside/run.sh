@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What programs by others make of Tollhouse: a browser, npm's client for Paystack, and the libraries of Standard Webhooks, each
-# against a running sandbox; and whether README.md is right. Needs target/debug/sandbox (`cargo build`), node 20, npm, python3,
-# chromium, curl and jq; when one of these is not there, it says so and ends with 77.
+# What programs by others make of Tollhouse: a browser, npm's client for Paystack, the libraries of Standard Webhooks, and at last
+# Schemathesis, each against a running sandbox; and whether README.md is right. Needs target/debug/sandbox (`cargo build`), node 20,
+# npm, python3, chromium, curl and jq; when one of these is not there, it says so and ends with 77.
 set -euo pipefail
 cd "$(dirname "$0")"
 target=$(cd ../.. && pwd)/target
@@ -17,7 +17,8 @@ venv=$target/outside/venv
 
 dir=$(mktemp -d)
 log=$dir/sandbox.log
-"$target/debug/sandbox" --dir "$dir" --port 0 >"$log" 2>&1 &
+# Schemathesis asks as fast as it can.
+TOLLHOUSE_RATE_PER_S=0 "$target/debug/sandbox" --dir "$dir" --port 0 >"$log" 2>&1 &
 sandbox=$!
 trap 'kill "$sandbox" 2>/dev/null || true; wait "$sandbox" || true; rm -rf "$dir"' EXIT
 for _ in $(seq 1200); do
@@ -30,5 +31,9 @@ export SANDBOX_JSON=$dir/sandbox.json PYTHON=$venv/bin/python CHROMIUM PICTURES=
 CHROMIUM=$(command -v chromium)
 node --test --test-concurrency=1 --test-reporter=spec ./*.test.js || {
     cat "$log" >&2
+    exit 1
+}
+./schemathesis.sh || {
+    tail -n 100 "$log" >&2
     exit 1
 }

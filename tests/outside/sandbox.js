@@ -89,13 +89,16 @@ export async function until(what, probe) {
   assert.fail(`waited in vain: ${what}`);
 }
 
+/** A page that lets browsers ask for nothing more. */
+const PAGE = '<!doctype html><title>Received</title><link rel="icon" href="data:,">';
+
 /** A server that keeps what it gets, until the test `t` ends. */
 export async function receiver(t) {
   const requests = [];
   const server = createServer(async (request, response) => {
     const body = Buffer.concat(await request.toArray());
     requests.push({ method: request.method, path: request.url, headers: request.headers, body });
-    response.setHeader('content-type', 'text/html').end('<!doctype html><title>Received</title>');
+    response.setHeader('content-type', 'text/html').end(PAGE);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   t.after(() => {

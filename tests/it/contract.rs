@@ -1,0 +1,104 @@
+//! Every answer that any test gets is one that the OpenAPI documents name, and looks as they say.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use jsonschema::Validator;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse::http::{internal_routes, openapi::document, public_routes};
+
+use crate::app::Reply;
+
+/// An operation of a document: its method, its path, and what it answers in JSON, by status.
+struct Operation {
+    method: String,
+    path: String,
+    answers: BTreeMap<String, Option<Validator>>,
+}
+
+static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
+    let documents = [document(&public_routes()), document(&internal_routes())];
+    documents.iter().flat_map(operations).collect()
+});
+
+fn operations(document: &Value) -> Vec<Operation> {
+    let mut operations = Vec::new();
+    for (path, methods) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in methods.as_object().expect("methods") {
+            let responses = operation["responses"].as_object().expect("responses").iter();
+            let answers =
+                responses.map(|(status, response)| (status.clone(), validator(document, response)));
+            operations.push(Operation {
+                method: method.to_uppercase(),
+                path: path.clone(),
+                answers: answers.collect(),
+            });
+        }
+    }
+    operations
+}
+
+fn validator(document: &Value, response: &Value) -> Option<Validator> {
+    let response = match response["$ref"].as_str() {
+        Some(reference) => document.pointer(&reference[1..]).expect("a response"),
+        None => response,
+    };
+    let mut schema = response["content"]["application/json"]["schema"].as_object()?.clone();
+    // References lead from the root.
+    schema.insert("components".to_owned(), document["components"].clone());
+    Some(jsonschema::draft202012::new(&Value::Object(schema)).expect("a schema"))
+}
+
+/// The operation that a request reaches: where several have its path, the one with the fewest parameters.
+fn operation(method: &Method, path: &str) -> Option<&'static Operation> {
+    let leads_to = |route: &str| {
+        let (path, route) = (path.split('/'), route.split('/'));
+        let fits = |(given, wanted): (&str, &str)| {
+            given == wanted || wanted.starts_with('{') && !given.is_empty()
+        };
+        path.clone().count() == route.clone().count() && path.zip(route).all(fits)
+    };
+    let fit = |o: &&Operation| o.method == *method.as_str() && leads_to(&o.path);
+    OPERATIONS.iter().filter(fit).min_by_key(|operation| operation.path.matches('{').count())
+}
+
+#[track_caller]
+pub fn check(method: &Method, path: &str, reply: &Reply) {
+    // The other listener has it.
+    if reply.body["message"] == "there is nothing at this path" {
+        return;
+    }
+    let Some(operation) = operation(method, path) else { return };
+    let what = format!("{method} {}: {} {}", operation.path, reply.status, reply.body);
+    let answer = operation.answers.get(reply.status.as_str());
+    let answer = answer.unwrap_or_else(|| panic!("not in the document: {what}"));
+    if let Some(validator) = answer {
+        let wrong: Vec<String> = validator
+            .iter_errors(&reply.body)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(wrong.is_empty(), "not as in the document: {what}: {wrong:?}");
+    }
+    assert!(reply.headers.contains_key("x-request-id"), "without its id: {what}");
+}
+
+#[test]
+fn what_no_document_names_is_found() {
+    let reply = |status: u16, body: Value| Reply {
+        status: status.try_into().unwrap(),
+        body,
+        headers: [("x-request-id".parse().unwrap(), "1".parse().unwrap())].into_iter().collect(),
+    };
+    let done = json!({ "error": false, "message": "alive" });
+    check(&Method::GET, "/health/live", &reply(200, done.clone()));
+    for wrong in [
+        reply(418, done.clone()),
+        reply(500, done.clone()),
+        reply(200, json!({ "error": true, "message": "alive" })),
+        reply(200, json!({ "error": false })),
+        Reply { headers: Default::default(), ..reply(200, done) },
+    ] {
+        let checked = std::panic::catch_unwind(|| check(&Method::GET, "/health/live", &wrong));
+        assert!(checked.is_err(), "{wrong:?}");
+    }
+}
