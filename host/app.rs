@@ -19,6 +19,7 @@ use crate::{
     seal::Sealer,
     store::Store,
     tasks::Tasks,
+    telemetry::Telemetry,
 };
 
 /// Every kind of job and who runs it.
@@ -45,6 +46,7 @@ pub struct Parts {
     pub tasks: Tasks,
     /// No more requests are wanted: the host is about to stop.
     pub stopping: AtomicBool,
+    pub telemetry: Telemetry,
     /// What else lives by this clock: the stand-ins of a development environment.
     pub companion: Option<Companion>,
 }
@@ -119,6 +121,11 @@ impl App {
         plugins.follow(&store).await?;
         let workers = Workers::new(JOBS);
         let rates = Rates::new(config, &clock);
+        let telemetry = Telemetry::new(clock.now())
+            .with(|registry| store.register(registry))
+            .with(|registry| plugins.register(registry))
+            .with(|registry| egress.metrics.register(registry))
+            .with(|registry| workers.metrics.register(registry));
         Ok(App(Arc::new(Parts {
             store,
             plugins,
@@ -131,6 +138,7 @@ impl App {
             rates,
             tasks: Tasks::default(),
             stopping: AtomicBool::new(false),
+            telemetry,
             companion,
         })))
     }

@@ -6,13 +6,16 @@
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tracing::{Instrument, Span};
 use url::{Host, Url};
+
+use crate::telemetry::{EgressMetrics, spans, status_class};
 
 /// Which destinations are reached beside public addresses over https.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +31,7 @@ const RESERVED_HEADERS: [&str; 6] =
 
 #[derive(Clone)]
 pub struct Egress {
+    pub metrics: EgressMetrics,
     way: Way,
     policy: Arc<EgressPolicy>,
 }
@@ -43,6 +47,8 @@ pub type Script = dyn Fn(&Outgoing) -> Answer + Send + Sync;
 
 #[derive(Debug)]
 pub struct Outgoing {
+    /// Whom metrics count it under: a plugin's name, or `events`.
+    pub sender: Arc<str>,
     pub method: String,
     pub url: String,
     pub headers: Vec<(String, String)>,
@@ -98,20 +104,34 @@ impl Egress {
             .user_agent(concat!("tollhouse/", env!("CARGO_PKG_VERSION")))
             .dns_resolver(Arc::new(CheckedResolver { policy: policy.clone() }))
             .build()?;
-        Ok(Egress { way: Way::Network(client), policy })
+        Ok(Egress { metrics: EgressMetrics::default(), way: Way::Network(client), policy })
     }
 
     /// Nothing leaves: `script` answers at once. For measuring what the host itself costs.
     #[must_use]
     pub fn scripted(script: Arc<Script>) -> Egress {
-        Egress { way: Way::Script(script), policy: Arc::default() }
+        let metrics = EgressMetrics::default();
+        Egress { metrics, way: Way::Script(script), policy: Arc::default() }
     }
 
     /// One request and its answer. Headers that are the host's own are refused, among them those by which an upstream would
     /// send a part of a text, or one that is compressed: secrets could not be found in it.
     pub async fn send(&self, request: Outgoing) -> Result<Answer, EgressError> {
+        let (began, sender) = (Instant::now(), request.sender.clone());
+        let span = spans::egress(&sender, &request.method);
+        let sent = self.exchange(request).instrument(span.clone()).await;
+        self.metrics.observe(&sender, outcome(&sent), began.elapsed());
+        match &sent {
+            Ok(answer) => spans::answered(&span, answer.status),
+            Err(_) => spans::gone_wrong(&span, outcome(&sent)),
+        }
+        sent
+    }
+
+    async fn exchange(&self, request: Outgoing) -> Result<Answer, EgressError> {
         let url = self.permit(&request.url)?;
         let to = url.host_str().unwrap_or_default().to_owned();
+        Span::current().record("server.address", &*to);
         let client = match &self.way {
             Way::Network(client) => client,
             Way::Script(script) => return Ok(script(&request)),
@@ -190,6 +210,17 @@ async fn read(answer: reqwest::Response, to: &str, most: usize) -> Result<Answer
         body.extend_from_slice(&chunk);
     }
     Ok(Answer { status, headers, body: body.freeze() })
+}
+
+fn outcome(sent: &Result<Answer, EgressError>) -> &'static str {
+    match sent {
+        Ok(answer) => status_class(answer.status),
+        Err(EgressError::Forbidden(_)) => "forbidden",
+        Err(EgressError::Connect(_)) => "connect",
+        Err(EgressError::Timeout(_)) => "timeout",
+        Err(EgressError::Cut(_)) => "cut",
+        Err(EgressError::TooLarge(_)) => "too_large",
+    }
 }
 
 fn classify(error: &reqwest::Error, to: &str) -> EgressError {
@@ -345,6 +376,7 @@ mod tests {
         let egress = Egress::new(EgressPolicy::default()).unwrap();
         for name in ["Accept-Encoding", "Range", "host", "Transfer-Encoding"] {
             let request = Outgoing {
+                sender: "test".into(),
                 method: "GET".into(),
                 url: "https://api.example.com/".into(),
                 headers: vec![(name.to_owned(), "x".to_owned())],
@@ -361,6 +393,7 @@ mod tests {
     async fn a_name_that_resolves_to_this_machine_is_refused() {
         let egress = Egress::new(EgressPolicy::default()).unwrap();
         let request = Outgoing {
+            sender: "test".into(),
             method: "GET".into(),
             url: "https://localhost:9/".into(),
             headers: vec![],

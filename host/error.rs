@@ -2,6 +2,8 @@
 //!
 //! Its text is for callers. What went wrong inside is logged once, where the error becomes an answer, and never leaves.
 
+use std::any::Any;
+
 use crate::{rate::Exceeded, seal::SealError, store};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -88,6 +90,14 @@ impl Error {
     pub fn internal(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Internal(source.into())
     }
+}
+
+/// A bug that panicked costs only what it was working on.
+#[must_use]
+pub fn panicked(panic: Box<dyn Any + Send>) -> Error {
+    let what = panic.downcast_ref::<&str>().copied().map(str::to_owned);
+    let what = what.or_else(|| panic.downcast_ref::<String>().cloned());
+    Error::internal(format!("panic: {}", what.unwrap_or_default()))
 }
 
 impl From<store::Error> for Error {

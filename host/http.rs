@@ -12,6 +12,7 @@ mod health;
 mod idempotency;
 mod limits;
 mod listener;
+mod metrics;
 pub mod openapi;
 pub mod path;
 pub mod query;
@@ -120,6 +121,7 @@ pub fn internal_routes() -> Vec<Route> {
     routes! {
         get    "/health/live" Open health::live "Whether this host lives" [];
         get    "/health/ready" Open health::ready "Whether this host can work" [503];
+        get    "/metrics" Open metrics::scrape "What Prometheus collects" [];
         get    "/openapi.json" Open docs::openapi "This document" [];
         get    "/docs" Open docs::page "A viewer of this document" [];
         get    "/docs/{file}" Open docs::file "A file of the viewer" [];
@@ -155,6 +157,8 @@ pub fn internal_routes() -> Vec<Route> {
 
 /// The service of one listener.
 pub fn router(app: &App, routes: Vec<Route>) -> Router {
+    let is_internal = routes.iter().any(|route| route.access == Access::Operator);
+    let listener = if is_internal { "internal" } else { "public" };
     let document = Document::of(&routes);
     let room = Arc::new(Semaphore::new(app.settings.http.requests));
     let mut router = Router::new();
@@ -164,8 +168,8 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
             _ => app.settings.http.body_bytes,
         };
         let gate = Gate { app: app.clone(), access, most_body, room: room.clone() };
-        // Whether a host lives must be heard even when it has too much to do.
-        let handler = match path.starts_with("/health/") {
+        // How a host does must be heard even when it has too much to do.
+        let handler = match path.starts_with("/health/") || path == "/metrics" {
             true => handler,
             false => handler.layer(middleware::from_fn_with_state(gate, gate::pass)),
         };
@@ -178,6 +182,6 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
         .layer(DefaultBodyLimit::disable()) // bodies are bounded where the gate reads them
         .layer(CatchPanicLayer::custom(answer::panicked))
         .layer(middleware::from_fn_with_state(app.clone(), headers::guard))
-        .layer(middleware::from_fn_with_state(app.clone(), request_id::trace))
+        .layer(middleware::from_fn_with_state((app.clone(), listener), request_id::trace))
         .with_state(app.clone())
 }

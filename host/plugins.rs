@@ -39,6 +39,7 @@ use crate::{
     clock::Timestamp,
     error::Error,
     money::{Minor, Money},
+    telemetry::PluginMeter,
 };
 
 /// Why a plugin could not answer.
@@ -267,8 +268,10 @@ pub struct Plugin {
     pub manifest: Manifest,
     /// SHA-256 of the component, hexadecimal.
     pub digest: String,
-    /// `name@version`, for logs.
+    /// `name@version+digest` with the first digits of the digest, for logs.
     pub label: Arc<str>,
+    name: Arc<str>,
+    meter: PluginMeter,
     guest: v1::Guest,
 }
 

@@ -34,7 +34,10 @@ mod postgres;
 mod sqlite;
 mod tx;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use sqlx::migrate::Migrator;
 pub use sqlx::{FromRow, Type, types::Json};
@@ -42,6 +45,7 @@ use tokio::{
     sync::{Notify, futures::Notified},
     time::timeout,
 };
+use tracing::Instrument;
 
 pub use self::{
     backup::{BackupError, backup, restore},
@@ -53,9 +57,16 @@ use self::{
     sqlite::Sqlite,
     tx::{Connection, Mode},
 };
-use crate::random::Random;
+use crate::{
+    random::Random,
+    telemetry::{Each, Registry, StoreMetrics, spans},
+};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What metrics and traces call a transaction.
+const READ: &str = "read";
+const WRITE: &str = "write";
 
 /// How often a transaction is tried that collides with others, or whose connection breaks.
 const TRIES: u32 = 5;
@@ -86,6 +97,7 @@ pub struct Store {
     limits: Limits,
     random: Random,
     jobs_woken: Arc<Notify>,
+    metrics: StoreMetrics,
 }
 
 #[derive(Clone)]
@@ -99,11 +111,14 @@ struct Failed<E> {
     error: E,
     /// Whether another run may well succeed.
     is_transient: bool,
+    /// Whether it is the database's doing.
+    is_trouble: bool,
 }
 
 impl<E: From<Error>> From<Error> for Failed<E> {
     fn from(error: Error) -> Failed<E> {
-        Failed { is_transient: error.is_transient(), error: error.into() }
+        let (is_transient, is_trouble) = (error.is_transient(), error.is_trouble());
+        Failed { is_transient, is_trouble, error: error.into() }
     }
 }
 
@@ -111,14 +126,16 @@ impl Store {
     /// Opens `sqlite://FILE` or `postgres://…` and applies the missing migrations.
     pub async fn open(url: &str, limits: Limits, random: Random) -> Result<Store> {
         check_url(url)?;
-        let jobs_woken = Arc::new(Notify::new());
+        let (jobs_woken, metrics) = (Arc::new(Notify::new()), StoreMetrics::default());
         let engine = if url.starts_with("postgres") {
             Engine::Postgres(Postgres::open(url, limits, &postgres_schema()).await?)
         } else {
             let woken = jobs_woken.clone();
-            Engine::Sqlite(Sqlite::open(url, limits, &sqlite_schema(), woken).await?)
+            Engine::Sqlite(
+                Sqlite::open(url, limits, &sqlite_schema(), woken, metrics.clone()).await?,
+            )
         };
-        Ok(Store { engine, limits, random, jobs_woken })
+        Ok(Store { engine, limits, random, jobs_woken, metrics })
     }
 
     /// Runs `work` on one snapshot of the data. It cannot change any.
@@ -127,7 +144,7 @@ impl Store {
         F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
         E: From<Error>,
     {
-        self.run(Mode::Read, work).await
+        self.measured(READ, self.run(Mode::Read, work)).await
     }
 
     /// Runs `work`, which is one `SELECT`: on PostgreSQL a third of the way that `read` goes.
@@ -136,7 +153,7 @@ impl Store {
         F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
         E: From<Error>,
     {
-        self.run(Mode::Select, work).await
+        self.measured(READ, self.run(Mode::Select, work)).await
     }
 
     /// Runs `work` in a transaction and commits it, unless `work` fails.
@@ -147,8 +164,8 @@ impl Store {
         E: From<Error> + Send + 'static,
     {
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.write(work).await,
-            Engine::Postgres(_) => self.run(Mode::Write, work).await,
+            Engine::Sqlite(sqlite) => self.measured(WRITE, sqlite.write(work)).await,
+            Engine::Postgres(_) => self.measured(WRITE, self.run(Mode::Write, work)).await,
         }
     }
 
@@ -157,18 +174,50 @@ impl Store {
         self.jobs_woken.notified()
     }
 
+    /// What this host counts of its transactions.
+    pub fn register(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
+        let engine = self.engine.clone();
+        let connections = move || {
+            let (all, idle) = match &engine {
+                Engine::Sqlite(sqlite) => sqlite.connections(),
+                Engine::Postgres(postgres) => postgres.connections(),
+            };
+            let used = all.saturating_sub(idle);
+            vec![([("state", "used")], used as f64), ([("state", "idle")], idle as f64)]
+        };
+        registry.register("store_connections", "Connections of the pool", Each(connections));
+    }
+
+    async fn measured<F: Future>(&self, operation: &'static str, work: F) -> F::Output {
+        let began = Instant::now();
+        let done = work.instrument(spans::transaction(operation)).await;
+        self.metrics.ended(operation, began.elapsed());
+        done
+    }
+
     async fn run<T, E, F>(&self, mode: Mode, work: F) -> Result<T, E>
     where
         F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
         E: From<Error>,
     {
-        for tries in 1..TRIES {
+        let operation = if mode == Mode::Write { WRITE } else { READ };
+        for tries in 1.. {
             match self.run_once(mode, work.clone()).await {
-                Err(failed) if failed.is_transient => self.pause(tries).await,
+                Err(failed) if failed.is_transient && tries < TRIES => {
+                    self.metrics.retried(operation);
+                    self.pause(tries).await;
+                }
+                Err(failed) => {
+                    if failed.is_trouble {
+                        self.metrics.failed(operation);
+                    }
+                    return Err(failed.error);
+                }
                 done => return done.map_err(|failed| failed.error),
             }
         }
-        self.run_once(mode, work).await.map_err(|failed| failed.error)
+        unreachable!("the last try returns")
     }
 
     async fn run_once<T, E, F>(&self, mode: Mode, work: F) -> Result<T, Failed<E>>
@@ -184,7 +233,8 @@ impl Store {
         });
         let done = run.await.map_err(|_| Error::slow(deadline))?;
         let is_transient = tx.failed().is_some_and(Error::is_transient);
-        let done = done.map_err(|error| Failed { error, is_transient })?;
+        let is_trouble = tx.failed().is_some_and(Error::is_trouble);
+        let done = done.map_err(|error| Failed { error, is_transient, is_trouble })?;
         if mode == Mode::Write {
             let woke_jobs = tx.woke_jobs();
             let committed = timeout(deadline, tx.commit()).await;

@@ -182,6 +182,8 @@ CREATE TABLE payments (
 
 CREATE INDEX payments_by_creation ON payments (company_id, created_at, id);
 CREATE INDEX payments_by_update ON payments (company_id, updated_at, id);
+-- What the reconciler still asks about.
+CREATE INDEX payments_pending ON payments (created_at) WHERE status = 'pending';
 CREATE INDEX payments_of_user ON payments (company_id, user_key, created_at);
 CREATE INDEX payments_of_user_id ON payments (company_id, user_id, created_at);
 
@@ -216,6 +218,7 @@ CREATE TABLE jobs (
     kind       TEXT   NOT NULL,
     subject    TEXT   NOT NULL,
     run_at     BIGINT NOT NULL, -- while a job runs: when its lease ends
+    due_at     BIGINT NOT NULL, -- while a job runs: when it became due
     lease      TEXT,            -- who runs it
     wakes      BIGINT NOT NULL, -- how often it was asked for
     failures   BIGINT NOT NULL,
@@ -251,6 +254,9 @@ CREATE TABLE event_deliveries (
     UNIQUE (company_id, event_id, url)
 );
 
+-- What has not arrived: never tried, and tried in vain.
+CREATE INDEX event_deliveries_untried ON event_deliveries (created_at) WHERE state = 'pending' AND attempts = 0;
+CREATE INDEX event_deliveries_retried ON event_deliveries (created_at) WHERE state = 'pending' AND attempts > 0;
 CREATE INDEX event_deliveries_to ON event_deliveries (company_id, url, state);
 
 CREATE TABLE event_attempts (

@@ -9,11 +9,10 @@ use tokio::{
 use tollhouse::{
     app::App,
     clock::Clock,
-    config::{Config, ConfigError, LogFormat, check},
+    config::{Config, ConfigError, check},
     http::{self, Endpoint, Listener},
     random::Random,
 };
-use tracing_subscriber::EnvFilter;
 
 use super::{failure::Failure, output::Report};
 
@@ -38,36 +37,34 @@ impl Serve {
         if !wrong.is_empty() {
             return Err(Failure::settings(wrong));
         }
-        log(config.telemetry.log_format);
-        let opened = App::open(&config, Clock::system(), Random::system(), None).await;
-        let app = opened.map_err(|error| Failure::refused(error.to_string()))?;
-        let public = bind(config.listeners.public()).await?;
-        let internal = bind(config.listeners.internal()).await?;
-        let address = |listener: &Listener| {
-            listener.address().map_or_else(|e| e.to_string(), |at| at.to_string())
-        };
-        tracing::info!(api = address(&public), internal = address(&internal), "serving");
-        let (stop, stopped) = watch::channel(false);
-        tokio::spawn(async move {
-            if let Err(error) = until_signal().await {
-                tracing::error!(%error, "signals are not heard");
-                return;
-            }
-            tracing::info!("finishing what is under way");
-            let _ = stop.send(true);
-        });
-        http::serve(app, public, internal, stopped).await;
-        Ok(Report::new(Value::Null, ""))
+        let reports = config.telemetry.reporting().start();
+        let reports = reports.map_err(|error| Failure::refused(error.to_string()))?;
+        let served = serve(&config).await;
+        reports.finish().await;
+        served
     }
 }
 
-fn log(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match format {
-        LogFormat::Human => logs.init(),
-        LogFormat::Json => logs.json().init(),
-    }
+async fn serve(config: &Config) -> Result<Report, Failure> {
+    let opened = App::open(config, Clock::system(), Random::system(), None).await;
+    let app = opened.map_err(|error| Failure::refused(error.to_string()))?;
+    let public = bind(config.listeners.public()).await?;
+    let internal = bind(config.listeners.internal()).await?;
+    let address = |listener: &Listener| {
+        listener.address().map_or_else(|e| e.to_string(), |at| at.to_string())
+    };
+    tracing::info!(api = address(&public), internal = address(&internal), "serving");
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(async move {
+        if let Err(error) = until_signal().await {
+            tracing::error!(%error, "signals are not heard");
+            return;
+        }
+        tracing::info!("finishing what is under way");
+        let _ = stop.send(true);
+    });
+    http::serve(app, public, internal, stopped).await;
+    Ok(Report::new(Value::Null, ""))
 }
 
 async fn bind(endpoint: Result<Endpoint, ConfigError>) -> Result<Listener, Failure> {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
+use tracing::instrument;
 
 use super::{
     schedule::{has_failed_too_long, next_try, run_begins_after},
@@ -18,6 +19,7 @@ use crate::{
     error::{Error, Result},
     jobs::{Job, Next},
     store::Tx,
+    telemetry::spans::SPANS,
 };
 
 const TIME_LIMIT: Duration = Duration::from_secs(15);
@@ -56,6 +58,7 @@ async fn load(app: &App, job: &Job) -> Result<Option<Loaded>> {
         .await
 }
 
+#[instrument(target = SPANS, name = "events.deliver", skip_all)]
 async fn send(
     app: &App,
     delivery: &Delivery,
@@ -65,6 +68,7 @@ async fn send(
     let seconds = app.clock.now().unix_seconds();
     let header = |name: &str, value: String| (name.to_owned(), value);
     let request = Outgoing {
+        sender: "events".into(),
         method: "POST".to_owned(),
         url: delivery.url.clone(),
         headers: vec![

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::openapi::{Describe, Operation};
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 
 /// A success with data. It is JSON already, so that what cannot be written is found where it was made.
 pub struct Answer<T> {
@@ -135,7 +135,5 @@ impl IntoResponse for Error {
 
 /// A bug that panicked costs its own request only.
 pub fn panicked(panic: Box<dyn Any + Send>) -> Response<axum::body::Body> {
-    let what = panic.downcast_ref::<&str>().copied().map(str::to_owned);
-    let what = what.or_else(|| panic.downcast_ref::<String>().cloned());
-    Error::internal(format!("panic: {}", what.unwrap_or_default())).into_response()
+    error::panicked(panic).into_response()
 }

@@ -1,4 +1,5 @@
-//! Every request has an id: the caller's or a new one. It is returned, and stands in every log line of the request.
+//! Every request has an id: the caller's or a new one. It is returned, and stands in every log line of the request, the last of
+//! which says how it was answered. What is counted of requests is counted here.
 
 use axum::{
     extract::{MatchedPath, Request, State},
@@ -8,28 +9,36 @@ use axum::{
 };
 use tracing::Instrument;
 
-use crate::app::App;
+use crate::{app::App, telemetry::spans};
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 const MOST_BYTES: usize = 128;
 
-pub async fn trace(State(app): State<App>, request: Request, next: Next) -> Response {
+/// The state is the host and the name of its listener.
+pub async fn trace(
+    State((app, listener)): State<(App, &'static str)>,
+    request: Request,
+    next: Next,
+) -> Response {
     let id = callers(request.headers()).unwrap_or_else(|| app.new_id());
+    let method = request.method().clone();
     // The route, not the path: paths hold e-mail addresses and references.
-    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let span = tracing::info_span!(
-        "request",
-        id,
-        method = %request.method(),
-        route = route.unwrap_or_default()
-    );
+    let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let span = tracing::info_span!("request", id, %method, route);
+    let traced = spans::request(&id, method.as_str(), route, request.headers());
+    let exchange = app.telemetry.requests.begin(listener, method.as_str(), route.into());
     let mut response = async {
+        let mut exchange = exchange; // so that it ends within the span, whoever hangs up
         let response = next.run(request).await;
-        tracing::info!(status = response.status().as_u16(), "answered");
+        let status = response.status().as_u16();
+        exchange.answered(status);
+        tracing::info!(status, duration_ms = exchange.elapsed_ms(), "answered");
         response
     }
     .instrument(span)
+    .instrument(traced.clone())
     .await;
+    spans::answered(&traced, response.status().as_u16());
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(HEADER, value);
     }

@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use super::{Listener, Route, internal_routes, public_routes, router};
-use crate::{app::App, idempotency, jobs};
+use crate::{app::App, idempotency, jobs, monitor};
 
 /// How soon this host notices that another one has changed the plugins.
 const FOLLOW: Duration = Duration::from_secs(1);
@@ -23,6 +23,7 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
         tokio::spawn(jobs::work(app.clone())),
         tokio::spawn(follow_plugins(app.clone())),
         tokio::spawn(clean(app.clone())),
+        tokio::spawn(monitor::watch(app.clone())),
     ];
     let (close, closing) = watch::channel(false);
     let stopping = async {

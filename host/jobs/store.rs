@@ -15,6 +15,8 @@ pub struct Job {
     pub failures: i64,
     pub wakes: i64,
     pub lease: Option<String>,
+    /// When this run became due.
+    pub due_at: Timestamp,
 }
 
 /// Asks for a job, at `run_at` or sooner if it was due sooner. Joins the caller's transaction.
@@ -26,8 +28,8 @@ pub async fn wake(
     run_at: Timestamp,
 ) -> Result<()> {
     tx.sql(
-        "INSERT INTO jobs (company_id, kind, subject, run_at, lease, wakes, failures)
-         VALUES ($1, $2, $3, $4, NULL, 0, 0)
+        "INSERT INTO jobs (company_id, kind, subject, run_at, due_at, lease, wakes, failures)
+         VALUES ($1, $2, $3, $4, $4, NULL, 0, 0)
          ON CONFLICT (company_id, kind, subject) DO UPDATE SET
              wakes = jobs.wakes + 1,
              run_at = CASE WHEN jobs.lease IS NULL AND excluded.run_at < jobs.run_at
@@ -52,7 +54,7 @@ pub async fn claim(
     limit: i64,
 ) -> Result<Vec<Job>> {
     tx.sql(
-        "UPDATE jobs SET lease = $1, run_at = $2
+        "UPDATE jobs SET lease = $1, run_at = $2, due_at = run_at
          WHERE (company_id, kind, subject) IN (
              SELECT company_id, kind, subject FROM jobs WHERE run_at <= $3
              ORDER BY run_at LIMIT $4 FOR UPDATE SKIP LOCKED)

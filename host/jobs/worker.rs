@@ -1,8 +1,15 @@
 //! Running jobs: in the background of a server, and by hand for tests and for a clock that is advanced.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use futures::FutureExt;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, RwLock, Semaphore};
+use tracing::Instrument;
 
 use super::{
     Handler, Job, LEASE_SECONDS, Next, backoff,
@@ -10,7 +17,8 @@ use super::{
 };
 use crate::{
     app::App,
-    error::{Error, Result},
+    error::{Error, Result, panicked},
+    telemetry::{JobMetrics, JobOutcome, spans},
 };
 
 /// Jobs of this host that run at once.
@@ -20,6 +28,7 @@ const POLL: Duration = Duration::from_secs(1);
 
 /// What the workers of one host share.
 pub struct Workers {
+    pub metrics: JobMetrics,
     handlers: HashMap<&'static str, Handler>,
     slots: Arc<Semaphore>,
     /// Held by whoever runs jobs; taken alone to move time.
@@ -30,10 +39,18 @@ impl Workers {
     #[must_use]
     pub fn new(handlers: &[(&'static str, Handler)]) -> Workers {
         Workers {
+            metrics: JobMetrics::default(),
             handlers: handlers.iter().copied().collect(),
             slots: Arc::new(Semaphore::new(AT_ONCE)),
             moving: Arc::default(),
         }
+    }
+}
+
+impl Workers {
+    /// Every kind that there is.
+    pub fn kinds(&self) -> impl Iterator<Item = &'static str> {
+        self.handlers.keys().copied()
     }
 }
 
@@ -110,10 +127,7 @@ async fn claim_due(app: &App, most: usize) -> Result<Vec<Job>> {
 }
 
 async fn run(app: &App, job: Job) {
-    let next = match app.workers.handlers.get(&*job.kind) {
-        Some(handler) => handler(app.clone(), job.clone()).await,
-        None => Err(Error::internal("no handler for this kind of job")),
-    };
+    let next = measured(app, &job).await;
     let now = app.clock.now();
     let (next, failures) = match next {
         Ok(next) => (next, 0),
@@ -130,6 +144,30 @@ async fn run(app: &App, job: Job) {
     if let Err(error) = ended.await {
         tracing::error!(%error, "a job's end was not recorded; its lease will end");
     }
+}
+
+async fn measured(app: &App, job: &Job) -> Result<Next> {
+    let Some((kind, handler)) = app.workers.handlers.get_key_value(&*job.kind) else {
+        return Err(Error::internal("no handler for this kind of job"));
+    };
+    let (metrics, began) = (&app.workers.metrics, Instant::now());
+    let late_ms = u64::try_from(app.clock.now().0 - job.due_at.0).unwrap_or(0);
+    metrics.began(kind, Duration::from_millis(late_ms));
+    let span = spans::job(kind, job.failures);
+    let run = AssertUnwindSafe(handler(app.clone(), job.clone())).catch_unwind();
+    let run = run.instrument(tracing::info_span!("job", kind, subject = job.subject));
+    let next = run.instrument(span.clone()).await;
+    let next = next.unwrap_or_else(|panic| Err(panicked(panic)));
+    let outcome = match &next {
+        Ok(Next::Done) => JobOutcome::Done,
+        Ok(Next::At(_)) => JobOutcome::Again,
+        Err(_) => JobOutcome::Failed,
+    };
+    if outcome == JobOutcome::Failed {
+        spans::failed(&span);
+    }
+    metrics.ended(kind, outcome, began.elapsed());
+    next
 }
 
 /// Runs what is due, and what becomes due by that, until nothing is; answers how many runs that took.

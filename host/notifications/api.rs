@@ -3,6 +3,7 @@
 use axum::{extract::State, http::HeaderMap};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use tracing::instrument;
 
 use super::{store, wake};
 use crate::{
@@ -11,9 +12,11 @@ use crate::{
     http::{answer::Done, body::Raw, path::Path},
     plugins::{Notification, Refusal},
     providers,
+    telemetry::spans::SPANS,
 };
 
 /// Answered as soon as it is stored; what follows from it is done by jobs.
+#[instrument(target = SPANS, name = "notifications.receive", skip_all)]
 pub async fn receive(
     State(app): State<App>,
     Path((provider, account)): Path<(String, String)>,

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use tracing::instrument;
 
 use super::{
     METADATA_KEY, Payment, SETTLE_JOB, SUBJECT, Status, missing, next_check,
@@ -23,6 +24,7 @@ use crate::{
     plugins::{CallError, Certainty, CheckoutOrder, CheckoutSession, FaultCategory, Provider},
     providers::{self, Account},
     store::{Json, Tx},
+    telemetry::spans::SPANS,
     users::{self, User},
     wallet::{self, Account as Ledger, Cover, Movement},
 };
@@ -56,6 +58,7 @@ enum Recorded {
 }
 
 /// The payment with its checkout URL. The same reference gives the existing payment; one that never got its URL resumes.
+#[instrument(target = SPANS, name = "payments.initialize", skip_all)]
 pub async fn initialize(app: &App, company: &Company, order: Order) -> Result<Payment> {
     loop {
         match record(app, company, order.clone()).await? {

@@ -4,6 +4,7 @@
 //! the wallet; one whose answer was lost is asked for again, which the contract makes safe.
 
 use serde_json::json;
+use tracing::instrument;
 
 use super::{
     Payment, Refund, RefundStatus, SETTLE_JOB, Status, missing,
@@ -17,6 +18,7 @@ use crate::{
     jobs::{self, Next},
     plugins::{self, CallError, Certainty, FaultCategory, RefundOrder},
     store::Tx,
+    telemetry::spans::SPANS,
     wallet::{self, Account as Ledger, Cover, Movement},
 };
 
@@ -45,6 +47,7 @@ enum Attempt {
 }
 
 /// Refunds a successful payment in full. `force` lets the wallet go below zero.
+#[instrument(target = SPANS, name = "payments.refund", skip_all)]
 pub async fn refund(app: &App, company_id: &str, payment_id: &str, force: bool) -> Result<Payment> {
     let find = async |tx: &mut Tx| store::find(tx, company_id, payment_id).await;
     let payment = app.store.select(find).await?.ok_or_else(missing)?;
@@ -221,8 +224,8 @@ async fn record(
         };
         let watched = now < refund.created_at.plus_seconds(WATCHED_SECONDS);
         match status {
-            RefundStatus::Failed => alarm(&payment, "refund failed"),
-            RefundStatus::Pending if !watched => alarm(&payment, "refund still pending"),
+            RefundStatus::Failed => alarm(&app, &payment, "refund failed"),
+            RefundStatus::Pending if !watched => alarm(&app, &payment, "refund still pending"),
             _ => {}
         }
         let refund = Refund {
@@ -244,7 +247,8 @@ async fn record(
     .await
 }
 
-fn alarm(payment: &Payment, what: &str) {
+fn alarm(app: &App, payment: &Payment, what: &'static str) {
+    app.telemetry.noted.alarm(what);
     let (company, payment) = (&payment.company_id, &payment.id);
     tracing::error!(alarm = what, company, payment, "an operator must look after a refund");
 }

@@ -4,6 +4,7 @@
 //! ledger's keys let each consequence happen once.
 
 use futures::{FutureExt, future::BoxFuture};
+use tracing::instrument;
 
 use super::{
     Payment, SUBJECT, Status, Verdict, is_ours, judge, missing, next_check, refund, store,
@@ -18,6 +19,7 @@ use crate::{
     plugins::{Credentials, FaultCategory, PaymentStatus, Provider, ProviderPayment},
     providers,
     store::Tx,
+    telemetry::spans::SPANS,
     wallet::{self, Account as Ledger, Cover, Movement},
 };
 
@@ -36,6 +38,7 @@ pub enum Settled {
 }
 
 /// Asks the provider about a payment and records what follows.
+#[instrument(target = SPANS, name = "payments.verify", skip_all)]
 pub async fn verify(app: &App, payment: &Payment) -> Result<Settled> {
     let provider = provider(app, payment)?;
     let credentials = credentials(app, payment).await?;
@@ -102,7 +105,7 @@ async fn record(
         let is_current = service_ref == payment.service_ref;
         if !is_ours(&payment.id, is_current && payment.checkout_url.is_some(), &seen) {
             if seen.status == PaymentStatus::Success {
-                alarm(&payment, &seen, "foreign payment");
+                alarm(&app, &payment, &seen, "foreign payment");
             }
             return Ok(Settled::Known(payment.into()));
         }
@@ -123,7 +126,7 @@ async fn record(
             Verdict::AmountMismatch => "amount mismatch",
             Verdict::CurrencyMismatch => "currency mismatch",
         };
-        alarm(&payment, &seen, mismatch);
+        alarm(&app, &payment, &seen, mismatch);
         let (message, updated_at) = (mismatch.to_owned(), app.clock.now());
         let payment = store::update(tx, &Payment { message, updated_at, ..payment }).await?;
         Ok(Settled::Mismatch(payment.into(), mismatch))
@@ -131,7 +134,8 @@ async fn record(
     .await
 }
 
-fn alarm(payment: &Payment, seen: &ProviderPayment, what: &str) {
+fn alarm(app: &App, payment: &Payment, seen: &ProviderPayment, what: &'static str) {
+    app.telemetry.noted.alarm(what);
     tracing::error!(
         alarm = what,
         company = payment.company_id,
@@ -258,6 +262,17 @@ pub async fn emit(tx: &mut Tx, app: &App, payment: &Payment, kind: &'static str)
     events::emit(tx, app, &payment.company_id, event).await
 }
 
+/// What metrics call it.
+fn found(checked: &Result<Settled>) -> &'static str {
+    match checked {
+        Ok(Settled::Known(payment)) if payment.status == Status::Pending => "pending",
+        Ok(Settled::Known(_)) => "settled",
+        Ok(Settled::Unknown) => "not_known",
+        Ok(Settled::Mismatch(..)) => "mismatch",
+        Err(_) => "error",
+    }
+}
+
 // ---- the job ------------------------------------------------------------------------------------
 
 /// Brings a payment, or its refund, up to what the provider knows; runs when a notification wakes it and by the schedule.
@@ -276,6 +291,7 @@ pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
             return refund::go_on(&app, &payment, &refund).await;
         }
         let checked = verify(&app, &payment).await;
+        app.telemetry.noted.payment_checked(found(&checked));
         let status = match &checked {
             Ok(Settled::Known(payment) | Settled::Mismatch(payment, _)) => payment.status,
             Ok(Settled::Unknown) | Err(_) => payment.status,

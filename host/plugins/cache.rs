@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use crate::clock::Timestamp;
+use crate::{clock::Timestamp, telemetry::PluginMetrics};
 
 const MOST_ENTRIES_PER_SCOPE: usize = 64;
 /// Of a key with its value.
@@ -14,13 +14,26 @@ const MOST_ENTRIES: usize = 4096;
 const MOST_TTL_SECONDS: u32 = 24 * 3600;
 
 #[derive(Default)]
-pub struct Cache(Mutex<HashMap<String, Scope>>);
+pub struct Cache {
+    scopes: Mutex<HashMap<String, Scope>>,
+    metrics: PluginMetrics,
+}
 
 type Scope = HashMap<String, (String, Timestamp)>;
 
 impl Cache {
+    pub fn new(metrics: PluginMetrics) -> Cache {
+        Cache { scopes: Mutex::default(), metrics }
+    }
+
     pub fn get(&self, scope: &str, key: &str, now: Timestamp) -> Option<String> {
-        let scopes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = self.find(scope, key, now);
+        self.metrics.cache_lookup(found.is_some());
+        found
+    }
+
+    fn find(&self, scope: &str, key: &str, now: Timestamp) -> Option<String> {
+        let scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
         let (value, until) = scopes.get(scope)?.get(key)?;
         (*until > now).then(|| value.clone())
     }
@@ -30,7 +43,7 @@ impl Cache {
         if key.len() + value.len() > MOST_BYTES {
             return;
         }
-        let mut scopes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
         if scopes.values().map(Scope::len).sum::<usize>() >= MOST_ENTRIES {
             scopes.retain(|_, entries| {
                 entries.retain(|_, (_, until)| *until > now);
@@ -70,7 +83,7 @@ mod tests {
             cache.put("a", n.to_string(), "v".into(), 10, now);
         }
         cache.put("a", "big".into(), "v".repeat(MOST_BYTES), 10, now);
-        assert!(cache.0.lock().unwrap()["a"].len() <= MOST_ENTRIES_PER_SCOPE);
+        assert!(cache.scopes.lock().unwrap()["a"].len() <= MOST_ENTRIES_PER_SCOPE);
         assert_eq!(cache.get("a", "big", now), None);
     }
 
@@ -85,6 +98,6 @@ mod tests {
         // The one whose time was up made room.
         assert_eq!(cache.get("0", "k", later), Some("v".into()));
         cache.put("one more", "k".into(), "v".into(), 10, later);
-        assert_eq!(cache.0.lock().unwrap().len(), 1);
+        assert_eq!(cache.scopes.lock().unwrap().len(), 1);
     }
 }

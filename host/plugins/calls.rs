@@ -1,14 +1,17 @@
 //! Runs calls: a fresh instance per run, ended at `http.send`, run again with the answer.
 
 use std::{
+    future::{Future, poll_fn},
     marker::PhantomData,
+    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tracing::Instrument;
 use url::Url;
 use wasmtime::{
     Engine, Store, Trap,
@@ -29,6 +32,7 @@ use crate::{
     clock::Clock,
     egress::{Egress, EgressError, Outgoing},
     random::Random,
+    telemetry::{CallMeasured, CallOutcome, PluginMetrics, spans},
 };
 
 /// Everything that plugin calls share.
@@ -37,7 +41,8 @@ pub struct Calls {
     pub linker: Linker<State>,
     pub limits: Limits,
     /// The pool answers a full house with an error, so callers wait in front of it.
-    slots: Semaphore,
+    pub slots: Arc<Semaphore>,
+    pub metrics: PluginMetrics,
     egress: Egress,
     cache: Arc<Cache>,
     clock: Clock,
@@ -63,6 +68,8 @@ pub struct Usage {
     pub requests: usize,
     /// Processor time of all runs, in [`engine::TICK`]s: most calls end within the first.
     pub ticks: u32,
+    /// How long the guest ran, over all runs.
+    pub cpu: Duration,
     /// The most memory that an instance had at once.
     pub peak_bytes: usize,
 }
@@ -92,13 +99,15 @@ impl Calls {
         random: Random,
     ) -> wasmtime::Result<Calls> {
         let engine = engine::new(&limits)?;
+        let metrics = PluginMetrics::default();
         Ok(Calls {
             linker: v1::linker(&engine)?,
-            slots: Semaphore::new(limits.instances as usize),
+            slots: Arc::new(Semaphore::new(limits.instances as usize)),
             engine,
             limits,
             egress,
-            cache: Arc::default(),
+            cache: Arc::new(Cache::new(metrics.clone())),
+            metrics,
             clock,
             random,
         })
@@ -114,7 +123,10 @@ impl Calls {
     ) -> (Result<T, CallError>, Usage) {
         let began = Instant::now();
         let mut progress = Progress::default();
+        let span =
+            spans::plugin_call(&plugin.name, plugin.meter.version(), &plugin.digest, function);
         let work = self.run_to_the_end(plugin, grant, invoke, &mut progress);
+        let work = work.instrument(span.clone());
         let result = match tokio::time::timeout(self.limits.wall_clock, work).await {
             Ok(result) => result,
             Err(_) => {
@@ -123,6 +135,9 @@ impl Calls {
             }
         };
         let result = judge(result, &progress);
+        let measured = measured(&result, &progress, began.elapsed());
+        plugin.meter.observe(function, &measured);
+        spans::called(&span, &measured, progress.used.requests);
         if let Err(CallError { fault, .. }) = &result
             && matches!(fault.category, FaultCategory::Misconfigured | FaultCategory::Other)
         {
@@ -142,7 +157,7 @@ impl Calls {
             ok = result.is_ok(),
             runs = progress.used.runs,
             requests = progress.used.requests,
-            cpu_ticks = progress.used.ticks,
+            cpu_us = progress.used.cpu.as_micros() as u64,
             duration_us = began.elapsed().as_micros() as u64,
             "plugin call"
         );
@@ -174,7 +189,7 @@ impl Calls {
                 return Err("the plugin made more requests than allowed".to_owned());
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            let answer = self.send(&request, &session, left, progress).await;
+            let answer = self.send(plugin, &request, &session, left, progress).await;
             journal = session.journal;
             journal.entries.push(Entry::Http(request, answer));
         }
@@ -187,19 +202,18 @@ impl Calls {
         invoke: &Invoke<'f, T>,
         progress: &mut Progress,
     ) -> Run<T> {
-        let Ok(_slot) = self.slots.acquire().await else {
+        let Some(_slot) = self.slot().await else {
             return Run::Broken("the engine is closed".to_owned());
         };
         let used = &mut progress.used;
         used.runs += 1;
         let mut store = engine::store(&self.engine, &self.limits, session, used.ticks);
-        let result = match plugin.guest.pre.instantiate_async(&mut store).await {
-            Ok(instance) => {
-                let arguments = PhantomData;
-                invoke(Running { store: &mut store, instance: &instance, arguments }).await
-            }
-            Err(error) => Err(error),
+        let run = async {
+            let instance = plugin.guest.pre.instantiate_async(&mut store).await?;
+            let arguments = PhantomData;
+            invoke(Running { store: &mut store, instance: &instance, arguments }).await
         };
+        let result = timed(run, &mut used.cpu).await;
         let mut state = store.into_data();
         used.ticks = state.cpu.ticks;
         used.peak_bytes = used.peak_bytes.max(state.memory.peak_bytes);
@@ -219,9 +233,21 @@ impl Calls {
         }
     }
 
+    /// `None` when the engine is closed.
+    async fn slot(&self) -> Option<SemaphorePermit<'_>> {
+        if let Ok(slot) = self.slots.try_acquire() {
+            return Some(slot);
+        }
+        let began = Instant::now();
+        let slot = self.slots.acquire().await.ok()?;
+        self.metrics.waited(began.elapsed());
+        Some(slot)
+    }
+
     /// Puts the secrets in, sends, and takes the secrets out of what comes back.
     async fn send(
         &self,
+        plugin: &Plugin,
         request: &HttpRequest,
         session: &Session,
         left: Duration,
@@ -236,6 +262,7 @@ impl Calls {
         };
         let wanted = request.timeout_ms.map(|ms| Duration::from_millis(u64::from(ms)));
         let outgoing = Outgoing {
+            sender: plugin.name.clone(),
             method: request.method.clone(),
             url: request.url.clone(),
             headers,
@@ -301,6 +328,40 @@ fn judge<T>(result: Result<Result<T, Fault>, String>, progress: &Progress) -> Re
         _ => Certainty::NotDone,
     };
     Err(CallError { fault, certainty, timed_out: progress.timed_out })
+}
+
+/// Adds the time that a future is polled to `spent`: a guest runs in its polls and never waits.
+async fn timed<F: Future>(future: F, spent: &mut Duration) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        let began = Instant::now();
+        let polled = future.as_mut().poll(context);
+        *spent += began.elapsed();
+        polled
+    })
+    .await
+}
+
+fn measured<T>(
+    result: &Result<T, CallError>,
+    progress: &Progress,
+    duration: Duration,
+) -> CallMeasured {
+    let outcome = match result {
+        Ok(_) => CallOutcome::Ok,
+        Err(error) if error.timed_out => CallOutcome::TimedOut,
+        Err(error) => match error.fault.category {
+            FaultCategory::Invalid => CallOutcome::Invalid,
+            FaultCategory::Refused => CallOutcome::Refused,
+            FaultCategory::NotFound => CallOutcome::NotFound,
+            FaultCategory::Unavailable => CallOutcome::Unavailable,
+            FaultCategory::Misconfigured => CallOutcome::Misconfigured,
+            FaultCategory::Other => CallOutcome::Other,
+        },
+    };
+    let unknown = result.as_ref().is_err_and(|error| error.certainty == Certainty::Unknown);
+    let Usage { cpu, peak_bytes: peak_memory_bytes, runs, .. } = progress.used;
+    CallMeasured { outcome, unknown, duration, cpu, peak_memory_bytes, runs }
 }
 
 type Filled = (Vec<(String, String)>, Option<Bytes>);

@@ -242,6 +242,7 @@ mod tests {
         let script = examples.script();
         let answer = |method: &str, url: &str| {
             let request = Outgoing {
+                sender: std::sync::Arc::default(),
                 method: method.to_owned(),
                 url: url.to_owned(),
                 headers: vec![],

@@ -18,12 +18,17 @@ use crate::{
     error::{Error, Result},
     random::Random,
     store::{Store, Tx},
+    telemetry::{Each, Now, Registry},
 };
 
+type PluginLabels = [(&'static str, String); 3];
 type Active = BTreeMap<String, Arc<Plugin>>;
 
 /// The digests of what serves elsewhere and could not be taken over here, by name: compiling them again would change nothing.
 type Refused = BTreeMap<String, String>;
+
+/// Of a digest, enough to tell builds of one version apart in logs.
+const LABEL_DIGITS: usize = 8;
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -86,6 +91,31 @@ impl Plugins {
     #[must_use]
     pub fn most_component_bytes(&self) -> usize {
         self.0.calls.limits.component_bytes
+    }
+
+    pub fn register(&self, registry: &mut Registry) {
+        let calls = &self.0.calls;
+        calls.metrics.register(registry);
+        let (slots, all) = (calls.slots.clone(), calls.limits.instances);
+        let in_use = move || f64::from(all) - slots.available_permits() as f64;
+        registry.register("plugin_slots_in_use", "Instances under way", Now(in_use));
+        registry.register("plugin_slots", "Instances at once", Now(move || f64::from(all)));
+        let plugins = self.clone();
+        let serving = Each(move || plugins.serving());
+        registry.register("plugin_serving", "Versions that serve on this host", serving);
+    }
+
+    fn serving(&self) -> Vec<(PluginLabels, f64)> {
+        let active = self.0.active.load();
+        let labels = |plugin: &Arc<Plugin>| {
+            let digest = plugin.digest[..LABEL_DIGITS].to_owned();
+            [
+                ("plugin", plugin.manifest.name.clone()),
+                ("version", plugin.manifest.version.to_string()),
+                ("digest", digest),
+            ]
+        };
+        active.values().map(|plugin| (labels(plugin), 1.0)).collect()
     }
 
     /// Admits a component and makes it serve; `also` joins the transaction. What fails leaves the old one serving.
@@ -174,9 +204,12 @@ impl Plugins {
             .await
             .map_err(|_| "compiling the component panicked".to_owned())??;
         let guest = v1::Guest::load(&calls.linker, &component)?;
-        let label: Arc<str> = format!("{}@{}", manifest.name, manifest.version).into();
+        let (name, version): (Arc<str>, _) =
+            ((&*manifest.name).into(), manifest.version.to_string());
+        let label: Arc<str> = format!("{name}@{version}+{}", &digest[..LABEL_DIGITS]).into();
         calls.try_out(&guest, label.clone()).await?;
-        Ok(Arc::new(Plugin { manifest, digest, label, guest }))
+        let meter = calls.metrics.plugin(name.clone(), &version);
+        Ok(Arc::new(Plugin { manifest, digest, label, name, meter, guest }))
     }
 }
 

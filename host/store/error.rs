@@ -108,6 +108,11 @@ impl Error {
         if undone { error.into() } else { Error::CommitUnknown(error.to_string()) }
     }
 
+    /// Whether it is the database's doing, and not the statement's.
+    pub(super) fn is_trouble(&self) -> bool {
+        matches!(self, Error::Unavailable { .. } | Error::CommitUnknown(_))
+    }
+
     /// Whether the same transaction may well succeed at once, and nothing of it stands.
     pub(super) fn is_transient(&self) -> bool {
         let Error::Unavailable { trouble, .. } = self else { return false };

@@ -44,6 +44,11 @@ impl Postgres {
         Ok(Postgres { pool: pool.connect_with(options).await? })
     }
 
+    /// How many there are, and how many of them are idle.
+    pub(super) fn connections(&self) -> (usize, usize) {
+        (self.pool.size() as usize, self.pool.num_idle())
+    }
+
     pub(super) async fn connection(&self) -> sqlx::Result<PoolConnection<sqlx::Postgres>> {
         self.pool.acquire().await
     }

@@ -30,10 +30,11 @@ use tokio::{
 };
 
 use super::{
-    Error, Limits, Result,
+    Error, Limits, Result, WRITE,
     file::{self, InUse},
     tx::{Connection, Mode, Tx},
 };
+use crate::telemetry::StoreMetrics;
 
 /// The most writes that share a commit, and how long they may keep the first of them waiting for it.
 const GROUP: usize = 64;
@@ -50,6 +51,7 @@ pub(super) struct Sqlite {
     readers: SqlitePool,
     writes: mpsc::Sender<Box<dyn Write>>,
     limits: Limits,
+    metrics: StoreMetrics,
     _in_use: Arc<InUse>,
 }
 
@@ -59,6 +61,7 @@ impl Sqlite {
         limits: Limits,
         schema: &Migrator,
         jobs_woken: Arc<Notify>,
+        metrics: StoreMetrics,
     ) -> Result<Sqlite> {
         let options = SqliteConnectOptions::from_str(url)?
             .create_if_missing(true)
@@ -87,15 +90,26 @@ impl Sqlite {
 
         let (writes, queue) = mpsc::channel(QUEUE);
         let in_use = Arc::new(in_use);
-        let writer =
-            Writer { connection: writer, _in_use: in_use.clone(), queue, deadline, jobs_woken };
+        let writer = Writer {
+            connection: writer,
+            _in_use: in_use.clone(),
+            queue,
+            deadline,
+            jobs_woken,
+            metrics: metrics.clone(),
+        };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(sqlx::Error::Io)?;
         thread::Builder::new()
             .name("sqlite-writer".into())
             .spawn(move || runtime.block_on(writer.run()))
             .map_err(sqlx::Error::Io)?;
-        Ok(Sqlite { readers, writes, limits, _in_use: in_use })
+        Ok(Sqlite { readers, writes, limits, metrics, _in_use: in_use })
+    }
+
+    /// How many readers there are, and how many of them are idle.
+    pub(super) fn connections(&self) -> (usize, usize) {
+        (self.readers.size() as usize, self.readers.num_idle())
     }
 
     pub(super) async fn reader(&self) -> sqlx::Result<PoolConnection<sqlx::Sqlite>> {
@@ -117,7 +131,10 @@ impl Sqlite {
         });
         let answered = match queued.await {
             Ok(answered) => answered?,
-            Err(_) if taken.take() => return Err(Error::busy(self.limits.wait).into()),
+            Err(_) if taken.take() => {
+                self.metrics.failed(WRITE);
+                return Err(Error::busy(self.limits.wait).into());
+            }
             Err(_) => answered.await,
         };
         match answered {
@@ -236,6 +253,7 @@ struct Writer {
     queue: mpsc::Receiver<Box<dyn Write>>,
     deadline: Duration,
     jobs_woken: Arc<Notify>,
+    metrics: StoreMetrics,
 }
 
 type Group = Vec<Box<dyn Write>>;
@@ -257,12 +275,13 @@ impl Writer {
             match self.commit(&mut group, GROUP).await {
                 Err(Undone::RunAlone) => {
                     for write in group {
+                        self.metrics.retried(WRITE);
                         let mut alone = vec![write];
                         let committed = self.commit(&mut alone, 1).await;
-                        tell(alone, committed);
+                        self.tell(alone, committed);
                     }
                 }
-                committed => tell(group, committed),
+                committed => self.tell(group, committed),
             }
         }
         // Before the file counts as unused.
@@ -275,6 +294,7 @@ impl Writer {
         if let Err(error) = self.run_group(&mut tx, group, most).await {
             tx.discard();
             if let Some(culprit) = group.pop() {
+                self.metrics.failed(WRITE);
                 culprit.fail(error);
             }
             return Err(Undone::RunAlone);
@@ -314,17 +334,21 @@ impl Writer {
         }
     }
 
+    fn tell(&self, group: Group, committed: Result<(), Undone>) {
+        match &committed {
+            Ok(()) => self.metrics.grouped(group.len()),
+            Err(_) => group.iter().for_each(|_| self.metrics.failed(WRITE)),
+        }
+        for write in group {
+            write.answer(match &committed {
+                Err(Undone::Failed(error)) => Err(error.clone()),
+                _ => Ok(()),
+            });
+        }
+    }
+
     /// What waits already, and was not withdrawn.
     fn next(&mut self) -> Option<Box<dyn Write>> {
         std::iter::from_fn(|| self.queue.try_recv().ok()).find(|write| write.begin())
-    }
-}
-
-fn tell(group: Group, committed: Result<(), Undone>) {
-    for write in group {
-        write.answer(match &committed {
-            Err(Undone::Failed(error)) => Err(error.clone()),
-            _ => Ok(()),
-        });
     }
 }

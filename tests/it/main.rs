@@ -31,6 +31,7 @@ mod simulation;
 mod sprout;
 mod store;
 mod store_faults;
+mod telemetry;
 mod tidy;
 mod unruly;
 mod users;

@@ -217,6 +217,7 @@ impl imported::http::Host for Bare {
             return Ok(Ok(answer.clone()));
         }
         let answer = (self.world.script)(&Outgoing {
+            sender: Arc::default(),
             method: request.method,
             url: request.url,
             headers: request.headers,

@@ -27,7 +27,7 @@ const REQUESTS: [&str; 7] = ["Caller", "answer", "body", "fields", "openapi", "p
 const SETTINGS: [&str; 3] = ["Endpoint", "Limits", "TlsFiles"];
 
 /// Crates that are named only in these rooms.
-const FRAMEWORKS: [(&str, &[&str]); 12] = [
+const FRAMEWORKS: [(&str, &[&str]); 18] = [
     ("axum", &["http", "*/api"]),
     ("tower", &["http"]),
     ("tower_http", &["http"]),
@@ -39,7 +39,13 @@ const FRAMEWORKS: [(&str, &[&str]); 12] = [
     ("wasmtime", &["plugins"]),
     ("wasmtime_wasi", &["plugins"]),
     ("wasmparser", &["plugins"]),
-    ("reqwest", &["cli", "egress"]),
+    ("reqwest", &["cli", "egress", "telemetry"]), // the collector of traces may be anywhere
+    ("prometheus_client", &["telemetry"]),
+    ("opentelemetry", &["telemetry"]),
+    ("opentelemetry_http", &["telemetry"]),
+    ("opentelemetry_otlp", &["telemetry"]),
+    ("opentelemetry_sdk", &["telemetry"]),
+    ("tracing_opentelemetry", &["telemetry"]),
 ];
 
 /// A module of the host, as the segments of its path: `payments`, `api`.
@@ -54,21 +60,27 @@ fn module_of(file: &Text) -> Module {
 fn may_use(from: &[String], to: &str) -> bool {
     let leaf = LEAVES.contains(&to);
     let slice = SLICES.contains(&to);
-    let base = leaf || ["app", "error", "store", "jobs", "plugins", "egress"].contains(&to);
+    let low = leaf || to == "telemetry";
+    let base = low || ["app", "error", "store", "jobs", "plugins", "egress"].contains(&to);
     match (from[0].as_str(), from.get(1).map(String::as_str)) {
         ("main" | "lib" | "app", _) => true,
         ("error", _) => ["rate", "seal", "store"].contains(&to),
-        ("config", _) => ["egress", "http", "plugins", "random", "seal", "store"].contains(&to),
-        ("egress", _) => leaf,
-        ("store", _) => leaf,
+        ("config", _) => {
+            let used = ["egress", "http", "plugins", "random", "seal", "store", "telemetry"];
+            used.contains(&to)
+        }
+        ("telemetry", _) => leaf,
+        ("egress", _) => low,
+        ("store", _) => low,
+        ("monitor", Some("store")) => low || to == "store",
         ("jobs", Some("store")) => leaf || to == "store",
-        ("jobs", _) => leaf || ["app", "error", "store"].contains(&to),
+        ("jobs", _) => low || ["app", "error", "store"].contains(&to),
         ("plugins", Some("api")) => base || to == "audit" || to == "http",
-        ("plugins", _) => leaf || ["egress", "error", "store"].contains(&to),
+        ("plugins", _) => low || ["egress", "error", "store"].contains(&to),
         ("http", None) => base || slice,
         ("http", _) => {
-            let used = ["app", "companies", "error", "http", "idempotency", "jobs"];
-            leaf || used.contains(&to)
+            let used = ["app", "companies", "error", "http", "idempotency", "jobs", "monitor"];
+            low || used.contains(&to)
         }
         (name, _) if LEAVES.contains(&name) => leaf,
         (_, Some("store")) => leaf || to == "store",
@@ -86,6 +98,8 @@ fn may_enter(from: &[String], to: &[String]) -> bool {
             let settings = from[0] == "config" && SETTINGS.contains(&name);
             from[0] == "http" || api && REQUESTS.contains(&name) || settings
         }
+        // What spans are called is one vocabulary for all rooms.
+        "telemetry" => to[1] == "spans",
         _ => from == ["http"] && to[1] == "api",
     }
 }

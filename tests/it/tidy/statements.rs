@@ -20,7 +20,7 @@ const FINDS_THE_COMPANY: [(&str, &str); 4] = [
 ];
 
 /// Statements that find out whose something is, or work for all companies.
-const UNSCOPED: [(&str, &str, &str); 5] = [
+const UNSCOPED: [(&str, &str, &str); 8] = [
     ("host/companies/store.rs", "api_keys", "a key finds its company"),
     (
         "host/providers/store.rs",
@@ -34,6 +34,9 @@ const UNSCOPED: [(&str, &str, &str); 5] = [
     ),
     ("host/jobs/store.rs", "jobs", "workers serve all companies"),
     ("host/audit/store.rs", "audit_log", "the operator's own log"),
+    ("host/monitor/store.rs", "jobs", "gauges are of all companies"),
+    ("host/monitor/store.rs", "event_deliveries", "gauges are of all companies"),
+    ("host/monitor/store.rs", "payments", "gauges are of all companies"),
 ];
 
 struct Table {

@@ -1,0 +1,248 @@
+//! A sweep through the whole ledger, some of it at each look: every transaction sums to zero, and every balance is the sum of
+//! its entries.
+
+use std::collections::BTreeMap;
+
+use super::store::{self, Balance, Entry};
+use crate::{app::App, error::Result, store::Tx};
+
+/// The most that one look checks.
+const MOST_ENTRIES: usize = 5_000;
+const MOST_BOOKS: usize = 200;
+
+/// By account and currency.
+type Sums = BTreeMap<(String, String), i64>;
+
+/// Where a sweep has got to, and what it has found.
+#[derive(Default)]
+pub struct Sweep {
+    /// The book before the one that is being read.
+    done: String,
+    /// The book that is being read, when it takes more than one look.
+    open: Option<Book>,
+    unbalanced_transactions: i64,
+    wrong_balances: i64,
+}
+
+/// A book that is being read.
+struct Book {
+    company_id: String,
+    /// Its last transaction that was read.
+    read: String,
+    sums: Sums,
+    /// Whether all of it was read in one snapshot.
+    at_once: bool,
+}
+
+impl Sweep {
+    /// Checks a bounded part of the ledger. At its end the results are shown, and the next look begins anew.
+    pub async fn go_on(&mut self, app: &App) -> Result<()> {
+        let mut left = MOST_ENTRIES;
+        for _ in 0..MOST_BOOKS {
+            let open = self.open.as_ref();
+            let open = open.map(|book| (book.company_id.clone(), book.read.clone()));
+            let done = &*self.done;
+            let read =
+                app.store.read(async |tx| read_on(tx, done, open.clone(), left).await).await?;
+            let Some(read) = read else { return self.end(app) };
+            app.telemetry.watched.swept_entries.inc_by(read.entries.len() as u64);
+            left = left.saturating_sub(read.entries.len());
+            self.check(app, read).await?;
+            if left == 0 {
+                break;
+            }
+        }
+        self.show_what_is_worse(app);
+        Ok(())
+    }
+
+    async fn check(&mut self, app: &App, read: Read) -> Result<()> {
+        let mut book = self.open.take().unwrap_or_else(|| Book::new(read.company_id));
+        self.unbalanced_transactions += book.add(&read.entries);
+        match read.balances {
+            Some(balances) => {
+                self.wrong_balances += book.compare(app, to_sums(balances)).await?;
+                self.done = book.company_id;
+            }
+            None => self.open = Some(Book { at_once: false, ..book }),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, app: &App) -> Result<()> {
+        let Sweep { unbalanced_transactions, wrong_balances, .. } = std::mem::take(self);
+        let watched = &app.telemetry.watched;
+        watched.unbalanced_transactions.set(unbalanced_transactions);
+        watched.wrong_balances.set(wrong_balances);
+        watched.ledger_swept(app.clock.now());
+        Ok(())
+    }
+
+    /// What was found is shown at once; that it is gone, only when a whole sweep has not found it.
+    fn show_what_is_worse(&self, app: &App) {
+        let watched = &app.telemetry.watched;
+        for (gauge, found) in [
+            (&watched.unbalanced_transactions, self.unbalanced_transactions),
+            (&watched.wrong_balances, self.wrong_balances),
+        ] {
+            gauge.set(gauge.get().max(found));
+        }
+    }
+}
+
+/// What one snapshot shows of one book.
+struct Read {
+    company_id: String,
+    /// Whole transactions.
+    entries: Vec<Entry>,
+    /// Once its last entry was read.
+    balances: Option<Vec<Balance>>,
+}
+
+/// Reads on in the open book, given with its last transaction that was read, else in the one after `done`.
+async fn read_on(
+    tx: &mut Tx,
+    done: &str,
+    open: Option<(String, String)>,
+    most: usize,
+) -> Result<Option<Read>> {
+    let (company_id, read) = match open {
+        Some(open) => open,
+        None => match store::next_book(tx, done).await? {
+            Some(company_id) => (company_id, String::new()),
+            None => return Ok(None),
+        },
+    };
+    let limit = i64::try_from(most).unwrap_or(i64::MAX).max(2);
+    let mut entries = store::page(tx, &company_id, &read, limit).await?;
+    let is_whole = i64::try_from(entries.len()).is_ok_and(|read| read < limit);
+    let balances = match is_whole {
+        true => Some(store::balances(tx, &company_id).await?),
+        false => {
+            drop_last_transaction(&mut entries);
+            None
+        }
+    };
+    Ok(Some(Read { company_id, entries, balances }))
+}
+
+impl Book {
+    fn new(company_id: String) -> Book {
+        Book { company_id, read: String::new(), sums: Sums::new(), at_once: true }
+    }
+
+    /// Answers how many of these whole transactions do not sum to zero.
+    fn add(&mut self, entries: &[Entry]) -> i64 {
+        let mut unbalanced = 0;
+        for transaction in entries.chunk_by(|a, b| a.transaction_id == b.transaction_id) {
+            let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
+            for entry in transaction {
+                let amount = entry.amount_minor;
+                add(sums.entry(&entry.currency).or_default(), amount);
+                let account = (entry.account.clone(), entry.currency.clone());
+                add(self.sums.entry(account).or_default(), amount);
+            }
+            self.read.clone_from(&transaction[0].transaction_id);
+            if sums.values().any(|sum| *sum != 0) {
+                unbalanced += 1;
+                tracing::error!(
+                    alarm = "ledger",
+                    company = self.company_id,
+                    transaction = self.read,
+                    "a transaction does not sum to zero"
+                );
+            }
+        }
+        unbalanced
+    }
+
+    /// Answers how many balances differ from their entries. A book that took more than one snapshot may have got an entry
+    /// behind our back, so it is only suspected, and summed up anew.
+    async fn compare(&self, app: &App, balances: Sums) -> Result<i64> {
+        let mut wrong = differences(&balances, &self.sums);
+        if !wrong.is_empty() && !self.at_once {
+            let company_id = &*self.company_id;
+            let again = async |tx: &mut Tx| -> Result<_> {
+                let balances = store::balances(tx, company_id).await?;
+                Ok((balances, store::sums(tx, company_id).await?))
+            };
+            let (balances, sums) = app.store.read(again).await?;
+            wrong = differences(&to_sums(balances), &to_sums(sums));
+        }
+        for (account, currency) in &wrong {
+            tracing::error!(
+                alarm = "ledger",
+                company = self.company_id,
+                account,
+                currency,
+                "a balance is not the sum of its entries"
+            );
+        }
+        Ok(wrong.len() as i64)
+    }
+}
+
+/// Wraps, as the sum of amounts that wrap must come out the same.
+fn add(sum: &mut i64, amount: i64) {
+    *sum = sum.wrapping_add(amount);
+}
+
+fn to_sums(balances: Vec<Balance>) -> Sums {
+    balances.into_iter().map(|(account, currency, minor)| ((account, currency), minor)).collect()
+}
+
+/// The accounts that do not have the same in both; none is as good as zero.
+fn differences(a: &Sums, b: &Sums) -> Vec<(String, String)> {
+    let of = |sums: &Sums, key: &(String, String)| sums.get(key).copied().unwrap_or_default();
+    let mut keys: Vec<_> = a.keys().chain(b.keys()).collect();
+    keys.sort();
+    keys.dedup();
+    keys.into_iter().filter(|key| of(a, key) != of(b, key)).cloned().collect()
+}
+
+/// A full page may end within a transaction.
+fn drop_last_transaction(entries: &mut Vec<Entry>) {
+    let Some(last) = entries.last().map(|entry| entry.transaction_id.clone()) else { return };
+    let whole = entries.partition_point(|entry| entry.transaction_id < last);
+    if whole > 0 {
+        entries.truncate(whole);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(transaction: &str, account: &str, amount_minor: i64) -> Entry {
+        let text = str::to_owned;
+        Entry {
+            transaction_id: text(transaction),
+            account: text(account),
+            currency: text("NGN"),
+            amount_minor,
+        }
+    }
+
+    #[test]
+    fn a_transaction_that_does_not_sum_to_zero_is_found() {
+        let mut book = Book::new("c".into());
+        let good = [entry("t1", "wallet", 5), entry("t1", "operator", -5)];
+        assert_eq!(book.add(&good), 0);
+        assert_eq!(book.add(&[entry("t2", "wallet", 5), entry("t3", "wallet", 1)]), 2);
+        assert_eq!(book.read, "t3");
+        let wallet = ("wallet".to_owned(), "NGN".to_owned());
+        assert_eq!(book.sums[&wallet], 11);
+        let balances = to_sums(vec![("wallet".into(), "NGN".into(), 10)]);
+        let operator = ("operator".to_owned(), "NGN".to_owned());
+        assert_eq!(differences(&balances, &book.sums), [operator, wallet]);
+    }
+
+    #[test]
+    fn a_page_ends_with_a_whole_transaction() {
+        let mut page = vec![entry("t1", "a", 1), entry("t1", "b", -1), entry("t2", "a", 1)];
+        drop_last_transaction(&mut page);
+        assert_eq!(page.len(), 2);
+        drop_last_transaction(&mut page);
+        assert_eq!(page.len(), 2, "a transaction that fills the page is taken as it is");
+    }
+}

@@ -1,0 +1,159 @@
+//! What is counted over all companies, for operators only. Each statement reads an index and stops at [`MOST`].
+
+use crate::{
+    clock::Timestamp,
+    store::{FromRow, Result, Tx},
+};
+
+/// What is counted of anything that waits: more is a number as bad as this.
+const MOST: i64 = 10_000;
+
+type Count = (i64, Option<Timestamp>);
+
+/// By kind, how many jobs are due, and since when the oldest is.
+pub async fn due_jobs(
+    tx: &mut Tx,
+    now: Timestamp,
+) -> Result<Vec<(String, i64, Option<Timestamp>)>> {
+    tx.sql(
+        "SELECT kind, COUNT(*), MIN(run_at) FROM (
+             SELECT kind, run_at FROM jobs WHERE run_at <= $1 ORDER BY run_at LIMIT $2) due
+         GROUP BY kind",
+    )
+    .bind(now)
+    .bind(MOST)
+    .all()
+    .await
+}
+
+/// Deliveries that nobody has tried yet.
+pub async fn untried_deliveries(tx: &mut Tx) -> Result<Count> {
+    tx.sql(
+        "SELECT COUNT(*), MIN(created_at) FROM (
+             SELECT created_at FROM event_deliveries WHERE state = 'pending' AND attempts = 0
+             ORDER BY created_at LIMIT $1) untried",
+    )
+    .bind(MOST)
+    .one()
+    .await
+}
+
+/// Deliveries that have failed and are tried again.
+pub async fn retried_deliveries(tx: &mut Tx) -> Result<Count> {
+    tx.sql(
+        "SELECT COUNT(*), MIN(created_at) FROM (
+             SELECT created_at FROM event_deliveries WHERE state = 'pending' AND attempts > 0
+             ORDER BY created_at LIMIT $1) retried",
+    )
+    .bind(MOST)
+    .one()
+    .await
+}
+
+/// Pending payments that were begun after the last of four moments, by the first of these that they were begun after.
+pub async fn pending_payments(
+    tx: &mut Tx,
+    [newest, newer, older, oldest]: [Timestamp; 4],
+) -> Result<Vec<(i64, i64, Option<Timestamp>)>> {
+    tx.sql(
+        "SELECT age, COUNT(*), MIN(created_at) FROM (
+             SELECT created_at, CAST(CASE WHEN created_at > $1 THEN 0 WHEN created_at > $2 THEN 1
+                 WHEN created_at > $3 THEN 2 ELSE 3 END AS BIGINT) AS age
+             FROM payments WHERE status = 'pending' AND created_at > $4
+             ORDER BY created_at DESC LIMIT $5) pending
+         GROUP BY age",
+    )
+    .bind(newest)
+    .bind(newer)
+    .bind(older)
+    .bind(oldest)
+    .bind(10 * MOST)
+    .all()
+    .await
+}
+
+/// By currency, what all books together are off by.
+pub async fn imbalance(tx: &mut Tx) -> Result<Vec<(String, i64)>> {
+    tx.sql(
+        "SELECT currency, CAST(SUM(ABS(off)) AS BIGINT) FROM (
+             SELECT company_id, currency, SUM(amount_minor) AS off FROM ledger_balances
+             GROUP BY company_id, currency) books
+         GROUP BY currency",
+    )
+    .all()
+    .await
+}
+
+/// A book that does not sum to zero.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Off {
+    pub company_id: String,
+    pub currency: String,
+    pub minor: i64,
+}
+
+/// Some of them.
+pub async fn books_that_are_off(tx: &mut Tx) -> Result<Vec<Off>> {
+    tx.sql(
+        "SELECT company_id, currency, CAST(SUM(amount_minor) AS BIGINT) AS minor
+         FROM ledger_balances GROUP BY company_id, currency
+         HAVING SUM(amount_minor) <> 0 ORDER BY company_id LIMIT 20",
+    )
+    .all()
+    .await
+}
+
+// ---- the sweep ----------------------------------------------------------------------------------
+
+/// The next company that has a book.
+pub async fn next_book(tx: &mut Tx, after: &str) -> Result<Option<String>> {
+    let (company,) = tx
+        .sql("SELECT MIN(company_id) FROM ledger_transactions WHERE company_id > $1")
+        .bind(after)
+        .one()
+        .await?;
+    Ok(company)
+}
+
+#[derive(Clone, Debug, FromRow)]
+pub struct Entry {
+    pub transaction_id: String,
+    pub account: String,
+    pub currency: String,
+    pub amount_minor: i64,
+}
+
+/// A page of a book in the order of its transactions.
+pub async fn page(tx: &mut Tx, company_id: &str, after: &str, limit: i64) -> Result<Vec<Entry>> {
+    tx.sql(
+        "SELECT transaction_id, account, currency, amount_minor FROM ledger_entries
+         WHERE company_id = $1 AND transaction_id > $2
+         ORDER BY transaction_id, line LIMIT $3",
+    )
+    .bind(company_id)
+    .bind(after)
+    .bind(limit)
+    .all()
+    .await
+}
+
+/// Account, currency and amount.
+pub type Balance = (String, String, i64);
+
+pub async fn balances(tx: &mut Tx, company_id: &str) -> Result<Vec<Balance>> {
+    tx.sql("SELECT account, currency, amount_minor FROM ledger_balances WHERE company_id = $1")
+        .bind(company_id)
+        .all()
+        .await
+}
+
+/// What the balances of a book should be, by all of its entries at once.
+pub async fn sums(tx: &mut Tx, company_id: &str) -> Result<Vec<Balance>> {
+    tx.sql(
+        "SELECT account, currency, CAST(SUM(amount_minor) AS BIGINT) FROM ledger_entries
+         WHERE company_id = $1 GROUP BY account, currency",
+    )
+    .bind(company_id)
+    .all()
+    .await
+}

@@ -1,0 +1,80 @@
+//! Background work of this host, by kind.
+
+use std::time::Duration;
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    registry::{Registry, Unit},
+};
+
+use super::metric::{Histograms, Label, waiting_seconds};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Ended {
+    kind: &'static str,
+    outcome: &'static str,
+}
+
+/// What came of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobOutcome {
+    Done,
+    /// It will run again, as it should.
+    Again,
+    /// It will be tried again.
+    Failed,
+}
+
+impl JobOutcome {
+    fn name(self) -> &'static str {
+        match self {
+            JobOutcome::Done => "done",
+            JobOutcome::Again => "again",
+            JobOutcome::Failed => "failed",
+        }
+    }
+}
+
+#[derive(Clone)]
+pub struct JobMetrics {
+    runs: Family<Ended, Counter>,
+    duration: Histograms<Label<&'static str>>,
+    lag: Histograms<Label<&'static str>>,
+    running: Gauge,
+}
+
+impl Default for JobMetrics {
+    fn default() -> JobMetrics {
+        JobMetrics {
+            runs: Family::default(),
+            duration: Family::new_with_constructor(waiting_seconds),
+            lag: Family::new_with_constructor(waiting_seconds),
+            running: Gauge::default(),
+        }
+    }
+}
+
+impl JobMetrics {
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register("job_runs", "Runs of jobs by what came of them", self.runs.clone());
+        let mut seconds = |name: &str, help: &str, metric: &Histograms<Label<&'static str>>| {
+            registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
+        };
+        seconds("job_duration", "Runs of jobs", &self.duration);
+        seconds("job_lag", "How late jobs began", &self.lag);
+        registry.register("jobs_running", "Jobs under way on this host", self.running.clone());
+    }
+
+    /// `lag` is how long the job has been due.
+    pub fn began(&self, kind: &'static str, lag: Duration) {
+        self.running.inc();
+        self.lag.get_or_create(&[("kind", kind)]).observe(lag.as_secs_f64());
+    }
+
+    pub fn ended(&self, kind: &'static str, outcome: JobOutcome, duration: Duration) {
+        self.running.dec();
+        self.runs.get_or_create(&Ended { kind, outcome: outcome.name() }).inc();
+        self.duration.get_or_create(&[("kind", kind)]).observe(duration.as_secs_f64());
+    }
+}

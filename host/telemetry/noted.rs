@@ -1,0 +1,53 @@
+//! What the slices note: alarms, for which somebody must be woken, and what the reconciler found.
+
+use prometheus_client::{
+    metrics::{counter::Counter, family::Family},
+    registry::Registry,
+};
+
+use super::metric::Label;
+
+/// Each is shown from the start, so that its first case is seen as a change.
+const ALARMS: [&str; 5] = [
+    "amount mismatch",
+    "currency mismatch",
+    "foreign payment",
+    "refund failed",
+    "refund still pending",
+];
+
+#[derive(Clone)]
+pub struct Noted {
+    alarms: Family<Label<&'static str>, Counter>,
+    checks: Family<Label<&'static str>, Counter>,
+}
+
+impl Default for Noted {
+    fn default() -> Noted {
+        let noted = Noted { alarms: Family::default(), checks: Family::default() };
+        for alarm in ALARMS {
+            drop(noted.alarms.get_or_create(&[("alarm", alarm)]));
+        }
+        noted
+    }
+}
+
+impl Noted {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register("alarms", "Alarms about payments and refunds", self.alarms.clone());
+        registry.register(
+            "payment_checks",
+            "What the reconciler found when it asked about a payment",
+            self.checks.clone(),
+        );
+    }
+
+    /// Goes with a line in the log that has `alarm=what`.
+    pub fn alarm(&self, what: &'static str) {
+        self.alarms.get_or_create(&[("alarm", what)]).inc();
+    }
+
+    pub fn payment_checked(&self, outcome: &'static str) {
+        self.checks.get_or_create(&[("outcome", outcome)]).inc();
+    }
+}

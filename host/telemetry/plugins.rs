@@ -1,0 +1,233 @@
+//! Calls of plugins, by plugin, version and function: what they cost and what came of them.
+//!
+//! The series of a function are looked up once, when the version that serves is first called; a call then only adds numbers.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    registry::{Registry, Unit},
+};
+
+use super::metric::{Histograms, Label, waiting_seconds, working_seconds};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Function {
+    plugin: Arc<str>,
+    version: Arc<str>,
+    function: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Ended {
+    plugin: Arc<str>,
+    version: Arc<str>,
+    function: &'static str,
+    outcome: &'static str,
+}
+
+/// What came of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallOutcome {
+    Ok,
+    Invalid,
+    Refused,
+    NotFound,
+    Unavailable,
+    Misconfigured,
+    /// The plugin trapped, met a limit, or says that it cannot tell.
+    Other,
+    TimedOut,
+}
+
+const OUTCOMES: [(CallOutcome, &str); 8] = [
+    (CallOutcome::Ok, "ok"),
+    (CallOutcome::Invalid, "invalid"),
+    (CallOutcome::Refused, "refused"),
+    (CallOutcome::NotFound, "not_found"),
+    (CallOutcome::Unavailable, "unavailable"),
+    (CallOutcome::Misconfigured, "misconfigured"),
+    (CallOutcome::Other, "other"),
+    (CallOutcome::TimedOut, "timed_out"),
+];
+
+impl CallOutcome {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        OUTCOMES[self as usize].1
+    }
+}
+
+/// One call as it was measured.
+#[derive(Clone, Copy, Debug)]
+pub struct CallMeasured {
+    pub outcome: CallOutcome,
+    /// Whether it is uncertain what was done at the provider.
+    pub unknown: bool,
+    pub duration: Duration,
+    /// While the guest ran.
+    pub cpu: Duration,
+    pub peak_memory_bytes: usize,
+    pub runs: u32,
+}
+
+/// Of all plugins of a host.
+#[derive(Clone)]
+pub struct PluginMetrics {
+    calls: Family<Ended, Counter>,
+    unknown: Family<Function, Counter>,
+    duration: Histograms<Function>,
+    cpu: Histograms<Function>,
+    memory: Histograms<Function>,
+    runs: Family<Function, Counter>,
+    slot_wait: Histogram,
+    cache: Family<Label<&'static str>, Counter>,
+}
+
+impl Default for PluginMetrics {
+    fn default() -> PluginMetrics {
+        let memory = || Histogram::new((0..10).map(|n| f64::from(128 << n) * 1_024.0));
+        PluginMetrics {
+            calls: Family::default(),
+            unknown: Family::default(),
+            duration: Family::new_with_constructor(waiting_seconds),
+            cpu: Family::new_with_constructor(working_seconds),
+            memory: Family::new_with_constructor(memory),
+            runs: Family::default(),
+            slot_wait: working_seconds(),
+            cache: Family::default(),
+        }
+    }
+}
+
+impl PluginMetrics {
+    pub fn register(&self, registry: &mut Registry) {
+        let mut seconds = |name: &str, help: &str, metric: &Histograms<Function>| {
+            registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
+        };
+        seconds("plugin_call_duration", "Calls with all that they wait for", &self.duration);
+        seconds("plugin_call_cpu", "Processor time of calls while the guest ran", &self.cpu);
+        registry.register_with_unit(
+            "plugin_call_memory",
+            "The most memory that a call had",
+            Unit::Bytes,
+            self.memory.clone(),
+        );
+        registry.register("plugin_calls", "Calls by what came of them", self.calls.clone());
+        registry.register(
+            "plugin_calls_unknown",
+            "Calls after which it is uncertain what was done",
+            self.unknown.clone(),
+        );
+        registry.register(
+            "plugin_runs",
+            "Runs; a call has one more than requests",
+            self.runs.clone(),
+        );
+        registry.register_with_unit(
+            "plugin_slot_wait",
+            "Waiting for a free instance, of runs that had to",
+            Unit::Seconds,
+            self.slot_wait.clone(),
+        );
+        registry.register("plugin_cache_lookups", "Lookups in plugins' caches", self.cache.clone());
+    }
+
+    /// A run had to wait for a slot.
+    pub fn waited(&self, waited: Duration) {
+        self.slot_wait.observe(waited.as_secs_f64());
+    }
+
+    pub fn cache_lookup(&self, found: bool) {
+        let result = if found { "hit" } else { "miss" };
+        self.cache.get_or_create(&[("result", result)]).inc();
+    }
+
+    /// The meter of one version.
+    #[must_use]
+    pub fn plugin(&self, name: Arc<str>, version: &str) -> PluginMeter {
+        let (metrics, version) = (self.clone(), version.into());
+        PluginMeter { metrics, plugin: name, version, functions: RwLock::default() }
+    }
+}
+
+/// Of one version of a plugin.
+pub struct PluginMeter {
+    metrics: PluginMetrics,
+    plugin: Arc<str>,
+    version: Arc<str>,
+    functions: RwLock<HashMap<&'static str, Arc<FunctionMeter>>>,
+}
+
+/// Of one function of it: its series, looked up already.
+pub struct FunctionMeter {
+    outcomes: [Counter; OUTCOMES.len()],
+    unknown: Counter,
+    duration: Histogram,
+    cpu: Histogram,
+    memory: Histogram,
+    runs: Counter,
+}
+
+impl PluginMeter {
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    pub fn observe(&self, function: &'static str, call: &CallMeasured) {
+        let known = {
+            let functions = self.functions.read().unwrap_or_else(PoisonError::into_inner);
+            functions.get(function).cloned()
+        };
+        known.unwrap_or_else(|| self.look_up(function)).observe(call);
+    }
+
+    fn look_up(&self, function: &'static str) -> Arc<FunctionMeter> {
+        let (plugin, version) = (&self.plugin, &self.version);
+        let labels = Function { plugin: plugin.clone(), version: version.clone(), function };
+        let outcomes = OUTCOMES.map(|(_, outcome)| {
+            let (plugin, version) = (plugin.clone(), version.clone());
+            self.metrics.calls.get_or_create_owned(&Ended { plugin, version, function, outcome })
+        });
+        let meter = Arc::new(FunctionMeter {
+            outcomes,
+            unknown: self.metrics.unknown.get_or_create_owned(&labels),
+            duration: self.metrics.duration.get_or_create_owned(&labels),
+            cpu: self.metrics.cpu.get_or_create_owned(&labels),
+            memory: self.metrics.memory.get_or_create_owned(&labels),
+            runs: self.metrics.runs.get_or_create_owned(&labels),
+        });
+        let mut functions = self.functions.write().unwrap_or_else(PoisonError::into_inner);
+        functions.insert(function, meter.clone());
+        meter
+    }
+}
+
+impl FunctionMeter {
+    fn observe(&self, call: &CallMeasured) {
+        self.outcomes[call.outcome as usize].inc();
+        self.unknown.inc_by(call.unknown.into());
+        self.duration.observe(call.duration.as_secs_f64());
+        self.cpu.observe(call.cpu.as_secs_f64());
+        self.memory.observe(call.peak_memory_bytes as f64);
+        self.runs.inc_by(call.runs.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_stand_in_their_order() {
+        for (n, (outcome, _)) in OUTCOMES.into_iter().enumerate() {
+            assert_eq!(outcome as usize, n, "{outcome:?}");
+        }
+    }
+}

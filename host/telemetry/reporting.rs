@@ -1,0 +1,84 @@
+//! Where logs and traces of a process go: lines to standard error, spans to a collector. The one thing here that is global, so
+//! only the program itself starts it.
+
+use std::{io, panic};
+
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::{
+    EnvFilter, Layer, Registry, filter::Targets, fmt, layer::SubscriberExt, util::SubscriberInitExt,
+};
+
+use super::{collector, spans::SPANS};
+
+/// What is reported, and where to.
+#[derive(Clone, Debug)]
+pub struct Reporting {
+    /// Whether lines are JSON, for machines.
+    pub json: bool,
+    /// The base URL of a collector that takes OTLP over HTTP.
+    pub otlp_endpoint: Option<String>,
+    /// The share of traces that is kept, 0 to 1.
+    pub otlp_sample_ratio: f64,
+}
+
+/// Keeps traces going; [`Reports::finish`] sends the last.
+pub struct Reports {
+    traces: Option<SdkTracerProvider>,
+}
+
+impl Reporting {
+    /// From here on, logs are written and, with an endpoint, traces are sent. Within a Tokio runtime, once per process.
+    pub fn start(&self) -> Result<Reports, Box<dyn std::error::Error + Send + Sync>> {
+        let mut layers = vec![self.logs()];
+        let traces = match &self.otlp_endpoint {
+            Some(endpoint) => {
+                let provider = collector::provider(endpoint, self.otlp_sample_ratio)?;
+                let layer = tracing_opentelemetry::layer()
+                    .with_tracer(provider.tracer("tollhouse"))
+                    .with_context_activation(false)
+                    .with_location(false)
+                    .with_threads(false)
+                    .with_target(false)
+                    .with_level(false)
+                    .with_tracked_inactivity(false)
+                    .with_filter(Targets::new().with_target(SPANS, LevelFilter::TRACE));
+                layers.push(layer.boxed());
+                Some(provider)
+            }
+            None => None,
+        };
+        tracing_subscriber::registry().with(layers).init();
+        panic::set_hook(Box::new(|panic| {
+            let at = panic.location().map(ToString::to_string);
+            let what = panic.payload_as_str().unwrap_or_default();
+            tracing::error!(at, "panic: {what}");
+        }));
+        Ok(Reports { traces })
+    }
+
+    fn logs(&self) -> Box<dyn Layer<Registry> + Send + Sync> {
+        let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+        let no_spans = format!("{SPANS}=off").parse().expect("a directive");
+        let filter = filter.add_directive(no_spans);
+        let lines = fmt::layer().with_writer(io::stderr);
+        match self.json {
+            true => lines.json().with_filter(filter).boxed(),
+            false => lines.with_filter(filter).boxed(),
+        }
+    }
+}
+
+impl Reports {
+    /// Sends what has not been sent, for a few seconds at most.
+    pub async fn finish(self) {
+        let Some(traces) = self.traces else { return };
+        // It waits for a thread that needs this runtime.
+        let sent =
+            tokio::task::spawn_blocking(move || traces.shutdown_with_timeout(collector::PATIENCE));
+        if let Ok(Err(error)) = sent.await {
+            tracing::warn!(%error, "the last spans were not sent");
+        }
+    }
+}

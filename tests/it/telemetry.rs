@@ -1,0 +1,27 @@
+//! What operators see: metrics, traces, and the documents that name them.
+
+mod documents;
+mod metrics;
+mod traces;
+
+use reqwest::StatusCode;
+
+use crate::app::TestApp;
+
+/// All metrics of a host, as text.
+pub async fn scrape(app: &TestApp) -> String {
+    let answer = app.client.get(format!("{}/metrics", app.internal)).send().await;
+    let answer = answer.expect("an answer");
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(
+        answer.headers()["content-type"],
+        "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    );
+    answer.text().await.expect("text")
+}
+
+/// The value of one series, by its name with all its labels in their order.
+pub fn value(page: &str, series: &str) -> Option<f64> {
+    let rest = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
+    Some(rest.split(' ').next()?.parse().expect("a number"))
+}

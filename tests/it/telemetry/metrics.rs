@@ -1,0 +1,205 @@
+//! `/metrics`.
+
+use serde_json::json;
+use tollhouse::{monitor::Watch, store};
+use tollhouse_sandbox::{Fault, FaultKind};
+
+use super::{scrape, value};
+use crate::{
+    app::TestApp,
+    unruly::{ask, unleash},
+};
+
+/// Runs a statement as nobody else would.
+async fn meddle(app: &TestApp, sql: &'static str) {
+    let done = app.app.store.write(async move |tx| tx.sql(sql).run().await.map(drop)).await;
+    let done: store::Result<()> = done;
+    done.expect("a statement that runs");
+}
+
+async fn look(app: &TestApp) -> String {
+    Watch::default().look(&app.app).await;
+    scrape(app).await
+}
+
+both! {
+    async fn requests_are_counted_by_route_and_never_by_path(app: TestApp) {
+        app.initialize("order-1").await;
+        app.fetch("order-1").await;
+        app.get("/payment/fetch/nobody-knows-it").await;
+        app.get("/nowhere/ada@example.com").await;
+        let page = scrape(app).await;
+        let answered = |listener: &str, method: &str, route: &str, status: u16| {
+            let labels = format!("listener=\"{listener}\",method=\"{method}\",route=\"{route}\",status=\"{status}\"");
+            value(&page, &format!("tollhouse_http_requests_total{{{labels}}}"))
+        };
+        assert_eq!(answered("public", "POST", "/api/v1/payment/initialize", 200), Some(1.0));
+        assert_eq!(answered("public", "GET", "/api/v1/payment/fetch/reference/{reference}", 200), Some(1.0));
+        assert_eq!(answered("public", "GET", "/api/v1/payment/fetch/{id}", 404), Some(1.0));
+        assert_eq!(answered("public", "GET", "", 404), Some(1.0));
+        assert_eq!(answered("internal", "POST", "/internal/v1/companies", 200), Some(1.0));
+        let asked = r#"listener="public",method="POST",route="/api/v1/payment/initialize""#;
+        assert_eq!(value(&page, &format!("tollhouse_http_request_duration_seconds_count{{{asked}}}")), Some(1.0));
+        // The scrape itself.
+        assert_eq!(value(&page, r#"tollhouse_http_requests_in_flight{listener="internal"}"#), Some(1.0));
+        assert_eq!(value(&page, r#"tollhouse_http_requests_in_flight{listener="public"}"#), Some(0.0));
+        for hidden in ["order-1", "ada@example.com", "nobody-knows-it", &app.company.id] {
+            assert!(!page.contains(hidden), "{hidden} is in the metrics");
+        }
+    }
+
+    async fn a_callers_made_up_method_is_no_label(app: TestApp) {
+        let method = reqwest::Method::from_bytes(b"MADEUP").unwrap();
+        app.client.request(method, format!("{}/nowhere", app.api)).send().await.unwrap();
+        let page = scrape(app).await;
+        let labels = r#"{listener="public",method="other",route="",status="404"}"#;
+        assert_eq!(value(&page, &format!("tollhouse_http_requests_total{labels}")), Some(1.0));
+        assert!(!page.contains("MADEUP"));
+    }
+
+    async fn plugin_calls_are_counted_by_version_and_function_with_what_they_cost(app: TestApp) {
+        unleash(app).await;
+        ask(app, "order-1", "").await.data();
+        ask(app, "order-2", "panic").await;
+        app.standins.faults().push(Fault::new("initialize", FaultKind::CutAfter).times(1));
+        app.post("/payment/initialize", app.order("order-3")).await;
+        let page = scrape(app).await;
+        let of = |plugin: &str| format!("plugin=\"{plugin}\",version=\"1.0.0\",function=\"checkout.start\"");
+        let counted = |name: &str, labels: &str| value(&page, &format!("tollhouse_plugin_{name}{{{labels}}}"));
+        let ended = |plugin: &str, outcome: &str| counted("calls_total", &format!("{},outcome=\"{outcome}\"", of(plugin)));
+        assert_eq!((ended("unruly", "ok"), ended("unruly", "other")), (Some(1.0), Some(1.0)));
+        assert_eq!(ended("provider_a", "unavailable"), Some(1.0));
+        // A provider that may have got the request: unknown.
+        assert_eq!(counted("calls_unknown_total", &of("provider_a")), Some(1.0));
+        assert_eq!(counted("calls_unknown_total", &of("unruly")), Some(0.0));
+        let started = of("provider_a");
+        assert_eq!(counted("call_duration_seconds_count", &started), Some(1.0));
+        let cpu = counted("call_cpu_seconds_sum", &started).unwrap();
+        assert!(cpu > 0.0 && cpu < counted("call_duration_seconds_sum", &started).unwrap(), "{cpu}");
+        assert!(counted("call_memory_bytes_sum", &started).unwrap() >= 65_536.0);
+        assert_eq!(counted("slots_in_use", ""), None);
+        assert_eq!(value(&page, "tollhouse_plugin_slots_in_use"), Some(0.0));
+        assert_eq!(value(&page, "tollhouse_plugin_slots"), Some(20.0));
+        let serving = "tollhouse_plugin_serving{plugin=\"unruly\",version=\"1.0.0\",digest=\"";
+        assert!(page.lines().any(|line| line.starts_with(serving)), "{page}");
+    }
+
+    async fn what_leaves_and_what_follows_is_counted(app: TestApp) {
+        app.paid("order-1").await;
+        let page = scrape(app).await;
+        let sent = |sender: &str, outcome: &str| {
+            value(&page, &format!("tollhouse_egress_requests_total{{sender=\"{sender}\",outcome=\"{outcome}\"}}"))
+        };
+        assert_eq!((sent("provider_a", "2xx"), sent("events", "2xx")), (Some(2.0), Some(1.0)));
+        let runs = |kind: &str, outcome: &str| {
+            value(&page, &format!("tollhouse_job_runs_total{{kind=\"{kind}\",outcome=\"{outcome}\"}}"))
+        };
+        assert_eq!((runs("payment.settle", "done"), runs("event.deliver", "done")), (Some(1.0), Some(1.0)));
+        assert_eq!(value(&page, r#"tollhouse_payment_checks_total{outcome="settled"}"#), Some(1.0));
+        assert_eq!(value(&page, "tollhouse_jobs_running"), Some(0.0));
+    }
+
+    async fn what_waits_is_seen_with_its_age(app: TestApp) {
+        app.initialize("order-1").await;
+        app.advance(600).await;
+        let payment = app.initialize("order-2").await;
+        app.complete(&payment, "success").await;
+        app.standins.settle().await; // the notification is here, and nobody works
+        let page = look(app).await;
+        assert_eq!(value(&page, "tollhouse_store_up"), Some(1.0));
+        let due = |what: &str, label: &str| value(&page, &format!("tollhouse_{what}{{{label}}}"));
+        assert_eq!(due("jobs_due", r#"kind="payment.settle""#), Some(1.0));
+        assert_eq!(due("jobs_due", r#"kind="event.deliver""#), Some(0.0));
+        assert_eq!(due("payments_pending", r#"age="5m""#), Some(1.0));
+        assert_eq!(due("payments_pending", r#"age="1h""#), Some(1.0));
+        assert_eq!(due("payments_pending_oldest_seconds", r#"age="1h""#), Some(600.0));
+        assert_eq!(due("payments_pending_oldest_seconds", r#"age="24h""#), Some(0.0));
+        app.settle().await;
+    }
+
+    async fn a_delivery_that_fails_waits_as_one_that_was_attempted(app: TestApp) {
+        let payment = app.initialize("order-1").await;
+        app.complete(&payment, "success").await;
+        app.standins.faults().push(Fault::new("events", FaultKind::Error500).times(1));
+        app.settle().await;
+        let page = look(app).await;
+        let waits = |what: &str, attempted: &str| {
+            value(&page, &format!("tollhouse_event_deliveries_pending{what}{{attempted=\"{attempted}\"}}"))
+        };
+        assert_eq!((waits("", "no"), waits("", "yes")), (Some(0.0), Some(1.0)));
+        app.advance(60).await;
+        let page = look(app).await;
+        assert_eq!(value(&page, r#"tollhouse_event_deliveries_pending{attempted="yes"}"#), Some(0.0));
+        assert_eq!(value(&page, r#"tollhouse_egress_requests_total{sender="events",outcome="5xx"}"#), Some(1.0));
+    }
+
+    async fn a_ledger_out_of_balance_is_seen(app: TestApp) {
+        app.paid("order-1").await;
+        let other = app.new_company("Beta Loans").await;
+        let credit = json!({ "amount": 10, "key": "k" });
+        app.operator(reqwest::Method::POST, &format!("/companies/{}/wallet/credit", other.id), credit).await.data();
+        let found = async || {
+            let page = look(app).await;
+            let found = |name: &str| value(&page, &format!("tollhouse_ledger_{name}"));
+            (found(r#"imbalance_minor{currency="NGN"}"#), found("unbalanced_transactions"), found("wrong_balances"))
+        };
+        assert_eq!(found().await, (Some(0.0), Some(0.0), Some(0.0)));
+        meddle(app, "UPDATE ledger_balances SET amount_minor = amount_minor + 7 WHERE account = 'wallet'").await;
+        assert_eq!(found().await, (Some(14.0), Some(0.0), Some(2.0)));
+        meddle(app, "UPDATE ledger_balances SET amount_minor = amount_minor - 7 WHERE account = 'wallet'").await;
+        meddle(app, "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
+                     SELECT company_id, transaction_id, 3, account, currency, 5 FROM ledger_entries
+                     WHERE account = 'operator'").await;
+        assert_eq!(found().await, (Some(0.0), Some(1.0), Some(1.0)));
+        // Entries stay for ever; what puts them right is another one.
+        meddle(app, "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
+                     SELECT company_id, transaction_id, 4, account, currency, -5 FROM ledger_entries
+                     WHERE account = 'operator' AND line = 3").await;
+        assert_eq!(found().await, (Some(0.0), Some(0.0), Some(0.0)));
+    }
+
+    async fn a_scrape_does_without_the_database(app: TestApp) {
+        app.initialize("order-1").await;
+        let page = look(app).await;
+        assert_eq!(value(&page, "tollhouse_store_up"), Some(1.0));
+        meddle(app, "ALTER TABLE event_deliveries RENAME TO elsewhere").await;
+        let page = look(app).await;
+        assert_eq!(value(&page, "tollhouse_store_up"), Some(0.0));
+        assert_eq!(value(&page, r#"tollhouse_payments_pending{age="5m"}"#), Some(1.0), "the last answers stay");
+        meddle(app, "ALTER TABLE elsewhere RENAME TO event_deliveries").await;
+        let page = look(app).await;
+        assert_eq!(value(&page, "tollhouse_store_up"), Some(1.0));
+    }
+
+    async fn alarms_are_counted(app: TestApp) {
+        let payment = app.initialize("order-1").await;
+        app.complete(&payment, "success").await;
+        assert!(app.standins.paystack().tamper("order-1", 100, "NGN"));
+        app.settle().await;
+        let page = scrape(app).await;
+        assert_eq!(value(&page, r#"tollhouse_alarms_total{alarm="amount mismatch"}"#), Some(1.0));
+        assert_eq!(value(&page, r#"tollhouse_payment_checks_total{outcome="mismatch"}"#), Some(1.0));
+    }
+
+    async fn the_metrics_are_on_the_internal_listener_only(app: TestApp) {
+        let answer = crate::app::reply(app.client.get(format!("{}/metrics", app.api))).await;
+        assert_eq!(answer.failure(), (404, "there is nothing at this path"));
+        let page = scrape(app).await;
+        assert!(page.ends_with("# EOF\n"));
+        assert_eq!(value(&page, "process_start_time_seconds"), Some(1_795_251_600.0));
+        assert_eq!(page.lines().filter(|line| line.starts_with("tollhouse_build_info{")).count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn hosts_of_one_process_count_for_themselves() {
+    let one = TestApp::start(crate::app::Engine::Sqlite).await;
+    let other = TestApp::start(crate::app::Engine::Sqlite).await;
+    one.initialize("order-1").await;
+    let calls = |page: String| {
+        page.lines().filter(|l| l.starts_with("tollhouse_plugin_calls_total")).count()
+    };
+    assert_eq!((calls(scrape(&other).await), calls(scrape(&one).await) > 0), (0, true));
+    one.finish().await;
+    other.finish().await;
+}

@@ -1,0 +1,328 @@
+//! Traces, as a collector gets them from a host in a process of its own.
+
+use std::{
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{Router, body::Bytes, extract::State, routing::post};
+use opentelemetry_proto::tonic::{
+    collector::trace::v1::ExportTraceServiceRequest,
+    common::v1::{AnyValue, any_value::Value as Any},
+    trace::v1::{Span, span::SpanKind},
+};
+use prost::Message;
+use reqwest::{Client, Method};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tollhouse::clock::Clock;
+use tollhouse_sandbox::Standins;
+
+use crate::{
+    app::{Database, Engine, MASTER_KEY, OPERATOR_TOKEN, PAYSTACK_KEY, reply},
+    unruly::{SECRET, Upstream},
+};
+
+/// A collector that keeps what it gets.
+#[derive(Clone, Default)]
+pub struct Collector {
+    pub url: String,
+    got: Arc<Mutex<Vec<Bytes>>>,
+}
+
+impl Collector {
+    pub async fn start() -> Collector {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("bound"));
+        let collector = Collector { url, ..Collector::default() };
+        let keep = async |State(collector): State<Collector>, body: Bytes| {
+            collector.got.lock().unwrap().push(body);
+        };
+        let router = Router::new().route("/v1/traces", post(keep)).with_state(collector.clone());
+        tokio::spawn(axum::serve(listener, router).into_future());
+        collector
+    }
+
+    /// All that it got, as it came.
+    pub fn text(&self) -> String {
+        let got = self.got.lock().unwrap();
+        got.iter().map(|body| String::from_utf8_lossy(body).into_owned()).collect()
+    }
+
+    fn spans(&self) -> Vec<Span> {
+        let got = self.got.lock().unwrap();
+        let requests =
+            got.iter().map(|body| ExportTraceServiceRequest::decode(body.clone()).unwrap());
+        let resources = requests.flat_map(|request| request.resource_spans);
+        let resources = resources.inspect(|resource| {
+            let attributes = &resource.resource.as_ref().expect("a resource").attributes;
+            let name = attributes.iter().find(|attribute| attribute.key == "service.name");
+            assert_eq!(text(name.and_then(|name| name.value.as_ref())), "tollhouse");
+        });
+        resources.flat_map(|resource| resource.scope_spans).flat_map(|scope| scope.spans).collect()
+    }
+}
+
+fn text(value: Option<&AnyValue>) -> String {
+    match value.and_then(|value| value.value.as_ref()) {
+        Some(Any::StringValue(text)) => text.clone(),
+        Some(Any::IntValue(number)) => number.to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+fn attribute(span: &Span, key: &str) -> String {
+    let found = span.attributes.iter().find(|attribute| attribute.key == key);
+    text(found.and_then(|attribute| attribute.value.as_ref()))
+}
+
+/// The one span of that name below `parent`.
+#[track_caller]
+fn child<'s>(spans: &'s [Span], parent: &Span, name: &str) -> &'s Span {
+    let found: Vec<&Span> = spans
+        .iter()
+        .filter(|span| span.parent_span_id == parent.span_id && span.name == name)
+        .collect();
+    let names: Vec<&str> = spans
+        .iter()
+        .filter(|span| span.parent_span_id == parent.span_id)
+        .map(|span| &*span.name)
+        .collect();
+    assert_eq!(found.len(), 1, "{name} below {}, which has {names:?}", parent.name);
+    assert_eq!(found[0].trace_id, parent.trace_id);
+    found[0]
+}
+
+#[track_caller]
+fn named<'s>(spans: &'s [Span], name: &str) -> &'s Span {
+    spans.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("no span {name}"))
+}
+
+/// A host in a process of its own, whose spans go to `otlp`.
+struct Host {
+    process: Child,
+    client: Client,
+    _database: Database,
+    standins: Standins,
+    api: String,
+    internal: String,
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Host {
+    async fn start(otlp: &str, flags: &[&str]) -> Host {
+        let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = |listener: TcpListener| listener.local_addr().expect("bound").to_string();
+        let (api, internal) = (address(bind().await), address(bind().await));
+        let database = Database::create(Engine::Sqlite).await;
+        let process = Command::new(env!("CARGO_BIN_EXE_tollhouse"))
+            .arg("serve")
+            .arg(format!("--database={}", database.url))
+            .arg(format!("--listen={api}"))
+            .arg(format!("--internal-listen={internal}"))
+            .arg(format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")))
+            .args(["--plugin-instances=20", "--development"])
+            .args(flags)
+            .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
+            .env("TOLLHOUSE_MASTER_KEY", MASTER_KEY)
+            .env("TOLLHOUSE_OTLP_ENDPOINT", otlp)
+            .env("RUST_LOG", "off") // which concerns lines, not spans
+            .stdin(Stdio::null())
+            .spawn();
+        let client = Client::builder().no_proxy().timeout(Duration::from_secs(30)).build();
+        let host = Host {
+            process: process.expect("the program starts"),
+            client: client.expect("a client"),
+            _database: database,
+            standins: Standins::start_seeded(bind().await, Clock::system(), 1),
+            api: format!("http://{api}"),
+            internal: format!("http://{internal}"),
+        };
+        let mut looks = tokio::time::interval(Duration::from_millis(50));
+        let up = async {
+            while host.client.get(format!("{}/health/live", host.api)).send().await.is_err() {
+                looks.tick().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), up).await.expect("a host that comes up");
+        host
+    }
+
+    /// Stops it as an operator does, and waits until it is gone.
+    async fn stop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a process");
+        let mut looks = tokio::time::interval(Duration::from_millis(20));
+        let gone = async {
+            loop {
+                looks.tick().await;
+                if let Some(status) = self.process.try_wait().expect("our own process") {
+                    return status;
+                }
+            }
+        };
+        let gone = tokio::time::timeout(Duration::from_secs(60), gone).await;
+        assert!(gone.expect("it ends").success());
+    }
+
+    async fn operator(&self, method: Method, path: &str, body: Value) -> Value {
+        let request = self.client.request(method, format!("{}/internal/v1{path}", self.internal));
+        reply(request.bearer_auth(OPERATOR_TOKEN).json(&body)).await.data().clone()
+    }
+
+    async fn install(&self, wasm: &'static [u8], name: &str, credentials: Value) -> Value {
+        let request = self.client.post(format!("{}/internal/v1/plugins", self.internal));
+        reply(request.bearer_auth(OPERATOR_TOKEN).body(wasm)).await.data();
+        let set = json!({ "credentials": credentials });
+        self.operator(Method::PUT, &format!("/providers/{name}"), set).await
+    }
+
+    /// Plugins, accounts and a company, whose creation is the answer.
+    async fn set_up(&self, upstream: &Upstream) -> Value {
+        let unruly = json!({ "secret_key": SECRET, "base_url": upstream.url });
+        self.install(artifacts::UNRULY, "unruly", unruly).await;
+        let base_url = format!("{}/paystack", self.standins.url());
+        let paystack = json!({ "secret_key": PAYSTACK_KEY, "base_url": base_url });
+        let account = self.install(artifacts::PROVIDER_A, "provider_a", paystack).await;
+        let webhook = account["notification_url"].as_str().expect("a URL");
+        self.standins.paystack().set_webhook(PAYSTACK_KEY, webhook);
+        let event_url = format!("{}/events", self.standins.url());
+        let company = json!({ "name": "Acme", "server": "test", "event_url": event_url });
+        self.operator(Method::POST, "/companies", company).await
+    }
+
+    fn initialize(&self, key: &Value, provider: &str, reference: &str) -> reqwest::RequestBuilder {
+        let order = json!({
+            "email": "ada@example.com", "amount": 100, "currency": "NGN", "reference": reference,
+            "payment_service": provider, "narration": "echo-secret",
+            "checkout": { "success_url": "https://lender.example/paid" },
+        });
+        let request = self.client.post(format!("{}/api/v1/payment/initialize", self.api));
+        request.bearer_auth(key.as_str().expect("a key")).json(&order)
+    }
+
+    async fn settle(&self) {
+        self.standins.settle().await;
+        self.operator(Method::POST, "/clock/advance", json!({ "seconds": 0 })).await;
+    }
+}
+
+/// What a payment leaves in a collector, and the secrets that it must not hold.
+async fn trace_a_payment(collector: &Collector) -> Vec<(&'static str, String)> {
+    let upstream = Upstream::start().await;
+    let mut host = Host::start(&collector.url, &[]).await;
+    let company = host.set_up(&upstream).await;
+    let key = &company["api_key"];
+    let begun = host
+        .initialize(key, "provider_a", "order-in-a-trace")
+        .header("x-request-id", "the-callers-id")
+        .header("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00");
+    let payment = reply(begun).await.data().clone();
+    let url = payment["checkout"]["url"].as_str().expect("a checkout URL");
+    let paid = host.client.post(format!("{url}/complete")).json(&json!({ "outcome": "success" }));
+    assert!(paid.send().await.expect("an answer").status().is_success());
+    host.settle().await;
+    reply(host.initialize(key, "unruly", "order-at-unruly")).await.data();
+    assert_eq!(host.standins.events().len(), 1);
+    for event in host.standins.events() {
+        assert!(!format!("{:?}", event.headers).contains("traceparent"), "{:?}", event.headers);
+    }
+    for request in upstream.got() {
+        assert_eq!(request.headers.get("traceparent"), None);
+    }
+    assert_eq!(upstream.got().len(), 1);
+    host.stop().await;
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    vec![
+        ("an API key", text(key)),
+        ("an event secret", text(&company["event_secret"])),
+        ("the operator token", OPERATOR_TOKEN.to_owned()),
+        ("a provider's key", PAYSTACK_KEY.to_owned()),
+        ("another provider's key", SECRET.to_owned()),
+        ("an e-mail address", "ada@example.com".to_owned()),
+        ("a reference", "order-in-a-trace".to_owned()),
+        ("a path at the provider", "/transaction/".to_owned()),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_is_one_trace_from_its_request_to_the_provider() {
+    let collector = Collector::start().await;
+    let secrets = trace_a_payment(&collector).await;
+    let spans = collector.spans();
+
+    let caller = hex::decode("0af7651916cd43dd8448eb211c80319c").unwrap();
+    let request =
+        spans.iter().find(|span| span.trace_id == caller && span.kind() == SpanKind::Server);
+    let request = request.expect("the request goes on with its caller's trace");
+    assert_eq!(request.name, "POST /api/v1/payment/initialize");
+    assert_eq!(hex::encode(&request.parent_span_id), "b7ad6b7169203331");
+    assert_eq!(attribute(request, "request.id"), "the-callers-id");
+    assert_eq!(attribute(request, "http.route"), "/api/v1/payment/initialize");
+    assert_eq!(attribute(request, "http.response.status_code"), "200");
+
+    let slice = child(&spans, request, "payments.initialize");
+    let call = child(&spans, slice, "provider_a checkout.start");
+    for (key, value) in [
+        ("plugin.name", "provider_a"),
+        ("plugin.version", "1.0.0"),
+        ("plugin.function", "checkout.start"),
+        ("plugin.outcome", "ok"),
+        ("plugin.runs", "2"),
+        ("plugin.requests", "1"),
+    ] {
+        assert_eq!(attribute(call, key), value, "{key}");
+    }
+    assert_eq!(attribute(call, "plugin.digest").len(), 64);
+    let egress = child(&spans, call, "POST");
+    assert_eq!(egress.kind(), SpanKind::Client);
+    assert_eq!(attribute(egress, "server.address"), "127.0.0.1");
+    assert_eq!(attribute(egress, "http.response.status_code"), "200");
+    assert_eq!(attribute(egress, "egress.sender"), "provider_a");
+
+    let job = named(&spans, "payment.settle");
+    let verified = child(&spans, job, "payments.verify");
+    child(&spans, child(&spans, verified, "provider_a verification.verify"), "GET");
+    let delivery = child(&spans, named(&spans, "event.deliver"), "events.deliver");
+    assert_eq!(attribute(child(&spans, delivery, "POST"), "egress.sender"), "events");
+
+    let all = collector.text();
+    for (what, secret) in secrets {
+        assert!(!all.contains(&secret), "{what} is in the traces");
+    }
+    assert!(spans.iter().all(|span| span.events.is_empty()), "log lines stay in the log");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trace_that_is_not_sampled_is_not_sent() {
+    let collector = Collector::start().await;
+    let mut host = Host::start(&collector.url, &["--otlp-sample-ratio=0"]).await;
+    let company = json!({ "name": "Acme", "server": "test" });
+    host.operator(Method::POST, "/companies", company).await;
+    host.stop().await;
+    assert_eq!(collector.spans().len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collector_that_never_answers_holds_nobody_up() {
+    // Connections are taken by the system, and nobody reads them.
+    let deaf = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}", deaf.local_addr().expect("bound"));
+    let upstream = Upstream::start().await;
+    let mut host = Host::start(&url, &[]).await;
+    let company = host.set_up(&upstream).await;
+    for n in 0..20 {
+        let begun = host.initialize(&company["api_key"], "provider_a", &format!("order-{n}"));
+        reply(begun).await.data();
+    }
+    host.stop().await;
+    let (connection, _) = deaf.accept().await.expect("a connection of the host");
+    drop(connection);
+}
