@@ -7,8 +7,6 @@ use tollhouse::{
     plugins::Limits,
 };
 
-use crate::app::TestApp;
-
 /// A short measurement, as `tollhouse bench --json` reports it.
 async fn compare(components: &[&[u8]]) -> (Value, String) {
     let cache = format!("{}/plugin-cache", env!("CARGO_TARGET_TMPDIR"));
