@@ -77,6 +77,12 @@ impl Route {
     pub fn id(&self) -> String {
         self.handled_by.replace(' ', "").replace("::api::", ".").replace("::", ".")
     }
+
+    /// Whether it changes something for a caller who is known.
+    #[must_use]
+    pub fn takes_idempotency_key(&self) -> bool {
+        self.method != "get" && self.access != Access::Open
+    }
 }
 
 macro_rules! routes {

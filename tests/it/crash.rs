@@ -31,6 +31,7 @@ impl Process {
             .arg(format!("--internal-listen={}", lab.internal))
             .arg(format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")))
             .arg("--plugin-instances=20")
+            .arg("--rate-per-s=0")
             .arg("--development")
             .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
             .env("TOLLHOUSE_MASTER_KEY", MASTER_KEY)

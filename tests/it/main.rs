@@ -34,6 +34,7 @@ mod store;
 mod store_faults;
 mod telemetry;
 mod tidy;
+mod tls;
 mod unruly;
 mod users;
 mod wallet;
