@@ -2,7 +2,7 @@
 
 mod documents;
 mod metrics;
-pub mod traces;
+mod traces;
 
 use reqwest::StatusCode;
 
