@@ -17,9 +17,11 @@ use criterion::Criterion;
 use futures::future::join_all;
 use tokio::runtime::Runtime;
 
+const SAMPLES: usize = 20;
+
 fn main() {
     let criterion = Criterion::default()
-        .sample_size(20)
+        .sample_size(SAMPLES)
         .warm_up_time(Duration::from_secs(1))
         .measurement_time(Duration::from_secs(2))
         .configure_from_args();
@@ -54,9 +56,9 @@ impl Bench {
         });
     }
 
-    /// The median of what was measured; `None` when it was filtered out.
+    /// The median of what was measured; `None` when it was filtered out, or only tried.
     fn median(&self, name: &str) -> Option<f64> {
-        let mut samples = self.seen.get(name)?.clone();
+        let mut samples = self.seen.get(name).filter(|seen| seen.len() >= SAMPLES)?.clone();
         samples.sort_by(f64::total_cmp);
         samples.get(samples.len() / 2).copied()
     }

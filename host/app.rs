@@ -8,15 +8,17 @@ use futures::future::BoxFuture;
 
 use crate::{
     clock::Clock,
+    companies,
     config::Config,
     egress::Egress,
-    events, http,
+    events, http, idempotency,
     jobs::{Handler, Workers},
     payments,
     plugins::Plugins,
+    providers,
     random::Random,
     rate::Limiter,
-    seal::Sealer,
+    seal::{SealedColumn, Sealer},
     store::Store,
     tasks::Tasks,
     telemetry::Telemetry,
@@ -25,6 +27,10 @@ use crate::{
 /// Every kind of job and who runs it.
 const JOBS: &[(&str, Handler)] =
     &[(payments::SETTLE_JOB, payments::settle_job), (events::DELIVER_JOB, events::deliver_job)];
+
+/// Every column that holds sealed texts.
+pub const SEALED: &[&[SealedColumn]] =
+    &[&companies::SEALED, &idempotency::SEALED, &providers::SEALED];
 
 /// What a provider's reference may belong to, and the job that a notification about it wakes.
 pub const NOTIFIED: &[(&str, &str)] = &[(payments::SUBJECT, payments::SETTLE_JOB)];

@@ -1,20 +1,28 @@
 //! The command line: one file per noun. Most commands talk to a host that runs, through its internal interface.
 
 mod ask;
+mod audit;
 mod bench;
+mod company;
 mod config;
+mod database;
+mod event;
 mod failure;
 mod host;
+mod init;
 mod key;
+mod master_key;
 mod output;
+mod payment;
 mod plugin;
+mod provider;
 mod serve;
 mod wallet;
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use tollhouse::config::layers::{self, Parsed, Refused};
+use tollhouse::config::layers::{self, Parsed};
 
 use self::{failure::Failure, output::Report};
 
@@ -42,19 +50,35 @@ Exit codes:
 #[derive(Subcommand)]
 enum Command {
     /// Run the API and the internal interface
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     /// Look at settings, make a settings file
     #[command(subcommand)]
     Config(config::Command),
-    /// Make, list and revoke the API keys of companies
-    #[command(subcommand)]
-    Key(key::Command),
+    /// Bring the database's tables up to date, and end
+    Migrate(database::Migrate),
+    /// Copy a SQLite database to a file, while hosts serve
+    Backup(database::Backup),
+    /// Put a copy in the place of a SQLite database
+    Restore(database::Restore),
+    /// Create companies, change and suspend them
+    Company(company::Company),
+    /// Make, exchange and revoke the API keys of companies
+    Key(key::Key),
+    /// Set up accounts at providers
+    Provider(provider::Provider),
+    /// Install plugins, and see what serves
+    Plugin(plugin::Plugin),
+    /// Find payments, verify and refund them
+    Payment(payment::Payment),
     /// See and correct what companies have
+    Wallet(wallet::Wallet),
+    /// See what companies were told, and tell it again
+    Event(event::Event),
+    /// Make and exchange the master key
     #[command(subcommand)]
-    Wallet(wallet::Command),
-    /// Install and list plugins
-    #[command(subcommand)]
-    Plugin(plugin::Command),
+    MasterKey(master_key::Command),
+    /// See what operators did
+    Audit(audit::Audit),
     /// Compare how fast plugins are, without a network
     Bench(bench::Bench),
 }
@@ -66,16 +90,15 @@ pub async fn run() -> ExitCode {
     let json = arguments.iter().any(|argument| argument == "--json");
     let parsed = match layers::parse(Cli::command(), arguments) {
         Ok(parsed) => parsed,
-        Err(Refused::Usage(error)) if error.use_stderr() && json => {
+        Err(error) if error.use_stderr() && json => {
             return Failure::Usage(error.to_string()).tell(json);
         }
-        Err(Refused::Usage(error)) => error.exit(),
-        Err(Refused::Settings(wrong)) => return Failure::settings(wrong).tell(json),
+        Err(error) => error.exit(),
     };
     match execute(&parsed).await {
         Ok(report) => {
             report.print(json);
-            ExitCode::SUCCESS
+            report.failure.map_or(ExitCode::SUCCESS, |failure| failure.tell(json))
         }
         Err(failure) => failure.tell(json),
     }
@@ -83,12 +106,25 @@ pub async fn run() -> ExitCode {
 
 async fn execute(parsed: &Parsed) -> Result<Report, Failure> {
     let cli = Cli::from_arg_matches(&parsed.matches).map_err(|e| Failure::Usage(e.to_string()))?;
+    let checks = matches!(&cli.command, Command::Config(config::Command::Check { .. }));
+    if !checks && !parsed.wrong.is_empty() {
+        return Err(Failure::settings(parsed.wrong.clone()));
+    }
     match cli.command {
         Command::Serve(serve) => serve.run().await,
         Command::Config(command) => command.run(parsed).await,
-        Command::Key(command) => command.run().await,
-        Command::Wallet(command) => command.run().await,
-        Command::Plugin(command) => command.run().await,
+        Command::Migrate(migrate) => migrate.run().await,
+        Command::Backup(backup) => backup.run().await,
+        Command::Restore(restore) => restore.run().await,
+        Command::Company(company) => company.run().await,
+        Command::Key(key) => key.run().await,
+        Command::Provider(provider) => provider.run().await,
+        Command::Plugin(plugin) => plugin.run().await,
+        Command::Payment(payment) => payment.run().await,
+        Command::Wallet(wallet) => wallet.run().await,
+        Command::Event(event) => event.run().await,
+        Command::MasterKey(command) => command.run().await,
+        Command::Audit(audit) => audit.run().await,
         Command::Bench(bench) => bench.run().await,
     }
 }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use self::store::KeyHolder;
-pub use self::store::{Company, Key};
+pub use self::store::{Company, Key, SEALED};
 use crate::{
     app::App,
     clock::Timestamp,

@@ -40,8 +40,8 @@ pub use self::{
 };
 use self::{docs::Document, gate::Gate, openapi::Description};
 use crate::{
-    app::App, audit, companies, error::Error, events, notifications, payments, plugins, providers,
-    users, wallet,
+    app::App, audit, companies, error::Error, events, master_key, notifications, payments, plugins,
+    providers, users, wallet,
 };
 
 /// The route whose bodies are components, which are larger than other bodies may be.
@@ -76,6 +76,12 @@ impl Route {
     #[must_use]
     pub fn id(&self) -> String {
         self.handled_by.replace(' ', "").replace("::api::", ".").replace("::", ".")
+    }
+
+    /// Whether it changes something for a caller who is known.
+    #[must_use]
+    pub fn takes_idempotency_key(&self) -> bool {
+        self.method != "get" && self.access != Access::Open
     }
 }
 
@@ -132,6 +138,7 @@ pub fn internal_routes() -> Vec<Route> {
         post   "/internal/v1/companies/{company}/event-secret/rotate" Operator companies::api::rotate_event_secret "Give a company a new secret for its events" [];
         post   "/internal/v1/companies/{company}/keys" Operator companies::api::create_key "Give a company another API key" [];
         get    "/internal/v1/companies/{company}/keys" Operator companies::api::list_keys "List a company's API keys" [];
+        post   "/internal/v1/companies/{company}/keys/{key}/rotate" Operator companies::api::rotate_key "Give a company an API key in the place of another" [];
         delete "/internal/v1/companies/{company}/keys/{key}" Operator companies::api::revoke_key "Revoke an API key" [];
         put    "/internal/v1/companies/{company}/subscription" Operator companies::api::subscribe "Change a company's subscription" [];
         put    "/internal/v1/companies/{company}/providers/{provider}" Operator providers::api::set_for_company "Set up a company's own account at a provider" [];
@@ -145,10 +152,16 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/events" Operator events::api::list "List a company's events and their deliveries" [];
         get    "/internal/v1/companies/{company}/events/{event}/attempts" Operator events::api::attempts "List the attempts to deliver an event" [];
         post   "/internal/v1/companies/{company}/events/{event}/redeliver" Operator events::api::redeliver "Deliver an event again" [];
+        get    "/internal/v1/companies/{company}/payments" Operator payments::api::list_of_company "List a company's payments" [];
+        get    "/internal/v1/companies/{company}/payments/{payment}" Operator payments::api::fetch_of_company "Fetch a company's payment" [];
+        get    "/internal/v1/companies/{company}/payments/reference/{reference}" Operator payments::api::fetch_of_company_by_reference "Fetch a company's payment by its reference" [];
+        post   "/internal/v1/companies/{company}/payments/{payment}/verify" Operator payments::api::verify_of_company "Ask the provider how a company's payment stands" [400 502 504];
         post   "/internal/v1/companies/{company}/payments/{payment}/refund" Operator payments::api::refund "Refund a payment" [409 502 504];
         get    "/internal/v1/companies/{company}/payments/{payment}/refund" Operator payments::api::fetch_refund "Fetch the refund of a payment" [];
         get    "/internal/v1/companies/{company}/audit" Operator audit::api::of_company "List what operators did to a company" [];
         get    "/internal/v1/audit" Operator audit::api::of_service "List what operators did to the service" [];
+        get    "/internal/v1/master-key" Operator master_key::api::fetch "Show what is sealed under which master key" [];
+        post   "/internal/v1/master-key/rotate" Operator master_key::api::rotate "Seal anew what is under former master keys" [];
         get    "/internal/v1/plugins" Operator plugins::api::list "List plugins" [];
         post   "/internal/v1/plugins" Operator plugins::api::install "Install a plugin: it serves when this answers" [409];
         post   "/internal/v1/clock/advance" Operator health::advance_clock "Move the clock, in development" [403];

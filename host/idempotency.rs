@@ -9,6 +9,7 @@ mod store;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+pub use self::store::SEALED;
 use crate::{
     app::App,
     clock::Timestamp,
@@ -157,10 +158,14 @@ pub async fn sweep(app: &App) -> Result<u64> {
 }
 
 impl Claim {
-    /// What a column of the row is sealed for.
     fn context(&self, column: &str) -> String {
-        format!("idempotency_keys/{}/{}/{column}", self.company_id, self.id)
+        context(&self.company_id, &self.id, column)
     }
+}
+
+/// What a column of a row is sealed for.
+fn context(company_id: &str, id: &str, column: &str) -> String {
+    format!("idempotency_keys/{company_id}/{id}/{column}")
 }
 
 /// No two lists of texts have the same one: each part's length goes before it.

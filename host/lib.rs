@@ -20,6 +20,7 @@ pub mod http;
 pub mod idempotency;
 pub mod jobs;
 pub mod listing;
+pub mod master_key;
 pub mod money;
 pub mod monitor;
 pub mod notifications;

@@ -24,6 +24,7 @@ use futures::FutureExt;
 
 pub use self::{
     calls::Usage,
+    compile::fault as cache_fault,
     engine::Limits,
     examples::{Call, Examples},
     manifest::{Manifest, ReferenceRules},

@@ -8,7 +8,7 @@ mod store;
 
 use std::collections::HashMap;
 
-pub use self::store::Account;
+pub use self::store::{Account, SEALED};
 use crate::{
     app::App,
     error::{Error, Result},

@@ -30,6 +30,20 @@ struct Key {
     cipher: XChaCha20Poly1305,
 }
 
+/// A column that holds sealed texts, and the statements by which they are sealed anew.
+pub struct SealedColumn {
+    /// `table.column`.
+    pub name: &'static str,
+    /// Gives each key's name (which begins at the fourth character of a sealed text) and how many rows are sealed under it.
+    pub count: &'static str,
+    /// Gives company, id and sealed text of at most `$2` rows under the key `$1`, and locks them.
+    pub find: &'static str,
+    /// Puts the sealed text `$3` into the row of company `$1` and id `$2`.
+    pub replace: &'static str,
+    /// The context of a row's text, from its company and id.
+    pub context: fn(&str, &str) -> String,
+}
+
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
     #[error(

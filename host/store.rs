@@ -30,6 +30,7 @@ mod backup;
 mod columns;
 mod error;
 mod file;
+mod look;
 mod postgres;
 mod sqlite;
 mod tx;
@@ -50,6 +51,7 @@ use tracing::Instrument;
 pub use self::{
     backup::{BackupError, backup, restore},
     error::{Error, Trouble, is_duplicate},
+    look::missing_migrations,
     tx::{Param, Record, Statement, Tx},
 };
 use self::{

@@ -1,8 +1,11 @@
 //! `tollhouse bench`.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde_json::json;
 use tollhouse::{
     bench::{self, Effort, Subject},
@@ -18,12 +21,13 @@ use super::{
 };
 
 #[derive(Args)]
+#[command(group = ArgGroup::new("subjects").args(["plugin", "file"]).required(true).multiple(true))]
 #[command(after_help = "Examples:
   tollhouse bench --file provider_a.wasm --file provider_b.wasm
   tollhouse bench --plugin provider_a --file target/new.wasm --iterations 20000 --json")]
 pub struct Bench {
     /// A plugin as it serves now, taken from the database; may be repeated
-    #[arg(long, value_name = "NAME", required_unless_present = "file")]
+    #[arg(long, value_name = "NAME")]
     plugin: Vec<String>,
     /// A component; may be repeated
     #[arg(long, value_name = "FILE")]
@@ -59,6 +63,11 @@ impl Bench {
         let mut components = Vec::new();
         if !self.plugin.is_empty() {
             let (url, limits) = (self.database.url()?, self.database.limits());
+            let file =
+                url.expose().strip_prefix("sqlite://").and_then(|file| file.split('?').next());
+            if file.is_some_and(|file| !Path::new(file).exists()) {
+                return Err(Failure::refused(format!("there is no database at {url}")));
+            }
             let store = Store::open(url.expose(), limits, Random::system()).await;
             let store = store.map_err(|error| Failure::Unreachable(chain(&error)))?;
             for name in &self.plugin {

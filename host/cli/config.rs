@@ -1,14 +1,20 @@
 //! `tollhouse config`.
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
-use serde_json::json;
-use tollhouse::config::{
-    Config, check, describe,
-    layers::{Parsed, Source},
+use serde_json::{Value, json};
+use tollhouse::{
+    config::{
+        Config, Remote, check, describe,
+        layers::{Parsed, Source},
+    },
+    store,
 };
 
 use super::{
-    failure::Failure,
+    failure::{Failure, chain},
+    init::init,
     output::{Report, left, text},
 };
 
@@ -16,14 +22,22 @@ use super::{
 pub enum Command {
     /// Say which settings count and where they come from, and all that is wrong with them
     #[command(after_help = "\
-It takes what `serve` takes, and starts nothing.
+It takes what `serve` takes, reads what it would read, and starts nothing.
 
 Examples:
   tollhouse config check --config /etc/tollhouse/tollhouse.toml
-  tollhouse config check --json | jq -r '.settings[] | select(.source != \"default\")'")]
+  tollhouse config check --json | jq '.settings[] | select(.source != \"default\")'")]
     Check {
         #[command(flatten)]
         config: Box<Config>,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Make a folder with a settings file, a master key and an operator's token
+    #[command(after_help = "Example:\n  tollhouse config init /etc/tollhouse")]
+    Init {
+        /// It is made if it is not there; nothing in it is overwritten
+        folder: PathBuf,
     },
     /// Print a settings file with every setting and its default
     #[command(after_help = "Example:\n  tollhouse config example > tollhouse.toml")]
@@ -33,7 +47,8 @@ Examples:
 impl Command {
     pub async fn run(self, parsed: &Parsed) -> Result<Report, Failure> {
         match self {
-            Command::Check { config } => check(&config, parsed).await,
+            Command::Check { config, .. } => Ok(report(&config, parsed).await),
+            Command::Init { folder } => init(&folder),
             Command::Example => {
                 let example = describe::example();
                 Ok(Report::new(json!({ "example": example }), example))
@@ -42,12 +57,40 @@ impl Command {
     }
 }
 
-async fn check(config: &Config, parsed: &Parsed) -> Result<Report, Failure> {
-    let wrong = check::problems(config);
-    if !wrong.is_empty() {
-        return Err(Failure::settings(wrong));
+async fn report(config: &Config, parsed: &Parsed) -> Report {
+    let mut problems = parsed.wrong.clone();
+    problems.extend(check::problems(config));
+    let mut problems: Vec<String> = problems.into_iter().map(|problem| problem.0).collect();
+    let mut warnings = check::warnings(config);
+    if let Ok(url) = config.database.url() {
+        match store::missing_migrations(url.expose()).await {
+            Ok(0) => {}
+            Ok(n) => {
+                warnings.push(format!("the database lacks {n} migrations, which serve applies"))
+            }
+            Err(error) => problems.push(format!("database {url}: {}", chain(&error))),
+        }
     }
-    let settings = describe::settings().into_iter().map(|setting| {
+    let settings = settings(config, parsed);
+    let columns = [
+        left("SETTING", |v| text(&v["setting"])),
+        left("FROM", |v| text(&v["source"])),
+        left("VALUE", |v| text(&v["value"])),
+    ];
+    let json = json!({ "settings": settings, "problems": problems, "warnings": warnings });
+    let mut report = Report::table(json, &settings, &columns);
+    for warning in warnings {
+        report = report.and(&format!("Note: {warning}."));
+    }
+    match problems.is_empty() {
+        true => report.and("Nothing is wrong."),
+        false => report.failing(Failure::refused(problems.join("\n"))),
+    }
+}
+
+/// What counts, without secrets.
+fn settings(config: &Config, parsed: &Parsed) -> Value {
+    let each = describe::settings().into_iter().map(|setting| {
         let source = match parsed.source(&setting.key) {
             Source::Flag => "flag",
             Source::Variable => "variable",
@@ -60,11 +103,5 @@ async fn check(config: &Config, parsed: &Parsed) -> Result<Report, Failure> {
         };
         json!({ "setting": setting.key, "value": value, "source": source })
     });
-    let settings = serde_json::Value::from_iter(settings);
-    let columns = [
-        left("SETTING", |v| text(&v["setting"])),
-        left("SOURCE", |v| text(&v["source"])),
-        left("VALUE", |v| text(&v["value"])),
-    ];
-    Ok(Report::table(json!({ "settings": settings }), &settings, &columns))
+    Value::from_iter(each)
 }

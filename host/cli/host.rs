@@ -5,7 +5,7 @@ use std::{fs, time::Duration};
 use clap::Args;
 use reqwest::{Certificate, Client, Method, RequestBuilder};
 use serde_json::Value;
-use tollhouse::config::Remote;
+use tollhouse::config::{OperatorToken, Remote};
 use url::Url;
 
 use super::failure::{Failure, chain};
@@ -13,6 +13,15 @@ use super::failure::{Failure, chain};
 /// How long a host may take to be reached, and to answer: a plugin is compiled while its installer waits.
 const CONNECT: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_secs(300);
+
+/// What a command needs to talk to a host.
+#[derive(Args)]
+pub struct Access {
+    #[command(flatten)]
+    remote: Remote,
+    #[command(flatten)]
+    operator_token: OperatorToken,
+}
 
 /// Which part of a list.
 #[derive(Args)]
@@ -38,7 +47,8 @@ pub struct Host {
 }
 
 impl Host {
-    pub fn new(remote: &Remote) -> Result<Host, Failure> {
+    pub fn new(access: &Access) -> Result<Host, Failure> {
+        let remote = &access.remote;
         let base = Url::parse(&remote.internal_url).ok();
         let base = base.filter(|url| ["http", "https"].contains(&url.scheme()));
         let base = base.ok_or_else(|| {
@@ -46,7 +56,7 @@ impl Host {
                 "internal_url must be an http or https URL, like http://127.0.0.1:8081".to_owned(),
             )
         })?;
-        let token = remote.operator_token.read()?;
+        let token = access.operator_token.read()?;
         // Fails when another part of the process has installed it before, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = Client::builder().no_proxy().connect_timeout(CONNECT).timeout(ANSWER);
@@ -57,6 +67,9 @@ impl Host {
             let pem = fs::read(file).map_err(|error| wrong(error.to_string()))?;
             let certificates =
                 Certificate::from_pem_bundle(&pem).map_err(|error| wrong(chain(&error)))?;
+            if certificates.is_empty() {
+                return Err(wrong("it holds no certificate".to_owned()));
+            }
             client = client.tls_certs_merge(certificates);
         }
         let client = client.build().map_err(|error| Failure::Usage(chain(&error)))?;

@@ -1,19 +1,26 @@
 //! `tollhouse key`.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use reqwest::Method;
-use serde_json::json;
-use tollhouse::config::Remote;
+use serde_json::{Value, json};
 
 use super::{
     ask::Yes,
     failure::Failure,
-    host::Host,
+    host::{Access, Host},
     output::{Report, left, text},
 };
 
+#[derive(Args)]
+pub struct Key {
+    #[command(flatten)]
+    access: Access,
+    #[command(subcommand)]
+    action: Action,
+}
+
 #[derive(Subcommand)]
-pub enum Command {
+enum Action {
     /// Make another API key for a company; it is shown once
     #[command(
         after_help = "Example:\n  tollhouse key create 6b018eed9f8a1c2b3d4e5f60 --label 'second server' --expires-at 2027-01-01T00:00:00Z"
@@ -27,15 +34,24 @@ pub enum Command {
         /// When it ends, like 2027-01-01T00:00:00Z; without it, it does not
         #[arg(long, value_name = "TIME")]
         expires_at: Option<String>,
-        #[command(flatten)]
-        remote: Remote,
     },
     /// List a company's keys
     List {
         /// The company's id
         company: String,
-        #[command(flatten)]
-        remote: Remote,
+    },
+    /// Make a key that takes another's place; the former one ends after an overlap
+    #[command(
+        after_help = "Example:\n  tollhouse key rotate 6b018eed9f8a1c2b3d4e5f60 6b018eed11aa22bb33cc44dd --overlap-hours 48"
+    )]
+    Rotate {
+        /// The company's id
+        company: String,
+        /// The key's id, as `key list` shows it
+        key: String,
+        /// How long both are good
+        #[arg(long, default_value_t = 24, value_name = "HOURS")]
+        overlap_hours: u32,
     },
     /// End a key with the next request
     Revoke {
@@ -45,31 +61,27 @@ pub enum Command {
         key: String,
         #[command(flatten)]
         yes: Yes,
-        #[command(flatten)]
-        remote: Remote,
     },
 }
 
-impl Command {
+impl Key {
     pub async fn run(self) -> Result<Report, Failure> {
-        match self {
-            Command::Create { company, label, expires_at, remote } => {
+        let host = Host::new(&self.access)?;
+        match self.action {
+            Action::Create { company, label, expires_at } => {
                 let body = json!({ "label": label, "expires_at": expires_at });
-                let host = Host::new(&remote)?;
                 let path = ["companies", &*company, "keys"];
-                let key = host.send_json(Method::POST, &path, &body).await?;
-                Ok(Report::record(
-                    key,
-                    &[
-                        left("key", |v| text(&v["id"])),
-                        left("API key", |v| format!("{} (shown this once)", text(&v["api_key"]))),
-                        left("expires", |v| text(&v["expires_at"])),
-                    ],
-                ))
+                Ok(made(host.send_json(Method::POST, &path, &body).await?))
             }
-            Command::List { company, remote } => list(&Host::new(&remote)?, &company).await,
-            Command::Revoke { company, key, yes, remote } => {
-                let host = Host::new(&remote)?;
+            Action::List { company } => list(&host, &company).await,
+            Action::Rotate { company, key, overlap_hours } => {
+                let body = json!({ "overlap_seconds": u64::from(overlap_hours) * 3600 });
+                let path = ["companies", &*company, "keys", &key, "rotate"];
+                let report = made(host.send_json(Method::POST, &path, &body).await?);
+                let former = text(&report.json["replaces"]["expires_at"]);
+                Ok(report.and(&format!("The former key is good until {former}.")))
+            }
+            Action::Revoke { company, key, yes } => {
                 yes.ask(&format!(
                     "Revoke the key {key}? Whoever uses it is refused from then on."
                 ))?;
@@ -78,6 +90,16 @@ impl Command {
             }
         }
     }
+}
+
+fn made(key: Value) -> Report {
+    let fields = [
+        left("key", |v| text(&v["id"])),
+        left("API key", |v| text(&v["api_key"])),
+        left("label", |v| text(&v["label"])),
+        left("expires", |v| text(&v["expires_at"])),
+    ];
+    Report::record(key, &fields).and("The API key is not shown again.")
 }
 
 async fn list(host: &Host, company: &str) -> Result<Report, Failure> {

@@ -5,21 +5,25 @@ use std::io::Write;
 use serde_json::Value;
 use tollhouse::money::Minor;
 
+use super::failure::Failure;
+
 /// What a command has to say.
 pub struct Report {
     pub json: Value,
     pub text: String,
+    /// What was found wrong: the program fails after it has said the rest.
+    pub failure: Option<Failure>,
 }
 
 impl Report {
     pub fn new(json: Value, text: impl Into<String>) -> Report {
-        Report { json, text: text.into() }
+        Report { json, text: text.into(), failure: None }
     }
 
     /// Records below each other, one to a line.
     pub fn table(json: Value, records: &Value, columns: &[Column]) -> Report {
         let text = table(records.as_array().map_or(&[], Vec::as_slice), columns);
-        Report { json, text }
+        Report::new(json, text)
     }
 
     /// A page of a list, and how much there is besides.
@@ -32,7 +36,7 @@ impl Report {
             );
             text.push_str(&line);
         }
-        Report { json, text }
+        Report::new(json, text)
     }
 
     /// One record, its fields below each other.
@@ -44,10 +48,22 @@ impl Report {
                 .to_owned()
         });
         let text = lines.collect::<Vec<_>>().join("\n");
-        Report { json, text }
+        Report::new(json, text)
     }
 
-    pub fn print(self, json: bool) {
+    /// With something to keep in mind, for people.
+    #[must_use]
+    pub fn and(mut self, line: &str) -> Report {
+        self.text = format!("{}\n\n{line}", self.text);
+        self
+    }
+
+    #[must_use]
+    pub fn failing(self, failure: Failure) -> Report {
+        Report { failure: Some(failure), ..self }
+    }
+
+    pub fn print(&self, json: bool) {
         let mut out = std::io::stdout().lock();
         let written = match json {
             true => writeln!(out, "{:#}", self.json),
@@ -60,6 +76,7 @@ impl Report {
 }
 
 /// What of a record stands under a title.
+#[derive(Clone, Copy)]
 pub struct Column {
     title: &'static str,
     cell: fn(&Value) -> String,

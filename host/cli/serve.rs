@@ -26,7 +26,7 @@ Examples:
 SIGTERM and Ctrl-C end it: requests and jobs under way are finished.")]
 pub struct Serve {
     #[command(flatten)]
-    config: Box<Config>,
+    config: Config,
 }
 
 impl Serve {

@@ -3,23 +3,28 @@
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Number, Value, json};
-use tollhouse::config::Remote;
 
 use super::{
     ask::Yes,
     failure::Failure,
-    host::{Host, Page},
+    host::{Access, Host, Page},
     output::{Report, left, money, right, text},
 };
 
+#[derive(Args)]
+pub struct Wallet {
+    #[command(flatten)]
+    access: Access,
+    #[command(subcommand)]
+    action: Action,
+}
+
 #[derive(Subcommand)]
-pub enum Command {
+enum Action {
     /// Show what a company may use, and what is pending
     Show {
         /// Its id
         company: String,
-        #[command(flatten)]
-        remote: Remote,
     },
     /// Put money into a wallet
     #[command(
@@ -28,8 +33,6 @@ pub enum Command {
     Credit {
         #[command(flatten)]
         movement: Movement,
-        #[command(flatten)]
-        remote: Remote,
     },
     /// Take money out of a wallet that covers it
     #[command(
@@ -40,8 +43,6 @@ pub enum Command {
         movement: Movement,
         #[command(flatten)]
         yes: Yes,
-        #[command(flatten)]
-        remote: Remote,
     },
     /// List the entries of a company's book, newest first
     Entries {
@@ -49,13 +50,11 @@ pub enum Command {
         company: String,
         #[command(flatten)]
         page: Page,
-        #[command(flatten)]
-        remote: Remote,
     },
 }
 
 #[derive(Args)]
-pub struct Movement {
+struct Movement {
     /// The company's id
     company: String,
     /// In the major unit, with at most two decimals: 250.50
@@ -68,21 +67,18 @@ pub struct Movement {
     currency: String,
 }
 
-impl Command {
+impl Wallet {
     pub async fn run(self) -> Result<Report, Failure> {
-        match self {
-            Command::Show { company, remote } => show(&Host::new(&remote)?, &company).await,
-            Command::Credit { movement, remote } => {
-                movement.post(&Host::new(&remote)?, "credit").await
-            }
-            Command::Debit { movement, yes, remote } => {
+        let host = Host::new(&self.access)?;
+        match self.action {
+            Action::Show { company } => show(&host, &company).await,
+            Action::Credit { movement } => movement.post(&host, "credit").await,
+            Action::Debit { movement, yes } => {
                 let Movement { company, amount, currency, .. } = &movement;
                 yes.ask(&format!("Take {amount} {currency} out of the wallet of {company}?"))?;
-                movement.post(&Host::new(&remote)?, "debit").await
+                movement.post(&host, "debit").await
             }
-            Command::Entries { company, page, remote } => {
-                entries(&Host::new(&remote)?, &company, &page).await
-            }
+            Action::Entries { company, page } => entries(&host, &company, &page).await,
         }
     }
 }

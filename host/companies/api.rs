@@ -16,7 +16,7 @@ use crate::{
     http::{
         answer::{Answer, Done},
         body::Body,
-        fields::{Choice, Flag, HttpUrl, OneOf, Text, Texts, Time, fields},
+        fields::{Choice, Flag, HttpUrl, OneOf, Text, Texts, Time, Whole, fields},
         path::Path,
         query::{Pages, Query},
     },
@@ -25,6 +25,9 @@ use crate::{
 };
 
 const SHOWN_OF_KEY: usize = 12;
+/// How long a key goes on beside the one that takes its place.
+const KEY_OVERLAP_SECONDS: i64 = 24 * 3600;
+const MOST_OVERLAP_SECONDS: i64 = 30 * 24 * 3600;
 
 /// Whether a company's money is real.
 pub struct Server;
@@ -300,6 +303,60 @@ pub async fn create_key(
         let detail = json!({ "key": key.id, "label": key.label });
         audit::record(tx, &app, &company.id, "key.create", detail).await?;
         Answer::data(CreatedKey { key, api_key: text }, "Key created successfully")
+    })
+    .await
+}
+
+fields! {
+    /// An API key that takes another's place.
+    Body KeyRotation {
+        /// How long the former key goes on, at most 30 days; a day if it is left out.
+        overlap_seconds: Option<Whole<0, MOST_OVERLAP_SECONDS>>,
+        /// When the new key ends; in the future.
+        expires_at: Option<Time>,
+    }
+}
+
+/// An API key that was created in the place of another. The key itself is shown here and never again.
+#[derive(Serialize, JsonSchema)]
+pub struct RotatedKey {
+    #[serde(flatten)]
+    key: Key,
+    api_key: String,
+    /// The former key, with its end.
+    replaces: Key,
+}
+
+pub async fn rotate_key(
+    State(app): State<App>,
+    Path((company, former)): Path<(String, String)>,
+    body: Body<KeyRotation>,
+) -> Result<Answer<RotatedKey>> {
+    let overlap = body.overlap_seconds()?.unwrap_or(KEY_OVERLAP_SECONDS);
+    let (now, expires_at) = (app.clock.now(), body.expires_at()?);
+    if expires_at.is_some_and(|at| at <= now) {
+        return Err(body.must_be("expires_at", "in the future"));
+    }
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let company = get(tx, &company).await?;
+        let replaced = store::lock_key(tx, &company.id, &former).await?;
+        let mut replaced = replaced.ok_or_else(|| Error::not_found("key not found"))?;
+        if replaced.revoked_at.is_some() || replaced.expires_at.is_some_and(|at| at <= now) {
+            return Err(Error::invalid("the key was revoked or has expired: create another"));
+        }
+        let end = now.plus_seconds(overlap);
+        let end = replaced.expires_at.map_or(end, |at| at.min(end));
+        store::end_key(tx, &company.id, &replaced.id, end).await?;
+        replaced.expires_at = Some(end);
+        let (key, text) = new_key(&app, &company, replaced.label.clone(), expires_at);
+        store::insert_key(tx, &company.id, &key, &digest(&text)).await?;
+        let detail = json!({ "key": key.id, "replaces": replaced.id, "until": end });
+        audit::record(tx, &app, &company.id, "key.rotate", detail).await?;
+        Answer::data(
+            RotatedKey { key, api_key: text, replaces: replaced },
+            "Key rotated successfully",
+        )
     })
     .await
 }

@@ -3,8 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::secret_context;
 use crate::{
     clock::Timestamp,
+    seal::SealedColumn,
     store::{FromRow, Json, Result, Tx},
 };
 
@@ -44,6 +46,27 @@ pub struct Key {
     pub revoked_at: Option<Timestamp>,
     pub created_at: Timestamp,
 }
+
+/// What of a company is sealed.
+pub const SEALED: [SealedColumn; 2] = [
+    SealedColumn {
+        name: "companies.event_secret",
+        count: "SELECT substr(event_secret, 4, 8), COUNT(*) FROM companies GROUP BY 1",
+        find: "SELECT id, id, event_secret FROM companies
+               WHERE substr(event_secret, 4, 8) = $1 LIMIT $2 FOR UPDATE",
+        replace: "UPDATE companies SET event_secret = $3 WHERE id = $1 AND id = $2",
+        context: |_, id| secret_context(id),
+    },
+    SealedColumn {
+        name: "companies.previous_event_secret",
+        count: "SELECT substr(previous_event_secret, 4, 8), COUNT(*) FROM companies
+                WHERE previous_event_secret IS NOT NULL GROUP BY 1",
+        find: "SELECT id, id, previous_event_secret FROM companies
+               WHERE substr(previous_event_secret, 4, 8) = $1 LIMIT $2 FOR UPDATE",
+        replace: "UPDATE companies SET previous_event_secret = $3 WHERE id = $1 AND id = $2",
+        context: |_, id| secret_context(id),
+    },
+];
 
 /// A company and the key that named it.
 #[derive(Clone, Debug, FromRow)]
@@ -160,6 +183,25 @@ pub async fn revoke_key(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp)
     .bind(now)
     .run()
     .await
+}
+
+/// The key, locked until the transaction ends.
+pub async fn lock_key(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Key>> {
+    tx.sql("SELECT * FROM api_keys WHERE company_id = $1 AND id = $2 FOR UPDATE")
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+pub async fn end_key(tx: &mut Tx, company_id: &str, id: &str, at: Timestamp) -> Result<()> {
+    tx.sql("UPDATE api_keys SET expires_at = $3 WHERE company_id = $1 AND id = $2")
+        .bind(company_id)
+        .bind(id)
+        .bind(at)
+        .run()
+        .await?;
+    Ok(())
 }
 
 /// Later uses are not undone by what was noted late.

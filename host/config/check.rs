@@ -1,9 +1,11 @@
 //! What of the settings cannot go together, or cannot be used.
 
+use std::{fs, os::unix::fs::PermissionsExt};
+
 use url::Url;
 
 use super::{Config, ConfigError};
-use crate::{random::Random, seal::Sealer};
+use crate::{http::Endpoint, plugins, random::Random, seal::Sealer};
 
 /// So short a token can be guessed.
 const LEAST_TOKEN_CHARACTERS: usize = 20;
@@ -13,14 +15,31 @@ const LEAST_TOKEN_CHARACTERS: usize = 20;
 pub fn problems(config: &Config) -> Vec<ConfigError> {
     let found = [
         database(config),
-        config.listeners.public().map(drop),
-        config.listeners.internal().map(drop),
+        config.listeners.public().and_then(certificate),
+        config.listeners.internal().and_then(certificate),
         operator_token(config),
         master_key(config),
         public_url(config),
         development(config),
+        plugin_cache(config),
     ];
     found.into_iter().filter_map(Result::err).collect()
+}
+
+/// What can be used and is not good.
+#[must_use]
+pub fn warnings(config: &Config) -> Vec<String> {
+    let files = [
+        ("operator_token_file", &config.operator_token.operator_token_file),
+        ("master_key_file", &config.master_key.master_key_file),
+        ("database_file", &config.database.database_file),
+    ];
+    let files = files.into_iter().filter_map(|(key, file)| Some((key, file.as_ref()?)));
+    let open = files.filter(|(_, file)| {
+        fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+    });
+    open.map(|(key, file)| format!("{key} {} is open to others: chmod 600", file.display()))
+        .collect()
 }
 
 fn refuse(what: impl Into<String>) -> Result<(), ConfigError> {
@@ -29,6 +48,11 @@ fn refuse(what: impl Into<String>) -> Result<(), ConfigError> {
 
 fn database(config: &Config) -> Result<(), ConfigError> {
     config.database.url().map(drop)
+}
+
+fn certificate(endpoint: Endpoint) -> Result<(), ConfigError> {
+    let Some(files) = &endpoint.tls else { return Ok(()) };
+    files.check().map_err(|error| ConfigError(error.to_string()))
 }
 
 fn operator_token(config: &Config) -> Result<(), ConfigError> {
@@ -72,4 +96,11 @@ fn development(config: &Config) -> Result<(), ConfigError> {
         );
     }
     Ok(())
+}
+
+fn plugin_cache(config: &Config) -> Result<(), ConfigError> {
+    match config.plugins.plugin_cache.as_deref().and_then(plugins::cache_fault) {
+        Some(fault) => refuse(format!("plugin_cache: {fault}")),
+        None => Ok(()),
+    }
 }

@@ -9,12 +9,7 @@ use super::{Config, Remote};
 /// Every setting as a flag.
 #[must_use]
 pub fn command() -> Command {
-    let host = Config::augment_args(Command::new("settings"));
-    // The operator's token is a setting of both.
-    let remote = Remote::augment_args(Command::new("remote"));
-    let known: Vec<_> = host.get_arguments().map(|arg| arg.get_id().clone()).collect();
-    let more = remote.get_arguments().filter(|arg| !known.contains(arg.get_id())).cloned();
-    host.args(more)
+    Remote::augment_args(Config::augment_args(Command::new("settings")))
 }
 
 /// A setting, by its names.

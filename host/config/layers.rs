@@ -8,7 +8,7 @@ use std::{ffi::OsString, fs, path::PathBuf};
 use clap::{Arg, ArgMatches, Command, parser::ValueSource};
 use toml::Value;
 
-use super::{ConfigError, describe};
+use super::{ConfigError, DatabaseUrl, describe};
 
 /// Names the settings file; the one setting that cannot stand in it.
 pub const FILE: &str = "config";
@@ -24,22 +24,19 @@ pub enum Source {
 /// A command line, completed from variables and file.
 pub struct Parsed {
     pub matches: ArgMatches,
+    /// What file and variables say wrong. It is as if they did not say it, so that the rest can be looked at, too.
+    pub wrong: Vec<ConfigError>,
     /// The keys that the file sets.
     in_file: Vec<String>,
-}
-
-#[derive(Debug)]
-pub enum Refused {
-    /// The command line itself, or that it asks for help.
-    Usage(clap::Error),
-    Settings(Vec<ConfigError>),
 }
 
 impl Parsed {
     /// Where the setting has its value from, in the command that was given.
     #[must_use]
     pub fn source(&self, key: &str) -> Source {
-        match leaf(&self.matches).value_source(key) {
+        let given = leaf(&self.matches);
+        let known = given.try_contains_id(key).is_ok();
+        match known.then(|| given.value_source(key)).flatten() {
             Some(ValueSource::CommandLine) => Source::Flag,
             Some(ValueSource::EnvVariable) => Source::Variable,
             _ if self.in_file.iter().any(|set| set == key) => Source::File,
@@ -47,25 +44,40 @@ impl Parsed {
         }
     }
 
+    /// What only the source tells: passwords stand in nobody's list of processes, and one database is meant.
+    fn database_fault(&self) -> Option<ConfigError> {
+        let url: Option<DatabaseUrl> = self.text("database")?.parse().ok();
+        let given = self.source("database");
+        let fault = if given == Source::Flag && url.is_some_and(|url| url.has_password()) {
+            "--database would show its password in the list of processes: give the URL in TOLLHOUSE_DATABASE, or in a file that database_file names"
+        } else if given != Source::Default && self.source("database_file") != Source::Default {
+            "database and database_file are both given: give one of them"
+        } else {
+            return None;
+        };
+        Some(ConfigError(fault.to_owned()))
+    }
+
     /// The setting's value as it was written; `None` when it has none.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<String> {
-        let values = leaf(&self.matches).get_raw(key)?;
+        let values = leaf(&self.matches).try_get_raw(key).ok()??;
         Some(values.map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(","))
     }
 }
 
-/// Reads `arguments`, the first of which names the program.
-pub fn parse(command: Command, arguments: Vec<OsString>) -> Result<Parsed, Refused> {
+/// Reads `arguments`, the first of which names the program. Fails when they are wrong or ask for help.
+pub fn parse(command: Command, arguments: Vec<OsString>) -> Result<Parsed, clap::Error> {
+    let command = each(command, &|arg| match variable(&arg) {
+        None if arg.get_id() == FILE => arg.env(None::<&str>),
+        _ => arg,
+    });
     let flags = each_setting(command.clone(), &|arg| arg.env(None::<&str>));
-    let flags = flags.try_get_matches_from(&arguments).map_err(Refused::Usage)?;
+    let flags = flags.try_get_matches_from(&arguments)?;
     let mut wrong = Vec::new();
     let file = leaf(&flags).try_get_one::<PathBuf>(FILE).ok().flatten();
     let file = file.map_or_else(Vec::new, |path| read_file(path, &mut wrong));
     check_variables(&command, &flags, &mut wrong);
-    if !wrong.is_empty() {
-        return Err(Refused::Settings(wrong));
-    }
     let complete = each_setting(command, &|arg| {
         let set = file.iter().find(|(key, _)| arg.get_id() == key.as_str());
         let arg = match set {
@@ -73,12 +85,17 @@ pub fn parse(command: Command, arguments: Vec<OsString>) -> Result<Parsed, Refus
             None => arg,
         };
         match variable(&arg) {
-            Some(_) => arg,
-            None => arg.env(None::<&str>), // an empty variable counts as none
+            Some(value) if fault(arg.get_id().as_str(), std::slice::from_ref(&value)).is_none() => {
+                arg
+            }
+            _ => arg.env(None::<&str>),
         }
     });
-    let matches = complete.try_get_matches_from(&arguments).map_err(Refused::Usage)?;
-    Ok(Parsed { matches, in_file: file.into_iter().map(|(key, _)| key).collect() })
+    let matches = complete.try_get_matches_from(&arguments)?;
+    let in_file = file.into_iter().map(|(key, _)| key).collect();
+    let mut parsed = Parsed { matches, wrong, in_file };
+    parsed.wrong.extend(parsed.database_fault());
+    Ok(parsed)
 }
 
 /// The matches of the innermost command.
@@ -94,27 +111,28 @@ fn is_setting(arg: &Arg) -> bool {
 }
 
 fn each_setting(command: Command, change: &impl Fn(Arg) -> Arg) -> Command {
-    command
-        .mut_args(|arg| if is_setting(&arg) { change(arg) } else { arg })
-        .mut_subcommands(|inner| each_setting(inner, change))
+    each(command, &|arg| if is_setting(&arg) { change(arg) } else { arg })
 }
 
-/// What the variable of a setting holds.
-fn variable(arg: &Arg) -> Option<OsString> {
-    std::env::var_os(arg.get_env()?).filter(|value| !value.is_empty())
+fn each(command: Command, change: &impl Fn(Arg) -> Arg) -> Command {
+    command.mut_args(change).mut_subcommands(|inner| each(inner, change))
 }
 
-/// Looks at the variables of the command that was given: those of others may be for others.
+/// What the variable of a setting holds. One that is empty counts as none.
+fn variable(arg: &Arg) -> Option<String> {
+    let value = std::env::var_os(arg.get_env()?).filter(|value| !value.is_empty())?;
+    Some(value.to_string_lossy().into_owned())
+}
+
+/// Looks at the variables that the command reads: those of others may be for others.
 fn check_variables(command: &Command, flags: &ArgMatches, wrong: &mut Vec<ConfigError>) {
-    let (mut command, mut flags) = (command, flags);
-    while let Some((name, inner)) = flags.subcommand()
-        && let Some(found) = command.find_subcommand(name)
+    if let Some((name, inner)) = flags.subcommand()
+        && let Some(command) = command.find_subcommand(name)
     {
-        (command, flags) = (found, inner);
+        check_variables(command, inner, wrong);
     }
     for arg in command.get_arguments().filter(|arg| is_setting(arg)) {
         let (Some(value), Some(name)) = (variable(arg), arg.get_env()) else { continue };
-        let value = value.to_string_lossy().into_owned();
         if let Some(what) = fault(arg.get_id().as_str(), &[value]) {
             wrong.push(ConfigError(format!("{}: {what}", name.to_string_lossy())));
         }

@@ -10,7 +10,7 @@ use super::ConfigError;
 #[command(next_help_heading = "Secrets")]
 pub struct OperatorToken {
     /// Holds the operator's token; or give the token in TOLLHOUSE_OPERATOR_TOKEN
-    #[arg(long, env = "TOLLHOUSE_OPERATOR_TOKEN_FILE", value_name = "file")]
+    #[arg(long, global = true, env = "TOLLHOUSE_OPERATOR_TOKEN_FILE", value_name = "file")]
     pub operator_token_file: Option<PathBuf>,
 }
 

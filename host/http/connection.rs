@@ -125,8 +125,8 @@ struct State {
     /// Bytes came that are no whole head of a request yet. In HTTP/2 they may be anything.
     in_headers: bool,
     http2: bool,
-    /// The last write found the client not reading.
-    blocked: bool,
+    /// Since when there is something to send that the client does not take.
+    unread_since: Option<Instant>,
     cut: bool,
 }
 
@@ -153,7 +153,7 @@ impl Activity {
             since: now,
             in_headers: false,
             http2: false,
-            blocked: false,
+            unread_since: None,
             cut: false,
         }))
     }
@@ -184,7 +184,7 @@ impl Activity {
         let mut state = self.state();
         let first = !state.cut;
         state.cut = true;
-        first && !state.blocked
+        first && state.unread_since.is_none()
     }
 
     fn due(&self, limits: &Limits, now: Instant) -> Due {
@@ -194,12 +194,24 @@ impl Activity {
             None if state.in_headers => (What::SlowHeaders, state.since, limits.headers),
             None => (What::Idle, state.since, limits.keep_alive),
         };
-        if begun + time <= now {
-            return Due { what, until: now };
+        let mut due = Due { what, until: begun + time };
+        if let Some(since) = state.unread_since
+            && since + limits.answer < due.until
+        {
+            due = Due { what: What::Stuck, until: since + limits.answer };
+        }
+        if due.until <= now {
+            return due;
         }
         // What begins meanwhile may have less time.
-        let soonest = now + limits.headers.min(limits.keep_alive);
-        Due { what: What::Nothing, until: soonest.min(begun + time) }
+        let soonest = now + limits.headers.min(limits.keep_alive).min(limits.answer);
+        Due { what: What::Nothing, until: soonest.min(due.until) }
+    }
+
+    /// Whether the client has taken all that was sent to it.
+    fn sent(&self, all: bool, now: Instant) {
+        let mut state = self.state();
+        state.unread_since = if all { None } else { state.unread_since.or(Some(now)) };
     }
 }
 
@@ -283,9 +295,12 @@ fn too_slow() -> String {
     )
 }
 
-impl<I: AsyncWrite + Unpin> Watched<I> {
+impl<I> Watched<I> {
+    /// What a write takes may still be far from the client: only a flush tells.
     fn note<T>(&self, written: Poll<T>) -> Poll<T> {
-        self.activity.state().blocked = written.is_pending();
+        if written.is_pending() {
+            self.activity.sent(false, Instant::now());
+        }
         written
     }
 }
@@ -315,7 +330,8 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.io).poll_flush(context);
-        self.note(flushed)
+        self.activity.sent(flushed.is_ready(), Instant::now());
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -371,6 +387,19 @@ mod tests {
         assert_eq!(due(&activity, 60 + 180).0, What::Stuck);
         drop(open);
         assert_eq!(due(&activity, 0).0, What::Nothing);
+    }
+
+    #[test]
+    fn an_answer_that_is_not_taken_has_its_time_from_the_first_byte_that_waits() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let activity = Activity::new(start);
+        activity.sent(false, at(5));
+        activity.sent(false, at(30)); // some of it went meanwhile
+        assert_eq!(activity.due(&limits(), at(34)).what, What::Nothing);
+        assert_eq!(activity.due(&limits(), at(35)).what, What::Stuck);
+        activity.sent(true, at(35));
+        assert_eq!(activity.due(&limits(), at(36)).what, What::Nothing);
     }
 
     #[test]

@@ -190,7 +190,7 @@ fn tag(operation_id: &str) -> &str {
 
 fn responses(route: &Route, success: &Value, failures: &BTreeSet<u16>) -> Value {
     let mut names = vec!["X-Request-Id"];
-    names.extend(takes_idempotency_key(route).then_some("Idempotent-Replayed"));
+    names.extend(route.takes_idempotency_key().then_some("Idempotent-Replayed"));
     let mut responses = json!({ "200": {
         "description": "Success",
         "headers": headers(names),
@@ -241,14 +241,10 @@ fn failures_on_the_way(route: &Route) -> Vec<u16> {
     if route.method != "get" {
         failures.extend([408, 413]);
     }
-    if takes_idempotency_key(route) {
+    if route.takes_idempotency_key() {
         failures.extend([400, 409]);
     }
     failures
-}
-
-fn takes_idempotency_key(route: &Route) -> bool {
-    route.access != Access::Open && route.method != "get"
 }
 
 /// The document of the listener that has these routes.
@@ -268,7 +264,7 @@ pub fn document(routes: &[Route]) -> Value {
         operation.fails(&failures_on_the_way(route));
         operation.fails(route.fails);
         (route.describe)(&mut operation);
-        if takes_idempotency_key(route) {
+        if route.takes_idempotency_key() {
             operation.takes_parameter(reference("parameters", "Idempotency-Key"));
         }
         paths

@@ -117,6 +117,11 @@ impl Tls {
 }
 
 impl TlsFiles {
+    /// Whether a listener could use them.
+    pub fn check(&self) -> Result<(), TlsError> {
+        self.certified(&self.read()?).map(drop)
+    }
+
     fn read(&self) -> Result<Pair, TlsError> {
         let read = |path: &Path| std::fs::read(path).map_err(|error| unusable(path, error));
         Ok(Pair { certificate: read(&self.certificate)?, key: read(&self.key)? })

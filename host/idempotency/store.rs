@@ -1,7 +1,9 @@
 //! The rows of idempotency keys.
 
+use super::context;
 use crate::{
     clock::Timestamp,
+    seal::SealedColumn,
     store::{FromRow, Result, Tx},
 };
 
@@ -16,6 +18,27 @@ pub struct Row {
     pub answer: Option<String>,
     pub expires_at: Timestamp,
 }
+
+/// What of a row is sealed.
+pub const SEALED: [SealedColumn; 2] = [
+    SealedColumn {
+        name: "idempotency_keys.content",
+        count: "SELECT substr(content, 4, 8), COUNT(*) FROM idempotency_keys GROUP BY 1",
+        find: "SELECT company_id, id, content FROM idempotency_keys
+               WHERE substr(content, 4, 8) = $1 LIMIT $2 FOR UPDATE",
+        replace: "UPDATE idempotency_keys SET content = $3 WHERE company_id = $1 AND id = $2",
+        context: |company_id, id| context(company_id, id, "content"),
+    },
+    SealedColumn {
+        name: "idempotency_keys.answer",
+        count: "SELECT substr(answer, 4, 8), COUNT(*) FROM idempotency_keys
+                WHERE answer IS NOT NULL GROUP BY 1",
+        find: "SELECT company_id, id, answer FROM idempotency_keys
+               WHERE substr(answer, 4, 8) = $1 LIMIT $2 FOR UPDATE",
+        replace: "UPDATE idempotency_keys SET answer = $3 WHERE company_id = $1 AND id = $2",
+        context: |company_id, id| context(company_id, id, "answer"),
+    },
+];
 
 /// The row, locked until the transaction ends.
 pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Row>> {

@@ -1,6 +1,7 @@
 //! The requests of the payments section of the specification, and the operator's refund.
 
 use axum::extract::State;
+use serde_json::json;
 
 use super::{
     CHANNELS, Payment, Refund, Status, flow, missing, refund,
@@ -10,7 +11,7 @@ use super::{
 };
 use crate::{
     app::App,
-    companies,
+    audit, companies,
     companies::Company,
     error::{Error, Result},
     events,
@@ -160,20 +161,23 @@ pub async fn verify(
     Path(reference): Path<String>,
 ) -> Result<Answer<View<users::View>>> {
     company.check_feature(FEATURE)?;
-    let read = async |tx: &mut Tx| store::by_reference(tx, &company.id, &reference).await;
-    let payment = app.store.select(read).await?.ok_or_else(missing)?;
-    let payment = match payment.status {
-        Status::Success | Status::Refunded => payment,
-        Status::Pending | Status::Failed => match settle::verify(&app, &payment).await? {
-            Settled::Known(payment) => *payment,
-            Settled::Unknown => payment,
-            Settled::Mismatch(_, what) => return Err(Error::invalid(what)),
-        },
-    };
+    let payment = settled(&app, by_reference(&app, &company.id, &reference).await?).await?;
     if payment.status == Status::Pending {
         return Err(Error::invalid("payment still pending"));
     }
     populated(&app, payment, "Payment verified successfully").await
+}
+
+/// How a payment stands after the provider was asked, unless nothing more is to be learned.
+async fn settled(app: &App, payment: Payment) -> Result<Payment> {
+    match payment.status {
+        Status::Success | Status::Refunded => Ok(payment),
+        Status::Pending | Status::Failed => match settle::verify(app, &payment).await? {
+            Settled::Known(payment) => Ok(*payment),
+            Settled::Unknown => Ok(payment),
+            Settled::Mismatch(_, what) => Err(Error::invalid(what)),
+        },
+    }
 }
 
 pub async fn fetch(
@@ -182,8 +186,7 @@ pub async fn fetch(
     Path(id): Path<String>,
 ) -> Result<Answer<View<users::View>>> {
     company.check_feature(FEATURE)?;
-    let read = async |tx: &mut Tx| store::find(tx, &company.id, &id).await;
-    let payment = app.store.select(read).await?.ok_or_else(missing)?;
+    let payment = by_id(&app, &company.id, &id).await?;
     populated(&app, payment, "Payment fetched successfully").await
 }
 
@@ -193,9 +196,18 @@ pub async fn fetch_by_reference(
     Path(reference): Path<String>,
 ) -> Result<Answer<View<users::View>>> {
     company.check_feature(FEATURE)?;
-    let read = async |tx: &mut Tx| store::by_reference(tx, &company.id, &reference).await;
-    let payment = app.store.select(read).await?.ok_or_else(missing)?;
+    let payment = by_reference(&app, &company.id, &reference).await?;
     populated(&app, payment, "Payment fetched successfully").await
+}
+
+async fn by_id(app: &App, company_id: &str, id: &str) -> Result<Payment> {
+    let read = async |tx: &mut Tx| store::find(tx, company_id, id).await;
+    app.store.select(read).await?.ok_or_else(missing)
+}
+
+async fn by_reference(app: &App, company_id: &str, reference: &str) -> Result<Payment> {
+    let read = async |tx: &mut Tx| store::by_reference(tx, company_id, reference).await;
+    app.store.select(read).await?.ok_or_else(missing)
 }
 
 async fn populated(
@@ -245,6 +257,14 @@ pub async fn list(
     query: Query<Wanted>,
 ) -> Result<Answer<Listed<ListedPayment<users::View>>>> {
     company.check_feature(FEATURE)?;
+    listed(&app, &company.id, &query).await
+}
+
+async fn listed(
+    app: &App,
+    company_id: &str,
+    query: &Query<Wanted>,
+) -> Result<Answer<Listed<ListedPayment<users::View>>>> {
     let page = Page { number: query.page()?, limit: query.limit()? };
     let filter = Filter {
         status: query.status()?,
@@ -262,8 +282,8 @@ pub async fn list(
     let (total, payments, users) = app
         .store
         .read(async |tx| -> Result<_> {
-            let (total, payments) = store::list(tx, &company.id, &filter, sort, page).await?;
-            let users = users_of(tx, &company.id, &payments).await?;
+            let (total, payments) = store::list(tx, company_id, &filter, sort, page).await?;
+            let users = users_of(tx, company_id, &payments).await?;
             Ok((total, payments, users))
         })
         .await?;
@@ -281,6 +301,47 @@ async fn users_of(
     ids.sort();
     ids.dedup();
     users::find_all(tx, company_id, &ids).await
+}
+
+/// A company's payments, for operators.
+pub async fn list_of_company(
+    State(app): State<App>,
+    Path(company): Path<String>,
+    query: Query<Wanted>,
+) -> Result<Answer<Listed<ListedPayment<users::View>>>> {
+    companies::find(&app, &company).await?;
+    listed(&app, &company, &query).await
+}
+
+pub async fn fetch_of_company(
+    State(app): State<App>,
+    Path((company, payment)): Path<(String, String)>,
+) -> Result<Answer<View<users::View>>> {
+    let payment = by_id(&app, &company, &payment).await?;
+    populated(&app, payment, "Payment fetched successfully").await
+}
+
+pub async fn fetch_of_company_by_reference(
+    State(app): State<App>,
+    Path((company, reference)): Path<(String, String)>,
+) -> Result<Answer<View<users::View>>> {
+    let payment = by_reference(&app, &company, &reference).await?;
+    populated(&app, payment, "Payment fetched successfully").await
+}
+
+/// Asks the provider for an operator, who wants to know how the payment stands, pending or not.
+pub async fn verify_of_company(
+    State(app): State<App>,
+    Path((company, payment)): Path<(String, String)>,
+) -> Result<Answer<View<users::View>>> {
+    let payment = by_id(&app, &company, &payment).await?;
+    let (asked, db, noted) = (app.clone(), app.store.clone(), payment.id.clone());
+    db.write(async move |tx| {
+        audit::record(tx, &asked, &company, "payment.verify", json!({ "payment": noted })).await
+    })
+    .await?;
+    let payment = settled(&app, payment).await?;
+    populated(&app, payment, "Payment verified successfully").await
 }
 
 fields! {

@@ -90,14 +90,27 @@ fn create_unfinished(file: &Path) -> io::Result<(PathBuf, File)> {
 
 /// Whether only this user writes into the folder, which is made if it is not there.
 fn is_ours(folder: &Path) -> bool {
-    let reason = match make_private(folder).and_then(|()| fs::metadata(folder)) {
-        Ok(found) if is_private(&found) => return true,
-        Ok(_) => "it belongs to somebody else or others may write into it: empty it, own it, and set its mode to 0700"
-            .to_owned(),
-        Err(error) => error.to_string(),
+    let reason = match make_private(folder) {
+        Ok(()) => fault(folder),
+        Err(error) => Some(error.to_string()),
     };
+    let Some(reason) = reason else { return true };
     tracing::warn!(folder = %folder.display(), reason, "the folder of compiled components is not used");
     false
+}
+
+/// Why the folder is not used. One that is not there is made when it is needed.
+pub fn fault(folder: &Path) -> Option<String> {
+    match fs::metadata(folder) {
+        Ok(found) if !found.is_dir() => Some(format!("{} is no folder", folder.display())),
+        Ok(found) if is_private(&found) => None,
+        Ok(_) => Some(
+            "it belongs to somebody else or others may write into it: empty it, own it, and set its mode to 0700"
+                .to_owned(),
+        ),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => Some(error.to_string()),
+    }
 }
 
 fn make_private(folder: &Path) -> io::Result<()> {

@@ -1,7 +1,9 @@
 //! The rows of provider accounts.
 
+use super::seal_context;
 use crate::{
     clock::Timestamp,
+    seal::SealedColumn,
     store::{FromRow, Result, Tx},
 };
 
@@ -17,6 +19,17 @@ pub struct Account {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
+
+/// What of an account is sealed.
+pub const SEALED: [SealedColumn; 1] = [SealedColumn {
+    name: "provider_accounts.credentials",
+    count: "SELECT substr(credentials, 4, 8), COUNT(*) FROM provider_accounts
+            WHERE credentials IS NOT NULL GROUP BY 1",
+    find: "SELECT company_id, id, credentials FROM provider_accounts
+           WHERE substr(credentials, 4, 8) = $1 LIMIT $2 FOR UPDATE",
+    replace: "UPDATE provider_accounts SET credentials = $3 WHERE company_id = $1 AND id = $2",
+    context: |_, id| seal_context(id),
+}];
 
 pub async fn find(tx: &mut Tx, company_id: &str, provider: &str) -> Result<Option<Account>> {
     tx.sql("SELECT * FROM provider_accounts WHERE company_id = $1 AND provider = $2")

@@ -112,12 +112,12 @@ fn publish(copy: NamedTempFile, to: &Path, replace: bool) -> Result<(), BackupEr
     File::open(folder(to)).and_then(|folder| folder.sync_all()).map_err(at)
 }
 
-fn folder(of: &Path) -> &Path {
+pub(super) fn folder(of: &Path) -> &Path {
     of.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Only what nobody writes to meanwhile is `at_rest`.
-async fn open(file: &Path, at_rest: bool) -> Result<SqliteConnection, Error> {
+pub(super) async fn open(file: &Path, at_rest: bool) -> Result<SqliteConnection, Error> {
     let options = SqliteConnectOptions::new().filename(file).read_only(true).immutable(at_rest);
     Ok(options.connect().await?)
 }

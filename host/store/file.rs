@@ -77,7 +77,7 @@ fn lock_file(database: &Path) -> Result<(PathBuf, File)> {
     Ok((path, file))
 }
 
-fn not_writable(path: &Path, error: &io::Error) -> Error {
+pub(super) fn not_writable(path: &Path, error: &io::Error) -> Error {
     let cause = format!("{}: {error}", path.display());
     Error::Unavailable { trouble: Trouble::NotWritable, cause }
 }

@@ -9,7 +9,7 @@ use std::{
     str::FromStr,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
     time::{Duration, Instant},
@@ -77,14 +77,19 @@ impl Sqlite {
             .acquire_timeout(limits.wait);
         // It says that the file is locked before the pool says that there is no connection.
         let writer = pool.clone().max_connections(1).acquire_timeout(2 * limits.wait);
+        let alarm = Alarm::new(limits.deadline);
+        let of_writer = alarm.clone();
+        let writer = writer.after_connect(move |connection, _| {
+            let alarm = of_writer.clone();
+            run_while(connection, move || !alarm.rings()).boxed()
+        });
         let writer = writer.connect_with(options.clone()).await?;
         migrate(&writer, schema).await?;
-        let deadline = limits.deadline;
         let readers = pool
             .max_connections(limits.connections)
-            .after_connect(move |connection, _| stop_after(connection, deadline).boxed())
-            .before_acquire(move |connection, _| {
-                stop_after(connection, deadline).map(|done| done.map(|()| true)).boxed()
+            .after_connect(move |reader, _| run_for(reader, limits.deadline).boxed())
+            .before_acquire(move |reader, _| {
+                run_for(reader, limits.deadline).map(|done| done.map(|()| true)).boxed()
             });
         let readers = readers.connect_with(options.read_only(true)).await?;
 
@@ -94,7 +99,7 @@ impl Sqlite {
             connection: writer,
             _in_use: in_use.clone(),
             queue,
-            deadline,
+            alarm,
             jobs_woken,
             metrics: metrics.clone(),
         };
@@ -155,11 +160,48 @@ async fn migrate(writer: &SqlitePool, schema: &Migrator) -> Result<()> {
     Ok(schema.run(writer).await?)
 }
 
-/// From now on, a statement that still runs after `limit` is interrupted.
-async fn stop_after(connection: &mut SqliteConnection, limit: Duration) -> sqlx::Result<()> {
-    let until = Instant::now() + limit;
-    connection.lock_handle().await?.set_progress_handler(STEPS, move || Instant::now() < until);
+/// A statement is interrupted when it finds that `may_run` no longer holds.
+async fn run_while(
+    connection: &mut SqliteConnection,
+    may_run: impl Fn() -> bool + Send + 'static,
+) -> sqlx::Result<()> {
+    connection.lock_handle().await?.set_progress_handler(STEPS, may_run);
     Ok(())
+}
+
+async fn run_for(reader: &mut SqliteConnection, limit: Duration) -> sqlx::Result<()> {
+    let until = Instant::now() + limit;
+    run_while(reader, move || Instant::now() < until).await
+}
+
+/// Interrupts the writer's statements, and never its `BEGIN` and `COMMIT`: of one that is interrupted, SQLite does not say whether
+/// it was done.
+#[derive(Clone)]
+struct Alarm {
+    deadline: Duration,
+    /// What the time is measured from.
+    zero: Instant,
+    /// In milliseconds; the greatest number: it does not ring.
+    at: Arc<AtomicU64>,
+}
+
+impl Alarm {
+    fn new(deadline: Duration) -> Alarm {
+        Alarm { deadline, zero: Instant::now(), at: Arc::new(AtomicU64::new(u64::MAX)) }
+    }
+
+    fn set(&self) {
+        let at = (self.zero.elapsed() + self.deadline).as_millis();
+        self.at.store(u64::try_from(at).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn clear(&self) {
+        self.at.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    fn rings(&self) -> bool {
+        self.zero.elapsed().as_millis() >= u128::from(self.at.load(Ordering::Relaxed))
+    }
 }
 
 // ---- the writes that wait -----------------------------------------------------------------------
@@ -179,7 +221,7 @@ trait Write: Send {
     /// `false`: its caller has withdrawn it.
     fn begin(&self) -> bool;
     /// Leaves in the group's transaction what it writes, or nothing. `Err`: it has ended that transaction.
-    fn run<'w>(&'w mut self, tx: &'w mut Tx, deadline: Duration) -> LocalBoxFuture<'w, Result<()>>;
+    fn run<'w>(&'w mut self, tx: &'w mut Tx, alarm: &'w Alarm) -> LocalBoxFuture<'w, Result<()>>;
     /// Tells its caller; `Err` is why it was not committed.
     fn answer(self: Box<Self>, committed: Result<()>);
     /// Tells its caller after it has ended the group's transaction.
@@ -206,24 +248,24 @@ where
         self.taken.take()
     }
 
-    fn run<'w>(&'w mut self, tx: &'w mut Tx, deadline: Duration) -> LocalBoxFuture<'w, Result<()>> {
+    fn run<'w>(&'w mut self, tx: &'w mut Tx, alarm: &'w Alarm) -> LocalBoxFuture<'w, Result<()>> {
         let run = async move {
-            if let Connection::Sqlite(connection) = tx.connection() {
-                stop_after(connection, deadline).await?;
-            }
             tx.connection().execute("SAVEPOINT write").await?;
+            alarm.set();
             let work = AssertUnwindSafe(self.work.clone()(tx)).catch_unwind();
-            let done = timeout(deadline, work).await;
-            let done = done.unwrap_or_else(|_| Ok(Err(Error::slow(deadline).into())));
+            let done = timeout(alarm.deadline, work).await;
+            let done = done.unwrap_or_else(|_| Ok(Err(Error::slow(alarm.deadline).into())));
             let keep = matches!(done, Ok(Ok(_))) && tx.failed().is_none();
             self.done = Some(match done {
                 Ok(Ok(_)) if !keep => Ok(Err(Error::Aborted.into())),
                 done => done,
             });
             if !keep {
+                // Behind a statement that still runs, until the alarm ends it.
                 tx.connection().execute("ROLLBACK TO write").await?;
                 tx.forget_failure();
             }
+            alarm.clear();
             Ok(tx.connection().execute("RELEASE write").await?)
         };
         run.boxed_local()
@@ -251,7 +293,7 @@ struct Writer {
     connection: SqlitePool,
     _in_use: Arc<InUse>,
     queue: mpsc::Receiver<Box<dyn Write>>,
-    deadline: Duration,
+    alarm: Alarm,
     jobs_woken: Arc<Notify>,
     metrics: StoreMetrics,
 }
@@ -312,6 +354,7 @@ impl Writer {
     }
 
     async fn begin(&self) -> Result<Tx> {
+        self.alarm.clear();
         let connection = Connection::Sqlite(self.connection.acquire().await?);
         let mut tx = Tx::new(connection, Mode::Write);
         tx.begin().await?;
@@ -323,7 +366,7 @@ impl Writer {
         let began = Instant::now();
         loop {
             let write = group.last_mut().expect("a group of one or more");
-            write.run(tx, self.deadline).await?;
+            write.run(tx, &self.alarm).await?;
             if group.len() == most || began.elapsed() > GROUP_TIME {
                 return Ok(());
             }

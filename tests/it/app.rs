@@ -118,8 +118,6 @@ pub struct TestApp {
     pub client: Client,
     pub company: Company,
     pub database: Database,
-    /// Closes both listeners when it says `true`.
-    pub close: watch::Sender<bool>,
 }
 
 /// A tenant with its key.
@@ -210,12 +208,12 @@ impl TestApp {
         config.listeners.public_url = Some(api.clone());
         let app = App::open(&config, clock, Random::system(), Some(companion)).await;
         let app = app.expect("a host that starts");
-        let (close, closing) = watch::channel(false);
+        let (_, never) = watch::channel(false);
         for (tcp, routes) in [(public, http::public_routes()), (internal, http::internal_routes())]
         {
-            let (app, closing) = (app.clone(), closing.clone());
+            let (app, never) = (app.clone(), never.clone());
             tokio::spawn(async move {
-                http::listen(&app, http::Listener::plain(tcp), routes, closing).await;
+                http::listen(&app, http::Listener::plain(tcp), routes, never).await;
             });
         }
         let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build();
@@ -229,7 +227,6 @@ impl TestApp {
             client: client.expect("a client"),
             company,
             database,
-            close,
         };
         test.install(artifacts::PROVIDER_A).await;
         test.use_paystack("/providers/provider_a", PAYSTACK_KEY).await;

@@ -1,6 +1,7 @@
 //! Plugins compared: every function is measured, by examples or without.
 
 use serde_json::{Value, json};
+use tokio::process::Command;
 use tollhouse::{
     bench::{self, Effort, Subject},
     plugins::Limits,
@@ -57,4 +58,41 @@ async fn every_function_is_measured_as_far_as_the_examples_lead() {
 async fn what_is_no_plugin_is_refused_with_a_reason() {
     let refused = Subject::load(b"hello".to_vec(), Limits::default()).await;
     assert!(refused.err().unwrap().contains("no WebAssembly"));
+}
+
+/// Runs `tollhouse bench …`: its exit code, and what it said.
+async fn bench_command(arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
+    let ended = command.arg("bench").args(arguments).output().await.unwrap();
+    let said = [ended.stdout, ended.stderr].concat();
+    (ended.status.code(), String::from_utf8(said).unwrap())
+}
+
+both! {
+    async fn what_serves_is_compared_with_a_file(app: TestApp) {
+        let file = app.database.dir.path().join("sprout.wasm");
+        std::fs::write(&file, artifacts::SPROUT).unwrap();
+        let (file, database) = (file.display().to_string(), &*app.database.url);
+        let few = ["--iterations", "5", "--database", database];
+        let run = async |arguments: &[&str]| bench_command(&[&few, arguments].concat()).await;
+
+        let (code, said) = run(&["--plugin", "provider_a", "--file", &file, "--json"]).await;
+        let report: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
+        assert_eq!((code, &row(&report, "provider_a@1.0.0", "checkout.start")["runs"]), (Some(0), &json!(2)));
+        row(&report, "sprout@1.0.0", "checkout.start");
+
+        let (code, said) = run(&["--plugin", "nobody"]).await;
+        assert_eq!((code, &*said), (Some(1), "tollhouse: no plugin nobody is installed\n"));
+        let (code, said) = run(&[]).await;
+        assert!(code == Some(2) && said.contains("--plugin <NAME>|--file <FILE>"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_there_is_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}/none.db", folder.path().display());
+    let (code, said) = bench_command(&["--plugin", "provider_a", "--database", &url]).await;
+    assert_eq!((code, said), (Some(1), format!("tollhouse: there is no database at {url}\n")));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }

@@ -1,53 +1,387 @@
-//! `tollhouse plugin …`, as operators use it.
+//! The program, as operators use it.
 
-use tokio::process::Command;
+use std::{
+    ffi::OsStr,
+    io::Write,
+    process::{Command, Output, Stdio},
+};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tollhouse::http::{self, Endpoint, Listener, TlsFiles};
 
 use crate::{
-    app::{OPERATOR_TOKEN, TestApp},
+    app::{Engine, OPERATOR_TOKEN, TestApp},
     plugins::next_sprout,
 };
 
-/// Runs `tollhouse plugin …` against the host: whether it went well, and what it said.
-async fn plugin_command(app: &TestApp, arguments: &[&str], token: &str) -> (bool, String) {
+/// What the program left.
+pub struct Ended {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ended {
+    /// What it printed, after it went well.
+    #[track_caller]
+    pub fn said(&self) -> &str {
+        assert_eq!((self.code, &*self.err), (0, ""), "{}", self.out);
+        &self.out
+    }
+
+    /// The same as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(self.said()).expect("JSON")
+    }
+
+    /// How it failed.
+    #[track_caller]
+    pub fn failure(&self) -> (i32, &str) {
+        assert_eq!(self.out, "");
+        (self.code, self.err.trim_end())
+    }
+}
+
+/// The program with nothing of this environment.
+pub fn program<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
-    command.arg("plugin").args(arguments).env("TOLLHOUSE_OPERATOR_TOKEN", token);
+    command.args(arguments).env_clear().stdin(Stdio::null());
     command
-        .env_remove("TOLLHOUSE_OPERATOR_TOKEN_FILE")
-        .env("TOLLHOUSE_INTERNAL_URL", &app.internal);
-    let ended = command.output().await.expect("the program starts");
-    let said = [ended.stdout, ended.stderr].concat();
-    (ended.status.success(), String::from_utf8(said).expect("text"))
+}
+
+pub fn ended(output: Output) -> Ended {
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    Ended {
+        code: output.status.code().expect("an exit code"),
+        out: text(output.stdout),
+        err: text(output.stderr),
+    }
+}
+
+/// Runs the program against an internal interface.
+pub async fn run_at(internal: &str, token: &str, arguments: &[&str]) -> Ended {
+    let mut command = program(arguments);
+    command.env("TOLLHOUSE_INTERNAL_URL", internal).env("TOLLHOUSE_OPERATOR_TOKEN", token);
+    ended(tokio::process::Command::from(command).output().await.expect("the program starts"))
+}
+
+async fn run(app: &TestApp, arguments: &[&str]) -> Ended {
+    run_at(&app.internal, OPERATOR_TOKEN, arguments).await
+}
+
+/// The same in JSON.
+async fn json_of(app: &TestApp, arguments: &[&str]) -> Value {
+    run(app, &[arguments, &["--json"]].concat()).await.json()
+}
+
+fn file(app: &TestApp, name: &str, content: &[u8]) -> String {
+    let file = app.database.dir.path().join(name);
+    std::fs::write(&file, content).expect("a file in a temporary folder");
+    file.display().to_string()
+}
+
+/// The words of each line below the titles.
+fn rows(table: &str) -> Vec<Vec<&str>> {
+    table.lines().skip(1).map(|line| line.split_whitespace().collect()).collect()
+}
+
+/// What stands beside a name in a record.
+#[track_caller]
+fn field<'s>(record: &'s str, name: &str) -> &'s str {
+    let line = record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("  "));
+    line.unwrap_or_else(|| panic!("no {name} in {record}")).trim()
 }
 
 both! {
-    async fn the_command_line_installs_upgrades_and_lists(app: TestApp) {
-        let file = |name: &str, wasm: &[u8]| {
-            let file = app.database.dir.path().join(name);
-            std::fs::write(&file, wasm).expect("a file in a temporary folder");
-            file.display().to_string()
-        };
-        let (old, new) = (file("old.wasm", artifacts::SPROUT), file("new.wasm", &next_sprout()));
-        let garbage = file("garbage.wasm", b"once upon a time");
-        let run = async |arguments: &[&str]| plugin_command(app, arguments, OPERATOR_TOKEN).await;
+    async fn plugins_are_installed_upgraded_and_shown(app: TestApp) {
+        let (old, new) = (file(app, "old.wasm", artifacts::SPROUT), file(app, "new.wasm", &next_sprout()));
+        let garbage = file(app, "garbage.wasm", b"once upon a time");
+        let said = run(app, &["plugin", "install", &old]).await;
+        assert!(said.said().starts_with("sprout 1.0.0 is serving (") && said.out.lines().count() == 1, "{}", said.out);
+        let said = run(app, &["plugin", "install", &new]).await;
+        assert!(said.said().ends_with("\nit replaces 1.0.0\n"), "{}", said.out);
+        let refused = run(app, &["plugin", "install", &garbage]).await;
+        assert!(refused.failure().0 == 1 && refused.err.starts_with("tollhouse: the file is no WebAssembly"), "{}", refused.err);
+        let missing = run(app, &["plugin", "install", "/no/such.wasm"]).await;
+        assert!(missing.failure().0 == 2 && missing.err.starts_with("tollhouse: /no/such.wasm: "), "{}", missing.err);
 
-        let (ok, said) = run(&["install", &old]).await;
-        assert!(ok && said.starts_with("sprout 1.0.0 is serving (") && said.lines().count() == 1, "{said}");
-        let (ok, said) = run(&["install", &new]).await;
-        assert!(ok && said.starts_with("sprout 1.1.0 is serving (") && said.ends_with("it replaces 1.0.0\n"), "{said}");
-        for (file, reason) in [(&*garbage, "tollhouse: the file is no WebAssembly"), ("/no/such.wasm", "tollhouse: /no/such.wasm: ")] {
-            let (ok, said) = run(&["install", file]).await;
-            assert!(!ok && said.starts_with(reason), "{said}");
-        }
-        let (ok, said) = plugin_command(app, &["install", &old], "op_another").await;
-        assert_eq!((ok, &*said), (false, "tollhouse: the operator token is not valid\n"));
-        let (ok, said) = plugin_command(app, &["list"], "").await;
-        assert!(!ok && said.starts_with("tollhouse: set operator_token_file"), "{said}");
-
-        let (ok, said) = run(&["list"]).await;
-        let mut listed: Vec<Vec<&str>> =
-            said.lines().skip(1).map(|line| line.split_whitespace().take(3).collect()).collect();
+        let list = run(app, &["plugin", "list"]).await;
+        let mut listed: Vec<Vec<&str>> = rows(list.said()).into_iter().map(|row| row[..3].to_vec()).collect();
         listed.sort();
         let sprouts = [["sprout", "1.0.0", "retired"], ["sprout", "1.1.0", "active"]];
-        assert_eq!((ok, &listed[1..]), (true, &sprouts.map(|line| line.to_vec())[..]));
+        assert_eq!(&listed[1..], &sprouts.map(|line| line.to_vec())[..]);
+        let shown = run(app, &["plugin", "show", "sprout"]).await;
+        assert_eq!((field(shown.said(), "version"), field(shown.said(), "channels")), ("1.1.0", "card, ussd"));
+        let shown = run(app, &["plugin", "show", "provider_a"]).await;
+        assert_eq!(field(shown.said(), "settings"), "base_url [https://api.paystack.co]");
+        let none = run(app, &["plugin", "show", "weed"]).await;
+        assert_eq!(none.failure(), (1, "tollhouse: no plugin weed is installed"));
     }
+
+    async fn a_company_lives_by_the_command_line(app: TestApp) {
+        let made = run(app, &["company", "create", "Beta Lending", "--server", "live"]).await;
+        let id = field(made.said(), "company").to_owned();
+        assert!(field(&made.out, "API key").starts_with("sk_live_") && field(&made.out, "event secret").starts_with("whsec_"));
+        let logo = "https://beta.example/logo.png";
+        let edited = run(app, &["company", "edit", &id, "--logo", logo, "--name", "Beta"]).await;
+        assert_eq!((field(edited.said(), "logo"), field(&edited.out, "name")), (logo, "Beta"));
+        let edited = json_of(app, &["company", "edit", &id, "--logo", ""]).await;
+        assert_eq!((&edited["logo"], &edited["name"]), (&Value::Null, &json!("Beta")));
+        assert_eq!(run(app, &["company", "edit", &id]).await.failure().0, 2);
+
+        let unasked = run(app, &["company", "suspend", &id]).await;
+        assert!(unasked.failure().0 == 2 && unasked.err.contains("--yes"), "{}", unasked.err);
+        assert_eq!(json_of(app, &["company", "show", &id]).await["active"], true);
+        run(app, &["company", "suspend", &id, "--yes"]).await.said();
+        assert_eq!(field(run(app, &["company", "show", &id]).await.said(), "active"), "no");
+        run(app, &["company", "resume", &id]).await.said();
+
+        let until = "2027-06-30T00:00:00.000Z";
+        let terms = ["company", "subscription", &id, "--expires-at", until, "--features", "payments, otp"];
+        let changed = run(app, &terms).await;
+        assert_eq!(field(changed.said(), "subscription"), format!("until {until}"));
+        assert_eq!(field(&changed.out, "features"), "payments, otp");
+        let terms = ["company", "subscription", &id, "--expires-at", "never", "--features", "all"];
+        let changed = run(app, &terms).await;
+        assert_eq!((field(changed.said(), "subscription"), field(&changed.out, "features")), ("active", "all"));
+        let rotated = json_of(app, &["company", "rotate-event-secret", &id, "--yes"]).await;
+        assert!(rotated["event_secret"].as_str().is_some_and(|secret| secret.starts_with("whsec_")));
+
+        let list = run(app, &["company", "list", "--limit", "1"]).await;
+        assert!(list.said().ends_with("\npage 1 of 2, 2 in all\n"), "{}", list.out);
+        let audit = run(app, &["audit", &id, "--limit", "1000"]).await;
+        let mut actions: Vec<&str> = rows(audit.said()).into_iter().map(|row| row[2]).collect();
+        actions.sort();
+        let rotate = "company.event_secret.rotate";
+        let edits = ["company.edit"; 4];
+        assert_eq!(actions, [&["company.create"][..], &edits, &[rotate], &["company.subscription"; 2]].concat());
+        assert!(run(app, &["audit"]).await.said().contains("plugin.install"));
+    }
+
+    async fn a_key_is_exchanged_with_an_overlap(app: TestApp) {
+        let id = &*app.company.id;
+        let old = json_of(app, &["key", "create", id, "--label", "second server"]).await;
+        let (old_id, old_key) = (old["id"].as_str().unwrap(), old["api_key"].as_str().unwrap());
+        let new = run(app, &["key", "rotate", id, old_id, "--overlap-hours", "2"]).await;
+        let until = app.app.clock.now().plus_seconds(2 * 3600);
+        assert!(new.said().contains(&format!("The former key is good until {until}.")), "{}", new.out);
+        let new_key = field(&new.out, "API key").to_owned();
+        assert_eq!(field(&new.out, "label"), "second server");
+        let mut company = app.company.clone();
+        let mut status = async |key: &str| {
+            company.key = key.to_owned();
+            app.request(&company, Method::GET, "/payment/list", None).await.status.as_u16()
+        };
+        assert_eq!((status(old_key).await, status(&new_key).await), (200, 200));
+        app.advance(2 * 3600).await;
+        assert_eq!((status(old_key).await, status(&new_key).await), (401, 200));
+
+        let again = run(app, &["key", "rotate", id, old_id]).await;
+        assert_eq!(again.failure(), (1, "tollhouse: the key was revoked or has expired: create another"));
+        run(app, &["key", "revoke", id, field(&new.out, "key"), "--yes"]).await.said();
+        assert_eq!(status(&new_key).await, 401);
+        let expires_at = format!("{}", app.app.clock.now().plus_seconds(60));
+        let short = json_of(app, &["key", "create", id, "--expires-at", &expires_at]).await;
+        let longer = json_of(app, &["key", "rotate", id, short["id"].as_str().unwrap()]).await;
+        assert_eq!(longer["replaces"]["expires_at"], json!(expires_at), "a key's life is not made longer");
+        let list = run(app, &["key", "list", id]).await;
+        assert_eq!(rows(list.said()).len(), 5);
+        assert!(!list.out.contains(new_key.as_str()));
+    }
+
+    async fn money_is_moved_once_and_shown_with_its_currency(app: TestApp) {
+        let id = &*app.company.id;
+        let credit = ["wallet", "credit", id, "1000.5", "--key", "top-up"];
+        for _ in 0..2 {
+            assert_eq!(run(app, &credit).await.said(), "the balance is 1000.50 NGN\n");
+        }
+        let debit = ["wallet", "debit", id, "0.75", "--key", "fee", "--yes"];
+        assert_eq!(run(app, &debit).await.said(), "the balance is 999.75 NGN\n");
+        let unasked = run(app, &debit[..6]).await;
+        assert_eq!(unasked.failure().0, 2);
+        let too_much = ["wallet", "debit", id, "5000", "--key", "all", "-y", "--json"];
+        let refused = run(app, &too_much).await;
+        let said: Value = serde_json::from_str(refused.failure().1).expect("JSON");
+        assert_eq!((refused.code, &said["error"], &said["status"]), (1, &json!("refused"), &json!(400)));
+        let wallet = run(app, &["wallet", "show", id]).await;
+        assert_eq!(rows(wallet.said()), [["NGN", "999.75", "NGN", "0.00", "NGN"]]);
+        let entries = run(app, &["wallet", "entries", id]).await;
+        assert!(entries.said().contains("  -0.75 NGN  "), "{}", entries.out);
+    }
+
+    async fn payments_and_their_events_are_found_and_mended(app: TestApp) {
+        let id = &*app.company.id;
+        let payment = app.initialize("order-1").await;
+        let pending = json_of(app, &["payment", "verify", id, "--reference", "order-1"]).await;
+        assert_eq!(pending["status"], "pending");
+        app.complete(&payment, "success").await;
+        let settled = json_of(app, &["payment", "verify", id, payment["id"].as_str().unwrap()]).await;
+        assert_eq!(settled["status"], "success");
+        app.settle().await;
+
+        let list = run(app, &["payment", "list", id, "--status", "success"]).await;
+        assert_eq!(rows(list.said())[0][1..5], ["order-1", "success", "2500.50", "NGN"]);
+        assert_eq!(run(app, &["payment", "list", id, "--status", "failed"]).await.said(), "none\n");
+        let wrong = run(app, &["payment", "list", id, "--created", "yesterday"]).await;
+        assert!(wrong.failure().1.starts_with("tollhouse: the created_at field must be"), "{}", wrong.err);
+        run(app, &["payment", "refund", id, "--reference", "order-1", "--yes"]).await.said();
+        app.settle().await;
+        let shown = run(app, &["payment", "show", id, "--reference", "order-1"]).await;
+        assert_eq!((field(shown.said(), "status"), field(&shown.out, "amount")), ("refunded", "2500.50 NGN"));
+        assert_ne!(field(&shown.out, "refund"), "-");
+
+        let events = json_of(app, &["event", "list", id]).await;
+        let mut events = events["docs"].as_array().unwrap().iter();
+        let event = events.find(|event| event["event"] == "payment.refunded").expect("the event");
+        let event = event["id"].as_str().unwrap();
+        let said = run(app, &["event", "redeliver", id, event]).await;
+        assert_eq!(said.said(), "deliveries that were queued: 1\n");
+        app.settle().await;
+        let attempts = run(app, &["event", "attempts", id, event]).await;
+        assert_eq!(rows(attempts.said()).len(), 2);
+        assert!(run(app, &["event", "list", id]).await.said().contains("delivered (2)"));
+    }
+
+    async fn credentials_come_from_a_file_or_standard_input(app: TestApp) {
+        let id = &*app.company.id;
+        let credentials = json!({ "secret_key": "sk_test_own", "base_url": format!("{}/paystack", app.standins.url()) });
+        let file_name = file(app, "credentials.json", credentials.to_string().as_bytes());
+        let set = run(app, &["provider", "set", "provider_a", "--credentials-file", &file_name, "--company", id]).await;
+        assert_eq!((field(set.said(), "has credentials"), field(&set.out, "active")), ("yes", "yes"));
+        let url = field(&set.out, "notification URL").to_owned();
+        let list = run(app, &["provider", "list", "--company", id]).await;
+        assert_eq!(rows(list.said()), [["provider_a", "yes", "yes", &url]]);
+        app.initialize("order-1").await;
+
+        let arguments = ["provider", "set", "provider_a", "--credentials-file", "-", "--json"];
+        let mut command = program(&arguments);
+        command.env("TOLLHOUSE_INTERNAL_URL", &app.internal).env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        child.stdin.take().unwrap().write_all(b"{\"secret_key\": \"sk_test_piped").unwrap();
+        let refused = tokio::task::spawn_blocking(|| ended(child.wait_with_output().unwrap())).await.unwrap();
+        assert_eq!(refused.failure().0, 2);
+        assert!(!refused.err.contains("piped"), "{}", refused.err);
+        let off = run(app, &["provider", "set", "provider_a", "--active", "false", "--company", id]).await;
+        assert_eq!((field(off.said(), "active"), field(&off.out, "has credentials")), ("no", "yes"));
+        let gone = ["provider", "set", "provider_a", "--no-credentials", "--company", id];
+        assert_eq!(run(app, &gone).await.failure().0, 2);
+        let gone = run(app, &[&gone[..], &["--yes"]].concat()).await;
+        assert_eq!(field(gone.said(), "has credentials"), "no");
+    }
+
+    async fn a_backup_is_made_while_the_host_serves_and_put_back_when_it_does_not(app: TestApp) {
+        let dir = app.database.dir.path();
+        let (copy, other) = (dir.join("copy.db"), format!("sqlite://{}", dir.join("other.db").display()));
+        let at = async |url: &str, arguments: &[&str]| {
+            let mut command = program(arguments);
+            command.env("TOLLHOUSE_DATABASE", url);
+            ended(tokio::process::Command::from(command).output().await.expect("the program starts"))
+        };
+        let copy = copy.to_str().unwrap();
+        let made = at(&app.database.url, &["backup", copy]).await;
+        if !app.database.url.starts_with("sqlite") {
+            assert_eq!(made.failure(), (1, "tollhouse: the database is PostgreSQL: back it up with pg_dump"));
+            return;
+        }
+        assert_eq!(made.said(), format!("made {copy}\n"));
+        assert_eq!(at(&app.database.url, &["backup", copy]).await.failure().0, 1);
+        let in_use = at(&app.database.url, &["restore", copy, "--replace"]).await;
+        assert!(in_use.failure().0 == 1 && in_use.err.contains("stop the host"), "{}", in_use.err);
+        let restored = format!("restored {other}\n");
+        assert_eq!(at(&other, &["restore", copy]).await.said(), restored);
+        let there = at(&other, &["restore", copy]).await;
+        assert!(there.failure().0 == 1 && there.err.contains("exists"), "{}", there.err);
+        assert_eq!(at(&other, &["restore", copy, "--replace"]).await.said(), restored);
+        assert_eq!(at(&other, &["migrate"]).await.said(), "nothing was missing\n");
+        assert_eq!(at("sqlite:///no/such/folder/x.db", &["migrate"]).await.failure().0, 3);
+    }
+
+    async fn failures_say_what_to_do_and_have_their_codes(app: TestApp) {
+        let nobody = "000000000000000000000000";
+        let refused = run(app, &["company", "show", nobody]).await;
+        assert_eq!(refused.failure(), (1, "tollhouse: company not found"));
+        let stranger = run_at(&app.internal, "op_another", &["plugin", "list"]).await;
+        assert_eq!(stranger.failure(), (1, "tollhouse: the operator token is not valid"));
+        let tokenless = run_at(&app.internal, "", &["plugin", "list"]).await;
+        assert!(tokenless.failure().0 == 2 && tokenless.err.contains("TOLLHOUSE_OPERATOR_TOKEN"), "{}", tokenless.err);
+        let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let url = format!("http://{closed}");
+        let unreachable = run_at(&url, OPERATOR_TOKEN, &["plugin", "list", "--json"]).await;
+        let said: Value = serde_json::from_str(unreachable.failure().1).expect("JSON");
+        assert_eq!((unreachable.code, &said["error"]), (3, &json!("unreachable")));
+        let other = run_at(&app.standins.url(), OPERATOR_TOKEN, &["plugin", "list"]).await;
+        assert!(other.failure().0 == 3 && other.err.contains("is internal_url right?"), "{}", other.err);
+        let usage = run(app, &["company", "sell", "--json"]).await;
+        let said: Value = serde_json::from_str(usage.failure().1).expect("JSON");
+        assert_eq!((usage.code, &said["error"]), (2, &json!("usage")));
+        for path in ["..", ".", ""] {
+            assert_eq!(run(app, &["company", "show", path]).await.failure().0, 2, "{path}");
+        }
+        let steps = run(app, &["company", "show", "../plugins"]).await;
+        assert_eq!(steps.failure(), (1, "tollhouse: company not found"));
+    }
+}
+
+/// The internal interface over TLS, with a certificate that vouches for itself.
+async fn with_tls(app: &TestApp) -> (String, String) {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let certificate = file(app, "tls.pem", made.cert.pem().as_bytes());
+    let key = file(app, "tls-key.pem", made.signing_key.serialize_pem().as_bytes());
+    let files = TlsFiles { certificate: certificate.clone().into(), key: key.into() };
+    let endpoint = Endpoint { address: "127.0.0.1:0".parse().unwrap(), tls: Some(files) };
+    let listener = Listener::bind(&endpoint).await.unwrap();
+    let url = format!("https://{}", listener.address().unwrap());
+    let app = app.app.clone();
+    tokio::spawn(async move {
+        let (_open, closing) = watch::channel(false);
+        http::listen(&app, listener, http::internal_routes(), closing).await;
+    });
+    (url, certificate)
+}
+
+#[tokio::test]
+async fn a_host_is_believed_over_tls_when_somebody_vouches_for_it() {
+    let app = TestApp::start(Engine::Sqlite).await;
+    let (url, certificate) = with_tls(&app).await;
+    let stranger = run_at(&url, OPERATOR_TOKEN, &["plugin", "list"]).await;
+    assert!(stranger.failure().0 == 3 && stranger.err.contains("certificate"), "{}", stranger.err);
+    let known = ["plugin", "list", "--internal-ca-file", &certificate];
+    assert!(run_at(&url, OPERATOR_TOKEN, &known).await.said().contains("provider_a"));
+    let garbage = file(&app, "garbage.pem", b"once upon a time");
+    let refused =
+        run_at(&url, OPERATOR_TOKEN, &["plugin", "list", "--internal-ca-file", &garbage]).await;
+    assert!(
+        refused.failure().0 == 2 && refused.err.contains("internal_ca_file"),
+        "{}",
+        refused.err
+    );
+    app.finish().await;
+}
+
+#[test]
+fn every_command_has_help() {
+    let help = |arguments: &[&str]| {
+        let ended = ended(program(&[arguments, &["--help"]].concat()).output().unwrap());
+        ended.said().to_owned()
+    };
+    let commands = |help: &str| -> Vec<String> {
+        let listed = help.split("Commands:\n").nth(1).unwrap_or_default().split("\n\n").next();
+        let lines = listed.unwrap_or_default().lines().filter(|line| !line.starts_with("   "));
+        let names = lines.filter_map(|line| line.split_whitespace().next());
+        names.filter(|name| *name != "help").map(str::to_owned).collect()
+    };
+    let (mut seen, mut waiting) = (0, vec![Vec::new()]);
+    while let Some(path) = waiting.pop() {
+        let said = help(&path.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(said.lines().next().is_some_and(|line| line.len() > 10), "{path:?} says nothing");
+        seen += 1;
+        for name in commands(&said) {
+            waiting.push([path.clone(), vec![name]].concat());
+        }
+    }
+    assert!(seen > 40, "only {seen} commands were found");
 }

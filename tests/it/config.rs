@@ -1,8 +1,15 @@
 //! Settings: what counts, what is refused, and that the documents list all of them.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
+use serde_json::{Value, json};
+use tempfile::TempDir;
 use tollhouse::config::describe;
+
+use crate::{
+    app::{MASTER_KEY, OPERATOR_TOKEN},
+    command_line::{Ended, ended, program},
+};
 
 /// Set to write the list of settings in `docs/OPERATING.md` anew.
 const WRITE: &str = "TOLLHOUSE_WRITE_DOCS";
@@ -21,4 +28,236 @@ fn the_documents_list_every_setting() {
     }
     let hint = format!("docs/OPERATING.md lists other settings: run this test with {WRITE}=1");
     assert_eq!(listed, table, "{hint}");
+}
+
+/// `tollhouse config check` in a folder with a settings file.
+struct Check {
+    dir: TempDir,
+}
+
+impl Check {
+    /// With this settings file, besides what no host starts without.
+    fn of(settings: &str) -> Check {
+        let check = Check { dir: tempfile::tempdir().unwrap() };
+        for (name, text) in [
+            ("token", OPERATOR_TOKEN),
+            ("key", MASTER_KEY),
+            ("url", "sqlite://y.db"),
+            ("settings.toml", settings),
+        ] {
+            let file = check.dir.path().join(name);
+            fs::write(&file, text).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        check
+    }
+
+    fn run(&self, flags: &[&str], variables: &[(&str, &str)]) -> Ended {
+        let mut command = program(&["config", "check", "--json"]);
+        command.args(flags).current_dir(self.dir.path()).env("TOLLHOUSE_CONFIG", "settings.toml");
+        command.envs(variables.iter().copied());
+        command
+            .env("TOLLHOUSE_OPERATOR_TOKEN_FILE", "token")
+            .env("TOLLHOUSE_MASTER_KEY_FILE", "key");
+        ended(command.output().expect("the program starts"))
+    }
+
+    /// Value and source of a setting.
+    fn counts(&self, key: &str, flags: &[&str], variables: &[(&str, &str)]) -> (Value, String) {
+        let report = self.run(flags, variables).json();
+        let mut all = report["settings"].as_array().unwrap().iter();
+        let found = all.find(|setting| setting["setting"] == key).expect("the setting");
+        (found["value"].clone(), found["source"].as_str().unwrap().to_owned())
+    }
+
+    /// Everything that is wrong.
+    fn problems(&self, flags: &[&str], variables: &[(&str, &str)]) -> Vec<String> {
+        let ended = self.run(flags, variables);
+        assert_eq!(ended.code, 1, "{}", ended.out);
+        let report: Value = serde_json::from_str(&ended.out).expect("JSON");
+        let texts = report["problems"].as_array().unwrap().iter();
+        texts.map(|text| text.as_str().unwrap().to_owned()).collect()
+    }
+}
+
+#[test]
+fn a_flag_counts_before_its_variable_and_that_before_the_file() {
+    let check = Check::of(
+        "plugin_requests = 3\nallow_private = ['a.example', 'b.example']\ndevelopment = true\nservice = 'toll'\n",
+    );
+    let requests = [("TOLLHOUSE_PLUGIN_REQUESTS", "5")];
+    let says = |value: &str, source: &str| (json!(value), source.to_owned());
+    assert_eq!(
+        check.counts("plugin_requests", &["--plugin-requests=7"], &requests),
+        says("7", "flag")
+    );
+    assert_eq!(check.counts("plugin_requests", &[], &requests), says("5", "variable"));
+    assert_eq!(
+        check.counts("plugin_requests", &[], &[("TOLLHOUSE_PLUGIN_REQUESTS", "")]),
+        says("3", "file")
+    );
+    assert_eq!(check.counts("plugin_cpu_ms", &[], &[]), says("1000", "default"));
+
+    let list = "allow_private";
+    assert_eq!(check.counts(list, &[], &[]), says("a.example,b.example", "file"));
+    let one = [("TOLLHOUSE_ALLOW_PRIVATE", "c.example")];
+    assert_eq!(check.counts(list, &[], &one), says("c.example", "variable"));
+    let two = ["--allow-private=d.example", "--allow-private=e.example"];
+    assert_eq!(check.counts(list, &two, &one), says("d.example,e.example", "flag"));
+
+    let switch = "development";
+    assert_eq!(check.counts(switch, &[], &[]), says("true", "file"));
+    assert_eq!(
+        check.counts(switch, &[], &[("TOLLHOUSE_DEVELOPMENT", "false")]),
+        says("false", "variable")
+    );
+    assert_eq!(
+        check.counts(switch, &["--development=false"], &[("TOLLHOUSE_DEVELOPMENT", "true")]),
+        says("false", "flag")
+    );
+    assert_eq!(check.counts(switch, &["--development"], &[]), says("true", "flag"));
+    assert_eq!(check.counts("public_url", &[], &[]), (Value::Null, "default".to_owned()));
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    let check = Check::of(
+        "plugin_cpu = 5\nlisten = 'here'\nplugin-cache = 'x'\nservice = ['a', 'b']\nplugin_requests = {}\nlog_format = 'xml'\n",
+    );
+    let variables = [("TOLLHOUSE_PLUGIN_WALL_CLOCK_S", "31"), ("TOLLHOUSE_PUBLIC_URL", "ftp://x")];
+    let problems = check.problems(&["--master-key-file=none"], &variables);
+    let expected = [
+        "settings.toml: listen: invalid value 'here' for '--listen <address>'",
+        "settings.toml: log_format: invalid value 'xml' for '--log-format <format>' [possible values: human, json]",
+        "settings.toml: plugin-cache: there is no such setting; did you mean plugin_cache?",
+        "settings.toml: plugin_cpu: there is no such setting; did you mean plugin_cpu_ms?",
+        "settings.toml: plugin_requests: it must be a text, a number, true, false or a list of them",
+        "settings.toml: service: it has one value, not several",
+        "TOLLHOUSE_PLUGIN_WALL_CLOCK_S: invalid value '31' for '--plugin-wall-clock-s <s>': 31 is not in 1..=30",
+        "master_key_file none: ",
+        "public_url must be an http or https URL without a query",
+    ];
+    for text in expected {
+        let found = problems.iter().filter(|problem| problem.starts_with(text)).count();
+        assert_eq!(found, 1, "{text} in {problems:#?}");
+    }
+    assert_eq!(problems.len(), expected.len(), "{problems:#?}");
+    let serve =
+        program(&["serve", "--config", "settings.toml"]).current_dir(check.dir.path()).output();
+    let serve = ended(serve.unwrap());
+    assert_eq!(serve.failure().0, 2);
+    assert!(serve.err.lines().count() > 4, "{}", serve.err);
+    let mut no_file = program(&["config", "example"]);
+    ended(no_file.env("TOLLHOUSE_CONFIG", "").output().unwrap()).said();
+    assert!(
+        Check::of("listen = ").problems(&[], &[])[0].contains("settings.toml: TOML parse error")
+    );
+}
+
+#[test]
+fn what_cannot_go_together_is_refused_with_a_sentence() {
+    let check = Check::of("");
+    for (flags, sentence) in [
+        (
+            &["--development", "--listen=0.0.0.0:8080", "--plain-http", "--public-url=http://x"][..],
+            "development is for loopback only",
+        ),
+        (&["--listen=0.0.0.0:8080", "--plain-http"], "public_url is needed"),
+        (&["--tls-certificate=none.pem", "--tls-key=key"], "none.pem: "),
+        (
+            &["--database-file=url", "--database=sqlite://x.db"],
+            "database and database_file are both given",
+        ),
+        (&["--database-file=key"], "database_file key: it must be sqlite://FILE"),
+        (&["--plugin-cache=key"], "plugin_cache: key is no folder"),
+        (
+            &["--database=sqlite:///no/such/folder/x.db"],
+            "database sqlite:///no/such/folder/x.db: the database cannot be opened",
+        ),
+        (&["--database=sqlite://token"], "database sqlite://token: "),
+        (
+            &["--database=postgres://ada@127.0.0.1:1/t"],
+            "database postgres://ada@127.0.0.1:1/t: the database does not answer",
+        ),
+        (
+            &["--operator-token-file=settings.toml"],
+            "operator_token_file settings.toml: the file is empty",
+        ),
+        (&["--master-key-file=token"], "the master key must be 64 hexadecimal characters"),
+    ] {
+        let problems = check.problems(flags, &[]);
+        assert!(problems.len() == 1 && problems[0].starts_with(sentence), "{problems:?}");
+    }
+}
+
+#[test]
+fn secrets_are_read_from_files_and_not_shown() {
+    let url = "postgres://ada:s3cret@127.0.0.1:1/t";
+    let check = Check::of(&format!("database = '{url}'\n"));
+    let by_flag = check.problems(&[&format!("--database={url}")], &[]);
+    assert!(by_flag[0].starts_with("--database would show its password"), "{by_flag:?}");
+    let shown = check.run(&[], &[]);
+    let text = format!("{}{}{by_flag:?}", shown.out, shown.err);
+    assert!(text.contains("ada:hidden@127.0.0.1"), "{text}");
+    assert!(
+        ![OPERATOR_TOKEN, MASTER_KEY, "s3cret"].iter().any(|secret| text.contains(secret)),
+        "{text}"
+    );
+    for name in ["token", "key"] {
+        fs::set_permissions(check.dir.path().join(name), fs::Permissions::from_mode(0o644))
+            .unwrap();
+    }
+    let shown =
+        Check { dir: check.dir }.run(&[], &[("TOLLHOUSE_DATABASE", "sqlite://x.db")]).json();
+    let warnings = shown["warnings"].as_array().unwrap().iter();
+    let open = warnings.filter(|text| text.as_str().unwrap().contains("is open to others"));
+    assert_eq!(open.count(), 2, "{shown}");
+}
+
+#[test]
+fn the_example_is_a_settings_file_of_defaults() {
+    let example = ended(program(&["config", "example"]).output().unwrap());
+    let has_default =
+        |line: &&str| line.starts_with('#') && !line.starts_with("# ") && !line.ends_with("= \"\"");
+    let settings: Vec<&str> =
+        example.said().lines().filter(has_default).map(|line| &line[1..]).collect();
+    assert!(settings.len() > 10, "{}", example.out);
+    let check = Check::of(&settings.join("\n"));
+    let report = check.run(&[], &[]).json();
+    let standard = Check::of("").run(&[], &[]).json();
+    for (set, default) in
+        report["settings"].as_array().unwrap().iter().zip(standard["settings"].as_array().unwrap())
+    {
+        let value = |setting: &Value| setting["value"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(value(set), value(default), "{}", set["setting"]);
+    }
+}
+
+#[test]
+fn a_folder_that_was_made_is_ready_to_serve() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("new");
+    let folder = folder.to_str().unwrap();
+    let made = ended(program(&["config", "init", folder]).output().unwrap());
+    assert!(made.said().contains("tollhouse serve --config"), "{}", made.out);
+    let settings = format!("{folder}/tollhouse.toml");
+    let checked = ended(program(&["config", "check", "--config", &settings]).output().unwrap());
+    assert!(checked.said().ends_with("Nothing is wrong.\n"), "{}", checked.out);
+    assert!(checked.out.contains("\nNote: the database lacks "), "{}", checked.out);
+    let migrate =
+        || ended(program(&["migrate", "--config", &settings, "--json"]).output().unwrap());
+    assert!(migrate().json()["applied"].as_i64().unwrap() > 0);
+    assert_eq!(migrate().json()["applied"], 0);
+    let checked = ended(program(&["config", "check", "--config", &settings]).output().unwrap());
+    assert!(!checked.said().contains("Note:"), "{}", checked.out);
+    for secret in ["master-key", "operator-token"] {
+        let mode = fs::metadata(format!("{folder}/{secret}")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    let before = fs::read(format!("{folder}/master-key")).unwrap();
+    fs::remove_file(&settings).unwrap();
+    let again = ended(program(&["config", "init", folder]).output().unwrap());
+    assert!(again.failure().0 == 1 && again.err.contains("nothing was made"), "{}", again.err);
+    assert_eq!(fs::read(format!("{folder}/master-key")).unwrap(), before);
+    assert!(!Path::new(&settings).exists());
 }

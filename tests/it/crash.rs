@@ -26,11 +26,12 @@ impl Process {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
         command
             .arg("serve")
-            .arg(format!("--database={}", lab.database.url))
+            .env("TOLLHOUSE_DATABASE", &lab.database.url)
             .arg(format!("--listen={}", lab.api))
             .arg(format!("--internal-listen={}", lab.internal))
             .arg(format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")))
             .arg("--plugin-instances=20")
+            .arg("--rate-per-s=0")
             .arg("--development")
             .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
             .env("TOLLHOUSE_MASTER_KEY", MASTER_KEY)

@@ -179,6 +179,44 @@ both! {
         }
     }
 
+    async fn nothing_on_the_way_may_keep_an_answer_or_take_it_for_something_else(app: TestApp) {
+        for (url, status, private) in [
+            (format!("{}/api/v1/payment/list", app.api), 200, true),
+            (format!("{}/api/v1/payment/fetch/reference/nothing", app.api), 404, true),
+            (format!("{}/api/v1/payment/list?limit=x", app.api), 400, true),
+            (format!("{}/api/v1/payment/initialize", app.api), 405, true),
+            (format!("{}/api/v1/nowhere", app.api), 404, true),
+            (format!("{}/internal/v1/companies", app.internal), 401, true),
+            (format!("{}/health/ready", app.api), 200, false),
+            (format!("{}/nowhere", app.internal), 404, false),
+        ] {
+            let answer = reply(app.client.get(&url).bearer_auth(&app.company.key)).await;
+            assert_eq!(answer.status, status, "{url}");
+            assert_eq!(answer.headers["x-content-type-options"], "nosniff", "{url}");
+            let kept = answer.headers.get("cache-control").map(|value| value.to_str().unwrap());
+            assert_eq!(kept, private.then_some("no-store"), "{url}");
+            assert!(!answer.headers.contains_key("strict-transport-security"), "{url}");
+        }
+    }
+
+    async fn head_is_answered_like_get_without_a_body(app: TestApp) {
+        for (path, key, status) in [
+            ("/api/v1/payment/list", &*app.company.key, 200),
+            ("/api/v1/payment/fetch/reference/nothing", &app.company.key, 404),
+            ("/api/v1/payment/list", "sk_test_nobody", 401),
+            ("/health/live", "", 200),
+        ] {
+            let url = format!("{}{path}", app.api);
+            let get = app.client.get(&url).bearer_auth(key).send().await.expect("an answer");
+            let head = app.client.head(&url).bearer_auth(key).send().await.expect("an answer");
+            assert_eq!((head.status().as_u16(), get.status().as_u16()), (status, status));
+            for header in ["content-type", "content-length"] {
+                assert_eq!(head.headers().get(header), get.headers().get(header), "{path} {header}");
+            }
+            assert_eq!(head.text().await.expect("a text"), "");
+        }
+    }
+
     async fn a_host_says_that_it_lives_and_can_work(app: TestApp) {
         for base in [&app.api, &app.internal] {
             for (path, message) in [("live", "alive"), ("ready", "ready")] {

@@ -255,8 +255,14 @@ const RECORDS: &[(&str, Names)] = &[
     ("/api/v1/payment/fetch/{id}", |a| a.of_payments("id")),
     ("/api/v1/payment/fetch/reference/{reference}", |a| a.of_payments("reference")),
     ("/internal/v1/companies/{company}/keys/{key}", |a| vec![text(&a.key, "id")]),
+    ("/internal/v1/companies/{company}/keys/{key}/rotate", |a| vec![text(&a.key, "id")]),
     ("/internal/v1/companies/{company}/events/{event}/attempts", |a| vec![&a.event]),
     ("/internal/v1/companies/{company}/events/{event}/redeliver", |a| vec![&a.event]),
+    ("/internal/v1/companies/{company}/payments/{payment}", |a| a.of_payments("id")),
+    ("/internal/v1/companies/{company}/payments/reference/{reference}", |a| {
+        a.of_payments("reference")
+    }),
+    ("/internal/v1/companies/{company}/payments/{payment}/verify", |a| a.of_payments("id")),
     ("/internal/v1/companies/{company}/payments/{payment}/refund", |a| a.of_payments("id")),
 ];
 

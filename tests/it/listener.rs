@@ -1,6 +1,6 @@
 //! The listeners: what a client may take, and how a host stops.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{io::ErrorKind, time::Duration};
 
 use futures::FutureExt;
 use reqwest::{Client, StatusCode, Version};
@@ -89,10 +89,15 @@ async fn is_alive(app: &TestApp) {
 }
 
 /// A payment whose provider takes its time; resolves once the host waits for it.
-async fn begin_slow_payment(app: &TestApp, client: &Client, ms: u64) -> JoinHandle<Reply> {
+async fn begin_slow_payment(
+    app: &TestApp,
+    client: &Client,
+    base: &str,
+    ms: u64,
+) -> JoinHandle<Reply> {
     let slow = Fault::new("initialize", FaultKind::Slow).delay_ms(ms);
     app.standins.faults().push(slow);
-    let request = client.post(format!("{}/api/v1/payment/initialize", app.api));
+    let request = client.post(format!("{base}/api/v1/payment/initialize"));
     let request = request.bearer_auth(&app.company.key).json(&app.order("slow"));
     let answer = tokio::spawn(reply(request));
     let begun =
@@ -158,9 +163,32 @@ async fn a_connection_without_a_request_is_closed_without_a_word() {
 #[tokio::test]
 async fn a_request_that_takes_too_long_is_503() {
     let app = app(&["--request-timeout-s=1"]).await;
-    let answer = begin_slow_payment(&app, &app.client, 20_000).await.await.expect("an answer");
+    let answer =
+        begin_slow_payment(&app, &app.client, &app.api, 20_000).await.await.expect("an answer");
     assert_eq!(answer.failure(), (503, "the request took too long"));
     assert_eq!(answer.headers["retry-after"], "5");
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_take_its_answers_is_cut() {
+    let flags = ["--body-timeout-s=1", "--request-timeout-s=1", "--answer-timeout-s=1"];
+    let app = app(&flags).await;
+    let mut greedy = Raw::connect(&app.api).await;
+    // More than the system keeps for a client.
+    let ask = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n".repeat(50);
+    greedy.send(&ask).await;
+    let mut pace = tokio::time::interval(Duration::from_millis(20));
+    let cut = async {
+        loop {
+            match greedy.0.try_write(b"x") {
+                Err(error) if error.kind() != ErrorKind::WouldBlock => break,
+                _ => drop(pace.tick().await),
+            }
+        }
+    };
+    timeout(PATIENCE, cut).await.expect("a connection that is cut");
+    is_alive(&app).await;
     app.finish().await;
 }
 
@@ -255,16 +283,21 @@ async fn more_requests_than_there_may_be_are_503_but_health_is_told() {
 
 #[tokio::test]
 async fn a_host_that_stops_finishes_what_is_in_flight() {
-    let http2 = Client::builder().no_proxy().http2_prior_knowledge().build().expect("a client");
-    let http1 = Client::builder().no_proxy().build().expect("a client");
-    for client in [http1, http2] {
-        let app = app(&[]).await;
-        let slow = begin_slow_payment(&app, &client, 1_000).await;
-        app.close.send_replace(true);
-        let answer = slow.await.expect("an answer");
-        assert_eq!(answer.data()["status"], "pending");
-        let refused = async { while TcpStream::connect(address(&app.api)).await.is_ok() {} };
+    let plain = || Client::builder().no_proxy();
+    for client in [plain(), plain().http2_prior_knowledge()] {
+        let client = client.build().expect("a client");
+        let app = app(&["--shutdown-s=60"]).await;
+        let (public, internal) = (bind().await, bind().await);
+        let address = public.address().expect("bound");
+        let (stop, stopped) = watch::channel(false);
+        let serving = tokio::spawn(http::serve(app.app.clone(), public, internal, stopped));
+        let slow = begin_slow_payment(&app, &client, &format!("http://{address}"), 1_000).await;
+        stop.send_replace(true);
+        assert_eq!(slow.await.expect("an answer").data()["status"], "pending");
+        let refused = async { while TcpStream::connect(address).await.is_ok() {} };
         timeout(PATIENCE, refused).await.expect("a listener that is gone");
+        // The client keeps its connection, but the host does not wait for it.
+        timeout(PATIENCE, serving).await.expect("an end").expect("no panic");
     }
 }
 
@@ -317,8 +350,4 @@ async fn readiness_ends_before_the_host_does() {
 
 async fn bind() -> Listener {
     Listener::plain(TcpListener::bind("127.0.0.1:0").await.expect("a free port"))
-}
-
-fn address(url: &str) -> SocketAddr {
-    url.trim_start_matches("http://").parse().expect("an address")
 }

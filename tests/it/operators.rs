@@ -176,6 +176,7 @@ fn actions(app: &TestApp) -> Vec<Action> {
             Log::Company,
         ),
         ("post", "/companies/{company}/keys", json!({ "label": "x" }), "key.create", Log::Company),
+        ("post", "/companies/{company}/keys/{key}/rotate", json!({}), "key.rotate", Log::Company),
         ("delete", "/companies/{company}/keys/{key}", Value::Null, "key.revoke", Log::Company),
         (
             "put",
@@ -203,11 +204,19 @@ fn actions(app: &TestApp) -> Vec<Action> {
         ),
         (
             "post",
+            "/companies/{company}/payments/{payment}/verify",
+            json!({}),
+            "payment.verify",
+            Log::Company,
+        ),
+        (
+            "post",
             "/companies/{company}/payments/{payment}/refund",
             json!({}),
             "payment.refund",
             Log::Company,
         ),
+        ("post", "/master-key/rotate", Value::Null, "master_key.rotate", Log::Service),
         ("post", "/plugins", Value::Null, "plugin.install", Log::Service),
     ]
 }
@@ -282,6 +291,8 @@ both! {
             (Method::PATCH, own(app, ""), json!({ "name": "" }), 400),
             (Method::POST, own(app, "/keys"), json!({ "label": 5 }), 400),
             (Method::DELETE, own(app, "/keys/nothing"), Value::Null, 404),
+            (Method::POST, own(app, "/keys/nothing/rotate"), Value::Null, 404),
+            (Method::POST, own(app, "/payments/nothing/verify"), Value::Null, 404),
             (Method::PUT, own(app, "/subscription"), json!({ "active": 1 }), 400),
             (Method::PUT, own(app, "/providers/provider_a"), json!({ "credentials": {} }), 400),
             (Method::PUT, own(app, "/providers/nothing"), json!({ "active": true }), 404),

@@ -93,7 +93,7 @@ impl Lab {
         let log = std::fs::File::create(database.dir.path().join("log")).expect("a file");
         let process = Command::new(env!("CARGO_BIN_EXE_tollhouse"))
             .arg("serve")
-            .arg(format!("--database={}", database.url))
+            .env("TOLLHOUSE_DATABASE", &database.url)
             .arg(format!("--listen={api}"))
             .arg(format!("--internal-listen={internal}"))
             .arg(format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")))

@@ -10,11 +10,12 @@ use super::{Text, assert_none, texts};
 /// Pure, without I/O.
 const LEAVES: [&str; 8] = ["clock", "email", "listing", "money", "phone", "random", "rate", "seal"];
 /// One per noun.
-const SLICES: [&str; 9] = [
+const SLICES: [&str; 10] = [
     "audit",
     "companies",
     "events",
     "idempotency",
+    "master_key",
     "notifications",
     "payments",
     "providers",

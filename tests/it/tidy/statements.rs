@@ -20,7 +20,7 @@ const FINDS_THE_COMPANY: [(&str, &str); 4] = [
 ];
 
 /// Statements that find out whose something is, or work for all companies.
-const UNSCOPED: [(&str, &str, &str); 8] = [
+const UNSCOPED: [(&str, &str, &str); 9] = [
     ("host/companies/store.rs", "api_keys", "a key finds its company"),
     (
         "host/providers/store.rs",
@@ -32,6 +32,7 @@ const UNSCOPED: [(&str, &str, &str); 8] = [
         "service_refs",
         "a reference finds its record within an account",
     ),
+    ("host/idempotency/store.rs", "idempotency_keys", "how many are sealed under each master key"),
     ("host/jobs/store.rs", "jobs", "workers serve all companies"),
     ("host/audit/store.rs", "audit_log", "the operator's own log"),
     ("host/monitor/store.rs", "jobs", "gauges are of all companies"),

@@ -1,0 +1,249 @@
+//! `tollhouse company`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+
+use super::{
+    ask::Yes,
+    failure::Failure,
+    host::{Access, Host, Page},
+    output::{Column, Report, left, text},
+};
+
+#[derive(Args)]
+pub struct Company {
+    #[command(flatten)]
+    access: Access,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Create a company with its first API key; the key and the event secret are shown once
+    #[command(
+        after_help = "Example:\n  tollhouse company create 'Acme Lending' --server live --event-url https://acme.example/events"
+    )]
+    Create {
+        name: String,
+        /// Whether its money is real
+        #[arg(long)]
+        server: Server,
+        /// Where its events go
+        #[arg(long, value_name = "URL")]
+        event_url: Option<String>,
+        #[arg(long, value_name = "URL")]
+        logo: Option<String>,
+    },
+    /// List companies, newest first
+    List {
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Show a company
+    Show {
+        /// Its id
+        company: String,
+    },
+    /// Change what is named, and leave the rest
+    #[command(
+        after_help = "An empty text takes away what is optional:\n  tollhouse company edit 6b018eed9f8a1c2b3d4e5f60 --logo ''"
+    )]
+    Edit {
+        /// Its id
+        company: String,
+        #[command(flatten)]
+        changes: Changes,
+    },
+    /// Refuse a company's requests from now on; its payments go on being settled
+    Suspend {
+        /// Its id
+        company: String,
+        #[command(flatten)]
+        yes: Yes,
+    },
+    /// Let a suspended company act again
+    Resume {
+        /// Its id
+        company: String,
+    },
+    /// Change what a company's subscription allows, and until when
+    #[command(
+        after_help = "Examples:\n  tollhouse company subscription 6b018eed9f8a1c2b3d4e5f60 --expires-at 2027-06-30T00:00:00Z\n  tollhouse company subscription 6b018eed9f8a1c2b3d4e5f60 --features payments"
+    )]
+    Subscription {
+        /// Its id
+        company: String,
+        #[command(flatten)]
+        terms: Terms,
+    },
+    /// Make a new secret for a company's events; the former one signs beside it for a day
+    RotateEventSecret {
+        /// Its id
+        company: String,
+        #[command(flatten)]
+        yes: Yes,
+    },
+}
+
+#[derive(Clone, ValueEnum)]
+enum Server {
+    Live,
+    Test,
+}
+
+#[derive(Args)]
+#[group(required = true, multiple = true)]
+struct Changes {
+    #[arg(long)]
+    name: Option<String>,
+    /// Where its events go; setting it also sends again what waits for a destination that was switched off
+    #[arg(long, value_name = "URL")]
+    event_url: Option<String>,
+    #[arg(long, value_name = "URL")]
+    logo: Option<String>,
+    /// The provider when a request names none
+    #[arg(long, value_name = "PROVIDER")]
+    payment_service: Option<String>,
+}
+
+#[derive(Args)]
+#[group(required = true, multiple = true)]
+struct Terms {
+    #[arg(long, value_name = "BOOL")]
+    active: Option<bool>,
+    /// Like 2027-06-30T00:00:00Z, or `never`
+    #[arg(long, value_name = "TIME")]
+    expires_at: Option<String>,
+    /// With commas between, or `all`
+    #[arg(long)]
+    features: Option<String>,
+}
+
+impl Company {
+    pub async fn run(self) -> Result<Report, Failure> {
+        let host = Host::new(&self.access)?;
+        match self.action {
+            Action::Create { name, server, event_url, logo } => {
+                let server = server.to_possible_value().map(|value| value.get_name().to_owned());
+                let body =
+                    json!({ "name": name, "server": server, "event_url": event_url, "logo": logo });
+                let made = host.send_json(Method::POST, &["companies"], &body).await?;
+                let shown = [
+                    left("API key", |v| text(&v["api_key"])),
+                    left("event secret", |v| text(&v["event_secret"])),
+                ];
+                Ok(Report::record(made, &[&FIELDS[..], &shown].concat())
+                    .and("Key and secret are not shown again."))
+            }
+            Action::List { page } => list(&host, &page).await,
+            Action::Show { company } => {
+                let shown = host.get(&["companies", &company], &[]).await?;
+                Ok(Report::record(shown, &FIELDS))
+            }
+            Action::Edit { company, changes } => {
+                let Changes { name, event_url, logo, payment_service } = changes;
+                let named = [
+                    ("name", name),
+                    ("event_url", event_url),
+                    ("logo", logo),
+                    ("payment_service", payment_service),
+                ];
+                let named = named
+                    .into_iter()
+                    .filter_map(|(field, value)| Some((field.to_owned(), value?.into())));
+                edit(&host, &company, Value::Object(named.collect())).await
+            }
+            Action::Suspend { company, yes } => {
+                yes.ask(&format!("Refuse all requests of the company {company}?"))?;
+                edit(&host, &company, json!({ "active": false })).await
+            }
+            Action::Resume { company } => edit(&host, &company, json!({ "active": true })).await,
+            Action::Subscription { company, terms } => {
+                let path = ["companies", &company, "subscription"];
+                Ok(Report::record(
+                    host.send_json(Method::PUT, &path, &terms.body()).await?,
+                    &FIELDS,
+                ))
+            }
+            Action::RotateEventSecret { company, yes } => {
+                yes.ask("Make a new event secret? A rotation before this one, if it was within a day, ends at once.")?;
+                let path = ["companies", &company, "event-secret", "rotate"];
+                let made = host.send_json(Method::POST, &path, &json!({})).await?;
+                let fields = [left("event secret", |v| text(&v["event_secret"]))];
+                Ok(Report::record(made, &fields)
+                    .and("It is not shown again. The former one signs beside it for a day."))
+            }
+        }
+    }
+}
+
+const FIELDS: [Column; 10] = [
+    left("company", |v| text(&v["id"])),
+    left("name", |v| text(&v["name"])),
+    left("server", |v| text(&v["server"])),
+    left("active", |v| text(&v["active"])),
+    left("subscription", |v| subscription(&v["subscription"])),
+    left("features", |v| features(&v["subscription"]["features"])),
+    left("event URL", |v| text(&v["event_url"])),
+    left("logo", |v| text(&v["logo"])),
+    left("payment service", |v| text(&v["payment_service"])),
+    left("created", |v| text(&v["created_at"])),
+];
+
+fn subscription(subscription: &Value) -> String {
+    match (&subscription["active"], &subscription["expires_at"]) {
+        (Value::Bool(true), Value::Null) => "active".to_owned(),
+        (Value::Bool(true), until) => format!("until {}", text(until)),
+        _ => "ended".to_owned(),
+    }
+}
+
+fn features(features: &Value) -> String {
+    match features {
+        Value::Null => "all".to_owned(),
+        some => text(some),
+    }
+}
+
+impl Terms {
+    fn body(self) -> Value {
+        let mut body = Map::new();
+        if let Some(active) = self.active {
+            body.insert("active".to_owned(), active.into());
+        }
+        if let Some(at) = self.expires_at {
+            body.insert(
+                "expires_at".to_owned(),
+                if at == "never" { Value::Null } else { at.into() },
+            );
+        }
+        if let Some(features) = self.features {
+            let list = || Value::from_iter(features.split(',').map(str::trim));
+            body.insert(
+                "features".to_owned(),
+                if features == "all" { Value::Null } else { list() },
+            );
+        }
+        Value::Object(body)
+    }
+}
+
+async fn edit(host: &Host, company: &str, changes: Value) -> Result<Report, Failure> {
+    let edited = host.send_json(Method::PATCH, &["companies", company], &changes).await?;
+    Ok(Report::record(edited, &FIELDS))
+}
+
+async fn list(host: &Host, page: &Page) -> Result<Report, Failure> {
+    let companies = host.get(&["companies"], &page.query()).await?;
+    let columns = [
+        left("COMPANY", |v| text(&v["id"])),
+        left("NAME", |v| text(&v["name"])),
+        left("SERVER", |v| text(&v["server"])),
+        left("ACTIVE", |v| text(&v["active"])),
+        left("SUBSCRIPTION", |v| subscription(&v["subscription"])),
+        left("CREATED", |v| text(&v["created_at"])),
+    ];
+    Ok(Report::page(companies, &columns))
+}

@@ -1,0 +1,94 @@
+//! `tollhouse migrate`, `backup` and `restore`: what is done to a database itself, not through a host.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use tollhouse::{
+    config::Database,
+    random::Random,
+    store::{self, BackupError, Store},
+};
+
+use super::{
+    failure::{Failure, chain},
+    output::Report,
+};
+
+#[derive(Args)]
+#[command(after_help = "\
+`serve` does it, too, when it starts. Do it before, if all hosts are to start at once, or if only you may change tables.")]
+pub struct Migrate {
+    #[command(flatten)]
+    database: Database,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Hosts go on serving meanwhile. The copy holds secrets sealed: keep the master key elsewhere.
+
+Example:
+  tollhouse backup /backup/tollhouse-2026-11-21.db")]
+pub struct Backup {
+    /// It appears when the copy is whole, and must not be there yet
+    file: PathBuf,
+    #[command(flatten)]
+    database: Database,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+No host may use the database meanwhile.
+
+Example:
+  tollhouse restore /backup/tollhouse-2026-11-21.db --replace")]
+pub struct Restore {
+    /// The copy
+    file: PathBuf,
+    /// Also when there is a database already: what is in it is lost
+    #[arg(long)]
+    replace: bool,
+    #[command(flatten)]
+    database: Database,
+}
+
+impl Migrate {
+    pub async fn run(self) -> Result<Report, Failure> {
+        let (url, limits) = (self.database.url()?, self.database.limits());
+        let missing = store::missing_migrations(url.expose()).await.map_err(unreachable)?;
+        Store::open(url.expose(), limits, Random::system()).await.map_err(unreachable)?;
+        let said = match missing {
+            0 => "nothing was missing".to_owned(),
+            n => format!("migrations applied: {n}"),
+        };
+        Ok(Report::new(json!({ "applied": missing }), said))
+    }
+}
+
+impl Backup {
+    pub async fn run(self) -> Result<Report, Failure> {
+        store::backup(self.database.url()?.expose(), &self.file).await?;
+        Ok(Report::new(json!({ "file": self.file }), format!("made {}", self.file.display())))
+    }
+}
+
+impl Restore {
+    pub async fn run(self) -> Result<Report, Failure> {
+        let url = self.database.url()?;
+        store::restore(&self.file, url.expose(), self.replace).await?;
+        Ok(Report::new(json!({ "database": url.to_string() }), format!("restored {url}")))
+    }
+}
+
+fn unreachable(error: store::Error) -> Failure {
+    Failure::Unreachable(chain(&error))
+}
+
+impl From<BackupError> for Failure {
+    fn from(error: BackupError) -> Failure {
+        match error {
+            BackupError::Store(error) => unreachable(error),
+            refused => Failure::refused(chain(&refused)),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! `tollhouse master-key`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse::{random::Random, seal};
+
+use super::{
+    failure::Failure,
+    host::{Access, Host},
+    init::write_new,
+    output::{Report, left, right, text},
+};
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Make a new master key
+    #[command(after_help = "Example:\n  tollhouse master-key new --out new-master-key")]
+    New {
+        /// Write it into this file, which must not be there yet, in place of showing it
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Show which keys the host has, and how much is sealed under each
+    Status {
+        #[command(flatten)]
+        access: Access,
+    },
+    /// Seal anew what is under former keys; hosts go on serving, and it may be repeated
+    #[command(after_help = "\
+To exchange the master key, with as many hosts as there are:
+  1. put the new key on a line after the present one in every host's master_key_file, and restart them one by one
+  2. put it before the present one everywhere, and restart them one by one
+  3. tollhouse master-key rotate
+  4. tollhouse master-key status shows nothing under the former key: take that away everywhere")]
+    Rotate {
+        #[command(flatten)]
+        access: Access,
+    },
+}
+
+impl Command {
+    pub async fn run(self) -> Result<Report, Failure> {
+        match self {
+            Command::New { out } => new(out),
+            Command::Status { access } => status(&Host::new(&access)?).await,
+            Command::Rotate { access } => rotate(&Host::new(&access)?).await,
+        }
+    }
+}
+
+fn new(out: Option<PathBuf>) -> Result<Report, Failure> {
+    let key = seal::new_master_key(&Random::system());
+    match out {
+        None => Ok(Report::new(json!({ "master_key": key }), key)),
+        Some(file) => {
+            write_new(&file, &key, 0o600)?;
+            Ok(Report::new(json!({ "file": file }), format!("made {}", file.display())))
+        }
+    }
+}
+
+async fn status(host: &Host) -> Result<Report, Failure> {
+    let standing = host.get(&["master-key"], &[]).await?;
+    let role = |key: &Value| match key {
+        key if *key == standing["key"] => "seals",
+        key if standing["former"].as_array().is_some_and(|former| former.contains(key)) => "former",
+        _ => "unknown to this host",
+    };
+    let sealed = standing["sealed"].as_array().into_iter().flatten().map(|rows| {
+        let mut rows = rows.clone();
+        rows["role"] = role(&rows["key"]).into();
+        rows
+    });
+    let columns = [
+        left("COLUMN", |v| text(&v["column"])),
+        right("ROWS", |v| text(&v["rows"])),
+        left("KEY", |v| text(&v["key"])),
+        left("ROLE", |v| text(&v["role"])),
+    ];
+    let sealed = Value::from_iter(sealed);
+    let former = text(&standing["former"]);
+    let keys = format!("The key {} seals; former keys: {former}.", text(&standing["key"]));
+    Ok(Report::table(standing.clone(), &sealed, &columns).and(&keys))
+}
+
+async fn rotate(host: &Host) -> Result<Report, Failure> {
+    let mut resealed = 0;
+    loop {
+        let done = host.send_json(Method::POST, &["master-key", "rotate"], &json!({})).await?;
+        resealed += done["resealed"].as_u64().unwrap_or(0);
+        if done["done"] != true {
+            continue;
+        }
+        let unreadable = done["unreadable"].as_u64().unwrap_or(0);
+        let all = json!({ "resealed": resealed, "unreadable": unreadable });
+        let report = Report::new(all, format!("rows sealed anew: {resealed}"));
+        return Ok(match unreadable {
+            0 => report,
+            n => report.failing(Failure::refused(format!(
+                "{n} rows do not open under the key that they name: the host's log says which"
+            ))),
+        });
+    }
+}

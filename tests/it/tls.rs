@@ -1,0 +1,218 @@
+//! TLS of the listeners: what is offered, and certificates that change while a host runs.
+
+use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+
+use reqwest::{Client, Version};
+use rustls::{
+    ClientConfig, ProtocolVersion, RootCertStore, SupportedProtocolVersion,
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName},
+    version::{TLS12, TLS13},
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite},
+    net::TcpStream,
+    sync::watch,
+    time::timeout,
+};
+use tokio_rustls::TlsConnector;
+use tollhouse::http::{self, Endpoint, Listener, Tls, TlsFiles};
+
+use crate::app::{Engine, TestApp, reply};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A certificate for `localhost`, signed by itself, and its key.
+struct Pair {
+    certificate: String,
+    key: String,
+    der: CertificateDer<'static>,
+}
+
+impl Pair {
+    fn new() -> Pair {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
+        let made = made.expect("a certificate");
+        Pair {
+            certificate: made.cert.pem(),
+            key: made.signing_key.serialize_pem(),
+            der: made.cert.der().clone(),
+        }
+    }
+
+    fn write(&self, folder: &Path) -> TlsFiles {
+        let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
+        fs::write(&certificate, &self.certificate).expect("a file");
+        fs::write(&key, &self.key).expect("a file");
+        TlsFiles { certificate, key }
+    }
+}
+
+/// What a client that trusts this certificate got.
+#[derive(Debug, PartialEq, Eq)]
+struct Agreed {
+    version: ProtocolVersion,
+    protocol: Option<String>,
+}
+
+async fn connect<I>(
+    stream: I,
+    trusted: &Pair,
+    versions: &[&'static SupportedProtocolVersion],
+    protocols: &[&str],
+) -> Result<Agreed, String>
+where
+    I: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut roots = RootCertStore::empty();
+    roots.add(trusted.der.clone()).expect("a certificate");
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let config = config.with_protocol_versions(versions).expect("versions");
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let name = ServerName::try_from("localhost").expect("a name");
+    let connected = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
+    let connected = connected.map_err(|error| error.to_string())?;
+    let (_, session) = connected.get_ref();
+    Ok(Agreed {
+        version: session.protocol_version().expect("a version"),
+        protocol: session.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
+    })
+}
+
+/// Whether new connections get this certificate.
+async fn serves(tls: &Tls, pair: &Pair) -> bool {
+    let (client, server) = tokio::io::duplex(16 << 10);
+    let versions = [&TLS13];
+    let (_, connected) =
+        tokio::join!(tls.accept(server, PATIENCE), connect(client, pair, &versions, &[]));
+    connected.is_ok()
+}
+
+#[tokio::test]
+async fn a_listener_offers_tls_1_2_and_1_3_and_both_versions_of_http() {
+    let app = TestApp::start(Engine::Sqlite).await;
+    let pair = Pair::new();
+    let (address, _close) = listen(&app, pair.write(app.database.dir.path())).await;
+    for (versions, protocols, agreed) in [
+        (
+            &[&TLS13, &TLS12][..],
+            &["h2", "http/1.1"][..],
+            Ok((ProtocolVersion::TLSv1_3, Some("h2"))),
+        ),
+        (&[&TLS12], &["http/1.1"], Ok((ProtocolVersion::TLSv1_2, Some("http/1.1")))),
+        (&[&TLS13], &[], Ok((ProtocolVersion::TLSv1_3, None))),
+        (&[&TLS13], &["spdy/3"], Err(())),
+    ] {
+        let stream = TcpStream::connect(address).await.expect("a connection");
+        let got = connect(stream, &pair, versions, protocols).await.map_err(drop);
+        let agreed = agreed.map(|(version, protocol): (_, Option<&str>)| Agreed {
+            version,
+            protocol: protocol.map(str::to_owned),
+        });
+        assert_eq!(got, agreed, "{protocols:?}");
+    }
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn requests_come_by_tls_and_not_beside_it() {
+    let app = TestApp::start(Engine::Sqlite).await;
+    let pair = Pair::new();
+    let (address, _close) = listen(&app, pair.write(app.database.dir.path())).await;
+    let url = |scheme: &str| format!("{scheme}://localhost:{}/api/v1/payment/list", address.port());
+    let root = reqwest::Certificate::from_pem(pair.certificate.as_bytes()).expect("a certificate");
+    for (http1_only, version) in [(true, Version::HTTP_11), (false, Version::HTTP_2)] {
+        let client = Client::builder().no_proxy().tls_certs_only([root.clone()]);
+        let client = if http1_only { client.http1_only() } else { client };
+        let client = client.build().expect("a client");
+        let request = client.get(url("https")).bearer_auth(&app.company.key);
+        assert_eq!(
+            request.try_clone().unwrap().send().await.expect("an answer").version(),
+            version
+        );
+        let answer = reply(request).await;
+        assert_eq!(answer.data()["total"], 0);
+        assert_eq!(answer.headers["strict-transport-security"], "max-age=63072000");
+    }
+    assert!(app.client.get(url("http")).send().await.is_err());
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_client_that_never_ends_its_handshake_is_cut() {
+    let app = TestApp::start_with(Engine::Sqlite, &["--tls-handshake-timeout-s=1"]).await;
+    let (address, _close) = listen(&app, Pair::new().write(app.database.dir.path())).await;
+    let mut silent = TcpStream::connect(address).await.expect("a connection");
+    let mut said = Vec::new();
+    let read = timeout(PATIENCE, silent.read_to_end(&mut said)).await.expect("an end");
+    assert_eq!(read.expect("no error"), 0);
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_running_listener_takes_over_a_certificate_that_changes() {
+    let app = TestApp::start(Engine::Sqlite).await;
+    let (old, new) = (Pair::new(), Pair::new());
+    let (address, _close) = listen(&app, old.write(app.database.dir.path())).await;
+    let open = async |pair: &Pair| {
+        let stream = TcpStream::connect(address).await.expect("a connection");
+        connect(stream, pair, &[&TLS13], &["h2"]).await
+    };
+    open(&old).await.expect("the old one");
+    new.write(app.database.dir.path());
+    let mut looks = tokio::time::interval(Duration::from_millis(200));
+    let followed = async {
+        while open(&new).await.is_err() {
+            looks.tick().await;
+        }
+    };
+    timeout(PATIENCE, followed).await.expect("the new one");
+    open(&old).await.expect_err("the old one is gone");
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_pair_that_cannot_be_used_leaves_the_old_one_serving() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (old, new) = (Pair::new(), Pair::new());
+    let files = old.write(folder.path());
+    let tls = Tls::open(files.clone()).expect("a certificate");
+    assert!(serves(&tls, &old).await && !serves(&tls, &new).await);
+    assert!(!tls.reload().expect("nothing new"));
+
+    let half = &new.certificate[..new.certificate.len() / 2];
+    for (certificate, key, part) in [
+        (&*new.certificate, &*old.key, "key.pem"), // the certificate came, its key did not yet
+        (half, &new.key, "certificate.pem: "),
+        ("", &new.key, "certificate.pem: it holds no certificate"),
+        (&new.certificate, "no key", "key.pem: "),
+    ] {
+        fs::write(&files.certificate, certificate).expect("a file");
+        fs::write(&files.key, key).expect("a file");
+        let refused = tls.reload().expect_err(part).to_string();
+        assert!(refused.contains(part), "{refused}");
+        assert!(serves(&tls, &old).await, "{part}");
+        assert!(!tls.reload().expect("what was said once"), "{part}");
+    }
+    fs::remove_file(&files.key).expect("a file");
+    assert!(tls.reload().expect_err("no file").to_string().contains("key.pem: "));
+    new.write(folder.path());
+    assert!(tls.reload().expect("the new one"));
+    assert!(serves(&tls, &new).await && !serves(&tls, &old).await);
+
+    fs::write(&files.key, &old.key).expect("a file");
+    assert!(Tls::open(files).is_err(), "a host starts with a key that does not fit");
+}
+
+/// Another listener of this host: the API by TLS.
+async fn listen(app: &TestApp, files: TlsFiles) -> (SocketAddr, watch::Sender<bool>) {
+    let address = SocketAddr::from(([127, 0, 0, 1], 0));
+    let listener = Listener::bind(&Endpoint { address, tls: Some(files) }).await;
+    let listener = listener.expect("a listener");
+    let address = listener.address().expect("bound");
+    let (close, closing) = watch::channel(false);
+    let app = app.app.clone();
+    tokio::spawn(async move { http::listen(&app, listener, http::public_routes(), closing).await });
+    (address, close)
+}
