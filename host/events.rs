@@ -8,10 +8,18 @@ mod schedule;
 mod sign;
 mod store;
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 pub use self::{api::destination, deliver::deliver_job, store::enable};
-use crate::{app::App, companies, error::Result, jobs, store::Tx};
+use crate::{
+    app::App,
+    companies,
+    error::{Error, Result},
+    jobs,
+    store::Tx,
+};
 
 pub const DELIVER_JOB: &str = "event.deliver";
 
@@ -25,18 +33,27 @@ pub struct Event {
     pub callback_url: Option<String>,
 }
 
+/// What is sent.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EventOf{Data}")]
+pub struct Message<'e, Data> {
+    /// Whose event it is.
+    company_id: &'e str,
+    /// What has happened, such as `payment.success`.
+    event: &'e str,
+    /// The name of this service.
+    service: &'e str,
+    data: Data,
+}
+
 /// Writes an event and its deliveries in the transaction of the change that it tells of.
 pub async fn emit(tx: &mut Tx, app: &App, company_id: &str, event: Event) -> Result<()> {
     let now = app.clock.now();
     let company = companies::get(tx, company_id).await?;
     let id = format!("evt_{}", app.random.id(now));
-    let body = json!({
-        "company_id": company_id,
-        "event": event.kind,
-        "service": app.settings.service,
-        "data": event.data,
-    });
-    let body = body.to_string();
+    let service = &app.settings.service;
+    let message = Message { company_id, event: event.kind, service, data: event.data };
+    let body = serde_json::to_string(&message).map_err(Error::internal)?;
     store::insert(tx, company_id, &id, event.kind, &event.subject_id, &body, now).await?;
     let mut urls: Vec<String> = company.event_url.into_iter().chain(event.callback_url).collect();
     urls.dedup();

@@ -28,6 +28,7 @@ use axum::{
     middleware,
     routing::{self, MethodRouter},
 };
+use schemars::SchemaGenerator;
 use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -38,7 +39,11 @@ pub use self::{
     serve::{listen, serve},
     tls::{Tls, TlsError, TlsFiles},
 };
-use self::{docs::Document, gate::Gate, openapi::Description};
+use self::{
+    docs::Document,
+    gate::Gate,
+    openapi::{Description, Webhook},
+};
 use crate::{
     app::App, audit, companies, error::Error, events, master_key, notifications, payments, plugins,
     providers, users, wallet,
@@ -165,6 +170,26 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/plugins" Operator plugins::api::list "List plugins" [];
         post   "/internal/v1/plugins" Operator plugins::api::install "Install a plugin: it serves when this answers" [409];
         post   "/internal/v1/clock/advance" Operator health::advance_clock "Move the clock, in development" [403];
+    }
+}
+
+macro_rules! webhooks {
+    ($($kind:literal $data:ty: $summary:literal;)*) => {
+        vec![$(Webhook {
+            kind: $kind,
+            summary: $summary,
+            schema: SchemaGenerator::subschema_for::<events::Message<'static, $data>>,
+        }),*]
+    };
+}
+
+/// What companies are told at their event URL. A line: kind, what its data is, and what has happened.
+#[must_use]
+pub fn webhooks() -> Vec<Webhook> {
+    webhooks! {
+        "payment.success" payments::EventData: "A customer was charged";
+        "payment.failed" payments::EventData: "A customer was not charged";
+        "payment.refunded" payments::EventData: "A payment was given back";
     }
 }
 

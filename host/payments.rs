@@ -14,6 +14,7 @@ use serde_json::Value;
 pub use self::{
     settle::settle_job,
     store::{Payment, Refund, RefundStatus},
+    view::EventData,
 };
 use crate::{
     clock::Timestamp,

@@ -7,7 +7,7 @@ use axum::{Extension, extract::State, http::HeaderMap};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::{Access, Caller, Route, answer::Failure};
+use super::{Access, Caller, Route, answer::Failure, webhooks};
 use crate::error::Result;
 
 /// What takes part in an operation: an argument of its handler, or its answer.
@@ -247,6 +247,41 @@ fn failures_on_the_way(route: &Route) -> Vec<u16> {
     failures
 }
 
+/// An event that companies are told.
+pub struct Webhook {
+    pub kind: &'static str,
+    pub summary: &'static str,
+    pub schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl Webhook {
+    fn describe(&self, schemas: &mut Schemas) -> Value {
+        let header = |name: &str, description: &str| {
+            json!({
+                "name": name,
+                "in": "header",
+                "required": true,
+                "description": description,
+                "schema": { "type": "string" },
+            })
+        };
+        let schema = (self.schema)(&mut schemas.given);
+        json!({ "post": {
+            "operationId": self.kind,
+            "summary": self.summary,
+            "tags": ["events"],
+            "parameters": [
+                header("webhook-id", "The event's id: the same in every try."),
+                header("webhook-timestamp", "The time of this try, in seconds since 1970."),
+                header("webhook-signature", "As Standard Webhooks define it, by each secret that is good."),
+            ],
+            "requestBody": { "content": { "application/json": { "schema": schema } }, "required": true },
+            "responses": { "2XX": { "description": "The event arrived. Anything else is tried again." } },
+            "security": [],
+        }})
+    }
+}
+
 /// The document of the listener that has these routes.
 #[must_use]
 pub fn document(routes: &[Route]) -> Value {
@@ -274,8 +309,13 @@ pub fn document(routes: &[Route]) -> Value {
     }
     let tags: BTreeSet<String> = routes.iter().map(|route| tag(&route.id()).to_owned()).collect();
     let tags: Vec<Value> = tags.into_iter().map(|name| json!({ "name": name })).collect();
+    let companies = routes.iter().any(|route| route.access == Access::Company);
+    let told = webhooks().into_iter().filter(|_| companies);
+    let told: BTreeMap<&str, Value> =
+        told.map(|webhook| (webhook.kind, webhook.describe(&mut schemas))).collect();
     json!({
         "openapi": "3.1.0",
+        "webhooks": told,
         "info": info(routes),
         "servers": [{ "url": "/", "description": "This host" }],
         "tags": tags,

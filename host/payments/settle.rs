@@ -4,6 +4,7 @@
 //! ledger's keys let each consequence happen once.
 
 use futures::{FutureExt, future::BoxFuture};
+use serde_json::json;
 use tracing::instrument;
 
 use super::{
@@ -256,7 +257,7 @@ pub async fn emit(tx: &mut Tx, app: &App, payment: &Payment, kind: &'static str)
     let event = events::Event {
         kind,
         subject_id: payment.id.clone(),
-        data: payment.event_data(),
+        data: json!(payment.event_data()),
         callback_url: payment.callback_url.clone(),
     };
     events::emit(tx, app, &payment.company_id, event).await

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{Payment, Status};
 use crate::{
@@ -68,6 +68,27 @@ pub struct View<Payer> {
     payment_response: String,
 }
 
+/// A payment, as in events.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Payment")]
+pub struct EventData {
+    id: String,
+    /// The internal id of its user.
+    user: Option<String>,
+    user_id: Option<String>,
+    email: String,
+    payment_service: String,
+    amount: Minor,
+    fees: Minor,
+    currency: String,
+    reference: String,
+    status: Status,
+    narration: String,
+    metadata: Map<String, Value>,
+    paid_at: Option<Timestamp>,
+    payment_channel: String,
+}
+
 /// The internal id of a user.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
@@ -129,22 +150,22 @@ impl Payment {
     }
 
     /// As in events.
-    pub fn event_data(&self) -> Value {
-        json!({
-            "id": self.id,
-            "user": self.user_key,
-            "user_id": self.user_id,
-            "email": self.email,
-            "payment_service": self.payment_service,
-            "amount": self.amount,
-            "fees": self.fees,
-            "currency": self.currency,
-            "reference": self.reference,
-            "status": self.status,
-            "narration": self.narration,
-            "metadata": self.metadata,
-            "paid_at": self.paid_at,
-            "payment_channel": self.payment_channel,
-        })
+    pub fn event_data(&self) -> EventData {
+        EventData {
+            id: self.id.clone(),
+            user: self.user_key.clone(),
+            user_id: self.user_id.clone(),
+            email: self.email.clone(),
+            payment_service: self.payment_service.clone(),
+            amount: self.amount,
+            fees: self.fees,
+            currency: self.currency.clone(),
+            reference: self.reference.clone(),
+            status: self.status,
+            narration: self.narration.clone(),
+            metadata: self.metadata.0.clone(),
+            paid_at: self.paid_at,
+            payment_channel: self.payment_channel.clone(),
+        }
     }
 }

@@ -356,6 +356,7 @@ impl TestApp {
         let valid = |e: &tollhouse_sandbox::ReceivedEvent| {
             assert_eq!(e.signature, tollhouse_sandbox::events::Signature::Valid, "{}", e.body);
         };
+        events.iter().for_each(|event| contract::check_event(&event.event, &event.body));
         events.iter().inspect(|event| valid(event)).map(|event| event.event.clone()).collect()
     }
 

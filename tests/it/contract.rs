@@ -43,10 +43,32 @@ fn validator(document: &Value, response: &Value) -> Option<Validator> {
         Some(reference) => document.pointer(&reference[1..]).expect("a response"),
         None => response,
     };
-    let mut schema = response["content"]["application/json"]["schema"].as_object()?.clone();
-    // References lead from the root.
-    schema.insert("components".to_owned(), document["components"].clone());
-    Some(jsonschema::draft202012::new(&Value::Object(schema)).expect("a schema"))
+    response["content"]["application/json"].get("schema").map(|schema| rooted(document, schema))
+}
+
+/// A schema whose references lead from the root of its document.
+fn rooted(document: &Value, schema: &Value) -> Validator {
+    let mut schema = schema.clone();
+    schema["components"] = document["components"].clone();
+    jsonschema::draft202012::new(&schema).expect("a schema")
+}
+
+static EVENTS: LazyLock<BTreeMap<String, Validator>> = LazyLock::new(|| {
+    let document = document(&public_routes());
+    let webhooks = document["webhooks"].as_object().expect("webhooks");
+    let body = |webhook: &Value| {
+        let content = &webhook["post"]["requestBody"]["content"];
+        rooted(&document, &content["application/json"]["schema"])
+    };
+    webhooks.iter().map(|(kind, webhook)| (kind.clone(), body(webhook))).collect()
+});
+
+/// Checks an event that arrived.
+#[track_caller]
+pub fn check_event(kind: &str, body: &str) {
+    let validator = EVENTS.get(kind).unwrap_or_else(|| panic!("not in the document: {kind}"));
+    let event: Value = serde_json::from_str(body).expect("JSON");
+    assert!(validator.is_valid(&event) && event["event"] == kind, "not as in the document: {body}");
 }
 
 /// The operation that a request reaches: where several have its path, the one with the fewest parameters.
