@@ -309,19 +309,22 @@ pub fn document(routes: &[Route]) -> Value {
     }
     let tags: BTreeSet<String> = routes.iter().map(|route| tag(&route.id()).to_owned()).collect();
     let tags: Vec<Value> = tags.into_iter().map(|name| json!({ "name": name })).collect();
-    let companies = routes.iter().any(|route| route.access == Access::Company);
-    let told = webhooks().into_iter().filter(|_| companies);
-    let told: BTreeMap<&str, Value> =
-        told.map(|webhook| (webhook.kind, webhook.describe(&mut schemas))).collect();
-    json!({
+    let told: BTreeMap<&str, Value> = match routes.iter().any(|r| r.access == Access::Company) {
+        true => webhooks().iter().map(|told| (told.kind, told.describe(&mut schemas))).collect(),
+        false => BTreeMap::new(),
+    };
+    let mut document = json!({
         "openapi": "3.1.0",
-        "webhooks": told,
         "info": info(routes),
         "servers": [{ "url": "/", "description": "This host" }],
         "tags": tags,
         "paths": paths,
         "components": components(routes, schemas),
-    })
+    });
+    if !told.is_empty() {
+        document["webhooks"] = json!(told);
+    }
+    document
 }
 
 fn info(routes: &[Route]) -> Value {

@@ -16,6 +16,7 @@ use tollhouse_sandbox::{Fault, FaultKind, Standins};
 
 use crate::{
     app::{Database, Engine, MASTER_KEY, OPERATOR_TOKEN, PAYSTACK_KEY, is_common, postgres, reply},
+    telemetry::traces::Collector,
     unruly::{self, SECRET, ask, unleash},
 };
 
@@ -67,6 +68,7 @@ struct Lab {
     database: Database,
     standins: Standins,
     upstream: unruly::Upstream,
+    collector: Collector,
     client: Client,
     api: String,
     internal: String,
@@ -90,6 +92,7 @@ impl Lab {
         let address = |listener: TcpListener| listener.local_addr().expect("bound").to_string();
         let (api, internal) = (address(bind().await), address(bind().await));
         let database = Database::create(engine).await;
+        let collector = Collector::start().await;
         let log = std::fs::File::create(database.dir.path().join("log")).expect("a file");
         let process = Command::new(env!("CARGO_BIN_EXE_tollhouse"))
             .arg("serve")
@@ -101,6 +104,8 @@ impl Lab {
             .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
             .env("TOLLHOUSE_MASTER_KEY", MASTER_KEY)
             .env("RUST_LOG", "debug,tollhouse=trace")
+            .env("TOLLHOUSE_OTLP_ENDPOINT", &collector.url)
+            .env("OTEL_BSP_SCHEDULE_DELAY", "100") // ms
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stderr(log)
@@ -110,6 +115,7 @@ impl Lab {
             database,
             standins: Standins::start_seeded(bind().await, Clock::system(), 1),
             upstream: unruly::Upstream::start().await,
+            collector,
             client: client.expect("a client"),
             api: format!("http://{api}"),
             internal: format!("http://{internal}"),
@@ -284,6 +290,10 @@ async fn operate(lab: &Lab) {
     let events = lab.call(&format!("GET {}", of("/events")), Value::String(String::new())).await;
     lab.name("event", &events["docs"][0]["id"]);
     lab.call(&format!("POST {}", of("/events/{event}/redeliver")), json!({})).await;
+    lab.call(&format!("POST {}", of("/payments/{payment}/verify")), json!({})).await;
+    let rotated = lab.call(&format!("POST {}", of("/keys/{key}/rotate")), json!({})).await;
+    lab.name("third_key", &rotated["api_key"]);
+    lab.call("POST /internal/v1/master-key/rotate", json!({})).await;
     set_paystack(lab, &format!("PUT {}", of("/providers/{provider}")), COMPANYS_OWN_KEY).await;
     lab.pay("order-own").await;
     lab.settle().await;
@@ -322,6 +332,7 @@ fn check_that_every_route_was_asked(lab: &Lab) {
 async fn secrets(lab: &Lab) -> Vec<(&'static str, String, &'static str)> {
     const COMPANY: &str = "POST /internal/v1/companies";
     const KEY: &str = "POST /internal/v1/companies/{company}/keys";
+    const ROTATED_KEY: &str = "POST /internal/v1/companies/{company}/keys/{key}/rotate";
     const ROTATE: &str = "POST /internal/v1/companies/{company}/event-secret/rotate";
     let url = format!("{}/paystack/transaction/verify/order-1", lab.standins.url());
     let told = reply(lab.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
@@ -329,6 +340,7 @@ async fn secrets(lab: &Lab) -> Vec<(&'static str, String, &'static str)> {
     vec![
         ("the first API key", lab.named("api_key"), COMPANY),
         ("the second API key", lab.named("second_key"), KEY),
+        ("the third API key", lab.named("third_key"), ROTATED_KEY),
         ("the event secret", lab.named("event_secret"), COMPANY),
         ("the event secret after rotation", lab.named("second_secret"), ROTATE),
         ("the operator token", OPERATOR_TOKEN.to_owned(), ""),
@@ -376,7 +388,7 @@ async fn stored(lab: &Lab) -> String {
     all
 }
 
-async fn check_secrets(lab: &Lab, logs: &str) {
+async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
     let stored = stored(lab).await;
     let events: String =
         lab.standins.events().iter().map(|e| format!("{:?} {}\n", e.headers, e.body)).collect();
@@ -387,14 +399,19 @@ async fn check_secrets(lab: &Lab, logs: &str) {
         ("the logs", logs, "upstream failed"),
         ("the logs", logs, "the secret is vault-"),
         ("the events", &*events, "payment.refunded"),
+        ("the telemetry", telemetry, "tollhouse_plugin_calls_total"),
+        ("the telemetry", telemetry, "payments.refund"),
     ] {
         assert!(text.contains(there), "{there} is not in {place}");
     }
     for (what, secret, shown_by) in secrets(lab).await {
         for disguise in disguises(&secret) {
-            for (place, text) in
-                [("the database", &*stored), ("the logs", logs), ("the events", &*events)]
-            {
+            for (place, text) in [
+                ("the database", &*stored),
+                ("the logs", logs),
+                ("the events", &*events),
+                ("the telemetry", telemetry),
+            ] {
                 assert!(!text.contains(&disguise), "{what} in {place}");
             }
         }
@@ -408,7 +425,15 @@ async fn check_secrets(lab: &Lab, logs: &str) {
     }
 }
 
-fn check_logs(logs: &str) {
+/// Metrics and spans, with the span of the last request.
+async fn telemetry(lab: &Lab) -> String {
+    lab.collector.until("DELETE /internal/v1/companies/{company}/keys/{key}").await;
+    let page = lab.client.get(format!("{}{METRICS}", lab.internal)).send().await;
+    let page = page.expect("an answer").text().await.expect("text");
+    page + &lab.collector.text()
+}
+
+fn check_logs(logs: &str, telemetry: &str) {
     let alarm = logs.lines().find(|line| line.contains("alarm=\"amount mismatch\""));
     let alarm = alarm.expect("an alarm");
     for part in ["ERROR", "asked_minor=250050", "seen_minor=100", "company=", "payment="] {
@@ -417,6 +442,7 @@ fn check_logs(logs: &str) {
     for personal in ["ada.obi", "Adaeze", "Obiwanne", "8031234567", "order-1", "lender.example"] {
         let line = logs.lines().find(|line| line.contains(personal));
         assert_eq!(line, None, "{personal} in the logs");
+        assert!(!telemetry.contains(personal), "{personal} in the telemetry");
     }
 }
 
@@ -427,8 +453,9 @@ async fn leaves_no_secret(engine: Engine) {
     operate(&lab).await;
     check_that_every_route_was_asked(&lab);
     let logs = std::fs::read_to_string(lab.database.dir.path().join("log")).expect("the log");
-    check_secrets(&lab, &logs).await;
-    check_logs(&logs);
+    let telemetry = telemetry(&lab).await;
+    check_secrets(&lab, &logs, &telemetry).await;
+    check_logs(&logs, &telemetry);
     lab.database.drop_schema().await;
 }
 

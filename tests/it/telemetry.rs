@@ -2,7 +2,7 @@
 
 mod documents;
 mod metrics;
-mod traces;
+pub mod traces;
 
 use reqwest::StatusCode;
 

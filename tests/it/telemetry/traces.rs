@@ -50,6 +50,18 @@ impl Collector {
         got.iter().map(|body| String::from_utf8_lossy(body).into_owned()).collect()
     }
 
+    /// Waits for a span of that name.
+    pub async fn until(&self, name: &str) {
+        let mut looks = tokio::time::interval(Duration::from_millis(50));
+        let here = async {
+            while !self.spans().iter().any(|span| span.name == name) {
+                looks.tick().await;
+            }
+        };
+        let here = tokio::time::timeout(Duration::from_secs(30), here).await;
+        here.unwrap_or_else(|_| panic!("no span {name} has come"));
+    }
+
     fn spans(&self) -> Vec<Span> {
         let got = self.got.lock().unwrap();
         let requests =
