@@ -41,6 +41,8 @@ struct Cli {
 }
 
 const HELP: &str = "\
+Every setting is a flag, a variable and a key of the settings file: --plugin-cpu-ms is TOLLHOUSE_PLUGIN_CPU_MS and plugin_cpu_ms.
+
 Exit codes:
   0  done
   1  refused, or found wrong

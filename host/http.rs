@@ -198,13 +198,17 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
     let is_internal = routes.iter().any(|route| route.access == Access::Operator);
     let listener = if is_internal { "internal" } else { "public" };
     let document = Document::of(&routes);
-    let room = Arc::new(Semaphore::new(app.settings.http.requests));
+    let room = |most: usize| Arc::new(Semaphore::new(most));
+    let requests = app.settings.http.requests;
+    // Whoever shows no key cannot keep out those who have one.
+    let (callers, strangers) = (room(requests), room(requests.div_ceil(8)));
     let mut router = Router::new();
     for Route { path, access, handler, .. } in routes {
         let most_body = match path {
             COMPONENTS => app.plugins.most_component_bytes(),
             _ => app.settings.http.body_bytes,
         };
+        let room = if access == Access::Open { &strangers } else { &callers };
         let gate = Gate { app: app.clone(), access, most_body, room: room.clone() };
         // How a host does must be heard even when it has too much to do.
         let handler = match path.starts_with("/health/") || path == "/metrics" {

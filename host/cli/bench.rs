@@ -12,7 +12,7 @@ use tollhouse::{
     config::{Database, Plugins},
     plugins,
     random::Random,
-    store::Store,
+    store::{self, Store},
 };
 
 use super::{
@@ -67,6 +67,11 @@ impl Bench {
                 url.expose().strip_prefix("sqlite://").and_then(|file| file.split('?').next());
             if file.is_some_and(|file| !Path::new(file).exists()) {
                 return Err(Failure::refused(format!("there is no database at {url}")));
+            }
+            let missing = store::missing_migrations(url.expose()).await;
+            if missing.map_err(|error| Failure::Unreachable(chain(&error)))? > 0 {
+                let what = "the database is of an earlier version; `tollhouse migrate` brings it up to date";
+                return Err(Failure::refused(what.to_owned()));
             }
             let store = Store::open(url.expose(), limits, Random::system()).await;
             let store = store.map_err(|error| Failure::Unreachable(chain(&error)))?;

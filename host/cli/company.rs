@@ -26,6 +26,7 @@ enum Action {
         after_help = "Example:\n  tollhouse company create 'Acme Lending' --server live --event-url https://acme.example/events"
     )]
     Create {
+        /// Its name, which its customers see
         name: String,
         /// Whether its money is real
         #[arg(long)]
@@ -33,6 +34,7 @@ enum Action {
         /// Where its events go
         #[arg(long, value_name = "URL")]
         event_url: Option<String>,
+        /// Where its logo is
         #[arg(long, value_name = "URL")]
         logo: Option<String>,
     },

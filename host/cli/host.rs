@@ -59,7 +59,12 @@ impl Host {
         let token = access.operator_token.read()?;
         // Fails when another part of the process has installed it before, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut client = Client::builder().no_proxy().connect_timeout(CONNECT).timeout(ANSWER);
+        // A host that sends us elsewhere would get there what only it may see.
+        let mut client = Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .connect_timeout(CONNECT)
+            .timeout(ANSWER);
         if let Some(file) = &remote.internal_ca_file {
             let wrong = |error: String| {
                 Failure::Usage(format!("internal_ca_file {}: {error}", file.display()))

@@ -81,8 +81,11 @@ async fn status(host: &Host) -> Result<Report, Failure> {
         left("ROLE", |v| text(&v["role"])),
     ];
     let sealed = Value::from_iter(sealed);
-    let former = text(&standing["former"]);
-    let keys = format!("The key {} seals; former keys: {former}.", text(&standing["key"]));
+    let former = match text(&standing["former"]) {
+        none if none.is_empty() => "there are no former keys".to_owned(),
+        keys => format!("former keys: {keys}"),
+    };
+    let keys = format!("The key {} seals; {former}.", text(&standing["key"]));
     Ok(Report::table(standing.clone(), &sealed, &columns).and(&keys))
 }
 

@@ -15,11 +15,11 @@ use super::{
 
 #[derive(Args)]
 pub struct Provider {
-    #[command(flatten)]
-    access: Access,
     /// The account of this company, by its id, in place of the service's own
     #[arg(long, global = true, value_name = "COMPANY")]
     company: Option<String>,
+    #[command(flatten)]
+    access: Access,
     #[command(subcommand)]
     action: Action,
 }
@@ -38,6 +38,7 @@ Examples:
   tollhouse provider set provider_a --credentials-file - < paystack.json
   tollhouse provider set provider_a --active false --company 6b018eed9f8a1c2b3d4e5f60")]
     Set {
+        /// The name of its plugin
         provider: String,
         /// Holds the credentials, all of them; `-` for standard input
         #[arg(long, value_name = "FILE", conflicts_with = "no_credentials")]

@@ -152,7 +152,10 @@ fn read_file(path: &PathBuf, wrong: &mut Vec<ConfigError>) -> Vec<(String, Vec<S
     let table = match text.parse::<toml::Table>() {
         Ok(table) => table,
         Err(error) => {
-            refuse(error.to_string().trim_end().to_owned());
+            // Not the line itself: it may hold a password.
+            let before = error.span().and_then(|span| text.get(..span.start));
+            let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+            refuse(format!("line {line}: {}", error.message()));
             return Vec::new();
         }
     };
@@ -199,7 +202,11 @@ fn fault(key: &str, values: &[String]) -> Option<String> {
     if error.kind() == clap::error::ErrorKind::ArgumentConflict {
         return Some("it has one value, not several".to_owned());
     }
-    let said = error.to_string();
+    let mut said = error.to_string();
+    // What may hold a password.
+    for url in values.iter().filter(|value| value.contains('@')) {
+        said = said.replace(url.as_str(), "…");
+    }
     let lines: Vec<&str> =
         said.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
     Some(lines.join(" ").trim_start_matches("error: ").to_owned())

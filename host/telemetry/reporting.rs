@@ -1,7 +1,10 @@
 //! Where logs and traces of a process go: lines to standard error, spans to a collector. The one thing here that is global, so
 //! only the program itself starts it.
 
-use std::{io, panic};
+use std::{
+    io::{self, IsTerminal},
+    panic,
+};
 
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
@@ -63,6 +66,8 @@ impl Reporting {
         let no_spans = format!("{SPANS}=off").parse().expect("a directive");
         let filter = filter.add_directive(no_spans);
         let lines = fmt::layer().with_writer(io::stderr);
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|text| !text.is_empty());
+        let lines = lines.with_ansi(io::stderr().is_terminal() && !plain);
         match self.json {
             true => lines.json().with_filter(filter).boxed(),
             false => lines.with_filter(filter).boxed(),

@@ -86,7 +86,7 @@ impl Exchange {
     /// Milliseconds since the request came.
     #[must_use]
     pub fn elapsed_ms(&self) -> f64 {
-        self.began.elapsed().as_secs_f64() * 1_000.0
+        self.began.elapsed().as_micros() as f64 / 1_000.0
     }
 
     pub fn answered(&mut self, status: u16) {
@@ -110,8 +110,9 @@ impl Drop for Exchange {
     }
 }
 
-/// Callers can make methods up.
-fn known(method: &str) -> &'static str {
+/// The method, if it is one of HTTP's usual ones: callers and plugins can make methods up.
+#[must_use]
+pub fn known(method: &str) -> &'static str {
     let known = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
     known.into_iter().find(|known| *known == method).unwrap_or("other")
 }

@@ -10,7 +10,7 @@ use reqwest::header::HeaderMap;
 use tracing::{Span, field::Empty, info_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-use super::{CallMeasured, CallOutcome};
+use super::{CallMeasured, CallOutcome, requests::known};
 
 /// The target of spans that belong into traces.
 pub const SPANS: &str = "spans";
@@ -18,6 +18,7 @@ pub const SPANS: &str = "spans";
 /// A request to this host; it goes on with the caller's trace, when `headers` have a `traceparent`.
 #[must_use]
 pub fn request(id: &str, method: &str, route: &str, headers: &HeaderMap) -> Span {
+    let method = known(method);
     let span = info_span!(
         target: SPANS,
         "request",
@@ -95,6 +96,7 @@ pub fn called(span: &Span, call: &CallMeasured, requests: usize) {
 /// A request that leaves this host; the other side is not told of the trace.
 #[must_use]
 pub fn egress(sender: &str, method: &str) -> Span {
+    let method = known(method);
     info_span!(
         target: SPANS,
         "egress",

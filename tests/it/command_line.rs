@@ -6,9 +6,10 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+use futures::FutureExt;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::{io::AsyncWriteExt, net::TcpListener, sync::watch};
 use tollhouse::http::{self, Endpoint, Listener, TlsFiles};
 
 use crate::{
@@ -384,4 +385,25 @@ fn every_command_has_help() {
         }
     }
     assert!(seen > 40, "only {seen} commands were found");
+}
+
+#[tokio::test]
+async fn a_host_that_sends_the_program_elsewhere_is_not_followed() {
+    let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let (host, other) = (bind().await, bind().await);
+    let address = |listener: &TcpListener| listener.local_addr().expect("a bound listener");
+    let (at, elsewhere) = (address(&host), address(&other));
+    let moved =
+        format!("HTTP/1.1 307 Moved\r\nlocation: http://{elsewhere}/\r\ncontent-length: 0\r\n\r\n");
+    let answering = tokio::spawn(async move {
+        let (mut stream, _) = host.accept().await.expect("the program");
+        stream.readable().await.expect("a request");
+        stream.write_all(moved.as_bytes()).await.expect("an answer that is taken");
+        stream
+    });
+    let create = ["company", "create", "Acme", "--server", "test"];
+    let ended = run_at(&format!("http://{at}"), OPERATOR_TOKEN, &create).await;
+    assert_eq!(ended.code, 3, "{}", ended.err);
+    assert!(other.accept().now_or_never().is_none(), "it went elsewhere");
+    drop(answering.await);
 }

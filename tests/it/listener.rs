@@ -279,6 +279,26 @@ async fn more_requests_than_there_may_be_are_503_but_health_is_told() {
     app.finish().await;
 }
 
+#[tokio::test]
+async fn strangers_cannot_take_the_room_of_those_who_have_a_key() {
+    let app = app(&["--max-requests=1"]).await;
+    let notify = "POST /api/v1/notifications/provider_a/nobody HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n";
+    let mut slow = Raw::connect(&app.api).await;
+    slow.send(notify).await;
+    let full = async {
+        loop {
+            let mut next = Raw::connect(&app.api).await;
+            next.send(&format!("{notify}{{\"a\": 1 }}")).await;
+            if next.answer("}").await.contains("HTTP/1.1 503") {
+                break;
+            }
+        }
+    };
+    timeout(PATIENCE, full).await.expect("a stranger who is refused");
+    app.get("/payment/list").await.data();
+    app.finish().await;
+}
+
 // ---- stopping -----------------------------------------------------------------------------------
 
 #[tokio::test]

@@ -64,5 +64,10 @@ fn every_invariant_names_tests_that_exist() {
         }
     }
     assert!(seen > 40, "only {seen} tests are named");
+    let numbers =
+        architecture.text.lines().filter_map(|line| line.strip_prefix("| I")?.split(' ').next());
+    let numbers: Vec<&str> = numbers.collect();
+    let counted: Vec<String> = (1..=numbers.len()).map(|number| number.to_string()).collect();
+    assert_eq!(numbers, counted, "the numbers of the invariants");
     assert_none(&wrong, "tests that do not exist:");
 }
