@@ -66,7 +66,7 @@ pub struct Usage {
     /// One, and one for each request.
     pub runs: u32,
     pub requests: usize,
-    /// Processor time of all runs, in [`engine::TICK`]s: most calls end within the first.
+    /// Processor time of all runs, in `engine::TICK`s: most calls end within the first.
     pub ticks: u32,
     /// How long the guest ran, over all runs.
     pub cpu: Duration,
