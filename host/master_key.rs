@@ -77,7 +77,8 @@ async fn reseal(app: &App, tx: &mut Tx) -> Result<Resealed> {
                         all.resealed += 1;
                     }
                     Err(error) => {
-                        tracing::error!(column = column.name, id, %error, "not sealed anew");
+                        // Not the row's id: an account's is a part of its notification URL that nobody may guess.
+                        tracing::error!(column = column.name, company, %error, "not sealed anew");
                         all.unreadable += 1;
                     }
                 }

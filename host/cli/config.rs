@@ -11,6 +11,7 @@ use tollhouse::{
     },
     store,
 };
+use url::Url;
 
 use super::{
     failure::{Failure, chain},
@@ -99,9 +100,21 @@ fn settings(config: &Config, parsed: &Parsed) -> Value {
         };
         let value = match &*setting.key {
             "database" => Some(config.database.database.to_string()),
-            key => parsed.text(key),
+            key => parsed.text(key).map(without_password),
         };
         json!({ "setting": setting.key, "value": value, "source": source })
     });
     Value::from_iter(each)
+}
+
+/// Any setting may be a URL that somebody put a password in.
+fn without_password(text: String) -> String {
+    match Url::parse(&text) {
+        Ok(mut url) if url.password().is_some() => {
+            // A URL that has a password has a host, so this cannot fail.
+            let _ = url.set_password(Some("hidden"));
+            url.into()
+        }
+        _ => text,
+    }
 }

@@ -94,8 +94,13 @@ async fn rotate(host: &Host) -> Result<Report, Failure> {
     loop {
         let done = host.send_json(Method::POST, &["master-key", "rotate"], &json!({})).await?;
         resealed += done["resealed"].as_u64().unwrap_or(0);
-        if done["done"] != true {
-            continue;
+        match done["done"].as_bool() {
+            Some(true) => {}
+            Some(false) => continue,
+            None => {
+                let what = "the host did not say whether it is done: is it of another version?";
+                return Err(Failure::Unreachable(what.to_owned()));
+            }
         }
         let unreadable = done["unreadable"].as_u64().unwrap_or(0);
         let all = json!({ "resealed": resealed, "unreadable": unreadable });

@@ -95,6 +95,26 @@ impl<T: JsonSchema> JsonSchema for Body<T> {
     }
 }
 
+/// A kind of field is described in place, wherever it stands.
+macro_rules! inline_schema {
+    ($kind:ident [$($bound:ident: $of:ty),*] $schema:tt) => {
+        impl<$(const $bound: $of),*> JsonSchema for $kind<$($bound),*> {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($kind).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    };
+}
+pub(super) use inline_schema;
+
 macro_rules! kinds {
     ($(
         $(#[$about:meta])*
@@ -112,19 +132,7 @@ macro_rules! kinds {
             }
         }
 
-        impl $(<$(const $bound: $of),*>)? JsonSchema for $kind $(<$($bound),*>)? {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($kind).into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!($schema)
-            }
-        }
+        inline_schema! { $kind [$($($bound: $of),*)?] $schema }
     )*};
 }
 

@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::json;
 
 use super::{
-    fields::{Field, fields},
+    fields::{Field, fields, inline_schema},
     openapi::{Describe, Operation},
 };
 use crate::{
@@ -142,19 +142,7 @@ macro_rules! kinds {
             }
         }
 
-        impl $(<$(const $bound: i64),*>)? JsonSchema for $kind $(<$($bound),*>)? {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($kind).into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!($schema)
-            }
-        }
+        inline_schema! { $kind [$($($bound: i64),*)?] $schema }
     )*};
 }
 

@@ -197,9 +197,13 @@ fn secrets_are_read_from_files_and_not_shown() {
     let shown = check.run(&[], &[]);
     let no_url = ("TOLLHOUSE_DATABASE", "'postgres://ada:s3cret@127.0.0.1:1/t");
     let by_variable = check.problems(&[], &[no_url]);
+    let collector = ("TOLLHOUSE_OTLP_ENDPOINT", "https://ada:s3cret@127.0.0.1:1");
+    let collector = check.run(&[], &[collector]).out;
+    assert!(collector.contains("ada:hidden@"), "{collector}");
     let no_file = Check::of("database = 'postgres://ada:s3cret@127.0.0.1:1/t\n").problems(&[], &[]);
     assert!(no_file[0].contains("line 1"), "{no_file:?}");
-    let text = format!("{}{}{by_flag:?}{by_variable:?}{no_file:?}", shown.out, shown.err);
+    let text =
+        format!("{}{}{by_flag:?}{by_variable:?}{no_file:?}{collector}", shown.out, shown.err);
     assert!(text.contains("ada:hidden@127.0.0.1"), "{text}");
     assert!(
         ![OPERATOR_TOKEN, MASTER_KEY, "s3cret"].iter().any(|secret| text.contains(secret)),
