@@ -2,7 +2,7 @@
 //!
 //! Its text is for callers. What went wrong inside is logged once, where the error becomes an answer, and never leaves.
 
-use std::any::Any;
+use std::{any::Any, time::Duration};
 
 use crate::{rate::Exceeded, seal::SealError, store};
 
@@ -58,6 +58,9 @@ pub enum Error {
     /// Look first whether it was done (500).
     #[error("it is unknown whether this was done: look before you send it again")]
     OutcomeUnknown(#[source] store::Error),
+    /// The same, of what was not done within this time (500).
+    #[error("it is unknown whether this was done: look before you send it again")]
+    Late(Duration),
     /// Report it: our fault (500).
     #[error("internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -78,6 +81,9 @@ impl Error {
         let mut text = self.to_string();
         if let Error::Upstream { detail, .. } | Error::UpstreamTimeout { detail, .. } = self {
             text = format!("{text}: {detail}");
+        }
+        if let Error::Late(time) = self {
+            text = format!("{text}: not done within {} s", time.as_secs());
         }
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause {

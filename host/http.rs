@@ -17,10 +17,9 @@ pub mod openapi;
 pub mod path;
 pub mod query;
 mod request_id;
+mod room;
 mod serve;
 mod tls;
-
-use std::sync::Arc;
 
 use axum::{
     Extension, Router,
@@ -29,11 +28,11 @@ use axum::{
     routing::{self, MethodRouter},
 };
 use schemars::SchemaGenerator;
-use tokio::sync::Semaphore;
 use tower_http::catch_panic::CatchPanicLayer;
 
 pub use self::{
     auth::Caller,
+    idempotency::Run,
     limits::Limits,
     listener::{Endpoint, ListenError, Listener},
     serve::{listen, serve},
@@ -43,6 +42,7 @@ use self::{
     docs::Document,
     gate::Gate,
     openapi::{Description, Webhook},
+    room::Room,
 };
 use crate::{
     app::App, audit, companies, error::Error, events, master_key, notifications, payments, plugins,
@@ -198,10 +198,9 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
     let is_internal = routes.iter().any(|route| route.access == Access::Operator);
     let listener = if is_internal { "internal" } else { "public" };
     let document = Document::of(&routes);
-    let room = |most: usize| Arc::new(Semaphore::new(most));
     let requests = app.settings.http.requests;
     // Whoever shows no key cannot keep out those who have one.
-    let (callers, strangers) = (room(requests), room(requests.div_ceil(8)));
+    let (callers, strangers) = (Room::new(requests), Room::new(requests.div_ceil(8)));
     let mut router = Router::new();
     for Route { path, access, handler, .. } in routes {
         let most_body = match path {

@@ -1,10 +1,12 @@
 //! Idempotency keys: a request that is sent again under its key is answered again, and runs once.
 //!
 //! A key has one row. Whoever runs its request holds the row by a lease; what the request answered is then kept in it, sealed. A
-//! host that dies meanwhile leaves a lease that ends: the request sent again then runs again, and finds by its reference what the
-//! first one left. Nothing in a row can be read without the master key: neither the key nor the path, nor what was sent.
+//! host that dies meanwhile leaves a lease that ends: the request sent again then runs again, and finds by its reference, or by the
+//! [`RunId`] that all its runs share, what the first one left. Nothing in a row can be read without the master key: neither the key nor the path, nor what was sent.
 
 mod store;
+
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -18,8 +20,10 @@ use crate::{
 
 /// How long an answer is kept.
 const KEPT_SECONDS: i64 = 24 * 3600;
-/// Beyond what a request may take, so that nobody runs it while it runs.
-const LEASE_MARGIN_SECONDS: i64 = 30;
+/// How much longer than its caller waits a request may run.
+const GRACE: Duration = Duration::from_secs(15);
+/// Beyond what a request may run, so that nobody runs it while it runs.
+const LEASE_MARGIN: Duration = Duration::from_secs(15);
 /// Rows of one sweep's statement, so that other writers get in between.
 const SWEPT_AT_ONCE: i64 = 1_000;
 
@@ -40,9 +44,14 @@ pub struct Answer {
     pub body: String,
 }
 
+/// Shared by all runs of one request: 24 hexadecimal characters.
+#[derive(Clone, Debug)]
+pub struct RunId(pub String);
+
 /// The right to run a request.
 #[derive(Clone)]
 pub struct Claim {
+    pub run: RunId,
     company_id: String,
     id: String,
     lease: String,
@@ -75,10 +84,17 @@ fn judge(row: &store::Row, same: bool, now: Timestamp) -> Verdict {
     }
 }
 
+/// Who runs a request for longer may no longer be the only one.
+#[must_use]
+pub fn longest_run(app: &App) -> Duration {
+    app.settings.http.request + GRACE
+}
+
 /// 409 when the key was used with another request, or its request is under way. `content` is all that was sent: two requests of
 /// one name are the same when it is.
 pub async fn claim(app: &App, name: Name<'_>, content: [u8; 32]) -> Result<Claimed> {
-    let claim = Claim {
+    let mut claim = Claim {
+        run: RunId(app.new_id()),
         company_id: name.company_id.to_owned(),
         id: digest(&[name.method, name.path, name.key]),
         lease: app.random.token(""),
@@ -87,9 +103,10 @@ pub async fn claim(app: &App, name: Name<'_>, content: [u8; 32]) -> Result<Claim
     let (app, db) = (app.clone(), app.store.clone());
     db.write(async move |tx| {
         let now = app.clock.now();
-        let lasting = i64::try_from(app.settings.http.request.as_secs()).unwrap_or(i64::MAX);
-        let lease_until = now.plus_seconds(lasting.saturating_add(LEASE_MARGIN_SECONDS));
-        let row = store::Row {
+        let lasting = (longest_run(&app) + LEASE_MARGIN).as_secs();
+        let lease_until = now.plus_seconds(i64::try_from(lasting).unwrap_or(i64::MAX));
+        let mut row = store::Row {
+            run_id: claim.run.0.clone(),
             content: app.sealer.seal(&claim.context("content"), &content),
             lease: Some(claim.lease.clone()),
             lease_until,
@@ -102,7 +119,13 @@ pub async fn claim(app: &App, name: Name<'_>, content: [u8; 32]) -> Result<Claim
         };
         let same = app.sealer.open(&claim.context("content"), &found.content)? == content;
         match judge(&found, same, now) {
-            Verdict::Forgotten | Verdict::Retake => {
+            Verdict::Retake => {
+                row.run_id.clone_from(&found.run_id);
+                claim.run = RunId(found.run_id);
+                store::update(tx, &claim.company_id, &claim.id, &row).await?;
+                Ok(Claimed::Run(claim))
+            }
+            Verdict::Forgotten => {
                 store::update(tx, &claim.company_id, &claim.id, &row).await?;
                 Ok(Claimed::Run(claim))
             }
@@ -140,6 +163,15 @@ pub async fn release(app: &App, claim: Claim) -> Result<()> {
     let db = app.store.clone();
     db.write(async move |tx| {
         Ok(store::release(tx, &claim.company_id, &claim.id, &claim.lease).await?)
+    })
+    .await
+}
+
+/// Ends a run of which something may stand. The same request may run again at once; no other may have its key.
+pub async fn give_back(app: &App, claim: Claim) -> Result<()> {
+    let (db, now) = (app.store.clone(), app.clock.now());
+    db.write(async move |tx| {
+        Ok(store::give_back(tx, &claim.company_id, &claim.id, &claim.lease, now).await?)
     })
     .await
 }
@@ -185,6 +217,7 @@ mod tests {
     #[test]
     fn what_follows_for_a_key_that_is_known() {
         let row = |answered: bool, lease_until, expires_at| store::Row {
+            run_id: String::new(),
             content: String::new(),
             lease: (!answered).then(String::new),
             lease_until: Timestamp(lease_until),

@@ -111,16 +111,13 @@ enum Engine {
 /// A run of a closure that came to nothing.
 struct Failed<E> {
     error: E,
-    /// Whether another run may well succeed.
-    is_transient: bool,
-    /// Whether it is the database's doing.
-    is_trouble: bool,
+    /// What the database said, if it said something.
+    cause: Option<Error>,
 }
 
 impl<E: From<Error>> From<Error> for Failed<E> {
     fn from(error: Error) -> Failed<E> {
-        let (is_transient, is_trouble) = (error.is_transient(), error.is_trouble());
-        Failed { is_transient, is_trouble, error: error.into() }
+        Failed { cause: Some(error.clone()), error: error.into() }
     }
 }
 
@@ -205,19 +202,23 @@ impl Store {
     {
         let operation = if mode == Mode::Write { WRITE } else { READ };
         for tries in 1.. {
-            match self.run_once(mode, work.clone()).await {
-                Err(failed) if failed.is_transient && tries < TRIES => {
-                    self.metrics.retried(operation);
-                    self.pause(tries).await;
-                }
-                Err(failed) => {
-                    if failed.is_trouble {
-                        self.metrics.failed(operation);
-                    }
-                    return Err(failed.error);
-                }
-                done => return done.map_err(|failed| failed.error),
+            let Failed { error, cause } = match self.run_once(mode, work.clone()).await {
+                Ok(done) => return Ok(done),
+                Err(failed) => failed,
+            };
+            if let Engine::Postgres(postgres) = &self.engine
+                && cause.as_ref().is_some_and(Error::is_outdated)
+            {
+                postgres.renew();
             }
+            if tries == TRIES || !cause.as_ref().is_some_and(Error::is_transient) {
+                if cause.as_ref().is_some_and(Error::is_trouble) {
+                    self.metrics.failed(operation);
+                }
+                return Err(error);
+            }
+            self.metrics.retried(operation);
+            self.pause(tries).await;
         }
         unreachable!("the last try returns")
     }
@@ -234,9 +235,7 @@ impl Store {
             work(&mut tx).await
         });
         let done = run.await.map_err(|_| Error::slow(deadline))?;
-        let is_transient = tx.failed().is_some_and(Error::is_transient);
-        let is_trouble = tx.failed().is_some_and(Error::is_trouble);
-        let done = done.map_err(|error| Failed { error, is_transient, is_trouble })?;
+        let done = done.map_err(|error| Failed { error, cause: tx.failed().cloned() })?;
         if mode == Mode::Write {
             let woke_jobs = tx.woke_jobs();
             let committed = timeout(deadline, tx.commit()).await;

@@ -37,6 +37,7 @@ CREATE TABLE api_keys (
 CREATE TABLE idempotency_keys (
     company_id  TEXT   NOT NULL, -- '' for operators
     id          TEXT   NOT NULL, -- SHA-256 of method, path and key, hexadecimal
+    run_id      TEXT   NOT NULL, -- of all runs of the request: names what it makes
     content     TEXT   NOT NULL, -- sealed digest of what was sent
     lease       TEXT,
     lease_until BIGINT NOT NULL,

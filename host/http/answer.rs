@@ -103,10 +103,13 @@ impl IntoResponse for Error {
             Error::Upstream { .. } => StatusCode::BAD_GATEWAY,
             Error::UpstreamTimeout { .. } => StatusCode::GATEWAY_TIMEOUT,
             Error::Unavailable(_) | Error::Database(_) => StatusCode::SERVICE_UNAVAILABLE,
-            Error::OutcomeUnknown(_) | Error::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Error::Late(_) | Error::OutcomeUnknown(_) | Error::Internal(_) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
         };
         match &self {
             Error::Internal(_) => tracing::error!(error = %self.chain(), "request failed"),
+            Error::Late(_) => tracing::warn!(error = %self.chain(), "request failed"),
             Error::Database(error) | Error::OutcomeUnknown(error) => {
                 tracing::error!(alarm = "database", %error, "request failed");
             }

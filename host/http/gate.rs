@@ -1,22 +1,18 @@
 //! What every request passes on the way to its handler: who calls, whether it is too much, its body, its idempotency key.
 
-use std::sync::Arc;
-
 use axum::{
     extract::{Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use super::{
     Access, auth, idempotency,
-    limits::{in_time, receive},
+    limits::{late, receive},
+    room::Room,
 };
-use crate::{
-    app::App,
-    error::{Error, Result},
-};
+use crate::{app::App, error::Result};
 
 /// Of one route.
 #[derive(Clone)]
@@ -25,8 +21,8 @@ pub struct Gate {
     pub access: Access,
     /// Bytes of a body.
     pub most_body: usize,
-    /// How many requests more the listener takes on.
-    pub room: Arc<Semaphore>,
+    /// That the listener has for requests like these.
+    pub room: Room,
 }
 
 pub async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Response {
@@ -35,11 +31,14 @@ pub async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Res
 
 impl Gate {
     async fn answer(&self, mut request: Request, next: Next) -> Result<Response> {
-        let full = |_| Error::Unavailable("the host has too much to do");
-        let room = self.room.clone().try_acquire_owned().map_err(full)?;
+        let mut place = self.room.enter()?;
         let limits = &self.app.settings.http;
         let scope = match self.access {
-            Access::Company => Some(auth::company(&self.app, &mut request).await?),
+            Access::Company => {
+                let company_id = auth::company(&self.app, &mut request).await?;
+                self.room.give(&mut place, &company_id)?;
+                Some(company_id)
+            }
             Access::Operator => Some(auth::operator(&self.app, &request)?),
             Access::Open => None,
         };
@@ -47,8 +46,10 @@ impl Gate {
         if let Some(scope) = scope
             && let Some(key) = idempotency::key(&request)?.map(str::to_owned)
         {
-            return idempotency::once(&self.app, scope, key, request, next, room).await;
+            return idempotency::once(&self.app, scope, key, request, next, place).await;
         }
-        Ok(in_time(limits.request, next.run(request)).await)
+        let method = request.method().clone();
+        let answer = timeout(limits.request, next.run(request)).await;
+        answer.map_err(|_| late(&method, limits.request))
     }
 }

@@ -1,22 +1,23 @@
 //! The header `Idempotency-Key`: what was answered under it is answered again.
 
-use std::panic::AssertUnwindSafe;
+use std::{convert::Infallible, panic::AssertUnwindSafe};
 
 use axum::{
     body::Body,
-    extract::Request,
-    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
+    extract::{FromRequestParts, Request},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use futures::FutureExt;
 use http_body_util::BodyExt;
 use sha2::{Digest, Sha256};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
 
 use super::{
     answer,
-    limits::{in_time, received},
+    limits::{late, received},
+    room::Place,
 };
 use crate::{
     app::App,
@@ -30,7 +31,7 @@ const MOST_BYTES: usize = 255;
 
 /// The key of a request that changes something; 400 when it is malformed.
 pub fn key(request: &Request) -> Result<Option<&str>> {
-    if [Method::GET, Method::HEAD].contains(request.method()) {
+    if request.method().is_safe() {
         return Ok(None);
     }
     let mut values = request.headers().get_all(KEY).iter();
@@ -44,23 +45,47 @@ pub fn key(request: &Request) -> Result<Option<&str>> {
     Ok(Some(key))
 }
 
-/// Runs the request unless it ran before under this key. It runs to its end even if the caller hangs up: otherwise its answer
-/// would be lost to the one who asks again.
+/// What names, for a request that is sent under a key, the things that its caller gave no name: the same each time it runs, so
+/// that a run finds what an earlier one made without being able to say so.
+pub struct Run(Option<idempotency::RunId>);
+
+impl Run {
+    /// `pay-…`; none for a request without a key.
+    #[must_use]
+    pub fn name(&self, prefix: &str) -> Option<String> {
+        self.0.as_ref().map(|run| format!("{prefix}-{}", run.0))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Run {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Run, Infallible> {
+        Ok(Run(parts.extensions.get().cloned()))
+    }
+}
+
+/// Runs the request unless it ran before under this key. It runs to its end even if the caller hangs up or is told that it takes
+/// too long: otherwise its answer would be lost to the one who asks again.
 pub async fn once(
     app: &App,
     company_id: String,
     key: String,
     request: Request,
     next: Next,
-    room: OwnedSemaphorePermit,
+    place: Place,
 ) -> Result<Response> {
+    let (method, time) = (request.method().clone(), app.settings.http.request);
     let running = app.clone();
     let run = app.tasks.spawn(async move {
         let answer = claim_and_run(&running, &company_id, &key, request, next).await;
-        drop(room);
+        drop(place);
         answer
     });
-    run.await.map_err(Error::internal)?
+    match timeout(time, run).await {
+        Ok(done) => done.map_err(Error::internal)?,
+        Err(_) => Err(late(&method, time)),
+    }
 }
 
 async fn claim_and_run(
@@ -70,15 +95,20 @@ async fn claim_and_run(
     request: Request,
     next: Next,
 ) -> Result<Response> {
-    let (request, body) = received(request).await?;
+    let (mut request, body) = received(request).await?;
     let (method, path) = (request.method().as_str(), request.uri().path());
     let content = content(request.uri().query(), request.headers(), &body);
     match idempotency::claim(app, Name { company_id, method, path, key }, content).await? {
         Claimed::Replay(answer) => replay(answer),
         Claimed::Run(claim) => {
-            let answer = in_time(app.settings.http.request, next.run(request));
-            let answer = AssertUnwindSafe(answer).catch_unwind().await;
-            settle(app, claim, answer.unwrap_or_else(answer::panicked)).await
+            request.extensions_mut().insert(claim.run.clone());
+            let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
+            let longest = idempotency::longest_run(app);
+            match timeout(longest, answer).await {
+                Ok(answer) => settle(app, claim, answer.unwrap_or_else(answer::panicked)).await,
+                // Its lease goes on: what it began may not have ended.
+                Err(_) => Err(Error::Late(longest)),
+            }
         }
     }
 }
@@ -94,11 +124,14 @@ fn content(query: Option<&str>, headers: &HeaderMap, body: &[u8]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Keeps what committed an effect; all else frees the key. The effect stands whether or not that succeeds.
+/// Keeps what committed an effect, and frees the key of what had none. Of what failed on our side, something may stand: it may
+/// be run again, as the same request. The effect stands whether or not this succeeds.
 async fn settle(app: &App, claim: Claim, response: Response) -> Result<Response> {
     let (parts, body) = response.into_parts();
     let body = body.collect().await.map_err(Error::internal)?.to_bytes();
-    let settled = if parts.status.is_success() {
+    let settled = if parts.status.is_server_error() {
+        idempotency::give_back(app, claim).await
+    } else if parts.status.is_success() {
         let content_type = parts.headers.get(header::CONTENT_TYPE);
         let content_type = content_type.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let text = String::from_utf8_lossy(&body).into_owned();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{
     body::{Body, Bytes, HttpBody},
     extract::Request,
-    response::{IntoResponse, Response},
+    http::Method,
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::HeaderMap;
@@ -77,10 +77,13 @@ pub async fn received(request: Request) -> Result<(Request, Bytes)> {
     Ok((Request::from_parts(parts, Body::from(body.clone())), body))
 }
 
-/// What the handler answers, if it does in time.
-pub async fn in_time(time: Duration, answer: impl Future<Output = Response>) -> Response {
-    let late = || Error::Unavailable("the request took too long").into_response();
-    tokio::time::timeout(time, answer).await.unwrap_or_else(|_| late())
+/// When a handler has not answered within `time`. Reading may be repeated; of all else, something may stand.
+#[must_use]
+pub fn late(method: &Method, time: Duration) -> Error {
+    match method.is_safe() {
+        true => Error::Unavailable("the request took too long"),
+        false => Error::Late(time),
+    }
 }
 
 /// 431 when there are too many headers, or they and the path are too long.
@@ -89,4 +92,24 @@ pub fn check_headers(limits: &Limits, path: &str, headers: &HeaderMap) -> Result
     let too_large = headers.len() > limits.header_count
         || bytes.sum::<usize>() + path.len() > limits.header_bytes;
     if too_large { Err(Error::HeadersTooLarge) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_reads_is_to_be_sent_again_when_it_was_late() {
+        for (method, again) in [
+            (Method::GET, true),
+            (Method::HEAD, true),
+            (Method::POST, false),
+            (Method::PUT, false),
+            (Method::PATCH, false),
+            (Method::DELETE, false),
+        ] {
+            let unavailable = matches!(late(&method, Duration::ZERO), Error::Unavailable(_));
+            assert_eq!(unavailable, again, "{method}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use axum::{Extension, extract::State, http::HeaderMap};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::{Access, Caller, Route, answer::Failure, webhooks};
+use super::{Access, Caller, Route, Run, answer::Failure, webhooks};
 use crate::error::Result;
 
 /// What takes part in an operation: an argument of its handler, or its answer.
@@ -60,7 +60,7 @@ macro_rules! unseen {
     };
 }
 
-unseen!(State<T>, Extension<T>, HeaderMap, Caller);
+unseen!(State<T>, Extension<T>, HeaderMap, Caller, Run);
 
 impl<Answer: Describe> Describe for Result<Answer> {
     fn describe(operation: &mut Operation<'_>) {

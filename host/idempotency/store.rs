@@ -7,9 +7,11 @@ use crate::{
     store::{FromRow, Result, Tx},
 };
 
-/// What is known of a request that was sent under a key. Its texts are sealed, save the lease.
+/// What is known of a request that was sent under a key. Its texts are sealed, save the ids of run and lease.
 #[derive(Clone, Debug, FromRow)]
 pub struct Row {
+    /// What all runs of the request share.
+    pub run_id: String,
     /// The digest of what was sent.
     pub content: String,
     /// Whose the request is that runs.
@@ -43,7 +45,7 @@ pub const SEALED: [SealedColumn; 2] = [
 /// The row, locked until the transaction ends.
 pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Row>> {
     tx.sql(
-        "SELECT content, lease, lease_until, answer, expires_at FROM idempotency_keys
+        "SELECT run_id, content, lease, lease_until, answer, expires_at FROM idempotency_keys
          WHERE company_id = $1 AND id = $2 FOR UPDATE",
     )
     .bind(company_id)
@@ -56,11 +58,13 @@ pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Row>
 pub async fn insert(tx: &mut Tx, company_id: &str, id: &str, row: &Row) -> Result<bool> {
     let inserted = tx
         .sql(
-            "INSERT INTO idempotency_keys (company_id, id, content, lease, lease_until, answer, expires_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (company_id, id) DO NOTHING",
+            "INSERT INTO idempotency_keys (company_id, id, run_id, content, lease, lease_until, answer,
+                 expires_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (company_id, id) DO NOTHING",
         )
         .bind(company_id)
         .bind(id)
+        .bind(&row.run_id)
         .bind(&row.content)
         .bind(&row.lease)
         .bind(row.lease_until)
@@ -73,12 +77,13 @@ pub async fn insert(tx: &mut Tx, company_id: &str, id: &str, row: &Row) -> Resul
 
 pub async fn update(tx: &mut Tx, company_id: &str, id: &str, row: &Row) -> Result<()> {
     tx.sql(
-        "UPDATE idempotency_keys SET content = $3, lease = $4, lease_until = $5, answer = $6,
-             expires_at = $7
+        "UPDATE idempotency_keys SET run_id = $3, content = $4, lease = $5, lease_until = $6,
+             answer = $7, expires_at = $8
          WHERE company_id = $1 AND id = $2",
     )
     .bind(company_id)
     .bind(id)
+    .bind(&row.run_id)
     .bind(&row.content)
     .bind(&row.lease)
     .bind(row.lease_until)
@@ -118,6 +123,27 @@ pub async fn release(tx: &mut Tx, company_id: &str, id: &str, lease: &str) -> Re
         .bind(lease)
         .run()
         .await?;
+    Ok(())
+}
+
+/// Ends a lease, and keeps the row. One that was lost meanwhile is left alone.
+pub async fn give_back(
+    tx: &mut Tx,
+    company_id: &str,
+    id: &str,
+    lease: &str,
+    now: Timestamp,
+) -> Result<()> {
+    tx.sql(
+        "UPDATE idempotency_keys SET lease = NULL, lease_until = $4
+         WHERE company_id = $1 AND id = $2 AND lease = $3",
+    )
+    .bind(company_id)
+    .bind(id)
+    .bind(lease)
+    .bind(now)
+    .run()
+    .await?;
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use crate::{
     error::{Error, Result},
     events,
     http::{
-        Caller,
+        Caller, Run,
         answer::Answer,
         body::Body,
         fields::{
@@ -88,10 +88,12 @@ fields! {
 pub async fn initialize(
     State(app): State<App>,
     Caller(company): Caller,
+    run: Run,
     body: Body<NewPayment>,
 ) -> Result<Answer<View<UserId>>> {
     company.check_feature(FEATURE)?;
-    let order = read(&app, &company, &body)?;
+    let mut order = read(&app, &company, &body)?;
+    order.reference = order.reference.or_else(|| run.name("pay"));
     let payment = flow::initialize(&app, &company, order).await?;
     Answer::data(payment.view(), "Payment initialized successfully")
 }

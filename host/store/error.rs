@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use sqlx::{error::DatabaseError, migrate::MigrateError};
+use sqlx::{error::DatabaseError, migrate::MigrateError, postgres::PgDatabaseError};
 
 /// An error of the store. Its text is for operators.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -38,6 +38,7 @@ pub enum Trouble {
     NotWritable,
     Damaged,
     Unreachable,
+    Outdated,
 }
 
 impl fmt::Display for Trouble {
@@ -66,6 +67,7 @@ impl fmt::Display for Trouble {
                 "the database is damaged; stop the host, keep the file, and restore a backup"
             }
             Trouble::Unreachable => "the database does not answer; look whether it runs",
+            Trouble::Outdated => "the schema was changed while a connection used it",
         })
     }
 }
@@ -116,7 +118,12 @@ impl Error {
     /// Whether the same transaction may well succeed at once, and nothing of it stands.
     pub(super) fn is_transient(&self) -> bool {
         let Error::Unavailable { trouble, .. } = self else { return false };
-        matches!(trouble, Trouble::Conflict | Trouble::Unreachable)
+        matches!(trouble, Trouble::Conflict | Trouble::Unreachable | Trouble::Outdated)
+    }
+
+    /// Whether the connection has prepared statements of a schema that was migrated since, by this host or another.
+    pub(super) fn is_outdated(&self) -> bool {
+        matches!(self, Error::Unavailable { trouble: Trouble::Outdated, .. })
     }
 }
 
@@ -151,6 +158,11 @@ impl From<MigrateError> for Error {
 }
 
 fn trouble(error: &dyn DatabaseError) -> Option<Trouble> {
+    let postgres = error.try_downcast_ref::<PgDatabaseError>();
+    // Its code says no more than that a feature is missing, and its text depends on the server's language.
+    if postgres.and_then(PgDatabaseError::routine) == Some("RevalidateCachedQuery") {
+        return Some(Trouble::Outdated);
+    }
     let code = error.code()?;
     // SQLSTATE has five characters, SQLite's extended result codes are shorter numbers.
     match code.parse() {

@@ -1,6 +1,10 @@
 //! PostgreSQL: a pool of connections, whose sessions the server ends when this host cannot.
 
-use std::{str::FromStr, time::Duration};
+use std::{
+    str::FromStr,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use futures::FutureExt;
 use sqlx::{
@@ -18,6 +22,8 @@ const IDLE: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(super) struct Postgres {
     pool: PgPool,
+    /// Connections that are older are not used again.
+    oldest: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Postgres {
@@ -27,12 +33,19 @@ impl Postgres {
         let mut connection = PgConnection::connect_with(&options).await?;
         schema.run(&mut connection).await?;
         connection.close().await?;
+        let oldest = Arc::<Mutex<Option<Instant>>>::default();
+        let required = oldest.clone();
         let pool = PgPoolOptions::new()
             .max_connections(limits.connections)
             .acquire_timeout(limits.wait)
             .test_before_acquire(false)
-            .before_acquire(|connection, last| {
+            .before_acquire(move |connection, last| {
+                let opened = Instant::now().checked_sub(last.age);
+                let is_outdated = opened < *required.lock().unwrap_or_else(PoisonError::into_inner);
                 async move {
+                    if is_outdated {
+                        return Ok(false);
+                    }
                     if last.idle_for > IDLE {
                         connection.ping().await?;
                     }
@@ -41,7 +54,12 @@ impl Postgres {
                 .boxed()
             })
             .after_connect(move |connection, _| limit(connection, limits.deadline).boxed());
-        Ok(Postgres { pool: pool.connect_with(options).await? })
+        Ok(Postgres { pool: pool.connect_with(options).await?, oldest })
+    }
+
+    /// Opens each connection anew before it is used again.
+    pub(super) fn renew(&self) {
+        *self.oldest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
     /// How many there are, and how many of them are idle.

@@ -26,11 +26,11 @@ use sqlx::{
 };
 use tokio::{
     sync::{Notify, mpsc, oneshot},
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 use super::{
-    Error, Limits, Result, WRITE,
+    Error, Limits, Result, Trouble, WRITE,
     file::{self, InUse},
     tx::{Connection, Mode, Tx},
 };
@@ -43,8 +43,8 @@ const GROUP_TIME: Duration = Duration::from_millis(100);
 const QUEUE: usize = 1024;
 /// After so many steps of its virtual machine SQLite looks at the clock: some fractions of a millisecond.
 const STEPS: i32 = 10_000;
-/// How often the schema is brought up to date while another host does the same.
-const MIGRATIONS: usize = 5;
+/// Before the file is opened again when another host that starts was in the way.
+const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Clone)]
 pub(super) struct Sqlite {
@@ -83,8 +83,12 @@ impl Sqlite {
             let alarm = of_writer.clone();
             run_while(connection, move || !alarm.rings()).boxed()
         });
-        let writer = writer.connect_with(options.clone()).await?;
-        migrate(&writer, schema).await?;
+        let writer = open_beside_others(limits.wait, async || {
+            let writer = writer.clone().connect_with(options.clone()).await?;
+            schema.run(&writer).await?;
+            Ok(writer)
+        });
+        let writer = writer.await?;
         let readers = pool
             .max_connections(limits.connections)
             .after_connect(move |reader, _| run_for(reader, limits.deadline).boxed())
@@ -150,14 +154,21 @@ impl Sqlite {
     }
 }
 
-/// Hosts that start together may each try the same migration; all but one find it done when they look again.
-async fn migrate(writer: &SqlitePool, schema: &Migrator) -> Result<()> {
-    for _ in 1..MIGRATIONS {
-        if schema.run(writer).await.is_ok() {
-            return Ok(());
+/// Hosts that start together meet at locks for which SQLite does not wait, and try the same migration: all but one find it done when
+/// they look again.
+async fn open_beside_others<T>(wait: Duration, open: impl AsyncFn() -> Result<T>) -> Result<T> {
+    let began = Instant::now();
+    loop {
+        let opened = open().await;
+        let met = matches!(
+            opened,
+            Err(Error::Unavailable { trouble: Trouble::Locked, .. } | Error::Sql(_))
+        );
+        if !met || began.elapsed() >= wait {
+            return opened;
         }
+        sleep(PAUSE).await;
     }
-    Ok(schema.run(writer).await?)
 }
 
 /// A statement is interrupted when it finds that `may_run` no longer holds.

@@ -209,6 +209,7 @@ both! {
         let mut order = app.order("order-1");
         order["amount"] = json!("much");
         assert_eq!(with_key(begin(app, &order), "k").await.failure().0, 400);
+        assert!(rows(app).await.is_empty());
         order["amount"] = json!(2500.5);
         app.standins.faults().push(Fault::new("initialize", FaultKind::Error500));
         assert_eq!(with_key(begin(app, &order), "k").await.failure().0, 502);
@@ -216,7 +217,8 @@ both! {
         app.operator(Method::PATCH, &edit, json!({ "active": false })).await.data();
         assert_eq!(with_key(begin(app, &order), "k").await.failure().0, 403);
         app.operator(Method::PATCH, &edit, json!({ "active": true })).await.data();
-        assert!(rows(app).await.is_empty());
+        let [(_, _, lease, answer)] = &rows(app).await[..] else { panic!("one row") };
+        assert_eq!((lease, answer), (&None, &None));
         let done = with_key(begin(app, &order), "k").await;
         assert_eq!(done.data()["reference"], "order-1");
         answers_again(&done, &with_key(begin(app, &order), "k").await);
@@ -230,6 +232,30 @@ both! {
         let credit = json!({ "amount": 5, "key": "c" });
         app.operator(Method::POST, &own(app, "/wallet/credit"), credit).await.data();
         with_key(debit, "k").await.data();
+        app.settle().await;
+    }
+
+    async fn a_run_that_failed_on_our_side_is_taken_up_by_the_next_one(app: TestApp) {
+        let (order, other) = (unnamed(app), app.order("order-2"));
+        app.standins.faults().push(Fault::new("initialize", FaultKind::Error500));
+        assert_eq!(with_key(begin(app, &order), "k").await.failure().0, 502);
+        // Something of it stands, so its key names no other request.
+        assert_eq!(with_key(begin(app, &other), "k").await.failure(), OTHER);
+        let done = with_key(begin(app, &order), "k").await;
+        assert!(done.data()["checkout"]["url"].is_string() && !is_replay(&done), "{}", done.body);
+        assert_eq!(payments(app).await, 1);
+        // The same after its host has died, however often.
+        for _ in 0..2 {
+            forget_answers(app).await;
+            app.advance(150).await;
+            let again = with_key(begin(app, &order), "k").await;
+            assert_eq!(again.data()["id"], done.data()["id"]);
+        }
+        assert_eq!(payments(app).await, 1);
+        // After a day it is another request.
+        app.advance(24 * 3600).await;
+        let anew = with_key(begin(app, &order), "k").await;
+        assert_ne!(anew.data()["id"], done.data()["id"]);
         app.settle().await;
     }
 

@@ -106,6 +106,9 @@ async fn begin_slow_payment(
     answer
 }
 
+const UNKNOWN: (u16, &str) =
+    (500, "it is unknown whether this was done: look before you send it again");
+
 // ---- time ---------------------------------------------------------------------------------------
 
 #[tokio::test]
@@ -161,12 +164,35 @@ async fn a_connection_without_a_request_is_closed_without_a_word() {
 }
 
 #[tokio::test]
-async fn a_request_that_takes_too_long_is_503() {
+async fn what_stands_of_a_request_that_takes_too_long_is_unknown() {
     let app = app(&["--request-timeout-s=1"]).await;
     let answer =
         begin_slow_payment(&app, &app.client, &app.api, 20_000).await.await.expect("an answer");
-    assert_eq!(answer.failure(), (503, "the request took too long"));
-    assert_eq!(answer.headers["retry-after"], "5");
+    assert_eq!(answer.failure(), UNKNOWN);
+    assert!(!answer.headers.contains_key("retry-after"));
+    assert_eq!(app.get("/payment/fetch/reference/slow").await.data()["status"], "pending");
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_request_under_a_key_that_takes_too_long_goes_on_and_its_answer_is_kept() {
+    let app = app(&["--request-timeout-s=1"]).await;
+    let mut order = app.order("");
+    order.as_object_mut().expect("an object").remove("reference");
+    let send = || {
+        let request = app.client.post(format!("{}/api/v1/payment/initialize", app.api));
+        reply(request.bearer_auth(&app.company.key).header("idempotency-key", "k").json(&order))
+    };
+    app.standins.faults().push(Fault::new("initialize", FaultKind::Slow).delay_ms(2_000));
+    let late = send().await;
+    assert_eq!(late.failure(), UNKNOWN);
+    assert!(!late.headers.contains_key("retry-after"));
+    let under_way = "the request with this Idempotency-Key is under way";
+    assert_eq!(send().await.failure(), (409, under_way));
+    app.app.tasks.finished().await;
+    let again = send().await;
+    assert_eq!(again.headers["idempotent-replayed"], "true");
+    assert!(again.data()["checkout"]["url"].is_string());
     app.finish().await;
 }
 
@@ -296,6 +322,38 @@ async fn strangers_cannot_take_the_room_of_those_who_have_a_key() {
     };
     timeout(PATIENCE, full).await.expect("a stranger who is refused");
     app.get("/payment/list").await.data();
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn one_company_cannot_take_the_room_of_the_others() {
+    let app = app(&["--max-requests=2"]).await;
+    let other = app.new_company("Beta Lending").await;
+    let list = |key: String| {
+        reply(app.client.get(format!("{}/api/v1/payment/list", app.api)).bearer_auth(key))
+    };
+    let mut slow = Raw::connect(&app.api).await;
+    slow.send(&format!(
+        "POST /api/v1/user/create HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ncontent-length: 100000\r\n\r\n{{",
+        app.company.key
+    ))
+    .await;
+    let refused = async {
+        loop {
+            let answer = list(app.company.key.clone()).await;
+            if answer.status != StatusCode::OK {
+                break answer;
+            }
+        }
+    };
+    let refused = timeout(PATIENCE, refused).await.expect("a refusal");
+    assert_eq!(refused.failure(), (429, "too many requests, try again in 1 seconds"));
+    assert_eq!(refused.headers["retry-after"], "1");
+    for _ in 0..5 {
+        list(other.key.clone()).await.data();
+    }
+    drop(slow);
     app.finish().await;
 }
 

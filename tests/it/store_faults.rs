@@ -245,6 +245,46 @@ async fn a_connection_that_breaks_before_the_commit_is_replaced_and_the_work_don
     .await;
 }
 
+#[tokio::test]
+async fn a_migration_under_a_running_host_fails_nothing() {
+    const ALL: &str = "SELECT * FROM audit_log WHERE company_id = $1 LIMIT 1";
+    on_postgres(async |app| {
+        // More connections than a transaction is tried.
+        let store = open(app, Limits { connections: 8, ..PATIENT }).await;
+        let company = app.company.id.clone();
+        let read = async || -> store::Result<(String,)> {
+            store.select(async |tx: &mut Tx| tx.sql(ALL).bind(&company).one().await).await
+        };
+        let all_used = Arc::new(Barrier::new(8));
+        let prepare = || {
+            let (company, all_used) = (app.company.id.clone(), all_used.clone());
+            store.read(async move |tx: &mut Tx| -> store::Result<(String,)> {
+                let first = tx.sql(ALL).bind(&company).one().await?;
+                all_used.wait().await;
+                Ok(first)
+            })
+        };
+        assert!(join_all((0..8).map(|_| prepare())).await.iter().all(Result::is_ok));
+        let change = "ALTER TABLE audit_log ADD COLUMN later TEXT";
+        app.app
+            .store
+            .write(async |tx: &mut Tx| tx.sql(change).run().await)
+            .await
+            .expect("a column");
+        for _ in 0..8 {
+            assert_eq!(read().await.expect("the company").0, company);
+        }
+        let locked = store.write(async move |tx: &mut Tx| -> store::Result<(String,)> {
+            tx.sql("SELECT * FROM audit_log WHERE company_id = $1 LIMIT 1 FOR UPDATE")
+                .bind(&company)
+                .one()
+                .await
+        });
+        locked.await.expect("the company");
+    })
+    .await;
+}
+
 // ---- SQLite -------------------------------------------------------------------------------------
 
 #[tokio::test]

@@ -23,7 +23,8 @@ const SLICES: [&str; 10] = [
     "wallet",
 ];
 /// What of `http` reads a request, answers it and describes both.
-const REQUESTS: [&str; 7] = ["Caller", "answer", "body", "fields", "openapi", "path", "query"];
+const REQUESTS: [&str; 8] =
+    ["Caller", "Run", "answer", "body", "fields", "openapi", "path", "query"];
 /// What of `http` is set up by an operator.
 const SETTINGS: [&str; 3] = ["Endpoint", "Limits", "TlsFiles"];
 
