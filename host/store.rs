@@ -31,6 +31,7 @@ mod columns;
 mod error;
 mod file;
 mod look;
+mod pool;
 mod postgres;
 mod sqlite;
 mod tx;
@@ -113,11 +114,17 @@ struct Failed<E> {
     error: E,
     /// What the database said, if it said something.
     cause: Option<Error>,
+    /// Whether another run may well succeed.
+    is_transient: bool,
 }
 
 impl<E: From<Error>> From<Error> for Failed<E> {
     fn from(error: Error) -> Failed<E> {
-        Failed { cause: Some(error.clone()), error: error.into() }
+        Failed {
+            is_transient: error.is_transient(),
+            cause: Some(error.clone()),
+            error: error.into(),
+        }
     }
 }
 
@@ -202,7 +209,9 @@ impl Store {
     {
         let operation = if mode == Mode::Write { WRITE } else { READ };
         for tries in 1.. {
-            let Failed { error, cause } = match self.run_once(mode, work.clone()).await {
+            // Boxed: what waits for a transaction, and what waits for that, need not hold it on the stack.
+            let run = Box::pin(self.run_once(mode, work.clone()));
+            let Failed { error, cause, is_transient } = match run.await {
                 Ok(done) => return Ok(done),
                 Err(failed) => failed,
             };
@@ -211,7 +220,7 @@ impl Store {
             {
                 postgres.renew();
             }
-            if tries == TRIES || !cause.as_ref().is_some_and(Error::is_transient) {
+            if tries == TRIES || !is_transient {
                 if cause.as_ref().is_some_and(Error::is_trouble) {
                     self.metrics.failed(operation);
                 }
@@ -229,13 +238,20 @@ impl Store {
         E: From<Error>,
     {
         let deadline = self.limits.deadline;
-        let mut tx = Tx::new(self.connection().await?, mode);
+        let connection = self.connection().await;
+        // It was waited for already.
+        let connection =
+            connection.map_err(|error| Failed { is_transient: false, ..Failed::from(error) })?;
+        let mut tx = Tx::new(connection, mode);
         let run = timeout(deadline, async {
             tx.begin().await?;
             work(&mut tx).await
         });
         let done = run.await.map_err(|_| Error::slow(deadline))?;
-        let done = done.map_err(|error| Failed { error, cause: tx.failed().cloned() })?;
+        let done = done.map_err(|error| {
+            let cause = tx.failed().cloned();
+            Failed { is_transient: cause.as_ref().is_some_and(Error::is_transient), error, cause }
+        })?;
         if mode == Mode::Write {
             let woke_jobs = tx.woke_jobs();
             let committed = timeout(deadline, tx.commit()).await;

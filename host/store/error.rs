@@ -92,8 +92,14 @@ impl Error {
         Error::unavailable(Trouble::Busy, cause)
     }
 
-    pub(super) fn stopped() -> Error {
-        Error::unavailable(Trouble::Unreachable, "the writer has stopped".to_owned())
+    /// Of a server that could not be reached for so long.
+    pub(super) fn silent(limit: Duration) -> Error {
+        let cause = format!("no connection could be opened within {} ms", limit.as_millis());
+        Error::unavailable(Trouble::Unreachable, cause)
+    }
+
+    pub(super) fn unreachable(cause: impl Into<String>) -> Error {
+        Error::unavailable(Trouble::Unreachable, cause.into())
     }
 
     fn unavailable(trouble: Trouble, cause: String) -> Error {

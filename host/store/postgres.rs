@@ -1,30 +1,42 @@
 //! PostgreSQL: a pool of connections, whose sessions the server ends when this host cannot.
 
 use std::{
+    io,
     str::FromStr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use futures::FutureExt;
+use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
 use sqlx::{
     AssertSqlSafe, Connection as _, Executor,
     migrate::Migrator,
-    pool::PoolConnection,
-    postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions},
+    postgres::{PgConnectOptions, PgConnection},
 };
+use tokio::time::sleep;
 
-use super::{Limits, Result};
+use super::{
+    Limits, Result,
+    pool::{Pool, Pooled},
+};
 
 /// A connection that nobody has used for so long is tested before somebody relies on it.
 const IDLE: Duration = Duration::from_secs(1);
+/// What a session of the server has gathered is given back after so long.
+const OLD: Duration = Duration::from_secs(1_800);
+/// Between two tries to connect: at first, and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Clone)]
 pub(super) struct Postgres {
-    pool: PgPool,
-    /// Connections that are older are not used again.
-    oldest: Arc<Mutex<Option<Instant>>>,
+    pool: Pool<Sessions>,
+    earliest: Earliest,
 }
+
+/// When a connection must have been opened to be used again.
+#[derive(Clone, Default)]
+struct Earliest(Arc<Mutex<Option<Instant>>>);
 
 impl Postgres {
     pub(super) async fn open(url: &str, limits: Limits, schema: &Migrator) -> Result<Postgres> {
@@ -33,51 +45,94 @@ impl Postgres {
         let mut connection = PgConnection::connect_with(&options).await?;
         schema.run(&mut connection).await?;
         connection.close().await?;
-        let oldest = Arc::<Mutex<Option<Instant>>>::default();
-        let required = oldest.clone();
-        let pool = PgPoolOptions::new()
-            .max_connections(limits.connections)
-            .acquire_timeout(limits.wait)
-            .test_before_acquire(false)
-            .before_acquire(move |connection, last| {
-                let opened = Instant::now().checked_sub(last.age);
-                let is_outdated = opened < *required.lock().unwrap_or_else(PoisonError::into_inner);
-                async move {
-                    if is_outdated {
-                        return Ok(false);
-                    }
-                    if last.idle_for > IDLE {
-                        connection.ping().await?;
-                    }
-                    Ok(true)
-                }
-                .boxed()
-            })
-            .after_connect(move |connection, _| limit(connection, limits.deadline).boxed());
-        Ok(Postgres { pool: pool.connect_with(options).await?, oldest })
-    }
-
-    /// Opens each connection anew before it is used again.
-    pub(super) fn renew(&self) {
-        *self.oldest.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        let earliest = Earliest::default();
+        let sessions = Sessions { options, deadline: limits.deadline, earliest: earliest.clone() };
+        let pool = Pool::new(sessions, limits.connections, limits.wait);
+        drop(pool.get().await?);
+        Ok(Postgres { pool, earliest })
     }
 
     /// How many there are, and how many of them are idle.
     pub(super) fn connections(&self) -> (usize, usize) {
-        (self.pool.size() as usize, self.pool.num_idle())
+        self.pool.connections()
     }
 
-    pub(super) async fn connection(&self) -> sqlx::Result<PoolConnection<sqlx::Postgres>> {
-        self.pool.acquire().await
+    pub(super) async fn connection(&self) -> Result<Pooled<Sessions>> {
+        self.pool.get().await
+    }
+
+    /// Opens each connection anew before it is used again.
+    pub(super) fn renew(&self) {
+        *self.earliest.lock() = Some(Instant::now());
     }
 }
 
-/// The server ends what a host has given up or left behind, and lets go of its locks.
-async fn limit(connection: &mut PgConnection, deadline: Duration) -> sqlx::Result<()> {
-    let statement_ms = deadline.as_millis();
-    let idle_ms = 3 * statement_ms;
-    let limits = format!(
-        "SET statement_timeout = {statement_ms}; SET idle_in_transaction_session_timeout = {idle_ms}"
-    );
-    connection.execute(AssertSqlSafe(limits)).await.map(drop) // safe: two numbers
+impl Earliest {
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) struct Sessions {
+    options: PgConnectOptions,
+    deadline: Duration,
+    earliest: Earliest,
+}
+
+impl Manager for Sessions {
+    type Type = PgConnection;
+    type Error = sqlx::Error;
+
+    /// Waits for a server that starts, for as long as the pool lets it.
+    async fn create(&self) -> sqlx::Result<PgConnection> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            // Boxed, because it is large, rarely needed, and a part of each future that reads or writes.
+            match Box::pin(self.connect()).await {
+                Err(error) if is_starting(&error) => sleep(pause).await,
+                done => return done,
+            }
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+    }
+
+    async fn recycle(
+        &self,
+        connection: &mut PgConnection,
+        metrics: &Metrics,
+    ) -> RecycleResult<sqlx::Error> {
+        let outdated = Some(metrics.created) < *self.earliest.lock();
+        if outdated || metrics.age() > OLD {
+            return Err(RecycleError::message("to be opened anew"));
+        }
+        if metrics.last_used() > IDLE {
+            connection.ping().await?;
+        }
+        Ok(())
+    }
+}
+
+impl Sessions {
+    /// The server ends what a host has given up or left behind, and lets go of its locks.
+    async fn connect(&self) -> sqlx::Result<PgConnection> {
+        let mut connection = PgConnection::connect_with(&self.options).await?;
+        let statement_ms = self.deadline.as_millis();
+        let idle_ms = 3 * statement_ms;
+        let limits = format!(
+            "SET statement_timeout = {statement_ms}; SET idle_in_transaction_session_timeout = {idle_ms}"
+        );
+        connection.execute(AssertSqlSafe(limits)).await?; // safe: two numbers
+        Ok(connection)
+    }
+}
+
+fn is_starting(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(error) => {
+            use io::ErrorKind::{ConnectionRefused, ConnectionReset, UnexpectedEof};
+            [ConnectionRefused, ConnectionReset, UnexpectedEof].contains(&error.kind())
+        }
+        sqlx::Error::Database(error) => error.is_transient_in_connect_phase(),
+        _ => false,
+    }
 }

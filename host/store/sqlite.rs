@@ -15,14 +15,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use deadpool::managed::{Manager, Metrics, RecycleResult};
 use futures::{FutureExt, future::LocalBoxFuture};
 use sqlx::{
-    SqliteConnection,
+    Connection as _, SqliteConnection,
     migrate::Migrator,
-    pool::PoolConnection,
-    sqlite::{
-        SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-    },
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
 use tokio::{
     sync::{Notify, mpsc, oneshot},
@@ -32,6 +30,7 @@ use tokio::{
 use super::{
     Error, Limits, Result, Trouble, WRITE,
     file::{self, InUse},
+    pool::{Pool, Pooled},
     tx::{Connection, Mode, Tx},
 };
 use crate::telemetry::StoreMetrics;
@@ -48,7 +47,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Clone)]
 pub(super) struct Sqlite {
-    readers: SqlitePool,
+    readers: Pool<Handles>,
     writes: mpsc::Sender<Box<dyn Write>>,
     limits: Limits,
     metrics: StoreMetrics,
@@ -69,33 +68,16 @@ impl Sqlite {
             .synchronous(SqliteSynchronous::Full) // what was answered survives a power cut
             .busy_timeout(limits.wait);
         let in_use = file::open_as_host(options.get_filename())?;
-        // A file has no other end that hangs up: connections are neither tested nor replaced.
-        let pool = SqlitePoolOptions::new()
-            .test_before_acquire(false)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            .acquire_timeout(limits.wait);
         // It says that the file is locked before the pool says that there is no connection.
-        let writer = pool.clone().max_connections(1).acquire_timeout(2 * limits.wait);
-        let alarm = Alarm::new(limits.deadline);
-        let of_writer = alarm.clone();
-        let writer = writer.after_connect(move |connection, _| {
-            let alarm = of_writer.clone();
-            run_while(connection, move || !alarm.rings()).boxed()
-        });
-        let writer = open_beside_others(limits.wait, async || {
-            let writer = writer.clone().connect_with(options.clone()).await?;
-            schema.run(&writer).await?;
-            Ok(writer)
-        });
-        let writer = writer.await?;
-        let readers = pool
-            .max_connections(limits.connections)
-            .after_connect(move |reader, _| run_for(reader, limits.deadline).boxed())
-            .before_acquire(move |reader, _| {
-                run_for(reader, limits.deadline).map(|done| done.map(|()| true)).boxed()
-            });
-        let readers = readers.connect_with(options.read_only(true)).await?;
+        let writer = Handles { options: options.clone(), deadline: limits.deadline };
+        let writer = Pool::new(writer, 1, 2 * limits.wait);
+        open_beside_others(limits.wait, async || {
+            Ok(schema.run(&mut writer.get().await?.connection).await?)
+        })
+        .await?;
+        let readers = Handles { options: options.read_only(true), deadline: limits.deadline };
+        let readers = Pool::new(readers, limits.connections, limits.wait);
+        drop(readers.get().await?);
 
         let (writes, queue) = mpsc::channel(QUEUE);
         let in_use = Arc::new(in_use);
@@ -103,7 +85,6 @@ impl Sqlite {
             connection: writer,
             _in_use: in_use.clone(),
             queue,
-            alarm,
             jobs_woken,
             metrics: metrics.clone(),
         };
@@ -118,11 +99,13 @@ impl Sqlite {
 
     /// How many readers there are, and how many of them are idle.
     pub(super) fn connections(&self) -> (usize, usize) {
-        (self.readers.size() as usize, self.readers.num_idle())
+        self.readers.connections()
     }
 
-    pub(super) async fn reader(&self) -> sqlx::Result<PoolConnection<sqlx::Sqlite>> {
-        self.readers.acquire().await
+    pub(super) async fn reader(&self) -> Result<Pooled<Handles>> {
+        let reader = self.readers.get().await?;
+        reader.alarm.set();
+        Ok(reader)
     }
 
     pub(super) async fn write<T, E, F>(&self, work: F) -> Result<T, E>
@@ -135,7 +118,10 @@ impl Sqlite {
         let taken = Taken::default();
         let write = Waiting { work, taken: taken.clone(), done: None, answer };
         let queued = timeout(self.limits.wait, async {
-            self.writes.send(Box::new(write)).await.map_err(|_| Error::stopped())?;
+            self.writes
+                .send(Box::new(write))
+                .await
+                .map_err(|_| Error::unreachable("the writer has stopped"))?;
             Ok::<_, Error>((&mut answered).await)
         });
         let answered = match queued.await {
@@ -171,22 +157,38 @@ async fn open_beside_others<T>(wait: Duration, open: impl AsyncFn() -> Result<T>
     }
 }
 
-/// A statement is interrupted when it finds that `may_run` no longer holds.
-async fn run_while(
-    connection: &mut SqliteConnection,
-    may_run: impl Fn() -> bool + Send + 'static,
-) -> sqlx::Result<()> {
-    connection.lock_handle().await?.set_progress_handler(STEPS, may_run);
-    Ok(())
+/// Connections to the file, each with a thread of its own. A file has no other end that hangs up: they are neither tested nor
+/// replaced.
+pub(super) struct Handles {
+    options: SqliteConnectOptions,
+    deadline: Duration,
 }
 
-async fn run_for(reader: &mut SqliteConnection, limit: Duration) -> sqlx::Result<()> {
-    let until = Instant::now() + limit;
-    run_while(reader, move || Instant::now() < until).await
+pub(super) struct Handle {
+    pub(super) connection: SqliteConnection,
+    alarm: Alarm,
 }
 
-/// Interrupts the writer's statements, and never its `BEGIN` and `COMMIT`: of one that is interrupted, SQLite does not say whether
-/// it was done.
+impl Manager for Handles {
+    type Type = Handle;
+    type Error = sqlx::Error;
+
+    async fn create(&self) -> sqlx::Result<Handle> {
+        // Boxed, because it is large, rarely needed, and a part of each future that reads.
+        let mut connection = Box::pin(SqliteConnection::connect_with(&self.options)).await?;
+        let alarm = Alarm::new(self.deadline);
+        let heard = alarm.clone();
+        connection.lock_handle().await?.set_progress_handler(STEPS, move || !heard.rings());
+        Ok(Handle { connection, alarm })
+    }
+
+    async fn recycle(&self, _: &mut Handle, _: &Metrics) -> RecycleResult<sqlx::Error> {
+        Ok(())
+    }
+}
+
+/// Interrupts the statements of a connection, but never the writer's `BEGIN` and `COMMIT`: of one that is interrupted, SQLite does not
+/// say whether it was done.
 #[derive(Clone)]
 struct Alarm {
     deadline: Duration,
@@ -301,10 +303,9 @@ where
 
 struct Writer {
     /// A pool of one, which is opened anew after a failure.
-    connection: SqlitePool,
+    connection: Pool<Handles>,
     _in_use: Arc<InUse>,
     queue: mpsc::Receiver<Box<dyn Write>>,
-    alarm: Alarm,
     jobs_woken: Arc<Notify>,
     metrics: StoreMetrics,
 }
@@ -338,13 +339,15 @@ impl Writer {
             }
         }
         // Before the file counts as unused.
-        self.connection.close().await;
+        if let Ok(connection) = self.connection.get().await {
+            let _ = Pooled::take(connection).connection.close().await;
+        }
     }
 
     /// Commits the write in `group`, and up to `most` with those that join it. One that fails them all has left it.
     async fn commit(&mut self, group: &mut Group, most: usize) -> Result<(), Undone> {
-        let mut tx = self.begin().await.map_err(Undone::Failed)?;
-        if let Err(error) = self.run_group(&mut tx, group, most).await {
+        let (mut tx, alarm) = self.begin().await.map_err(Undone::Failed)?;
+        if let Err(error) = self.run_group(&mut tx, &alarm, group, most).await {
             tx.discard();
             if let Some(culprit) = group.pop() {
                 self.metrics.failed(WRITE);
@@ -364,20 +367,27 @@ impl Writer {
         Ok(())
     }
 
-    async fn begin(&self) -> Result<Tx> {
-        self.alarm.clear();
-        let connection = Connection::Sqlite(self.connection.acquire().await?);
-        let mut tx = Tx::new(connection, Mode::Write);
+    async fn begin(&self) -> Result<(Tx, Alarm)> {
+        let connection = self.connection.get().await?;
+        let alarm = connection.alarm.clone();
+        alarm.clear();
+        let mut tx = Tx::new(Connection::Sqlite(connection), Mode::Write);
         tx.begin().await?;
-        Ok(tx)
+        Ok((tx, alarm))
     }
 
     /// `Err`: the last of the group has ended the transaction.
-    async fn run_group(&mut self, tx: &mut Tx, group: &mut Group, most: usize) -> Result<()> {
+    async fn run_group(
+        &mut self,
+        tx: &mut Tx,
+        alarm: &Alarm,
+        group: &mut Group,
+        most: usize,
+    ) -> Result<()> {
         let began = Instant::now();
         loop {
             let write = group.last_mut().expect("a group of one or more");
-            write.run(tx, &self.alarm).await?;
+            write.run(tx, alarm).await?;
             if group.len() == most || began.elapsed() > GROUP_TIME {
                 return Ok(());
             }

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use sqlx::{
     AssertSqlSafe, Connection as _, Encode, Executor, FromRow, SqlSafeStr, SqlStr, Type,
-    pool::PoolConnection,
     postgres::{PgArguments, PgRow, Postgres},
     sqlite::{Sqlite, SqliteArguments, SqliteRow},
 };
 
-use super::{Error, Result};
+use super::{Error, Result, pool::Pooled, postgres::Sessions, sqlite::Handles};
 
 /// How long a connection that was left in the middle of something may take to be fit again.
 const CLEAN_UP: Duration = Duration::from_secs(10);
@@ -43,14 +42,16 @@ struct Fate {
 }
 
 pub(super) enum Connection {
-    Sqlite(PoolConnection<Sqlite>),
-    Postgres(PoolConnection<Postgres>),
+    Sqlite(Pooled<Handles>),
+    Postgres(Pooled<Sessions>),
 }
 
 impl Connection {
     pub(super) async fn execute(&mut self, sql: &'static str) -> sqlx::Result<()> {
         match self {
-            Connection::Sqlite(sqlite) => (&mut **sqlite).execute(sqlx::query(sql)).await.map(drop),
+            Connection::Sqlite(sqlite) => {
+                (&mut sqlite.connection).execute(sqlx::query(sql)).await.map(drop)
+            }
             // As text, without preparing it: one message there, one back.
             Connection::Postgres(postgres) => (&mut **postgres).execute(sql).await.map(drop),
         }
@@ -58,16 +59,16 @@ impl Connection {
 
     async fn ping(&mut self) -> sqlx::Result<()> {
         match self {
-            Connection::Sqlite(sqlite) => sqlite.ping().await,
+            Connection::Sqlite(sqlite) => sqlite.connection.ping().await,
             Connection::Postgres(postgres) => postgres.ping().await,
         }
     }
 
     /// Not used again, whatever is under way in it.
-    fn discard(mut self) {
-        match &mut self {
-            Connection::Sqlite(sqlite) => sqlite.close_on_drop(),
-            Connection::Postgres(postgres) => postgres.close_on_drop(),
+    fn discard(self) {
+        match self {
+            Connection::Sqlite(sqlite) => drop(Pooled::take(sqlite)),
+            Connection::Postgres(postgres) => drop(Pooled::take(postgres)),
         }
     }
 
@@ -116,7 +117,9 @@ impl Tx {
         self.fate.statements += 1;
         let unbound = parameters(sql);
         let engine = match self.connection.as_mut().expect("taken at the end only") {
-            Connection::Sqlite(tx) => Engine::Sqlite(tx, sqlx::query(without_row_locks(sql))),
+            Connection::Sqlite(tx) => {
+                Engine::Sqlite(&mut tx.connection, sqlx::query(without_row_locks(sql)))
+            }
             Connection::Postgres(tx) => Engine::Postgres(tx, sqlx::query(sql)),
         };
         Statement { engine, fate: &mut self.fate, unbound }

@@ -22,9 +22,18 @@ struct State {
     /// What the client says just before its connection breaks.
     cue: Mutex<Option<&'static str>>,
     cuts: AtomicUsize,
+    round_trips: AtomicUsize,
 }
 
+/// Ends what a client says before it waits for the answers: <https://www.postgresql.org/docs/current/protocol-message-formats.html>.
+const SYNC: &[u8] = b"S\0\0\0\x04";
+
 impl State {
+    fn count_round_trips(&self, said: &[u8]) {
+        let syncs = said.windows(SYNC.len()).filter(|w| *w == SYNC).count();
+        self.round_trips.fetch_add(syncs, Ordering::SeqCst);
+    }
+
     /// Whether this is the cue, which is given once.
     fn is_cue(&self, said: &[u8]) -> bool {
         let mut cue = self.cue.lock().expect("no panic");
@@ -62,6 +71,11 @@ impl Proxy {
         *self.state.cue.lock().expect("no panic") = Some(cue);
     }
 
+    /// For prepared statements so far, and for asking whether the server is there.
+    pub fn round_trips(&self) -> usize {
+        self.state.round_trips.load(Ordering::SeqCst)
+    }
+
     pub fn cuts(&self) -> usize {
         self.state.cuts.load(Ordering::SeqCst)
     }
@@ -74,6 +88,7 @@ async fn pass_on(mut client: TcpStream, mut server: TcpStream, state: Arc<State>
             read = client.read(&mut asked) => {
                 let said = &asked[..read.ok().filter(|n| *n > 0)?];
                 server.write_all(said).await.ok()?;
+                state.count_round_trips(said);
                 if state.is_cue(said) {
                     let _ = server.read(&mut answered).await;
                     return None;

@@ -246,6 +246,26 @@ async fn a_connection_that_breaks_before_the_commit_is_replaced_and_the_work_don
 }
 
 #[tokio::test]
+async fn a_select_is_one_round_trip() {
+    on_postgres(async |app| {
+        let proxy = Proxy::start(&app.database.url).await;
+        let limits = Limits { connections: 1, ..PATIENT };
+        let store = Store::open(&proxy.url, limits, Random::seeded(1)).await.expect("a database");
+        let select = async || {
+            let one = store.select(async |tx: &mut Tx| tx.sql("SELECT 1").one::<(i32,)>().await);
+            assert_eq!(one.await.expect("an answer"), (1,));
+        };
+        select().await; // prepares it
+        let before = proxy.round_trips();
+        for _ in 0..10 {
+            select().await;
+        }
+        assert_eq!(proxy.round_trips() - before, 10);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_migration_under_a_running_host_fails_nothing() {
     const ALL: &str = "SELECT * FROM audit_log WHERE company_id = $1 LIMIT 1";
     on_postgres(async |app| {

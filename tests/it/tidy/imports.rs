@@ -29,7 +29,7 @@ const REQUESTS: [&str; 8] =
 const SETTINGS: [&str; 3] = ["Endpoint", "Limits", "TlsFiles"];
 
 /// Crates that are named only in these rooms.
-const FRAMEWORKS: [(&str, &[&str]); 18] = [
+const FRAMEWORKS: [(&str, &[&str]); 19] = [
     ("axum", &["http", "*/api"]),
     ("tower", &["http"]),
     ("tower_http", &["http"]),
@@ -38,6 +38,7 @@ const FRAMEWORKS: [(&str, &[&str]); 18] = [
     ("tokio_rustls", &["http"]),
     ("governor", &["rate"]),
     ("sqlx", &["store"]),
+    ("deadpool", &["store"]),
     ("wasmtime", &["plugins"]),
     ("wasmtime_wasi", &["plugins"]),
     ("wasmparser", &["plugins"]),
