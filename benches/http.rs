@@ -60,6 +60,10 @@ pub fn compare(bench: &Bench) {
     for name in ["fetch/sqlite", "fetch/postgres", "initialize/sqlite", "initialize/postgres"] {
         bench.print_ratio(&format!("http/{name}"), "http/bare");
     }
+    for engine in ["sqlite", "postgres"] {
+        // Two of these are in a fetch: for the key, and for the payment.
+        bench.print_ratio(&format!("store/select/{engine}/32"), "http/bare");
+    }
 }
 
 fn measure_load(bench: &mut Bench, name: &str, load: &Load) {

@@ -17,6 +17,9 @@ use criterion::Criterion;
 use futures::future::join_all;
 use tokio::runtime::Runtime;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const SAMPLES: usize = 20;
 
 fn main() {
@@ -63,10 +66,11 @@ impl Bench {
         samples.get(samples.len() / 2).copied()
     }
 
-    /// Prints how much longer `name` takes than `base`.
+    /// Prints how much longer `name` takes than `base`, and the medians of which that is the ratio.
     fn print_ratio(&self, name: &str, base: &str) {
         if let (Some(time), Some(least)) = (self.median(name), self.median(base)) {
-            println!("{name} takes {:.2} times as long as {base}", time / least);
+            let (ratio, us, base_us) = (time / least, time / 1e3, least / 1e3);
+            println!("{name}: {us:.1} us, {ratio:.2} times {base} ({base_us:.1} us)");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Writes: a row and its commit, by few and by many at once.
+//! Writes: a row and its commit, by few and by many at once. And the least that a read can be.
 
 use tollhouse::{
     clock::Clock,
@@ -7,6 +7,8 @@ use tollhouse::{
 };
 
 use crate::{Bench, database, share};
+
+const READERS: u64 = 32;
 
 pub fn measure(bench: &mut Bench) {
     for database in database::of_each_engine(&bench.runtime) {
@@ -18,8 +20,20 @@ pub fn measure(bench: &mut Bench) {
                 share(iterations, 0..writers, |_, own| write(store.clone(), own)).await
             });
         }
+        let name = format!("store/select/{}/{READERS}", database.engine);
+        bench.measure(&name, async |iterations| {
+            share(iterations, 0..READERS, |_, own| select(store.clone(), own)).await
+        });
         drop(store);
         database.drop(&bench.runtime);
+    }
+}
+
+async fn select(store: Store, times: u64) {
+    for _ in 0..times {
+        let one = store.select(async |tx| tx.sql("SELECT CAST(1 AS BIGINT)").one::<(i64,)>().await);
+        let one: store::Result<(i64,)> = one.await;
+        assert_eq!(one.expect("a row"), (1,));
     }
 }
 
