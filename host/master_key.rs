@@ -4,17 +4,20 @@ pub mod api;
 mod store;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use self::store::Row;
 use crate::{
     app::{App, SEALED},
-    error::Result,
-    seal::SealedColumn,
+    error::{Error, Result},
+    seal::{SealError, SealedColumn},
     store::Tx,
 };
 
-/// Rows that are sealed anew in one transaction: other writers get in between.
-const MOST_ROWS: usize = 500;
+/// Rows that one call reads, in one transaction: other writers get in between.
+const MOST_ROWS: usize = 1_000;
+/// The context under which a cursor is sealed.
+const CURSOR: &str = "master_key.cursor";
 
 /// What is sealed under which key. A key's name is 8 hexadecimal characters of its digest.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -36,55 +39,128 @@ pub struct SealedRows {
     pub rows: i64,
 }
 
-/// What one transaction has done.
-#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+/// A step of a walk through every sealed row.
+#[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ResealedRows")]
 pub struct Resealed {
     pub resealed: usize,
     /// Rows that do not open although their key is known: they are damaged, and left as they are.
     pub unreadable: usize,
-    /// Whether nothing is left under a former key, save what does not open.
+    /// Where the next step goes on; none at the end.
+    pub cursor: Option<String>,
+    /// Whether every row was read.
     pub done: bool,
+}
+
+/// The last row that a walk has read.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Cursor {
+    /// `table.column`.
+    column: String,
+    company_id: String,
+    id: String,
+}
+
+impl Cursor {
+    fn at(column: &SealedColumn, (company_id, id, _): &Row) -> Cursor {
+        let text = str::to_owned;
+        Cursor { column: text(column.name), company_id: text(company_id), id: text(id) }
+    }
+
+    /// As callers see it. Sealed, since an account's id is a part of its notification URL that nobody may guess.
+    fn seal(&self, app: &App) -> Result<String> {
+        let text = serde_json::to_string(self).map_err(Error::internal)?;
+        Ok(app.sealer.seal(CURSOR, &text))
+    }
+
+    /// `None` when it is not one that a host with these keys and columns has given.
+    fn open(app: &App, sealed: &str) -> Option<Cursor> {
+        let text = app.sealer.open(CURSOR, sealed).ok()?;
+        let cursor: Cursor = serde_json::from_str(&text).ok()?;
+        columns().any(|column| column.name == cursor.column).then_some(cursor)
+    }
+}
+
+/// What a step has done and where it has got to.
+#[derive(Default)]
+struct Step {
+    resealed: usize,
+    damaged: Vec<Damaged>,
+    cursor: Option<Cursor>,
+}
+
+/// A text that does not open under the key that it names.
+struct Damaged {
+    column: &'static str,
+    company_id: String,
+    error: SealError,
 }
 
 fn columns() -> impl Iterator<Item = &'static SealedColumn> {
     SEALED.iter().flat_map(|columns| columns.iter())
 }
 
-async fn standing(app: &App, tx: &mut Tx) -> Result<Standing> {
+/// Each column in a transaction of its own, since each is a pass through a table.
+async fn standing(app: &App) -> Result<Standing> {
     let mut sealed = Vec::new();
     for column in columns() {
-        for (key, rows) in store::count(tx, column).await? {
-            sealed.push(SealedRows { column: column.name.to_owned(), key, rows });
-        }
+        let counted = app.store.select(async |tx| store::count(tx, column).await).await?;
+        let rows = |(key, rows)| SealedRows { column: column.name.to_owned(), key, rows };
+        sealed.extend(counted.into_iter().map(rows));
     }
     let former = app.sealer.former_key_ids().map(str::to_owned).collect();
     Ok(Standing { key: app.sealer.key_id().to_owned(), former, sealed })
 }
 
-/// Seals some rows anew. Safe to repeat, and beside hosts that serve: a row is locked while it changes, and both keys open it.
-async fn reseal(app: &App, tx: &mut Tx) -> Result<Resealed> {
-    let mut all = Resealed::default();
-    for column in columns() {
-        for key in app.sealer.former_key_ids() {
-            let room = MOST_ROWS - all.resealed - all.unreadable;
-            for (company, id, sealed) in store::find(tx, column, key, room).await? {
-                let context = (column.context)(&company, &id);
-                match app.sealer.open(&context, &sealed) {
-                    Ok(text) => {
-                        let anew = app.sealer.seal(&context, &text);
-                        store::replace(tx, column, &company, &id, &anew).await?;
-                        all.resealed += 1;
-                    }
-                    Err(error) => {
-                        // Not the row's id: an account's is a part of its notification URL that nobody may guess.
-                        tracing::error!(column = column.name, company, %error, "not sealed anew");
-                        all.unreadable += 1;
-                    }
-                }
-            }
+/// Reads some rows after the cursor and seals anew those under former keys. Safe to repeat, and beside hosts that serve: both
+/// keys open a row, and one that changes meanwhile is left alone.
+async fn reseal(app: &App, tx: &mut Tx, cursor: Option<Cursor>) -> Result<Step> {
+    let mut step = Step::default();
+    if app.sealer.former_key_ids().next().is_none() {
+        return Ok(step);
+    }
+    let (begun, mut last) = match cursor {
+        Some(Cursor { column, company_id, id }) => (Some(column), (company_id, id)),
+        None => Default::default(),
+    };
+    let is_done = |column: &SealedColumn| begun.as_ref().is_some_and(|begun| begun != column.name);
+    let mut left = MOST_ROWS;
+    for column in columns().skip_while(|column| is_done(column)) {
+        let (company_id, id) = std::mem::take(&mut last);
+        let rows = store::page(tx, column, &company_id, &id, left).await?;
+        left -= rows.len();
+        if left == 0 {
+            step.cursor = rows.last().map(|row| Cursor::at(column, row));
+        }
+        for row in rows {
+            step.reseal(app, tx, column, row).await?;
+        }
+        if left == 0 {
+            break;
         }
     }
-    all.done = all.resealed == 0 || all.resealed + all.unreadable < MOST_ROWS;
-    Ok(all)
+    Ok(step)
+}
+
+impl Step {
+    async fn reseal(
+        &mut self,
+        app: &App,
+        tx: &mut Tx,
+        column: &SealedColumn,
+        (company_id, id, former): Row,
+    ) -> Result<()> {
+        let former = former.filter(|text| app.sealer.is_under_former_key(text));
+        let Some(former) = former else { return Ok(()) };
+        let context = (column.context)(&company_id, &id);
+        match app.sealer.open(&context, &former) {
+            Ok(text) => {
+                let anew = app.sealer.seal(&context, &text);
+                let replaced = store::replace(tx, column, &company_id, &id, &former, &anew).await?;
+                self.resealed += usize::from(replaced);
+            }
+            Err(error) => self.damaged.push(Damaged { column: column.name, company_id, error }),
+        }
+        Ok(())
+    }
 }

@@ -39,8 +39,7 @@ impl Random {
     /// An internal record id: 4 bytes of Unix seconds and 8 random bytes as 24 lower-case hex characters.
     #[must_use]
     pub fn id(&self, now: Timestamp) -> String {
-        let seconds = u32::try_from(now.unix_seconds()).unwrap_or(u32::MAX);
-        hex::encode(seconds.to_be_bytes()) + &hex::encode(self.bytes::<8>())
+        first_id(now) + &hex::encode(self.bytes::<8>())
     }
 
     /// `prefix` and 160 random bits: for what must not be guessed.
@@ -54,6 +53,13 @@ impl Random {
     }
 }
 
+/// A text that sorts before every id of this second and of later ones, and after those of earlier ones.
+#[must_use]
+pub fn first_id(now: Timestamp) -> String {
+    let seconds = u32::try_from(now.unix_seconds()).unwrap_or(u32::MAX);
+    hex::encode(seconds.to_be_bytes())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,6 +69,8 @@ mod tests {
         let random = Random::seeded(1);
         let (early, late) = (random.id(Timestamp(1_000_000)), random.id(Timestamp(2_000_000)));
         assert!(early < late);
+        let first = first_id(Timestamp(2_000_000));
+        assert!(early < first && first < late);
         assert!(early.len() == 24 && early.bytes().all(|b| b.is_ascii_hexdigit()));
     }
 }

@@ -30,19 +30,45 @@ struct Key {
     cipher: XChaCha20Poly1305,
 }
 
-/// A column that holds sealed texts, and the statements by which they are sealed anew.
+/// A column that holds sealed texts, and the statements by which they are sealed anew: see `sealed_column!`.
 pub struct SealedColumn {
     /// `table.column`.
     pub name: &'static str,
     /// Gives each key's name (which begins at the fourth character of a sealed text) and how many rows are sealed under it.
     pub count: &'static str,
-    /// Gives company, id and sealed text of at most `$2` rows under the key `$1`, and locks them.
-    pub find: &'static str,
-    /// Puts the sealed text `$3` into the row of company `$1` and id `$2`.
+    /// Gives company, id and text of at most `$3` rows after company `$1` and id `$2`, in that order. The text may be NULL.
+    pub page: &'static str,
+    /// Puts the text `$4` into the row of company `$1` and id `$2`, if it still holds the text `$3`.
     pub replace: &'static str,
     /// The context of a row's text, from its company and id.
     pub context: fn(&str, &str) -> String,
 }
+
+/// A [`SealedColumn`]: its table, the columns there that name a row's company and the row, its own name, and its context.
+#[rustfmt::skip] // a line of SQL on a line
+macro_rules! sealed_column {
+    ($table:ident($company:ident, $id:ident).$column:ident, $context:expr) => {
+        $crate::seal::SealedColumn {
+            name: concat!(stringify!($table), ".", stringify!($column)),
+            count: stringify!(
+                SELECT substr($column, 4, 8), COUNT(*) FROM $table
+                WHERE $column IS NOT NULL GROUP BY 1
+            ),
+            page: concat!(
+                stringify!(SELECT $company, $id, $column FROM $table WHERE ($company, $id) >),
+                " ($1, $2) ", stringify!(ORDER BY $company, $id LIMIT), " $3",
+            ),
+            replace: concat!(
+                stringify!(UPDATE $table SET $column =), " $4 ",
+                stringify!(WHERE $company =), " $1 ",
+                stringify!(AND $id =), " $2 ",
+                stringify!(AND $column =), " $3",
+            ),
+            context: $context,
+        }
+    };
+}
+pub(crate) use sealed_column;
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
@@ -103,6 +129,13 @@ impl Sealer {
         self.keys.iter().skip(1).map(|key| &*key.id)
     }
 
+    /// Whether a sealed text names one of them.
+    #[must_use]
+    pub fn is_under_former_key(&self, sealed: &str) -> bool {
+        let key = sealed.split('.').nth(1);
+        self.former_key_ids().any(|former| key == Some(former))
+    }
+
     #[must_use]
     pub fn seal(&self, context: &str, text: &str) -> String {
         let key = &self.keys[0];
@@ -153,6 +186,7 @@ mod tests {
         let both = sealer(&format!("{new}\n{old}\n"));
         assert_eq!(both.open("c", &sealed).unwrap(), "text");
         let anew = both.seal("c", "text");
+        assert!(both.is_under_former_key(&sealed) && !both.is_under_former_key(&anew));
         assert_eq!(sealer(&new).open("c", &anew).unwrap(), "text");
         assert!(matches!(sealer(&old).open("c", &anew), Err(SealError::OtherKey(_))));
         let (first, second) = (sealer(&new), sealer(&old));

@@ -1,6 +1,6 @@
 //! `tollhouse master-key`.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::Subcommand;
 use reqwest::Method;
@@ -13,6 +13,9 @@ use super::{
     init::write_new,
     output::{Report, left, right, text},
 };
+
+/// Between two tries while the host has had enough of us.
+const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -90,26 +93,36 @@ async fn status(host: &Host) -> Result<Report, Failure> {
 }
 
 async fn rotate(host: &Host) -> Result<Report, Failure> {
-    let mut resealed = 0;
+    let (mut resealed, mut unreadable) = (0, 0);
+    let mut cursor = Value::Null;
     loop {
-        let done = host.send_json(Method::POST, &["master-key", "rotate"], &json!({})).await?;
-        resealed += done["resealed"].as_u64().unwrap_or(0);
-        match done["done"].as_bool() {
-            Some(true) => {}
-            Some(false) => continue,
+        let body = json!({ "cursor": cursor });
+        let step = match host.send_json(Method::POST, &["master-key", "rotate"], &body).await {
+            // A long walk is quicker than a host lets operators be.
+            Err(Failure::Refused { status: Some(429), .. }) => {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+            step => step?,
+        };
+        resealed += step["resealed"].as_u64().unwrap_or(0);
+        unreadable += step["unreadable"].as_u64().unwrap_or(0);
+        cursor = step["cursor"].clone();
+        match step["done"].as_bool() {
+            Some(true) => break,
+            Some(false) => {}
             None => {
                 let what = "the host did not say whether it is done: is it of another version?";
                 return Err(Failure::Unreachable(what.to_owned()));
             }
         }
-        let unreadable = done["unreadable"].as_u64().unwrap_or(0);
-        let all = json!({ "resealed": resealed, "unreadable": unreadable });
-        let report = Report::new(all, format!("rows sealed anew: {resealed}"));
-        return Ok(match unreadable {
-            0 => report,
-            n => report.failing(Failure::refused(format!(
-                "{n} rows do not open under the key that they name: the host's log says which"
-            ))),
-        });
     }
+    let all = json!({ "resealed": resealed, "unreadable": unreadable });
+    let report = Report::new(all, format!("rows sealed anew: {resealed}"));
+    Ok(match unreadable {
+        0 => report,
+        n => report.failing(Failure::refused(format!(
+            "{n} rows do not open under the key that they name: the host's log says which"
+        ))),
+    })
 }

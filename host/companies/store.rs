@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::secret_context;
 use crate::{
     clock::Timestamp,
-    seal::SealedColumn,
+    seal::{SealedColumn, sealed_column},
     store::{FromRow, Json, Result, Tx},
 };
 
@@ -49,23 +49,8 @@ pub struct Key {
 
 /// What of a company is sealed.
 pub const SEALED: [SealedColumn; 2] = [
-    SealedColumn {
-        name: "companies.event_secret",
-        count: "SELECT substr(event_secret, 4, 8), COUNT(*) FROM companies GROUP BY 1",
-        find: "SELECT id, id, event_secret FROM companies
-               WHERE substr(event_secret, 4, 8) = $1 LIMIT $2 FOR UPDATE",
-        replace: "UPDATE companies SET event_secret = $3 WHERE id = $1 AND id = $2",
-        context: |_, id| secret_context(id),
-    },
-    SealedColumn {
-        name: "companies.previous_event_secret",
-        count: "SELECT substr(previous_event_secret, 4, 8), COUNT(*) FROM companies
-                WHERE previous_event_secret IS NOT NULL GROUP BY 1",
-        find: "SELECT id, id, previous_event_secret FROM companies
-               WHERE substr(previous_event_secret, 4, 8) = $1 LIMIT $2 FOR UPDATE",
-        replace: "UPDATE companies SET previous_event_secret = $3 WHERE id = $1 AND id = $2",
-        context: |_, id| secret_context(id),
-    },
+    sealed_column!(companies(id, id).event_secret, |_, id| secret_context(id)),
+    sealed_column!(companies(id, id).previous_event_secret, |_, id| secret_context(id)),
 ];
 
 /// A company and the key that named it.

@@ -3,7 +3,7 @@
 use super::context;
 use crate::{
     clock::Timestamp,
-    seal::SealedColumn,
+    seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx},
 };
 
@@ -23,23 +23,12 @@ pub struct Row {
 
 /// What of a row is sealed.
 pub const SEALED: [SealedColumn; 2] = [
-    SealedColumn {
-        name: "idempotency_keys.content",
-        count: "SELECT substr(content, 4, 8), COUNT(*) FROM idempotency_keys GROUP BY 1",
-        find: "SELECT company_id, id, content FROM idempotency_keys
-               WHERE substr(content, 4, 8) = $1 LIMIT $2 FOR UPDATE",
-        replace: "UPDATE idempotency_keys SET content = $3 WHERE company_id = $1 AND id = $2",
-        context: |company_id, id| context(company_id, id, "content"),
-    },
-    SealedColumn {
-        name: "idempotency_keys.answer",
-        count: "SELECT substr(answer, 4, 8), COUNT(*) FROM idempotency_keys
-                WHERE answer IS NOT NULL GROUP BY 1",
-        find: "SELECT company_id, id, answer FROM idempotency_keys
-               WHERE substr(answer, 4, 8) = $1 LIMIT $2 FOR UPDATE",
-        replace: "UPDATE idempotency_keys SET answer = $3 WHERE company_id = $1 AND id = $2",
-        context: |company_id, id| context(company_id, id, "answer"),
-    },
+    sealed_column!(idempotency_keys(company_id, id).content, |company_id, id| {
+        context(company_id, id, "content")
+    }),
+    sealed_column!(idempotency_keys(company_id, id).answer, |company_id, id| {
+        context(company_id, id, "answer")
+    }),
 ];
 
 /// The row, locked until the transaction ends.

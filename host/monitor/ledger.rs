@@ -1,14 +1,25 @@
 //! A sweep through the whole ledger, some of it at each look: every transaction sums to zero, and every balance is the sum of
 //! its entries.
+//!
+//! A book is read in the order of ids, which tell seconds only, and whose transactions end later than they began. So its pages go
+//! up to [`MARGIN_SECONDS`] ago, where nothing comes in any more; what is younger is summed up beside the last page, in the
+//! snapshot that gives the balances.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::store::{self, Balance, Entry};
-use crate::{app::App, error::Result, store::Tx};
+use crate::{
+    app::App,
+    error::Result,
+    random::first_id,
+    store::{Error as StoreError, Trouble, Tx},
+};
 
 /// The most that one look checks.
 const MOST_ENTRIES: usize = 5_000;
 const MOST_BOOKS: usize = 200;
+/// More than a transaction may take and the clocks of hosts may differ by.
+const MARGIN_SECONDS: i64 = 120;
 
 /// By account and currency.
 type Sums = BTreeMap<(String, String), i64>;
@@ -22,12 +33,15 @@ pub struct Sweep {
     open: Option<Book>,
     unbalanced_transactions: i64,
     wrong_balances: i64,
+    /// Companies whose books seemed wrong when they were last read, and are too large to be summed up at once.
+    suspected: BTreeSet<String>,
 }
 
 /// A book that is being read.
+#[derive(Clone)]
 struct Book {
     company_id: String,
-    /// Its last transaction that was read.
+    /// Its last transaction that was read page by page.
     read: String,
     sums: Sums,
     /// Whether all of it was read in one snapshot.
@@ -38,12 +52,13 @@ impl Sweep {
     /// Checks a bounded part of the ledger. At its end the results are shown, and the next look begins anew.
     pub async fn go_on(&mut self, app: &App) -> Result<()> {
         let mut left = MOST_ENTRIES;
+        let before = first_id(app.clock.now().plus_seconds(-MARGIN_SECONDS));
         for _ in 0..MOST_BOOKS {
             let open = self.open.as_ref();
             let open = open.map(|book| (book.company_id.clone(), book.read.clone()));
-            let done = &*self.done;
-            let read =
-                app.store.read(async |tx| read_on(tx, done, open.clone(), left).await).await?;
+            let (done, before) = (&*self.done, &*before);
+            let read = async |tx: &mut Tx| read_on(tx, done, open.clone(), before, left).await;
+            let read = app.store.read(read).await?;
             let Some(read) = read else { return self.end(app) };
             app.telemetry.watched.swept_entries.inc_by(read.entries.len() as u64);
             left = left.saturating_sub(read.entries.len());
@@ -56,25 +71,46 @@ impl Sweep {
         Ok(())
     }
 
+    /// Changes nothing when it fails: the next look reads the same again.
     async fn check(&mut self, app: &App, read: Read) -> Result<()> {
-        let mut book = self.open.take().unwrap_or_else(|| Book::new(read.company_id));
-        self.unbalanced_transactions += book.add(&read.entries);
-        match read.balances {
-            Some(balances) => {
-                self.wrong_balances += book.compare(app, to_sums(balances)).await?;
-                self.done = book.company_id;
+        let mut book = self.open.clone().unwrap_or_else(|| Book::new(read.company_id));
+        let unbalanced = book.add(&read.entries);
+        match read.end {
+            Some(end) => {
+                let wrong = book.compare(app, end).await?;
+                self.note(book.company_id, wrong);
+                self.open = None;
             }
             None => self.open = Some(Book { at_once: false, ..book }),
         }
+        self.unbalanced_transactions += unbalanced;
         Ok(())
     }
 
+    /// Goes on to the next book, whatever is the matter with this one.
+    fn note(&mut self, company_id: String, wrong: Option<i64>) {
+        self.wrong_balances += wrong.unwrap_or_default();
+        self.done.clone_from(&company_id);
+        if wrong.is_some() {
+            self.suspected.remove(&company_id);
+        } else if self.suspected.insert(company_id) {
+            let company = &self.done;
+            tracing::error!(
+                alarm = "ledger",
+                company,
+                "a balance seems not to be the sum of its entries, which are too many to be summed up at once"
+            );
+        }
+    }
+
     fn end(&mut self, app: &App) -> Result<()> {
-        let Sweep { unbalanced_transactions, wrong_balances, .. } = std::mem::take(self);
+        let Sweep { unbalanced_transactions, wrong_balances, suspected, .. } = std::mem::take(self);
         let watched = &app.telemetry.watched;
         watched.unbalanced_transactions.set(unbalanced_transactions);
         watched.wrong_balances.set(wrong_balances);
+        watched.suspected_books.set(suspected.len() as i64);
         watched.ledger_swept(app.clock.now());
+        self.suspected = suspected;
         Ok(())
     }
 
@@ -87,6 +123,7 @@ impl Sweep {
         ] {
             gauge.set(gauge.get().max(found));
         }
+        watched.suspected_books.set(self.suspected.len() as i64);
     }
 }
 
@@ -95,8 +132,15 @@ struct Read {
     company_id: String,
     /// Whole transactions.
     entries: Vec<Entry>,
-    /// Once its last entry was read.
-    balances: Option<Vec<Balance>>,
+    /// Once its last page was read.
+    end: Option<End>,
+}
+
+/// The end of a book.
+struct End {
+    balances: Vec<Balance>,
+    /// What the entries come to that are too young for a page.
+    younger: Vec<Balance>,
 }
 
 /// Reads on in the open book, given with its last transaction that was read, else in the one after `done`.
@@ -104,6 +148,7 @@ async fn read_on(
     tx: &mut Tx,
     done: &str,
     open: Option<(String, String)>,
+    before: &str,
     most: usize,
 ) -> Result<Option<Read>> {
     let (company_id, read) = match open {
@@ -114,16 +159,19 @@ async fn read_on(
         },
     };
     let limit = i64::try_from(most).unwrap_or(i64::MAX).max(2);
-    let mut entries = store::page(tx, &company_id, &read, limit).await?;
-    let is_whole = i64::try_from(entries.len()).is_ok_and(|read| read < limit);
-    let balances = match is_whole {
-        true => Some(store::balances(tx, &company_id).await?),
+    let mut entries = store::page(tx, &company_id, &read, before, limit).await?;
+    let is_last = i64::try_from(entries.len()).is_ok_and(|read| read < limit);
+    let end = match is_last {
+        true => Some(End {
+            balances: store::balances(tx, &company_id).await?,
+            younger: store::sums(tx, &company_id, before).await?,
+        }),
         false => {
             drop_last_transaction(&mut entries);
             None
         }
     };
-    Ok(Some(Read { company_id, entries, balances }))
+    Ok(Some(Read { company_id, entries, end }))
 }
 
 impl Book {
@@ -157,16 +205,22 @@ impl Book {
     }
 
     /// Answers how many balances differ from their entries. A book that took more than one snapshot may have got an entry
-    /// behind our back, so it is only suspected, and summed up anew.
-    async fn compare(&self, app: &App, balances: Sums) -> Result<i64> {
-        let mut wrong = differences(&balances, &self.sums);
+    /// behind our back, by a clock that is far behind: it is summed up anew, in one. `None`: that takes too long.
+    async fn compare(&mut self, app: &App, end: End) -> Result<Option<i64>> {
+        for (account, currency, minor) in end.younger {
+            add(self.sums.entry((account, currency)).or_default(), minor);
+        }
+        let mut wrong = differences(&to_sums(end.balances), &self.sums);
         if !wrong.is_empty() && !self.at_once {
             let company_id = &*self.company_id;
-            let again = async |tx: &mut Tx| -> Result<_> {
+            let again = async |tx: &mut Tx| -> Result<_, StoreError> {
                 let balances = store::balances(tx, company_id).await?;
-                Ok((balances, store::sums(tx, company_id).await?))
+                Ok((balances, store::sums(tx, company_id, "").await?))
             };
-            let (balances, sums) = app.store.read(again).await?;
+            let (balances, sums) = match app.store.read(again).await {
+                Err(StoreError::Unavailable { trouble: Trouble::Slow, .. }) => return Ok(None),
+                again => again?,
+            };
             wrong = differences(&to_sums(balances), &to_sums(sums));
         }
         for (account, currency) in &wrong {
@@ -178,7 +232,7 @@ impl Book {
                 "a balance is not the sum of its entries"
             );
         }
-        Ok(wrong.len() as i64)
+        Ok(Some(wrong.len() as i64))
     }
 }
 

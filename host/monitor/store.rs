@@ -123,15 +123,22 @@ pub struct Entry {
     pub amount_minor: i64,
 }
 
-/// A page of a book in the order of its transactions.
-pub async fn page(tx: &mut Tx, company_id: &str, after: &str, limit: i64) -> Result<Vec<Entry>> {
+/// A page of a book in the order of its transactions, from after one of them to before another.
+pub async fn page(
+    tx: &mut Tx,
+    company_id: &str,
+    after: &str,
+    before: &str,
+    limit: i64,
+) -> Result<Vec<Entry>> {
     tx.sql(
         "SELECT transaction_id, account, currency, amount_minor FROM ledger_entries
-         WHERE company_id = $1 AND transaction_id > $2
-         ORDER BY transaction_id, line LIMIT $3",
+         WHERE company_id = $1 AND transaction_id > $2 AND transaction_id < $3
+         ORDER BY transaction_id, line LIMIT $4",
     )
     .bind(company_id)
     .bind(after)
+    .bind(before)
     .bind(limit)
     .all()
     .await
@@ -147,13 +154,14 @@ pub async fn balances(tx: &mut Tx, company_id: &str) -> Result<Vec<Balance>> {
         .await
 }
 
-/// What the balances of a book should be, by all of its entries at once.
-pub async fn sums(tx: &mut Tx, company_id: &str) -> Result<Vec<Balance>> {
+/// What the entries of a book come to, from this transaction on; from the empty text on, all of them.
+pub async fn sums(tx: &mut Tx, company_id: &str, from: &str) -> Result<Vec<Balance>> {
     tx.sql(
         "SELECT account, currency, CAST(SUM(amount_minor) AS BIGINT) FROM ledger_entries
-         WHERE company_id = $1 GROUP BY account, currency",
+         WHERE company_id = $1 AND transaction_id >= $2 GROUP BY account, currency",
     )
     .bind(company_id)
+    .bind(from)
     .all()
     .await
 }

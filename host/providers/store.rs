@@ -3,7 +3,7 @@
 use super::seal_context;
 use crate::{
     clock::Timestamp,
-    seal::SealedColumn,
+    seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx},
 };
 
@@ -21,15 +21,8 @@ pub struct Account {
 }
 
 /// What of an account is sealed.
-pub const SEALED: [SealedColumn; 1] = [SealedColumn {
-    name: "provider_accounts.credentials",
-    count: "SELECT substr(credentials, 4, 8), COUNT(*) FROM provider_accounts
-            WHERE credentials IS NOT NULL GROUP BY 1",
-    find: "SELECT company_id, id, credentials FROM provider_accounts
-           WHERE substr(credentials, 4, 8) = $1 LIMIT $2 FOR UPDATE",
-    replace: "UPDATE provider_accounts SET credentials = $3 WHERE company_id = $1 AND id = $2",
-    context: |_, id| seal_context(id),
-}];
+pub const SEALED: [SealedColumn; 1] =
+    [sealed_column!(provider_accounts(company_id, id).credentials, |_, id| seal_context(id))];
 
 pub async fn find(tx: &mut Tx, company_id: &str, provider: &str) -> Result<Option<Account>> {
     tx.sql("SELECT * FROM provider_accounts WHERE company_id = $1 AND provider = $2")

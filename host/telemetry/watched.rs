@@ -40,6 +40,7 @@ pub struct Watched {
     imbalance: Family<Label<String>, Gauge>,
     pub unbalanced_transactions: Gauge,
     pub wrong_balances: Gauge,
+    pub suspected_books: Gauge,
     pub swept_entries: Counter,
     ledger_checked: Precise,
     ledger_swept: Precise,
@@ -56,6 +57,7 @@ impl Default for Watched {
             imbalance: Family::default(),
             unbalanced_transactions: Gauge::default(),
             wrong_balances: Gauge::default(),
+            suspected_books: Gauge::default(),
             swept_entries: Counter::default(),
             ledger_checked: Precise::default(),
             ledger_swept: Precise::default(),
@@ -78,6 +80,11 @@ impl Watched {
             "ledger_wrong_balances",
             "Balances that are not the sum of their entries, by the last sweep",
             &self.wrong_balances,
+        );
+        number(
+            "ledger_suspected_books",
+            "Books with a balance that seems wrong, of more entries than can be summed up at once",
+            &self.suspected_books,
         );
         registry.register(
             "ledger_imbalance_minor",

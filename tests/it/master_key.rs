@@ -8,13 +8,15 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tollhouse::{
     app::{App, SEALED},
+    clock::Clock,
     http,
     random::Random,
     seal::{Sealer, new_master_key},
+    store,
 };
 
 use crate::{
-    app::{Company, MASTER_KEY, OPERATOR_TOKEN, TestApp, config, reply},
+    app::{Company, MASTER_KEY, OPERATOR_TOKEN, Reply, TestApp, config, reply},
     command_line::{Ended, run_at},
 };
 
@@ -27,13 +29,17 @@ struct Host {
 
 impl Host {
     async fn start(app: &TestApp, master_keys: &str) -> Host {
+        Host::start_with(app, master_keys, app.app.clock.clone(), &[]).await
+    }
+
+    async fn start_with(app: &TestApp, master_keys: &str, clock: Clock, flags: &[&str]) -> Host {
         let file = app.database.dir.path().join(Random::system().token("keys"));
         std::fs::write(&file, master_keys).unwrap();
-        let mut config = config(&app.database, &[]);
+        let mut config = config(&app.database, flags);
         config.master_key.master_key_file = Some(file);
         config.listeners.public_url = Some(app.api.clone());
-        let (clock, random) = (app.app.clock.clone(), Random::system());
-        let host = App::open(&config, clock, random, None).await.expect("a host that starts");
+        let host = App::open(&config, clock, Random::system(), None).await;
+        let host = host.expect("a host that starts");
         let serve = async |router: Router| {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let url = format!("http://{}", listener.local_addr().unwrap());
@@ -56,6 +62,23 @@ impl Host {
 
     async fn command(&self, arguments: &[&str]) -> Ended {
         run_at(&self.internal, OPERATOR_TOKEN, &[&["master-key"], arguments].concat()).await
+    }
+
+    /// A step of a walk.
+    async fn step(&self, app: &TestApp, cursor: &Value) -> Reply {
+        let url = format!("{}/internal/v1/master-key/rotate", self.internal);
+        let request = app.client.post(url).bearer_auth(OPERATOR_TOKEN);
+        reply(request.json(&json!({ "cursor": cursor }))).await
+    }
+
+    /// The answers to the steps of a whole walk.
+    async fn walk(&self, app: &TestApp) -> Vec<Value> {
+        let mut steps = vec![self.step(app, &Value::Null).await.data().clone()];
+        while let Some(last) = steps.last().filter(|last| last["done"] == false) {
+            assert!(steps.len() < 50, "no end: {last}");
+            steps.push(self.step(app, &last["cursor"]).await.data().clone());
+        }
+        steps
     }
 
     /// The keys under which anything is sealed.
@@ -85,6 +108,44 @@ async fn fill(app: &TestApp) {
     let request = app.client.post(format!("{}/api/v1/payment/initialize", app.api));
     let request = request.bearer_auth(&app.company.key).header("Idempotency-Key", "once");
     reply(request.json(&app.order("once"))).await.data();
+}
+
+/// Accounts of other companies, whose texts are those of the row of this number.
+async fn add_accounts(app: &TestApp, accounts: usize, text_of: fn(usize) -> usize) {
+    let sealer = app.app.sealer.clone();
+    let added = app.app.store.write(async move |tx| -> store::Result<()> {
+        for n in 0..accounts {
+            let context = format!("provider_accounts/{}/credentials", text_of(n));
+            let account = tx.sql(
+                "INSERT INTO provider_accounts (company_id, provider, id, credentials, active, created_at, updated_at)
+                 VALUES ($1, 'p', $1, $2, TRUE, 0, 0)",
+            );
+            account.bind(n.to_string()).bind(sealer.seal(&context, "{}")).run().await?;
+        }
+        Ok(())
+    });
+    added.await.unwrap();
+}
+
+/// Companies whose secrets do not open.
+async fn add_damaged_companies(app: &TestApp, companies: usize) {
+    let sealer = app.app.sealer.clone();
+    let added = app.app.store.write(async move |tx| -> store::Result<()> {
+        for n in 0..companies {
+            let company = tx.sql(
+                "INSERT INTO companies (id, name, server, active, event_secret, subscription_active, created_at, updated_at)
+                 VALUES ($1, 'Damaged', 'test', TRUE, $2, TRUE, 0, 0)",
+            );
+            let moved = sealer.seal("another row", "whsec_");
+            company.bind(format!("{n:06}")).bind(moved).run().await?;
+        }
+        Ok(())
+    });
+    added.await.unwrap();
+}
+
+fn sum(steps: &[Value], what: &str) -> u64 {
+    steps.iter().map(|step| step[what].as_u64().unwrap()).sum()
 }
 
 both! {
@@ -134,28 +195,78 @@ both! {
 
     async fn many_rows_are_sealed_anew_and_damaged_ones_are_told(app: TestApp) {
         const ROWS: usize = 1_200;
-        let sealer = app.app.sealer.clone();
-        app.app.store.write(async move |tx| -> tollhouse::store::Result<()> {
-            for n in 0..ROWS {
-                // One was moved here from another row.
-                let context = format!("provider_accounts/{}/credentials", if n == 700 { 0 } else { n });
-                tx.sql("INSERT INTO provider_accounts (company_id, provider, id, credentials, active, created_at, updated_at)
-                        VALUES ($1, 'p', $1, $2, TRUE, 0, 0)")
-                    .bind(n.to_string())
-                    .bind(sealer.seal(&context, "{}"))
-                    .run()
-                    .await?;
-            }
-            Ok(())
-        })
-        .await
-        .unwrap();
+        // One was moved here from another row.
+        add_accounts(app, ROWS, |n| if n == 700 { 0 } else { n }).await;
         let new = new_master_key(&Random::system());
-        let host = Host::start(app, &format!("{new} {MASTER_KEY}")).await;
+        // A host that has soon had enough of an operator.
+        let flags = ["--rate-per-s=5", "--rate-burst=1"];
+        let host = Host::start_with(app, &format!("{new} {MASTER_KEY}"), Clock::system(), &flags).await;
         let rotated = host.command(&["rotate"]).await;
         assert_eq!((rotated.code, &*rotated.out), (1, &*format!("rows sealed anew: {}\n", ROWS - 1 + 2)));
         assert!(rotated.err.starts_with("tollhouse: 1 rows do not open"), "{}", rotated.err);
+        let host = Host::start(app, &format!("{new} {MASTER_KEY}")).await;
         assert_eq!(host.keys_in_use().await, BTreeSet::from([key_id(&new), key_id(MASTER_KEY)]));
+    }
+
+    async fn a_walk_reads_each_row_once_whatever_is_damaged(app: TestApp) {
+        const ACCOUNTS: u64 = 1_500;
+        const DAMAGED: u64 = 600;
+        add_damaged_companies(app, 600).await;
+        add_accounts(app, 1_500, |n| n).await;
+        let new = new_master_key(&Random::system());
+        let host = Host::start(app, &format!("{new} {MASTER_KEY}")).await;
+        let steps = host.walk(app).await;
+        assert_eq!((sum(&steps, "resealed"), sum(&steps, "unreadable")), (ACCOUNTS + 2, DAMAGED));
+        // Two columns of each company, one of each account; 1,000 rows to a step.
+        let rows = 2 * (DAMAGED + 1) + ACCOUNTS + 1;
+        assert_eq!(steps.len() as u64, rows.div_ceil(1_000));
+        assert!(steps.iter().all(|step| step["done"] == step["cursor"].is_null()), "{steps:?}");
+        let left = host.command(&["status", "--json"]).await.json()["sealed"].clone();
+        let former = left.as_array().unwrap().iter().filter(|rows| rows["key"] == key_id(MASTER_KEY));
+        let former: Vec<(&Value, &Value)> = former.map(|rows| (&rows["column"], &rows["rows"])).collect();
+        assert_eq!(former, [(&json!("companies.event_secret"), &json!(DAMAGED))]);
+
+        // A step whose answer was lost is sent again.
+        let again = host.step(app, &steps[0]["cursor"]).await.data().clone();
+        assert_eq!(again["resealed"], 0);
+        assert_eq!(again["done"], steps[1]["done"]);
+        assert_eq!(sum(&host.walk(app).await, "resealed"), 0);
+    }
+
+    async fn a_cursor_is_that_of_an_answer(app: TestApp) {
+        let new = new_master_key(&Random::system());
+        let host = Host::start(app, &format!("{new} {MASTER_KEY}")).await;
+        let made = |column: &str, context: &str| {
+            let place = json!({ "column": column, "company_id": "", "id": "" });
+            json!(host.app.sealer.seal(context, &place.to_string()))
+        };
+        let known = "companies.event_secret";
+        let another = made(known, "another context");
+        for wrong in [json!("companies.event_secret"), another, made("no.column", "master_key.cursor")] {
+            let answer = host.step(app, &wrong).await;
+            assert_eq!(answer.failure(), (400, "the cursor field must be that of the answer before"));
+        }
+        assert_eq!(host.step(app, &json!(7)).await.failure(), (400, "the cursor field must be a string"));
+        host.step(app, &made(known, "master_key.cursor")).await.data();
+    }
+
+    async fn what_changes_while_it_is_sealed_anew_is_left_alone(app: TestApp) {
+        fill(app).await;
+        for column in SEALED.iter().flat_map(|columns| columns.iter()) {
+            let replaced = app.app.store.write(async move |tx| -> store::Result<(u64, u64)> {
+                let rows: Vec<(String, String, Option<String>)> =
+                    tx.sql(column.page).bind("").bind("").bind(9_i64).all().await?;
+                let (company, id, text) = rows.into_iter().find(|row| row.2.is_some()).expect("a text");
+                let text = text.expect("it was asked for");
+                let mut replaced = [0, 0];
+                for (former, replaced) in [&*text, "another"].into_iter().zip(&mut replaced) {
+                    let replace = tx.sql(column.replace).bind(&*company).bind(&*id);
+                    *replaced = replace.bind(former).bind(&*text).run().await?;
+                }
+                Ok(replaced.into())
+            });
+            assert_eq!(replaced.await.unwrap(), (1, 0), "{}", column.name);
+        }
     }
 
     async fn every_column_with_a_sealed_text_is_known(app: TestApp) {
@@ -165,7 +276,7 @@ both! {
         let postgres = "SELECT CAST(table_name AS TEXT), CAST(column_name AS TEXT) FROM information_schema.columns
                         WHERE table_schema = current_schema()";
         let list = if app.database.url.starts_with("sqlite") { sqlite } else { postgres };
-        let found = app.app.store.read(async |tx| -> tollhouse::store::Result<BTreeSet<String>> {
+        let found = app.app.store.read(async |tx| -> store::Result<BTreeSet<String>> {
             let columns: Vec<(String, String)> = tx.sql(list).all().await?;
             assert!(columns.len() > 100, "only {} columns were found", columns.len());
             let mut found = BTreeSet::new();

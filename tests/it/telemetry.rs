@@ -1,10 +1,12 @@
 //! What operators see: metrics, traces, and the documents that name them.
 
 mod documents;
+mod ledger;
 mod metrics;
 pub mod traces;
 
 use reqwest::StatusCode;
+use tollhouse::store;
 
 use crate::app::TestApp;
 
@@ -24,4 +26,11 @@ pub async fn scrape(app: &TestApp) -> String {
 pub fn value(page: &str, series: &str) -> Option<f64> {
     let rest = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
     Some(rest.split(' ').next()?.parse().expect("a number"))
+}
+
+/// Runs a statement as nobody else would.
+pub async fn meddle(app: &TestApp, sql: &'static str) {
+    let done = app.app.store.write(async move |tx| tx.sql(sql).run().await.map(drop)).await;
+    let done: store::Result<()> = done;
+    done.expect("a statement that runs");
 }

@@ -1,21 +1,13 @@
 //! `/metrics`.
 
-use serde_json::json;
-use tollhouse::{monitor::Watch, store};
+use tollhouse::monitor::Watch;
 use tollhouse_sandbox::{Fault, FaultKind};
 
-use super::{scrape, value};
+use super::{meddle, scrape, value};
 use crate::{
     app::TestApp,
     unruly::{ask, unleash},
 };
-
-/// Runs a statement as nobody else would.
-async fn meddle(app: &TestApp, sql: &'static str) {
-    let done = app.app.store.write(async move |tx| tx.sql(sql).run().await.map(drop)).await;
-    let done: store::Result<()> = done;
-    done.expect("a statement that runs");
-}
 
 async fn look(app: &TestApp) -> String {
     Watch::default().look(&app.app).await;
@@ -131,31 +123,6 @@ both! {
         let page = look(app).await;
         assert_eq!(value(&page, r#"tollhouse_event_deliveries_pending{attempted="yes"}"#), Some(0.0));
         assert_eq!(value(&page, r#"tollhouse_egress_requests_total{sender="events",outcome="5xx"}"#), Some(1.0));
-    }
-
-    async fn a_ledger_out_of_balance_is_seen(app: TestApp) {
-        app.paid("order-1").await;
-        let other = app.new_company("Beta Loans").await;
-        let credit = json!({ "amount": 10, "key": "k" });
-        app.operator(reqwest::Method::POST, &format!("/companies/{}/wallet/credit", other.id), credit).await.data();
-        let found = async || {
-            let page = look(app).await;
-            let found = |name: &str| value(&page, &format!("tollhouse_ledger_{name}"));
-            (found(r#"imbalance_minor{currency="NGN"}"#), found("unbalanced_transactions"), found("wrong_balances"))
-        };
-        assert_eq!(found().await, (Some(0.0), Some(0.0), Some(0.0)));
-        meddle(app, "UPDATE ledger_balances SET amount_minor = amount_minor + 7 WHERE account = 'wallet'").await;
-        assert_eq!(found().await, (Some(14.0), Some(0.0), Some(2.0)));
-        meddle(app, "UPDATE ledger_balances SET amount_minor = amount_minor - 7 WHERE account = 'wallet'").await;
-        meddle(app, "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
-                     SELECT company_id, transaction_id, 3, account, currency, 5 FROM ledger_entries
-                     WHERE account = 'operator'").await;
-        assert_eq!(found().await, (Some(0.0), Some(1.0), Some(1.0)));
-        // Entries stay for ever; what puts them right is another one.
-        meddle(app, "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
-                     SELECT company_id, transaction_id, 4, account, currency, -5 FROM ledger_entries
-                     WHERE account = 'operator' AND line = 3").await;
-        assert_eq!(found().await, (Some(0.0), Some(0.0), Some(0.0)));
     }
 
     async fn a_scrape_does_without_the_database(app: TestApp) {
