@@ -8,12 +8,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sqlx::{ConnectOptions, SqliteConnection, sqlite::SqliteConnectOptions};
+use sqlx::{ConnectOptions, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::NamedTempFile;
 
 use super::{
     Error,
-    file::{self, InUse, beside},
+    file::{self, InUse, beside, not_writable},
 };
 
 /// Why a copy was not made or not put back; the text says what to do. Nothing was changed.
@@ -31,14 +31,15 @@ pub enum BackupError {
 /// Hosts go on working meanwhile.
 pub async fn backup(url: &str, to: &Path) -> Result<(), BackupError> {
     let database = sqlite_file(url, "back it up with pg_dump")?;
-    must_exist(&database)?;
+    fs::metadata(&database).map_err(|error| not_writable(&database, &error))?;
     if to.exists() {
         return Err(refused(format!("{} exists: name another file", to.display())));
     }
     let _in_use = InUse::shared(&database)?;
     let copy = copy(&mut open(&database, false).await?, to).await?;
     check(&mut open(copy.path(), true).await?, copy.path()).await?;
-    publish(copy, to, false)
+    appear(copy, to, false)?;
+    sync_folder(to)
 }
 
 /// Puts the copy `from` in the place of the database at `url`. One that is there is lost, so `replace` must allow it.
@@ -59,17 +60,51 @@ pub async fn restore(from: &Path, url: &str, replace: bool) -> Result<(), Backup
     let mut source = open(from, !beside(from, "-wal").exists()).await?;
     check(&mut source, from).await?;
     let copy = copy(&mut source, &database).await?;
-    // They belong to the former file. SQLite would take them for the new one's.
-    for suffix in ["-wal", "-shm"] {
-        let stale = beside(&database, suffix);
-        match fs::remove_file(&stale) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(BackupError::Io(stale, error));
-            }
-            _ => {}
+    fold_log(&database).await;
+    in_place_of(&database, || appear(copy, &database, replace))?;
+    sync_folder(&database)
+}
+
+/// Brings the log of a database that is to be replaced into its file, so that it is whole by itself from here on. One that is too
+/// damaged for that is no worse off.
+async fn fold_log(database: &Path) {
+    if !beside(database, "-wal").exists() {
+        return;
+    }
+    if let Ok(mut connection) = SqliteConnectOptions::new().filename(database).connect().await {
+        let _ = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut connection).await;
+        // The last connection takes the log away.
+        let _ = connection.close().await;
+    }
+}
+
+/// Runs `put`, which puts another file in the place of the database. What SQLite would take for that file's log is out of its way
+/// meanwhile, and back in its place when `put` fails.
+fn in_place_of(
+    database: &Path,
+    put: impl FnOnce() -> Result<(), BackupError>,
+) -> Result<(), BackupError> {
+    let logs = ["-wal", "-shm"]
+        .map(|suffix| (beside(database, suffix), beside(database, &format!("{suffix}-former"))));
+    let done =
+        logs.iter().try_for_each(|(log, aside)| rename_if_there(log, aside)).and_then(|()| put());
+    for (log, aside) in &logs {
+        match &done {
+            // What cannot be removed under this name does no harm.
+            Ok(()) => drop(fs::remove_file(aside)),
+            Err(_) => rename_if_there(aside, log)?,
         }
     }
-    publish(copy, &database, replace)
+    done
+}
+
+fn rename_if_there(from: &Path, to: &Path) -> Result<(), BackupError> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(BackupError::Io(from.to_owned(), error))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn refused(text: String) -> BackupError {
@@ -101,15 +136,21 @@ async fn copy(from: &mut SqliteConnection, to: &Path) -> Result<NamedTempFile, B
     Ok(copy)
 }
 
-/// The copy appears under its name at once and whole, or not at all.
-fn publish(copy: NamedTempFile, to: &Path, replace: bool) -> Result<(), BackupError> {
+/// The copy takes its name at once and whole, or not at all.
+fn appear(copy: NamedTempFile, to: &Path, replace: bool) -> Result<(), BackupError> {
     let at = |error| BackupError::Io(to.to_owned(), error);
     if replace {
         copy.persist(to).map_err(|error| at(error.error))?;
     } else {
         copy.persist_noclobber(to).map_err(|error| at(error.error))?;
     }
-    File::open(folder(to)).and_then(|folder| folder.sync_all()).map_err(at)
+    Ok(())
+}
+
+/// A name lasts once its folder is on the disk.
+fn sync_folder(of: &Path) -> Result<(), BackupError> {
+    let synced = File::open(folder(of)).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| BackupError::Io(of.to_owned(), error))
 }
 
 pub(super) fn folder(of: &Path) -> &Path {
@@ -148,4 +189,63 @@ async fn check(connection: &mut SqliteConnection, file: &Path) -> Result<(), Bac
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A database of one row that stands in its log only, as a host leaves it that is killed.
+    async fn killed(dir: &Path) -> PathBuf {
+        let (live, dead) = (dir.join("live.db"), dir.join("dead.db"));
+        let options = SqliteConnectOptions::new().filename(&live).create_if_missing(true);
+        let mut host = options.pragma("journal_mode", "WAL").connect().await.unwrap();
+        for sql in
+            ["CREATE TABLE t (n)", "PRAGMA wal_checkpoint(TRUNCATE)", "INSERT INTO t VALUES (1)"]
+        {
+            sqlx::query(sql).execute(&mut host).await.unwrap();
+        }
+        for suffix in ["", "-wal"] {
+            fs::copy(beside(&live, suffix), beside(&dead, suffix)).unwrap();
+        }
+        dead
+    }
+
+    async fn rows(database: &Path) -> i64 {
+        let mut connection = open(database, false).await.unwrap();
+        let (rows,) =
+            sqlx::query_as("SELECT COUNT(*) FROM t").fetch_one(&mut connection).await.unwrap();
+        rows
+    }
+
+    fn fail() -> Result<(), BackupError> {
+        Err(refused("the disk is gone".to_owned()))
+    }
+
+    #[tokio::test]
+    async fn a_database_that_is_not_replaced_keeps_its_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = killed(dir.path()).await;
+        let log = fs::read(beside(&database, "-wal")).unwrap();
+        assert!(!log.is_empty());
+        in_place_of(&database, fail).unwrap_err();
+        assert_eq!(fs::read(beside(&database, "-wal")).unwrap(), log);
+        assert_eq!(rows(&database).await, 1);
+        in_place_of(&database, || Ok(())).unwrap();
+        let left = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(left.filter(|name| name.to_string_lossy().starts_with("dead.db")).count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_log_is_brought_into_its_database_before_that_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = killed(dir.path()).await;
+        fold_log(&database).await;
+        assert!(!beside(&database, "-wal").exists());
+        assert_eq!(rows(&database).await, 1);
+        // What is no database has a log that nobody can read.
+        fs::write(&database, "Dear reader").unwrap();
+        fs::write(beside(&database, "-wal"), "Yours").unwrap();
+        fold_log(&database).await;
+    }
 }
