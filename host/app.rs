@@ -52,6 +52,7 @@ pub struct Parts {
     pub tasks: Tasks,
     /// No more requests are wanted: the host is about to stop.
     pub stopping: AtomicBool,
+    pub readiness: http::Readiness,
     pub telemetry: Telemetry,
     /// What else lives by this clock: the stand-ins of a development environment.
     pub companion: Option<Companion>,
@@ -126,12 +127,13 @@ impl App {
         let store = Store::open(url.expose(), limits, random.clone()).await?;
         plugins.follow(&store).await?;
         let workers = Workers::new(JOBS);
-        let rates = Rates::new(config, &clock);
+        let (rates, tasks) = (Rates::new(config, &clock), Tasks::default());
         let telemetry = Telemetry::new(clock.now())
             .with(|registry| store.register(registry))
             .with(|registry| plugins.register(registry))
             .with(|registry| egress.metrics.register(registry))
-            .with(|registry| workers.metrics.register(registry));
+            .with(|registry| workers.metrics.register(registry))
+            .with(|registry| tasks.metrics.register(registry));
         Ok(App(Arc::new(Parts {
             store,
             plugins,
@@ -142,8 +144,9 @@ impl App {
             settings,
             workers,
             rates,
-            tasks: Tasks::default(),
+            tasks,
             stopping: AtomicBool::new(false),
+            readiness: http::Readiness::default(),
             telemetry,
             companion,
         })))

@@ -32,6 +32,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 pub use self::{
     auth::Caller,
+    health::Readiness,
     idempotency::Run,
     limits::Limits,
     listener::{Endpoint, ListenError, Listener},

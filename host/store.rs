@@ -175,6 +175,13 @@ impl Store {
         }
     }
 
+    /// Whether data can be read, and a transaction that could write begins and ends. Costs no sync of the disk.
+    pub async fn probe(&self) -> Result<()> {
+        let one = async |tx: &mut Tx| tx.sql("SELECT id FROM companies LIMIT 1").optional().await;
+        let _: Option<(String,)> = self.select(one).await?;
+        self.write(async |_| Ok(())).await
+    }
+
     /// Resolves when a transaction of this process that woke jobs was committed.
     pub fn jobs_woken(&self) -> Notified<'_> {
         self.jobs_woken.notified()

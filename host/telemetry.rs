@@ -15,6 +15,7 @@ mod reporting;
 mod requests;
 pub mod spans;
 mod store;
+mod tasks;
 mod watched;
 
 use prometheus_client::encoding::text;
@@ -29,6 +30,7 @@ pub use self::{
     reporting::{Reporting, Reports},
     requests::{Exchange, RequestMetrics},
     store::StoreMetrics,
+    tasks::TaskMetrics,
     watched::{Waiting, Watched},
 };
 use crate::clock::Timestamp;

@@ -1,10 +1,14 @@
 //! Whether this host lives and can work; and, in development, its clock.
 
-use std::sync::atomic::Ordering;
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio::{sync::Mutex, time::timeout};
 
 use super::{
     answer::{Answer, Done},
@@ -20,6 +24,22 @@ use crate::{
 
 const MOST_SECONDS: i64 = 10 * 366 * 86_400;
 
+/// For how long one look at the database answers everybody who asks: nobody needs a key for that.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// What a database that works takes a fraction of, and less than a balancer waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The last look at the database, shared by all who ask.
+#[derive(Clone, Default)]
+pub struct Readiness(Arc<Mutex<Option<Look>>>);
+
+#[derive(Clone, Copy)]
+struct Look {
+    at: Duration,
+    is_well: bool,
+}
+
 pub async fn live() -> Done {
     Done("alive")
 }
@@ -28,13 +48,39 @@ pub async fn ready(State(app): State<App>) -> Result<Done> {
     if app.stopping.load(Ordering::Relaxed) {
         return Err(Error::Unavailable("the host is about to stop"));
     }
-    match app.store.select(async |tx| tx.sql("SELECT 1").one::<(i32,)>().await).await {
-        Ok(_) => Ok(Done("ready")),
-        Err(error) => {
-            tracing::error!(%error, "the database does not answer");
-            Err(Error::Unavailable("the database does not answer"))
-        }
+    match is_well(&app).await? {
+        true => Ok(Done("ready")),
+        false => Err(Error::Unavailable("the database does not answer")),
     }
+}
+
+/// Whether the database works, by a look that is a second old at most.
+async fn is_well(app: &App) -> Result<bool> {
+    let mut last = app.readiness.0.clone().lock_owned().await;
+    if let Some(look) = *last
+        && app.clock.elapsed().saturating_sub(look.at) < FRESH
+    {
+        return Ok(look.is_well);
+    }
+    // To its end, whoever hangs up meanwhile: otherwise those who do could begin one look after the other.
+    let host = app.clone();
+    let look = app.tasks.spawn(async move {
+        let is_well = look(&host).await;
+        *last = Some(Look { at: host.clock.elapsed(), is_well });
+        is_well
+    });
+    look.await.map_err(Error::internal)
+}
+
+/// Never longer than [`PATIENCE`].
+async fn look(app: &App) -> bool {
+    let why = match timeout(PATIENCE, app.store.probe()).await {
+        Ok(Ok(())) => return true,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("it was not done within {} ms", PATIENCE.as_millis()),
+    };
+    tracing::error!(error = why, "the database does not answer");
+    false
 }
 
 fields! {

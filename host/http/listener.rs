@@ -16,6 +16,7 @@ use super::{
     serve::stopped,
     tls::{Tls, TlsFiles},
 };
+use crate::app::App;
 
 /// After the system refused a connection for want of something.
 const BREATHER: Duration = Duration::from_millis(500);
@@ -59,15 +60,21 @@ impl Listener {
     }
 
     /// Accepts until `close` shows `true`; then what is in flight has `limits.shutdown` to end.
-    pub(super) async fn serve(self, router: Router, limits: Limits, close: watch::Receiver<bool>) {
+    pub(super) async fn serve(self, app: &App, router: Router, close: watch::Receiver<bool>) {
         let Listener { tcp, tls } = self;
+        let limits = &app.settings.http;
         let router = match tls {
             Some(_) => router.layer(middleware::map_response(headers::strict_transport)),
             None => router,
         };
         let room = Arc::new(Semaphore::new(limits.connections));
         let mut connections = JoinSet::new();
-        let following = tls.clone().map(|tls| tokio::spawn(async move { tls.follow().await }));
+        let following = tls.clone().map(|tls| {
+            app.tasks.keep("certificates", move || {
+                let tls = tls.clone();
+                async move { tls.follow().await }
+            })
+        });
         let closing = stopped(close.clone());
         let accepting = async {
             loop {

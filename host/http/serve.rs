@@ -4,6 +4,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 use tokio::{
     sync::watch,
+    task::JoinHandle,
     time::{Instant, timeout_at},
 };
 
@@ -20,17 +21,17 @@ const CLEAN: Duration = Duration::from_secs(60);
 /// `shutdown` to end: requests, what they left behind, and jobs.
 pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::Receiver<bool>) {
     let beside = [
-        tokio::spawn(jobs::work(app.clone())),
-        tokio::spawn(follow_plugins(app.clone())),
-        tokio::spawn(clean(app.clone())),
-        tokio::spawn(monitor::watch(app.clone())),
+        keep(&app, "jobs", jobs::work),
+        keep(&app, "plugins", follow_plugins),
+        keep(&app, "cleaning", clean),
+        keep(&app, "monitor", monitor::watch),
     ];
     let (close, closing) = watch::channel(false);
     let stopping = async {
         stopped(stop).await;
         app.stopping.store(true, Ordering::Relaxed);
         tokio::time::sleep(app.settings.http.drain).await;
-        beside.iter().for_each(tokio::task::JoinHandle::abort);
+        beside.iter().for_each(JoinHandle::abort);
         close.send_replace(true);
         Instant::now() + app.settings.http.shutdown
     };
@@ -47,6 +48,15 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
     }
 }
 
+/// What the host does beside requests, for as long as it serves.
+fn keep<F>(app: &App, name: &'static str, work: fn(App) -> F) -> JoinHandle<()>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let host = app.clone();
+    app.tasks.keep(name, move || work(host.clone()))
+}
+
 /// Serves one listener until `close` shows `true`.
 pub async fn listen(
     app: &App,
@@ -54,7 +64,7 @@ pub async fn listen(
     routes: Vec<Route>,
     close: watch::Receiver<bool>,
 ) {
-    listener.serve(router(app, routes), app.settings.http.clone(), close).await;
+    listener.serve(app, router(app, routes), close).await;
 }
 
 /// A sender that is gone will never say stop.

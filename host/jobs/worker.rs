@@ -90,7 +90,9 @@ pub async fn start_due(app: &App) -> Result<Duration> {
             None => return Ok(POLL),
         }
         drop(slot);
-        if start_claimed(app, running).await? == 0 {
+        // Claimed to the end, even if the host stops now: a job that nobody begins would be leased all the same.
+        let claim = app.tasks.spawn(start_claimed(app.clone(), running));
+        if claim.await.map_err(Error::internal)?? == 0 {
             // What is due is locked by another transaction: asking again at once would only burn time.
             return Ok(POLL);
         }
@@ -98,10 +100,10 @@ pub async fn start_due(app: &App) -> Result<Duration> {
 }
 
 /// Answers how many jobs were started.
-async fn start_claimed(app: &App, running: OwnedRwLockReadGuard<()>) -> Result<usize> {
+async fn start_claimed(app: App, running: OwnedRwLockReadGuard<()>) -> Result<usize> {
     let running = Arc::new(running);
     let free = app.workers.slots.available_permits().max(1);
-    let jobs = claim_due(app, free).await?;
+    let jobs = claim_due(&app, free).await?;
     let count = jobs.len();
     for job in jobs {
         let slot: OwnedSemaphorePermit =

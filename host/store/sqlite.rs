@@ -5,7 +5,7 @@
 //! hears back after the commit, as if it had been alone. When a group cannot be committed, each of its writes runs again, alone.
 
 use std::{
-    panic::AssertUnwindSafe,
+    panic::{AssertUnwindSafe, catch_unwind},
     str::FromStr,
     sync::{
         Arc,
@@ -81,7 +81,7 @@ impl Sqlite {
 
         let (writes, queue) = mpsc::channel(QUEUE);
         let in_use = Arc::new(in_use);
-        let writer = Writer {
+        let mut writer = Writer {
             connection: writer,
             _in_use: in_use.clone(),
             queue,
@@ -92,7 +92,13 @@ impl Sqlite {
         let runtime = runtime.map_err(sqlx::Error::Io)?;
         thread::Builder::new()
             .name("sqlite-writer".into())
-            .spawn(move || runtime.block_on(writer.run()))
+            .spawn(move || {
+                // The write that panicked hears that its outcome is unknown, and those after it have a writer.
+                let mut run = || catch_unwind(AssertUnwindSafe(|| runtime.block_on(writer.run())));
+                while run().is_err() {
+                    tracing::error!("the writer of the database is begun again after a panic");
+                }
+            })
             .map_err(sqlx::Error::Io)?;
         Ok(Sqlite { readers, writes, limits, metrics, _in_use: in_use })
     }
@@ -320,7 +326,7 @@ enum Undone {
 }
 
 impl Writer {
-    async fn run(mut self) {
+    async fn run(&mut self) {
         while let Some(first) = self.queue.recv().await {
             if !first.begin() {
                 continue;
@@ -414,5 +420,50 @@ impl Writer {
     /// What waits already, and was not withdrawn.
     fn next(&mut self) -> Option<Box<dyn Write>> {
         std::iter::from_fn(|| self.queue.try_recv().ok()).find(|write| write.begin())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        random::Random,
+        store::{Engine, Store},
+    };
+
+    /// A write that meets a bug of the writer's own.
+    struct Bug(oneshot::Sender<()>);
+
+    impl Write for Bug {
+        fn begin(&self) -> bool {
+            true
+        }
+
+        fn run<'w>(&'w mut self, _: &'w mut Tx, _: &'w Alarm) -> LocalBoxFuture<'w, Result<()>> {
+            async { panic!("of the writer") }.boxed_local()
+        }
+
+        fn answer(self: Box<Self>, _: Result<()>) {
+            drop(self.0);
+        }
+
+        fn fail(self: Box<Self>, _: Error) {}
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_panics_goes_on_with_the_next_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}", dir.path().join("test.db").display());
+        let store = Store::open(&url, Limits::default(), Random::seeded(1)).await.unwrap();
+        let Engine::Sqlite(sqlite) = &store.engine else { panic!("another engine") };
+        for _ in 0..2 {
+            let (bug, gone) = oneshot::channel();
+            assert!(sqlite.writes.send(Box::new(Bug(bug))).await.is_ok());
+            assert!(gone.await.is_err());
+            let written =
+                store.write(async |tx| tx.sql("UPDATE companies SET name = ''").run().await);
+            let written: Result<u64> = written.await;
+            assert_eq!(written.unwrap(), 0);
+        }
     }
 }

@@ -4,8 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use serde_json::json;
-use tokio::{sync::Notify, time::timeout};
-use tollhouse::{app::App, jobs, payments, random::Random, store};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, watch},
+    time::timeout,
+};
+use tollhouse::{app::App, http, jobs, payments, random::Random, store};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::app::TestApp;
@@ -73,6 +77,42 @@ both! {
         app.settle().await;
         assert_eq!(verifications(app), 2);
         assert_eq!(app.fetch("order-1").await["checkout"]["success_url"], json!("https://lender.example/paid"));
+    }
+
+    async fn what_is_claimed_when_the_host_stops_is_done(app: TestApp) {
+        let payment = app.initialize("order-1").await;
+        wake(app, &payment).await;
+        let claims = "LOCK TABLE jobs IN SHARE ROW EXCLUSIVE MODE";
+        let is_sqlite = app.database.url.starts_with("sqlite");
+        let (begun, released) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (begins, releases) = (begun.clone(), released.clone());
+        let store = app.app.store.clone();
+        // Nobody can change a job meanwhile: SQLite has one writer.
+        let held = tokio::spawn(async move {
+            let hold = async move |tx: &mut store::Tx| -> store::Result<()> {
+                if !is_sqlite {
+                    tx.sql(claims).run().await?;
+                }
+                begins.notify_one();
+                releases.notified().await;
+                Ok(())
+            };
+            store.write(hold).await
+        });
+        begun.notified().await;
+        let bind = async || http::Listener::plain(TcpListener::bind("127.0.0.1:0").await.expect("a free port"));
+        let (stop, stopped) = watch::channel(false);
+        let serving = tokio::spawn(http::serve(app.app.clone(), bind().await, bind().await, stopped));
+        tokio::time::sleep(Duration::from_millis(300)).await; // now it is claiming
+        stop.send_replace(true);
+        tokio::time::sleep(Duration::from_millis(100)).await; // and now nobody waits for that
+        released.notify_one();
+        held.await.expect("no panic").expect("a write");
+        timeout(Duration::from_secs(30), serving).await.expect("an end").expect("no panic");
+        // By a write, behind those that wait still.
+        let leased = async |tx: &mut store::Tx| tx.sql("SELECT lease FROM jobs WHERE lease IS NOT NULL").all().await;
+        let leased: store::Result<Vec<(String,)>> = app.app.store.write(leased).await;
+        assert_eq!((leased.expect("the jobs"), verifications(app)), (Vec::new(), 1));
     }
 
     async fn what_another_transaction_has_locked_is_not_asked_for_without_end(app: TestApp) {

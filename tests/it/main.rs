@@ -14,6 +14,7 @@ mod contract;
 mod crash;
 mod envelope;
 mod events;
+mod health;
 mod idempotency;
 mod isolation;
 mod jobs;
