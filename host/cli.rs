@@ -47,7 +47,7 @@ Exit codes:
   0  done
   1  refused, or found wrong
   2  the command line or the settings cannot be used
-  3  the host or the database could not be reached: whether anything was done is not known";
+  3  the host or the database could not be reached, or failed: whether anything was done is not known";
 
 #[derive(Subcommand)]
 enum Command {

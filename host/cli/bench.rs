@@ -15,10 +15,7 @@ use tollhouse::{
     store::{self, Store},
 };
 
-use super::{
-    failure::{Failure, chain},
-    output::Report,
-};
+use super::{failure::Failure, output::Report};
 
 #[derive(Args)]
 #[command(group = ArgGroup::new("subjects").args(["plugin", "file"]).required(true).multiple(true))]
@@ -66,18 +63,16 @@ impl Bench {
             let file =
                 url.expose().strip_prefix("sqlite://").and_then(|file| file.split('?').next());
             if file.is_some_and(|file| !Path::new(file).exists()) {
-                return Err(Failure::refused(format!("there is no database at {url}")));
+                return Err(Failure::unreachable(format!("there is no database at {url}")));
             }
-            let missing = store::missing_migrations(url.expose()).await;
-            if missing.map_err(|error| Failure::Unreachable(chain(&error)))? > 0 {
+            if store::missing_migrations(url.expose()).await? > 0 {
                 let what = "the database is of an earlier version; `tollhouse migrate` brings it up to date";
                 return Err(Failure::refused(what.to_owned()));
             }
-            let store = Store::open(url.expose(), limits, Random::system()).await;
-            let store = store.map_err(|error| Failure::Unreachable(chain(&error)))?;
+            let store = Store::open(url.expose(), limits, Random::system()).await?;
             for name in &self.plugin {
                 let found = plugins::serving(&store, name).await;
-                let wasm = found.map_err(|error| Failure::Unreachable(error.chain()))?;
+                let wasm = found.map_err(|error| Failure::unreachable(error.chain()))?;
                 let missing = || Failure::refused(format!("no plugin {name} is installed"));
                 components.push((name.clone(), wasm.ok_or_else(missing)?));
             }

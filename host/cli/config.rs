@@ -48,7 +48,7 @@ Examples:
 impl Command {
     pub async fn run(self, parsed: &Parsed) -> Result<Report, Failure> {
         match self {
-            Command::Check { config, .. } => Ok(report(&config, parsed).await),
+            Command::Check { config, remote } => Ok(report(&config, &remote, parsed).await),
             Command::Init { folder } => init(&folder),
             Command::Example => {
                 let example = describe::example();
@@ -58,9 +58,10 @@ impl Command {
     }
 }
 
-async fn report(config: &Config, parsed: &Parsed) -> Report {
+async fn report(config: &Config, remote: &Remote, parsed: &Parsed) -> Report {
     let mut problems = parsed.wrong.clone();
     problems.extend(check::problems(config));
+    problems.extend(remote.url().err());
     let mut problems: Vec<String> = problems.into_iter().map(|problem| problem.0).collect();
     let mut warnings = check::warnings(config);
     if let Ok(url) = config.database.url() {

@@ -55,8 +55,8 @@ pub struct Restore {
 impl Migrate {
     pub async fn run(self) -> Result<Report, Failure> {
         let (url, limits) = (self.database.url()?, self.database.limits());
-        let missing = store::missing_migrations(url.expose()).await.map_err(unreachable)?;
-        Store::open(url.expose(), limits, Random::system()).await.map_err(unreachable)?;
+        let missing = store::missing_migrations(url.expose()).await?;
+        Store::open(url.expose(), limits, Random::system()).await?;
         let said = match missing {
             0 => "nothing was missing".to_owned(),
             n => format!("migrations applied: {n}"),
@@ -80,14 +80,10 @@ impl Restore {
     }
 }
 
-fn unreachable(error: store::Error) -> Failure {
-    Failure::Unreachable(chain(&error))
-}
-
 impl From<BackupError> for Failure {
     fn from(error: BackupError) -> Failure {
         match error {
-            BackupError::Store(error) => unreachable(error),
+            BackupError::Store(error) => error.into(),
             refused => Failure::refused(chain(&refused)),
         }
     }

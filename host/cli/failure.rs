@@ -3,7 +3,7 @@
 use std::{error::Error, process::ExitCode};
 
 use serde_json::json;
-use tollhouse::config::ConfigError;
+use tollhouse::{config::ConfigError, store};
 
 /// What went wrong, as a sentence that says what to do.
 #[derive(Debug)]
@@ -12,13 +12,17 @@ pub enum Failure {
     Refused { status: Option<u16>, message: String },
     /// The command line or the settings cannot be used.
     Usage(String),
-    /// Nobody answered, so that it is not known what was done.
-    Unreachable(String),
+    /// Nobody answered, or the host failed (with its status), so that it is not known what was done.
+    Unreachable { status: Option<u16>, message: String },
 }
 
 impl Failure {
     pub fn refused(message: impl Into<String>) -> Failure {
         Failure::Refused { status: None, message: message.into() }
+    }
+
+    pub fn unreachable(message: impl Into<String>) -> Failure {
+        Failure::Unreachable { status: None, message: message.into() }
     }
 
     pub fn settings(wrong: Vec<ConfigError>) -> Failure {
@@ -31,7 +35,7 @@ impl Failure {
         let (kind, code, status, message) = match self {
             Failure::Refused { status, message } => ("refused", 1, status, message),
             Failure::Usage(message) => ("usage", 2, None, message),
-            Failure::Unreachable(message) => ("unreachable", 3, None, message),
+            Failure::Unreachable { status, message } => ("unreachable", 3, status, message),
         };
         if json {
             eprintln!("{}", json!({ "error": kind, "status": status, "message": message }));
@@ -47,6 +51,15 @@ impl Failure {
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Failure {
         Failure::Usage(error.0)
+    }
+}
+
+impl From<store::Error> for Failure {
+    fn from(error: store::Error) -> Failure {
+        match error {
+            store::Error::Misconfigured(what) => Failure::Usage(what),
+            error => Failure::unreachable(chain(&error)),
+        }
     }
 }
 

@@ -3,9 +3,12 @@
 use std::{fs, time::Duration};
 
 use clap::Args;
-use reqwest::{Certificate, Client, Method, RequestBuilder};
+use reqwest::{Certificate, Client, Method, RequestBuilder, StatusCode};
 use serde_json::Value;
-use tollhouse::config::{OperatorToken, Remote};
+use tollhouse::{
+    config::{OperatorToken, Remote},
+    random::Random,
+};
 use url::Url;
 
 use super::failure::{Failure, chain};
@@ -44,18 +47,13 @@ pub struct Host {
     client: Client,
     base: Url,
     token: String,
+    random: Random,
 }
 
 impl Host {
     pub fn new(access: &Access) -> Result<Host, Failure> {
         let remote = &access.remote;
-        let base = Url::parse(&remote.internal_url).ok();
-        let base = base.filter(|url| ["http", "https"].contains(&url.scheme()));
-        let base = base.ok_or_else(|| {
-            Failure::Usage(
-                "internal_url must be an http or https URL, like http://127.0.0.1:8081".to_owned(),
-            )
-        })?;
+        let base = remote.url()?;
         let token = access.operator_token.read()?;
         // Fails when another part of the process has installed it before, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -78,7 +76,7 @@ impl Host {
             client = client.tls_certs_merge(certificates);
         }
         let client = client.build().map_err(|error| Failure::Usage(chain(&error)))?;
-        Ok(Host { client, base, token })
+        Ok(Host { client, base, token, random: Random::system() })
     }
 
     pub async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value, Failure> {
@@ -95,15 +93,15 @@ impl Host {
         path: &[&str],
         body: &Value,
     ) -> Result<Value, Failure> {
-        self.send(self.client.request(method, self.url(path)?).json(body)).await
+        self.change(self.client.request(method, self.url(path)?).json(body)).await
     }
 
     pub async fn post_bytes(&self, path: &[&str], body: Vec<u8>) -> Result<Value, Failure> {
-        self.send(self.client.post(self.url(path)?).body(body)).await
+        self.change(self.client.post(self.url(path)?).body(body)).await
     }
 
     pub async fn delete(&self, path: &[&str]) -> Result<Value, Failure> {
-        self.send(self.client.delete(self.url(path)?)).await
+        self.change(self.client.delete(self.url(path)?)).await
     }
 
     fn url(&self, path: &[&str]) -> Result<Url, Failure> {
@@ -118,28 +116,52 @@ impl Host {
         Ok(url)
     }
 
-    /// The data of the answer; `null` when it has none.
+    /// Sends what changes something under a key, so that the host does it once however often it arrives.
+    async fn change(&self, request: RequestBuilder) -> Result<Value, Failure> {
+        self.send(request.header("Idempotency-Key", self.random.token(""))).await
+    }
+
+    /// The data of the answer; `null` when it has none. A request whose connection breaks before the answer is sent once more.
     async fn send(&self, request: RequestBuilder) -> Result<Value, Failure> {
-        let lost = |error: reqwest::Error| {
-            let what = if error.is_connect() { "cannot be reached" } else { "did not answer" };
-            let why = chain(&error.without_url());
-            Failure::Unreachable(format!("the host at {} {what}: {why}", self.base))
+        let request = request.bearer_auth(&self.token);
+        let again = request.try_clone().expect("its body is in memory");
+        let (answer, is_second) = match exchange(request).await {
+            Err(error) if is_cut(&error) => (exchange(again).await, true),
+            answer => (answer, false),
         };
-        let answer = request.bearer_auth(&self.token).send().await.map_err(lost)?;
-        let status = answer.status();
-        let body = answer.bytes().await.map_err(lost)?;
+        let (status, body) = answer.map_err(|error| self.lost(error))?;
         let Ok(mut envelope) = serde_json::from_slice::<Value>(&body) else {
             let at = &self.base;
-            return Err(Failure::Unreachable(format!(
+            return Err(Failure::unreachable(format!(
                 "{at} answered {status} and is no Tollhouse: is internal_url right?"
             )));
         };
-        match status.is_success() {
-            true => Ok(envelope["data"].take()),
-            false => Err(Failure::Refused {
-                status: Some(status.as_u16()),
-                message: envelope["message"].as_str().unwrap_or("the host refused").to_owned(),
-            }),
+        if status.is_success() {
+            return Ok(envelope["data"].take());
         }
+        let message = envelope["message"].as_str().unwrap_or("the host refused").to_owned();
+        // The first of two may be under way still, which the second is told by a conflict.
+        let is_unknown = status.is_server_error() || is_second && status == StatusCode::CONFLICT;
+        let status = Some(status.as_u16());
+        Err(match is_unknown {
+            true => Failure::Unreachable { status, message },
+            false => Failure::Refused { status, message },
+        })
     }
+
+    fn lost(&self, error: reqwest::Error) -> Failure {
+        let what = if error.is_connect() { "cannot be reached" } else { "did not answer" };
+        let why = chain(&error.without_url());
+        Failure::unreachable(format!("the host at {} {what}: {why}", self.base))
+    }
+}
+
+async fn exchange(request: RequestBuilder) -> reqwest::Result<(StatusCode, Vec<u8>)> {
+    let answer = request.send().await?;
+    Ok((answer.status(), answer.bytes().await?.into()))
+}
+
+/// Whether the host may have got the request, and an answer may still be had.
+fn is_cut(error: &reqwest::Error) -> bool {
+    !error.is_connect() && !error.is_timeout() && !error.is_builder()
 }

@@ -113,7 +113,7 @@ async fn rotate(host: &Host) -> Result<Report, Failure> {
             Some(false) => {}
             None => {
                 let what = "the host did not say whether it is done: is it of another version?";
-                return Err(Failure::Unreachable(what.to_owned()));
+                return Err(Failure::unreachable(what));
             }
         }
     }

@@ -1,5 +1,7 @@
 //! `tollhouse serve`.
 
+use std::error::Error;
+
 use clap::Args;
 use serde_json::Value;
 use tokio::{
@@ -10,11 +12,16 @@ use tollhouse::{
     app::App,
     clock::Clock,
     config::{Config, ConfigError, check},
+    error,
     http::{self, Endpoint, Listener},
     random::Random,
+    store,
 };
 
-use super::{failure::Failure, output::Report};
+use super::{
+    failure::{Failure, chain},
+    output::Report,
+};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -38,7 +45,7 @@ impl Serve {
             return Err(Failure::settings(wrong));
         }
         let reports = config.telemetry.reporting().start();
-        let reports = reports.map_err(|error| Failure::refused(error.to_string()))?;
+        let reports = reports.map_err(|error| Failure::Usage(chain(&*error)))?;
         let served = serve(&config).await;
         reports.finish().await;
         served
@@ -47,7 +54,7 @@ impl Serve {
 
 async fn serve(config: &Config) -> Result<Report, Failure> {
     let opened = App::open(config, Clock::system(), Random::system(), None).await;
-    let app = opened.map_err(|error| Failure::refused(error.to_string()))?;
+    let app = opened.map_err(not_opened)?;
     let public = bind(config.listeners.public()).await?;
     let internal = bind(config.listeners.internal()).await?;
     let address = |listener: &Listener| {
@@ -65,6 +72,17 @@ async fn serve(config: &Config) -> Result<Report, Failure> {
     });
     http::serve(app, public, internal, stopped).await;
     Ok(Report::new(Value::Null, ""))
+}
+
+/// The database has its own exit code: whoever starts the host again may find it there.
+fn not_opened(error: Box<dyn Error + Send + Sync>) -> Failure {
+    if let Some(error) = error.downcast_ref::<store::Error>() {
+        return error.clone().into();
+    }
+    match error.downcast_ref::<error::Error>() {
+        Some(error::Error::Database(error)) => error.clone().into(),
+        _ => Failure::refused(chain(&*error)),
+    }
 }
 
 async fn bind(endpoint: Result<Endpoint, ConfigError>) -> Result<Listener, Failure> {

@@ -22,6 +22,7 @@ pub fn problems(config: &Config) -> Vec<ConfigError> {
         public_url(config),
         development(config),
         plugin_cache(config),
+        config.telemetry.check(),
     ];
     found.into_iter().filter_map(Result::err).collect()
 }

@@ -8,7 +8,7 @@ use std::{ffi::OsString, fs, path::PathBuf};
 use clap::{Arg, ArgMatches, Command, parser::ValueSource};
 use toml::Value;
 
-use super::{ConfigError, DatabaseUrl, describe};
+use super::{ConfigError, DatabaseUrl, describe, secrets};
 
 /// Names the settings file; the one setting that cannot stand in it.
 pub const FILE: &str = "config";
@@ -58,7 +58,29 @@ impl Parsed {
         Some(ConfigError(fault.to_owned()))
     }
 
-    /// The setting's value as it was written; `None` when it has none.
+    /// Secrets that are given twice, by a file and by a variable: whichever counted, somebody would be wrong about it. A flag that
+    /// names a file is meant, whatever the environment holds.
+    fn secrets_given_twice(&self) -> Vec<ConfigError> {
+        let twice = secrets::PLACES.iter().filter_map(|(setting, variable)| {
+            let set = std::env::var_os(variable).is_some_and(|value| !value.is_empty());
+            self.text(setting).filter(|_| set)?;
+            let place = match self.source(setting) {
+                Source::Flag | Source::Default => return None,
+                Source::Variable => format!("{variable}_FILE"),
+                Source::File => format!("{setting} in {}", self.file()?.display()),
+            };
+            let text = format!("{place} and {variable} are both given: take one of them away");
+            Some(ConfigError(text))
+        });
+        twice.collect()
+    }
+
+    /// The settings file, when one is named.
+    fn file(&self) -> Option<&PathBuf> {
+        leaf(&self.matches).try_get_one(FILE).ok().flatten()
+    }
+
+    /// The setting's value as it was written; `None` when it has none, or the command does not take it.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<String> {
         let values = leaf(&self.matches).try_get_raw(key).ok()??;
@@ -76,6 +98,8 @@ pub fn parse(command: Command, arguments: Vec<OsString>) -> Result<Parsed, clap:
     let flags = flags.try_get_matches_from(&arguments)?;
     let mut wrong = Vec::new();
     let file = leaf(&flags).try_get_one::<PathBuf>(FILE).ok().flatten();
+    // What takes no settings, like the command that makes the file, works without it.
+    let file = file.filter(|_| takes_settings(&command, &flags));
     let file = file.map_or_else(Vec::new, |path| read_file(path, &mut wrong));
     check_variables(&command, &flags, &mut wrong);
     let complete = each_setting(command, &|arg| {
@@ -95,6 +119,7 @@ pub fn parse(command: Command, arguments: Vec<OsString>) -> Result<Parsed, clap:
     let in_file = file.into_iter().map(|(key, _)| key).collect();
     let mut parsed = Parsed { matches, wrong, in_file };
     parsed.wrong.extend(parsed.database_fault());
+    parsed.wrong.extend(parsed.secrets_given_twice());
     Ok(parsed)
 }
 
@@ -116,6 +141,14 @@ fn each_setting(command: Command, change: &impl Fn(Arg) -> Arg) -> Command {
 
 fn each(command: Command, change: &impl Fn(Arg) -> Arg) -> Command {
     command.mut_args(change).mut_subcommands(|inner| each(inner, change))
+}
+
+/// Whether the command that was given, or one around it, takes any setting.
+fn takes_settings(command: &Command, given: &ArgMatches) -> bool {
+    let inner =
+        given.subcommand().and_then(|(name, inner)| Some((command.find_subcommand(name)?, inner)));
+    command.get_arguments().any(is_setting)
+        || inner.is_some_and(|(command, given)| takes_settings(command, given))
 }
 
 /// What the variable of a setting holds. One that is empty counts as none.

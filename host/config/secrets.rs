@@ -6,6 +6,10 @@ use clap::Args;
 
 use super::ConfigError;
 
+/// Each secret: the setting that names its file, and the variable that holds the secret itself.
+pub(super) const PLACES: [(&str, &str); 2] =
+    [(OperatorToken::SETTING, OperatorToken::VARIABLE), (MasterKey::SETTING, MasterKey::VARIABLE)];
+
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Secrets")]
 pub struct OperatorToken {
@@ -24,18 +28,20 @@ pub struct MasterKey {
 }
 
 impl OperatorToken {
+    const SETTING: &str = "operator_token_file";
     const VARIABLE: &str = "TOLLHOUSE_OPERATOR_TOKEN";
 
     pub fn read(&self) -> Result<String, ConfigError> {
-        read_or(self.operator_token_file.as_deref(), "operator_token_file", Self::VARIABLE)
+        read_or(self.operator_token_file.as_deref(), Self::SETTING, Self::VARIABLE)
     }
 }
 
 impl MasterKey {
+    const SETTING: &str = "master_key_file";
     const VARIABLE: &str = "TOLLHOUSE_MASTER_KEY";
 
     pub fn read(&self) -> Result<String, ConfigError> {
-        read_or(self.master_key_file.as_deref(), "master_key_file", Self::VARIABLE)
+        read_or(self.master_key_file.as_deref(), Self::SETTING, Self::VARIABLE)
     }
 }
 

@@ -1,8 +1,13 @@
 //! What the host says of itself.
 
 use clap::{Args, ValueEnum};
+use url::Url;
 
+use super::ConfigError;
 use crate::telemetry::Reporting;
+
+/// What OpenTelemetry calls the setting `otlp_endpoint`.
+const STANDARD: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Telemetry")]
@@ -22,12 +27,31 @@ pub struct Telemetry {
 impl Telemetry {
     #[must_use]
     pub fn reporting(&self) -> Reporting {
-        let standard = || std::env::var("OTEL_EXPORTER_OTLP_ENDPOINT").ok();
-        let endpoint = self.otlp_endpoint.clone().or_else(standard);
         Reporting {
             json: self.log_format == LogFormat::Json,
-            otlp_endpoint: endpoint.filter(|url| !url.is_empty()),
+            otlp_endpoint: self.endpoint().map(|(_, url)| url),
             otlp_sample_ratio: self.otlp_sample_ratio,
+        }
+    }
+
+    /// The collector's URL, after the name of the setting that it comes from.
+    fn endpoint(&self) -> Option<(&'static str, String)> {
+        let own = self.otlp_endpoint.clone().map(|url| ("otlp_endpoint", url));
+        let standard = || Some((STANDARD, std::env::var(STANDARD).ok()?));
+        own.or_else(standard).filter(|(_, url)| !url.is_empty())
+    }
+
+    /// Refuses a collector that no span would ever reach.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
+        let Some((setting, text)) = self.endpoint() else { return Ok(()) };
+        // A path is put behind it. The parser alone would take `collector:4318` for a scheme, and `http:collector` for a URL.
+        let begins = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
+        let is_base = |url: Url| url.query().is_none() && url.fragment().is_none();
+        match begins && Url::parse(&text).is_ok_and(is_base) {
+            true => Ok(()),
+            false => Err(ConfigError(format!(
+                "{setting} must be an http or https URL without a query, like http://127.0.0.1:4318"
+            ))),
         }
     }
 }

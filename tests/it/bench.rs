@@ -95,6 +95,6 @@ async fn a_database_that_is_not_there_is_not_made() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}/none.db", folder.path().display());
     let (code, said) = bench_command(&["--plugin", "provider_a", "--database", &url]).await;
-    assert_eq!((code, said), (Some(1), format!("tollhouse: there is no database at {url}\n")));
+    assert_eq!((code, said), (Some(3), format!("tollhouse: there is no database at {url}\n")));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }

@@ -13,7 +13,7 @@ use tokio::{io::AsyncWriteExt, net::TcpListener, sync::watch};
 use tollhouse::http::{self, Endpoint, Listener, TlsFiles};
 
 use crate::{
-    app::{Engine, OPERATOR_TOKEN, TestApp},
+    app::{Engine, MASTER_KEY, OPERATOR_TOKEN, TestApp},
     plugins::next_sprout,
 };
 
@@ -406,4 +406,40 @@ async fn a_host_that_sends_the_program_elsewhere_is_not_followed() {
     assert_eq!(ended.code, 3, "{}", ended.err);
     assert!(other.accept().now_or_never().is_none(), "it went elsewhere");
     drop(answering.await);
+}
+
+#[test]
+fn every_command_tells_a_database_that_is_not_there_by_the_same_code() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |database: &str, arguments: &[&str]| {
+        let mut command = program(arguments);
+        command.current_dir(dir.path()).env("TOLLHOUSE_DATABASE", database).env("RUST_LOG", "off");
+        command
+            .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
+            .env("TOLLHOUSE_MASTER_KEY", MASTER_KEY);
+        ended(command.output().unwrap())
+    };
+    for database in ["sqlite://no/such/folder.db", "postgres://ada@127.0.0.1:1/t"] {
+        let mut commands = vec![
+            vec!["serve", "--listen=127.0.0.1:0", "--internal-listen=127.0.0.1:0"],
+            vec!["migrate"],
+        ];
+        commands.push(vec!["bench", "--plugin=provider_a"]);
+        if database.starts_with("sqlite") {
+            commands.push(vec!["backup", "copy.db"]);
+        }
+        for arguments in commands {
+            let ended = run(database, &arguments);
+            assert_eq!(ended.failure().0, 3, "{arguments:?} at {database}: {}", ended.err);
+        }
+        assert_eq!(run(database, &["serve", "--tls-key=none"]).failure().0, 2);
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = format!("--listen={}", taken.local_addr().unwrap());
+    let refused = run("sqlite://host.db", &["serve", &listen, "--internal-listen=127.0.0.1:0"]);
+    assert!(
+        refused.failure().0 == 1 && refused.err.contains("cannot be listened on"),
+        "{}",
+        refused.err
+    );
 }

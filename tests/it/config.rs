@@ -55,10 +55,10 @@ impl Check {
     fn run(&self, flags: &[&str], variables: &[(&str, &str)]) -> Ended {
         let mut command = program(&["config", "check", "--json"]);
         command.args(flags).current_dir(self.dir.path()).env("TOLLHOUSE_CONFIG", "settings.toml");
-        command.envs(variables.iter().copied());
         command
             .env("TOLLHOUSE_OPERATOR_TOKEN_FILE", "token")
             .env("TOLLHOUSE_MASTER_KEY_FILE", "key");
+        command.envs(variables.iter().copied());
         ended(command.output().expect("the program starts"))
     }
 
@@ -182,10 +182,67 @@ fn what_cannot_go_together_is_refused_with_a_sentence() {
             "operator_token_file settings.toml: the file is empty",
         ),
         (&["--master-key-file=token"], "the master key must be 64 hexadecimal characters"),
+        (&["--otlp-endpoint=collector:4318"], "otlp_endpoint must be an http or https URL"),
+        (&["--otlp-endpoint=http://"], "otlp_endpoint must be an http or https URL"),
+        (&["--otlp-endpoint=http:collector"], "otlp_endpoint must be an http or https URL"),
+        (&["--otlp-endpoint=https://collector/?a=b"], "otlp_endpoint must be an http or https URL"),
+        (&["--internal-url=http://10.0.0.5:8081"], "internal_url would send the operator's token"),
     ] {
         let problems = check.problems(flags, &[]);
         assert!(problems.len() == 1 && problems[0].starts_with(sentence), "{problems:?}");
     }
+    let standard = [("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")];
+    let problems = check.problems(&[], &standard);
+    assert!(problems[0].starts_with("OTEL_EXPORTER_OTLP_ENDPOINT must be"), "{problems:?}");
+    let own = ["--otlp-endpoint=http://[::1]:4318/base"];
+    assert_eq!(check.run(&own, &standard).code, 0, "the standard one does not count");
+}
+
+#[test]
+fn a_secret_that_is_given_twice_is_refused_with_both_places() {
+    let check = Check::of("operator_token_file = 'token'\nmaster_key_file = 'key'\n");
+    let by_variables =
+        [("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN), ("TOLLHOUSE_MASTER_KEY", MASTER_KEY)];
+    let no_files = [("TOLLHOUSE_OPERATOR_TOKEN_FILE", ""), ("TOLLHOUSE_MASTER_KEY_FILE", "")];
+    let twice = [&by_variables[..], &no_files].concat();
+    for (variables, places) in [
+        (&by_variables[..], ["TOLLHOUSE_OPERATOR_TOKEN_FILE", "TOLLHOUSE_MASTER_KEY_FILE"]),
+        (&twice, ["operator_token_file in settings.toml", "master_key_file in settings.toml"]),
+    ] {
+        let said = check.problems(&[], variables);
+        let expected = places.iter().zip(&by_variables).map(|(place, (variable, _))| {
+            format!("{place} and {variable} are both given: take one of them away")
+        });
+        assert_eq!(said, expected.collect::<Vec<_>>());
+    }
+    // A flag is meant; and who takes no secret does not mind.
+    let flags = ["--operator-token-file=token", "--master-key-file=key"];
+    assert_eq!(check.run(&flags, &by_variables).code, 0);
+    let run = |arguments: &[&str]| {
+        let mut command = program(arguments);
+        command.envs(by_variables).current_dir(check.dir.path());
+        ended(command.args(["--config", "settings.toml"]).output().unwrap())
+    };
+    let serve = run(&["serve"]);
+    assert!(serve.failure().0 == 2 && serve.err.lines().count() == 2, "{}", serve.err);
+    assert_eq!(run(&["plugin", "list"]).failure().0, 2);
+    run(&["migrate"]).said();
+}
+
+#[test]
+fn what_makes_a_settings_file_does_not_need_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = program(arguments);
+        command.current_dir(dir.path()).env("TOLLHOUSE_CONFIG", "new/tollhouse.toml");
+        ended(command.output().unwrap())
+    };
+    run(&["config", "example"]).said();
+    run(&["master-key", "new"]).said();
+    let missing = run(&["config", "check"]);
+    assert!(missing.err.contains("new/tollhouse.toml: No such file"), "{}", missing.err);
+    run(&["config", "init", "new"]).said();
+    run(&["config", "check"]).said();
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod proxy;
 mod rate_limits;
 mod references;
 mod refunds;
+mod remote;
 mod secrets;
 mod simulation;
 mod sprout;

@@ -1,0 +1,93 @@
+//! How the command line talks to a host: what it sends again, and whom it tells the operator's token.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+    task::JoinHandle,
+};
+
+use crate::{
+    app::{Engine, OPERATOR_TOKEN, TestApp},
+    command_line::run_at,
+};
+
+/// A host that gets a request and breaks off `cuts` times, then answers with this status; resolves to what it was sent.
+async fn flaky_host(cuts: usize, status: &'static str) -> (String, JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("a bound listener"));
+    let body = json!({ "error": true, "message": "so it is" }).to_string();
+    let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let served = tokio::spawn(async move {
+        let mut requests = Vec::new();
+        while requests.len() <= cuts {
+            let (mut stream, _) = listener.accept().await.expect("the program");
+            let mut request = vec![0; 16 << 10];
+            let length = stream.read(&mut request).await.expect("a request");
+            requests.push(String::from_utf8_lossy(&request[..length]).to_lowercase());
+            if requests.len() > cuts {
+                stream.write_all(answer.as_bytes()).await.expect("an answer that is taken");
+            }
+        }
+        requests
+    });
+    (url, served)
+}
+
+#[tokio::test]
+async fn a_request_whose_answer_is_lost_is_sent_again_under_its_key() {
+    let create = ["company", "create", "Acme", "--server", "test", "--json"];
+    let key = |request: &str| {
+        let line = request.lines().find_map(|line| line.strip_prefix("idempotency-key: "));
+        line.map(str::to_owned)
+    };
+    let mut keys = BTreeSet::new();
+    for (cuts, status, code) in [
+        (0, "200 OK", 0),
+        (1, "200 OK", 0),
+        (0, "409 Conflict", 1),
+        // The first of the two may be under way.
+        (1, "409 Conflict", 3),
+        (1, "400 Bad Request", 1),
+        (0, "502 Bad Gateway", 3),
+        (0, "503 Service Unavailable", 3),
+    ] {
+        let (url, served) = flaky_host(cuts, status).await;
+        let ended = run_at(&url, OPERATOR_TOKEN, &create).await;
+        assert_eq!(ended.code, code, "{cuts} {status}: {}", ended.err);
+        if code > 0 {
+            let said: Value = serde_json::from_str(ended.failure().1).expect("JSON");
+            assert_eq!(said["status"].to_string(), status[..3], "{said}");
+        }
+        let requests = served.await.expect("no panic");
+        let sent: BTreeSet<_> = requests.iter().map(|request| key(request)).collect();
+        assert_eq!((requests.len(), sent.len()), (cuts + 1, 1), "{requests:?}");
+        keys.extend(sent);
+    }
+    assert!(
+        keys.len() == 7 && !keys.contains(&None),
+        "each command has a key of its own: {keys:?}"
+    );
+    let (url, served) = flaky_host(2, "200 OK").await;
+    assert_eq!(run_at(&url, OPERATOR_TOKEN, &create).await.failure().0, 3);
+    served.abort();
+    let (url, served) = flaky_host(1, "200 OK").await;
+    assert_eq!(run_at(&url, OPERATOR_TOKEN, &["plugin", "list", "--json"]).await.code, 0);
+    assert!(served.await.expect("no panic").iter().all(|request| key(request).is_none()));
+}
+
+#[tokio::test]
+async fn the_token_is_sent_in_the_clear_to_loopback_only_unless_the_operator_says_so() {
+    let app = TestApp::start(Engine::Sqlite).await;
+    let url = app.internal.replace("127.0.0.1", "0.0.0.0"); // which is this machine, but nobody promises that
+    let refused = run_at(&url, OPERATOR_TOKEN, &["plugin", "list"]).await;
+    assert!(
+        refused.failure().0 == 2 && refused.err.contains("internal_url_plain_http"),
+        "{}",
+        refused.err
+    );
+    run_at(&url, OPERATOR_TOKEN, &["plugin", "list", "--internal-url-plain-http"]).await.said();
+    app.finish().await;
+}
