@@ -132,7 +132,9 @@ impl Host {
     async fn start(otlp: &str, flags: &[&str]) -> Host {
         let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = |listener: TcpListener| listener.local_addr().expect("bound").to_string();
-        let (api, internal) = (address(bind().await), address(bind().await));
+        // All at once, so that no two get the same port.
+        let (api, internal, upstream) = (bind().await, bind().await, bind().await);
+        let (api, internal) = (address(api), address(internal));
         let database = Database::create(Engine::Sqlite).await;
         let process = Command::new(env!("CARGO_BIN_EXE_tollhouse"))
             .arg("serve")
@@ -153,7 +155,7 @@ impl Host {
             process: process.expect("the program starts"),
             client: client.expect("a client"),
             _database: database,
-            standins: Standins::start_seeded(bind().await, Clock::system(), 1),
+            standins: Standins::start_seeded(upstream, Clock::system(), 1),
             api: format!("http://{api}"),
             internal: format!("http://{internal}"),
         };
