@@ -8,7 +8,7 @@ use tollhouse::{
 
 use crate::{Bench, database, share};
 
-const READERS: u64 = 32;
+const READERS: u32 = 32;
 
 pub fn measure(bench: &mut Bench) {
     for database in database::of_each_engine(&bench.runtime) {
