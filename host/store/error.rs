@@ -31,6 +31,7 @@ pub enum Error {
 pub enum Trouble {
     Slow,
     Busy,
+    NoTurn,
     Conflict,
     Locked,
     Full,
@@ -50,6 +51,10 @@ impl fmt::Display for Trouble {
             }
             Trouble::Busy => {
                 "no connection to the database was free in time; if it works, allow more connections"
+            }
+            Trouble::NoTurn => {
+                "the writer of the database was not free in time; look what it is busy with, and whether \
+                 another process has locked the database"
             }
             Trouble::Conflict => {
                 "the transaction kept colliding with others; if this goes on, look what locks what"
@@ -90,6 +95,11 @@ impl Error {
     pub(super) fn busy(limit: Duration) -> Error {
         let cause = format!("it was not begun within {} ms", limit.as_millis());
         Error::unavailable(Trouble::Busy, cause)
+    }
+
+    pub(super) fn no_turn(limit: Duration) -> Error {
+        let cause = format!("it was not begun within {} ms", limit.as_millis());
+        Error::unavailable(Trouble::NoTurn, cause)
     }
 
     /// Of a server that could not be reached for so long.

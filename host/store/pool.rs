@@ -33,7 +33,10 @@ impl<M: Manager<Error = sqlx::Error>> Pool<M> {
 
     pub(super) async fn get(&self) -> Result<Pooled<M>> {
         self.pool.get().await.map_err(|error| match error {
-            PoolError::Timeout(TimeoutType::Wait) => Error::busy(self.wait),
+            // Unless all who were before us wait for one to be opened.
+            PoolError::Timeout(TimeoutType::Wait) if self.pool.status().size > 0 => {
+                Error::busy(self.wait)
+            }
             PoolError::Timeout(_) => Error::silent(self.wait),
             PoolError::Backend(error) => error.into(),
             error => Error::unreachable(error.to_string()),

@@ -26,6 +26,7 @@ use tokio::{
     sync::{Notify, mpsc, oneshot},
     time::{sleep, timeout},
 };
+use tracing::{Instrument, Span, info_span};
 
 use super::{
     Error, Limits, Result, Trouble, WRITE,
@@ -122,7 +123,8 @@ impl Sqlite {
     {
         let (answer, mut answered) = oneshot::channel();
         let taken = Taken::default();
-        let write = Waiting { work, taken: taken.clone(), done: None, answer };
+        let span = info_span!("write");
+        let write = Waiting { work, span, taken: taken.clone(), done: None, answer };
         let queued = timeout(self.limits.wait, async {
             self.writes
                 .send(Box::new(write))
@@ -134,7 +136,7 @@ impl Sqlite {
             Ok(answered) => answered?,
             Err(_) if taken.take() => {
                 self.metrics.failed(WRITE);
-                return Err(Error::busy(self.limits.wait).into());
+                return Err(Error::no_turn(self.limits.wait).into());
             }
             Err(_) => answered.await,
         };
@@ -249,6 +251,8 @@ trait Write: Send {
 
 struct Waiting<F, T, E> {
     work: F,
+    /// By which lines that `work` logs, on the writer's thread, belong to their request or job.
+    span: Span,
     taken: Taken,
     done: Option<Done<T, E>>,
     answer: oneshot::Sender<Done<T, E>>,
@@ -272,6 +276,7 @@ where
             tx.connection().execute("SAVEPOINT write").await?;
             alarm.set();
             let work = AssertUnwindSafe(self.work.clone()(tx)).catch_unwind();
+            let work = work.instrument(self.span.clone());
             let done = timeout(alarm.deadline, work).await;
             let done = done.unwrap_or_else(|_| Ok(Err(Error::slow(alarm.deadline).into())));
             let keep = matches!(done, Ok(Ok(_))) && tx.failed().is_none();

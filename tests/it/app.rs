@@ -190,7 +190,11 @@ impl TestApp {
 
     /// With more flags than usual.
     pub async fn start_with(engine: Engine, flags: &[&str]) -> TestApp {
-        let database = Database::create(engine).await;
+        TestApp::start_on(Database::create(engine).await, flags).await
+    }
+
+    /// On a database that is there.
+    pub async fn start_on(database: Database, flags: &[&str]) -> TestApp {
         let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let (public, internal) = (bind().await, bind().await);
         let url = |listener: &TcpListener| {
@@ -216,7 +220,6 @@ impl TestApp {
                 http::listen(&app, http::Listener::plain(tcp), routes, never).await;
             });
         }
-        let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build();
         let company =
             Company { id: String::new(), key: String::new(), event_secret: String::new() };
         let mut test = TestApp {
@@ -224,7 +227,7 @@ impl TestApp {
             standins,
             api,
             internal: internal_url,
-            client: client.expect("a client"),
+            client: client(),
             company,
             database,
         };
@@ -418,6 +421,13 @@ impl TestApp {
         assert!(unbalanced.is_empty(), "transactions that do not sum to zero: {unbalanced:?}");
         assert!(wrong.is_empty(), "balances that are not the sum of their entries: {wrong:?}");
     }
+}
+
+/// A client that talks to this machine only.
+pub fn client() -> Client {
+    tollhouse::tls::install_provider();
+    let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build();
+    client.expect("a client")
 }
 
 /// Whether both listeners have a route, for whoever runs or explores the host.

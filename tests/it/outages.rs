@@ -1,0 +1,278 @@
+//! A database that goes away, as callers, jobs and whoever reads the log see it.
+
+use std::{
+    io::{self, Write},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures::future::join_all;
+use reqwest::{Client, StatusCode};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use serde_json::{Value, json};
+use sqlx::{Connection, SqliteConnection};
+use tokio::{net::TcpListener, time::timeout};
+use tollhouse::jobs;
+use tracing::subscriber::DefaultGuard;
+
+use crate::{
+    app::{Database, Engine, MASTER_KEY, OPERATOR_TOKEN, Reply, TestApp, client, postgres, reply},
+    proxy::{Lost, Proxy},
+    telemetry::{scrape, value},
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const CANNOT_WORK: (u16, &str) = (503, "the database cannot work now, try again later");
+const UNKNOWN: (u16, &str) =
+    (500, "it is unknown whether this was done: look before you send it again");
+
+#[track_caller]
+fn is_refused_for_now(answer: &Reply) {
+    assert_eq!(answer.failure(), CANNOT_WORK);
+    assert_eq!(answer.headers["retry-after"], "5");
+}
+
+/// What the tasks of this test's thread log, for as long as it lives.
+struct Log {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    _guard: DefaultGuard,
+}
+
+struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    fn start() -> Log {
+        let bytes: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let sink = bytes.clone();
+        let lines = tracing_subscriber::fmt().with_ansi(false);
+        let lines = lines.with_writer(move || Sink(sink.clone())).finish();
+        Log { bytes, _guard: tracing::subscriber::set_default(lines) }
+    }
+
+    /// Lines of failed requests; there are some.
+    #[track_caller]
+    fn failures(&self) -> Vec<String> {
+        let all = String::from_utf8(self.bytes.lock().unwrap().clone()).expect("text");
+        let lines = all.lines().filter(|line| line.contains("request failed"));
+        let lines: Vec<String> = lines.map(str::to_owned).collect();
+        assert!(!lines.is_empty(), "{all}");
+        lines
+    }
+}
+
+// ---- PostgreSQL ---------------------------------------------------------------------------------
+
+/// A host whose way to the database can break.
+async fn by_way_of_a_proxy(flags: &[&str]) -> Option<(TestApp, Proxy)> {
+    let mut database = Database::create(Engine::Postgres(postgres()?)).await;
+    let proxy = Proxy::start(&database.url).await;
+    database.url = proxy.url.clone();
+    Some((TestApp::start_on(database, flags).await, proxy))
+}
+
+#[tokio::test]
+async fn a_server_that_is_gone_is_a_503_and_the_log_says_where_to_look() {
+    let flags = ["--database-wait-ms=500"];
+    let Some((app, proxy)) = by_way_of_a_proxy(&flags).await else { return };
+    app.get("/payment/list").await.data();
+    let log = Log::start();
+    proxy.set_up(false);
+    // More than there are connections.
+    for answer in join_all((0..20).map(|_| app.get("/payment/list"))).await {
+        is_refused_for_now(&answer);
+    }
+    is_refused_for_now(&app.post("/payment/initialize", app.order("order-1")).await);
+    for line in log.failures() {
+        assert!(line.contains("look whether it runs"), "{line}");
+        assert!(line.contains("alarm=\"database\""), "{line}");
+    }
+    let ready = reply(app.client.get(format!("{}/health/ready", app.api))).await;
+    assert_eq!(ready.failure(), (503, "the database does not answer"));
+    let page = scrape(&app).await;
+    let errors = value(&page, r#"tollhouse_store_errors_total{operation="read"}"#);
+    assert_eq!(errors, Some(22.0), "of these and of readiness");
+
+    proxy.set_up(true);
+    assert_eq!(app.get("/payment/list").await.data()["total"], 0);
+    proxy.cut_next("BEGIN\0");
+    app.initialize("order-1").await;
+    let retries = r#"tollhouse_store_retries_total{operation="write"}"#;
+    assert_eq!(value(&scrape(&app).await, retries), Some(1.0));
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_job_whose_commit_has_no_answer_is_neither_lost_nor_done_twice() {
+    let Some((app, proxy)) = by_way_of_a_proxy(&[]).await else { return };
+    let mut paid = 0;
+    for lost in [Lost::Question, Lost::Answer] {
+        for passes in 0.. {
+            let reference = format!("order-{lost:?}-{passes}");
+            let payment = app.initialize(&reference).await;
+            app.complete(&payment, "success").await;
+            app.standins.settle().await; // the notification is here, and nobody works
+            let cuts = proxy.cuts();
+            proxy.cut("COMMIT\0", passes, lost);
+            let _ = jobs::run_due(&app.app).await; // nobody reads its error but the log
+            let was_cut = proxy.cuts() > cuts;
+            proxy.spare();
+            // Until leases have ended and failures have been tried again.
+            app.advance(150).await;
+            paid += 1;
+            assert_eq!(app.fetch(&reference).await["status"], "success", "{reference}");
+            let balance = app.wallet().await["balance"].as_f64().expect("an amount");
+            assert_eq!((balance * 100.0).round(), 236_299.0 * f64::from(paid), "{reference}");
+            let told = app.events();
+            assert!(told.iter().all(|event| event == "payment.success"), "{reference}: {told:?}");
+            assert_eq!(stored_events(&app).await, paid, "{reference}");
+            if !was_cut {
+                assert!(passes >= 3, "a claim, what was found out, and the job's end");
+                break;
+            }
+        }
+    }
+    app.finish().await;
+}
+
+async fn stored_events(app: &TestApp) -> i32 {
+    let path = format!("/companies/{}/events", app.company.id);
+    let events = app.operator(reqwest::Method::GET, &path, Value::Null).await;
+    events.data()["total"].to_string().parse().expect("a number")
+}
+
+// ---- SQLite -------------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn a_file_that_another_process_has_locked_is_a_503_and_the_log_says_so() {
+    let app = TestApp::start_with(Engine::Sqlite, &["--database-wait-ms=300"]).await;
+    app.get("/payment/list").await.data();
+    app.app.tasks.finished().await;
+    let log = Log::start();
+    let mut other = SqliteConnection::connect(&app.database.url).await.expect("a connection");
+    sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.expect("the lock");
+    let orders = (0..5).map(|n| app.order(&format!("order-{n}")));
+    for answer in join_all(orders.map(|order| app.post("/payment/initialize", order))).await {
+        is_refused_for_now(&answer);
+    }
+    let lines = log.failures();
+    assert!(lines.iter().all(|line| line.contains("another process")), "{lines:?}");
+    assert_eq!(app.get("/payment/list").await.data()["total"], 0); // readers go on
+
+    let groups = async |app: &TestApp| {
+        let page = scrape(app).await;
+        let counted = |name: &str| value(&page, &format!("tollhouse_store_{name}"));
+        (counted("group_size_count"), counted("errors_total{operation=\"write\"}"))
+    };
+    let (before, failed) = groups(&app).await;
+    assert_eq!(failed, Some(5.0));
+    sqlx::query("ROLLBACK").execute(&mut other).await.expect("no lock");
+    app.initialize("order-1").await;
+    assert!(groups(&app).await.0 > before);
+    assert_eq!(app.get("/payment/list").await.data()["total"], 1);
+    app.finish().await;
+}
+
+/// A host in a process of its own, whose files can be kept from growing.
+struct Host {
+    process: Child,
+    client: Client,
+    database: Database,
+    api: String,
+    internal: String,
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Host {
+    async fn start() -> Host {
+        let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = |listener: TcpListener| listener.local_addr().expect("bound").to_string();
+        // Both are held until both are known: a port that is free again may be given twice.
+        let (api, internal) = (bind().await, bind().await);
+        let (api, internal) = (address(api), address(internal));
+        let database = Database::create(Engine::Sqlite).await;
+        let log = std::fs::File::create(database.dir.path().join("log")).expect("a file");
+        // A write beyond the limit is an error then, and no signal.
+        let process = Command::new("sh")
+            .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_tollhouse")])
+            .args(["serve", &format!("--database={}", database.url)])
+            .args([format!("--listen={api}"), format!("--internal-listen={internal}")])
+            .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
+            .env("TOLLHOUSE_MASTER_KEY", MASTER_KEY)
+            .stdin(Stdio::null())
+            .stderr(log)
+            .spawn();
+        let host = Host {
+            process: process.expect("the program starts"),
+            client: client(),
+            database,
+            api: format!("http://{api}"),
+            internal: format!("http://{internal}"),
+        };
+        let mut looks = tokio::time::interval(Duration::from_millis(50));
+        let up = async {
+            while host.client.get(format!("{}/health/live", host.api)).send().await.is_err() {
+                looks.tick().await;
+            }
+        };
+        timeout(PATIENCE, up).await.expect("a host that comes up");
+        host
+    }
+
+    /// The most bytes that a file of the host may have; none: as many as it wants.
+    fn limit_files(&self, most: Option<u64>) {
+        let limit = Rlimit { current: most, maximum: None };
+        prlimit(Some(Pid::from_child(&self.process)), Resource::Fsize, limit).expect("our process");
+    }
+
+    async fn create_company(&self, name: &str) -> Reply {
+        let request = self.client.post(format!("{}/internal/v1/companies", self.internal));
+        let body = json!({ "name": name, "server": "test" });
+        reply(request.bearer_auth(OPERATOR_TOKEN).json(&body)).await
+    }
+
+    async fn companies(&self) -> Vec<Value> {
+        let request = self.client.get(format!("{}/internal/v1/companies", self.internal));
+        let answer = reply(request.bearer_auth(OPERATOR_TOKEN)).await;
+        let companies = answer.data()["docs"].as_array().expect("a list").iter();
+        companies.map(|company| company["name"].clone()).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_commit_that_the_disk_fails_is_reported_as_unknown_and_the_host_goes_on() {
+    let host = Host::start().await;
+    host.create_company("before").await.data();
+    // Less than the pages of one transaction, and more than the host has said.
+    host.limit_files(Some(8_192));
+    let unknown = host.create_company("meanwhile").await;
+    assert_eq!(unknown.failure(), UNKNOWN);
+    assert!(!unknown.headers.contains_key("retry-after"), "nobody should repeat it blindly");
+    assert_eq!(unknown.status, StatusCode::INTERNAL_SERVER_ERROR);
+    let said = std::fs::read_to_string(host.database.dir.path().join("log")).expect("the log");
+    let line = said.lines().find(|line| line.contains("the answer to COMMIT is missing"));
+    assert!(line.is_some_and(|line| line.contains("alarm=\"database\"")), "{said}");
+
+    host.limit_files(None);
+    host.create_company("after").await.data();
+    let companies = host.companies().await;
+    let here = |name: &str| companies.iter().any(|company| company == name);
+    assert!(here("before") && here("after"), "{companies:?}");
+    host.database.drop_schema().await;
+}
