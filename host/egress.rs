@@ -15,7 +15,10 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tracing::{Instrument, Span};
 use url::{Host, Url};
 
-use crate::telemetry::{EgressMetrics, spans, status_class};
+use crate::{
+    telemetry::{EgressMetrics, spans, status_class},
+    tls,
+};
 
 /// Which destinations are reached beside public addresses over https.
 #[derive(Clone, Debug, Default)]
@@ -93,8 +96,7 @@ impl EgressError {
 
 impl Egress {
     pub fn new(policy: EgressPolicy) -> Result<Egress, reqwest::Error> {
-        // Fails when another part of the process has installed it before, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        tls::install_provider();
         let policy = Arc::new(policy);
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())

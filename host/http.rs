@@ -3,6 +3,7 @@
 pub mod answer;
 mod auth;
 pub mod body;
+mod certificate;
 mod connection;
 mod docs;
 pub mod fields;
@@ -62,6 +63,8 @@ pub enum Access {
     Operator,
     /// Anyone: the route itself says whom it believes.
     Open,
+    /// Anyone, even when the host has too much to do: how it does must be heard then, too.
+    Always,
 }
 
 pub struct Route {
@@ -87,7 +90,8 @@ impl Route {
     /// Whether it changes something for a caller who is known.
     #[must_use]
     pub fn takes_idempotency_key(&self) -> bool {
-        self.method != "get" && self.access != Access::Open
+        let caller_is_known = matches!(self.access, Access::Company | Access::Operator);
+        self.method != "get" && caller_is_known
     }
 }
 
@@ -111,8 +115,8 @@ macro_rules! routes {
 #[must_use]
 pub fn public_routes() -> Vec<Route> {
     routes! {
-        get  "/health/live" Open health::live "Whether this host lives" [];
-        get  "/health/ready" Open health::ready "Whether this host can work" [503];
+        get  "/health/live" Always health::live "Whether this host lives" [];
+        get  "/health/ready" Always health::ready "Whether this host can work" [503];
         get  "/openapi.json" Open docs::openapi "This document" [];
         get  "/docs" Open docs::page "A viewer of this document" [];
         get  "/docs/{file}" Open docs::file "A file of the viewer" [];
@@ -131,9 +135,9 @@ pub fn public_routes() -> Vec<Route> {
 #[must_use]
 pub fn internal_routes() -> Vec<Route> {
     routes! {
-        get    "/health/live" Open health::live "Whether this host lives" [];
-        get    "/health/ready" Open health::ready "Whether this host can work" [503];
-        get    "/metrics" Open metrics::scrape "What Prometheus collects" [];
+        get    "/health/live" Always health::live "Whether this host lives" [];
+        get    "/health/ready" Always health::ready "Whether this host can work" [503];
+        get    "/metrics" Always metrics::scrape "What Prometheus collects" [];
         get    "/openapi.json" Open docs::openapi "This document" [];
         get    "/docs" Open docs::page "A viewer of this document" [];
         get    "/docs/{file}" Open docs::file "A file of the viewer" [];
@@ -194,10 +198,15 @@ pub fn webhooks() -> Vec<Webhook> {
     }
 }
 
+/// What metrics call the listener that has these routes.
+fn name_of(routes: &[Route]) -> &'static str {
+    let is_internal = routes.iter().any(|route| route.access == Access::Operator);
+    if is_internal { "internal" } else { "public" }
+}
+
 /// The service of one listener.
 pub fn router(app: &App, routes: Vec<Route>) -> Router {
-    let is_internal = routes.iter().any(|route| route.access == Access::Operator);
-    let listener = if is_internal { "internal" } else { "public" };
+    let listener = name_of(&routes);
     let document = Document::of(&routes);
     let requests = app.settings.http.requests;
     // Whoever shows no key cannot keep out those who have one.
@@ -210,10 +219,9 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
         };
         let room = if access == Access::Open { &strangers } else { &callers };
         let gate = Gate { app: app.clone(), access, most_body, room: room.clone() };
-        // How a host does must be heard even when it has too much to do.
-        let handler = match path.starts_with("/health/") || path == "/metrics" {
-            true => handler,
-            false => handler.layer(middleware::from_fn_with_state(gate, gate::pass)),
+        let handler = match access {
+            Access::Always => handler,
+            _ => handler.layer(middleware::from_fn_with_state(gate, gate::pass)),
         };
         router = router.route(path, handler);
     }

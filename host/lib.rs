@@ -34,5 +34,6 @@ pub mod seal;
 pub mod store;
 pub mod tasks;
 pub mod telemetry;
+pub mod tls;
 pub mod users;
 pub mod wallet;

@@ -7,6 +7,7 @@
 mod collector;
 mod egress;
 mod jobs;
+mod listeners;
 mod metric;
 mod noted;
 mod plugins;
@@ -24,6 +25,7 @@ pub use prometheus_client::registry::Registry;
 pub use self::{
     egress::{EgressMetrics, status_class},
     jobs::{JobMetrics, JobOutcome},
+    listeners::ListenerMetrics,
     metric::{Each, Now},
     noted::Noted,
     plugins::{CallMeasured, CallOutcome, PluginMeter, PluginMetrics},
@@ -38,6 +40,7 @@ use crate::clock::Timestamp;
 /// What one host can tell of itself.
 pub struct Telemetry {
     pub requests: RequestMetrics,
+    pub listeners: ListenerMetrics,
     pub watched: Watched,
     pub noted: Noted,
     registry: Registry,
@@ -52,13 +55,14 @@ impl Telemetry {
     pub fn new(started: Timestamp) -> Telemetry {
         let mut registry = Registry::default();
         let (requests, watched) = (RequestMetrics::default(), Watched::default());
-        let noted = Noted::default();
+        let (listeners, noted) = (ListenerMetrics::default(), Noted::default());
         let own = registry.sub_registry_with_prefix("tollhouse");
         requests.register(own);
+        listeners.register(own);
         watched.register(own);
         noted.register(own);
         process::register(&mut registry, started);
-        Telemetry { requests, watched, noted, registry }
+        Telemetry { requests, listeners, watched, noted, registry }
     }
 
     /// Adds what a part of the host counts; every name begins with `tollhouse_`.

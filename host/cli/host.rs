@@ -8,6 +8,7 @@ use serde_json::Value;
 use tollhouse::{
     config::{OperatorToken, Remote},
     random::Random,
+    tls,
 };
 use url::Url;
 
@@ -55,8 +56,7 @@ impl Host {
         let remote = &access.remote;
         let base = remote.url()?;
         let token = access.operator_token.read()?;
-        // Fails when another part of the process has installed it before, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        tls::install_provider();
         // A host that sends us elsewhere would get there what only it may see.
         let mut client = Client::builder()
             .redirect(reqwest::redirect::Policy::none())

@@ -37,6 +37,9 @@ const GRACE: Duration = Duration::from_secs(5);
 const HEADROOM: usize = 2;
 const LEAST_BUFFER: usize = 64 << 10;
 
+/// What a client of HTTP/2 begins with.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
 /// What the library answers itself, without asking us, is not worth a setting of its own.
 const MOST_UNASKED_HEADERS: usize = 100;
 
@@ -124,10 +127,32 @@ struct State {
     since: Instant,
     /// Bytes came that are no whole head of a request yet. In HTTP/2 they may be anything.
     in_headers: bool,
-    http2: bool,
+    protocol: Protocol,
     /// Since when there is something to send that the client does not take.
     unread_since: Option<Instant>,
     cut: bool,
+}
+
+/// What the client speaks, as far as its first bytes tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    /// So many bytes came, all of them as [`PREFACE`] has them.
+    Unknown(usize),
+    Http1,
+    Http2,
+}
+
+impl Protocol {
+    fn after(self, bytes: &[u8]) -> Protocol {
+        let Protocol::Unknown(before) = self else { return self };
+        let rest = &PREFACE[before..];
+        let bytes = &bytes[..bytes.len().min(rest.len())];
+        match rest.strip_prefix(bytes) {
+            None => Protocol::Http1,
+            Some([]) => Protocol::Http2,
+            Some(_) => Protocol::Unknown(before + bytes.len()),
+        }
+    }
 }
 
 /// What is to be done, or by when there may be something.
@@ -152,7 +177,7 @@ impl Activity {
             next: 0,
             since: now,
             in_headers: false,
-            http2: false,
+            protocol: Protocol::Unknown(0),
             unread_since: None,
             cut: false,
         }))
@@ -173,18 +198,20 @@ impl Activity {
 
     fn heard(&self, bytes: &[u8], now: Instant) {
         let mut state = self.state();
-        state.http2 |= state.next == 0 && bytes.starts_with(b"PRI");
-        if state.open.is_empty() && !state.in_headers && !state.http2 {
+        state.protocol = state.protocol.after(bytes);
+        if state.protocol == Protocol::Http2 {
+            state.in_headers = false;
+        } else if state.open.is_empty() && !state.in_headers {
             (state.in_headers, state.since) = (true, now);
         }
     }
 
-    /// Whether the client can still be told why.
+    /// Whether the client can still be told why, and understands it.
     fn cut(&self) -> bool {
         let mut state = self.state();
         let first = !state.cut;
         state.cut = true;
-        first && state.unread_since.is_none()
+        first && state.unread_since.is_none() && state.protocol == Protocol::Http1
     }
 
     fn due(&self, limits: &Limits, now: Instant) -> Due {
@@ -403,14 +430,34 @@ mod tests {
     }
 
     #[test]
-    fn http2_speaks_between_requests_without_being_late() {
+    fn http2_speaks_between_requests_without_being_late_however_its_bytes_come() {
         let start = Instant::now();
-        let activity = Activity::new(start);
-        activity.heard(b"PRI * HTTP/2.0\r\n", start);
-        activity.heard(b"ping", start);
-        let late = activity.due(&limits(), start + Duration::from_secs(11));
-        assert_eq!(late.what, What::Nothing);
-        let idle = activity.due(&limits(), start + Duration::from_secs(60));
-        assert_eq!(idle.what, What::Idle);
+        for size in 1..=PREFACE.len() {
+            let activity = Activity::new(start);
+            PREFACE.chunks(size).for_each(|bytes| activity.heard(bytes, start));
+            activity.heard(b"ping", start);
+            let late = activity.due(&limits(), start + Duration::from_secs(11));
+            assert_eq!(late.what, What::Nothing, "{size}");
+            let idle = activity.due(&limits(), start + Duration::from_secs(60));
+            assert_eq!(idle.what, What::Idle, "{size}");
+        }
+    }
+
+    #[test]
+    fn what_is_late_is_told_only_to_who_speaks_http1() {
+        let start = Instant::now();
+        for (bytes, told) in [
+            (&b"GET / HTTP/1.1"[..], true),
+            (b"POST /", true),
+            (b"PRI * HTTP/1.1", true),
+            (b"PRI * HTTP/2.0\r\n", false),
+            (b"P", false),
+        ] {
+            let activity = Activity::new(start);
+            bytes.chunks(1).for_each(|byte| activity.heard(byte, start));
+            let late = activity.due(&limits(), start + Duration::from_secs(10));
+            assert_eq!(late.what, What::SlowHeaders, "{bytes:?}");
+            assert_eq!(activity.cut(), told, "{bytes:?}");
+        }
     }
 }

@@ -59,8 +59,14 @@ impl Listener {
         self.tcp.local_addr()
     }
 
-    /// Accepts until `close` shows `true`; then what is in flight has `limits.shutdown` to end.
-    pub(super) async fn serve(self, app: &App, router: Router, close: watch::Receiver<bool>) {
+    /// Accepts until `close` shows `true`; then what is in flight has `limits.shutdown` to end. `name` is what metrics call it.
+    pub(super) async fn serve(
+        self,
+        app: &App,
+        name: &'static str,
+        router: Router,
+        close: watch::Receiver<bool>,
+    ) {
         let Listener { tcp, tls } = self;
         let limits = &app.settings.http;
         let router = match tls {
@@ -70,9 +76,10 @@ impl Listener {
         let room = Arc::new(Semaphore::new(limits.connections));
         let mut connections = JoinSet::new();
         let following = tls.clone().map(|tls| {
+            let metrics = app.telemetry.listeners.clone();
             app.tasks.keep("certificates", move || {
-                let tls = tls.clone();
-                async move { tls.follow().await }
+                let (tls, metrics) = (tls.clone(), metrics.clone());
+                async move { tls.follow(|at| metrics.certificate_ends(name, at)).await }
             })
         });
         let closing = stopped(close.clone());

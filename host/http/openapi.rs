@@ -164,7 +164,7 @@ impl Operation<'_> {
             "parameters": self.parameters,
             "responses": responses(route, &self.success, &self.failures),
             "security": match route.access {
-                Access::Open => json!([]),
+                Access::Open | Access::Always => json!([]),
                 Access::Company => json!([{ "company": [] }]),
                 Access::Operator => json!([{ "operator": [] }]),
             },
@@ -184,8 +184,60 @@ fn headers<'n>(names: impl IntoIterator<Item = &'n str>) -> Value {
     names.into_iter().map(|name| (name.to_owned(), reference("headers", name))).collect()
 }
 
-fn tag(operation_id: &str) -> &str {
-    operation_id.split('.').next().unwrap_or(operation_id)
+/// What operations are sorted into, in the order in which a reader wants them: the module that handles them, what readers call
+/// it, and what it is for.
+const TAGS: [(&str, &str, &str); 13] = [
+    (
+        "payments",
+        "payments",
+        "A customer pays on the provider's page: begin it, find out how it ended, refund it.",
+    ),
+    ("users", "users", "Whom payments are asked of."),
+    (
+        "events",
+        "events",
+        "What companies are told at their event URL, signed as Standard Webhooks define it.",
+    ),
+    (
+        "notifications",
+        "notifications",
+        "What providers tell of their accounts. No company calls this.",
+    ),
+    (
+        "companies",
+        "companies",
+        "Who may call the API: companies, their API keys, subscriptions and event secrets.",
+    ),
+    (
+        "providers",
+        "providers",
+        "The accounts at payment providers, of the service and of companies.",
+    ),
+    ("wallet", "wallet", "What a company has, and each movement of it."),
+    (
+        "plugins",
+        "plugins",
+        "The components that speak with providers, exchanged while the host runs.",
+    ),
+    ("audit", "audit", "What operators did."),
+    ("master_key", "master key", "The key that seals secrets in the database, and its exchange."),
+    ("metrics", "metrics", "What Prometheus collects."),
+    ("health", "health", "Whether this host lives and can work, for whoever sends it requests."),
+    ("docs", "docs", "This document and its viewer."),
+];
+
+/// What readers call the module that handles this operation.
+fn tag(operation_id: &str) -> &'static str {
+    let known = TAGS.iter().find(|(module, ..)| operation_id.split('.').next() == Some(module));
+    let (_, shown, _) = known.expect("TAGS has a line for each module that handles requests");
+    shown
+}
+
+/// The tags that are in use. The viewer shows webhooks in a section of their own.
+fn tags(routes: &[Route]) -> Vec<Value> {
+    let used: BTreeSet<&str> = routes.iter().map(|route| tag(&route.id())).collect();
+    let used = TAGS.iter().filter(|(_, shown, _)| used.contains(shown));
+    used.map(|(_, name, what)| json!({ "name": name, "description": what })).collect()
 }
 
 fn responses(route: &Route, success: &Value, failures: &BTreeSet<u16>) -> Value {
@@ -232,11 +284,12 @@ const HEADERS: [(&str, &str); 4] = [
 
 /// What may go wrong on the way to a handler.
 fn failures_on_the_way(route: &Route) -> Vec<u16> {
-    let mut failures = vec![431, 500, 503];
+    let mut failures = vec![431, 500];
     match route.access {
-        Access::Open => {}
-        Access::Operator => failures.extend([401, 429]),
-        Access::Company => failures.extend([401, 403, 429]),
+        Access::Always => {}
+        Access::Open => failures.push(503),
+        Access::Operator => failures.extend([401, 429, 503]),
+        Access::Company => failures.extend([401, 403, 429, 503]),
     }
     if route.method != "get" {
         failures.extend([408, 413]);
@@ -307,8 +360,6 @@ pub fn document(routes: &[Route]) -> Value {
             .or_default()
             .insert(route.method.to_owned(), operation.finish(route));
     }
-    let tags: BTreeSet<String> = routes.iter().map(|route| tag(&route.id()).to_owned()).collect();
-    let tags: Vec<Value> = tags.into_iter().map(|name| json!({ "name": name })).collect();
     let told: BTreeMap<&str, Value> = match routes.iter().any(|r| r.access == Access::Company) {
         true => webhooks().iter().map(|told| (told.kind, told.describe(&mut schemas))).collect(),
         false => BTreeMap::new(),
@@ -317,7 +368,7 @@ pub fn document(routes: &[Route]) -> Value {
         "openapi": "3.1.0",
         "info": info(routes),
         "servers": [{ "url": "/", "description": "This host" }],
-        "tags": tags,
+        "tags": tags(routes),
         "paths": paths,
         "components": components(routes, schemas),
     });
@@ -328,20 +379,71 @@ pub fn document(routes: &[Route]) -> Value {
 }
 
 fn info(routes: &[Route]) -> Value {
-    let (title, description) = match routes.iter().any(|route| route.access == Access::Operator) {
-        true => ("Tollhouse: internal interface", "For operators and neighbouring systems."),
-        false => ("Tollhouse", "For companies, and for the notifications of their providers."),
+    let is_internal = routes.iter().any(|route| route.access == Access::Operator);
+    let (title, key) = match is_internal {
+        true => ("Tollhouse: internal interface", OPERATORS_KEY),
+        false => ("Tollhouse", COMPANYS_KEY),
     };
     json!({
         "title": title,
         "version": env!("CARGO_PKG_VERSION"),
-        "description": format!(
-            "{description}\n\nBodies are JSON. A success is `{{data?, error: false, message}}`, a failure `{{error: true, message}}`. \
-             Amounts are numbers in the major unit with at most 2 decimals, times are RFC 3339 in UTC. \
-             In a body, `null` counts as absent, and so does `\"\"` where a text is optional; unknown fields are ignored."
-        ),
+        "description": format!("{key}\n{INTRODUCTION}"),
     })
 }
+
+const COMPANYS_KEY: &str = "\
+For companies, and for the notifications of their providers.
+
+## API key
+
+Every request of a company carries its API key, which belongs on a server and never in a browser or an app:
+
+    Authorization: Bearer sk_live_0123456789abcdef0123456789abcdef01234567
+";
+
+const OPERATORS_KEY: &str = "\
+For operators and neighbouring systems.
+
+## Operator token
+
+Every request to `/internal/v1` carries the operator token, which opens everything:
+
+    Authorization: Bearer op_0123456789abcdef0123456789abcdef
+";
+
+/// What both listeners have in common, in Markdown.
+const INTRODUCTION: &str = "\
+## Bodies
+
+Bodies are JSON. A success is
+
+    {\"error\": false, \"message\": \"Payment initialized successfully\", \"data\": {…}}
+
+where some have no `data`, and a failure, whose `message` says what to do, is
+
+    {\"error\": true, \"message\": \"the amount field must be greater than 0\"}
+
+Amounts are numbers in the major unit with at most 2 decimals, times are RFC 3339 in UTC. In a body, `null` counts as absent, and \
+so does `\"\"` where a text is optional; unknown fields are ignored.
+
+## Sending a request again
+
+A request that changes something may carry an `Idempotency-Key` of your making, such as a random UUID. Sent again under the same \
+key within 24 hours, it does not run again: the first answer comes back, with the header `Idempotent-Replayed: true`. Another \
+request under that key is refused with 409, and so is the same one while the first is under way. Failures are not kept, so after \
+one the same request may be sent again under the same key. Do so whenever no answer came, or one that leaves open \
+what was done.
+
+## Too many requests
+
+A key may ask so often; beyond that the answer is 429, nothing was done, and `Retry-After` says how many seconds to wait. 503 has \
+`Retry-After`, too: the host cannot work just now.
+
+## Request ids
+
+Every answer has an `X-Request-Id`: the one that you sent (up to 128 visible characters), or a new one. The host's log has it on \
+every line of that request; name it when you report a problem.
+";
 
 fn components(routes: &[Route], mut schemas: Schemas) -> Value {
     let failure = schemas.given.subschema_for::<Failure>();

@@ -8,7 +8,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{Listener, Route, internal_routes, public_routes, router};
+use super::{Listener, Route, internal_routes, name_of, public_routes, router};
 use crate::{app::App, idempotency, jobs, monitor};
 
 /// How soon this host notices that another one has changed the plugins.
@@ -64,7 +64,7 @@ pub async fn listen(
     routes: Vec<Route>,
     close: watch::Receiver<bool>,
 ) {
-    listener.serve(app, router(app, routes), close).await;
+    listener.serve(app, name_of(&routes), router(app, routes), close).await;
 }
 
 /// A sender that is gone will never say stop.

@@ -9,7 +9,6 @@ use std::{
 use arc_swap::ArcSwap;
 use rustls::{
     ServerConfig,
-    crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
@@ -19,6 +18,9 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use super::certificate;
+use crate::{clock::Timestamp, tls::provider};
 
 /// How soon changed files are noticed.
 const FOLLOW: Duration = Duration::from_secs(5);
@@ -54,7 +56,7 @@ impl Tls {
     pub fn open(files: TlsFiles) -> Result<Tls, TlsError> {
         let seen = files.read()?;
         let current = Arc::new(Current(ArcSwap::from_pointee(files.certified(&seen)?)));
-        let provider = Arc::new(ring::default_provider());
+        let provider = Arc::new(provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError(error.to_string()))?;
@@ -95,14 +97,25 @@ impl Tls {
         Ok(true)
     }
 
-    /// Reloads for as long as the listener lives. What is wrong with a pair is said once.
-    pub async fn follow(&self) {
+    /// Until when the certificate in use is good, if it says so in a way that is understood.
+    #[must_use]
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        certificate::expires_at(self.current.0.load().cert.first()?)
+    }
+
+    /// Reloads for as long as the listener lives. What is wrong with a pair is said once; `ends` hears until when the
+    /// certificate in use is good, now and after each exchange.
+    pub async fn follow(&self, ends: impl Fn(Timestamp)) {
         let mut said = String::new();
+        self.expires_at().inspect(|at| ends(*at));
         loop {
             tokio::time::sleep(FOLLOW).await;
             let certificate = self.files.certificate.display();
             match self.reload() {
-                Ok(true) => tracing::info!(%certificate, "the TLS certificate was exchanged"),
+                Ok(true) => {
+                    tracing::info!(%certificate, "the TLS certificate was exchanged");
+                    self.expires_at().inspect(|at| ends(*at));
+                }
                 Ok(false) => continue,
                 Err(error) if error.0 == said => continue,
                 Err(error) => {
@@ -136,7 +149,7 @@ impl TlsFiles {
         }
         let key = PrivateKeyDer::from_pem_slice(&pair.key);
         let key = key.map_err(|error| unusable(&self.key, error))?;
-        let certified = CertifiedKey::from_der(chain, key, &ring::default_provider());
+        let certified = CertifiedKey::from_der(chain, key, &provider());
         certified.map_err(|error| unusable(&self.key, error))
     }
 }

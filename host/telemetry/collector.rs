@@ -16,6 +16,8 @@ use opentelemetry_sdk::{
 };
 use tokio::runtime::Handle;
 
+use crate::tls;
+
 /// How long a batch may take to arrive, and how long a stop waits for the last.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -53,7 +55,7 @@ struct Collector {
 
 impl Collector {
     fn new() -> Result<Collector, reqwest::Error> {
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        tls::install_provider();
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()

@@ -48,12 +48,21 @@ pub struct Hint {
     pub command: String,
 }
 
+/// Another page that a developer may want.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// What it shows.
+    pub what: String,
+    pub url: String,
+}
+
 struct Inner {
     env: Arc<Env>,
     paystack: Paystack,
     events: Events,
     mailbox: Mailbox,
     hints: Mutex<Vec<Hint>>,
+    links: Mutex<Vec<Link>>,
 }
 
 impl Standins {
@@ -80,6 +89,7 @@ impl Standins {
             events: Events::default(),
             mailbox: Mailbox::default(),
             hints: Mutex::default(),
+            links: Mutex::default(),
         }));
         tokio::spawn(server::serve(listener, server::router(standins.clone())));
         tokio::spawn(keep_going(standins.clone()));
@@ -122,6 +132,11 @@ impl Standins {
     /// What the front page shows under "What to try".
     pub fn set_hints(&self, hints: Vec<Hint>) {
         *locked(&self.0.hints) = hints;
+    }
+
+    /// Where the front page leads to.
+    pub fn set_links(&self, links: Vec<Link>) {
+        *locked(&self.0.links) = links;
     }
 
     /// Sends the notifications kept by `hold` and `reorder` faults; answers how many.

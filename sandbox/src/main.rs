@@ -79,6 +79,7 @@ async fn run(options: Options) -> Result<(), Failure> {
 
     let told = setup::run(&config, &standins).await?;
     standins.set_hints(told.hints());
+    standins.set_links(told.links());
     write_atomically(&file, &told.json())?;
     println!("{}", told.text(&file));
 

@@ -65,8 +65,7 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     pub(crate) fn new(faults: Faults) -> Outbox {
-        // The client is built without a provider of its own; a second installation changes nothing.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        tollhouse::tls::install_provider();
         let client = reqwest::Client::builder()
             .timeout(TIME_OUT)
             .redirect(reqwest::redirect::Policy::none())

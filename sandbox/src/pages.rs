@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Hint, Outcome, Standins,
+    Hint, Link, Outcome, Standins,
     checkout::{Checkout, Completed, Refusal},
     locked,
     server::refusal,
@@ -31,6 +31,7 @@ pub(crate) struct Submission {
 pub(crate) async fn front(State(standins): State<Standins>) -> Html<String> {
     let content = html! {
         h1 { "Tollhouse sandbox" }
+        (links(&locked(&standins.0.links)))
         (hints(&locked(&standins.0.hints)))
         (open_checkouts(&standins))
         (mailbox(&standins))
@@ -187,6 +188,14 @@ fn checkout_form(checkout: &Checkout) -> Markup {
                 button name="outcome" value="failed" { "Fail" }
                 button name="outcome" value="abandoned" { "Leave" }
             }
+        }
+    }
+}
+
+fn links(links: &[Link]) -> Markup {
+    html! {
+        @if !links.is_empty() {
+            ul { @for link in links { li { a href=(link.url) { (link.what) } } } }
         }
     }
 }

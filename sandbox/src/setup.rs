@@ -5,7 +5,7 @@ use std::path::Path;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tollhouse::config::Config;
-use tollhouse_sandbox::{Hint, Standins};
+use tollhouse_sandbox::{Hint, Link, Standins};
 
 use crate::Failure;
 
@@ -141,6 +141,16 @@ impl Told {
         ]
     }
 
+    /// The viewers of the host that runs beside the stand-ins.
+    pub fn links(&self) -> Vec<Link> {
+        let viewer =
+            |what: &str, base: &str| Link { what: what.to_owned(), url: format!("{base}/docs") };
+        vec![
+            viewer("What companies can ask the API", &self.api),
+            viewer("What operators can ask the internal interface", &self.internal),
+        ]
+    }
+
     pub fn text(&self, file: &Path) -> String {
         let tries: String = (1..)
             .zip(self.hints())
@@ -150,8 +160,8 @@ impl Told {
             "
 Tollhouse is running.
 
-  API          {api}
-  internal     {internal}
+  API          {api}   (/docs shows what it can be asked)
+  internal     {internal}   (so does its own)
   stand-ins    {sandbox}/   (open checkouts, received events, mailbox)
   company      {company}
   API key      {key}

@@ -176,11 +176,12 @@ both! {
     }
 
     async fn each_listener_answers_its_own_routes_only(app: TestApp) {
-        let open: Vec<String> = routes_of(app, Access::Open).iter().map(|(_, r)| r.path.to_owned()).collect();
-        let common = ["/health/live", "/health/ready", "/openapi.json", "/docs", "/docs/{file}"];
-        let (health, documents) = common.split_at(2);
+        let of = |access| routes_of(app, access).into_iter().map(|(_, route)| route.path).collect::<Vec<_>>();
+        let (documents, health) = (["/openapi.json", "/docs", "/docs/{file}"], ["/health/live", "/health/ready"]);
         // Whoever opens another route must say here why it needs no key.
-        assert_eq!(open, [&common[..], &["/api/v1/notifications/{provider}/{account}"], health, &["/metrics"], documents].concat());
+        assert_eq!(of(Access::Open), [&documents[..], &["/api/v1/notifications/{provider}/{account}"], &documents].concat());
+        // And why it must be answered however much there is to do.
+        assert_eq!(of(Access::Always), [&health[..], &health, &["/metrics"]].concat());
         for (base, _, route) in app.routes().into_iter().filter(|(_, _, route)| !is_common(route.path)) {
             let public = base == app.api;
             assert_ne!(route.access, if public { Access::Operator } else { Access::Company });

@@ -18,7 +18,10 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 use tollhouse::http::{self, Endpoint, Listener, Tls, TlsFiles};
 
-use crate::app::{Engine, TestApp, reply};
+use crate::{
+    app::{Engine, TestApp, reply},
+    telemetry::{scrape, value},
+};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -31,12 +34,20 @@ struct Pair {
 
 impl Pair {
     fn new() -> Pair {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
-        let made = made.expect("a certificate");
+        Pair::until(2050)
+    }
+
+    /// Good until the first day of that year.
+    fn until(year: i32) -> Pair {
+        let made = rcgen::CertificateParams::new(["localhost".to_owned()]);
+        let mut made = made.expect("names");
+        made.not_after = rcgen::date_time_ymd(year, 1, 1);
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let certificate = made.self_signed(&key).expect("a certificate");
         Pair {
-            certificate: made.cert.pem(),
-            key: made.signing_key.serialize_pem(),
-            der: made.cert.der().clone(),
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+            der: certificate.der().clone(),
         }
     }
 
@@ -153,13 +164,18 @@ async fn a_client_that_never_ends_its_handshake_is_cut() {
 #[tokio::test]
 async fn a_running_listener_takes_over_a_certificate_that_changes() {
     let app = TestApp::start(Engine::Sqlite).await;
-    let (old, new) = (Pair::new(), Pair::new());
+    let (old, new) = (Pair::until(2040), Pair::until(2060));
     let (address, _close) = listen(&app, old.write(app.database.dir.path())).await;
+    let ends = async || {
+        let series = r#"tollhouse_certificate_expiry_timestamp_seconds{listener="public"}"#;
+        value(&scrape(&app).await, series)
+    };
     let open = async |pair: &Pair| {
         let stream = TcpStream::connect(address).await.expect("a connection");
         connect(stream, pair, &[&TLS13], &["h2"]).await
     };
     open(&old).await.expect("the old one");
+    assert_eq!(ends().await, Some(2_208_988_800.0)); // 2040-01-01
     new.write(app.database.dir.path());
     let mut looks = tokio::time::interval(Duration::from_millis(200));
     let followed = async {
@@ -169,6 +185,7 @@ async fn a_running_listener_takes_over_a_certificate_that_changes() {
     };
     timeout(PATIENCE, followed).await.expect("the new one");
     open(&old).await.expect_err("the old one is gone");
+    assert_eq!(ends().await, Some(2_840_140_800.0)); // 2060-01-01
     app.finish().await;
 }
 

@@ -1,6 +1,6 @@
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
-use tollhouse_sandbox::{Hint, Message};
+use tollhouse_sandbox::{Hint, Link, Message};
 
 use crate::world::{SUCCESS, World};
 
@@ -119,6 +119,8 @@ async fn the_front_page_shows_everything_escaped() {
     let id = world.initialize("open-1").await;
     let (what, command) = ("Try <u>this</u>".to_owned(), "curl http://x -d '<b>'".to_owned());
     world.standins.set_hints(vec![Hint { what, command }]);
+    let (what, url) = ("Its <u>viewer</u>".to_owned(), "http://x/docs?a&b".to_owned());
+    world.standins.set_links(vec![Link { what, url }]);
     world.standins.mailbox().deliver(message("+2348030000001", "<i>code 123456</i>"));
     let event = r#"{"company_id":"c","event":"<script>alert(1)</script>"}"#;
     world.request(Method::POST, "/events").body(event).send().await.unwrap();
@@ -127,6 +129,7 @@ async fn the_front_page_shows_everything_escaped() {
         &format!("href=\"/checkout/{id}\""),
         "open-1",
         "Try &lt;u&gt;this",
+        "<a href=\"http://x/docs?a&amp;b\">Its &lt;u&gt;viewer",
         "&lt;b&gt;",
         "&lt;i&gt;code 123456",
         "&lt;script&gt;",

@@ -53,6 +53,7 @@ async fn eventful() -> String {
     ask(&app, "order-3", "cached").await.data();
     app.operator(Method::GET, "/plugins", Value::Null).await.data();
     Watch::default().look(&app.app).await;
+    app.app.telemetry.listeners.certificate_ends("public", app.app.clock.now());
     let page = scrape(&app).await;
     app.finish().await;
     page

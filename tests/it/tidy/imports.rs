@@ -8,7 +8,8 @@ use syn::{UseTree, visit::Visit};
 use super::{Text, assert_none, texts};
 
 /// Pure, without I/O.
-const LEAVES: [&str; 8] = ["clock", "email", "listing", "money", "phone", "random", "rate", "seal"];
+const LEAVES: [&str; 9] =
+    ["clock", "email", "listing", "money", "phone", "random", "rate", "seal", "tls"];
 /// One per noun.
 const SLICES: [&str; 10] = [
     "audit",
