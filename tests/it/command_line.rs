@@ -153,6 +153,9 @@ both! {
 
         let list = run(app, &["company", "list", "--limit", "1"]).await;
         assert!(list.said().ends_with("\npage 1 of 2, 2 in all\n"), "{}", list.out);
+        let rest = run(app, &["company", "list", "--limit", "1", "--page", "2"]).await;
+        assert!(rest.said().ends_with("\npage 2 of 2, 2 in all\n"), "{}", rest.out);
+        assert_ne!(rows(&rest.out)[0], rows(&list.out)[0]);
         let audit = run(app, &["audit", &id, "--limit", "1000"]).await;
         let mut actions: Vec<&str> = rows(audit.said()).into_iter().map(|row| row[2]).collect();
         actions.sort();
@@ -228,7 +231,13 @@ both! {
         assert_eq!(run(app, &["payment", "list", id, "--status", "failed"]).await.said(), "none\n");
         let wrong = run(app, &["payment", "list", id, "--created", "yesterday"]).await;
         assert!(wrong.failure().1.starts_with("tollhouse: the created_at field must be"), "{}", wrong.err);
-        run(app, &["payment", "refund", id, "--reference", "order-1", "--yes"]).await.said();
+        assert_eq!(run(app, &["payment", "list", id, "--provider", "unruly"]).await.said(), "none\n");
+        let refund = ["payment", "refund", id, "--reference", "order-1", "--yes", "--force"];
+        let unasked = run(app, &refund[..5]).await;
+        assert!(unasked.failure().0 == 2 && unasked.err.contains("Refund 2500.50 NGN"), "{}", unasked.err);
+        run(app, &["wallet", "debit", id, "1000", "--key", "spent", "--yes"]).await.said();
+        assert_eq!(run(app, &refund[..6]).await.failure().0, 1);
+        run(app, &refund).await.said();
         app.settle().await;
         let shown = run(app, &["payment", "show", id, "--reference", "order-1"]).await;
         assert_eq!((field(shown.said(), "status"), field(&shown.out, "amount")), ("refunded", "2500.50 NGN"));
@@ -242,7 +251,9 @@ both! {
         assert_eq!(said.said(), "deliveries that were queued: 1\n");
         app.settle().await;
         let attempts = run(app, &["event", "attempts", id, event]).await;
-        assert_eq!(rows(attempts.said()).len(), 2);
+        let mut attempts: Vec<&str> = rows(attempts.said()).into_iter().map(|row| row[1]).collect();
+        attempts.sort_unstable();
+        assert_eq!(attempts, ["1", "2"]);
         assert!(run(app, &["event", "list", id]).await.said().contains("delivered (2)"));
     }
 

@@ -281,6 +281,50 @@ both! {
         }
     }
 
+    async fn strangers_do_not_move_the_last_use_of_a_key(app: TestApp) {
+        let key = new_key(app, json!({})).await;
+        let known = text(&key, "api_key");
+        let last_used_at = async || {
+            app.app.tasks.finished().await;
+            let keys = see(app, &own(app, "/keys")).await;
+            keys.as_array().unwrap().iter().map(|key| key["last_used_at"].clone()).collect::<Vec<_>>()
+        };
+        let wrong_secret = format!("{}x", &known[..known.len() - 1]);
+        let strangers = async || {
+            for stranger in [
+                &*wrong_secret,
+                &known[..known.len() - 8],
+                &known.to_uppercase(),
+                text(&key, "id"),
+                "sk_test_0000000000000000000000000000000000000000",
+                "sk_",
+                "' OR ''='",
+            ] {
+                let stranger = Company { key: stranger.to_owned(), ..app.company.clone() };
+                let refused = app.request(&stranger, Method::GET, "/payment/list", None).await;
+                assert_eq!(refused.failure(), (401, "the API key is not valid"), "{}", stranger.key);
+            }
+            for header in ["", "Bearer", &format!("Basic {known}"), &format!("Bearer{known}")] {
+                let request = app.client.get(format!("{}/api/v1/payment/list", app.api));
+                let refused = crate::app::reply(request.header("authorization", header)).await;
+                assert_eq!(refused.failure().0, 401, "{header}");
+            }
+        };
+        strangers().await;
+        assert_eq!(last_used_at().await, [Value::Null, Value::Null]);
+        with_key(app, &key).await.data();
+        let used = last_used_at().await;
+        assert!(used.contains(&json!(NOW)), "{used:?}");
+        app.advance(3_600).await;
+        strangers().await;
+        assert_eq!(last_used_at().await, used);
+
+        let revoke = own(app, &format!("/keys/{}", text(&key, "id")));
+        app.operator(Method::DELETE, &revoke, Value::Null).await;
+        assert_eq!(with_key(app, &key).await.failure().0, 401);
+        assert_eq!(last_used_at().await, used);
+    }
+
     async fn an_event_secret_is_exchanged_with_a_day_of_overlap(app: TestApp) {
         let rotate = async || {
             let answer = app.operator(Method::POST, &own(app, "/event-secret/rotate"), Value::Null).await;

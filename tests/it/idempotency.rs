@@ -4,13 +4,7 @@ use futures::future::join_all;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
-use tollhouse::{
-    app::App,
-    http::{self, Access},
-    idempotency,
-    random::Random,
-    store,
-};
+use tollhouse::{app::App, http, idempotency, random::Random, store};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::app::{OPERATOR_TOKEN, Reply, TestApp, reply};
@@ -161,47 +155,6 @@ both! {
         let second = app.operator(Method::POST, &own(app, "/keys"), json!({})).await;
         let second = second.data()["api_key"].as_str().expect("a key");
         assert!(is_replay(&with_key(initialize(app, second, "", json, &order), "k").await));
-        app.settle().await;
-    }
-
-    async fn no_answer_is_given_to_another_company(app: TestApp) {
-        let a = app.company.clone();
-        let b = app.new_company("Beta Lending").await;
-        app.initialize("order-1").await;
-        let order = Some(app.order("order-1"));
-        app.request(&b, Method::POST, "/payment/initialize", order).await.data();
-        let changing = |access| {
-            let routes = app.routes().into_iter().filter(move |(_, _, route)| route.access == access);
-            routes.filter(|(_, _, route)| route.takes_idempotency_key())
-        };
-        for (base, _, route) in changing(Access::Company) {
-            // What each route takes with success: a route without it here fails below.
-            let body = match route.path {
-                "/api/v1/user/create" => json!({ "first_name": "Ada", "last_name": "Obi", "email": "ada@example.com" }),
-                _ => app.order("order-2"),
-            };
-            let url = format!("{base}{}", route.path.replace("{reference}", "order-1"));
-            let send = |key: &str| with_key(app.client.post(&url).bearer_auth(key).json(&body), "k");
-            let (of_a, again, of_b) = (send(&a.key).await, send(&a.key).await, send(&b.key).await);
-            if of_a.status == 200 {
-                answers_again(&of_a, &again);
-                assert_ne!(of_a.body["data"]["id"], of_b.body["data"]["id"], "{}", route.path);
-            } else {
-                // It has no success here: nothing is kept for anybody.
-                assert_eq!(route.path, "/api/v1/payment/verify/{reference}");
-            }
-            assert!(!is_replay(&of_b), "{}", route.path);
-        }
-        for (base, token, route) in changing(Access::Operator).filter(|(_, _, route)| route.path.contains("{company}")) {
-            let send = |company: &str| {
-                let path = route.path.replace("{company}", company).replace("{provider}", "provider_a");
-                let method: Method = route.method.to_uppercase().parse().expect("a method");
-                with_key(app.client.request(method, format!("{base}{path}")).bearer_auth(token).json(&json!({})), "k")
-            };
-            let (of_a, again, of_b) = (send(&a.id).await, send(&a.id).await, send(&b.id).await);
-            assert_eq!(is_replay(&again), of_a.status == 200, "{}", route.path);
-            assert!(!is_replay(&of_b), "{}", route.path);
-        }
         app.settle().await;
     }
 

@@ -15,8 +15,11 @@ use tollhouse::{clock::Clock, http};
 use tollhouse_sandbox::{Fault, FaultKind, Standins};
 
 use crate::{
-    app::{Database, Engine, MASTER_KEY, OPERATOR_TOKEN, PAYSTACK_KEY, is_common, postgres, reply},
-    telemetry::traces::Collector,
+    app::{
+        Database, Engine, MASTER_KEY, OPERATOR_TOKEN, PAYSTACK_KEY, client, is_common, postgres,
+        reply,
+    },
+    telemetry::{logs, traces::Collector},
     unruly::{self, SECRET, ask, unleash},
 };
 
@@ -77,6 +80,8 @@ struct Lab {
     names: Mutex<BTreeMap<&'static str, String>>,
     /// Route, and its answer with headers.
     answers: Mutex<Vec<(String, String)>>,
+    /// The ids of all requests that were answered.
+    requests: Mutex<Vec<String>>,
 }
 
 impl Drop for Lab {
@@ -87,10 +92,12 @@ impl Drop for Lab {
 }
 
 impl Lab {
-    async fn start(engine: Engine) -> Lab {
+    async fn start(engine: Engine, log_format: &str) -> Lab {
         let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = |listener: TcpListener| listener.local_addr().expect("bound").to_string();
-        let (api, internal) = (address(bind().await), address(bind().await));
+        // Both are held until both are known: a port that is free again may be given twice.
+        let (api, internal) = (bind().await, bind().await);
+        let (api, internal) = (address(api), address(internal));
         let database = Database::create(engine).await;
         let collector = Collector::start().await;
         let log = std::fs::File::create(database.dir.path().join("log")).expect("a file");
@@ -101,6 +108,7 @@ impl Lab {
             .arg(format!("--internal-listen={internal}"))
             .arg(format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")))
             .args(["--plugin-instances=20", "--plugin-wall-clock-s=2", "--development"])
+            .arg(format!("--log-format={log_format}"))
             .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
             .env("TOLLHOUSE_MASTER_KEY", MASTER_KEY)
             .env("RUST_LOG", "debug,tollhouse=trace")
@@ -110,18 +118,18 @@ impl Lab {
             .stdin(Stdio::null())
             .stderr(log)
             .spawn();
-        let client = Client::builder().no_proxy().timeout(Duration::from_secs(30)).build();
         let lab = Lab {
             database,
             standins: Standins::start_seeded(bind().await, Clock::system(), 1),
             upstream: unruly::Upstream::start().await,
             collector,
-            client: client.expect("a client"),
+            client: client(),
             api: format!("http://{api}"),
             internal: format!("http://{internal}"),
             process: process.expect("the program starts"),
             names: Mutex::default(),
             answers: Mutex::default(),
+            requests: Mutex::default(),
         };
         let mut looks = tokio::time::interval(Duration::from_millis(50));
         let up = async {
@@ -156,6 +164,8 @@ impl Lab {
             if is_internal { OPERATOR_TOKEN } else { names.get("api_key").map_or("", |key| key) };
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
         let request = self.client.request(method, format!("{base}{path}")).bearer_auth(key);
+        // A request under a key runs apart from its connection.
+        let request = request.header("idempotency-key", self.client_key());
         let body = body.into();
         let request = match body.as_bytes() {
             Some([]) => request,
@@ -165,9 +175,16 @@ impl Lab {
         self.keep(route, request).await
     }
 
+    /// Another one each time.
+    fn client_key(&self) -> String {
+        format!("request-{}", self.requests.lock().unwrap().len())
+    }
+
     async fn keep(&self, route: &str, request: reqwest::RequestBuilder) -> Value {
         let answer = reply(request).await;
         let text = format!("{} {:?} {}", answer.status, answer.headers, answer.body);
+        let id = answer.headers["x-request-id"].to_str().expect("a text").to_owned();
+        self.requests.lock().unwrap().push(id);
         self.answers.lock().unwrap().push((route.to_owned(), text));
         answer.body
     }
@@ -434,7 +451,9 @@ async fn telemetry(lab: &Lab) -> String {
 }
 
 fn check_logs(logs: &str, telemetry: &str) {
-    let alarm = logs.lines().find(|line| line.contains("alarm=\"amount mismatch\""));
+    // `name=value` for people, `"name":value` for machines.
+    let plain = logs.replace("\":", "=");
+    let alarm = plain.lines().find(|line| line.contains("alarm=\"amount mismatch\""));
     let alarm = alarm.expect("an alarm");
     for part in ["ERROR", "asked_minor=250050", "seen_minor=100", "company=", "payment="] {
         assert!(alarm.contains(part), "{part} in {alarm}");
@@ -446,8 +465,8 @@ fn check_logs(logs: &str, telemetry: &str) {
     }
 }
 
-async fn leaves_no_secret(engine: Engine) {
-    let lab = Lab::start(engine).await;
+async fn leaves_no_secret(engine: Engine, log_format: &str) {
+    let lab = Lab::start(engine, log_format).await;
     set_up(&lab).await;
     pay_and_fail(&lab).await;
     operate(&lab).await;
@@ -456,16 +475,19 @@ async fn leaves_no_secret(engine: Engine) {
     let telemetry = telemetry(&lab).await;
     check_secrets(&lab, &logs, &telemetry).await;
     check_logs(&logs, &telemetry);
+    if log_format == "json" {
+        logs::check_lines(&logs, &lab.requests.lock().unwrap());
+    }
     lab.database.drop_schema().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_secret_and_no_person_is_in_what_leaves_or_is_kept_on_sqlite() {
-    leaves_no_secret(Engine::Sqlite).await;
+    leaves_no_secret(Engine::Sqlite, "json").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_secret_and_no_person_is_in_what_leaves_or_is_kept_on_postgres() {
     let Some(server) = postgres() else { return };
-    leaves_no_secret(Engine::Postgres(server)).await;
+    leaves_no_secret(Engine::Postgres(server), "human").await;
 }

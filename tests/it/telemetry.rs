@@ -2,6 +2,7 @@
 
 mod documents;
 mod ledger;
+pub mod logs;
 mod metrics;
 pub mod traces;
 

@@ -1,5 +1,7 @@
 //! `/metrics`.
 
+use std::time::Duration;
+
 use tollhouse::monitor::Watch;
 use tollhouse_sandbox::{Fault, FaultKind};
 
@@ -69,6 +71,7 @@ both! {
         let cpu = counted("call_cpu_seconds_sum", &started).unwrap();
         assert!(cpu > 0.0 && cpu < counted("call_duration_seconds_sum", &started).unwrap(), "{cpu}");
         assert!(counted("call_memory_bytes_sum", &started).unwrap() >= 65_536.0);
+        assert_eq!(counted("runs_total", &started), Some(2.0)); // one with a request to make, one with what came of it
         assert_eq!(counted("slots_in_use", ""), None);
         assert_eq!(value(&page, "tollhouse_plugin_slots_in_use"), Some(0.0));
         assert_eq!(value(&page, "tollhouse_plugin_slots"), Some(20.0));
@@ -89,6 +92,42 @@ both! {
         assert_eq!((runs("payment.settle", "done"), runs("event.deliver", "done")), (Some(1.0), Some(1.0)));
         assert_eq!(value(&page, r#"tollhouse_payment_checks_total{outcome="settled"}"#), Some(1.0));
         assert_eq!(value(&page, "tollhouse_jobs_running"), Some(0.0));
+    }
+
+    async fn lookups_in_plugins_caches_are_counted_by_what_they_found(app: TestApp) {
+        unleash(app).await;
+        for n in 0..3 {
+            ask(app, &format!("order-{n}"), "cached").await.data();
+        }
+        let page = scrape(app).await;
+        let found = |result: &str| value(&page, &format!("tollhouse_plugin_cache_lookups_total{{result=\"{result}\"}}"));
+        assert_eq!((found("miss"), found("hit")), (Some(1.0), Some(2.0)));
+    }
+
+    async fn a_caller_who_hangs_up_is_counted_as_such(app: TestApp) {
+        app.standins.faults().push(Fault::new("initialize", FaultKind::Slow).times(1).delay_ms(500));
+        let begun = async { while app.get("/payment/list").await.data()["total"] != 1 {} };
+        tokio::select! {
+            _ = app.post("/payment/initialize", app.order("order-1")) => panic!("an answer before the provider's"),
+            () = begun => {}
+        }
+        let labels = r#"listener="public",method="POST",route="/api/v1/payment/initialize",status="499""#;
+        let counted = async { while value(&scrape(app).await, &format!("tollhouse_http_requests_total{{{labels}}}")) != Some(1.0) {} };
+        tokio::time::timeout(Duration::from_secs(30), counted).await.expect("a request without an answer");
+    }
+
+    async fn how_late_a_job_begins_is_measured(app: TestApp) {
+        app.initialize("order-1").await;
+        app.app.clock.advance_to(app.app.clock.now().plus_seconds(100)); // it was due after 60
+        app.settle().await;
+        let page = look(app).await;
+        let of = |name: &str| value(&page, &format!("tollhouse_job_{name}{{kind=\"payment.settle\"}}"));
+        assert_eq!((of("lag_seconds_count"), of("lag_seconds_sum")), (Some(1.0), Some(40.0)));
+        assert_eq!(of("duration_seconds_count"), Some(1.0));
+        let again = r#"tollhouse_job_runs_total{kind="payment.settle",outcome="again"}"#;
+        assert_eq!(value(&page, again), Some(1.0));
+        let now = app.app.clock.now().unix_seconds() as f64;
+        assert_eq!(value(&page, "tollhouse_store_looked_timestamp_seconds"), Some(now));
     }
 
     async fn what_waits_is_seen_with_its_age(app: TestApp) {

@@ -10,17 +10,17 @@ use axum::{Router, body::Bytes, extract::State, routing::post};
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
     common::v1::{AnyValue, any_value::Value as Any},
-    trace::v1::{Span, span::SpanKind},
+    trace::v1::{Span, span::SpanKind, status::StatusCode},
 };
 use prost::Message;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tollhouse::clock::Clock;
-use tollhouse_sandbox::Standins;
+use tollhouse_sandbox::{Fault, FaultKind, Standins};
 
 use crate::{
-    app::{Database, Engine, MASTER_KEY, OPERATOR_TOKEN, PAYSTACK_KEY, reply},
+    app::{Database, Engine, MASTER_KEY, OPERATOR_TOKEN, PAYSTACK_KEY, client, reply},
     unruly::{SECRET, Upstream},
 };
 
@@ -150,10 +150,9 @@ impl Host {
             .env("RUST_LOG", "off") // which concerns lines, not spans
             .stdin(Stdio::null())
             .spawn();
-        let client = Client::builder().no_proxy().timeout(Duration::from_secs(30)).build();
         let host = Host {
             process: process.expect("the program starts"),
-            client: client.expect("a client"),
+            client: client(),
             _database: database,
             standins: Standins::start_seeded(upstream, Clock::system(), 1),
             api: format!("http://{api}"),
@@ -244,6 +243,9 @@ async fn trace_a_payment(collector: &Collector) -> Vec<(&'static str, String)> {
     assert!(paid.send().await.expect("an answer").status().is_success());
     host.settle().await;
     reply(host.initialize(key, "unruly", "order-at-unruly")).await.data();
+    host.standins.faults().push(Fault::new("initialize", FaultKind::Error500).times(1));
+    let failed = reply(host.initialize(key, "provider_a", "order-that-fails")).await;
+    assert_eq!(failed.failure().0, 502);
     assert_eq!(host.standins.events().len(), 1);
     for event in host.standins.events() {
         assert!(!format!("{:?}", event.headers).contains("traceparent"), "{:?}", event.headers);
@@ -301,7 +303,21 @@ async fn a_payment_is_one_trace_from_its_request_to_the_provider() {
     assert_eq!(attribute(egress, "http.response.status_code"), "200");
     assert_eq!(attribute(egress, "egress.sender"), "provider_a");
 
+    let failed = |span: &&Span| {
+        let status = span.status.as_ref().map(|status| status.code());
+        status == Some(StatusCode::Error)
+    };
+    let failures: Vec<&Span> = spans.iter().filter(failed).collect();
+    let refused = failures.iter().find(|span| span.kind() == SpanKind::Server);
+    let refused = refused.expect("an error of ours");
+    assert_eq!(attribute(refused, "http.response.status_code"), "502");
+    assert!(failures.iter().all(|span| span.trace_id == refused.trace_id), "one request failed");
+
     let job = named(&spans, "payment.settle");
+    assert_eq!(
+        (attribute(job, "job.kind"), attribute(job, "job.failures")),
+        ("payment.settle".into(), "0".into())
+    );
     let verified = child(&spans, job, "payments.verify");
     child(&spans, child(&spans, verified, "provider_a verification.verify"), "GET");
     let delivery = child(&spans, named(&spans, "event.deliver"), "events.deliver");

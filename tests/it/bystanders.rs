@@ -1,0 +1,182 @@
+//! What one company asks costs no other: neither an answer under the same `Idempotency-Key`, nor a place in its rate. Every
+//! route that wants a key is tried.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse::http::{Access, Route};
+
+use crate::app::{Company, Engine, OPERATOR_TOKEN, Reply, TestApp, reply};
+
+/// A company that has something of everything.
+struct Own {
+    company: Company,
+    /// To be rotated, and to be revoked.
+    keys: [String; 2],
+    event: String,
+    payment: String,
+}
+
+fn text(value: &Value, field: &str) -> String {
+    value[field].as_str().expect(field).to_owned()
+}
+
+/// What a company needs for each of [`CHANGES`] to succeed. Its payment goes by `order-1`.
+async fn furnish(app: &TestApp, company: Company) -> Own {
+    let path = |rest: &str| format!("/companies/{}{rest}", company.id);
+    let order = Some(app.order("order-1"));
+    let payment = app.request(&company, Method::POST, "/payment/initialize", order).await;
+    app.complete(payment.data(), "success").await;
+    app.settle().await;
+    let events = app.operator(Method::GET, &path("/events"), Value::Null).await;
+    let new_key = async || {
+        let made = app.operator(Method::POST, &path("/keys"), json!({})).await;
+        text(made.data(), "id")
+    };
+    Own {
+        keys: [new_key().await, new_key().await],
+        event: text(&events.data()["docs"][0], "id"),
+        payment: text(payment.data(), "id"),
+        company,
+    }
+}
+
+/// A body with which a route succeeds.
+type Body = fn(&TestApp) -> Value;
+
+/// Every route that changes something of a company, in an order in which all of them succeed.
+const CHANGES: &[(&str, &str, Body)] = &[
+    (
+        "post",
+        "/api/v1/user/create",
+        |_| json!({ "first_name": "Ada", "last_name": "Obi", "email": "obi@example.com" }),
+    ),
+    ("post", "/api/v1/payment/initialize", |app| app.order("order-2")),
+    ("post", "/api/v1/payment/verify/{reference}", |_| json!({})),
+    ("patch", "/internal/v1/companies/{company}", |_| json!({ "name": "Another name" })),
+    ("post", "/internal/v1/companies/{company}/event-secret/rotate", |_| json!({})),
+    ("post", "/internal/v1/companies/{company}/keys", |_| json!({})),
+    ("post", "/internal/v1/companies/{company}/keys/{key}/rotate", |_| json!({})),
+    ("delete", "/internal/v1/companies/{company}/keys/{key}", |_| json!({})),
+    (
+        "put",
+        "/internal/v1/companies/{company}/subscription",
+        |_| json!({ "features": ["payments"] }),
+    ),
+    ("put", "/internal/v1/companies/{company}/providers/{provider}", |app| {
+        let base_url = format!("{}/paystack", app.standins.url());
+        json!({ "credentials": { "secret_key": "sk_test_own", "base_url": base_url } })
+    }),
+    (
+        "post",
+        "/internal/v1/companies/{company}/wallet/credit",
+        |_| json!({ "amount": 5, "key": "c" }),
+    ),
+    (
+        "post",
+        "/internal/v1/companies/{company}/wallet/debit",
+        |_| json!({ "amount": 5, "key": "d" }),
+    ),
+    ("post", "/internal/v1/companies/{company}/events/{event}/redeliver", |_| json!({})),
+    ("post", "/internal/v1/companies/{company}/payments/{payment}/verify", |_| json!({})),
+    ("post", "/internal/v1/companies/{company}/payments/{payment}/refund", |_| json!({})),
+];
+
+/// Routes that take a key and change nothing of a company. This list may only shrink.
+const OF_NO_COMPANY: &[(&str, &str)] = &[
+    ("post", "/internal/v1/companies"),
+    ("put", "/internal/v1/providers/{provider}"),
+    ("post", "/internal/v1/master-key/rotate"),
+    ("post", "/internal/v1/plugins"),
+    ("post", "/internal/v1/clock/advance"),
+];
+
+fn is_keyed(route: &Route) -> bool {
+    matches!(route.access, Access::Company | Access::Operator)
+}
+
+/// Sends `route` about what `own` has.
+fn ask(app: &TestApp, own: &Own, route: &Route) -> reqwest::RequestBuilder {
+    let [rotated, revoked] = &own.keys;
+    let fill = |segment| match segment {
+        "{company}" => &own.company.id,
+        "{key}" if route.method == "delete" => revoked,
+        "{key}" => rotated,
+        "{event}" => &own.event,
+        "{payment}" | "{id}" => &own.payment,
+        "{reference}" => "order-1",
+        "{email_or_id}" => "ada@example.com",
+        "{provider}" => "provider_a",
+        segment => segment,
+    };
+    let path = route.path.split('/').map(fill).collect::<Vec<_>>().join("/");
+    let method: Method = route.method.to_uppercase().parse().expect("a method");
+    let (base, key) = match route.access {
+        Access::Operator => (&app.internal, OPERATOR_TOKEN),
+        _ => (&app.api, &*own.company.key),
+    };
+    app.client.request(method, format!("{base}{path}")).bearer_auth(key)
+}
+
+/// A change under the key that both companies use.
+async fn change(app: &TestApp, own: &Own, route: &Route, body: Body) -> Reply {
+    let request = ask(app, own, route).header("idempotency-key", "the-same-for-everyone");
+    reply(request.json(&body(app))).await
+}
+
+fn is_replay(answer: &Reply) -> bool {
+    answer.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
+}
+
+both! {
+    async fn every_change_is_tried_under_one_key_by_two_companies(app: TestApp) {
+        let a = furnish(app, app.company.clone()).await;
+        let b = furnish(app, app.new_company("Beta Lending").await).await;
+        let mut routes: Vec<Route> = app.routes().into_iter().map(|(_, _, route)| route).collect();
+        for (method, path, body) in CHANGES {
+            let at = routes.iter().position(|r| (r.method, r.path) == (*method, *path));
+            let route = routes.remove(at.unwrap_or_else(|| panic!("{path} is no route")));
+            let of_a = change(app, &a, &route, *body).await;
+            assert!(of_a.status == 200 && !is_replay(&of_a), "{method} {path}: {}", of_a.body);
+            let of_b = change(app, &b, &route, *body).await;
+            assert!(of_b.status == 200 && !is_replay(&of_b), "{method} {path}: {}", of_b.body);
+            // Each of the two is answered again as it was answered itself.
+            for (own, first) in [(&a, &of_a), (&b, &of_b)] {
+                let again = change(app, own, &route, *body).await;
+                assert!(is_replay(&again), "{method} {path}: {}", again.body);
+                assert_eq!(again.body, first.body, "{method} {path}");
+            }
+        }
+        let left = routes.iter().filter(|route| route.takes_idempotency_key());
+        let left: Vec<_> = left.map(|route| (route.method, route.path)).collect();
+        assert_eq!(left, OF_NO_COMPANY, "routes that need a line above");
+        app.settle().await;
+    }
+}
+
+#[tokio::test]
+async fn a_company_at_its_limit_slows_nobody_else_at_any_route() {
+    const BURST: usize = 150;
+    let flags = ["--rate-per-s=1".to_owned(), format!("--rate-burst={BURST}")];
+    let app = TestApp::start_with(Engine::Sqlite, &flags.each_ref().map(|flag| &**flag)).await;
+    let a = furnish(&app, app.company.clone()).await;
+    let b = furnish(&app, app.new_company("Beta Lending").await).await;
+    app.advance(3_600).await;
+    for _ in 0..BURST {
+        app.get("/payment/list").await.data();
+    }
+    let routes: Vec<Route> = app.routes().into_iter().map(|(_, _, route)| route).collect();
+    assert!(2 * routes.len() < BURST, "more than operators may ask");
+    for route in routes.iter().filter(|route| is_keyed(route)) {
+        let what = format!("{} {}", route.method, route.path);
+        // Whom a malformed body meets was let in.
+        let send =
+            |own| reply(ask(&app, own, route).header("content-type", "text/plain").body("{"));
+        let refused = matches!(route.access, Access::Company);
+        let of_a = send(&a).await;
+        assert_eq!(of_a.status == 429, refused, "{what}: {}", of_a.body);
+        let of_b = send(&b).await;
+        assert_ne!(of_b.status, 429, "{what}: {}", of_b.body);
+    }
+    app.settle().await;
+    app.finish().await;
+}

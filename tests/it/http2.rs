@@ -1,0 +1,234 @@
+//! HTTP/2 as a client speaks it that keeps to nothing: frames by hand (RFC 9113, 4.1).
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use reqwest::Client;
+use serde_json::Value;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+use crate::app::{Engine, TestApp, reply};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RESET: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GO_AWAY: u8 = 7;
+
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+const MAX_CONCURRENT_STREAMS: u16 = 3;
+const REFUSED_STREAM: u32 = 7;
+const CANCEL: u32 = 8;
+const ENHANCE_YOUR_CALM: u32 = 11;
+
+/// What came from the host.
+#[derive(Debug)]
+struct Frame {
+    kind: u8,
+    flags: u8,
+    stream: u32,
+    payload: Vec<u8>,
+}
+
+impl Frame {
+    /// The code of a reset, or why the host goes away.
+    fn code(&self) -> u32 {
+        let at = if self.kind == GO_AWAY { 4 } else { 0 };
+        u32::from_be_bytes(self.payload[at..at + 4].try_into().expect("four bytes"))
+    }
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).expect("a short payload").to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// A field by its number in HPACK's table (RFC 7541, appendix A), with a value of its own.
+fn field(number: u8, value: &str) -> Vec<u8> {
+    let name = if number < 15 { vec![number] } else { vec![15, number - 15] };
+    let length = u8::try_from(value.len()).expect("a short value");
+    [&*name, &[length], value.as_bytes()].concat()
+}
+
+/// The fields of a request, which needs a key or none.
+fn request(method: &str, path: &str, key: &str) -> Vec<u8> {
+    const SCHEME_HTTP: u8 = 0x86;
+    let named = [field(2, method), field(4, path), field(1, "x")].concat(); // the authority is `x`
+    let authorization = field(23, &format!("Bearer {key}"));
+    [vec![SCHEME_HTTP], named, authorization].concat()
+}
+
+struct Raw(TcpStream);
+
+impl Raw {
+    /// Up to where requests may be sent.
+    async fn connect(url: &str) -> Raw {
+        let address = url.strip_prefix("http://").expect("a URL of the harness");
+        let mut raw = Raw(TcpStream::connect(address).await.expect("a connection"));
+        raw.send(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await;
+        raw
+    }
+
+    async fn send(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).await.expect("bytes that are sent");
+    }
+
+    /// `None` when the host has closed the connection.
+    async fn frame(&mut self) -> Option<Frame> {
+        let read = async {
+            let mut head = [0; 9];
+            self.0.read_exact(&mut head).await.ok()?;
+            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+            let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+            let mut payload = vec![0; length.try_into().expect("a length")];
+            self.0.read_exact(&mut payload).await.ok()?;
+            Some(Frame { kind: head[3], flags: head[4], stream, payload })
+        };
+        timeout(PATIENCE, read).await.expect("a frame in time")
+    }
+
+    /// The next frame of a kind.
+    async fn next(&mut self, kind: u8) -> Frame {
+        loop {
+            let frame = self.frame().await.expect("another frame");
+            if frame.kind == kind {
+                return frame;
+            }
+        }
+    }
+
+    /// The body of the answer on a stream.
+    async fn answer(&mut self, stream: u32) -> Value {
+        let mut body = Vec::new();
+        loop {
+            let data = self.next(DATA).await;
+            if data.stream == stream {
+                body.extend(data.payload);
+                if data.flags & END_STREAM != 0 {
+                    return serde_json::from_slice(&body).expect("JSON");
+                }
+            }
+        }
+    }
+}
+
+async fn app(flags: &[&str]) -> TestApp {
+    TestApp::start_with(Engine::Sqlite, flags).await
+}
+
+async fn is_alive(app: &TestApp) {
+    let request = app.client.get(format!("{}/health/live", app.api));
+    assert_eq!(reply(request).await.status, 200);
+}
+
+#[tokio::test]
+async fn more_streams_than_there_may_be_are_refused_and_those_there_are_go_on() {
+    let app = app(&["--http2-streams=3"]).await;
+    let mut raw = Raw::connect(&app.api).await;
+    let settings = raw.next(SETTINGS).await.payload;
+    let told = settings.chunks(6).find(|s| s[..2] == MAX_CONCURRENT_STREAMS.to_be_bytes());
+    assert_eq!(told.map(|setting| &setting[2..]), Some(&3_u32.to_be_bytes()[..]));
+
+    // Requests whose bodies are still to come.
+    let create = request("POST", "/api/v1/user/create", &app.company.key);
+    for stream in [1, 3, 5, 7] {
+        raw.send(&frame(HEADERS, END_HEADERS, stream, &create)).await;
+    }
+    let refused = raw.next(RESET).await;
+    assert_eq!((refused.stream, refused.code()), (7, REFUSED_STREAM));
+    is_alive(&app).await;
+
+    for stream in [3, 1] {
+        raw.send(&frame(DATA, END_STREAM, stream, b"{}")).await;
+        assert_eq!(raw.answer(stream).await["error"], true);
+    }
+    let live = request("GET", "/health/live", "");
+    raw.send(&frame(HEADERS, END_HEADERS | END_STREAM, 9, &live)).await;
+    assert_eq!(raw.answer(9).await["message"], "alive");
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_client_that_keeps_to_the_number_of_streams_is_served_in_full() {
+    let app = app(&["--http2-streams=2"]).await;
+    let client = Client::builder().no_proxy().http2_prior_knowledge().build().expect("a client");
+    let list = || {
+        let request = client.get(format!("{}/api/v1/payment/list", app.api));
+        reply(request.bearer_auth(&app.company.key))
+    };
+    for answer in join_all((0..20).map(|_| list())).await {
+        answer.data();
+    }
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_storm_of_streams_that_are_taken_back_ends_its_own_connection_only() {
+    let app = app(&["--http2-resets=5"]).await;
+    let mut raw = Raw::connect(&app.api).await;
+    let list = request("GET", "/api/v1/payment/list", &app.company.key);
+    let storm: Vec<u8> = (0..1_000)
+        .flat_map(|n| {
+            let stream = 2 * n + 1;
+            let open = frame(HEADERS, END_HEADERS | END_STREAM, stream, &list);
+            [open, frame(RESET, 0, stream, &CANCEL.to_be_bytes())].concat()
+        })
+        .collect();
+    let _ = raw.0.write_all(&storm).await; // it may be cut before it has said all
+    let mut last = None;
+    while let Some(frame) = raw.frame().await {
+        last = Some(frame);
+    }
+    let last = last.expect("a reason");
+    assert_eq!((last.kind, last.code()), (GO_AWAY, ENHANCE_YOUR_CALM));
+    is_alive(&app).await;
+    app.get("/payment/list").await.data();
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_preface_that_never_ends_is_cut_without_a_word_of_http1() {
+    let app = app(&["--header-timeout-s=1"]).await;
+    let mut raw = Raw(TcpStream::connect(&app.api["http://".len()..]).await.expect("a connection"));
+    let mut pace = tokio::time::interval(Duration::from_millis(20));
+    for byte in &PREFACE[..PREFACE.len() - 1] {
+        raw.send(&[*byte]).await;
+        pace.tick().await;
+    }
+    let mut said = Vec::new();
+    timeout(PATIENCE, raw.0.read_to_end(&mut said)).await.expect("an end").expect("no error");
+    assert_eq!(String::from_utf8_lossy(&said), "");
+    is_alive(&app).await;
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_preface_that_comes_in_pieces_begins_a_connection_like_any_other() {
+    let app = app(&["--header-timeout-s=1"]).await;
+    let mut raw = Raw(TcpStream::connect(&app.api["http://".len()..]).await.expect("a connection"));
+    let mut pace = tokio::time::interval(Duration::from_millis(10));
+    for byte in [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat() {
+        raw.send(&[byte]).await;
+        pace.tick().await;
+    }
+    // Without a request for longer than headers may take.
+    for _ in 0..6 {
+        raw.send(&frame(PING, 0, 0, b"are you?")).await;
+        assert_eq!(raw.next(PING).await.payload, b"are you?");
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    let live = request("GET", "/health/live", "");
+    raw.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &live)).await;
+    assert_eq!(raw.answer(1).await["message"], "alive");
+    app.finish().await;
+}

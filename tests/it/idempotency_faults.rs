@@ -1,0 +1,124 @@
+//! What an `Idempotency-Key` is worth when a host is late or a provider fails.
+
+use reqwest::RequestBuilder;
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, sync::watch};
+use tollhouse::{
+    app::App,
+    http,
+    idempotency::{self, Answer, Claim, Claimed, Name},
+    random::Random,
+};
+use tollhouse_sandbox::{Fault, FaultKind};
+
+use crate::app::{Reply, TestApp, reply};
+
+/// Longer than a request may take, and the margin that its lease has beyond that.
+const LEASE_SECONDS: i64 = 150;
+
+/// A request of the harness's company to a host, under a key.
+fn begin(app: &TestApp, base: &str, order: &Value) -> RequestBuilder {
+    let request = app.client.post(format!("{base}/api/v1/payment/initialize"));
+    request.bearer_auth(&app.company.key).header("idempotency-key", "k").json(order)
+}
+
+fn is_replay(answer: &Reply) -> bool {
+    answer.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
+}
+
+async fn payments(app: &TestApp) -> Value {
+    app.get("/payment/list").await.data()["total"].clone()
+}
+
+/// Another host on the same database, whose address is the answer; it serves for as long as the sender lives.
+async fn another_host(app: &TestApp) -> (String, watch::Sender<bool>) {
+    let config = crate::app::config(&app.database, &[]);
+    let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
+    let host = host.expect("another host");
+    let tcp = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}", tcp.local_addr().expect("bound"));
+    let (close, closing) = watch::channel(false);
+    tokio::spawn(async move {
+        http::listen(&host, http::Listener::plain(tcp), http::public_routes(), closing).await;
+    });
+    (url, close)
+}
+
+both! {
+    async fn what_a_host_answers_after_its_lease_was_retaken_is_not_kept(app: TestApp) {
+        let claim = async |key: &str| {
+            let (company_id, method, path) = (&*app.company.id, "POST", "/api/v1/payment/initialize");
+            idempotency::claim(&app.app, Name { company_id, method, path, key }, [7; 32]).await
+        };
+        let run = async |key: &str| match claim(key).await.expect("a claim") {
+            Claimed::Run(claim) => claim,
+            Claimed::Replay(answer) => panic!("{answer:?} is there"),
+        };
+        let answer = |body: &str| Answer { status: 200, content_type: None, body: body.to_owned() };
+        let keep = async |claim: &Claim, body: &str| {
+            idempotency::keep(&app.app, claim.clone(), &answer(body)).await.expect("a write");
+        };
+        for (key, late_first) in [("late first", true), ("late last", false)] {
+            let late = run(key).await;
+            app.app.clock.advance_to(app.app.clock.now().plus_seconds(LEASE_SECONDS));
+            let retaken = run(key).await;
+            if late_first {
+                keep(&late, "late").await;
+                idempotency::release(&app.app, late).await.expect("a write");
+                assert!(claim(key).await.is_err(), "whoever retook it is at it");
+                keep(&retaken, "retaken").await;
+            } else {
+                keep(&retaken, "retaken").await;
+                keep(&late, "late").await;
+                idempotency::release(&app.app, late).await.expect("a write");
+            }
+            let Ok(Claimed::Replay(kept)) = claim(key).await else { panic!("nothing is kept") };
+            assert_eq!(kept, answer("retaken"), "{key}");
+        }
+    }
+
+    async fn two_hosts_that_run_one_request_after_its_lease_was_lost_make_one_payment(app: TestApp) {
+        let (other, _close) = another_host(app).await;
+        let mut order = app.order("");
+        order.as_object_mut().expect("an object").remove("reference");
+        app.standins.faults().push(Fault::new("initialize", FaultKind::Slow).times(1).delay_ms(1_500));
+        let late = reply(begin(app, &app.api, &order));
+        let retaken = async {
+            while payments(app).await != 1 {}
+            app.app.clock.advance_to(app.app.clock.now().plus_seconds(LEASE_SECONDS));
+            reply(begin(app, &other, &order)).await
+        };
+        let (late, retaken) = tokio::join!(late, retaken);
+        assert!(!is_replay(&late) && !is_replay(&retaken), "{} {}", late.body, retaken.body);
+        for base in [&app.api, &other] {
+            let again = reply(begin(app, base, &order)).await;
+            assert!(is_replay(&again), "{}", again.body);
+            assert_eq!(again.body, retaken.body);
+        }
+        assert_eq!(payments(app).await, 1);
+        app.settle().await;
+    }
+
+    async fn what_failed_after_its_effect_has_it_once_when_sent_again(app: TestApp) {
+        let order = app.order("order-1");
+        // The provider does its work, and its answer is lost.
+        app.standins.faults().push(Fault::new("initialize", FaultKind::CutAfter).times(1));
+        let failed = reply(begin(app, &app.api, &order)).await;
+        assert_eq!(failed.failure().0, 502);
+        assert_eq!(payments(app).await, 1);
+        let pending = app.wallet().await["pending"].clone();
+        assert_eq!(pending, json!(2500.5));
+
+        let again = reply(begin(app, &app.api, &order)).await;
+        assert!(!is_replay(&again) && again.data()["checkout"]["url"].is_string(), "{}", again.body);
+        assert_eq!((payments(app).await, app.wallet().await["pending"].clone()), (json!(1), pending));
+        let replayed = reply(begin(app, &app.api, &order)).await;
+        assert!(is_replay(&replayed));
+        assert_eq!(replayed.body, again.body);
+
+        app.complete(again.data(), "success").await;
+        app.settle().await;
+        assert_eq!(app.wallet().await["balance"], 2362.99);
+        assert_eq!(app.events(), ["payment.success"]);
+    }
+}

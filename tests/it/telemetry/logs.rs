@@ -1,0 +1,48 @@
+//! Log lines for machines.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// Lines of the host that belong to no request and no job.
+const OF_THE_HOST: [&str; 3] =
+    ["tollhouse::cli::serve", "tollhouse::plugins", "tollhouse::monitor"];
+
+fn text<'l>(line: &'l Value, pointer: &str) -> &'l str {
+    line.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Every line of a log is JSON, and every line of the host's own within a request has its id. Each of these requests, by id,
+/// has one line that says how it was answered.
+pub fn check_lines(log: &str, requests: &[String]) {
+    let mut answered: BTreeMap<String, usize> = BTreeMap::new();
+    for line in log.lines() {
+        let parsed: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        let target = text(&parsed, "/target");
+        if !target.starts_with("tollhouse") {
+            continue;
+        }
+        for field in ["/timestamp", "/level", "/fields/message"] {
+            assert!(!text(&parsed, field).is_empty(), "no {field}: {line}");
+        }
+        let spans = parsed["spans"].as_array().cloned().unwrap_or_default();
+        let of = |name: &str| spans.iter().find(|span| span["name"] == name);
+        match (of("request"), of("job")) {
+            (Some(request), _) => {
+                let id = text(request, "/id");
+                assert!(!id.is_empty() && !text(request, "/method").is_empty(), "{line}");
+                if text(&parsed, "/fields/message") == "answered" {
+                    *answered.entry(id.to_owned()).or_default() += 1;
+                }
+            }
+            (None, Some(job)) => assert!(!text(job, "/subject").is_empty(), "{line}"),
+            (None, None) => {
+                let known = OF_THE_HOST.iter().any(|room| target.starts_with(room));
+                assert!(known, "of no request and no job: {line}");
+            }
+        }
+    }
+    for request in requests {
+        assert_eq!(answered.get(request), Some(&1), "lines that say how {request} was answered");
+    }
+}
