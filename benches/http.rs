@@ -36,6 +36,9 @@ use crate::{
 
 /// Connections that ask at once, each for itself.
 const CONNECTIONS: usize = 32;
+/// Turns of a comparison, and requests of one.
+const ROUNDS: usize = 25;
+const ASKED: u64 = 2_000;
 const OPERATOR_TOKEN: &str = "op_bench_0123456789abcdef0123456789abcdef";
 const MASTER_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 
@@ -44,21 +47,26 @@ pub fn measure(bench: &mut Bench) {
         let host = bench.runtime.block_on(Host::start(&database));
         let engine = database.engine;
         let fetch = host.fetch();
+        let answer = bench.runtime.block_on(fetch.once());
+        let bare = bench.runtime.block_on(bare(answer, fetch.clone()));
         if engine == "sqlite" {
-            let answer = bench.runtime.block_on(fetch.once());
-            let bare = bench.runtime.block_on(bare(answer, fetch.clone()));
             measure_load(bench, "http/bare", &bare);
         }
-        measure_load(bench, &format!("http/fetch/{engine}"), &fetch);
-        measure_load(bench, &format!("http/initialize/{engine}"), &host.initialize());
+        for (name, load) in [("fetch", &fetch), ("initialize", &host.initialize())] {
+            let name = format!("http/{name}/{engine}");
+            measure_load(bench, &name, load);
+            if bench.median(&name).is_some() {
+                bench.ratios.push((name, ratio(bench, load, &bare)));
+            }
+        }
         bench.runtime.block_on(host.stop());
         database.drop(&bench.runtime);
     }
 }
 
 pub fn compare(bench: &Bench) {
-    for name in ["fetch/sqlite", "fetch/postgres", "initialize/sqlite", "initialize/postgres"] {
-        bench.print_ratio(&format!("http/{name}"), "http/bare");
+    for (name, ratio) in &bench.ratios {
+        println!("{name}: {ratio:.2} times http/bare, by turns");
     }
     for engine in ["sqlite", "postgres"] {
         // Two of these are in a fetch: for the key, and for the payment.
@@ -74,6 +82,23 @@ fn measure_load(bench: &mut Bench, name: &str, load: &Load) {
         })
         .await
     });
+}
+
+/// How much longer a request of `load` takes than one of `base`. By turns: a server that does next to nothing is twice as fast
+/// in one second as in the next, by where its connections happen to be served.
+fn ratio(bench: &Bench, load: &Load, base: &Load) -> f64 {
+    let connect = |load: &Load| bench.runtime.block_on(load.connect());
+    let (loaded, bare) = (connect(load), connect(base));
+    let ask = |load: &Load, connections: &[Connection], times: u64| {
+        let asked = share(times, connections.iter(), |connection, own| {
+            load.clone().ask(connection.clone(), own)
+        });
+        bench.runtime.block_on(asked).as_secs_f64() / times as f64
+    };
+    let mut ratios: Vec<f64> =
+        (0..ROUNDS).map(|_| ask(load, &loaded, ASKED) / ask(base, &bare, 10 * ASKED)).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios[ratios.len() / 2]
 }
 
 type Connection = Arc<Mutex<SendRequest<Full<Bytes>>>>;

@@ -17,6 +17,7 @@ use criterion::Criterion;
 use futures::future::join_all;
 use tokio::runtime::Runtime;
 
+/// The program's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -29,7 +30,7 @@ fn main() {
         .measurement_time(Duration::from_secs(2))
         .configure_from_args();
     let runtime = Runtime::new().expect("a runtime");
-    let mut bench = Bench { criterion, runtime, seen: BTreeMap::new() };
+    let mut bench = Bench { criterion, runtime, seen: BTreeMap::new(), ratios: Vec::new() };
     plugins::measure(&mut bench);
     store::measure(&mut bench);
     http::measure(&mut bench);
@@ -44,6 +45,8 @@ struct Bench {
     runtime: Runtime,
     /// Nanoseconds of one iteration, sample by sample.
     seen: BTreeMap<String, Vec<f64>>,
+    /// What was compared by turns.
+    ratios: Vec<(String, f64)>,
 }
 
 impl Bench {
