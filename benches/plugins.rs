@@ -13,6 +13,7 @@ use tollhouse_plugin::{
     notifications,
     testing::{FakeHost, Installed},
     types::Money,
+    verification,
 };
 
 use crate::{Bench, repeat};
@@ -102,14 +103,26 @@ fn measure_native(bench: &mut Bench) {
         }
         took
     });
+    bench.measure("plugins/verification.verify/native", async |iterations| {
+        let mut took = std::time::Duration::ZERO;
+        for _ in 0..iterations {
+            let host = native_host(examples);
+            let began = Instant::now();
+            let payment = <provider_a::Paystack as verification::Guest>::verify("example-1".into());
+            took += began.elapsed();
+            drop((host, payment.expect("a payment")));
+        }
+        took
+    });
 }
 
 fn native_host(examples: &Value) -> Installed {
-    let page = examples["answers"][0]["body"].clone();
+    let body = |n: usize| examples["answers"][n]["body"].clone();
     FakeHost::new()
         .manifest(provider_a::MANIFEST)
         .secret("secret_key", "example-secret")
-        .answer("POST", "/transaction/initialize", 200, page)
+        .answer("POST", "/transaction/initialize", 200, body(0))
+        .answer("GET", "/transaction/verify/example-1", 200, body(1))
         .install()
 }
 

@@ -52,9 +52,21 @@ pub struct RunId(pub String);
 #[derive(Clone)]
 pub struct Claim {
     pub run: RunId,
+    /// Whether it ran before, and may have left something.
+    is_rerun: bool,
     company_id: String,
     id: String,
     lease: String,
+}
+
+/// What becomes of a key when its request has run.
+pub enum End {
+    /// It is answered again.
+    Keep(Answer),
+    /// The request had no effect: its key may come with another.
+    Free,
+    /// Something of it may stand: the same request may run again at once, and no other may have its key.
+    GiveBack,
 }
 
 pub enum Claimed {
@@ -95,6 +107,7 @@ pub fn longest_run(app: &App) -> Duration {
 pub async fn claim(app: &App, name: Name<'_>, content: [u8; 32]) -> Result<Claimed> {
     let mut claim = Claim {
         run: RunId(app.new_id()),
+        is_rerun: false,
         company_id: name.company_id.to_owned(),
         id: digest(&[name.method, name.path, name.key]),
         lease: app.random.token(""),
@@ -117,11 +130,13 @@ pub async fn claim(app: &App, name: Name<'_>, content: [u8; 32]) -> Result<Claim
             let first = store::insert(tx, &claim.company_id, &claim.id, &row).await?;
             return if first { Ok(Claimed::Run(claim)) } else { Err(under_way()) };
         };
-        let same = app.sealer.open(&claim.context("content"), &found.content)? == content;
-        match judge(&found, same, now) {
+        // One that is out of date may be sealed under a key that was taken away since.
+        let is_same = found.expires_at <= now
+            || app.sealer.open(&claim.context("content"), &found.content)? == content;
+        match judge(&found, is_same, now) {
             Verdict::Retake => {
                 row.run_id.clone_from(&found.run_id);
-                claim.run = RunId(found.run_id);
+                (claim.run, claim.is_rerun) = (RunId(found.run_id), true);
                 store::update(tx, &claim.company_id, &claim.id, &row).await?;
                 Ok(Claimed::Run(claim))
             }
@@ -147,31 +162,25 @@ fn under_way() -> Error {
     Error::Conflict("the request with this Idempotency-Key is under way".to_owned())
 }
 
-/// Keeps what the request answered.
-pub async fn keep(app: &App, claim: Claim, answer: &Answer) -> Result<()> {
-    let text = serde_json::to_string(answer).map_err(Error::internal)?;
-    let sealed = app.sealer.seal(&claim.context("answer"), &text);
-    let db = app.store.clone();
-    db.write(async move |tx| {
-        Ok(store::keep(tx, &claim.company_id, &claim.id, &claim.lease, &sealed).await?)
-    })
-    .await
-}
-
-/// Forgets a request that had no effect: its key is free again.
-pub async fn release(app: &App, claim: Claim) -> Result<()> {
-    let db = app.store.clone();
-    db.write(async move |tx| {
-        Ok(store::release(tx, &claim.company_id, &claim.id, &claim.lease).await?)
-    })
-    .await
-}
-
-/// Ends a run of which something may stand. The same request may run again at once; no other may have its key.
-pub async fn give_back(app: &App, claim: Claim) -> Result<()> {
+/// Ends a run. A lease that was lost meanwhile is left alone.
+pub async fn end(app: &App, claim: Claim, end: End) -> Result<()> {
+    let sealed = match &end {
+        End::Keep(answer) => {
+            let text = serde_json::to_string(answer).map_err(Error::internal)?;
+            Some(app.sealer.seal(&claim.context("answer"), &text))
+        }
+        End::Free | End::GiveBack => None,
+    };
+    // What an earlier run may have left is still named by the row.
+    let frees = matches!(end, End::Free) && !claim.is_rerun;
     let (db, now) = (app.store.clone(), app.clock.now());
     db.write(async move |tx| {
-        Ok(store::give_back(tx, &claim.company_id, &claim.id, &claim.lease, now).await?)
+        let Claim { company_id, id, lease, .. } = &claim;
+        match frees {
+            true => store::release(tx, company_id, id, lease).await?,
+            false => store::end(tx, company_id, id, lease, sealed.as_deref(), now).await?,
+        }
+        Ok(())
     })
     .await
 }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Rows that one call reads, in one transaction: other writers get in between.
-const MOST_ROWS: usize = 1_000;
+const MOST_ROWS: usize = 250;
 /// The context under which a cursor is sealed.
 const CURSOR: &str = "master_key.cursor";
 

@@ -182,6 +182,14 @@ impl Store {
         self.write(async |_| Ok(())).await
     }
 
+    /// Closes connections that nobody needs any more; to be called now and then.
+    pub fn close_unused(&self) {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.close_unused(),
+            Engine::Postgres(postgres) => postgres.close_unused(),
+        }
+    }
+
     /// Resolves when a transaction of this process that woke jobs was committed.
     pub fn jobs_woken(&self) -> Notified<'_> {
         self.jobs_woken.notified()
@@ -223,7 +231,7 @@ impl Store {
                 Err(failed) => failed,
             };
             if let Engine::Postgres(postgres) = &self.engine
-                && cause.as_ref().is_some_and(Error::is_outdated)
+                && cause.as_ref().is_some_and(Error::concerns_all)
             {
                 postgres.renew();
             }

@@ -152,7 +152,8 @@ impl Host {
     fn lost(&self, error: reqwest::Error) -> Failure {
         let what = if error.is_connect() { "cannot be reached" } else { "did not answer" };
         let why = chain(&error.without_url());
-        Failure::unreachable(format!("the host at {} {what}: {why}", self.base))
+        let at = self.base.origin().ascii_serialization(); // without what a URL may have before its host
+        Failure::unreachable(format!("the host at {at} {what}: {why}"))
     }
 }
 

@@ -237,8 +237,9 @@ fn fault(key: &str, values: &[String]) -> Option<String> {
     }
     let mut said = error.to_string();
     // What may hold a password.
-    for url in values.iter().filter(|value| value.contains('@')) {
-        said = said.replace(url.as_str(), "…");
+    let may_hold = |value: &&String| value.contains('@') || value.contains("password");
+    for value in values.iter().filter(may_hold) {
+        said = said.replace(value.as_str(), "…");
     }
     let lines: Vec<&str> =
         said.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();

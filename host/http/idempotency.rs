@@ -12,7 +12,7 @@ use axum::{
 use futures::FutureExt;
 use http_body_util::BodyExt;
 use sha2::{Digest, Sha256};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
     answer,
@@ -22,7 +22,7 @@ use super::{
 use crate::{
     app::App,
     error::{Error, Result},
-    idempotency::{self, Answer, Claim, Claimed, Name},
+    idempotency::{self, Answer, Claim, Claimed, End, Name},
 };
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -80,10 +80,11 @@ pub async fn once(
     let run = app.tasks.spawn(async move {
         let answer = claim_and_run(&running, &company_id, &key, request, next).await;
         drop(place);
-        answer
+        // Here, so that what went wrong is logged even if nobody waits any more.
+        answer.unwrap_or_else(IntoResponse::into_response)
     });
     match timeout(time, run).await {
-        Ok(done) => done.map_err(Error::internal)?,
+        Ok(done) => done.map_err(Error::internal),
         Err(_) => Err(late(&method, time)),
     }
 }
@@ -95,6 +96,8 @@ async fn claim_and_run(
     request: Request,
     next: Next,
 ) -> Result<Response> {
+    // A lease counts from when it was taken, which is later.
+    let (longest, began) = (idempotency::longest_run(app), Instant::now());
     let (mut request, body) = received(request).await?;
     let (method, path) = (request.method().as_str(), request.uri().path());
     let content = content(request.uri().query(), request.headers(), &body);
@@ -103,8 +106,7 @@ async fn claim_and_run(
         Claimed::Run(claim) => {
             request.extensions_mut().insert(claim.run.clone());
             let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
-            let longest = idempotency::longest_run(app);
-            match timeout(longest, answer).await {
+            match timeout_at(began + longest, answer).await {
                 Ok(answer) => settle(app, claim, answer.unwrap_or_else(answer::panicked)).await,
                 // Its lease goes on: what it began may not have ended.
                 Err(_) => Err(Error::Late(longest)),
@@ -124,22 +126,22 @@ fn content(query: Option<&str>, headers: &HeaderMap, body: &[u8]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Keeps what committed an effect, and frees the key of what had none. Of what failed on our side, something may stand: it may
-/// be run again, as the same request. The effect stands whether or not this succeeds.
+/// Keeps what committed an effect, and frees the key of what had none. Of what failed on our side, something may stand. The effect
+/// stands whether or not this succeeds.
 async fn settle(app: &App, claim: Claim, response: Response) -> Result<Response> {
     let (parts, body) = response.into_parts();
     let body = body.collect().await.map_err(Error::internal)?.to_bytes();
-    let settled = if parts.status.is_server_error() {
-        idempotency::give_back(app, claim).await
+    let end = if parts.status.is_server_error() {
+        End::GiveBack
     } else if parts.status.is_success() {
         let content_type = parts.headers.get(header::CONTENT_TYPE);
         let content_type = content_type.and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let text = String::from_utf8_lossy(&body).into_owned();
-        let answer = Answer { status: parts.status.as_u16(), content_type, body: text };
-        idempotency::keep(app, claim, &answer).await
+        let body = String::from_utf8_lossy(&body).into_owned();
+        End::Keep(Answer { status: parts.status.as_u16(), content_type, body })
     } else {
-        idempotency::release(app, claim).await
+        End::Free
     };
+    let settled = idempotency::end(app, claim, end).await;
     if let Err(error) = settled {
         tracing::error!(error = %error.chain(), "an idempotency key was not settled; its lease will end");
     }

@@ -87,6 +87,7 @@ async fn clean(app: App) {
     loop {
         tokio::time::sleep(CLEAN).await;
         app.rates.prune();
+        app.store.close_unused();
         if let Err(error) = idempotency::sweep(&app).await {
             tracing::error!(error = %error.chain(), "idempotency keys could not be cleared");
         }

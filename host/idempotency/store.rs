@@ -83,28 +83,7 @@ pub async fn update(tx: &mut Tx, company_id: &str, id: &str, row: &Row) -> Resul
     Ok(())
 }
 
-/// Ends a lease with an answer. One that was lost meanwhile is left alone.
-pub async fn keep(
-    tx: &mut Tx,
-    company_id: &str,
-    id: &str,
-    lease: &str,
-    answer: &str,
-) -> Result<()> {
-    tx.sql(
-        "UPDATE idempotency_keys SET lease = NULL, answer = $4
-         WHERE company_id = $1 AND id = $2 AND lease = $3",
-    )
-    .bind(company_id)
-    .bind(id)
-    .bind(lease)
-    .bind(answer)
-    .run()
-    .await?;
-    Ok(())
-}
-
-/// Ends a lease without an answer. One that was lost meanwhile is left alone.
+/// Forgets the request whose lease this is. One that was lost meanwhile is left alone.
 pub async fn release(tx: &mut Tx, company_id: &str, id: &str, lease: &str) -> Result<()> {
     tx.sql("DELETE FROM idempotency_keys WHERE company_id = $1 AND id = $2 AND lease = $3")
         .bind(company_id)
@@ -115,21 +94,23 @@ pub async fn release(tx: &mut Tx, company_id: &str, id: &str, lease: &str) -> Re
     Ok(())
 }
 
-/// Ends a lease, and keeps the row. One that was lost meanwhile is left alone.
-pub async fn give_back(
+/// Ends a lease, with an answer or without, and keeps the row. One that was lost meanwhile is left alone.
+pub async fn end(
     tx: &mut Tx,
     company_id: &str,
     id: &str,
     lease: &str,
+    answer: Option<&str>,
     now: Timestamp,
 ) -> Result<()> {
     tx.sql(
-        "UPDATE idempotency_keys SET lease = NULL, lease_until = $4
+        "UPDATE idempotency_keys SET lease = NULL, answer = $4, lease_until = $5
          WHERE company_id = $1 AND id = $2 AND lease = $3",
     )
     .bind(company_id)
     .bind(id)
     .bind(lease)
+    .bind(answer)
     .bind(now)
     .run()
     .await?;

@@ -61,15 +61,14 @@ enum Recorded {
 #[instrument(target = SPANS, name = "payments.initialize", skip_all)]
 pub async fn initialize(app: &App, company: &Company, order: Order) -> Result<Payment> {
     loop {
-        match record(app, company, order.clone()).await? {
-            Recorded::New(payment) => return start(app, *payment, Attempt::First).await,
-            Recorded::Existing(payment) if needs_start(&payment) => {
-                if let Some(payment) = resume(app, *payment).await? {
-                    return Ok(payment);
-                }
-                // Its first attempt was refused and forgotten meanwhile: this is the first attempt now.
-            }
-            Recorded::Existing(payment) => return Ok(*payment),
+        let payment = match record(app, company, order.clone()).await? {
+            Recorded::New(payment) => Some(start(app, *payment, Attempt::First).await?),
+            Recorded::Existing(payment) if needs_start(&payment) => resume(app, *payment).await?,
+            Recorded::Existing(payment) => Some(*payment),
+        };
+        // Else somebody else's attempt came to nothing meanwhile, or was refused and forgotten: it is our turn.
+        if let Some(payment) = payment.filter(|payment| !needs_start(payment)) {
+            return Ok(payment);
         }
     }
 }

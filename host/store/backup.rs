@@ -16,7 +16,8 @@ use super::{
     file::{self, InUse, beside, not_writable},
 };
 
-/// Why a copy was not made or not put back; the text says what to do. Nothing was changed.
+/// Why a copy was not made or not put back; the text says what to do. Nothing was changed, unless all was done and the folder
+/// could not be brought to the disk.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     #[error("{0}")]
@@ -84,27 +85,32 @@ fn in_place_of(
     database: &Path,
     put: impl FnOnce() -> Result<(), BackupError>,
 ) -> Result<(), BackupError> {
-    let logs = ["-wal", "-shm"]
-        .map(|suffix| (beside(database, suffix), beside(database, &format!("{suffix}-former"))));
-    let done =
-        logs.iter().try_for_each(|(log, aside)| rename_if_there(log, aside)).and_then(|()| put());
-    for (log, aside) in &logs {
+    let mut moved = Vec::new();
+    let done = move_logs(database, &mut moved).and_then(|()| put());
+    for (log, aside) in &moved {
         match &done {
             // What cannot be removed under this name does no harm.
             Ok(()) => drop(fs::remove_file(aside)),
-            Err(_) => rename_if_there(aside, log)?,
+            Err(_) => {
+                fs::rename(aside, log).map_err(|error| BackupError::Io(log.clone(), error))?
+            }
         }
     }
     done
 }
 
-fn rename_if_there(from: &Path, to: &Path) -> Result<(), BackupError> {
-    match fs::rename(from, to) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(BackupError::Io(from.to_owned(), error))
+/// Notes each file that was moved, and where to: nothing else may ever come back as this database's log.
+fn move_logs(database: &Path, moved: &mut Vec<(PathBuf, PathBuf)>) -> Result<(), BackupError> {
+    for suffix in ["-wal", "-shm"] {
+        let (log, aside) =
+            (beside(database, suffix), beside(database, &format!("{suffix}-former")));
+        match fs::rename(&log, &aside) {
+            Ok(()) => moved.push((log, aside)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(BackupError::Io(log, error)),
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 fn refused(text: String) -> BackupError {
@@ -234,6 +240,10 @@ mod tests {
         in_place_of(&database, || Ok(())).unwrap();
         let left = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
         assert_eq!(left.filter(|name| name.to_string_lossy().starts_with("dead.db")).count(), 1);
+        // What another restore has left behind is nobody's log.
+        fs::write(beside(&database, "-wal-former"), "of another database").unwrap();
+        in_place_of(&database, fail).unwrap_err();
+        assert!(!beside(&database, "-wal").exists());
     }
 
     #[tokio::test]

@@ -137,9 +137,11 @@ impl Error {
         matches!(trouble, Trouble::Conflict | Trouble::Unreachable | Trouble::Outdated)
     }
 
-    /// Whether the connection has prepared statements of a schema that was migrated since, by this host or another.
-    pub(super) fn is_outdated(&self) -> bool {
-        matches!(self, Error::Unavailable { trouble: Trouble::Outdated, .. })
+    /// Whether other connections that were open at the time cannot be relied on either: the server went away, or the schema was
+    /// migrated, by this host or another, since they prepared their statements.
+    pub(super) fn concerns_all(&self) -> bool {
+        let Error::Unavailable { trouble, .. } = self else { return false };
+        matches!(trouble, Trouble::Outdated | Trouble::Unreachable)
     }
 }
 
@@ -149,9 +151,7 @@ impl From<sqlx::Error> for Error {
         let trouble = match &error {
             Sqlx::Database(error) => trouble(&**error),
             Sqlx::Io(_) | Sqlx::Tls(_) | Sqlx::Protocol(_) => Some(Trouble::Unreachable),
-            Sqlx::PoolClosed | Sqlx::WorkerCrashed => Some(Trouble::Unreachable),
-            Sqlx::BeginFailed => Some(Trouble::Unreachable),
-            Sqlx::PoolTimedOut => Some(Trouble::Busy),
+            Sqlx::WorkerCrashed | Sqlx::BeginFailed => Some(Trouble::Unreachable),
             Sqlx::Configuration(_) => return Error::Misconfigured(error.to_string()),
             _ => None,
         };

@@ -61,6 +61,10 @@ impl Postgres {
         self.pool.get().await
     }
 
+    pub(super) fn close_unused(&self) {
+        self.pool.close_unused();
+    }
+
     /// Opens each connection anew before it is used again.
     pub(super) fn renew(&self) {
         *self.earliest.lock() = Some(Instant::now());

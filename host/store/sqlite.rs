@@ -109,6 +109,10 @@ impl Sqlite {
         self.readers.connections()
     }
 
+    pub(super) fn close_unused(&self) {
+        self.readers.close_unused();
+    }
+
     pub(super) async fn reader(&self) -> Result<Pooled<Handles>> {
         let reader = self.readers.get().await?;
         reader.alarm.set();

@@ -167,7 +167,8 @@ impl Tx {
 impl Drop for Tx {
     /// Nothing remains of what was not committed, and nobody waits for that.
     fn drop(&mut self) {
-        let is_clean = self.mode == Mode::Select && !self.fate.under_way;
+        let is_clean =
+            self.mode == Mode::Select && !self.fate.under_way && self.fate.failed.is_none();
         if let Some(connection) = self.connection.take().filter(|_| !is_clean) {
             tokio::spawn(connection.clean_up(self.mode));
         }

@@ -80,10 +80,15 @@ async fn rows(app: &TestApp) -> Vec<(String, String, Option<String>, Option<Stri
 
 /// As if the host that ran the requests had died before their answers were kept.
 async fn forget_answers(app: &TestApp) {
-    let died = app.app.store.write(async |tx| -> store::Result<_> {
-        tx.sql("UPDATE idempotency_keys SET answer = NULL, lease = 'of a host that died'")
-            .run()
-            .await
+    let until = app.app.clock.now().plus_seconds(150);
+    let died = app.app.store.write(async move |tx| -> store::Result<_> {
+        tx.sql(
+            "UPDATE idempotency_keys
+             SET answer = NULL, lease = 'of a host that died', lease_until = $1",
+        )
+        .bind(until)
+        .run()
+        .await
     });
     assert_eq!(died.await.expect("a statement"), 1);
 }

@@ -1,12 +1,12 @@
 //! What an `Idempotency-Key` is worth when a host is late or a provider fails.
 
-use reqwest::RequestBuilder;
+use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
 use tollhouse::{
     app::App,
     http,
-    idempotency::{self, Answer, Claim, Claimed, Name},
+    idempotency::{self, Answer, Claim, Claimed, End, Name},
     random::Random,
 };
 use tollhouse_sandbox::{Fault, FaultKind};
@@ -56,7 +56,8 @@ both! {
         };
         let answer = |body: &str| Answer { status: 200, content_type: None, body: body.to_owned() };
         let keep = async |claim: &Claim, body: &str| {
-            idempotency::keep(&app.app, claim.clone(), &answer(body)).await.expect("a write");
+            let kept = End::Keep(answer(body));
+            idempotency::end(&app.app, claim.clone(), kept).await.expect("a write");
         };
         for (key, late_first) in [("late first", true), ("late last", false)] {
             let late = run(key).await;
@@ -64,13 +65,13 @@ both! {
             let retaken = run(key).await;
             if late_first {
                 keep(&late, "late").await;
-                idempotency::release(&app.app, late).await.expect("a write");
+                idempotency::end(&app.app, late, End::Free).await.expect("a write");
                 assert!(claim(key).await.is_err(), "whoever retook it is at it");
                 keep(&retaken, "retaken").await;
             } else {
                 keep(&retaken, "retaken").await;
                 keep(&late, "late").await;
-                idempotency::release(&app.app, late).await.expect("a write");
+                idempotency::end(&app.app, late, End::Free).await.expect("a write");
             }
             let Ok(Claimed::Replay(kept)) = claim(key).await else { panic!("nothing is kept") };
             assert_eq!(kept, answer("retaken"), "{key}");
@@ -95,6 +96,20 @@ both! {
             assert!(is_replay(&again), "{}", again.body);
             assert_eq!(again.body, retaken.body);
         }
+        assert_eq!(payments(app).await, 1);
+        app.settle().await;
+    }
+
+    async fn a_rerun_that_is_refused_does_not_forget_what_an_earlier_run_left(app: TestApp) {
+        let mut order = app.order("");
+        order.as_object_mut().expect("an object").remove("reference");
+        app.standins.faults().push(Fault::new("initialize", FaultKind::Error500));
+        assert_eq!(reply(begin(app, &app.api, &order)).await.failure().0, 502);
+        let plan = format!("/companies/{}/subscription", app.company.id);
+        app.operator(Method::PUT, &plan, json!({ "features": [] })).await.data();
+        assert_eq!(reply(begin(app, &app.api, &order)).await.failure().0, 403);
+        app.operator(Method::PUT, &plan, json!({ "features": ["payments"] })).await.data();
+        reply(begin(app, &app.api, &order)).await.data();
         assert_eq!(payments(app).await, 1);
         app.settle().await;
     }

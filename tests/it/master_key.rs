@@ -219,7 +219,7 @@ both! {
         assert_eq!((sum(&steps, "resealed"), sum(&steps, "unreadable")), (ACCOUNTS + 2, DAMAGED));
         // Two columns of each company, one of each account; 1,000 rows to a step.
         let rows = 2 * (DAMAGED + 1) + ACCOUNTS + 1;
-        assert_eq!(steps.len() as u64, rows.div_ceil(1_000));
+        assert_eq!(steps.len() as u64, rows.div_ceil(250));
         assert!(steps.iter().all(|step| step["done"] == step["cursor"].is_null()), "{steps:?}");
         let left = host.command(&["status", "--json"]).await.json()["sealed"].clone();
         let former = left.as_array().unwrap().iter().filter(|rows| rows["key"] == key_id(MASTER_KEY));

@@ -116,6 +116,17 @@ both! {
         assert_eq!(app.wallet().await["pending"], json!(2500.5));
     }
 
+    async fn who_waits_for_an_attempt_that_fails_makes_the_next(app: TestApp) {
+        app.standins.faults().push(Fault::new("initialize", FaultKind::Cut).delay_ms(500));
+        let begin = || app.post("/payment/initialize", app.order("order-1"));
+        let (one, two) = tokio::join!(begin(), begin());
+        let (failed, done) = if one.status == 200 { (two, one) } else { (one, two) };
+        assert_eq!(failed.failure().0, 502);
+        assert!(done.data()["checkout"]["url"].is_string(), "{}", done.body);
+        assert_eq!(app.get("/payment/list").await.data()["total"], 1);
+        app.settle().await;
+    }
+
     async fn a_company_with_its_own_account_keeps_its_wallet_out_of_it(app: TestApp) {
         let path = format!("/companies/{}/providers/provider_a", app.company.id);
         app.use_paystack(&path, "sk_test_the_companys_own").await;

@@ -268,6 +268,35 @@ async fn a_select_is_one_round_trip() {
 }
 
 #[tokio::test]
+async fn a_server_that_comes_back_is_asked_on_new_connections_only() {
+    on_postgres(async |app| {
+        let proxy = Proxy::start(&app.database.url).await;
+        // More connections than a transaction is tried.
+        let limits = Limits { connections: 8, ..PATIENT };
+        let store = Store::open(&proxy.url, limits, Random::seeded(1)).await.expect("a database");
+        let select = async || -> store::Result<(i32,)> {
+            store.select(async |tx: &mut Tx| tx.sql("SELECT 1").one().await).await
+        };
+        let all_used = Arc::new(Barrier::new(8));
+        let open = || {
+            let all_used = all_used.clone();
+            store.select(async move |tx: &mut Tx| -> store::Result<(i32,)> {
+                all_used.wait().await;
+                tx.sql("SELECT 1").one().await
+            })
+        };
+        assert!(join_all((0..8).map(|_| open())).await.iter().all(Result::is_ok));
+        proxy.set_up(false);
+        tokio::time::sleep(Duration::from_millis(50)).await; // for it to cut them
+        proxy.set_up(true);
+        for _ in 0..8 {
+            assert_eq!(select().await.expect("an answer"), (1,));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_migration_under_a_running_host_fails_nothing() {
     const ALL: &str = "SELECT * FROM audit_log WHERE company_id = $1 LIMIT 1";
     on_postgres(async |app| {
