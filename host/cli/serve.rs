@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use clap::Args;
+use sd_notify::NotifyState;
 use serde_json::Value;
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -61,17 +62,26 @@ async fn serve(config: &Config) -> Result<Report, Failure> {
         listener.address().map_or_else(|e| e.to_string(), |at| at.to_string())
     };
     tracing::info!(api = address(&public), internal = address(&internal), "serving");
+    // Whoever hears that this host serves may stop it at once.
+    let signal = stop_signal()
+        .map_err(|error| Failure::refused(format!("signals cannot be heard: {error}")))?;
+    tell_systemd(NotifyState::Ready);
     let (stop, stopped) = watch::channel(false);
     tokio::spawn(async move {
-        if let Err(error) = until_signal().await {
-            tracing::error!(%error, "signals are not heard");
-            return;
-        }
+        signal.await;
         tracing::info!("finishing what is under way");
+        tell_systemd(NotifyState::Stopping);
         let _ = stop.send(true);
     });
     http::serve(app, public, internal, stopped).await;
     Ok(Report::new(Value::Null, ""))
+}
+
+/// Whoever waits for this host to serve hears it from systemd. Without systemd nothing is said.
+fn tell_systemd(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::warn!(%error, "systemd could not be told how this host does");
+    }
 }
 
 /// The database has its own exit code: whoever starts the host again may find it there.
@@ -91,10 +101,14 @@ async fn bind(endpoint: Result<Endpoint, ConfigError>) -> Result<Listener, Failu
     bound.map_err(|error| Failure::refused(error.to_string()))
 }
 
-async fn until_signal() -> std::io::Result<()> {
+/// SIGTERM and Ctrl-C are heard from the call on; the first of them ends the future.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        done = tokio::signal::ctrl_c() => done,
-        _ = terminate.recv() => Ok(()),
-    }
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }

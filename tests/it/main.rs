@@ -38,6 +38,7 @@ mod simulation;
 mod sprout;
 mod store;
 mod store_faults;
+mod systemd;
 mod telemetry;
 mod tidy;
 mod tls;

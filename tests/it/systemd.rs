@@ -1,0 +1,64 @@
+//! What the host tells systemd, by the protocol of `sd_notify(3)`.
+
+use std::{
+    net::{TcpListener, TcpStream},
+    os::unix::net::UnixDatagram,
+    process::{Child, Stdio},
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{
+    app::{Database, Engine, MASTER_KEY, OPERATOR_TOKEN},
+    command_line::program,
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Ended, whatever becomes of the test.
+struct Host(Child);
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn systemd_hears_when_the_host_serves_and_when_it_begins_to_stop() {
+    let database = Database::create(Engine::Sqlite).await;
+    let socket = database.dir.path().join("notify");
+    let heard = UnixDatagram::bind(&socket).expect("a socket");
+    heard.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    let next = || {
+        let mut message = [0; 100];
+        let length = heard.recv(&mut message).expect("a message in time");
+        String::from_utf8(message[..length].to_vec()).expect("a text")
+    };
+    // Both are held until both are known: a port that is free again may be given twice.
+    let [api, internal] = {
+        let bound = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+        bound.map(|listener| listener.local_addr().expect("bound"))
+    };
+    let mut command = program(&["serve"]);
+    command
+        .env("TOLLHOUSE_DATABASE", &database.url)
+        .env("TOLLHOUSE_LISTEN", api.to_string())
+        .env("TOLLHOUSE_INTERNAL_LISTEN", internal.to_string())
+        .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
+        .env("TOLLHOUSE_MASTER_KEY", MASTER_KEY)
+        .env("NOTIFY_SOCKET", &socket)
+        .stderr(Stdio::null());
+    let mut host = Host(command.spawn().expect("the program starts"));
+
+    assert_eq!(next(), "READY=1\n");
+    for listener in [api, internal] {
+        TcpStream::connect(listener).expect("a listener that is bound");
+    }
+    let id = Pid::from_child(&host.0);
+    kill_process(id, Signal::TERM).expect("a process");
+    assert_eq!(next(), "STOPPING=1\n");
+    assert!(host.0.wait().expect("an end").success());
+}
