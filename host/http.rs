@@ -75,7 +75,7 @@ pub struct Route {
     handled_by: &'static str,
     summary: &'static str,
     /// Statuses of failures that do not follow from its access, arguments and answer.
-    fails: &'static [u16],
+    pub fails: &'static [u16],
     describe: Description,
     handler: MethodRouter<App>,
 }

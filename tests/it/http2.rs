@@ -7,9 +7,11 @@ use reqwest::Client;
 use serde_json::Value;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
+    sync::watch,
     time::timeout,
 };
+use tollhouse::http::{self, Listener};
 
 use crate::app::{Engine, TestApp, reply};
 
@@ -23,10 +25,12 @@ const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GO_AWAY: u8 = 7;
 
+const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
 const MAX_CONCURRENT_STREAMS: u16 = 3;
+const NO_ERROR: u32 = 0;
 const REFUSED_STREAM: u32 = 7;
 const CANCEL: u32 = 8;
 const ENHANCE_YOUR_CALM: u32 = 11;
@@ -231,4 +235,28 @@ async fn a_preface_that_comes_in_pieces_begins_a_connection_like_any_other() {
     raw.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &live)).await;
     assert_eq!(raw.answer(1).await["message"], "alive");
     app.finish().await;
+}
+
+#[tokio::test]
+async fn a_host_that_stops_says_so_and_answers_what_is_under_way() {
+    let app = app(&["--shutdown-s=60"]).await;
+    let bind =
+        async || Listener::plain(TcpListener::bind("127.0.0.1:0").await.expect("a free port"));
+    let (public, internal) = (bind().await, bind().await);
+    let api = format!("http://{}", public.address().expect("bound"));
+    let (stop, stopped) = watch::channel(false);
+    let serving = tokio::spawn(http::serve(app.app.clone(), public, internal, stopped));
+    let mut raw = Raw::connect(&api).await;
+    let create = request("POST", "/api/v1/user/create", &app.company.key);
+    raw.send(&frame(HEADERS, END_HEADERS, 1, &create)).await; // the body is still to come
+    raw.send(&frame(PING, 0, 0, b"read it?")).await;
+    raw.next(PING).await;
+    stop.send_replace(true);
+    assert_eq!(raw.next(GO_AWAY).await.code(), NO_ERROR);
+    // The host asks whether that was read before it refuses new streams (RFC 9113, 6.8).
+    let asked = raw.next(PING).await.payload;
+    raw.send(&frame(PING, ACK, 0, &asked)).await;
+    raw.send(&frame(DATA, END_STREAM, 1, b"{}")).await;
+    assert_eq!(raw.answer(1).await["error"], true);
+    timeout(PATIENCE, serving).await.expect("an end").expect("no panic");
 }

@@ -379,16 +379,10 @@ async fn a_host_that_stops_finishes_what_is_in_flight() {
     }
 }
 
-#[tokio::test]
-async fn what_does_not_end_is_cut_after_a_while() {
-    let app = app(&["--shutdown-s=1"]).await;
-    let slow = Fault::new("initialize", FaultKind::Slow).delay_ms(20_000);
-    app.standins.faults().push(slow);
-    let (public, internal) = (bind().await, bind().await);
-    let api = public.address().expect("bound");
-    let (stop, stopped) = watch::channel(false);
-    let serving = tokio::spawn(http::serve(app.app.clone(), public, internal, stopped));
-    let mut raw = Raw::connect(&format!("http://{api}")).await;
+/// On a connection that would be kept. Returns once the host waits for the provider, which takes its time.
+async fn send_slow_payment(app: &TestApp, api: &str, ms: u64) -> Raw {
+    app.standins.faults().push(Fault::new("initialize", FaultKind::Slow).delay_ms(ms));
+    let mut raw = Raw::connect(api).await;
     let body = app.order("slow").to_string();
     let (key, length) = (&app.company.key, body.len());
     raw.send(&format!(
@@ -397,6 +391,36 @@ async fn what_does_not_end_is_cut_after_a_while() {
     ))
     .await;
     while app.get("/payment/fetch/reference/slow").await.status != StatusCode::OK {}
+    raw
+}
+
+#[tokio::test]
+async fn the_last_answer_of_a_kept_connection_says_that_it_is_closed() {
+    let app = app(&["--shutdown-s=60"]).await;
+    let (public, internal) = (bind().await, bind().await);
+    let api = format!("http://{}", public.address().expect("bound"));
+    let (stop, stopped) = watch::channel(false);
+    let serving = tokio::spawn(http::serve(app.app.clone(), public, internal, stopped));
+    let mut raw = Raw::connect(&api).await;
+    raw.send(LIVE).await;
+    let before = raw.answer(ALIVE).await;
+    assert!(!before.contains("connection: close"), "{before}");
+    let mut raw = send_slow_payment(&app, &api, 1_000).await;
+    stop.send_replace(true);
+    let answer = raw.rest().await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+    timeout(PATIENCE, serving).await.expect("an end").expect("no panic");
+}
+
+#[tokio::test]
+async fn what_does_not_end_is_cut_after_a_while() {
+    let app = app(&["--shutdown-s=1"]).await;
+    let (public, internal) = (bind().await, bind().await);
+    let api = format!("http://{}", public.address().expect("bound"));
+    let (stop, stopped) = watch::channel(false);
+    let serving = tokio::spawn(http::serve(app.app.clone(), public, internal, stopped));
+    let mut raw = send_slow_payment(&app, &api, 20_000).await;
     stop.send_replace(true);
     assert_eq!(raw.rest().await, "");
     timeout(PATIENCE, serving).await.expect("an end").expect("no panic");

@@ -475,8 +475,9 @@ async fn leaves_no_secret(engine: Engine, log_format: &str) {
     let telemetry = telemetry(&lab).await;
     check_secrets(&lab, &logs, &telemetry).await;
     check_logs(&logs, &telemetry);
-    if log_format == "json" {
-        logs::check_lines(&logs, &lab.requests.lock().unwrap());
+    match log_format {
+        "json" => logs::check_lines(&logs, &lab.requests.lock().unwrap()),
+        _ => logs::check_lines_for_people(&logs, &lab.requests.lock().unwrap()),
     }
     lab.database.drop_schema().await;
 }

@@ -35,6 +35,8 @@ for _ in $(seq 100); do
     sleep 0.2
 done
 payment=$(jq -er .data.id <<<"$payment")
+# A key beside the one that asks, to be exchanged and revoked.
+key=$(ask "$(told operator_token)" "$internal/internal/v1/companies/$company/keys" --json '{"label": "spare"}' | jq -er .data.id)
 account=$(ask "$(told operator_token)" "$internal/internal/v1/providers" | jq -er '.data[0].notification_url | split("/")[-1]')
 
 check "$api" "$(told api_key)" <<EOF_VALUES
@@ -51,5 +53,7 @@ check "$internal" "$(told operator_token)" <<EOF_VALUES
 "path.company" = "$company"
 "path.payment" = "$payment"
 "path.event" = "$event"
+"path.key" = "$key"
+"path.reference" = "schemathesis"
 "path.provider" = "provider_a"
 EOF_VALUES

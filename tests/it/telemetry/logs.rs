@@ -46,3 +46,13 @@ pub fn check_lines(log: &str, requests: &[String]) {
         assert_eq!(answered.get(request), Some(&1), "lines that say how {request} was answered");
     }
 }
+
+/// The same of lines for people: each request has one line that says how it was answered, and that line has its id.
+pub fn check_lines_for_people(log: &str, requests: &[String]) {
+    let answered: Vec<&str> = log.lines().filter(|line| line.contains(": answered ")).collect();
+    for request in requests {
+        let id = format!("request{{id=\"{request}\" ");
+        let lines = answered.iter().filter(|line| line.contains(&id)).count();
+        assert_eq!(lines, 1, "lines that say how {request} was answered");
+    }
+}
