@@ -19,7 +19,7 @@ mod telemetry;
 use clap::Args;
 
 pub use self::{
-    database::{Database, DatabaseUrl},
+    database::{Database, DatabaseUrl, without_password},
     listeners::Listeners,
     plugins::Plugins,
     remote::Remote,

@@ -8,6 +8,7 @@ use tollhouse::{
     config::{
         Config, Remote, check, describe,
         layers::{Parsed, Source},
+        without_password,
     },
     store,
 };
@@ -101,21 +102,13 @@ fn settings(config: &Config, parsed: &Parsed) -> Value {
         };
         let value = match &*setting.key {
             "database" => Some(config.database.database.to_string()),
-            key => parsed.text(key).map(without_password),
+            // Any setting may be a URL that somebody put a password in.
+            key => parsed.text(key).map(|text| {
+                let hidden = Url::parse(&text).ok().and_then(without_password);
+                hidden.map_or(text, String::from)
+            }),
         };
         json!({ "setting": setting.key, "value": value, "source": source })
     });
     Value::from_iter(each)
-}
-
-/// Any setting may be a URL that somebody put a password in.
-fn without_password(text: String) -> String {
-    match Url::parse(&text) {
-        Ok(mut url) if url.password().is_some() => {
-            // A URL that has a password has a host, so this cannot fail.
-            let _ = url.set_password(Some("hidden"));
-            url.into()
-        }
-        _ => text,
-    }
 }

@@ -96,26 +96,34 @@ impl fmt::Display for DatabaseUrl {
         if self.is_sqlite() {
             return f.write_str(&self.0);
         }
-        let Ok(mut url) = Url::parse(&self.0) else { return f.write_str("postgres://(hidden)") };
-        let mut secret = url.password().is_some();
-        if secret {
-            // A URL that has a password has a host, so this cannot fail.
-            let _ = url.set_password(Some("hidden"));
+        match Url::parse(&self.0).map(without_password) {
+            Ok(Some(shown)) => f.write_str(shown.as_str()),
+            Ok(None) => f.write_str(&self.0),
+            Err(_) => f.write_str("postgres://(hidden)"),
         }
-        let hide = |name: &str, value: &str| match name {
-            "password" | "sslpassword" => "hidden".to_owned(),
-            _ => value.to_owned(),
-        };
-        let pairs: Vec<(String, String)> =
-            url.query_pairs().map(|(k, v)| (k.into(), v.into())).collect();
-        let shown: Vec<(String, String)> =
-            pairs.iter().map(|(k, v)| (k.clone(), hide(k, v))).collect();
-        if shown != pairs {
-            secret = true;
-            url.query_pairs_mut().clear().extend_pairs(shown);
-        }
-        f.write_str(if secret { url.as_str() } else { &self.0 })
     }
+}
+
+/// The URL as it may be shown; `None` when it has no password.
+#[must_use]
+pub fn without_password(mut url: Url) -> Option<Url> {
+    let mut secret = url.password().is_some();
+    if secret {
+        // A URL that has a password has a host, so this cannot fail.
+        let _ = url.set_password(Some("hidden"));
+    }
+    let hide = |name: &str, value: &str| match name {
+        "password" | "sslpassword" => "hidden".to_owned(),
+        _ => value.to_owned(),
+    };
+    let pairs: Vec<(String, String)> =
+        url.query_pairs().map(|(k, v)| (k.into(), v.into())).collect();
+    let shown: Vec<(String, String)> = pairs.iter().map(|(k, v)| (k.clone(), hide(k, v))).collect();
+    if shown != pairs {
+        secret = true;
+        url.query_pairs_mut().clear().extend_pairs(shown);
+    }
+    secret.then_some(url)
 }
 
 impl fmt::Debug for DatabaseUrl {

@@ -28,6 +28,7 @@ mod operators;
 mod outages;
 mod payments;
 mod plugins;
+mod process;
 mod proxy;
 mod rate_limits;
 mod references;

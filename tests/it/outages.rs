@@ -2,27 +2,25 @@
 
 use std::{
     io::{self, Write},
-    process::{Child, Command, Stdio},
+    process::Command,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use futures::future::join_all;
-use reqwest::{Client, StatusCode};
+use reqwest::StatusCode;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use sqlx::{Connection, SqliteConnection};
-use tokio::{net::TcpListener, time::timeout};
 use tollhouse::jobs;
 use tracing::subscriber::DefaultGuard;
 
 use crate::{
-    app::{Database, Engine, MASTER_KEY, OPERATOR_TOKEN, Reply, TestApp, client, postgres, reply},
+    app::{Database, Engine, OPERATOR_TOKEN, Reply, TestApp, postgres, reply},
+    process::Process,
     proxy::{Lost, Proxy},
     telemetry::{scrape, value},
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
 const CANNOT_WORK: (u16, &str) = (503, "the database cannot work now, try again later");
 const UNKNOWN: (u16, &str) =
     (500, "it is unknown whether this was done: look before you send it again");
@@ -189,70 +187,39 @@ async fn a_file_that_another_process_has_locked_is_a_503_and_the_log_says_so() {
 
 /// A host in a process of its own, whose files can be kept from growing.
 struct Host {
-    process: Child,
-    client: Client,
+    process: Process,
     database: Database,
-    api: String,
-    internal: String,
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 impl Host {
     async fn start() -> Host {
-        let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = |listener: TcpListener| listener.local_addr().expect("bound").to_string();
-        // Both are held until both are known: a port that is free again may be given twice.
-        let (api, internal) = (bind().await, bind().await);
-        let (api, internal) = (address(api), address(internal));
         let database = Database::create(Engine::Sqlite).await;
         let log = std::fs::File::create(database.dir.path().join("log")).expect("a file");
         // A write beyond the limit is an error then, and no signal.
-        let process = Command::new("sh")
+        let mut command = Command::new("sh");
+        command
             .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_tollhouse")])
-            .args(["serve", &format!("--database={}", database.url)])
-            .args([format!("--listen={api}"), format!("--internal-listen={internal}")])
-            .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
-            .env("TOLLHOUSE_MASTER_KEY", MASTER_KEY)
-            .stdin(Stdio::null())
-            .stderr(log)
-            .spawn();
-        let host = Host {
-            process: process.expect("the program starts"),
-            client: client(),
-            database,
-            api: format!("http://{api}"),
-            internal: format!("http://{internal}"),
-        };
-        let mut looks = tokio::time::interval(Duration::from_millis(50));
-        let up = async {
-            while host.client.get(format!("{}/health/live", host.api)).send().await.is_err() {
-                looks.tick().await;
-            }
-        };
-        timeout(PATIENCE, up).await.expect("a host that comes up");
-        host
+            .stderr(log);
+        Host { process: Process::serve(command, &database, &[]).await, database }
     }
 
     /// The most bytes that a file of the host may have; none: as many as it wants.
     fn limit_files(&self, most: Option<u64>) {
         let limit = Rlimit { current: most, maximum: None };
-        prlimit(Some(Pid::from_child(&self.process)), Resource::Fsize, limit).expect("our process");
+        prlimit(Some(Pid::from_child(&self.process.child)), Resource::Fsize, limit)
+            .expect("our process");
     }
 
     async fn create_company(&self, name: &str) -> Reply {
-        let request = self.client.post(format!("{}/internal/v1/companies", self.internal));
+        let Process { client, internal, .. } = &self.process;
+        let request = client.post(format!("{internal}/internal/v1/companies"));
         let body = json!({ "name": name, "server": "test" });
         reply(request.bearer_auth(OPERATOR_TOKEN).json(&body)).await
     }
 
     async fn companies(&self) -> Vec<Value> {
-        let request = self.client.get(format!("{}/internal/v1/companies", self.internal));
+        let Process { client, internal, .. } = &self.process;
+        let request = client.get(format!("{internal}/internal/v1/companies"));
         let answer = reply(request.bearer_auth(OPERATOR_TOKEN)).await;
         let companies = answer.data()["docs"].as_array().expect("a list").iter();
         companies.map(|company| company["name"].clone()).collect()

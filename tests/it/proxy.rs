@@ -19,6 +19,7 @@ use url::Url;
 pub struct Proxy {
     /// The database, by way of this.
     pub url: String,
+    address: SocketAddr,
     state: Arc<State>,
     is_up: watch::Sender<bool>,
 }
@@ -84,7 +85,7 @@ impl Proxy {
         url.query_pairs_mut().append_pair("sslmode", "disable");
         let (state, (is_up, seen)) = (Arc::new(State::default()), watch::channel(true));
         tokio::spawn(serve(listener, address, server, state.clone(), seen));
-        Proxy { url: url.into(), state, is_up }
+        Proxy { url: url.into(), address, state, is_up }
     }
 
     /// The connection on which the client says this next breaks, after the server has heard and answered it.
@@ -109,6 +110,15 @@ impl Proxy {
 
     pub fn cuts(&self) -> usize {
         self.state.cuts.load(Ordering::SeqCst)
+    }
+
+    /// Breaks all connections, and takes new ones.
+    pub async fn restart(&self) {
+        self.set_up(false);
+        while TcpStream::connect(self.address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        self.set_up(true);
     }
 
     /// Breaks all connections and refuses new ones, or takes them again.

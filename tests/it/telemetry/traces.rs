@@ -1,7 +1,7 @@
 //! Traces, as a collector gets them from a host in a process of its own.
 
 use std::{
-    process::{Child, Command, Stdio},
+    process::Command,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -13,14 +13,15 @@ use opentelemetry_proto::tonic::{
     trace::v1::{Span, span::SpanKind, status::StatusCode},
 };
 use prost::Message;
-use reqwest::{Client, Method};
+use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tollhouse::clock::Clock;
 use tollhouse_sandbox::{Fault, FaultKind, Standins};
 
 use crate::{
-    app::{Database, Engine, MASTER_KEY, OPERATOR_TOKEN, PAYSTACK_KEY, client, reply},
+    app::{Database, Engine, OPERATOR_TOKEN, PAYSTACK_KEY, reply},
+    process::Process,
     unruly::{SECRET, Upstream},
 };
 
@@ -113,70 +114,33 @@ fn named<'s>(spans: &'s [Span], name: &str) -> &'s Span {
 
 /// A host in a process of its own, whose spans go to `otlp`.
 struct Host {
-    process: Child,
-    client: Client,
+    process: Process,
     _database: Database,
     standins: Standins,
-    api: String,
-    internal: String,
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 impl Host {
     async fn start(otlp: &str, flags: &[&str]) -> Host {
-        let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = |listener: TcpListener| listener.local_addr().expect("bound").to_string();
-        // All at once, so that no two get the same port.
-        let (api, internal, upstream) = (bind().await, bind().await, bind().await);
-        let (api, internal) = (address(api), address(internal));
+        let upstream = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let database = Database::create(Engine::Sqlite).await;
-        let process = Command::new(env!("CARGO_BIN_EXE_tollhouse"))
-            .arg("serve")
-            .arg(format!("--database={}", database.url))
-            .arg(format!("--listen={api}"))
-            .arg(format!("--internal-listen={internal}"))
-            .arg(format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")))
-            .args(["--plugin-instances=20", "--development"])
-            .args(flags)
-            .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
-            .env("TOLLHOUSE_MASTER_KEY", MASTER_KEY)
-            .env("TOLLHOUSE_OTLP_ENDPOINT", otlp)
-            .env("RUST_LOG", "off") // which concerns lines, not spans
-            .stdin(Stdio::null())
-            .spawn();
-        let host = Host {
-            process: process.expect("the program starts"),
-            client: client(),
-            _database: database,
-            standins: Standins::start_seeded(upstream, Clock::system(), 1),
-            api: format!("http://{api}"),
-            internal: format!("http://{internal}"),
-        };
-        let mut looks = tokio::time::interval(Duration::from_millis(50));
-        let up = async {
-            while host.client.get(format!("{}/health/live", host.api)).send().await.is_err() {
-                looks.tick().await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(60), up).await.expect("a host that comes up");
-        host
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
+        command.env("TOLLHOUSE_OTLP_ENDPOINT", otlp).env("RUST_LOG", "off"); // which concerns lines, not spans
+        let cache = format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR"));
+        let own = [&*cache, "--plugin-instances=20", "--development"];
+        let process = Process::serve(command, &database, &[&own, flags].concat()).await;
+        let standins = Standins::start_seeded(upstream, Clock::system(), 1);
+        Host { process, _database: database, standins }
     }
 
     /// Stops it as an operator does, and waits until it is gone.
     async fn stop(&mut self) {
-        let pid = rustix::process::Pid::from_child(&self.process);
+        let pid = rustix::process::Pid::from_child(&self.process.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a process");
         let mut looks = tokio::time::interval(Duration::from_millis(20));
         let gone = async {
             loop {
                 looks.tick().await;
-                if let Some(status) = self.process.try_wait().expect("our own process") {
+                if let Some(status) = self.process.child.try_wait().expect("our own process") {
                     return status;
                 }
             }
@@ -186,12 +150,16 @@ impl Host {
     }
 
     async fn operator(&self, method: Method, path: &str, body: Value) -> Value {
-        let request = self.client.request(method, format!("{}/internal/v1{path}", self.internal));
+        let request = self
+            .process
+            .client
+            .request(method, format!("{}/internal/v1{path}", self.process.internal));
         reply(request.bearer_auth(OPERATOR_TOKEN).json(&body)).await.data().clone()
     }
 
     async fn install(&self, wasm: &'static [u8], name: &str, credentials: Value) -> Value {
-        let request = self.client.post(format!("{}/internal/v1/plugins", self.internal));
+        let request =
+            self.process.client.post(format!("{}/internal/v1/plugins", self.process.internal));
         reply(request.bearer_auth(OPERATOR_TOKEN).body(wasm)).await.data();
         let set = json!({ "credentials": credentials });
         self.operator(Method::PUT, &format!("/providers/{name}"), set).await
@@ -217,7 +185,8 @@ impl Host {
             "payment_service": provider, "narration": "echo-secret",
             "checkout": { "success_url": "https://lender.example/paid" },
         });
-        let request = self.client.post(format!("{}/api/v1/payment/initialize", self.api));
+        let request =
+            self.process.client.post(format!("{}/api/v1/payment/initialize", self.process.api));
         request.bearer_auth(key.as_str().expect("a key")).json(&order)
     }
 
@@ -239,7 +208,8 @@ async fn trace_a_payment(collector: &Collector) -> Vec<(&'static str, String)> {
         .header("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00");
     let payment = reply(begun).await.data().clone();
     let url = payment["checkout"]["url"].as_str().expect("a checkout URL");
-    let paid = host.client.post(format!("{url}/complete")).json(&json!({ "outcome": "success" }));
+    let paid =
+        host.process.client.post(format!("{url}/complete")).json(&json!({ "outcome": "success" }));
     assert!(paid.send().await.expect("an answer").status().is_success());
     host.settle().await;
     reply(host.initialize(key, "unruly", "order-at-unruly")).await.data();

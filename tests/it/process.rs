@@ -1,0 +1,62 @@
+//! A host in a process of its own.
+
+use std::{
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use reqwest::Client;
+use tokio::{net::TcpListener, time::timeout};
+
+use crate::app::{Database, MASTER_KEY, OPERATOR_TOKEN, client};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Ended, whatever becomes of the test.
+pub struct Process {
+    pub child: Child,
+    pub client: Client,
+    pub api: String,
+    pub internal: String,
+}
+
+impl Process {
+    /// Runs the program by `command`, and waits until it serves `database`.
+    pub async fn serve(mut command: Command, database: &Database, flags: &[&str]) -> Process {
+        let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = |listener: TcpListener| listener.local_addr().expect("bound").to_string();
+        // Both are held until both are known: a port that is free again may be given twice.
+        let (api, internal) = (bind().await, bind().await);
+        let (api, internal) = (address(api), address(internal));
+        let child = command
+            .args(["serve", &format!("--database={}", database.url)])
+            .args([format!("--listen={api}"), format!("--internal-listen={internal}")])
+            .args(flags)
+            .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
+            .env("TOLLHOUSE_MASTER_KEY", MASTER_KEY)
+            .stdin(Stdio::null())
+            .spawn();
+        let process = Process {
+            child: child.expect("the program starts"),
+            client: client(),
+            api: format!("http://{api}"),
+            internal: format!("http://{internal}"),
+        };
+        let mut looks = tokio::time::interval(Duration::from_millis(50));
+        let live = format!("{}/health/live", process.api);
+        let up = async {
+            while process.client.get(&live).send().await.is_err() {
+                looks.tick().await;
+            }
+        };
+        timeout(PATIENCE, up).await.expect("a host that comes up");
+        process
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
