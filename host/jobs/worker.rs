@@ -45,9 +45,7 @@ impl Workers {
             moving: Arc::default(),
         }
     }
-}
 
-impl Workers {
     /// Every kind that there is.
     pub fn kinds(&self) -> impl Iterator<Item = &'static str> {
         self.handlers.keys().copied()

@@ -6,7 +6,10 @@ use std::{
 };
 
 use reqwest::Client;
-use tokio::{net::TcpListener, time::timeout};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
 
 use crate::app::{Database, MASTER_KEY, OPERATOR_TOKEN, client};
 
@@ -21,7 +24,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Runs the program by `command`, and waits until it serves `database`.
+    /// Runs the program by `command`, and waits until it listens: then it has opened `database`.
     pub async fn serve(mut command: Command, database: &Database, flags: &[&str]) -> Process {
         let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = |listener: TcpListener| listener.local_addr().expect("bound").to_string();
@@ -43,10 +46,11 @@ impl Process {
             internal: format!("http://{internal}"),
         };
         let mut looks = tokio::time::interval(Duration::from_millis(50));
-        let live = format!("{}/health/live", process.api);
         let up = async {
-            while process.client.get(&live).send().await.is_err() {
-                looks.tick().await;
+            for address in [&api, &internal] {
+                while TcpStream::connect(address).await.is_err() {
+                    looks.tick().await;
+                }
             }
         };
         timeout(PATIENCE, up).await.expect("a host that comes up");

@@ -1,6 +1,6 @@
 //! TLS of the listeners: what is offered, and certificates that change while a host runs.
 
-use std::{fs, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{fs, net::SocketAddr, path::Path, process::Command, sync::Arc, time::Duration};
 
 use reqwest::{Client, Version};
 use rustls::{
@@ -19,7 +19,8 @@ use tokio_rustls::TlsConnector;
 use tollhouse::http::{self, Endpoint, Listener, Tls, TlsFiles};
 
 use crate::{
-    app::{Engine, TestApp, reply},
+    app::{Database, Engine, TestApp, reply},
+    process::Process,
     telemetry::{scrape, value},
 };
 
@@ -220,6 +221,46 @@ async fn a_pair_that_cannot_be_used_leaves_the_old_one_serving() {
 
     fs::write(&files.key, &old.key).expect("a file");
     assert!(Tls::open(files).is_err(), "a host starts with a key that does not fit");
+}
+
+#[tokio::test]
+async fn the_program_serves_by_the_pairs_that_its_settings_name_and_follows_them() {
+    let database = Database::create(Engine::Sqlite).await;
+    let folder = |name: &str| {
+        let folder = database.dir.path().join(name);
+        fs::create_dir(&folder).expect("a folder");
+        folder
+    };
+    let (of_public, of_internal) = (folder("public"), folder("internal"));
+    let (public, internal, next) = (Pair::new(), Pair::new(), Pair::new());
+    let flags = |prefix: &str, files: TlsFiles| {
+        let TlsFiles { certificate, key } = files;
+        let certificate = format!("--{prefix}tls-certificate={}", certificate.display());
+        [certificate, format!("--{prefix}tls-key={}", key.display())]
+    };
+    let flags =
+        [flags("", public.write(&of_public)), flags("internal-", internal.write(&of_internal))];
+    let flags: Vec<&str> = flags.iter().flatten().map(String::as_str).collect();
+    let program = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
+    let process = Process::serve(program, &database, &flags).await;
+    let serves = async |base: &str, pair: &Pair| {
+        let address = base.trim_start_matches("http://");
+        let stream = TcpStream::connect(address).await.expect("a connection");
+        connect(stream, pair, &[&TLS13], &["h2"]).await.is_ok()
+    };
+    assert!(serves(&process.api, &public).await && !serves(&process.api, &internal).await);
+    assert!(serves(&process.internal, &internal).await);
+    assert!(!serves(&process.internal, &public).await);
+
+    next.write(&of_internal);
+    let mut looks = tokio::time::interval(Duration::from_millis(200));
+    let followed = async {
+        while !serves(&process.internal, &next).await {
+            looks.tick().await;
+        }
+    };
+    timeout(PATIENCE, followed).await.expect("the pair that is there now");
+    assert!(serves(&process.api, &public).await);
 }
 
 /// Another listener of this host: the API by TLS.
