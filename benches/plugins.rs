@@ -47,15 +47,15 @@ fn load(bench: &Bench, wasm: &[u8]) -> Subject {
 }
 
 fn example(subject: &Subject, function: &str) -> Call {
-    let mut calls = Call::examples(&subject.provider).into_iter();
+    let mut calls = Call::examples(&subject.plugin).into_iter();
     calls.find(|call| call.function() == function).expect("a function that it offers")
 }
 
 fn measure_call(bench: &mut Bench, name: &str, subject: &Subject, call: &Call) {
-    let Subject { provider, credentials, floor, .. } = subject;
+    let Subject { plugin, credentials, floor, .. } = subject;
     let typed = Typed::from(call);
     bench.measure(&format!("{name}/host"), async |iterations| {
-        let work = async || provider.make(credentials, call).await.expect("what the example says");
+        let work = async || plugin.make(credentials, call).await.expect("what the example says");
         repeat(iterations, work).await
     });
     for (base, answering) in [("floor", Answering::Replayed), ("floor-one-run", Answering::AtOnce)]

@@ -1,6 +1,6 @@
 //! Compares plugins: what a call costs through this host, beside the same component under wasmtime alone.
 //!
-//! Nothing leaves, and no database is asked: the provider's answers are the examples in the plugin's manifest.
+//! Nothing leaves, and no database is asked: the upstream's answers are the examples in the plugin's manifest.
 
 mod machine;
 mod report;
@@ -22,7 +22,7 @@ use crate::{
     clock::Clock,
     egress::{Egress, Script},
     plugins::{
-        Answering, Call, Credentials, Floor, Limits, Manifest, Plugins, Provider, Typed, Usage,
+        Answering, Call, Callable, Credentials, Floor, Limits, Manifest, Plugins, Typed, Usage,
     },
     random::Random,
 };
@@ -42,7 +42,7 @@ pub struct Effort {
 
 /// A component that is measured, with what its manifest gives for that.
 pub struct Subject {
-    pub provider: Provider,
+    pub plugin: Callable,
     pub credentials: Credentials,
     pub floor: Floor,
     /// Of the latest call.
@@ -61,16 +61,16 @@ impl Subject {
         let plugins = Plugins::new(limits, egress, clock, Random::system());
         let plugins = plugins.map_err(|error| format!("no engine: {error:#}"))?;
         let (component_bytes, began) = (wasm.len(), Instant::now());
-        let provider = plugins.try_out(wasm).await?;
+        let plugin = plugins.try_out(wasm).await?;
         let admission = began.elapsed();
-        let credentials = Credentials::example(provider.manifest());
-        let floor = Floor::new(&provider, &credentials, script)?;
+        let credentials = Credentials::example(plugin.manifest());
+        let floor = Floor::new(&plugin, &credentials, script)?;
         let used = Arc::<Mutex<Usage>>::default();
         let latest = used.clone();
-        let provider = provider.watched(Arc::new(move |usage| {
+        let plugin = plugin.watched(Arc::new(move |usage| {
             *latest.lock().unwrap_or_else(PoisonError::into_inner) = usage;
         }));
-        Ok(Subject { provider, credentials, floor, used, component_bytes, admission })
+        Ok(Subject { plugin, credentials, floor, used, component_bytes, admission })
     }
 
     fn used(&self) -> Usage {
@@ -79,7 +79,7 @@ impl Subject {
 
     fn report(&self) -> PluginReport {
         PluginReport {
-            plugin: self.provider.label().to_owned(),
+            plugin: self.plugin.label().to_owned(),
             component_kib: self.component_bytes >> 10,
             admission_ms: self.admission.as_millis(),
         }
@@ -92,7 +92,7 @@ pub async fn compare(subjects: Vec<Subject>, effort: Effort) -> Result<Report, S
     let plugins = subjects.iter().map(Subject::report).collect();
     let mut series = Vec::new();
     for subject in subjects.into_iter().map(Arc::new) {
-        for call in Call::examples(&subject.provider) {
+        for call in Call::examples(&subject.plugin) {
             series.push(Series::begin(subject.clone(), call).await?);
         }
     }
@@ -133,7 +133,7 @@ struct Round {
 
 impl Series {
     async fn begin(subject: Arc<Subject>, call: Call) -> Result<Series, String> {
-        let answer = subject.provider.make(&subject.credentials, &call).await;
+        let answer = subject.plugin.make(&subject.credentials, &call).await;
         let answer = answer.err().unwrap_or_else(|| "ok".to_owned());
         let used = subject.used();
         let measured = Measured { typed: Typed::from(&call), subject, call };
@@ -148,7 +148,7 @@ impl Series {
             async move {
                 let Measured { subject, call, .. } = &*measured;
                 // A plugin's refusal is as good a call as any.
-                let _ = subject.provider.make(&subject.credentials, call).await;
+                let _ = subject.plugin.make(&subject.credentials, call).await;
                 Ok(())
             }
         });
@@ -169,7 +169,7 @@ impl Series {
 
     fn row(&self) -> Row {
         let Measured { subject, call, .. } = &*self.measured;
-        Row::new(subject.provider.label(), call.function(), &self.answer, self.used, &self.rounds)
+        Row::new(subject.plugin.label(), call.function(), &self.answer, self.used, &self.rounds)
     }
 }
 

@@ -1,11 +1,12 @@
-//! What the host asks of a payment provider, in the host's own types.
+//! What the host asks of a payment provider and of an SMS gateway, in the host's own types.
 //!
-//! Every provider is a sandboxed component. This module and those below it are the only ones that know WebAssembly; the rest
-//! of the host sees [`Provider`]. A call either gives what was asked for or a [`CallError`], which says whether something may
-//! have been done.
+//! Each of them is a sandboxed component. This module and those below it are the only ones that know WebAssembly; the rest
+//! of the host sees [`Provider`] and [`Gateway`]. A call either gives what was asked for or a [`CallError`], which says whether
+//! something may have been done.
 
 pub mod api;
 mod cache;
+mod callable;
 mod calls;
 mod compile;
 mod engine;
@@ -18,29 +19,25 @@ mod store;
 mod v1;
 mod vault;
 
-use std::{collections::HashMap, sync::Arc};
+use std::ops::Deref;
 
 use futures::FutureExt;
 
+use self::vault::VaultError;
 pub use self::{
+    callable::{Callable, Credentials, Plugin, Watch},
     calls::Usage,
     compile::fault as cache_fault,
     engine::Limits,
     examples::{Call, Examples},
-    manifest::{Manifest, ReferenceRules},
+    manifest::{Kind, Manifest, ReferenceRules},
     registry::{Installed, Plugins, serving},
     v1::{Answering, Floor, Typed, Warm},
-};
-use self::{
-    calls::{Calls, Invoke},
-    session::Grant,
-    vault::{Secrets, VaultError},
 };
 use crate::{
     clock::Timestamp,
     error::Error,
     money::{Minor, Money},
-    telemetry::PluginMeter,
 };
 
 /// Why a plugin could not answer.
@@ -264,59 +261,30 @@ pub enum Refusal {
     Malformed(String),
 }
 
-/// A component that was admitted.
-pub struct Plugin {
-    pub manifest: Manifest,
-    /// SHA-256 of the component, hexadecimal.
-    pub digest: String,
-    /// `name@version+digest` with the first digits of the digest, for logs.
-    pub label: Arc<str>,
-    name: Arc<str>,
-    meter: PluginMeter,
-    guest: v1::Guest,
+/// A text message to one phone. Nothing of it may be logged.
+pub struct TextMessage {
+    /// E.164, with its plus sign.
+    pub to: String,
+    /// Whom it comes from, in the gateway's terms; "": the account's own.
+    pub sender: String,
+    pub text: String,
+    /// Unique per message, and the same when it is sent again.
+    pub reference: String,
 }
 
-/// One set of credentials: `id` tells it from others, `values` are named as in the plugin's manifest.
-#[derive(Clone, Default)]
-pub struct Credentials {
-    pub id: String,
-    pub values: HashMap<String, String>,
-}
-
-/// A payment provider, ready to be called. It stays the version that it was when it was asked for.
+/// A payment provider, ready to be called.
 #[derive(Clone)]
-pub struct Provider {
-    plugin: Arc<Plugin>,
-    calls: Arc<Calls>,
-    watch: Option<Watch>,
-}
+pub struct Provider(Callable);
 
-/// Hears what each call took.
-pub type Watch = Arc<dyn Fn(Usage) + Send + Sync>;
+impl Deref for Provider {
+    type Target = Callable;
+
+    fn deref(&self) -> &Callable {
+        &self.0
+    }
+}
 
 impl Provider {
-    #[must_use]
-    pub fn manifest(&self) -> &Manifest {
-        &self.plugin.manifest
-    }
-
-    /// `name@version`.
-    #[must_use]
-    pub fn label(&self) -> &str {
-        &self.plugin.label
-    }
-
-    /// The same provider, whose calls `watch` hears of.
-    #[must_use]
-    pub fn watched(self, watch: Watch) -> Provider {
-        Provider { watch: Some(watch), ..self }
-    }
-
-    #[must_use]
-    pub fn offers(&self, interface: &str) -> bool {
-        self.plugin.guest.interfaces().contains(&interface)
-    }
-
     pub async fn start_checkout(
         &self,
         credentials: &Credentials,
@@ -423,82 +391,32 @@ impl Provider {
             }
         }))
     }
+}
 
-    async fn call<'f, T>(
-        &self,
-        function: &'static str,
-        credentials: &Credentials,
-        invoke: &Invoke<'f, T>,
-    ) -> Result<T, CallError> {
-        let mut grant = self.manifest().grant(credentials);
-        grant.scope = format!("{}/{}", self.plugin.digest, grant.scope);
-        let grant = Arc::new(grant);
-        let (answer, used) = self.calls.call(&self.plugin, function, grant, invoke).await;
-        if let Some(watch) = &self.watch {
-            watch(used);
-        }
-        answer
+/// An SMS gateway, ready to be called.
+#[derive(Clone)]
+pub struct Gateway(Callable);
+
+impl Deref for Gateway {
+    type Target = Callable;
+
+    fn deref(&self) -> &Callable {
+        &self.0
     }
 }
 
-impl Manifest {
-    /// What these credentials let the plugin use: its named secrets, its settings or their defaults, the hosts that it names
-    /// and those of its URL settings.
-    fn grant(&self, credentials: &Credentials) -> Grant {
-        let given = |name: &String| credentials.values.get(name).cloned();
-        let secrets = self.secrets.iter().filter_map(|name| Some((name.clone(), given(name)?)));
-        let settings: HashMap<String, String> = self
-            .settings
-            .iter()
-            .filter_map(|(name, setting)| {
-                Some((name.clone(), given(name).or_else(|| setting.default.clone())?))
-            })
-            .collect();
-        let urls = self.settings.iter().filter(|(_, setting)| setting.kind == "url");
-        let origins = urls
-            .filter_map(|(name, _)| url::Url::parse(settings.get(name)?).ok())
-            .map(|url| url.origin().ascii_serialization());
-        Grant {
-            scope: credentials.id.clone(),
-            origins: self
-                .hosts
-                .iter()
-                .map(|host| format!("https://{host}"))
-                .chain(origins)
-                .collect(),
-            secrets: Secrets::new(secrets.collect()),
-            settings,
-        }
-    }
-
-    /// Names the first credential that is missing, unknown or no URL where one is needed.
-    pub fn check_credentials(&self, values: &HashMap<String, String>) -> Result<(), Error> {
-        let required = self
-            .secrets
-            .iter()
-            .chain(self.settings.iter().filter(|(_, s)| s.default.is_none()).map(|(name, _)| name));
-        for name in required {
-            if values.get(name).is_none_or(String::is_empty) {
-                return Err(Error::invalid(format!("the credentials.{name} field is required")));
-            }
-        }
-        let known = |name: &String| self.secrets.contains(name) || self.settings.contains_key(name);
-        if let Some(name) = values.keys().find(|name| !known(name)) {
-            let message =
-                format!("the credentials.{name} field must be one that {} uses", self.name);
-            return Err(Error::Invalid(message));
-        }
-        let is_url = |text: &String| {
-            url::Url::parse(text).is_ok_and(|url| ["http", "https"].contains(&url.scheme()))
-        };
-        let wrong = self.settings.iter().find(|(name, setting)| {
-            setting.kind == "url" && values.get(*name).is_some_and(|text| !is_url(text))
-        });
-        match wrong {
-            Some((name, _)) => Err(Error::invalid(format!(
-                "the credentials.{name} field must be a valid http or https URL"
-            ))),
-            None => Ok(()),
-        }
+impl Gateway {
+    /// The gateway's id of the message that it accepted. A fault that is `Invalid`, `Refused` or `NotFound` is about this
+    /// message and its number; any other is about the gateway, and another one may be asked.
+    pub async fn send_text(
+        &self,
+        credentials: &Credentials,
+        message: &TextMessage,
+    ) -> Result<String, CallError> {
+        let guest = &self.plugin.guest;
+        self.call("sms.send", credentials, &|run| {
+            guest.send_text(run.store, run.instance, message).boxed()
+        })
+        .await
     }
 }

@@ -1,4 +1,4 @@
-//! Accounts at payment providers: whose credentials a payment is made with.
+//! Accounts at payment providers and SMS gateways: with whose credentials a payment is made, a message sent.
 //!
 //! A company may have credentials of its own; the service has some for everyone else. Each set has an opaque account id, which
 //! stands in the URL that the provider notifies.
@@ -24,6 +24,13 @@ pub async fn resolve(tx: &mut Tx, company_id: &str, provider: &str) -> Result<Ac
     let own = store::find(tx, company_id, provider).await?;
     let services = store::find(tx, SERVICE, provider).await?;
     choose(own, services, provider)
+}
+
+/// The same for who has another provider to turn to: none when there is no such account, or when it is deactivated.
+pub async fn usable(tx: &mut Tx, company_id: &str, provider: &str) -> Result<Option<Account>> {
+    let own = store::find(tx, company_id, provider).await?;
+    let services = store::find(tx, SERVICE, provider).await?;
+    Ok(choose(own, services, provider).ok())
 }
 
 /// Inactive for everyone or for the company: nobody's. The company's own credentials come before the service's.
@@ -59,11 +66,14 @@ impl Account {
         Ok(Credentials { id, values })
     }
 
-    /// Where the provider sends its notifications for this account.
+    /// Where the provider sends its notifications for this account; an SMS gateway sends none.
     #[must_use]
-    pub fn notification_url(&self, app: &App) -> String {
+    pub fn notification_url(&self, app: &App) -> Option<String> {
+        if app.plugins.gateway(&self.provider).is_some() {
+            return None;
+        }
         let base = app.settings.public_url.trim_end_matches('/');
-        format!("{base}/api/v1/notifications/{}/{}", self.provider, self.id)
+        Some(format!("{base}/api/v1/notifications/{}/{}", self.provider, self.id))
     }
 }
 

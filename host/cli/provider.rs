@@ -46,7 +46,7 @@ Examples:
         /// Take the credentials away
         #[arg(long)]
         no_credentials: bool,
-        /// Whether payments may be begun through it
+        /// Whether payments may be begun, or messages sent, through it
         #[arg(long, value_name = "BOOL")]
         active: Option<bool>,
         #[command(flatten)]
@@ -77,8 +77,8 @@ impl Provider {
                 }
                 path.push(provider);
                 let set = host.send_json(Method::PUT, &path, &Value::Object(body)).await?;
-                let url = "Enter the notification URL at the provider.";
-                Ok(Report::record(
+                let sends = !set["notification_url"].is_null();
+                let report = Report::record(
                     set,
                     &[
                         left("provider", |v| text(&v["provider"])),
@@ -86,8 +86,9 @@ impl Provider {
                         left("has credentials", |v| text(&v["has_credentials"])),
                         left("notification URL", |v| text(&v["notification_url"])),
                     ],
-                )
-                .and(url))
+                );
+                let url = "Enter the notification URL at the provider.";
+                Ok(if sends { report.and(url) } else { report })
             }
         }
     }

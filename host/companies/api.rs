@@ -21,6 +21,7 @@ use crate::{
         query::{Pages, Query},
     },
     listing::Listed,
+    plugins::Kind,
     store::{Json, Tx},
 };
 
@@ -161,7 +162,7 @@ pub async fn edit(
     }
     let logo = body.logo()?;
     let event_url = events::destination(&app, &body, "event_url", body.event_url()?)?;
-    let installed = app.plugins.names();
+    let installed = app.plugins.names(Kind::Provider);
     let installed: Vec<&str> = installed.iter().map(String::as_str).collect();
     let payment_service = body.payment_service()?;
     let check = |name: &String| body.must_be_among("payment_service", name, &installed);

@@ -28,6 +28,7 @@ use crate::{
     },
     listing::{self, Listed, Page},
     money::{Minor, Money},
+    plugins::Kind,
     store::Tx,
     users::{self, User},
 };
@@ -148,7 +149,7 @@ fn read_currency(app: &App, company: &Company, body: &Body<NewPayment>) -> Resul
 
 /// The provider sent, else the company's, else the service's.
 fn read_provider(app: &App, company: &Company, body: &Body<NewPayment>) -> Result<String> {
-    let installed = app.plugins.names();
+    let installed = app.plugins.names(Kind::Provider);
     let mut known: Vec<&str> = installed.iter().map(String::as_str).collect();
     known.extend(SPECIFIED_PROVIDERS.iter().filter(|name| !installed.iter().any(|i| i == *name)));
     let sent = body.payment_service()?;

@@ -79,10 +79,10 @@ pub struct PluginView {
 pub async fn list(State(app): State<App>) -> Result<Answer<Vec<PluginView>>> {
     let rows = app.store.select(async |tx| store::all(tx).await).await?;
     let view = |row: store::PluginRow| {
-        let serves = app.plugins.provider(&row.name).filter(|p| p.plugin.digest == row.digest);
+        let serves = app.plugins.get(&row.name).filter(|p| p.plugin.digest == row.digest);
         PluginView {
-            interfaces: serves.as_ref().map(|provider| provider.plugin.guest.interfaces()),
-            manifest: serves.as_ref().map(|provider| provider.manifest().clone()),
+            interfaces: serves.as_ref().map(|found| found.plugin.guest.interfaces()),
+            manifest: serves.as_ref().map(|found| found.manifest().clone()),
             name: row.name,
             version: row.version,
             digest: row.digest,

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    CallError, CardOrder, CheckoutOrder, Credentials, DebitOrder, Manifest, Provider, RefundOrder,
-    Refusal,
+    CallError, Callable, CardOrder, CheckoutOrder, Credentials, DebitOrder, Gateway, Manifest,
+    Provider, RefundOrder, Refusal, TextMessage,
 };
 use crate::{
     egress::{Answer, Outgoing},
@@ -110,6 +110,7 @@ pub enum Call {
     StartRefund(RefundOrder),
     CheckRefund(String),
     ParseNotification { headers: Vec<(String, String)>, body: Vec<u8> },
+    SendText(TextMessage),
 }
 
 impl Call {
@@ -125,13 +126,14 @@ impl Call {
             Call::StartRefund(_) => "refunds.start",
             Call::CheckRefund(_) => "refunds.check",
             Call::ParseNotification { .. } => "notifications.parse",
+            Call::SendText(_) => "sms.send",
         }
     }
 
-    /// One of each function that the provider offers.
+    /// One of each function that the plugin offers.
     #[must_use]
-    pub fn examples(provider: &Provider) -> Vec<Call> {
-        let manifest = provider.manifest();
+    pub fn examples(plugin: &Callable) -> Vec<Call> {
+        let manifest = plugin.manifest();
         let calls = [
             Call::StartCheckout(checkout_order(manifest)),
             Call::Verify(SERVICE_REF.to_owned()),
@@ -141,9 +143,10 @@ impl Call {
             Call::StartRefund(refund_order(manifest)),
             Call::CheckRefund(REFUND_ID.to_owned()),
             notification(&manifest.examples.notification),
+            Call::SendText(text_message()),
         ];
         let interface = |call: &Call| call.function().split('.').next().unwrap_or_default();
-        calls.into_iter().filter(|call| provider.offers(interface(call))).collect()
+        calls.into_iter().filter(|call| plugin.offers(interface(call))).collect()
     }
 }
 
@@ -200,19 +203,32 @@ fn notification(ExampleNotification { headers, body }: &ExampleNotification) -> 
     }
 }
 
-impl Provider {
+fn text_message() -> TextMessage {
+    TextMessage {
+        to: "+2348012345678".to_owned(),
+        sender: String::new(),
+        text: "Example".to_owned(),
+        reference: SERVICE_REF.to_owned(),
+    }
+}
+
+impl Callable {
     /// Makes a call and forgets its result; `Err` says in a word or two why there is none.
     pub async fn make(&self, credentials: &Credentials, call: &Call) -> Result<(), String> {
+        let (provider, gateway) = (Provider(self.clone()), Gateway(self.clone()));
         let done = match call {
-            Call::StartCheckout(order) => self.start_checkout(credentials, order).await.map(drop),
-            Call::Verify(service_ref) => self.verify(credentials, service_ref).await.map(drop),
-            Call::ChargeCard(order) => self.charge_card(credentials, order).await.map(drop),
-            Call::Deauthorize(token) => self.deauthorize(credentials, token).await.map(drop),
-            Call::Debit(order) => self.debit(credentials, order).await.map(drop),
-            Call::StartRefund(order) => self.start_refund(credentials, order).await.map(drop),
-            Call::CheckRefund(id) => self.check_refund(credentials, id).await.map(drop),
+            Call::StartCheckout(order) => {
+                provider.start_checkout(credentials, order).await.map(drop)
+            }
+            Call::Verify(service_ref) => provider.verify(credentials, service_ref).await.map(drop),
+            Call::ChargeCard(order) => provider.charge_card(credentials, order).await.map(drop),
+            Call::Deauthorize(token) => provider.deauthorize(credentials, token).await.map(drop),
+            Call::Debit(order) => provider.debit(credentials, order).await.map(drop),
+            Call::StartRefund(order) => provider.start_refund(credentials, order).await.map(drop),
+            Call::CheckRefund(id) => provider.check_refund(credentials, id).await.map(drop),
+            Call::SendText(message) => gateway.send_text(credentials, message).await.map(drop),
             Call::ParseNotification { headers, body } => {
-                match self.parse_notification(credentials, headers, body).await {
+                match provider.parse_notification(credentials, headers, body).await {
                     Ok(Err(Refusal::Unauthentic)) => return Err("unauthentic".to_owned()),
                     Ok(Err(Refusal::Malformed(_))) => return Err("malformed".to_owned()),
                     told => told.map(drop),

@@ -15,8 +15,7 @@ const MOST_BYTES: usize = 64 << 10;
 /// What a plugin says of itself. Unknown keys are ignored: later hosts may know more.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Manifest {
-    /// `provider`.
-    pub kind: String,
+    pub kind: Kind,
     /// What requests, accounts and URLs call it: `provider_a`.
     pub name: String,
     #[schemars(with = "String")]
@@ -41,6 +40,15 @@ pub struct Manifest {
     #[serde(default, skip_serializing)]
     #[schemars(skip)]
     pub examples: Examples,
+}
+
+/// What a plugin is for, which says what it must export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "PluginKind")]
+pub enum Kind {
+    Provider,
+    Sms,
 }
 
 /// A credential that is not secret.
@@ -98,11 +106,18 @@ impl Manifest {
             .map_err(|error| format!("the manifest cannot be read: {error}"))
     }
 
-    /// Refuses to read in clear, as a setting, what was given to the component `earlier` of the same name as a secret: an
-    /// account's credentials outlive the version that they were set for.
+    /// Refuses to take the place of another kind of plugin, which is in use, and to read in clear, as a setting, what was given
+    /// to the component `earlier` of the same name as a secret: an account's credentials outlive the version that they were
+    /// set for.
     pub fn check_against(&self, earlier: &[u8]) -> Result<(), String> {
         let earlier = Manifest::parse(earlier)
             .map_err(|reason| format!("an earlier version cannot be compared: {reason}"))?;
+        if self.kind != earlier.kind {
+            return Err(format!(
+                "{} was a plugin of another kind in version {}; give the new one another name",
+                self.name, earlier.version
+            ));
+        }
         match earlier.secrets.iter().find(|name| self.settings.contains_key(*name)) {
             Some(name) => Err(format!(
                 "the manifest's setting {name:?} was a secret in version {}; give the setting another name",
@@ -116,9 +131,6 @@ impl Manifest {
         let named = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
         if self.name.is_empty() || self.name.len() > 40 || !self.name.chars().all(named) {
             return Err("the manifest's name must be 1 to 40 of a-z, 0-9, _ and -".to_owned());
-        }
-        if self.kind != "provider" {
-            return Err(format!("this host knows no plugins of the kind {:?}", self.kind));
         }
         let is_host = |host: &String| {
             Url::parse(&format!("https://{host}/"))

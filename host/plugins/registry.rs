@@ -11,7 +11,9 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
 
-use super::{Limits, Plugin, Provider, calls::Calls, manifest::Manifest, store, v1};
+use super::{
+    Callable, Gateway, Kind, Limits, Plugin, Provider, calls::Calls, manifest::Manifest, store, v1,
+};
 use crate::{
     clock::Clock,
     egress::Egress,
@@ -71,20 +73,37 @@ impl Plugins {
 
     #[must_use]
     pub fn provider(&self, name: &str) -> Option<Provider> {
+        self.of_kind(name, Kind::Provider).map(Provider)
+    }
+
+    #[must_use]
+    pub fn gateway(&self, name: &str) -> Option<Gateway> {
+        self.of_kind(name, Kind::Sms).map(Gateway)
+    }
+
+    fn of_kind(&self, name: &str, kind: Kind) -> Option<Callable> {
+        self.get(name).filter(|plugin| plugin.manifest().kind == kind)
+    }
+
+    /// What serves under this name, whatever its kind.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Callable> {
         let plugin = self.0.active.load().get(name)?.clone();
-        Some(Provider { plugin, calls: self.0.calls.clone(), watch: None })
+        Some(Callable::new(plugin, self.0.calls.clone()))
     }
 
     /// Admits a component that serves nobody: to be measured. `Err` is a reason for the operator.
-    pub async fn try_out(&self, wasm: Vec<u8>) -> Result<Provider, String> {
+    pub async fn try_out(&self, wasm: Vec<u8>) -> Result<Callable, String> {
         let plugin = self.admit(Arc::new(wasm)).await?;
-        Ok(Provider { plugin, calls: self.0.calls.clone(), watch: None })
+        Ok(Callable::new(plugin, self.0.calls.clone()))
     }
 
-    /// The names of the providers that are installed, sorted.
+    /// The names of the plugins of a kind that are installed, sorted.
     #[must_use]
-    pub fn names(&self) -> Vec<String> {
-        self.0.active.load().keys().cloned().collect()
+    pub fn names(&self, kind: Kind) -> Vec<String> {
+        let active = self.0.active.load();
+        let named = active.iter().filter(|(_, plugin)| plugin.manifest.kind == kind);
+        named.map(|(name, _)| name.clone()).collect()
     }
 
     /// The most bytes that a component may have.
@@ -203,7 +222,7 @@ impl Plugins {
         let component = tokio::task::spawn_blocking(compiling)
             .await
             .map_err(|_| "compiling the component panicked".to_owned())??;
-        let guest = v1::Guest::load(&calls.linker, &component)?;
+        let guest = v1::Guest::load(&calls.linker, &component, manifest.kind)?;
         let (name, version): (Arc<str>, _) =
             ((&*manifest.name).into(), manifest.version.to_string());
         let label: Arc<str> = format!("{name}@{version}+{}", &digest[..LABEL_DIGITS]).into();

@@ -190,7 +190,8 @@ impl Session {
     }
 
     pub fn basic(&mut self, user: &str, password: &str) -> Result<String, Fault> {
-        Ok(self.placeholders.basic(&self.grant.secrets, &mut self.rng, user, password)?)
+        let Grant { secrets, settings, .. } = &*self.grant;
+        Ok(self.placeholders.basic(secrets, settings, &mut self.rng, user, password)?)
     }
 
     /// Each line is logged once, however often the call is run.

@@ -15,8 +15,8 @@ use wasmtime_wasi::WasiView;
 
 pub use self::floor::{Answering, Floor, Typed, Warm};
 use super::{
-    CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Notification,
-    ProviderPayment, Refund, RefundOrder, Refusal,
+    CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Kind,
+    Notification, ProviderPayment, Refund, RefundOrder, Refusal, TextMessage,
     engine::State,
     session::{HttpRequest, HttpResponse},
 };
@@ -24,7 +24,7 @@ use super::{
 mod bindings {
     wasmtime::component::bindgen!({
         path: "wit/v1",
-        inline: "package tollhouse:host; world everything { include tollhouse:plugin/provider@1.0.0; }",
+        inline: "package tollhouse:host; world everything { include tollhouse:plugin/provider@1.0.0; include tollhouse:plugin/sms-gateway@1.0.0; }",
         imports: { default: trappable },
         exports: { default: async },
     });
@@ -35,8 +35,13 @@ use imported::types as wit;
 const PACKAGE: &str = "tollhouse:plugin/";
 const MAJOR: u64 = 1;
 
-/// What a provider must export to be one.
-const REQUIRED: [&str; 3] = ["checkout", "verification", "notifications"];
+/// What plugins of a kind are called, and what each of them must export.
+fn required(kind: Kind) -> (&'static str, &'static [&'static str]) {
+    match kind {
+        Kind::Provider => ("a provider", &["checkout", "verification", "notifications"]),
+        Kind::Sms => ("an SMS gateway", &["sms"]),
+    }
+}
 
 macro_rules! interfaces {
     ($($field:ident = $name:literal),* $(,)?) => {
@@ -72,7 +77,7 @@ macro_rules! interfaces {
 }
 interfaces! {
     checkout = "checkout", verification = "verification", saved_card = "saved-card",
-    direct_debit = "direct-debit", refunds = "refunds", notifications = "notifications",
+    direct_debit = "direct-debit", refunds = "refunds", notifications = "notifications", sms = "sms",
 }
 
 /// A component that was built for this version, ready to be instantiated.
@@ -86,7 +91,11 @@ pub type Answer<T> = wasmtime::Result<Result<T, Fault>>;
 
 impl Guest {
     /// Refuses, with a reason for the operator, what asks for more than the contract gives or offers too little.
-    pub fn load(linker: &Linker<State>, component: &Component) -> Result<Guest, String> {
+    pub fn load(
+        linker: &Linker<State>,
+        component: &Component,
+        kind: Kind,
+    ) -> Result<Guest, String> {
         check_versions(component)?;
         let pre = linker
             .instantiate_pre(component)
@@ -94,8 +103,9 @@ impl Guest {
         let offers = Offers::of(&pre)
             .map_err(|error| format!("an interface differs from the contract: {error:#}"))?;
         let names = offers.names();
-        match REQUIRED.iter().find(|required| !names.contains(required)) {
-            Some(missing) => Err(format!("a provider must export the interface {missing}")),
+        let (what, interfaces) = required(kind);
+        match interfaces.iter().find(|interface| !names.contains(interface)) {
+            Some(missing) => Err(format!("{what} must export the interface {missing}")),
             None => Ok(Guest { pre, offers }),
         }
     }
@@ -198,6 +208,17 @@ impl Guest {
         let guest = notifications.load(&mut *store, instance)?;
         let answer = guest.call_parse(store, headers, body).await?;
         Ok(Ok(answer.map_err(Into::into).and_then(convert::notifications)))
+    }
+
+    pub async fn send_text(
+        &self,
+        store: &mut Store<State>,
+        instance: &Instance,
+        message: &TextMessage,
+    ) -> Answer<String> {
+        let Some(sms) = &self.offers.sms else { return lacks("sms") };
+        let answer = sms.load(&mut *store, instance)?.call_send(store, &message.into()).await?;
+        Ok(answer.map(convert::short).map_err(Into::into))
     }
 }
 

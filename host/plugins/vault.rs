@@ -136,14 +136,18 @@ impl Placeholders {
         self.stand_for(rng, &[name], secrets.get(name)?.to_owned())
     }
 
+    /// `user` may name a setting: an account's number is often no secret.
     pub fn basic(
         &mut self,
         secrets: &Secrets,
+        settings: &HashMap<String, String>,
         rng: &mut StdRng,
         user: &str,
         password: &str,
     ) -> Result<String, VaultError> {
-        let pair = format!("{}:{}", secrets.get(user)?, secrets.get(password)?);
+        let name = settings.get(user).map(String::as_str);
+        let name = name.map_or_else(|| secrets.get(user), Ok)?;
+        let pair = format!("{name}:{}", secrets.get(password)?);
         self.stand_for(rng, &[user, password], BASE64.encode(pair))
     }
 
@@ -238,7 +242,7 @@ mod tests {
             placeholders.secret(&secrets, &mut rng, &format!("k{n}")).unwrap();
             assert_eq!(placeholders.secret(&secrets, &mut rng, "k0"), Ok(first.clone()));
         }
-        let one_more = placeholders.basic(&secrets, &mut rng, "k0", "k1");
+        let one_more = placeholders.basic(&secrets, &HashMap::new(), &mut rng, "k0", "k1");
         assert_eq!(one_more, Err(VaultError::TooManyPlaceholders));
 
         let last = placeholders.secret(&secrets, &mut rng, "k63").unwrap();
@@ -252,12 +256,28 @@ mod tests {
     #[test]
     fn answers_lose_the_secrets() {
         let mut placeholders = Placeholders::default();
-        let mut rng = StdRng::seed_from_u64(1);
-        placeholders.basic(&secrets(), &mut rng, "secret_key", "secret_key").unwrap();
+        let (mut rng, settings) = (StdRng::seed_from_u64(1), HashMap::new());
+        placeholders.basic(&secrets(), &settings, &mut rng, "secret_key", "secret_key").unwrap();
         let hidden = BASE64.encode("sk_test_abc123:sk_test_abc123");
         let text = format!("you sent sk_test_abc123 and {hidden}");
         let clean = secrets().redactor(&placeholders).clean(text.as_bytes());
         assert_eq!(clean, b"you sent [secret] and [secret]");
+    }
+
+    #[test]
+    fn a_user_may_be_a_setting_and_a_password_never() {
+        let mut placeholders = Placeholders::default();
+        let mut rng = StdRng::seed_from_u64(1);
+        let settings = [("account".to_owned(), "AC1".to_owned())].into();
+        let mut basic = |user: &str, password: &str| {
+            placeholders.basic(&secrets(), &settings, &mut rng, user, password)
+        };
+        let text = basic("account", "secret_key").unwrap();
+        let missing = |name: &str| Err(VaultError::NoSecret(name.to_owned()));
+        assert_eq!(basic("secret_key", "account"), missing("account"));
+        assert_eq!(basic("nobody", "secret_key"), missing("nobody"));
+        let filled = placeholders.fill(text.as_bytes(), 100).unwrap();
+        assert_eq!(filled, BASE64.encode("AC1:sk_test_abc123").into_bytes());
     }
 
     #[test]

@@ -40,8 +40,8 @@ pub struct View {
     account: String,
     active: bool,
     has_credentials: bool,
-    /// Where the provider sends its notifications.
-    notification_url: String,
+    /// Where the provider sends its notifications; `null` for an SMS gateway, which sends none.
+    notification_url: Option<String>,
     created_at: Timestamp,
     updated_at: Timestamp,
 }
@@ -70,7 +70,7 @@ async fn set(
     provider: String,
     body: Body<ProviderAccountChange>,
 ) -> Result<Answer<View>> {
-    let plugin = app.plugins.provider(&provider);
+    let plugin = app.plugins.get(&provider);
     let plugin = plugin.ok_or_else(|| Error::not_found("provider not found"))?;
     let credentials: Option<HashMap<String, String>> =
         body.credentials()?.map(|pairs| pairs.into_iter().collect());

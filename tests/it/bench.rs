@@ -30,7 +30,9 @@ fn row<'r>(report: &'r Value, plugin: &str, function: &str) -> &'r Value {
 
 #[tokio::test]
 async fn every_function_is_measured_as_far_as_the_examples_lead() {
-    let (report, text) = compare(&[artifacts::PROVIDER_A, artifacts::SPROUT]).await;
+    let gateways = [artifacts::AFRICASTALKING, artifacts::TERMII, artifacts::TWILIO];
+    let providers = [artifacts::PROVIDER_A, artifacts::SPROUT];
+    let (report, text) = compare(&[&providers[..], &gateways].concat()).await;
     for (plugin, function, answer, runs) in [
         ("provider_a@1.0.0", "checkout.start", "ok", 2),
         ("provider_a@1.0.0", "verification.verify", "ok", 2),
@@ -43,6 +45,9 @@ async fn every_function_is_measured_as_far_as_the_examples_lead() {
         ("sprout@1.0.0", "checkout.start", "unavailable", 2),
         ("sprout@1.0.0", "verification.verify", "unavailable", 2),
         ("sprout@1.0.0", "notifications.parse", "unauthentic", 1),
+        ("africastalking@1.0.0", "sms.send", "ok", 2),
+        ("termii@1.0.0", "sms.send", "ok", 2),
+        ("twilio@1.0.0", "sms.send", "ok", 2),
     ] {
         let row = row(&report, plugin, function);
         assert_eq!((&row["answer"], &row["runs"]), (&json!(answer), &json!(runs)), "{row}");
@@ -52,7 +57,7 @@ async fn every_function_is_measured_as_far_as_the_examples_lead() {
         assert!(row["peak_memory_kib"].as_u64().unwrap() > 0, "{row}");
         assert!(text.contains(function) && text.contains(plugin), "{text}");
     }
-    assert_eq!(report["functions"].as_array().unwrap().len(), 11);
+    assert_eq!(report["functions"].as_array().unwrap().len(), 14);
     assert!(report["machine"]["cores"].as_u64().unwrap() > 0);
 }
 

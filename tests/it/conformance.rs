@@ -4,6 +4,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse::plugins::{Kind, Manifest};
 use tollhouse_sandbox::{Fault, FaultKind, paystack};
 
 use crate::app::{Engine, PAYSTACK_KEY, Reply, TestApp, postgres, reply};
@@ -136,8 +137,8 @@ fn every_provider_of_the_host_is_a_subject() {
     let names: Vec<&str> = artifacts::BUILT_IN
         .iter()
         .filter(|component| {
-            let manifest = tollhouse::plugins::Manifest::read(component.wasm);
-            manifest.expect("a component of ours").kind == "provider"
+            let manifest = Manifest::read(component.wasm);
+            manifest.expect("a component of ours").kind == Kind::Provider
         })
         .map(|component| component.name)
         .collect();

@@ -15,6 +15,7 @@ mod contract;
 mod crash;
 mod envelope;
 mod events;
+mod gateways;
 mod health;
 mod http2;
 mod idempotency;

@@ -287,6 +287,16 @@ fn refused_components() -> Vec<Refused> {
             "a provider must export the interface verification",
         ),
         (
+            "a gateway that sends nothing",
+            sprout_that_says("kind", json!("sms")),
+            "an SMS gateway must export the interface sms",
+        ),
+        (
+            "a provider that sends messages",
+            repack(artifacts::TERMII, |manifest| manifest["kind"] = json!("provider")),
+            "a provider must export the interface checkout",
+        ),
+        (
             "a function of another name",
             renamed("verify", "verily"),
             "an interface differs from the contract",
@@ -315,7 +325,7 @@ fn refused_manifests() -> Vec<Refused> {
         (
             "a kind unknown here",
             sprout_that_says("kind", json!("oracle")),
-            "this host knows no plugins of the kind",
+            "the manifest cannot be read: unknown variant `oracle`, expected `provider` or `sms`",
         ),
         (
             "a name for no URL",

@@ -7,7 +7,7 @@ use crate::{
     plugins::{
         CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Instrument,
         Notification, PaymentStatus, ProviderPayment, Refund, RefundOrder, RefundStatus, Refusal,
-        Subject,
+        Subject, TextMessage,
     },
 };
 
@@ -31,7 +31,7 @@ fn cut(text: String, most: usize) -> String {
     text
 }
 
-fn short(text: String) -> String {
+pub fn short(text: String) -> String {
     cut(text, MOST_TEXT_BYTES)
 }
 
@@ -255,6 +255,17 @@ impl From<exported::notifications::Refusal> for Refusal {
             exported::notifications::Refusal::Malformed(why) => {
                 Refusal::Malformed(cut(why, MOST_MESSAGE_BYTES))
             }
+        }
+    }
+}
+
+impl From<&TextMessage> for exported::sms::TextMessage {
+    fn from(message: &TextMessage) -> Self {
+        exported::sms::TextMessage {
+            to: message.to.clone(),
+            sender: message.sender.clone(),
+            text: message.text.clone(),
+            reference: message.reference.clone(),
         }
     }
 }

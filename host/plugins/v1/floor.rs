@@ -19,7 +19,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use super::{Imports, Offers, exported, imported, linker, wit};
 use crate::{
     egress::{Outgoing, Script},
-    plugins::{Call, Credentials, Fault, Provider, session::Ended, vault::Secrets},
+    plugins::{Call, Callable, Credentials, Fault, session::Ended, vault::Secrets},
 };
 
 /// As far away as an epoch can be.
@@ -74,6 +74,7 @@ enum Arguments {
     StartRefund(exported::refunds::RefundOrder),
     CheckRefund(String),
     ParseNotification(Vec<(String, String)>, Vec<u8>),
+    SendText(exported::sms::TextMessage),
 }
 
 impl From<&Call> for Typed {
@@ -89,23 +90,24 @@ impl From<&Call> for Typed {
             Call::ParseNotification { headers, body } => {
                 Arguments::ParseNotification(headers.clone(), body.clone())
             }
+            Call::SendText(message) => Arguments::SendText(message.into()),
         })
     }
 }
 
 impl Floor {
     pub fn new(
-        provider: &Provider,
+        plugin: &Callable,
         credentials: &Credentials,
         script: Arc<Script>,
     ) -> Result<Floor, String> {
-        let component = provider.plugin.guest.pre.component();
+        let component = plugin.plugin.guest.pre.component();
         let engine = component.engine().clone();
         let text = |error: wasmtime::Error| format!("{error:#}");
         let pre = linker(&engine).and_then(|linker| linker.instantiate_pre(component));
         let pre = pre.map_err(text)?;
         let offers = Offers::of(&pre).map_err(text)?;
-        let grant = provider.manifest().grant(credentials);
+        let grant = plugin.manifest().grant(credentials);
         let cache = Mutex::default();
         let world = World { secrets: grant.secrets, settings: grant.settings, cache, script };
         Ok(Floor { engine, pre, offers, world: Arc::new(world) })
@@ -179,6 +181,7 @@ impl Floor {
             Arguments::ParseNotification(headers, body) => {
                 call!(notifications.call_parse headers, body);
             }
+            Arguments::SendText(message) => call!(sms.call_send message),
         }
         Ok(())
     }

@@ -5,8 +5,11 @@
 //! them all, so that a test can demand that each has a test:
 //!
 //! ```
+//! fn africastalking() {}
 //! fn provider_a() {}
 //! fn sprout() {}
+//! fn termii() {}
+//! fn twilio() {}
 //! fn unruly() {}
 //! macro_rules! has_a_test {
 //!     ($name:ident) => {

@@ -49,12 +49,24 @@ fn exports(wasm: &'static [u8], interfaces: &[&str]) {
     assert_eq!(read(&Component { name: "", wasm }).exports, wanted);
 }
 
+fn africastalking() {
+    exports(artifacts::AFRICASTALKING, &["sms"]);
+}
+
 fn provider_a() {
     exports(artifacts::PROVIDER_A, &ALL);
 }
 
 fn sprout() {
     exports(artifacts::SPROUT, &BASIC);
+}
+
+fn termii() {
+    exports(artifacts::TERMII, &["sms"]);
+}
+
+fn twilio() {
+    exports(artifacts::TWILIO, &["sms"]);
 }
 
 fn unruly() {

@@ -168,6 +168,12 @@ interface!(
     notifications,
     "package tollhouse:sdk-notifications; world with-notifications { export tollhouse:plugin/notifications@1.0.0; }"
 );
+interface!(
+    /// Text messages.
+    sms,
+    "package tollhouse:sdk-sms; world with-sms { export tollhouse:plugin/sms@1.0.0; }",
+    "tollhouse:plugin/types@1.0.0" => crate::types
+);
 
 /// Exports a type as the named interfaces, and puts `manifest.json` (beside `Cargo.toml`) into the component.
 ///

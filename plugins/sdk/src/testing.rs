@@ -207,7 +207,7 @@ mod tests {
     fn fills_in_placeholders_and_remembers_what_was_sent() {
         let host = FakeHost::new()
             .secret("token", "t0p")
-            .secret("user", "ada")
+            .setting("user", "ada")
             .answer("POST", "/x", 201, json!({"n": 1}))
             .answer("POST", "/x", 409, json!({"n": 2}))
             .install();

@@ -10,8 +10,8 @@ pub fn secret(name: &str) -> Result<String, Fault> {
     port::vault::secret(name)
 }
 
-/// A placeholder for the credentials of HTTP basic authentication, without the word "Basic". Both arguments are names
-/// of secrets.
+/// A placeholder for the credentials of HTTP basic authentication, without the word "Basic". Both arguments are names:
+/// `password` of a secret, `user` of a secret or a setting.
 pub fn basic(user: &str, password: &str) -> Result<String, Fault> {
     port::vault::basic(user, password)
 }

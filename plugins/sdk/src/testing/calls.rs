@@ -58,7 +58,9 @@ impl FakeHost {
     }
 
     pub(super) fn basic(&mut self, user: &str, password: &str) -> Result<String, Fault> {
-        let pair = format!("{}:{}", self.value(user)?, self.value(password)?);
+        let setting = self.settings.get(user).cloned();
+        let name = setting.map_or_else(|| self.value(user), Ok)?;
+        let pair = format!("{name}:{}", self.value(password)?);
         Ok(self.placeholder(STANDARD.encode(pair)))
     }
 

@@ -1,0 +1,148 @@
+//! A plugin with all that a call of it needs, whatever its kind; and what an account's credentials let it use.
+
+use std::{collections::HashMap, sync::Arc};
+
+use super::{
+    CallError, Manifest,
+    calls::{Calls, Invoke, Usage},
+    session::Grant,
+    v1,
+    vault::Secrets,
+};
+use crate::{error::Error, telemetry::PluginMeter};
+
+/// A component that was admitted.
+pub struct Plugin {
+    pub manifest: Manifest,
+    /// SHA-256 of the component, hexadecimal.
+    pub digest: String,
+    /// `name@version+digest` with the first digits of the digest, for logs.
+    pub label: Arc<str>,
+    pub(super) name: Arc<str>,
+    pub(super) meter: PluginMeter,
+    pub(super) guest: v1::Guest,
+}
+
+/// One set of credentials: `id` tells it from others, `values` are named as in the plugin's manifest.
+#[derive(Clone, Default)]
+pub struct Credentials {
+    pub id: String,
+    pub values: HashMap<String, String>,
+}
+
+/// A plugin that can be called. It stays the version that it was when it was asked for.
+#[derive(Clone)]
+pub struct Callable {
+    pub(super) plugin: Arc<Plugin>,
+    calls: Arc<Calls>,
+    watch: Option<Watch>,
+}
+
+/// Hears what each call took.
+pub type Watch = Arc<dyn Fn(Usage) + Send + Sync>;
+
+impl Callable {
+    pub(super) fn new(plugin: Arc<Plugin>, calls: Arc<Calls>) -> Callable {
+        Callable { plugin, calls, watch: None }
+    }
+
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.plugin.manifest
+    }
+
+    /// `name@version`, with the first digits of the digest.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        &self.plugin.label
+    }
+
+    /// The same plugin, whose calls `watch` hears of.
+    #[must_use]
+    pub fn watched(self, watch: Watch) -> Callable {
+        Callable { watch: Some(watch), ..self }
+    }
+
+    #[must_use]
+    pub fn offers(&self, interface: &str) -> bool {
+        self.plugin.guest.interfaces().contains(&interface)
+    }
+
+    pub(super) async fn call<'f, T>(
+        &self,
+        function: &'static str,
+        credentials: &Credentials,
+        invoke: &Invoke<'f, T>,
+    ) -> Result<T, CallError> {
+        let mut grant = self.manifest().grant(credentials);
+        grant.scope = format!("{}/{}", self.plugin.digest, grant.scope);
+        let grant = Arc::new(grant);
+        let (answer, used) = self.calls.call(&self.plugin, function, grant, invoke).await;
+        if let Some(watch) = &self.watch {
+            watch(used);
+        }
+        answer
+    }
+}
+
+impl Manifest {
+    /// What these credentials let the plugin use: its named secrets, its settings or their defaults, the hosts that it names
+    /// and those of its URL settings.
+    pub(super) fn grant(&self, credentials: &Credentials) -> Grant {
+        let given = |name: &String| credentials.values.get(name).cloned();
+        let secrets = self.secrets.iter().filter_map(|name| Some((name.clone(), given(name)?)));
+        let settings: HashMap<String, String> = self
+            .settings
+            .iter()
+            .filter_map(|(name, setting)| {
+                Some((name.clone(), given(name).or_else(|| setting.default.clone())?))
+            })
+            .collect();
+        let urls = self.settings.iter().filter(|(_, setting)| setting.kind == "url");
+        let origins = urls
+            .filter_map(|(name, _)| url::Url::parse(settings.get(name)?).ok())
+            .map(|url| url.origin().ascii_serialization());
+        Grant {
+            scope: credentials.id.clone(),
+            origins: self
+                .hosts
+                .iter()
+                .map(|host| format!("https://{host}"))
+                .chain(origins)
+                .collect(),
+            secrets: Secrets::new(secrets.collect()),
+            settings,
+        }
+    }
+
+    /// Names the first credential that is missing, unknown or no URL where one is needed.
+    pub fn check_credentials(&self, values: &HashMap<String, String>) -> Result<(), Error> {
+        let required = self
+            .secrets
+            .iter()
+            .chain(self.settings.iter().filter(|(_, s)| s.default.is_none()).map(|(name, _)| name));
+        for name in required {
+            if values.get(name).is_none_or(String::is_empty) {
+                return Err(Error::invalid(format!("the credentials.{name} field is required")));
+            }
+        }
+        let known = |name: &String| self.secrets.contains(name) || self.settings.contains_key(name);
+        if let Some(name) = values.keys().find(|name| !known(name)) {
+            let message =
+                format!("the credentials.{name} field must be one that {} uses", self.name);
+            return Err(Error::Invalid(message));
+        }
+        let is_url = |text: &String| {
+            url::Url::parse(text).is_ok_and(|url| ["http", "https"].contains(&url.scheme()))
+        };
+        let wrong = self.settings.iter().find(|(name, setting)| {
+            setting.kind == "url" && values.get(*name).is_some_and(|text| !is_url(text))
+        });
+        match wrong {
+            Some((name, _)) => Err(Error::invalid(format!(
+                "the credentials.{name} field must be a valid http or https URL"
+            ))),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Africa's Talking: text messages.
+//!
+//! An HTTP success says only that the request was read: whether a message was accepted stands with its recipient. Repetitions
+//! are not known: what is sent twice arrives twice.
+
+use serde::Deserialize;
+use serde_json::Value;
+use tollhouse_plugin::http::{Request, Response};
+use tollhouse_plugin::sms::{self, TextMessage};
+use tollhouse_plugin::types::Fault;
+use tollhouse_plugin::{settings, vault};
+
+const TIMEOUT_MS: u32 = 10_000;
+
+/// The plugin.
+#[derive(Debug)]
+pub struct AfricasTalking;
+
+tollhouse_plugin::export!(AfricasTalking: sms);
+
+#[derive(Deserialize)]
+struct Told {
+    #[serde(rename = "SMSMessageData")]
+    data: Data,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Data {
+    #[serde(default)]
+    message: Value,
+    #[serde(default)]
+    recipients: Vec<Recipient>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Recipient {
+    status_code: Value,
+    message_id: Value,
+}
+
+impl sms::Guest for AfricasTalking {
+    fn send(message: TextMessage) -> Result<String, Fault> {
+        let username = settings::required("username")?;
+        let sender = match &*message.sender {
+            "" => settings::get_or("sender", ""),
+            sender => sender.to_owned(),
+        };
+        let mut form = vec![
+            ("username", &*username),
+            ("to", &*message.to),
+            ("message", &*message.text),
+            ("bulkSMSMode", "1"),
+        ];
+        if !sender.is_empty() {
+            form.push(("from", &*sender));
+        }
+        let answer = Request::post(settings::url("base_url", "/version1/messaging")?)
+            .header("apiKey", vault::secret("api_key")?)
+            .header("accept", "application/json")
+            .form(&form)
+            .timeout_ms(TIMEOUT_MS)
+            .send()?;
+        check_service(answer.status)?;
+        accepted(&answer)
+    }
+}
+
+/// Other answers than successes are texts for people.
+fn check_service(status: u16) -> Result<(), Fault> {
+    let told = format!("Africa's Talking says {status}");
+    let fault = match status {
+        200..300 => return Ok(()),
+        401 | 403 => {
+            Fault::misconfigured("Africa's Talking does not accept the username with the API key")
+        }
+        408 | 429 | 500.. => Fault::unavailable(told),
+        400..500 => Fault::other(told),
+        _ => return Err(Fault::unavailable(told).with_code("unexpected-answer")),
+    };
+    Err(fault.with_code(&format!("http-{status}")))
+}
+
+/// The id of the message, if its one recipient was accepted.
+fn accepted(answer: &Response) -> Result<String, Fault> {
+    let Told { data } = answer.json()?;
+    let Some(recipient) = data.recipients.first() else { return Err(nobody(&data.message)) };
+    let Some(status) = number(&recipient.status_code) else { return Err(unexpected()) };
+    match (status, recipient.message_id.as_str()) {
+        (100..=102, None | Some("" | "None")) => Err(unexpected()),
+        (100..=102, Some(id)) => Ok(id.to_owned()),
+        _ => Err(refusal(status)),
+    }
+}
+
+/// Why there are no recipients at all.
+fn nobody(message: &Value) -> Fault {
+    match message.as_str().unwrap_or_default() {
+        "InvalidSenderId" => refusal(402),
+        "InvalidPhoneNumber" => refusal(403),
+        "InsufficientBalance" => refusal(405),
+        "UserInBlacklist" => refusal(406),
+        _ => Fault::unavailable("Africa's Talking took no recipient").with_code("no-recipient"),
+    }
+}
+
+/// What a recipient's status means that is no success.
+fn refusal(status: u64) -> Fault {
+    let code = &status.to_string();
+    let fault = match status {
+        401 => Fault::refused(code, "the message was held back as a risk"),
+        402 => Fault::misconfigured("the sender is not registered"),
+        403 => Fault::invalid("to", "the number is not valid"),
+        404 => Fault::invalid("to", "numbers of this kind get no messages"),
+        405 => Fault::unavailable("the account has no credit left"),
+        406 => Fault::refused(code, "the recipient has unsubscribed"),
+        407 => Fault::unavailable("there is no route to the number's network"),
+        409 => Fault::refused(code, "the recipient wants no such messages"),
+        500..=502 => Fault::unavailable("the network's gateway is out of order"),
+        _ => Fault::other("the recipient has a status that is not known here"),
+    };
+    fault.with_code(code)
+}
+
+fn unexpected() -> Fault {
+    Fault::unavailable("Africa's Talking did not say what became of the message")
+        .with_code("unexpected-answer")
+}
+
+/// A number, also as a text.
+fn number(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+use serde_json::{Value, json};
+use tollhouse_plugin::sms::{Guest, TextMessage};
+use tollhouse_plugin::testing::FakeHost;
+use tollhouse_plugin::types::{Fault, FaultCategory};
+
+use crate::AfricasTalking;
+
+const SEND: &str = "https://api.africastalking.com/version1/messaging";
+
+fn host() -> FakeHost {
+    FakeHost::new()
+        .manifest(crate::MANIFEST)
+        .secret("api_key", "atsk_secret_key")
+        .setting("username", "acme")
+}
+
+fn message() -> TextMessage {
+    TextMessage {
+        to: "+2348012345678".into(),
+        sender: String::new(),
+        text: "Your code is 012345 & no more.".into(),
+        reference: "M-1".into(),
+    }
+}
+
+/// The answer about one recipient.
+fn recipient(status: Value, id: Value) -> Value {
+    json!({ "SMSMessageData": {
+        "Message": "Sent to 1/1 Total Cost: NGN 2.2000 Message parts: 1",
+        "Recipients": [{
+            "statusCode": status, "number": "+2348012345678", "status": "Success",
+            "cost": "NGN 2.2000", "messageId": id,
+        }],
+    }})
+}
+
+fn told(status: u16, answer: Value) -> Result<String, Fault> {
+    let _host = host().answer("POST", SEND, status, answer).install();
+    AfricasTalking::send(message())
+}
+
+fn fault_of(host: FakeHost) -> Fault {
+    let _host = host.install();
+    AfricasTalking::send(message()).unwrap_err()
+}
+
+#[test]
+fn what_is_sent() {
+    let sent = recipient(json!(101), json!("ATXid_1"));
+    let host = host().answer("POST", SEND, 201, sent).install();
+    assert_eq!(AfricasTalking::send(message()).unwrap(), "ATXid_1");
+    let sent = &host.requests()[0];
+    assert_eq!(sent.timeout_ms, Some(10_000));
+    assert_eq!(sent.header("apikey"), Some("atsk_secret_key"));
+    assert_eq!(sent.header("accept"), Some("application/json"));
+    assert_eq!(sent.header("content-type"), Some("application/x-www-form-urlencoded"));
+    let form = "username=acme&to=%2B2348012345678&message=Your%20code%20is%20012345%20%26%20no%20more.&bulkSMSMode=1";
+    assert_eq!(sent.text(), form);
+}
+
+#[test]
+fn the_messages_sender_comes_before_the_accounts() {
+    for (of_message, of_account, from) in
+        [("Ajo", "Acme", Some("Ajo")), ("", "Acme", Some("Acme")), ("", "", None)]
+    {
+        let host = host()
+            .setting("sender", of_account)
+            .answer("POST", SEND, 201, recipient(json!(100), json!("ATXid_1")))
+            .install();
+        AfricasTalking::send(TextMessage { sender: of_message.into(), ..message() }).unwrap();
+        let sent = host.requests()[0].text();
+        assert_eq!(sent.split("&from=").nth(1), from);
+    }
+}
+
+#[test]
+fn a_recipients_status_counts_and_not_that_of_the_answer() {
+    use FaultCategory::{Invalid, Misconfigured, Other, Refused, Unavailable};
+    for http in [200, 201] {
+        for status in [100, 101, 102] {
+            assert_eq!(told(http, recipient(json!(status), json!("ATXid_1"))).unwrap(), "ATXid_1");
+        }
+        for (status, category) in [
+            (401, Refused),
+            (402, Misconfigured),
+            (403, Invalid),
+            (404, Invalid),
+            (405, Unavailable),
+            (406, Refused),
+            (407, Unavailable),
+            (409, Refused),
+            (500, Unavailable),
+            (501, Unavailable),
+            (502, Unavailable),
+            (999, Other),
+        ] {
+            let fault = told(http, recipient(json!(status), json!("None"))).unwrap_err();
+            assert_eq!((fault.category, fault.code.clone()), (category, status.to_string()));
+            assert_eq!(fault.field(), (category == Invalid).then_some("to"));
+        }
+    }
+}
+
+#[test]
+fn statuses_may_be_texts() {
+    assert_eq!(told(201, recipient(json!("101"), json!("ATXid_1"))).unwrap(), "ATXid_1");
+    assert_eq!(told(201, recipient(json!("403"), json!("None"))).unwrap_err().code, "403");
+}
+
+#[test]
+fn no_recipient_is_no_message() {
+    use FaultCategory::{Invalid, Misconfigured, Refused, Unavailable};
+    for (message, category, code) in [
+        ("InvalidSenderId", Misconfigured, "402"),
+        ("InvalidPhoneNumber", Invalid, "403"),
+        ("InsufficientBalance", Unavailable, "405"),
+        ("UserInBlacklist", Refused, "406"),
+        ("Sent to 0/1 Total Cost: 0", Unavailable, "no-recipient"),
+    ] {
+        let bare = json!({ "SMSMessageData": { "Message": message } });
+        let empty = json!({ "SMSMessageData": { "Message": message, "Recipients": [] } });
+        for answer in [bare, empty] {
+            let fault = told(201, answer).unwrap_err();
+            assert_eq!((fault.category, &*fault.code), (category, code), "{message}");
+        }
+    }
+}
+
+#[test]
+fn what_is_not_said_is_not_guessed() {
+    for answer in [
+        json!({}),
+        recipient(json!(101), json!("")),
+        recipient(json!(101), json!("None")),
+        recipient(json!(101), json!(null)),
+        recipient(json!(null), json!("ATXid_1")),
+        recipient(json!("Sent"), json!("ATXid_1")),
+    ] {
+        let fault = told(201, answer).unwrap_err();
+        assert_eq!(
+            (fault.category, &*fault.code),
+            (FaultCategory::Unavailable, "unexpected-answer")
+        );
+    }
+}
+
+#[test]
+fn failures_are_texts() {
+    let text = |status: u16| {
+        fault_of(host().answer_text("POST", SEND, status, "No. <b>2348012345678</b>"))
+    };
+    for (status, category) in [
+        (401, FaultCategory::Misconfigured),
+        (400, FaultCategory::Other),
+        (429, FaultCategory::Unavailable),
+        (500, FaultCategory::Unavailable),
+    ] {
+        let fault = text(status);
+        assert_eq!((fault.category, fault.code), (category, format!("http-{status}")));
+    }
+    for status in [201, 302] {
+        assert_eq!(text(status).code, "unexpected-answer");
+    }
+    for (host, code) in
+        [(host().timeout("POST", SEND), "timeout"), (host().no_connection("POST", SEND), "connect")]
+    {
+        let fault = fault_of(host);
+        assert_eq!((fault.category, &*fault.code), (FaultCategory::Unavailable, code));
+    }
+}
+
+#[test]
+fn what_is_missing_is_the_operators() {
+    for host in [
+        host().setting("username", ""),
+        host().setting("base_url", ""),
+        FakeHost::new().manifest(crate::MANIFEST).setting("username", "acme"),
+    ] {
+        assert_eq!(fault_of(host).category, FaultCategory::Misconfigured);
+    }
+}
+
+#[test]
+fn nothing_private_is_in_a_fault() {
+    let mut quoted = recipient(json!(403), json!("None"));
+    quoted["SMSMessageData"]["Recipients"][0]["status"] =
+        json!("InvalidPhoneNumber +2348012345678");
+    let nobody = json!({ "SMSMessageData": { "Message": "No +2348012345678: code is 012345" } });
+    for answer in [quoted, nobody] {
+        let fault = format!("{:?}", told(201, answer).unwrap_err());
+        assert!(!fault.contains("2348012345678") && !fault.contains("012345"), "{fault}");
+    }
+}

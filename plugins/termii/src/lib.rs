@@ -1,0 +1,82 @@
+//! Termii: text messages.
+//!
+//! It knows no repetitions: what is sent twice arrives twice. It has no codes for what went wrong either, only words, which
+//! may quote the number and are not handed on.
+
+mod gsm;
+mod refusal;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tollhouse_plugin::http::{Request, Response};
+use tollhouse_plugin::sms::{self, TextMessage};
+use tollhouse_plugin::types::Fault;
+use tollhouse_plugin::{settings, vault};
+
+const TIMEOUT_MS: u32 = 10_000;
+
+/// The plugin.
+#[derive(Debug)]
+pub struct Termii;
+
+tollhouse_plugin::export!(Termii: sms);
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Told {
+    code: Value,
+    message: Value,
+    message_id: Value,
+    /// The same id as a text: as a number it may be larger than a float holds.
+    message_id_str: Value,
+}
+
+impl sms::Guest for Termii {
+    fn send(message: TextMessage) -> Result<String, Fault> {
+        let answer = Request::post(settings::url("base_url", "/sms/send")?)
+            .json(&request(&message)?)
+            .timeout_ms(TIMEOUT_MS)
+            .send()?;
+        refusal::check_service(answer.status)?;
+        accepted(&answer)
+    }
+}
+
+fn request(message: &TextMessage) -> Result<Value, Fault> {
+    let sender = match &*message.sender {
+        "" => settings::required("sender")?,
+        sender => sender.to_owned(),
+    };
+    Ok(json!({
+        "api_key": vault::secret("api_key")?,
+        "to": message.to.trim_start_matches('+'),
+        "from": sender,
+        "sms": message.text,
+        "type": if gsm::writes(&message.text) { "plain" } else { "unicode" },
+        "channel": settings::required("route")?,
+    }))
+}
+
+/// The id of a message that was accepted, which neither the HTTP status nor the code alone says.
+fn accepted(answer: &Response) -> Result<String, Fault> {
+    let told: Told = answer.json()?;
+    if !(answer.is_success() && text(&told.code).eq_ignore_ascii_case("ok")) {
+        return Err(refusal::fault(answer.status, &text(&told.message)));
+    }
+    let ids = [text(&told.message_id_str), text(&told.message_id)];
+    ids.into_iter().find(|id| !id.is_empty()).ok_or_else(|| {
+        Fault::unavailable("Termii gave the message no id").with_code("unexpected-answer")
+    })
+}
+
+/// A text or a number as text; "" for everything else.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+//! What Termii's words and statuses mean.
+
+use tollhouse_plugin::types::Fault;
+
+/// What can be told from the HTTP status alone.
+pub(crate) fn check_service(status: u16) -> Result<(), Fault> {
+    let code = format!("http-{status}");
+    match status {
+        401 | 403 => {
+            Err(Fault::misconfigured("Termii does not accept the API key").with_code(&code))
+        }
+        408 | 429 | 500.. => {
+            Err(Fault::unavailable(format!("Termii says {status}")).with_code(&code))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// In the order of the questions: "DND Active on Phone Number" is not about an account, "Invalid Sender Id" not about the
+/// recipient.
+pub(crate) fn fault(status: u16, words: &str) -> Fault {
+    let words = words.to_lowercase();
+    let says = |any: &[&str]| any.iter().any(|word| words.contains(word));
+    if says(&["dnd active", "blacklist"]) {
+        Fault::refused("do-not-disturb", "the recipient wants no such messages")
+    } else if says(&["insufficient", "balance"]) {
+        Fault::unavailable("the account has no credit left").with_code("no-credit")
+    } else if says(&["limit"]) {
+        Fault::unavailable("the account may send no more for now").with_code("limit")
+    } else if says(&["sender"]) {
+        Fault::misconfigured("the sender is not registered").with_code("sender")
+    } else if says(&["api key", "not active", "inactive", "not set up", "route", "country"]) {
+        Fault::misconfigured("the account may not send to this country or by this route")
+            .with_code("account")
+    } else if says(&["phone", "number", "recipient", "destination"]) {
+        Fault::invalid("to", "the number is not valid").with_code("number")
+    } else if (400..500).contains(&status) {
+        Fault::other(format!("Termii says {status}")).with_code(&format!("http-{status}"))
+    } else {
+        Fault::unavailable("Termii did not say that it accepted the message")
+            .with_code("unexpected-answer")
+    }
+}

@@ -1,0 +1,193 @@
+use serde_json::{Value, json};
+use tollhouse_plugin::sms::{Guest, TextMessage};
+use tollhouse_plugin::testing::FakeHost;
+use tollhouse_plugin::types::{Fault, FaultCategory};
+
+use crate::Termii;
+
+const SEND: &str = "https://api.ng.termii.com/api/sms/send";
+
+fn host() -> FakeHost {
+    FakeHost::new()
+        .manifest(crate::MANIFEST)
+        .secret("api_key", "TL_secret_key")
+        .setting("sender", "Acme")
+}
+
+fn message() -> TextMessage {
+    TextMessage {
+        to: "+2348012345678".into(),
+        sender: String::new(),
+        text: "Your code is 012345.".into(),
+        reference: "M-1".into(),
+    }
+}
+
+fn accepted() -> Value {
+    json!({
+        "code": "ok", "message_id": 9122821270554876574_u64, "message_id_str": "9122821270554876574",
+        "message": "Successfully Sent", "balance": 9, "user": "Ada Obi",
+    })
+}
+
+/// The answer with some fields told otherwise; `null` is as good as absent.
+fn accepted_with(changes: Value) -> Value {
+    let mut answer = accepted();
+    for (name, value) in changes.as_object().into_iter().flatten() {
+        answer[name] = value.clone();
+    }
+    answer
+}
+
+fn told(status: u16, answer: Value) -> Result<String, Fault> {
+    let _host = host().answer("POST", SEND, status, answer).install();
+    Termii::send(message())
+}
+
+fn fault_of(host: FakeHost) -> Fault {
+    let _host = host.install();
+    Termii::send(message()).unwrap_err()
+}
+
+#[test]
+fn what_is_sent() {
+    let host = host().answer("POST", SEND, 200, accepted()).install();
+    assert_eq!(Termii::send(message()).unwrap(), "9122821270554876574");
+    let sent = &host.requests()[0];
+    assert_eq!(sent.timeout_ms, Some(10_000));
+    let asked = json!({
+        "api_key": "TL_secret_key", "to": "2348012345678", "from": "Acme",
+        "sms": "Your code is 012345.", "type": "plain", "channel": "dnd",
+    });
+    assert_eq!(sent.json(), asked);
+}
+
+#[test]
+fn the_messages_sender_the_accounts_route_and_the_texts_alphabet() {
+    let host = host().setting("route", "generic").answer("POST", SEND, 200, accepted()).install();
+    let message = TextMessage { sender: "Ajo".into(), text: "₦500".into(), ..message() };
+    Termii::send(message).unwrap();
+    let sent = host.requests()[0].json();
+    assert_eq!((&sent["from"], &sent["channel"]), (&json!("Ajo"), &json!("generic")));
+    assert_eq!((&sent["type"], &sent["sms"]), (&json!("unicode"), &json!("₦500")));
+}
+
+#[test]
+fn an_accepted_message_has_an_id_of_whatever_type() {
+    for (changes, id) in [
+        (json!({"code": "OK"}), "9122821270554876574"),
+        (json!({"message_id": "x-1", "message_id_str": null}), "x-1"),
+        (json!({"message_id_str": null}), "9122821270554876574"),
+        // As a number it has lost its last digits.
+        (
+            json!({"message_id": 3.0175440544590837e24, "message_id_str": "3017544054459083819856413"}),
+            "3017544054459083819856413",
+        ),
+    ] {
+        assert_eq!(told(200, accepted_with(changes)).unwrap(), id);
+    }
+}
+
+#[test]
+fn an_http_success_is_not_yet_a_message() {
+    for (answer, category, code) in [
+        (json!({}), FaultCategory::Unavailable, "unexpected-answer"),
+        (json!({"code": "ok"}), FaultCategory::Unavailable, "unexpected-answer"),
+        (
+            accepted_with(json!({"message_id": null, "message_id_str": ""})),
+            FaultCategory::Unavailable,
+            "unexpected-answer",
+        ),
+        (accepted_with(json!({"code": "error"})), FaultCategory::Unavailable, "unexpected-answer"),
+        (
+            json!({"code": 400, "message": "Insufficient balance"}),
+            FaultCategory::Unavailable,
+            "no-credit",
+        ),
+        (
+            json!({"message": "DND Active on Phone Number"}),
+            FaultCategory::Refused,
+            "do-not-disturb",
+        ),
+    ] {
+        let fault = told(200, answer).unwrap_err();
+        assert_eq!((fault.category, &*fault.code), (category, code));
+    }
+}
+
+#[test]
+fn what_the_words_mean() {
+    use FaultCategory::{Invalid, Misconfigured, Other, Refused, Unavailable};
+    for (status, words, category, code) in [
+        (400, "Invalid Sender Id", Misconfigured, "sender"),
+        (
+            404,
+            "ApplicationSenderId not found for applicationId: 1 and senderName: Acme",
+            Misconfigured,
+            "sender",
+        ),
+        (400, "Insufficient balance", Unavailable, "no-credit"),
+        (400, "Your device has reached the daily limit", Unavailable, "limit"),
+        (400, "Country Inactive. Contact Administrator", Misconfigured, "account"),
+        (400, "You are not set up on this route", Misconfigured, "account"),
+        (400, "Your account is not active", Misconfigured, "account"),
+        (400, "DND Active on Phone Number", Refused, "do-not-disturb"),
+        (400, "Invalid phone number 2348012345678", Invalid, "number"),
+        (422, "The given data was invalid.", Other, "http-422"),
+    ] {
+        let fault = told(status, json!({"code": status, "message": words})).unwrap_err();
+        assert_eq!((fault.category, &*fault.code), (category, code), "{words}");
+        let field = (category == Invalid).then_some("to");
+        assert_eq!(fault.field(), field, "{words}");
+    }
+}
+
+#[test]
+fn another_gateway_may_do_better() {
+    for status in [429, 500, 503] {
+        let fault = told(status, json!({"message": "Invalid phone number"})).unwrap_err();
+        assert_eq!(
+            (fault.category, fault.code),
+            (FaultCategory::Unavailable, format!("http-{status}"))
+        );
+    }
+    for (host, code) in [
+        (host().timeout("POST", SEND), "timeout"),
+        (host().no_connection("POST", SEND), "connect"),
+        (host().cut("POST", SEND), "cut"),
+        (host().answer_text("POST", SEND, 502, "<html>"), "http-502"),
+        (host().answer_text("POST", SEND, 200, "<html>"), "unexpected-answer"),
+        (host().answer_text("POST", SEND, 404, "<html>"), "unexpected-answer"),
+    ] {
+        let fault = fault_of(host);
+        assert_eq!((fault.category, &*fault.code), (FaultCategory::Unavailable, code));
+    }
+}
+
+#[test]
+fn the_operator_must_act() {
+    for status in [401, 403] {
+        let fault = told(status, json!({"message": "Invalid API key"})).unwrap_err();
+        assert_eq!(fault.category, FaultCategory::Misconfigured);
+    }
+    let bare = FakeHost::new().manifest(crate::MANIFEST);
+    for host in [
+        bare.secret("api_key", "TL_secret_key"),
+        host().setting("base_url", ""),
+        host().setting("route", ""),
+    ] {
+        assert_eq!(fault_of(host).category, FaultCategory::Misconfigured);
+    }
+}
+
+#[test]
+fn nothing_that_termii_says_is_handed_on() {
+    for status in [200, 400, 401, 422, 500] {
+        let words = "2348012345678 got 'Your code is 012345.' by TL_secret_key: phone";
+        let fault =
+            told(status, json!({"code": words, "status": words, "message": words})).unwrap_err();
+        for private in ["2348012345678", "012345", "TL_secret_key"] {
+            assert!(!format!("{fault:?}").contains(private), "{fault:?}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Twilio: text messages.
+//!
+//! A message resource that says that it failed is a failure, also when it was made. Messages have no idempotency key: what is
+//! sent twice arrives twice.
+
+mod refusal;
+
+use serde::Deserialize;
+use tollhouse_plugin::http::{self, Request, Response};
+use tollhouse_plugin::sms::{self, TextMessage};
+use tollhouse_plugin::types::Fault;
+use tollhouse_plugin::{settings, vault};
+
+const TIMEOUT_MS: u32 = 10_000;
+
+/// The plugin.
+#[derive(Debug)]
+pub struct Twilio;
+
+tollhouse_plugin::export!(Twilio: sms);
+
+/// A message, or an error.
+#[derive(Deserialize)]
+struct Told {
+    #[serde(default)]
+    sid: Option<String>,
+    /// Of a message; an error says its HTTP status here.
+    #[serde(default)]
+    status: serde_json::Value,
+    /// Of a message.
+    #[serde(default)]
+    error_code: Option<u64>,
+    /// Of an error.
+    #[serde(default)]
+    code: Option<u64>,
+}
+
+impl sms::Guest for Twilio {
+    fn send(message: TextMessage) -> Result<String, Fault> {
+        let account = http::encode(&settings::required("account_sid")?);
+        let path = format!("/2010-04-01/Accounts/{account}/Messages.json");
+        let sender = match message.sender {
+            sender if sender.is_empty() => settings::required("sender")?,
+            sender => sender,
+        };
+        let by = if is_service(&sender) { "MessagingServiceSid" } else { "From" };
+        let answer = Request::post(settings::url("base_url", &path)?)
+            .basic(&vault::basic("account_sid", "auth_token")?)
+            .form(&[("To", &*message.to), (by, &*sender), ("Body", &*message.text)])
+            .timeout_ms(TIMEOUT_MS)
+            .send()?;
+        refusal::check_service(answer.status)?;
+        accepted(&answer)
+    }
+}
+
+/// A messaging service chooses among its numbers.
+fn is_service(sender: &str) -> bool {
+    let digits = sender.strip_prefix("MG");
+    digits.is_some_and(|rest| rest.len() == 32 && rest.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// The id of a message that was made and did not fail at once.
+fn accepted(answer: &Response) -> Result<String, Fault> {
+    let told: Told = answer.json()?;
+    if let Some(code) = told.error_code.or(told.code) {
+        return Err(refusal::fault(code));
+    }
+    let failed = ["failed", "undelivered", "canceled"];
+    if told.status.as_str().is_some_and(|status| failed.contains(&status)) {
+        return Err(
+            Fault::unavailable("Twilio made the message and did not send it").with_code("not-sent")
+        );
+    }
+    let sid = told.sid.filter(|sid| answer.is_success() && !sid.is_empty());
+    sid.ok_or_else(|| {
+        Fault::unavailable(format!("Twilio says {} and names no message", answer.status))
+            .with_code("unexpected-answer")
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,291 @@
+//! SMS gateways as components in a host, against an upstream that answers as a test says.
+
+use std::sync::{Arc, Mutex};
+
+use axum::{Router, body::Bytes, extract::State, http::HeaderMap};
+use reqwest::{Method, StatusCode, Url};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tollhouse::{
+    plugins::{CallError, Certainty, FaultCategory, Kind, Manifest, TextMessage},
+    providers::{self, Account},
+};
+
+use crate::{
+    app::{Reply, TestApp, reply},
+    sprout::repack,
+};
+
+const SECRET: &str = "gateway_secret_of_the_service";
+const NUMBER: &str = "+2348012345678";
+const TEXT: &str = "Your code is 012345.";
+
+/// A gateway: its component, what it needs beside the secret and the address, and what its upstream answers.
+struct Subject {
+    name: &'static str,
+    wasm: &'static [u8],
+    secret: &'static str,
+    settings: Value,
+    path: &'static str,
+    accepted: (u16, Value),
+    /// An HTTP success about a message that will never arrive.
+    refused: (u16, Value),
+    /// That the account is not what it should be.
+    misconfigured: (u16, Value),
+}
+
+fn subjects() -> [Subject; 3] {
+    let recipient = |status: u16, id: &str| {
+        let recipient = json!({ "statusCode": status, "number": NUMBER, "messageId": id });
+        json!({ "SMSMessageData": { "Message": "Sent", "Recipients": [recipient] } })
+    };
+    [
+        Subject {
+            name: "africastalking",
+            wasm: artifacts::AFRICASTALKING,
+            secret: "api_key",
+            settings: json!({ "username": "acme" }),
+            path: "/version1/messaging",
+            accepted: (201, recipient(101, "id-1")),
+            refused: (201, recipient(403, "None")),
+            misconfigured: (201, recipient(402, "None")),
+        },
+        Subject {
+            name: "termii",
+            wasm: artifacts::TERMII,
+            secret: "api_key",
+            settings: json!({ "sender": "Acme" }),
+            path: "/sms/send",
+            accepted: (200, json!({ "code": "ok", "message_id_str": "id-1" })),
+            refused: (200, json!({ "message": "DND Active on Phone Number" })),
+            misconfigured: (404, json!({ "message": "Invalid Sender Id" })),
+        },
+        Subject {
+            name: "twilio",
+            wasm: artifacts::TWILIO,
+            secret: "auth_token",
+            settings: json!({ "account_sid": "AC1", "sender": "+15005550006" }),
+            path: "/2010-04-01/Accounts/AC1/Messages.json",
+            accepted: (201, json!({ "sid": "id-1", "status": "queued", "error_code": null })),
+            refused: (201, json!({ "sid": "id-1", "status": "failed", "error_code": 21610 })),
+            misconfigured: (400, json!({ "code": 21606, "message": NUMBER, "status": 400 })),
+        },
+    ]
+}
+
+#[test]
+fn every_gateway_of_the_host_is_a_subject() {
+    let kind = |wasm| Manifest::read(wasm).expect("a component of ours").kind;
+    let gateways = artifacts::BUILT_IN.iter().filter(|component| kind(component.wasm) == Kind::Sms);
+    let names: Vec<&str> = gateways.map(|component| component.name).collect();
+    assert_eq!(names, subjects().map(|subject| subject.name));
+}
+
+/// What the upstream was asked.
+#[derive(Clone, Debug)]
+struct Asked {
+    path: String,
+    headers: HeaderMap,
+    body: String,
+}
+
+#[derive(Clone)]
+struct Upstream {
+    url: String,
+    answer: Arc<Mutex<(u16, Value)>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Upstream {
+    async fn start() -> Upstream {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("bound"));
+        let (answer, asked) = (Arc::new(Mutex::new((500, Value::Null))), Arc::default());
+        let upstream = Upstream { url, answer, asked };
+        let router = Router::new().fallback(Upstream::handle).with_state(upstream.clone());
+        tokio::spawn(axum::serve(listener, router).into_future());
+        upstream
+    }
+
+    async fn handle(
+        State(upstream): State<Upstream>,
+        uri: axum::http::Uri,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> (StatusCode, axum::Json<Value>) {
+        let body = String::from_utf8(body.to_vec()).expect("a text");
+        let path = uri.path().to_owned();
+        upstream.asked.lock().unwrap().push(Asked { path, headers, body });
+        let (status, body) = upstream.answer.lock().unwrap().clone();
+        (StatusCode::from_u16(status).expect("a status"), axum::Json(body))
+    }
+
+    /// Sends a message through the account that the company uses.
+    async fn send(
+        &self,
+        app: &TestApp,
+        name: &str,
+        answer: &(u16, Value),
+    ) -> Result<String, CallError> {
+        *self.answer.lock().unwrap() = answer.clone();
+        let account = usable(app, name).await.expect("an account");
+        let credentials = account.open_credentials(&app.app).expect("credentials");
+        let gateway = app.app.plugins.gateway(name).expect("a gateway");
+        let message = TextMessage {
+            to: NUMBER.to_owned(),
+            sender: String::new(),
+            text: TEXT.to_owned(),
+            reference: "message-1".to_owned(),
+        };
+        gateway.send_text(&credentials, &message).await
+    }
+
+    fn last(&self) -> Asked {
+        self.asked.lock().unwrap().last().expect("a request").clone()
+    }
+
+    async fn set_up(&self, app: &TestApp, subject: &Subject) -> Value {
+        app.install(subject.wasm).await;
+        let set = json!({ "credentials": self.credentials(subject) });
+        let path = format!("/providers/{}", subject.name);
+        app.operator(Method::PUT, &path, set).await.data().clone()
+    }
+
+    fn credentials(&self, subject: &Subject) -> Value {
+        let mut credentials = subject.settings.clone();
+        credentials[subject.secret] = json!(SECRET);
+        credentials["base_url"] = json!(self.url);
+        credentials
+    }
+}
+
+async fn usable(app: &TestApp, name: &str) -> Option<Account> {
+    let find =
+        async |tx: &mut tollhouse::store::Tx| providers::usable(tx, &app.company.id, name).await;
+    app.app.store.read(find).await.expect("the accounts")
+}
+
+both! {
+    async fn a_gateway_gets_an_account_and_sends(app: TestApp) {
+        let upstream = Upstream::start().await;
+        for subject in subjects() {
+            let name = subject.name;
+            let path = format!("/providers/{name}");
+            let unknown = app.operator(Method::PUT, &path, json!({})).await;
+            assert_eq!(unknown.failure(), (404, "provider not found"));
+            let installed = app.install(subject.wasm).await;
+            assert_eq!((&installed["interfaces"], &installed["manifest"]["kind"]), (&json!(["sms"]), &json!("sms")));
+            let refused = app.operator(Method::PUT, &path, json!({ "credentials": {} })).await;
+            let message = format!("the credentials.{} field is required", subject.secret);
+            assert_eq!(refused.failure(), (400, &*message));
+            assert!(usable(app, name).await.is_none());
+
+            let account = upstream.set_up(app, &subject).await;
+            assert_eq!((&account["has_credentials"], &account["notification_url"]), (&json!(true), &Value::Null));
+            let id = upstream.send(app, name, &subject.accepted).await.expect("an accepted message");
+            assert_eq!(id, "id-1");
+            let asked = upstream.last();
+            assert_eq!(asked.path, subject.path);
+            let body = asked.body.replace("%20", " ").replace("%2B", "+");
+            assert!(body.contains(&NUMBER[1..]) && body.contains(TEXT), "{body}");
+        }
+        let key = |asked: &Asked, name: &str| asked.headers[name].to_str().expect("a text").to_owned();
+        let [africastalking, termii, twilio] = &upstream.asked.lock().unwrap()[..] else { panic!("three messages") };
+        assert_eq!(key(africastalking, "apikey"), SECRET);
+        assert_eq!(serde_json::from_str::<Value>(&termii.body).unwrap()["api_key"], SECRET);
+        // AC1:gateway_secret_of_the_service
+        assert_eq!(key(twilio, "authorization"), "Basic QUMxOmdhdGV3YXlfc2VjcmV0X29mX3RoZV9zZXJ2aWNl");
+    }
+
+    async fn what_becomes_of_a_message_is_told_by_category_and_certainty(app: TestApp) {
+        let upstream = Upstream::start().await;
+        let unreadable = (200, json!("?"));
+        let overloaded = (503, Value::Null);
+        for subject in subjects() {
+            upstream.set_up(app, &subject).await;
+            for (answer, categories, certainty) in [
+                (&subject.refused, &[FaultCategory::Invalid, FaultCategory::Refused][..], Certainty::NotDone),
+                (&subject.misconfigured, &[FaultCategory::Misconfigured], Certainty::NotDone),
+                (&unreadable, &[FaultCategory::Unavailable], Certainty::Unknown),
+                (&overloaded, &[FaultCategory::Unavailable], Certainty::Unknown),
+            ] {
+                let error = upstream.send(app, subject.name, answer).await.expect_err("no message");
+                let what = format!("{}: {answer:?}: {error:?}", subject.name);
+                assert!(categories.contains(&error.fault.category), "{what}");
+                assert_eq!(error.certainty, certainty, "{what}");
+                let told = format!("{:?}", error.fault);
+                assert!(![&NUMBER[1..], TEXT, SECRET].iter().any(|private| told.contains(private)), "{what}");
+            }
+        }
+    }
+
+    async fn a_gateway_that_is_switched_off_or_has_no_key_is_not_used(app: TestApp) {
+        let upstream = Upstream::start().await;
+        let [_, termii, _] = subjects();
+        let service = upstream.set_up(app, &termii).await["account"].clone();
+        let own = format!("/companies/{}/providers/termii", app.company.id);
+        let used = async || usable(app, "termii").await.map(|account| json!(account.id));
+        let set = async |path: &str, body: Value| app.operator(Method::PUT, path, body).await.data()["account"].clone();
+        assert_eq!(used().await, Some(service.clone()));
+
+        let of_company = set(&own, json!({ "credentials": upstream.credentials(&termii) })).await;
+        assert_eq!(used().await, Some(of_company.clone()));
+        set(&own, json!({ "credentials": null })).await;
+        assert_eq!(used().await, Some(service));
+        set(&own, json!({ "active": false })).await;
+        assert_eq!(used().await, None);
+        set(&own, json!({ "credentials": upstream.credentials(&termii), "active": true })).await;
+        assert_eq!(used().await, Some(of_company));
+        set("/providers/termii", json!({ "active": false })).await;
+        assert_eq!(used().await, None);
+    }
+
+    async fn a_gateway_is_no_provider_and_a_provider_no_gateway(app: TestApp) {
+        let upstream = Upstream::start().await;
+        let [_, termii, _] = subjects();
+        upstream.set_up(app, &termii).await;
+        let plugins = &app.app.plugins;
+        assert!(plugins.provider("termii").is_none() && plugins.gateway("provider_a").is_none());
+        assert_eq!(plugins.names(Kind::Provider), ["provider_a"]);
+        assert_eq!(plugins.names(Kind::Sms), ["termii"]);
+
+        let choose = json!({ "payment_service": "termii" });
+        let chosen = app.operator(Method::PATCH, &format!("/companies/{}", app.company.id), choose).await;
+        assert_eq!(chosen.failure(), (400, "the payment_service field must be one of provider_a"));
+        let mut order = app.order("order-1");
+        order["payment_service"] = json!("termii");
+        let refused = app.post("/payment/initialize", order).await;
+        let message = "the payment_service field must be one of provider_a, provider_b, provider_c";
+        assert_eq!(refused.failure(), (400, message));
+        let account = usable(app, "termii").await.expect("an account").id;
+        let notified = reply(app.client.post(format!("{}/api/v1/notifications/termii/{account}", app.api))).await;
+        assert_eq!(notified.failure().0, 404);
+    }
+
+    async fn a_plugin_does_not_take_the_place_of_one_of_another_kind(app: TestApp) {
+        let named = |wasm: &[u8], name: &str| repack(wasm, |manifest| {
+            manifest["name"] = json!(name);
+            manifest["version"] = json!("2.0.0");
+        });
+        app.install(artifacts::TERMII).await;
+        let install = async |wasm: Vec<u8>| -> Reply {
+            let request = app.client.post(format!("{}/internal/v1/plugins", app.internal));
+            reply(request.bearer_auth(crate::app::OPERATOR_TOKEN).body(wasm)).await
+        };
+        for (wasm, name) in [(artifacts::TERMII, "provider_a"), (artifacts::SPROUT, "termii")] {
+            let message = format!("{name} was a plugin of another kind in version 1.0.0; give the new one another name");
+            assert_eq!(install(named(wasm, name)).await.failure(), (400, &*message));
+        }
+        assert!(app.app.plugins.provider("provider_a").is_some() && app.app.plugins.gateway("termii").is_some());
+    }
+}
+
+#[test]
+fn a_gateway_may_reach_only_the_address_that_it_was_given() {
+    for subject in subjects() {
+        let manifest = Manifest::read(subject.wasm).expect("a component of ours");
+        assert!(manifest.hosts.is_empty(), "{}", subject.name);
+        let base = manifest.settings["base_url"].default.as_deref().expect("a default");
+        assert_eq!(Url::parse(base).expect("a URL").scheme(), "https");
+    }
+}
