@@ -13,6 +13,7 @@ use crate::{
     egress::Egress,
     events, http, idempotency,
     jobs::{Handler, Workers},
+    money::Minor,
     payments,
     plugins::Plugins,
     providers,
@@ -70,6 +71,8 @@ pub struct Settings {
     /// The provider of companies that have chosen none.
     pub default_provider: String,
     pub operator_token: String,
+    /// Operators are told when a charge takes a wallet below it, unless the company has its own. 0: never.
+    pub low_balance: Minor,
     /// Opens what only development may do, such as moving the clock.
     pub development: bool,
     pub http: http::Limits,
@@ -116,6 +119,7 @@ impl App {
             public_url: config.listeners.public_url(),
             default_provider: config.service.default_provider.clone(),
             operator_token: config.operator_token.read()?,
+            low_balance: config.service.low_balance,
             development: config.service.development,
             http: config.requests.limits(),
         };

@@ -15,6 +15,7 @@ mod master_key;
 mod output;
 mod payment;
 mod plugin;
+mod price;
 mod provider;
 mod serve;
 mod wallet;
@@ -74,7 +75,9 @@ enum Command {
     Payment(payment::Payment),
     /// See and correct what companies have
     Wallet(wallet::Wallet),
-    /// See what companies were told, and tell it again
+    /// Set what companies are charged
+    Price(price::Price),
+    /// See what companies and operators were told, and tell companies again
     Event(event::Event),
     /// Make and exchange the master key
     #[command(subcommand)]
@@ -124,6 +127,7 @@ async fn execute(parsed: &Parsed) -> Result<Report, Failure> {
         Command::Plugin(plugin) => plugin.run().await,
         Command::Payment(payment) => payment.run().await,
         Command::Wallet(wallet) => wallet.run().await,
+        Command::Price(price) => price.run().await,
         Command::Event(event) => event.run().await,
         Command::MasterKey(command) => command.run().await,
         Command::Audit(audit) => audit.run().await,

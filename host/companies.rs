@@ -14,6 +14,7 @@ use crate::{
     app::App,
     clock::Timestamp,
     error::{Error, Result},
+    money::Minor,
     store::Tx,
 };
 
@@ -52,6 +53,7 @@ impl Company {
             logo: self.logo.clone(),
             event_url: self.event_url.clone(),
             payment_service: self.payment_service.clone(),
+            low_balance: self.low_balance,
             active: self.active,
             subscription: Subscription {
                 active: self.subscription_active,
@@ -89,6 +91,8 @@ pub struct View {
     event_url: Option<String>,
     /// The provider that it uses when a request names none; `null`: the service's.
     payment_service: Option<String>,
+    /// Operators are told when a charge takes its wallet below it; 0: never, `null`: the service's.
+    low_balance: Option<Minor>,
     /// `false`: suspended.
     active: bool,
     subscription: Subscription,
@@ -179,6 +183,7 @@ mod tests {
             subscription_active: true,
             subscription_expires_at: None,
             features: None,
+            low_balance: None,
             created_at: Timestamp(0),
             updated_at: Timestamp(0),
         }

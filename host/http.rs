@@ -47,8 +47,8 @@ use self::{
     room::Room,
 };
 use crate::{
-    app::App, audit, companies, error::Error, events, master_key, notifications, payments, plugins,
-    providers, users, wallet,
+    app::App, audit, companies, error::Error, events, master_key, notifications, operator_events,
+    payments, plans, plugins, providers, users, wallet,
 };
 
 /// The route whose bodies are components, which are larger than other bodies may be.
@@ -155,10 +155,15 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/providers" Operator providers::api::list_for_company "List a company's own accounts at providers" [];
         put    "/internal/v1/providers/{provider}" Operator providers::api::set_for_service "Set up the service's account at a provider" [];
         get    "/internal/v1/providers" Operator providers::api::list_for_service "List the service's accounts at providers" [];
+        get    "/internal/v1/companies/{company}/prices" Operator plans::api::fetch_for_company "Show what a company is charged" [];
+        patch  "/internal/v1/companies/{company}/prices" Operator plans::api::set_for_company "Set prices of a company's own plan" [];
+        get    "/internal/v1/prices" Operator plans::api::fetch_default "Show what the default plan charges" [];
+        patch  "/internal/v1/prices" Operator plans::api::set_default "Set prices of the default plan" [];
         get    "/internal/v1/companies/{company}/wallet" Operator wallet::api::fetch "Fetch a company's wallet" [];
         post   "/internal/v1/companies/{company}/wallet/credit" Operator wallet::api::credit "Put money into a wallet" [409];
         post   "/internal/v1/companies/{company}/wallet/debit" Operator wallet::api::debit "Take money out of a wallet" [409];
         get    "/internal/v1/companies/{company}/wallet/entries" Operator wallet::api::entries "List the entries of a company's book" [];
+        get    "/internal/v1/events" Operator operator_events::api::read "Read what operators are told" [];
         get    "/internal/v1/companies/{company}/events" Operator events::api::list "List a company's events and their deliveries" [];
         get    "/internal/v1/companies/{company}/events/{event}/attempts" Operator events::api::attempts "List the attempts to deliver an event" [];
         post   "/internal/v1/companies/{company}/events/{event}/redeliver" Operator events::api::redeliver "Deliver an event again" [];

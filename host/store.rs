@@ -75,6 +75,8 @@ const WRITE: &str = "write";
 const TRIES: u32 = 5;
 /// The longest pause before the second try; each one after that may be twice as long.
 const FIRST_PAUSE_MS: i64 = 40;
+/// How long the server leaves a transaction alone whose host is silent, in deadlines.
+const IDLE_DEADLINES: u32 = 3;
 
 /// How much of the database a host may use, and for how long.
 #[derive(Clone, Copy, Debug)]
@@ -188,6 +190,13 @@ impl Store {
             Engine::Sqlite(sqlite) => sqlite.close_unused(),
             Engine::Postgres(postgres) => postgres.close_unused(),
         }
+    }
+
+    /// What has not been committed so long after its transaction began never will be, on any host with these limits: it is the
+    /// time of a run, of silence before its commit, and of the commit.
+    #[must_use]
+    pub fn longest_transaction(&self) -> Duration {
+        self.limits.deadline * (1 + IDLE_DEADLINES + 1)
     }
 
     /// Resolves when a transaction of this process that woke jobs was committed.

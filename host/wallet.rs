@@ -2,11 +2,15 @@
 //! so every transaction sums to zero, and each has a key, so none happens twice.
 
 pub mod api;
+mod billing;
 mod store;
+
+use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use self::billing::{charge, give_back};
 use crate::{
     app::App,
     error::{Error, Result},
@@ -24,6 +28,8 @@ pub enum Account {
     Provider(String),
     /// What operators put in and took out.
     Operator,
+    /// What the service was paid for what it does.
+    Billing,
 }
 
 impl Account {
@@ -33,6 +39,7 @@ impl Account {
             Account::Pending => "pending".to_owned(),
             Account::Provider(name) => format!("provider:{name}"),
             Account::Operator => "operator".to_owned(),
+            Account::Billing => "billing".to_owned(),
         }
     }
 }
@@ -42,7 +49,7 @@ impl Account {
 pub struct Movement {
     /// Unique in the book: a movement whose key was used before has happened.
     pub key: String,
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     pub from: Account,
     pub to: Account,
     pub money: Money,
@@ -72,28 +79,60 @@ pub async fn post(
     movement: &Movement,
     cover: Cover,
 ) -> Result<Moved> {
+    let Some(id) = begin(tx, app, company_id, movement).await? else { return Ok(Moved::Before) };
+    enter(tx, company_id, &id, movement, cover).await?;
+    Ok(Moved::Now)
+}
+
+/// The id of a new ledger transaction; `None` when the movement's key was used before.
+async fn begin(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &str,
+    movement: &Movement,
+) -> Result<Option<String>> {
     let now = app.clock.now();
     let id = app.random.id(now);
-    if !store::begin(tx, company_id, &id, movement, now).await? {
-        return Ok(Moved::Before);
-    }
+    let is_new = store::begin(tx, company_id, &id, movement, now).await?;
+    Ok(is_new.then_some(id))
+}
+
+/// Moves the money; answers what is left where it came from. Of nothing no entry is made: the transaction keeps the key alone.
+async fn enter(
+    tx: &mut Tx,
+    company_id: &str,
+    id: &str,
+    movement: &Movement,
+    cover: Cover,
+) -> Result<Option<Minor>> {
     let Money { minor, currency } = &movement.money;
+    if *minor == Minor(0) {
+        return Ok(None);
+    }
     let mut legs = [(1, &movement.from, Minor(-minor.0)), (2, &movement.to, *minor)];
     // Balances are locked in one order, so that two movements never wait for each other.
     legs.sort_by_key(|(_, account, _)| account.name());
+    let mut left = None;
     for (line, account, amount) in legs {
         let name = account.name();
-        store::enter(tx, company_id, &id, line, &name, currency, amount).await?;
+        store::enter(tx, company_id, id, line, &name, currency, amount).await?;
         let balance = store::add(tx, company_id, &name, currency, amount).await?;
         let balance = balance.ok_or_else(|| {
             Error::invalid("the amount field must be less: no balance can hold the sum")
         })?;
         let overdrawn = *account == Account::Wallet && amount < Minor(0) && balance < Minor(0);
         if overdrawn && cover == Cover::Required {
-            return Err(Error::invalid("insufficient balance, please top up your wallet."));
+            return Err(not_covered());
+        }
+        if account == &movement.from {
+            left = Some(balance);
         }
     }
-    Ok(Moved::Now)
+    Ok(left)
+}
+
+fn not_covered() -> Error {
+    Error::invalid("insufficient balance, please top up your wallet.")
 }
 
 /// A company's money in one currency.

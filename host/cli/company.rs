@@ -9,6 +9,7 @@ use super::{
     failure::Failure,
     host::{Access, Host, Page},
     output::{Column, Report, left, text},
+    price::amount,
 };
 
 #[derive(Args)]
@@ -108,6 +109,9 @@ struct Changes {
     /// The provider when a request names none
     #[arg(long, value_name = "PROVIDER")]
     payment_service: Option<String>,
+    /// Tell operators when a charge takes its wallet below this; 0: never, empty: as the service is set
+    #[arg(long, value_name = "AMOUNT", value_parser = amount)]
+    low_balance: Option<Value>,
 }
 
 #[derive(Args)]
@@ -145,16 +149,16 @@ impl Company {
                 Ok(Report::record(shown, &FIELDS))
             }
             Action::Edit { company, changes } => {
-                let Changes { name, event_url, logo, payment_service } = changes;
+                let Changes { name, event_url, logo, payment_service, low_balance } = changes;
                 let named = [
-                    ("name", name),
-                    ("event_url", event_url),
-                    ("logo", logo),
-                    ("payment_service", payment_service),
+                    ("name", name.map(Value::from)),
+                    ("event_url", event_url.map(Value::from)),
+                    ("logo", logo.map(Value::from)),
+                    ("payment_service", payment_service.map(Value::from)),
+                    ("low_balance", low_balance),
                 ];
-                let named = named
-                    .into_iter()
-                    .filter_map(|(field, value)| Some((field.to_owned(), value?.into())));
+                let named =
+                    named.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value?)));
                 edit(&host, &company, Value::Object(named.collect())).await
             }
             Action::Suspend { company, yes } => {
@@ -181,7 +185,7 @@ impl Company {
     }
 }
 
-const FIELDS: [Column; 10] = [
+const FIELDS: [Column; 11] = [
     left("company", |v| text(&v["id"])),
     left("name", |v| text(&v["name"])),
     left("server", |v| text(&v["server"])),
@@ -191,6 +195,7 @@ const FIELDS: [Column; 10] = [
     left("event URL", |v| text(&v["event_url"])),
     left("logo", |v| text(&v["logo"])),
     left("payment service", |v| text(&v["payment_service"])),
+    left("low balance", |v| text(&v["low_balance"])),
     left("created", |v| text(&v["created_at"])),
 ];
 

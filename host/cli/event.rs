@@ -34,6 +34,14 @@ enum Action {
         /// The event's id, as `event list` shows it
         event: String,
     },
+    /// Read what operators are told, oldest first
+    #[command(
+        after_help = "An event is shown a minute after it happened, so that none is missed.\n\nExample:\n  tollhouse event stream --kind wallet.low_balance"
+    )]
+    Stream {
+        #[command(flatten)]
+        part: Part,
+    },
     /// Deliver an event again, also to a destination that was switched off
     Redeliver {
         /// The company's id
@@ -43,12 +51,29 @@ enum Action {
     },
 }
 
+#[derive(Args)]
+struct Part {
+    /// Where the answer before ended
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<String>,
+    /// Events of this kind only, such as wallet.low_balance
+    #[arg(long)]
+    kind: Option<String>,
+    /// Events about this company only, by its id
+    #[arg(long)]
+    company: Option<String>,
+    /// How many at most, up to 1000
+    #[arg(long, default_value_t = 100)]
+    limit: u32,
+}
+
 impl Event {
     pub async fn run(self) -> Result<Report, Failure> {
         let host = Host::new(&self.access)?;
         match self.action {
             Action::List { company, page } => list(&host, &company, &page).await,
             Action::Attempts { company, event } => attempts(&host, &company, &event).await,
+            Action::Stream { part } => stream(&host, part).await,
             Action::Redeliver { company, event } => {
                 let path = ["companies", &*company, "events", &event, "redeliver"];
                 let queued = host.send_json(Method::POST, &path, &json!({})).await?;
@@ -89,4 +114,20 @@ async fn attempts(host: &Host, company: &str, event: &str) -> Result<Report, Fai
         left("ERROR", |v| text(&v["error"])),
     ];
     Ok(Report::table(attempts.clone(), &attempts, &columns))
+}
+
+async fn stream(host: &Host, part: Part) -> Result<Report, Failure> {
+    let Part { after, kind, company, limit } = part;
+    let named = [("after", after), ("kind", kind), ("company", company)];
+    let mut query = vec![("limit", limit.to_string())];
+    query.extend(named.into_iter().filter_map(|(name, value)| Some((name, value?))));
+    let read = host.get(&["events"], &query).await?;
+    let columns = [
+        left("AT", |v| text(&v["created_at"])),
+        left("KIND", |v| text(&v["kind"])),
+        left("COMPANY", |v| text(&v["company_id"])),
+        left("DATA", |v| v["data"].to_string()),
+    ];
+    let next = format!("Go on with --after {}", text(&read["next"]));
+    Ok(Report::table(read.clone(), &read["events"], &columns).and(&next))
 }

@@ -16,7 +16,7 @@ use crate::{
     http::{
         answer::{Answer, Done},
         body::Body,
-        fields::{Choice, Flag, HttpUrl, OneOf, Text, Texts, Time, Whole, fields},
+        fields::{Choice, Flag, HttpUrl, NonNegative, OneOf, Text, Texts, Time, Whole, fields},
         path::Path,
         query::{Pages, Query},
     },
@@ -84,6 +84,7 @@ pub async fn create(
         subscription_active: true,
         subscription_expires_at: None,
         features: None,
+        low_balance: None,
         created_at: now,
         updated_at: now,
     };
@@ -146,6 +147,8 @@ fields! {
         event_url: Option<HttpUrl>,
         /// The installed provider that it uses when a request names none.
         payment_service: Option<Text<100>>,
+        /// Operators are told when a charge takes its wallet below it; 0: never, `null`: the service's.
+        low_balance: Option<NonNegative>,
         /// `false` suspends it.
         active: Option<Flag>,
     }
@@ -167,7 +170,7 @@ pub async fn edit(
     let payment_service = body.payment_service()?;
     let check = |name: &String| body.must_be_among("payment_service", name, &installed);
     payment_service.iter().try_for_each(check)?;
-    let active = body.active()?;
+    let (low_balance, active) = (body.low_balance()?, body.active()?);
     change(app, company, "company.edit", async move |tx, _, company| {
         company.name = name.unwrap_or_else(|| company.name.clone());
         company.active = active.unwrap_or(company.active);
@@ -176,6 +179,9 @@ pub async fn edit(
         }
         if body.has("payment_service") {
             company.payment_service = payment_service;
+        }
+        if body.has("low_balance") {
+            company.low_balance = low_balance;
         }
         if body.has("event_url") {
             if let Some(url) = &event_url {

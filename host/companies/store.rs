@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::secret_context;
 use crate::{
     clock::Timestamp,
+    money::Minor,
     seal::{SealedColumn, sealed_column},
     store::{FromRow, Json, Result, Tx},
 };
@@ -29,6 +30,9 @@ pub struct Company {
     pub subscription_expires_at: Option<Timestamp>,
     /// `None`: all of them.
     pub features: Option<Json<Vec<String>>>,
+    /// Operators are told when a charge takes its wallet below it; `None`: the service's.
+    #[sqlx(rename = "low_balance_minor")]
+    pub low_balance: Option<Minor>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -112,7 +116,8 @@ pub async fn update(tx: &mut Tx, company: &Company) -> Result<()> {
         "UPDATE companies SET name = $2, logo = $3, event_url = $4, payment_service = $5,
              active = $6, event_secret = $7, previous_event_secret = $8,
              previous_event_secret_until = $9, subscription_active = $10,
-             subscription_expires_at = $11, features = $12, updated_at = $13
+             subscription_expires_at = $11, features = $12, low_balance_minor = $13,
+             updated_at = $14
          WHERE id = $1",
     )
     .bind(&company.id)
@@ -127,6 +132,7 @@ pub async fn update(tx: &mut Tx, company: &Company) -> Result<()> {
     .bind(company.subscription_active)
     .bind(company.subscription_expires_at)
     .bind(&company.features)
+    .bind(company.low_balance)
     .bind(company.updated_at)
     .run()
     .await?;

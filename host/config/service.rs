@@ -2,7 +2,7 @@
 
 use clap::{ArgAction, Args};
 
-use crate::egress::EgressPolicy;
+use crate::{egress::EgressPolicy, money::Minor};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Service")]
@@ -18,6 +18,9 @@ pub struct Service {
         default_value = "provider_a"
     )]
     pub default_provider: String,
+    /// Operators are told when a charge takes a wallet below this, unless the company has a threshold of its own. 0: never
+    #[arg(long, env = "TOLLHOUSE_LOW_BALANCE", value_name = "NGN", default_value = "1000", value_parser = threshold)]
+    pub low_balance: Minor,
     /// May be reached, by plugins and events, over https, though their addresses are private. Commas between, or repeated
     #[arg(long, env = "TOLLHOUSE_ALLOW_PRIVATE", value_name = "host names", value_delimiter = ',')]
     pub allow_private: Vec<String>,
@@ -25,6 +28,12 @@ pub struct Service {
     #[arg(long, env = "TOLLHOUSE_DEVELOPMENT", value_name = "bool", default_value_t = false,
           action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub development: bool,
+}
+
+fn threshold(text: &str) -> Result<Minor, &'static str> {
+    let minor = text.parse().ok().and_then(|number| Minor::from_major(&number).ok());
+    let minor = minor.filter(|minor| *minor >= Minor(0));
+    minor.ok_or("it must be a number, 0 or more, with at most 2 decimals")
 }
 
 impl Service {

@@ -137,6 +137,11 @@ impl Fields {
         self.values.contains_key(field)
     }
 
+    /// The names of all fields that were sent, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.values.keys()
+    }
+
     fn value(&self, field: &str) -> Option<&Value> {
         self.values.get(field).filter(|value| !value.is_null())
     }
@@ -255,6 +260,14 @@ impl Fields {
                 let most = Minor(MOST_MINOR).to_major();
                 Err(self.must_be(field, &format!("at most {most}")))
             }
+        }
+    }
+
+    /// The same, at least 0.
+    pub fn non_negative(&self, field: &str) -> Result<Option<Minor>> {
+        match self.number(field)? {
+            Some(number) if number < Minor(0) => Err(self.must_be(field, "0 or more")),
+            number => Ok(number),
         }
     }
 

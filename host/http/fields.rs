@@ -162,6 +162,9 @@ kinds! {
     /// A number in the major unit with at most 2 decimals.
     Decimal -> Minor = |fields, name| fields.number(name),
         { "type": "number", "multipleOf": 0.01 };
+    /// The same, at least 0.
+    NonNegative -> Minor = |fields, name| fields.non_negative(name),
+        { "type": "number", "minimum": 0, "maximum": Minor(MOST_MINOR), "multipleOf": 0.01 };
     /// The same, more than nothing.
     Amount -> Minor = |fields, name| fields.amount(name).map(Some),
         { "type": "number", "exclusiveMinimum": 0, "maximum": Minor(MOST_MINOR), "multipleOf": 0.01, "examples": [2500.5] };

@@ -186,7 +186,7 @@ fn headers<'n>(names: impl IntoIterator<Item = &'n str>) -> Value {
 
 /// What operations are sorted into, in the order in which a reader wants them: the module that handles them, what readers call
 /// it, and what it is for.
-const TAGS: [(&str, &str, &str); 13] = [
+const TAGS: [(&str, &str, &str); 15] = [
     (
         "payments",
         "payments",
@@ -214,6 +214,16 @@ const TAGS: [(&str, &str, &str); 13] = [
         "The accounts at payment providers, of the service and of companies.",
     ),
     ("wallet", "wallet", "What a company has, and each movement of it."),
+    (
+        "plans",
+        "prices",
+        "What companies are charged: by a plan of their own, else by the default plan.",
+    ),
+    (
+        "operator_events",
+        "operator events",
+        "What operators and neighbouring systems are told: a stream, read by cursor.",
+    ),
     (
         "plugins",
         "plugins",

@@ -93,6 +93,15 @@ impl Parameters {
         }
     }
 
+    fn cursor(&self, name: &str) -> Result<String> {
+        let text = self.text(name).unwrap_or_default();
+        let is_hex = text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+        match is_hex && [0, 8, 24].contains(&text.len()) {
+            true => Ok(text.to_owned()),
+            false => Err(must_be(name, "the `next` of an answer before")),
+        }
+    }
+
     /// `DD-MM-YYYY`, or two of them with a slash between: whole days in UTC, the last one included.
     fn days(&self, name: &str) -> Result<Option<Period>> {
         let Some(text) = self.text(name) else { return Ok(None) };
@@ -148,12 +157,17 @@ macro_rules! kinds {
 
 /// One date, two of them, or nothing.
 const DAYS: &str = r"^(\d{2}-\d{2}-\d{4}(/\d{2}-\d{2}-\d{4})?)?$";
+/// An id, or the second that ids begin with.
+const CURSOR: &str = "^([0-9a-f]{8}([0-9a-f]{16})?)?$";
 const MOST_PAGES: i64 = 1_000_000_000;
 
 kinds! {
     /// Compared as it is.
     Exactly -> Option<String> = |parameters, name| Ok(parameters.text(name).map(str::to_owned)),
         { "type": "string" };
+    /// Where the answer before ended; empty, where all begins.
+    Cursor -> String = |parameters, name| parameters.cursor(name),
+        { "type": "string", "pattern": CURSOR };
     PageNumber -> i64 = |parameters, name| parameters.whole(name, 1, MOST_PAGES),
         { "type": "integer", "minimum": 1, "maximum": MOST_PAGES, "default": 1 };
     Limit<const DEFAULT, const MOST> -> i64 = |parameters, name| parameters.whole(name, DEFAULT, MOST),

@@ -208,7 +208,7 @@ async fn expect_money(tx: &mut Tx, app: &App, payment: &Payment) -> Result<()> {
     }
     let movement = Movement {
         key: format!("payment:{}:pending", payment.id),
-        kind: "payment.pending",
+        kind: "payment.pending".into(),
         from: Ledger::Provider(payment.payment_service.clone()),
         to: Ledger::Pending,
         money: payment.money(),

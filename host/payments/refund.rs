@@ -270,7 +270,7 @@ async fn refuse(app: &App, refund: &Refund, reason: String) -> Result<()> {
             let key = format!("payment:{}:refund:{}:refused", payment.id, refund.id);
             let movement = Movement {
                 key,
-                kind: "payment.refund.refused",
+                kind: "payment.refund.refused".into(),
                 from,
                 to,
                 money: proceeds(&payment),
@@ -313,7 +313,8 @@ async fn out_of_wallet(
         return Ok(());
     }
     let (from, to) = (Ledger::Wallet, ledger_of(payment));
-    let movement = Movement { key, kind: "payment.refund", from, to, money: proceeds(payment) };
+    let movement =
+        Movement { key, kind: "payment.refund".into(), from, to, money: proceeds(payment) };
     wallet::post(tx, app, &payment.company_id, &movement, cover).await?;
     Ok(())
 }

@@ -228,7 +228,7 @@ async fn credit(tx: &mut Tx, app: &App, payment: &Payment) -> Result<()> {
     }
     let movement = Movement {
         key: format!("payment:{}:success", payment.id),
-        kind: "payment.success",
+        kind: "payment.success".into(),
         from: Ledger::Provider(payment.payment_service.clone()),
         to: Ledger::Wallet,
         money: proceeds(payment),
@@ -244,7 +244,7 @@ pub async fn release_pending(tx: &mut Tx, app: &App, payment: &Payment) -> Resul
     }
     let movement = Movement {
         key: format!("payment:{}:settled", payment.id),
-        kind: "payment.settled",
+        kind: "payment.settled".into(),
         from: Ledger::Pending,
         to: Ledger::Provider(payment.payment_service.clone()),
         money: payment.money(),

@@ -16,7 +16,7 @@ use sqlx::{
 use tokio::time::sleep;
 
 use super::{
-    Limits, Result,
+    IDLE_DEADLINES, Limits, Result,
     pool::{Pool, Pooled},
 };
 
@@ -121,7 +121,7 @@ impl Sessions {
     async fn connect(&self) -> sqlx::Result<PgConnection> {
         let mut connection = PgConnection::connect_with(&self.options).await?;
         let statement_ms = self.deadline.as_millis();
-        let idle_ms = 3 * statement_ms;
+        let idle_ms = u128::from(IDLE_DEADLINES) * statement_ms;
         let limits = format!(
             "SET statement_timeout = {statement_ms}; SET idle_in_transaction_session_timeout = {idle_ms}"
         );

@@ -16,17 +16,25 @@ const ALARMS: [&str; 5] = [
     "refund still pending",
 ];
 
+/// The same, of what operators are told.
+const TOLD: [&str; 1] = ["wallet.low_balance"];
+
 #[derive(Clone)]
 pub struct Noted {
     alarms: Family<Label<&'static str>, Counter>,
     checks: Family<Label<&'static str>, Counter>,
+    told: Family<Label<&'static str>, Counter>,
 }
 
 impl Default for Noted {
     fn default() -> Noted {
-        let noted = Noted { alarms: Family::default(), checks: Family::default() };
+        let noted =
+            Noted { alarms: Family::default(), checks: Family::default(), told: Family::default() };
         for alarm in ALARMS {
             drop(noted.alarms.get_or_create(&[("alarm", alarm)]));
+        }
+        for kind in TOLD {
+            drop(noted.told.get_or_create(&[("kind", kind)]));
         }
         noted
     }
@@ -40,11 +48,20 @@ impl Noted {
             "What the reconciler found when it asked about a payment",
             self.checks.clone(),
         );
+        registry.register(
+            "operator_events",
+            "What operators were told in the stream of events",
+            self.told.clone(),
+        );
     }
 
     /// Goes with a line in the log that has `alarm=what`.
     pub fn alarm(&self, what: &'static str) {
         self.alarms.get_or_create(&[("alarm", what)]).inc();
+    }
+
+    pub fn told(&self, kind: &'static str) {
+        self.told.get_or_create(&[("kind", kind)]).inc();
     }
 
     pub fn payment_checked(&self, outcome: &'static str) {

@@ -119,12 +119,12 @@ async fn move_by_hand(
     let db = app.store.clone();
     db.write(async move |tx| {
         companies::get(tx, &company).await?;
-        let movement = Movement { key: format!("operator:{key}"), kind, from, to, money };
+        let movement =
+            Movement { key: format!("operator:{key}"), kind: kind.into(), from, to, money };
         if post(tx, &app, &company, &movement, Cover::Required).await? == Moved::Before {
             let before = store::posted(tx, &company, &movement.key).await?;
-            let same =
-                before == (kind.to_owned(), movement.money.currency.clone(), movement.money.minor);
-            if !same {
+            let Money { minor, currency } = &movement.money;
+            if before != Some((kind.to_owned(), currency.clone(), *minor)) {
                 let message = "the key was used before for another movement";
                 return Err(Error::Conflict(message.to_owned()));
             }

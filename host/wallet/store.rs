@@ -29,7 +29,7 @@ pub async fn begin(
         .bind(company_id)
         .bind(id)
         .bind(&movement.key)
-        .bind(movement.kind)
+        .bind(&*movement.kind)
         .bind(now)
         .run()
         .await?;
@@ -125,7 +125,7 @@ pub struct Entry {
     pub key: String,
     /// Such as `operator.credit`.
     pub kind: String,
-    /// `wallet`, `pending`, `operator` or `provider:NAME`.
+    /// `wallet`, `pending`, `billing`, `operator` or `provider:NAME`.
     pub account: String,
     pub currency: String,
     #[sqlx(rename = "amount_minor")]
@@ -156,8 +156,12 @@ pub async fn entries(tx: &mut Tx, company_id: &str, page: Page) -> Result<(i64, 
     Ok((total, entries))
 }
 
-/// Kind, currency and amount of a movement that was posted.
-pub async fn posted(tx: &mut Tx, company_id: &str, key: &str) -> Result<(String, String, Minor)> {
+/// Kind, currency and amount of a movement that was posted; `None` when none was, or nothing was moved by it.
+pub async fn posted(
+    tx: &mut Tx,
+    company_id: &str,
+    key: &str,
+) -> Result<Option<(String, String, Minor)>> {
     tx.sql(
         "SELECT t.kind, e.currency, e.amount_minor FROM ledger_transactions t
          JOIN ledger_entries e ON e.company_id = t.company_id AND e.transaction_id = t.id AND e.line = 2
@@ -165,6 +169,6 @@ pub async fn posted(tx: &mut Tx, company_id: &str, key: &str) -> Result<(String,
     )
     .bind(company_id)
     .bind(key)
-    .one()
+    .optional()
     .await
 }

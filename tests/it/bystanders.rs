@@ -76,6 +76,7 @@ const CHANGES: &[(&str, &str, Body)] = &[
         "/internal/v1/companies/{company}/wallet/debit",
         |_| json!({ "amount": 5, "key": "d" }),
     ),
+    ("patch", "/internal/v1/companies/{company}/prices", |_| json!({ "otp.email": 2.5 })),
     ("post", "/internal/v1/companies/{company}/events/{event}/redeliver", |_| json!({})),
     ("post", "/internal/v1/companies/{company}/payments/{payment}/verify", |_| json!({})),
     ("post", "/internal/v1/companies/{company}/payments/{payment}/refund", |_| json!({})),
@@ -85,6 +86,7 @@ const CHANGES: &[(&str, &str, Body)] = &[
 const OF_NO_COMPANY: &[(&str, &str)] = &[
     ("post", "/internal/v1/companies"),
     ("put", "/internal/v1/providers/{provider}"),
+    ("patch", "/internal/v1/prices"),
     ("post", "/internal/v1/master-key/rotate"),
     ("post", "/internal/v1/plugins"),
     ("post", "/internal/v1/clock/advance"),

@@ -10,7 +10,10 @@ use futures::FutureExt;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, net::TcpListener, sync::watch};
-use tollhouse::http::{self, Endpoint, Listener, TlsFiles};
+use tollhouse::{
+    http::{self, Endpoint, Listener, TlsFiles},
+    operator_events,
+};
 
 use crate::{
     app::{Engine, MASTER_KEY, OPERATOR_TOKEN, TestApp},
@@ -214,6 +217,40 @@ both! {
         assert_eq!(rows(wallet.said()), [["NGN", "999.75", "NGN", "0.00", "NGN"]]);
         let entries = run(app, &["wallet", "entries", id]).await;
         assert!(entries.said().contains("  -0.75 NGN  "), "{}", entries.out);
+    }
+
+    async fn prices_are_set_and_who_watches_wallets_is_told(app: TestApp) {
+        let id = &*app.company.id;
+        let set = run(app, &["price", "set", "otp.email=2.5", "otp.sms=800"]).await;
+        let row = |table: &str, item: &str| rows(table).into_iter().find(|row| row[0] == item).map(|row| row.join(" "));
+        assert_eq!(row(set.said(), "otp.email").as_deref(), Some("otp.email 2.50 NGN default"));
+        assert_eq!(row(&set.out, "customer.create").as_deref(), Some("customer.create 0.00 NGN -"));
+        let own = run(app, &["price", "set", "otp.email=", "otp.sms=600.25", "--company", id]).await;
+        assert_eq!(row(own.said(), "otp.sms").as_deref(), Some("otp.sms 600.25 NGN company"));
+        assert_eq!(run(app, &["price", "list", "--company", id]).await.said(), own.out);
+        assert_eq!(run(app, &["price", "list"]).await.said(), set.out);
+        let typo = run(app, &["price", "set", "otp.emial=1"]).await;
+        assert!(typo.failure().0 == 1 && typo.err.contains("the otp.emial field must be a billing item"), "{}", typo.err);
+        for wrong in ["otp.email", "otp.email=much"] {
+            assert_eq!(run(app, &["price", "set", wrong]).await.failure().0, 2, "{wrong}");
+        }
+
+        let edited = run(app, &["company", "edit", id, "--low-balance", "500.5"]).await;
+        assert_eq!(field(edited.said(), "low balance"), "500.5");
+        let edited = run(app, &["company", "edit", id, "--low-balance", ""]).await;
+        assert_eq!(field(edited.said(), "low balance"), "-");
+        let (host, company) = (app.app.clone(), id.to_owned());
+        let told: tollhouse::store::Result<()> = app.app.store.write(async move |tx| {
+            operator_events::tell(tx, &host, &company, "wallet.low_balance", json!({ "balance": 1 })).await
+        }).await;
+        told.expect("an event");
+        app.advance(120).await;
+        let stream = run(app, &["event", "stream", "--kind", "wallet.low_balance", "--company", id]).await;
+        assert_eq!(rows(stream.said())[0][1..], ["wallet.low_balance", id, r#"{"balance":1}"#]);
+        let next = json_of(app, &["event", "stream", "--limit", "5"]).await["next"].clone();
+        let next = next.as_str().expect("a cursor");
+        assert!(stream.out.ends_with(&format!("\nGo on with --after {next}\n")), "{}", stream.out);
+        assert!(run(app, &["event", "stream", "--after", next]).await.said().starts_with("none\n"));
     }
 
     async fn payments_and_their_events_are_found_and_mended(app: TestApp) {

@@ -76,7 +76,7 @@ both! {
 
             let fetched = see(app, &format!("/companies/{id}")).await;
             assert_eq!(fetched, json!({
-                "id": id, "name": "Ünïon Kredit", "server": server, "logo": null,
+                "id": id, "name": "Ünïon Kredit", "server": server, "logo": null, "low_balance": null,
                 "event_url": "https://union.example/events", "payment_service": null, "active": true,
                 "subscription": { "active": true, "expires_at": null, "features": null },
                 "created_at": NOW, "updated_at": NOW,

@@ -6,6 +6,7 @@
 mod app;
 mod backup;
 mod bench;
+mod billing;
 mod bystanders;
 mod command_line;
 mod companies;
@@ -25,6 +26,7 @@ mod jobs;
 mod listener;
 mod master_key;
 mod openapi;
+mod operator_events;
 mod operators;
 mod outages;
 mod payments;

@@ -159,6 +159,7 @@ fn actions(app: &TestApp) -> Vec<Action> {
         json!({ "credentials": credentials(app, "sk_test_hidden_from_logs"), "active": true });
     let service = json!({ "credentials": credentials(app, PAYSTACK_KEY) });
     let company = json!({ "name": "Beta Lending", "server": "live" });
+    let price = json!({ "otp.email": 2.5, "otp.sms": null });
     vec![
         ("post", "/companies", company, "company.create", Log::New),
         (
@@ -187,6 +188,8 @@ fn actions(app: &TestApp) -> Vec<Action> {
         ),
         ("put", "/companies/{company}/providers/{provider}", account, "provider.set", Log::Company),
         ("put", "/providers/{provider}", service, "provider.set", Log::Service),
+        ("patch", "/companies/{company}/prices", price.clone(), "price.set", Log::Company),
+        ("patch", "/prices", price, "price.set", Log::Service),
         (
             "post",
             "/companies/{company}/wallet/credit",
@@ -297,6 +300,9 @@ both! {
             (Method::PUT, own(app, "/providers/provider_a"), json!({ "credentials": {} }), 400),
             (Method::PUT, own(app, "/providers/nothing"), json!({ "active": true }), 404),
             (Method::PUT, "/providers/provider_a".to_owned(), json!({ "active": 1 }), 400),
+            (Method::PATCH, own(app, "/prices"), json!({ "otp.emial": 1 }), 400),
+            (Method::PATCH, "/companies/nothing/prices".to_owned(), json!({ "otp.email": 1 }), 404),
+            (Method::PATCH, "/prices".to_owned(), json!({ "otp.email": -1 }), 400),
             (Method::POST, own(app, "/wallet/credit"), json!({ "amount": 0, "key": "x" }), 400),
             (Method::POST, own(app, "/wallet/debit"), json!({ "amount": 6, "key": "x" }), 400),
             (Method::POST, own(app, "/wallet/credit"), json!({ "amount": 6, "key": "in" }), 409),

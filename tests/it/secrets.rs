@@ -303,6 +303,9 @@ async fn operate(lab: &Lab) {
         lab.call(&format!("POST {}", of(&format!("/wallet/{way}"))), movement).await;
     }
     lab.call(&format!("PATCH {}", of("")), json!({ "name": "Acme Loans" })).await;
+    for prices in [&*of("/prices"), "/internal/v1/prices"] {
+        lab.call(&format!("PATCH {prices}"), json!({ "otp.email": 2.5 })).await;
+    }
     lab.call(&format!("PUT {}", of("/subscription")), json!({ "features": ["payments"] })).await;
     let events = lab.call(&format!("GET {}", of("/events")), Value::String(String::new())).await;
     lab.name("event", &events["docs"][0]["id"]);

@@ -76,7 +76,7 @@ both! {
         let (db, host, company) = (app.app.store.clone(), app.app.clone(), app.company.id.clone());
         let (from, to) = (Account::Operator, Account::Wallet);
         let money = Money { minor: Minor(i64::MAX - 100), currency: "NGN".to_owned() };
-        let movement = Movement { key: "all".to_owned(), kind: "test", from, to, money };
+        let movement = Movement { key: "all".to_owned(), kind: "test".into(), from, to, money };
         let posted = db.write(async move |tx| wallet::post(tx, &host, &company, &movement, Cover::Required).await);
         posted.await.expect("a movement");
         order(app, "credit", json!({ "amount": 1, "key": "a" })).await.data();

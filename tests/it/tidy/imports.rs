@@ -11,14 +11,16 @@ use super::{Text, assert_none, texts};
 const LEAVES: [&str; 9] =
     ["clock", "email", "listing", "money", "phone", "random", "rate", "seal", "tls"];
 /// One per noun.
-const SLICES: [&str; 10] = [
+const SLICES: [&str; 12] = [
     "audit",
     "companies",
     "events",
     "idempotency",
     "master_key",
     "notifications",
+    "operator_events",
     "payments",
+    "plans",
     "providers",
     "users",
     "wallet",
@@ -70,7 +72,8 @@ fn may_use(from: &[String], to: &str) -> bool {
         ("main" | "lib" | "app", _) => true,
         ("error", _) => ["rate", "seal", "store"].contains(&to),
         ("config", _) => {
-            let used = ["egress", "http", "plugins", "random", "seal", "store", "telemetry"];
+            let used =
+                ["egress", "http", "money", "plugins", "random", "seal", "store", "telemetry"];
             used.contains(&to)
         }
         ("telemetry", _) => leaf,

@@ -1,0 +1,66 @@
+//! Reading the stream of operator events.
+
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{
+    store::{self, Event, Part},
+    unsettled_since,
+};
+use crate::{
+    app::App,
+    error::Result,
+    http::{
+        answer::Answer,
+        fields::fields,
+        query::{Cursor, Exactly, Limit, Query},
+    },
+    random::first_id,
+};
+
+fields! {
+    /// Which part of the stream.
+    Query Reading {
+        /// The `next` of the answer before; without it, from the first event on.
+        after: Cursor,
+        /// Events of this kind only.
+        kind: Exactly,
+        /// Events about this company only, by its id.
+        company: Exactly,
+        /// How many at most.
+        limit: Limit<100, 1_000>,
+    }
+}
+
+/// A part of the stream.
+#[derive(Serialize, JsonSchema)]
+pub struct OperatorEvents {
+    /// Oldest first.
+    events: Vec<Event>,
+    /// Where to go on from, also when there was nothing.
+    next: String,
+}
+
+pub async fn read(State(app): State<App>, query: Query<Reading>) -> Result<Answer<OperatorEvents>> {
+    let part = Part {
+        after: query.after()?,
+        kind: query.kind()?,
+        company_id: query.company()?,
+        limit: query.limit()?,
+        before: first_id(unsettled_since(&app)),
+    };
+    let events = app.store.select(async |tx| store::read(tx, &part).await).await?;
+    let next = next(&events, part);
+    Answer::data(OperatorEvents { events, next }, "Events fetched successfully")
+}
+
+/// After a part that is not full all that was settled has been looked at, also what was not asked for. Never goes back, though
+/// the clock of this host may be behind that of another.
+fn next(events: &[Event], part: Part) -> String {
+    let is_full = i64::try_from(events.len()).is_ok_and(|read| read == part.limit);
+    match events.last() {
+        Some(last) if is_full => last.id.clone(),
+        _ => part.after.max(part.before),
+    }
+}

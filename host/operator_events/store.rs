@@ -1,0 +1,75 @@
+//! The rows of operator events.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    clock::Timestamp,
+    store::{FromRow, Json, Result, Tx},
+};
+
+/// Something that operators are told.
+#[derive(Debug, FromRow, Serialize, JsonSchema)]
+#[schemars(rename = "OperatorEvent")]
+pub struct Event {
+    pub id: String,
+    /// Such as `wallet.low_balance`.
+    pub kind: String,
+    /// Whom it is about; empty: the service as a whole.
+    pub company_id: String,
+    /// What the kind says.
+    #[schemars(with = "Value")]
+    pub data: Json<Value>,
+    pub created_at: Timestamp,
+}
+
+pub async fn insert(
+    tx: &mut Tx,
+    company_id: &str,
+    id: &str,
+    kind: &str,
+    data: Value,
+    now: Timestamp,
+) -> Result<()> {
+    tx.sql(
+        "INSERT INTO operator_events (company_id, id, kind, data, created_at)
+         VALUES ($1, $2, $3, $4, $5)",
+    )
+    .bind(company_id)
+    .bind(id)
+    .bind(kind)
+    .bind(Json(data))
+    .bind(now)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// A part of the stream.
+#[derive(Clone, Debug)]
+pub struct Part {
+    pub after: String,
+    pub before: String,
+    pub kind: Option<String>,
+    pub company_id: Option<String>,
+    pub limit: i64,
+}
+
+/// Oldest first.
+pub async fn read(tx: &mut Tx, part: &Part) -> Result<Vec<Event>> {
+    tx.sql(
+        "SELECT id, kind, company_id, data, created_at FROM operator_events
+         WHERE id > $1 AND id < $2
+             AND (CAST($3 AS TEXT) IS NULL OR kind = $3)
+             AND (CAST($4 AS TEXT) IS NULL OR company_id = $4)
+         ORDER BY id LIMIT $5",
+    )
+    .bind(&part.after)
+    .bind(&part.before)
+    .bind(&part.kind)
+    .bind(&part.company_id)
+    .bind(part.limit)
+    .all()
+    .await
+}

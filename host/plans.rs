@@ -1,0 +1,88 @@
+//! Plans: which items the service bills, the feature of a plan that each belongs to, and what each costs. What a company's own
+//! plan does not name costs what the default plan says.
+
+pub mod api;
+mod store;
+
+use crate::{
+    money::Minor,
+    store::{Result, Tx},
+};
+
+/// The company of the default plan.
+const DEFAULT: &str = "";
+
+/// The items that have one name, with their features.
+const ITEMS: [(&str, &str); 6] = [
+    ("customer.create", "users"),
+    ("otp.email", "otp"),
+    ("otp.sms", "otp"),
+    ("recollection.card", "recollections"),
+    ("recollection.collect", "recollections"),
+    ("recollection.direct_debit", "recollections"),
+];
+
+/// Identity lookups, whose countries and types come with plugins: `identity.nigeria.bvn`, `identity.nigeria.bvn.face`.
+const LOOKUPS: &str = r"^identity\.[a-z0-9_]{1,50}\.[a-z0-9_]{1,50}(\.(face|image))?$";
+const VARIANTS: [&str; 2] = ["face", "image"];
+
+/// The feature that a plan must include for this item; `None` when nothing is billed by this name.
+#[must_use]
+pub fn feature_of(item: &str) -> Option<&'static str> {
+    let known = ITEMS.iter().find(|(name, _)| *name == item).map(|(_, feature)| *feature);
+    known.or_else(|| is_lookup(item).then_some("identity"))
+}
+
+/// Whether [`LOOKUPS`] matches. What ends with a variant of no type is a type that was forgotten.
+fn is_lookup(item: &str) -> bool {
+    let is_name = |text: &str| {
+        let is_usual = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+        (1..=50).contains(&text.len()) && text.bytes().all(is_usual) && !VARIANTS.contains(&text)
+    };
+    match item.split('.').collect::<Vec<_>>()[..] {
+        ["identity", country, kind] => is_name(country) && is_name(kind),
+        ["identity", country, kind, variant] => {
+            is_name(country) && is_name(kind) && VARIANTS.contains(&variant)
+        }
+        _ => false,
+    }
+}
+
+/// What one of an item costs a company: by its own plan, else by the default plan, else nothing.
+pub async fn price(tx: &mut Tx, company_id: &str, item: &str) -> Result<Minor> {
+    Ok(store::price(tx, company_id, item).await?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_billed_is_an_item() {
+        for (item, feature) in [
+            ("otp.email", Some("otp")),
+            ("otp.sms", Some("otp")),
+            ("customer.create", Some("users")),
+            ("recollection.card", Some("recollections")),
+            ("recollection.direct_debit", Some("recollections")),
+            ("recollection.collect", Some("recollections")),
+            ("identity.nigeria.bvn", Some("identity")),
+            ("identity.nigeria.drivers_license.face", Some("identity")),
+            ("identity.ghana.ssnit.image", Some("identity")),
+            ("otp.emial", None),
+            ("otp", None),
+            ("OTP.email", None),
+            ("otp.email.face", None),
+            ("identity.nigeria", None),
+            ("identity.nigeria.face", None),
+            ("identity.nigeria.bvn.voice", None),
+            ("identity.nigeria.bvn.face.image", None),
+            ("identity.Nigeria.bvn", None),
+            ("identity..bvn", None),
+            ("identity.nigeria.", None),
+            ("", None),
+        ] {
+            assert_eq!(feature_of(item), feature, "{item}");
+        }
+    }
+}

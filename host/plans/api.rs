@@ -1,0 +1,142 @@
+//! What companies are charged, for operators.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use axum::extract::State;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{DEFAULT, ITEMS, LOOKUPS, feature_of, store};
+use crate::{
+    app::App,
+    audit, companies,
+    error::Result,
+    http::{answer::Answer, body::Body, path::Path},
+    money::{BILLING_CURRENCY, MOST_MINOR, Minor},
+    store::Tx,
+};
+
+/// What is charged, by item.
+#[derive(Serialize, JsonSchema)]
+pub struct Prices {
+    currency: &'static str,
+    prices: BTreeMap<String, Price>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Price {
+    /// Of one.
+    price: Minor,
+    /// The plan that says so; `null`: none does, so it costs nothing.
+    plan: Option<Plan>,
+}
+
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Plan {
+    Company,
+    Default,
+}
+
+pub async fn fetch_for_company(
+    State(app): State<App>,
+    Path(company): Path<String>,
+) -> Result<Answer<Prices>> {
+    let read = async |tx: &mut Tx| -> Result<_> {
+        companies::get(tx, &company).await?;
+        prices(tx, &company).await
+    };
+    Answer::data(app.store.read(read).await?, "Prices fetched successfully")
+}
+
+pub async fn fetch_default(State(app): State<App>) -> Result<Answer<Prices>> {
+    let prices = app.store.select(async |tx| prices(tx, DEFAULT).await).await?;
+    Answer::data(prices, "Prices fetched successfully")
+}
+
+/// Items are the names of the fields: `null` takes a price away, what is not named stays.
+pub struct PriceChanges;
+
+impl JsonSchema for PriceChanges {
+    fn schema_name() -> Cow<'static, str> {
+        "PriceChanges".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let price = json!({ "type": ["number", "null"], "minimum": 0, "maximum": Minor(MOST_MINOR), "multipleOf": 0.01 });
+        let items: BTreeMap<_, _> = ITEMS.iter().map(|(item, _)| (item, &price)).collect();
+        json_schema!({
+            "type": "object",
+            "description": "Prices by item: `null` takes one away, what is not named stays.",
+            "properties": items,
+            "patternProperties": { LOOKUPS: price },
+            "additionalProperties": false,
+            "examples": [{ "otp.email": 2.5, "identity.nigeria.bvn": 100, "otp.sms": null }],
+        })
+    }
+}
+
+type Changes = Vec<(String, Option<Minor>)>;
+
+fn read(body: &Body<PriceChanges>) -> Result<Changes> {
+    let change = |item: &String| match feature_of(item) {
+        Some(_) => Ok((item.clone(), body.non_negative(item)?)),
+        None => {
+            Err(body.must_be(item, "a billing item, such as otp.email or identity.nigeria.bvn"))
+        }
+    };
+    body.names().map(change).collect()
+}
+
+pub async fn set_for_company(
+    State(app): State<App>,
+    Path(company): Path<String>,
+    body: Body<PriceChanges>,
+) -> Result<Answer<Prices>> {
+    let changes = read(&body)?;
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        companies::get(tx, &company).await?;
+        set(tx, &app, &company, &changes).await
+    })
+    .await
+}
+
+pub async fn set_default(
+    State(app): State<App>,
+    body: Body<PriceChanges>,
+) -> Result<Answer<Prices>> {
+    let changes = read(&body)?;
+    let db = app.store.clone();
+    db.write(async move |tx| set(tx, &app, DEFAULT, &changes).await).await
+}
+
+async fn set(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &str,
+    changes: &Changes,
+) -> Result<Answer<Prices>> {
+    // In the order of their names, so that two changes at once never wait for each other.
+    for (item, price) in changes {
+        match price {
+            Some(price) => store::put(tx, company_id, item, *price).await?,
+            None => store::remove(tx, company_id, item).await?,
+        }
+    }
+    let detail: BTreeMap<_, _> = changes.iter().cloned().collect();
+    audit::record(tx, app, company_id, "price.set", json!(detail)).await?;
+    Answer::data(prices(tx, company_id).await?, "Prices updated successfully")
+}
+
+/// Every item that has one name, and the lookups that a plan names.
+async fn prices(tx: &mut Tx, company_id: &str) -> Result<Prices> {
+    let unpriced = ITEMS.map(|(item, _)| (item.to_owned(), Price { price: Minor(0), plan: None }));
+    let mut prices = BTreeMap::from(unpriced);
+    for row in store::list(tx, company_id).await? {
+        let plan = if row.company_id == DEFAULT { Plan::Default } else { Plan::Company };
+        prices.insert(row.item, Price { price: row.amount_minor, plan: Some(plan) });
+    }
+    Ok(Prices { currency: BILLING_CURRENCY, prices })
+}

@@ -1,0 +1,423 @@
+//! What companies are charged: by whose plan, once, never beyond what they have, and back when it came to nothing.
+
+use std::collections::BTreeMap;
+
+use futures::future::{join, join_all};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse::{
+    companies,
+    error::{Error, Result},
+    monitor::Watch,
+    random::Random,
+    wallet::{self, Moved},
+};
+
+use crate::app::{Company, Reply, TestApp};
+
+const NOT_COVERED: &str = "insufficient balance, please top up your wallet.";
+
+/// A path of the harness's own company.
+fn own(app: &TestApp, rest: &str) -> String {
+    format!("/companies/{}{rest}", app.company.id)
+}
+
+async fn see(app: &TestApp, path: &str) -> Value {
+    app.operator(Method::GET, path, Value::Null).await.data().clone()
+}
+
+/// Sets prices of the default plan.
+async fn set_default(app: &TestApp, prices: Value) {
+    app.operator(Method::PATCH, "/prices", prices).await.data();
+}
+
+/// Sets prices of the company's own plan.
+async fn set_own(app: &TestApp, prices: Value) -> Reply {
+    app.operator(Method::PATCH, &own(app, "/prices"), prices).await
+}
+
+async fn credit(app: &TestApp, company: &Company, amount: i64) {
+    let path = format!("/companies/{}/wallet/credit", company.id);
+    app.operator(Method::POST, &path, json!({ "amount": amount, "key": "top-up" })).await.data();
+}
+
+async fn charge_to(
+    app: &TestApp,
+    company: &Company,
+    (item, quantity): (&'static str, i64),
+    key: &str,
+) -> Result<Moved> {
+    let (host, id, key) = (app.app.clone(), company.id.clone(), key.to_owned());
+    let charge = async move |tx: &mut tollhouse::store::Tx| {
+        let company = companies::get(tx, &id).await?;
+        wallet::charge(tx, &host, &company, item, quantity, &key).await
+    };
+    app.app.store.write(charge).await
+}
+
+async fn charge(app: &TestApp, item: &'static str, quantity: i64, key: &str) -> Result<Moved> {
+    charge_to(app, &app.company, (item, quantity), key).await
+}
+
+async fn give_back_to(app: &TestApp, company: &Company, key: &str) {
+    let (host, id, key) = (app.app.clone(), company.id.clone(), key.to_owned());
+    let given =
+        app.app.store.write(async move |tx| wallet::give_back(tx, &host, &id, &key).await).await;
+    given.expect("what can be given back or was never charged");
+}
+
+async fn give_back(app: &TestApp, key: &str) {
+    give_back_to(app, &app.company, key).await;
+}
+
+async fn balance(app: &TestApp) -> Value {
+    app.wallet().await["balance"].clone()
+}
+
+fn message(refused: Result<Moved>) -> String {
+    refused.expect_err("a refusal").to_string()
+}
+
+/// An amount of the wire in minor units.
+fn minor(amount: &Value) -> i64 {
+    let number = amount.as_number().expect("a number");
+    tollhouse::money::Minor::from_major(number).expect("an amount").0
+}
+
+/// What charges and what was given back did to a company's wallet, by the key of the ledger.
+async fn billed(app: &TestApp, company: &Company) -> BTreeMap<String, i64> {
+    let path = format!("/companies/{}/wallet/entries?limit=1000", company.id);
+    let listed = see(app, &path).await;
+    let entries = listed["docs"].as_array().expect("a list").clone();
+    assert_eq!(listed["total"], entries.len());
+    let entries = entries.iter().filter(|entry| entry["account"] == "wallet");
+    let billed = entries.filter(|entry| entry["kind"] != "operator.credit");
+    let key = |entry: &Value| entry["key"].as_str().expect("a key").to_owned();
+    let billed: Vec<_> = billed.map(|entry| (key(entry), minor(&entry["amount"]))).collect();
+    let by_key: BTreeMap<String, i64> = billed.iter().cloned().collect();
+    assert_eq!(by_key.len(), billed.len(), "a key moved money twice: {billed:?}");
+    by_key
+}
+
+// ---- prices -------------------------------------------------------------------------------------
+
+both! {
+    async fn an_item_costs_what_the_companys_plan_says_else_the_default_plan(app: TestApp) {
+        let shown = async |path: &str, item: &str| see(app, path).await["prices"][item].clone();
+        let company = own(app, "/prices");
+        let unpriced = json!({ "price": 0, "plan": null });
+        assert_eq!(shown(&company, "otp.email").await, unpriced);
+        set_default(app, json!({ "otp.email": 2.5, "otp.sms": 4, "identity.nigeria.bvn": 100 })).await;
+        set_own(app, json!({ "otp.email": 1.25, "otp.sms": 0, "identity.ghana.ssnit.face": 7 })).await.data();
+        credit(app, &app.company, 1_000).await;
+        let (of_company, of_default) = ("company", "default");
+        for (n, (item, price, plan)) in [
+            ("otp.email", json!(1.25), json!(of_company)),
+            ("otp.sms", json!(0), json!(of_company)), // free, not unnamed
+            ("identity.nigeria.bvn", json!(100), json!(of_default)),
+            ("identity.ghana.ssnit.face", json!(7), json!(of_company)),
+            ("customer.create", json!(0), Value::Null),
+        ].into_iter().enumerate() {
+            assert_eq!(shown(&company, item).await, json!({ "price": price, "plan": plan }), "{item}");
+            let before = minor(&balance(app).await);
+            assert_eq!(charge(app, item, 2, &n.to_string()).await.expect("a charge"), Moved::Now);
+            assert_eq!(before - minor(&balance(app).await), 2 * minor(&price), "{item}");
+        }
+        assert_eq!(see(app, &company).await["currency"], "NGN");
+        // The default plan knows nothing of a company's, and neither does another company.
+        assert_eq!(shown("/prices", "otp.email").await, json!({ "price": 2.5, "plan": of_default }));
+        assert_eq!(shown("/prices", "identity.ghana.ssnit.face").await, Value::Null);
+        let other = app.new_company("Beta Lending").await;
+        let other = format!("/companies/{}/prices", other.id);
+        assert_eq!(shown(&other, "otp.email").await, json!({ "price": 2.5, "plan": of_default }));
+
+        // What is taken away falls back, what is not named stays; the answer shows what holds now.
+        let answer = set_own(app, json!({ "otp.email": null, "otp.sms": 3.75 })).await.data().clone();
+        assert_eq!(answer, see(app, &company).await);
+        assert_eq!(answer["prices"]["otp.email"], json!({ "price": 2.5, "plan": of_default }));
+        assert_eq!(answer["prices"]["otp.sms"], json!({ "price": 3.75, "plan": of_company }));
+        assert_eq!(answer["prices"]["identity.ghana.ssnit.face"]["price"], 7);
+        set_default(app, json!({ "otp.email": null })).await;
+        assert_eq!(shown(&company, "otp.email").await, unpriced);
+    }
+
+    async fn prices_that_are_described_badly_change_none(app: TestApp) {
+        set_own(app, json!({ "otp.email": 2 })).await.data();
+        let no_item = |name: &str| format!("the {name} field must be a billing item, such as otp.email or identity.nigeria.bvn");
+        let before = (see(app, &own(app, "/prices")).await, see(app, "/prices").await);
+        for (body, message) in [
+            (json!({ "otp.email": 5, "otp.emial": 5 }), no_item("otp.emial")),
+            (json!({ "otp.email": 5, "identity.nigeria": 5 }), no_item("identity.nigeria")),
+            (json!({ "otp.email": 5, "otp.voice": null }), no_item("otp.voice")),
+            (json!({ "otp.email": 5, "otp.sms": -0.01 }), "the otp.sms field must be 0 or more".to_owned()),
+            (json!({ "otp.email": 5, "otp.sms": "5" }), "the otp.sms field must be a number".to_owned()),
+            (json!({ "otp.email": 5, "otp.sms": 0.001 }), "the otp.sms field must be a number with at most 2 decimals".to_owned()),
+            (json!({ "otp.email": 5, "otp.sms": 10_000_000_000_000.01 }), "the otp.sms field must be at most 10000000000000".to_owned()),
+            (json!([]), "the body must be a JSON object".to_owned()),
+        ] {
+            for path in [&*own(app, "/prices"), "/prices"] {
+                let refused = app.operator(Method::PATCH, path, body.clone()).await;
+                assert_eq!(refused.failure(), (400, &*message), "{path} {body}");
+            }
+        }
+        for method in [Method::GET, Method::PATCH] {
+            let body = if method == Method::GET { Value::Null } else { json!({ "otp.email": 5 }) };
+            let nobody = app.operator(method, "/companies/000000000000000000000000/prices", body).await;
+            assert_eq!(nobody.failure(), (404, "company not found"));
+        }
+        assert_eq!((see(app, &own(app, "/prices")).await, see(app, "/prices").await), before);
+    }
+
+    async fn prices_that_many_set_at_once_are_those_of_one(app: TestApp) {
+        let set = |n: i64| set_own(app, json!({ "otp.email": n, "otp.sms": n, "customer.create": if n % 2 == 0 { json!(n) } else { Value::Null } }));
+        let answers = join_all((1..=12).map(set)).await;
+        assert!(answers.iter().all(|answer| answer.status == 200), "{answers:?}");
+        let prices = see(app, &own(app, "/prices")).await["prices"].clone();
+        let price = &prices["otp.email"]["price"];
+        assert_eq!(&prices["otp.sms"]["price"], price);
+        let own = prices["customer.create"]["plan"] == "company";
+        assert_eq!(own, minor(price) / 100 % 2 == 0, "{prices}");
+    }
+}
+
+// ---- charges ------------------------------------------------------------------------------------
+
+both! {
+    async fn a_charge_needs_the_feature_of_its_item(app: TestApp) {
+        set_default(app, json!({ "otp.email": 5 })).await;
+        for (n, (item, feature)) in [
+            ("otp.email", "otp"),
+            ("otp.sms", "otp"),
+            ("customer.create", "users"),
+            ("identity.nigeria.bvn", "identity"),
+            ("recollection.card", "recollections"),
+        ].into_iter().enumerate() {
+            let subscribe = async |features: Value| {
+                let body = json!({ "features": features });
+                app.operator(Method::PUT, &own(app, "/subscription"), body).await.data();
+            };
+            subscribe(json!(["payments", "otps"])).await;
+            let refused = charge(app, item, 0, &n.to_string()).await;
+            assert!(matches!(&refused, Err(Error::Forbidden(text)) if *text == format!("your plan does not include {feature}")), "{refused:?}");
+            subscribe(json!([feature])).await;
+            assert_eq!(charge(app, item, 0, &n.to_string()).await.expect("a charge"), Moved::Now);
+        }
+        // What nothing is billed by is our own fault, and costs nobody anything.
+        for (item, quantity) in [("otp.emial", 1), ("otp.sms", -1)] {
+            let wrong = charge(app, item, quantity, "wrong").await;
+            assert!(matches!(wrong, Err(Error::Internal(_))), "{wrong:?}");
+        }
+        assert_eq!(billed(app, &app.company).await, BTreeMap::new());
+    }
+
+    async fn a_charge_that_is_not_covered_moves_nothing(app: TestApp) {
+        set_own(app, json!({ "otp.sms": 4.01, "otp.email": 10_000_000_000_000_i64 })).await.data();
+        credit(app, &app.company, 8).await;
+        assert_eq!(message(charge(app, "otp.sms", 2, "two").await), NOT_COVERED);
+        assert_eq!(message(charge(app, "otp.email", i64::MAX, "all").await), NOT_COVERED);
+        assert_eq!((balance(app).await, billed(app, &app.company).await), (json!(8), BTreeMap::new()));
+        // A refused key was not used.
+        assert_eq!(charge(app, "otp.sms", 1, "two").await.expect("a charge"), Moved::Now);
+        assert_eq!(balance(app).await, json!(3.99));
+        // Dollars pay for nothing.
+        let dollars = json!({ "amount": 100, "currency": "USD", "key": "dollars" });
+        app.operator(Method::POST, &own(app, "/wallet/credit"), dollars).await.data();
+        assert_eq!(message(charge(app, "otp.sms", 1, "more").await), NOT_COVERED);
+    }
+
+    async fn a_key_is_charged_once_whatever_it_costs_by_then(app: TestApp) {
+        credit(app, &app.company, 100).await;
+        assert_eq!(charge(app, "otp.sms", 3, "free").await.expect("a charge"), Moved::Now);
+        set_own(app, json!({ "otp.sms": 10 })).await.data();
+        assert_eq!(charge(app, "otp.sms", 3, "free").await.expect("a charge"), Moved::Before);
+        assert_eq!(balance(app).await, 100);
+        assert_eq!(charge(app, "otp.sms", 3, "paid").await.expect("a charge"), Moved::Now);
+        set_own(app, json!({ "otp.sms": 50 })).await.data();
+        // Also when it would not be covered now.
+        assert_eq!(charge(app, "otp.sms", 3, "paid").await.expect("a charge"), Moved::Before);
+        assert_eq!(billed(app, &app.company).await, BTreeMap::from([("charge:paid".to_owned(), -3_000)]));
+        // The same key of another company is another one, and so is that of a movement by an operator.
+        let other = app.new_company("Beta Lending").await;
+        assert_eq!(charge_to(app, &other, ("otp.sms", 1), "paid").await.expect("a charge"), Moved::Now);
+        assert_eq!(charge(app, "otp.email", 1, "top-up").await.expect("a charge"), Moved::Now);
+    }
+
+    async fn a_book_of_free_charges_only_is_read_like_any_other(app: TestApp) {
+        assert_eq!(charge(app, "otp.sms", 1, "free").await.expect("a charge"), Moved::Now);
+        assert_eq!(see(app, &own(app, "/wallet/entries")).await["total"], 0);
+        assert_eq!(balance(app).await, 0);
+        app.advance(300).await;
+        let mut watch = Watch::default();
+        watch.look(&app.app).await;
+        watch.look(&app.app).await;
+        let page = app.app.telemetry.scrape();
+        let value = |name: &str| crate::telemetry::value(&page, &format!("tollhouse_{name}"));
+        assert_eq!(value("store_up"), Some(1.0));
+        assert_eq!((value("ledger_unbalanced_transactions"), value("ledger_wrong_balances")), (Some(0.0), Some(0.0)));
+        assert!(value("ledger_swept_timestamp_seconds") > Some(0.0), "no sweep has reached the end");
+    }
+
+    async fn a_charge_is_given_back_in_full_and_once(app: TestApp) {
+        set_own(app, json!({ "otp.sms": 4.01 })).await.data();
+        credit(app, &app.company, 100).await;
+        give_back(app, "sent").await; // never charged
+        charge(app, "otp.sms", 3, "sent").await.expect("a charge");
+        charge(app, "otp.email", 3, "free").await.expect("a charge");
+        charge(app, "otp.sms", 1, "kept").await.expect("a charge");
+        set_own(app, json!({ "otp.sms": 99, "otp.email": 99 })).await.data();
+        for key in ["sent", "free", "sent", "nothing", "top-up"] {
+            give_back(app, key).await;
+        }
+        let keys = [("charge:kept", -401), ("charge:sent", -1203), ("refund:sent", 1203)];
+        assert_eq!(billed(app, &app.company).await, keys.map(|(key, minor)| (key.to_owned(), minor)).into());
+        assert_eq!(balance(app).await, json!(95.99));
+        let listed = see(app, &own(app, "/wallet/entries")).await["docs"].clone();
+        let of = |account: &str| {
+            let entries = listed.as_array().expect("a list").iter().filter(|e| e["account"] == account && e["key"] == "refund:sent");
+            entries.map(|e| (e["kind"].clone(), e["amount"].clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(of("wallet"), [(json!("otp.sms.refund"), json!(12.03))]);
+        assert_eq!(of("billing"), [(json!("otp.sms.refund"), json!(-12.03))]);
+        // What was given back is not charged again under its key.
+        assert_eq!(charge(app, "otp.sms", 1, "sent").await.expect("a charge"), Moved::Before);
+    }
+}
+
+// ---- at once ------------------------------------------------------------------------------------
+
+both! {
+    async fn as_many_of_many_charges_succeed_as_are_covered(app: TestApp) {
+        set_default(app, json!({ "otp.sms": 9.99 })).await;
+        credit(app, &app.company, 100).await;
+        let key = |n: usize| format!("key-{}", n / 2); // each twice
+        let charges = (0..40).map(async |n| (key(n), charge(app, "otp.sms", 1, &key(n)).await));
+        let done = join_all(charges).await;
+        let of = |wanted: Moved| done.iter().filter(|(_, moved)| matches!(moved, Ok(moved) if *moved == wanted)).count();
+        assert_eq!((of(Moved::Now), of(Moved::Before)), (10, 10));
+        let refused = done.iter().filter_map(|(_, moved)| moved.as_ref().err());
+        assert!(refused.map(ToString::to_string).all(|text| text == NOT_COVERED));
+        assert_eq!(balance(app).await, json!(0.1));
+        let billed = billed(app, &app.company).await;
+        assert!(billed.len() == 10 && billed.values().all(|minor| *minor == -999), "{billed:?}");
+    }
+
+    // A key is charged at most once, and given back at most once and only what was charged.
+    async fn no_meeting_of_charges_and_refunds_makes_or_loses_money(app: TestApp) {
+        const ITEMS: [&str; 4] = ["otp.sms", "otp.email", "customer.create", "recollection.card"];
+        set_default(app, json!({ "otp.sms": 3.33, "otp.email": 17, "recollection.card": 0.01 })).await;
+        for seed in 0..4 {
+            let random = Random::seeded(seed);
+            let company = app.new_company("Beta Lending").await;
+            credit(app, &company, 300).await;
+            let draw = |most: i64| random.up_to(most);
+            let steps: Vec<_> = (0..60).map(|_| (draw(2), draw(14), draw(3), draw(5))).collect();
+            let company = &company;
+            let run = steps.iter().map(async |(act, key, item, quantity)| {
+                let (key, item) = (format!("key-{key}"), ITEMS[usize::try_from(*item).expect("an index")]);
+                if *act == 0 {
+                    return give_back_to(app, company, &key).await;
+                }
+                if let Err(refused) = charge_to(app, company, (item, *quantity), &key).await {
+                    assert_eq!(refused.to_string(), NOT_COVERED, "seed {seed}");
+                }
+            });
+            join_all(run).await;
+            let billed = billed(app, company).await;
+            for (key, minor) in billed.iter().filter_map(|(key, minor)| Some((key.strip_prefix("refund:")?, minor))) {
+                assert_eq!(billed.get(&format!("charge:{key}")), Some(&-minor), "seed {seed}: {billed:?}");
+            }
+            let wallet = see(app, &format!("/companies/{}/wallet", company.id)).await;
+            let left = minor(&wallet["balance"]);
+            assert_eq!(left, 30_000 + billed.values().sum::<i64>(), "seed {seed}");
+            assert!(left >= 0, "seed {seed}: {wallet}");
+            app.check_books().await;
+        }
+    }
+
+    async fn a_charge_that_meets_its_refund_is_kept_or_given_back_whole(app: TestApp) {
+        set_default(app, json!({ "otp.sms": 4 })).await;
+        credit(app, &app.company, 100).await;
+        for round in 0..10 {
+            let (before, key) = (minor(&balance(app).await), format!("key-{round}"));
+            let charges = join_all((0..3).map(|_| charge(app, "otp.sms", 1, &key)));
+            let refunds = join_all((0..3).map(|_| give_back(app, &key)));
+            let (charged, _) = join(charges, refunds).await;
+            let now = charged.iter().filter(|moved| matches!(moved, Ok(Moved::Now))).count();
+            assert_eq!((now, charged.iter().filter(|moved| moved.is_err()).count()), (1, 0));
+            assert!([0, 400].contains(&(before - minor(&balance(app).await))));
+            give_back(app, &key).await;
+            assert_eq!(minor(&balance(app).await), before);
+        }
+    }
+}
+
+// ---- low balance --------------------------------------------------------------------------------
+
+/// The data of all events about low balances, oldest first, once none is too young to be read.
+async fn told(app: &TestApp) -> Vec<Value> {
+    app.advance(61).await;
+    let path = format!("/events?kind=wallet.low_balance&company={}", app.company.id);
+    let read = see(app, &path).await;
+    read["events"].as_array().expect("a list").iter().map(|event| event["data"].clone()).collect()
+}
+
+both! {
+    async fn operators_are_told_once_when_a_charge_crosses_the_threshold(app: TestApp) {
+        set_default(app, json!({ "otp.sms": 100 })).await;
+        credit(app, &app.company, 1_200).await;
+        let low = |balance: i64, threshold: i64| json!({ "balance": balance, "threshold": threshold, "currency": "NGN" });
+        charge(app, "otp.sms", 2, "to the threshold").await.expect("a charge");
+        assert_eq!(told(app).await, Vec::<Value>::new());
+        charge(app, "otp.sms", 1, "below").await.expect("a charge");
+        charge(app, "otp.sms", 1, "below").await.expect("a charge");
+        charge(app, "otp.sms", 1, "further below").await.expect("a charge");
+        assert_eq!(told(app).await, [low(900, 1_000)]);
+        // Up again by what is given back, and below once more.
+        give_back(app, "below").await;
+        give_back(app, "further below").await;
+        charge(app, "otp.sms", 3, "again").await.expect("a charge");
+        assert_eq!(told(app).await, [low(900, 1_000), low(700, 1_000)]);
+        let page = app.app.telemetry.scrape();
+        let counted = r#"tollhouse_operator_events_total{kind="wallet.low_balance"}"#;
+        assert_eq!(crate::telemetry::value(&page, counted), Some(2.0));
+    }
+
+    async fn a_company_may_have_a_threshold_of_its_own(app: TestApp) {
+        set_default(app, json!({ "otp.sms": 0.5 })).await;
+        credit(app, &app.company, 20).await;
+        let mut charges = 0..;
+        let mut expected = Vec::new();
+        for (low_balance, tells) in [(json!(19.5), false), (json!(19.49), true), (json!(0), false), (json!(18.51), false), (Value::Null, false)] {
+            let edited = app.operator(Method::PATCH, &own(app, ""), json!({ "low_balance": low_balance })).await;
+            assert_eq!(edited.data()["low_balance"], low_balance);
+            assert_eq!(see(app, &own(app, "")).await["low_balance"], low_balance);
+            charge(app, "otp.sms", 1, &charges.next().expect("a number").to_string()).await.expect("a charge");
+            expected.extend(tells.then(|| low_balance.clone()));
+            let thresholds: Vec<Value> = told(app).await.iter().map(|data| data["threshold"].clone()).collect();
+            assert_eq!(thresholds, expected, "{low_balance}");
+        }
+        // What is not named stays.
+        app.operator(Method::PATCH, &own(app, ""), json!({ "low_balance": 5 })).await.data();
+        app.operator(Method::PATCH, &own(app, ""), json!({ "name": "Acme" })).await.data();
+        assert_eq!(see(app, &own(app, "")).await["low_balance"], 5);
+        for (value, message) in [(json!(-1), "0 or more"), (json!("5"), "a number"), (json!(0.001), "a number with at most 2 decimals")] {
+            let refused = app.operator(Method::PATCH, &own(app, ""), json!({ "low_balance": value })).await;
+            assert_eq!(refused.failure(), (400, &*format!("the low_balance field must be {message}")));
+        }
+    }
+
+    async fn a_charge_that_is_taken_back_with_its_transaction_tells_nothing(app: TestApp) {
+        set_default(app, json!({ "otp.sms": 100 })).await;
+        credit(app, &app.company, 1_000).await;
+        let (host, id) = (app.app.clone(), app.company.id.clone());
+        let failed: Result<()> = app.app.store.write(async move |tx| {
+            let company = companies::get(tx, &id).await?;
+            wallet::charge(tx, &host, &company, "otp.sms", 1, "lost").await?;
+            Err(Error::invalid("what the charge was for did not work"))
+        }).await;
+        failed.expect_err("a failure");
+        assert_eq!((balance(app).await, told(app).await), (json!(1_000), vec![]));
+        charge(app, "otp.sms", 1, "lost").await.expect("a charge");
+        assert_eq!(told(app).await.len(), 1);
+    }
+}
