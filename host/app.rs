@@ -20,6 +20,7 @@ use crate::{
     random::Random,
     rate::Limiter,
     seal::{SealedColumn, Sealer},
+    smtp::Mailer,
     store::Store,
     tasks::Tasks,
     telemetry::Telemetry,
@@ -47,6 +48,8 @@ pub struct Parts {
     pub random: Random,
     pub sealer: Sealer,
     pub egress: Egress,
+    /// None when the operator has named no mail server.
+    pub mailer: Option<Mailer>,
     pub settings: Settings,
     pub workers: Workers,
     pub rates: Rates,
@@ -125,6 +128,7 @@ impl App {
         };
         let sealer = Sealer::new(&config.master_key.read()?, random.clone())?;
         let egress = Egress::new(config.service.egress())?;
+        let mailer = config.email.mailer()?;
         let plugins =
             Plugins::new(config.plugins.limits(), egress.clone(), clock.clone(), random.clone())?;
         let (url, limits) = (config.database.url()?, config.database.limits());
@@ -145,6 +149,7 @@ impl App {
             random,
             sealer,
             egress,
+            mailer,
             settings,
             workers,
             rates,

@@ -7,6 +7,7 @@
 pub mod check;
 mod database;
 pub mod describe;
+mod email;
 pub mod layers;
 mod listeners;
 mod plugins;
@@ -20,11 +21,12 @@ use clap::Args;
 
 pub use self::{
     database::{Database, DatabaseUrl, without_password},
+    email::Email,
     listeners::Listeners,
     plugins::Plugins,
     remote::Remote,
     requests::Requests,
-    secrets::{MasterKey, OperatorToken},
+    secrets::{MasterKey, OperatorToken, SmtpPassword},
     service::Service,
     telemetry::{LogFormat, Telemetry},
 };
@@ -43,6 +45,8 @@ pub struct Config {
     pub master_key: MasterKey,
     #[command(flatten)]
     pub service: Service,
+    #[command(flatten)]
+    pub email: Email,
     #[command(flatten)]
     pub plugins: Plugins,
     #[command(flatten)]

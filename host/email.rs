@@ -1,4 +1,4 @@
-//! E-mail addresses: what is one, and when two are the same.
+//! E-mail addresses: what is one, and when two are the same; and what may stand beside them in a header.
 
 use email_address::{EmailAddress, Options};
 
@@ -13,6 +13,13 @@ pub fn is_valid(text: &str) -> bool {
 #[must_use]
 pub fn key(address: &str) -> String {
     address.to_lowercase()
+}
+
+/// A text as it may stand in a header: what breaks or controls lines becomes one blank.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let breaks = |c: char| c.is_whitespace() || c.is_control();
+    text.split(breaks).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -33,6 +40,17 @@ mod tests {
             ("ada@[127.0.0.1]", false),
         ] {
             assert_eq!(is_valid(text), valid, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_header_is_one_line() {
+        for (text, line) in [
+            ("One Time Token", "One Time Token"),
+            (" a\r\nb\tc\0d\u{85}e\u{2028}f\u{2029}g\u{7f}h ", "a b c d e f g h"),
+            ("\r\n", ""),
+        ] {
+            assert_eq!(one_line(text), line);
         }
     }
 }

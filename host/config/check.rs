@@ -21,6 +21,7 @@ pub fn problems(config: &Config) -> Vec<ConfigError> {
         master_key(config),
         public_url(config),
         development(config),
+        config.email.mailer().map(drop),
         plugin_cache(config),
         config.telemetry.check(),
     ];
@@ -34,6 +35,7 @@ pub fn warnings(config: &Config) -> Vec<String> {
         ("operator_token_file", &config.operator_token.operator_token_file),
         ("master_key_file", &config.master_key.master_key_file),
         ("database_file", &config.database.database_file),
+        ("smtp_password_file", &config.email.smtp_password.smtp_password_file),
     ];
     let files = files.into_iter().filter_map(|(key, file)| Some((key, file.as_ref()?)));
     let open = files.filter(|(_, file)| {

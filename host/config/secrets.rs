@@ -7,8 +7,11 @@ use clap::Args;
 use super::ConfigError;
 
 /// Each secret: the setting that names its file, and the variable that holds the secret itself.
-pub(super) const PLACES: [(&str, &str); 2] =
-    [(OperatorToken::SETTING, OperatorToken::VARIABLE), (MasterKey::SETTING, MasterKey::VARIABLE)];
+pub(super) const PLACES: [(&str, &str); 3] = [
+    (OperatorToken::SETTING, OperatorToken::VARIABLE),
+    (MasterKey::SETTING, MasterKey::VARIABLE),
+    (SmtpPassword::SETTING, SmtpPassword::VARIABLE),
+];
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Secrets")]
@@ -25,6 +28,14 @@ pub struct MasterKey {
     /// sealed before. Or give them in TOLLHOUSE_MASTER_KEY, with blanks between
     #[arg(long, env = "TOLLHOUSE_MASTER_KEY_FILE", value_name = "file")]
     pub master_key_file: Option<PathBuf>,
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "E-mail")]
+pub struct SmtpPassword {
+    /// Holds the password of `smtp_username`; or give it in TOLLHOUSE_SMTP_PASSWORD
+    #[arg(long, env = "TOLLHOUSE_SMTP_PASSWORD_FILE", value_name = "file")]
+    pub smtp_password_file: Option<PathBuf>,
 }
 
 impl OperatorToken {
@@ -45,17 +56,32 @@ impl MasterKey {
     }
 }
 
+impl SmtpPassword {
+    const SETTING: &str = "smtp_password_file";
+    const VARIABLE: &str = "TOLLHOUSE_SMTP_PASSWORD";
+
+    /// `None` when it is given nowhere.
+    pub fn read(&self) -> Result<Option<String>, ConfigError> {
+        match &self.smtp_password_file {
+            Some(file) => read(file, Self::SETTING).map(Some),
+            None => Ok(variable(Self::VARIABLE)),
+        }
+    }
+}
+
 /// From the file when one is named, else from the variable.
-fn read_or(file: Option<&Path>, key: &str, variable: &str) -> Result<String, ConfigError> {
-    if let Some(file) = file {
-        return read(file, key);
+fn read_or(file: Option<&Path>, key: &str, place: &str) -> Result<String, ConfigError> {
+    match file {
+        Some(file) => read(file, key),
+        None => variable(place).ok_or_else(|| {
+            ConfigError(format!("set {key} to a file that holds the secret, or give it in {place}"))
+        }),
     }
-    match std::env::var(variable).unwrap_or_default().trim() {
-        "" => Err(ConfigError(format!(
-            "set {key} to a file that holds the secret, or give it in {variable}"
-        ))),
-        text => Ok(text.to_owned()),
-    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    let text = std::env::var(name).unwrap_or_default().trim().to_owned();
+    (!text.is_empty()).then_some(text)
 }
 
 /// The text of the file that the setting `key` names, without the blanks around it.

@@ -187,6 +187,28 @@ fn what_cannot_go_together_is_refused_with_a_sentence() {
         (&["--otlp-endpoint=http:collector"], "otlp_endpoint must be an http or https URL"),
         (&["--otlp-endpoint=https://collector/?a=b"], "otlp_endpoint must be an http or https URL"),
         (&["--internal-url=http://10.0.0.5:8081"], "internal_url would send the operator's token"),
+        (&["--smtp-host=mail.example.com"], "smtp_host needs email_from"),
+        (&["--smtp-host=localhost", "--email-from=nobody"], "email_from must be an e-mail address"),
+        (
+            &["--smtp-host=10.0.0.5", "--email-from=a@b.example", "--smtp-security=none"],
+            "smtp_security none would send e-mail to 10.0.0.5 in the clear",
+        ),
+        (
+            &["--smtp-host=localhost", "--email-from=a@b.example", "--smtp-username=ada"],
+            "smtp_username needs a password",
+        ),
+        (
+            &["--smtp-host=localhost", "--email-from=a@b.example", "--smtp-password-file=token"],
+            "smtp_username needs a password",
+        ),
+        (
+            &["--smtp-host=localhost", "--email-from=a@b.example", "--smtp-ca-file=none.pem"],
+            "smtp_ca_file none.pem: ",
+        ),
+        (
+            &["--smtp-host=localhost", "--email-from=a@b.example", "--smtp-ca-file=token"],
+            "smtp_ca_file holds no certificate",
+        ),
     ] {
         let problems = check.problems(flags, &[]);
         assert!(problems.len() == 1 && problems[0].starts_with(sentence), "{problems:?}");

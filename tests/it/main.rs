@@ -39,6 +39,7 @@ mod refunds;
 mod remote;
 mod secrets;
 mod simulation;
+mod smtp;
 mod sprout;
 mod store;
 mod store_faults;

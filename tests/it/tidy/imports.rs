@@ -32,7 +32,7 @@ const REQUESTS: [&str; 8] =
 const SETTINGS: [&str; 3] = ["Endpoint", "Limits", "TlsFiles"];
 
 /// Crates that are named only in these rooms.
-const FRAMEWORKS: [(&str, &[&str]); 19] = [
+const FRAMEWORKS: [(&str, &[&str]); 21] = [
     ("axum", &["http", "*/api"]),
     ("tower", &["http"]),
     ("tower_http", &["http"]),
@@ -41,7 +41,9 @@ const FRAMEWORKS: [(&str, &[&str]); 19] = [
     ("tokio_rustls", &["http"]),
     ("governor", &["rate"]),
     ("sqlx", &["store"]),
-    ("deadpool", &["store"]),
+    ("deadpool", &["smtp", "store"]),
+    ("lettre", &["smtp"]),
+    ("askama", &["messages"]),
     ("wasmtime", &["plugins"]),
     ("wasmtime_wasi", &["plugins"]),
     ("wasmparser", &["plugins"]),
@@ -67,17 +69,17 @@ fn may_use(from: &[String], to: &str) -> bool {
     let leaf = LEAVES.contains(&to);
     let slice = SLICES.contains(&to);
     let low = leaf || to == "telemetry";
-    let base = low || ["app", "error", "store", "jobs", "plugins", "egress"].contains(&to);
+    let base = low || ["app", "error", "store", "jobs", "plugins", "egress", "smtp"].contains(&to);
     match (from[0].as_str(), from.get(1).map(String::as_str)) {
         ("main" | "lib" | "app", _) => true,
         ("error", _) => ["rate", "seal", "store"].contains(&to),
         ("config", _) => {
             let used =
-                ["egress", "http", "money", "plugins", "random", "seal", "store", "telemetry"];
+                ["egress", "http", "money", "plugins", "random", "seal", "smtp", "store", "telemetry"];
             used.contains(&to)
         }
         ("telemetry", _) => leaf,
-        ("egress", _) => low,
+        ("egress" | "smtp", _) => low,
         ("store", _) => low,
         ("monitor", Some("store")) => low || to == "store",
         ("jobs", Some("store")) => leaf || to == "store",

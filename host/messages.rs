@@ -1,0 +1,3 @@
+//! What the service tells people, by e-mail and SMS.
+
+pub mod content;

@@ -1,0 +1,293 @@
+//! E-mail as a mail server by others takes it, and what is never told to one that is not the right one.
+
+mod aiosmtpd;
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use futures::future::join_all;
+use mail_parser::MessageParser;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::TcpListener,
+};
+use tollhouse::smtp::{Email, Login, Mailer, Security, Settings, SmtpError};
+
+use self::aiosmtpd::Server;
+use crate::app::NOW;
+
+const NOBODY: [&str; 2] = ["-", "-"];
+const USER: [&str; 2] = ["tollhouse", "the password, with ümläuts"];
+
+/// Who signs certificates, as operators have it in their own network.
+struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+    dir: TempDir,
+}
+
+impl Authority {
+    fn new() -> Authority {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let pem = params.self_signed(&key).expect("a certificate").pem();
+        let dir = tempfile::tempdir().expect("a folder");
+        Authority { pem, issuer: Issuer::new(params, key), dir }
+    }
+
+    /// Certificate and key of a server.
+    fn sign(&self, name: &str) -> [PathBuf; 2] {
+        let params = CertificateParams::new([name.to_owned()]).expect("a name");
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        let file = |end: &str, text: String| {
+            let file = self.dir.path().join(format!("{name}.{end}"));
+            fs::write(&file, text).expect("a file");
+            file
+        };
+        [file("pem", certificate.pem()), file("key", key.serialize_pem())]
+    }
+}
+
+fn settings(security: Security, port: u16) -> Settings {
+    Settings {
+        host: "localhost".into(),
+        port,
+        security,
+        login: None,
+        ca: None,
+        connections: 4,
+        timeout: Duration::from_secs(60),
+        from: "no-reply@mail.example.com".into(),
+    }
+}
+
+fn plain(port: u16) -> Mailer {
+    Mailer::new(settings(Security::Plain, port)).expect("settings")
+}
+
+fn login([username, password]: [&str; 2]) -> Option<Login> {
+    Some(Login { username: username.into(), password: password.into() })
+}
+
+fn email(to: &str) -> Email {
+    Email {
+        id: "6922a0d0f0a1b2c3d4e5f607".into(),
+        from_name: "Acme Lending".into(),
+        to: to.into(),
+        subject: "Jẹ́ kí a wọlé".into(),
+        text: "Hello,\n\nYour OTP is\n\n.123456\n".into(),
+        html: "<p>Hello,</p>".into(),
+        at: NOW,
+    }
+}
+
+async fn failure(mailer: &Mailer, to: &str) -> SmtpError {
+    let failure = mailer.send(&email(to)).await.expect_err(to);
+    assert!(!format!("{failure} {failure:?}").contains("example"), "{failure:?} names people");
+    failure
+}
+
+#[tokio::test]
+async fn messages_arrive_by_every_kind_of_security_over_one_connection() {
+    let authority = Authority::new();
+    let pair = authority.sign("localhost");
+    for (kind, security, user) in [
+        ("starttls", Security::StartTls, USER),
+        ("starttls", Security::StartTls, NOBODY),
+        ("tls", Security::Tls, USER),
+        ("plain", Security::Plain, NOBODY),
+        ("plain", Security::Plain, USER),
+    ] {
+        let Some(mut server) = Server::start(kind, Some(&pair), user).await else { return };
+        let mailer = Mailer::new(Settings {
+            ca: Some(authority.pem.clone().into()),
+            login: if user == NOBODY { None } else { login(user) },
+            ..settings(security, server.port)
+        });
+        let mailer = mailer.expect("settings");
+        let mut peers = Vec::new();
+        for to in ["ada@example.com", "grâce@example.com", "ada@bücher.example"] {
+            mailer.send(&email(to)).await.expect(kind);
+            let got = server.next("message").await;
+            assert_eq!(got["sender"], "no-reply@mail.example.com");
+            let ascii = to.replace("bücher", "xn--bcher-kva");
+            assert_eq!(got["recipients"], serde_json::json!([ascii]));
+            assert_eq!(got["tls"], kind != "plain", "{kind}");
+            assert_eq!(got["user"].as_str().unwrap_or("-"), user[0]);
+            let content = got["content"].as_str().unwrap();
+            let read = MessageParser::default().parse(content).expect("a message");
+            assert_eq!(read.subject(), Some("Jẹ́ kí a wọlé"));
+            assert_eq!(read.from().unwrap().first().unwrap().name(), Some("Acme Lending"));
+            let text = read.body_text(0).unwrap().replace("\r\n", "\n");
+            assert_eq!(text, "Hello,\n\nYour OTP is\n\n.123456\n");
+            assert_eq!(read.body_html(0).unwrap(), "<p>Hello,</p>");
+            peers.push(got["peer"].clone());
+        }
+        peers.dedup();
+        assert_eq!(peers.len(), 1, "{kind}: one connection");
+    }
+}
+
+#[tokio::test]
+async fn only_a_verdict_on_the_recipient_is_final_and_the_connection_goes_on() {
+    let Some(mut server) = Server::start("plain", None, NOBODY).await else { return };
+    let mailer = plain(server.port);
+    let mut peers = Vec::new();
+    for (to, is_final, code) in [
+        ("gone@example.com", true, Some(550)),
+        ("relay@example.com", false, Some(550)),
+        ("later@example.com", false, Some(451)),
+        ("full@example.com", true, Some(552)),
+        ("busy@example.com", false, Some(452)),
+        ("nobody", true, None),
+        ("ada@example.com\r\nDATA", true, None),
+    ] {
+        let failed = failure(&mailer, to).await;
+        assert_eq!((failed.is_final, failed.code), (is_final, code), "{to}: {failed}");
+        mailer.send(&email("ada@example.com")).await.expect("a message after it");
+        peers.push(server.next("message").await["peer"].clone());
+    }
+    peers.dedup();
+    assert_eq!(peers.len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_us_is_never_final() {
+    let Some(server) = Server::start("plain", None, USER).await else { return };
+    let with = |change: fn(&mut Settings)| {
+        let mut settings = settings(Security::Plain, server.port);
+        settings.login = login(USER);
+        change(&mut settings);
+        Mailer::new(settings).expect("settings")
+    };
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    for (mailer, code, reason) in [
+        (with(|of| of.login = login(["tollhouse", "wrong"])), Some(535), "smtp_username"),
+        (with(|of| of.login = None), Some(530), "the sender"),
+        (with(|of| of.from = "unknown@example.com".into()), Some(553), "the sender"),
+        (with(|of| of.host = "no.such.host.invalid".into()), None, "no connection"),
+        (plain(closed), None, "no connection"),
+    ] {
+        let failed = failure(&mailer, "ada@example.com").await;
+        assert_eq!((failed.is_final, failed.code), (false, code), "{failed}");
+        assert!(failed.reason.contains(reason), "{failed}");
+    }
+    assert!(!server.rest().await.iter().any(|event| event["event"] == "message"));
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_the_right_one_is_told_nothing() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    for (security, kind) in [(Security::StartTls, "starttls"), (Security::Tls, "tls")] {
+        for (signed_by, name, kind, reason) in [
+            (&authority, "other.example", kind, "certificate"),
+            (&other, "localhost", kind, "certificate"),
+            // TLS is not offered, which whoever sits on the way can bring about.
+            (&authority, "localhost", "plain", ""),
+        ] {
+            let pair = signed_by.sign(name);
+            let Some(server) = Server::start(kind, Some(&pair), NOBODY).await else { return };
+            let mailer = Mailer::new(Settings {
+                ca: Some(authority.pem.clone().into()),
+                login: login(USER),
+                ..settings(security, server.port)
+            });
+            let failed = failure(&mailer.expect("settings"), "ada@example.com").await;
+            assert_eq!((failed.is_final, failed.code), (false, None), "{failed}");
+            assert!(failed.reason.contains(reason), "{name} {kind}: {failed}");
+            let heard = server.rest().await;
+            let hellos = heard.iter().all(|event| event["event"] == "hello");
+            assert!(hellos && heard.len() <= 1, "{name} {kind}: {heard:?}");
+        }
+    }
+}
+
+/// A server of which somebody on the way has changed what it says behind the word that TLS may begin.
+#[tokio::test]
+async fn answers_that_came_before_tls_are_not_believed() {
+    let authority = Authority::new();
+    let pair = authority.sign("localhost");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let settings = Settings {
+        ca: Some(authority.pem.clone().into()),
+        ..settings(Security::StartTls, listener.local_addr().unwrap().port())
+    };
+    let Some(mut server) = Server::start("starttls", Some(&pair), NOBODY).await else { return };
+    let mailer = Mailer::new(settings).expect("settings");
+    let between = async {
+        let (client, _) = listener.accept().await.unwrap();
+        let mut upstream =
+            tokio::net::TcpStream::connect(("127.0.0.1", server.port)).await.unwrap();
+        let mut client = BufReader::new(client);
+        let mut answers = [0; 1024];
+        loop {
+            let read = upstream.read(&mut answers).await.unwrap();
+            let answer = &answers[..read];
+            let mut line = String::new();
+            let ready = answer.starts_with(b"220 ") && !answer.starts_with(b"220 localhost");
+            let forged: &[u8] = if ready { b"250 localhost\r\n" } else { b"" };
+            client.get_mut().write_all(&[answer, forged].concat()).await.unwrap();
+            if ready {
+                break;
+            }
+            client.read_line(&mut line).await.unwrap();
+            upstream.write_all(line.as_bytes()).await.unwrap();
+        }
+        let _ = tokio::io::copy_bidirectional(&mut client, &mut upstream).await;
+    };
+    let to_ada = email("ada@example.com");
+    let sent = tokio::select! {
+        sent = mailer.send(&to_ada) => sent,
+        () = between => panic!("the connection ended before the message did"),
+    };
+    let failed = sent.expect_err("a handshake that failed");
+    assert_eq!((failed.is_final, failed.code), (false, None), "{failed}");
+    assert_eq!(server.next("hello").await["name"], "mail.example.com");
+    assert!(server.rest().await.is_empty(), "nothing was said after it");
+}
+
+#[tokio::test]
+async fn a_conversation_that_was_left_is_not_used_again() {
+    let Some(mut server) = Server::start("plain", None, NOBODY).await else { return };
+    let mailer = Mailer::new(Settings { connections: 1, ..settings(Security::Plain, server.port) });
+    let mailer = mailer.expect("settings");
+    let silent = email("silent@example.com");
+    let left = tokio::select! {
+        sent = mailer.send(&silent) => panic!("{sent:?}"),
+        asked = server.next("silent") => asked["peer"].clone(),
+    };
+    mailer.send(&email("ada@example.com")).await.expect("a conversation of its own");
+    assert_ne!(server.next("message").await["peer"], left);
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_is_left_in_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let settings =
+        Settings { timeout: Duration::from_millis(50), ..settings(Security::Plain, port) };
+    let failed = failure(&Mailer::new(settings).expect("settings"), "ada@example.com").await;
+    assert_eq!((failed.is_final, failed.code), (false, None));
+    assert!(failed.reason.contains("in time"), "{failed}");
+}
+
+#[tokio::test]
+async fn no_more_connections_are_made_than_allowed() {
+    let Some(mut server) = Server::start("plain", None, NOBODY).await else { return };
+    let mailer = Mailer::new(Settings { connections: 2, ..settings(Security::Plain, server.port) });
+    let mailer = mailer.expect("settings");
+    let emails: Vec<_> = (0..12).map(|_| email("ada@example.com")).collect();
+    for sent in join_all(emails.iter().map(|email| mailer.send(email))).await {
+        sent.expect("it is taken");
+    }
+    let mut peers = Vec::new();
+    for _ in &emails {
+        peers.push(server.next("message").await["peer"].as_u64());
+    }
+    peers.sort_unstable();
+    peers.dedup();
+    assert!((1..=2).contains(&peers.len()), "{peers:?}");
+}
