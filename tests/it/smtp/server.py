@@ -77,7 +77,7 @@ class Handler:
 
 def authenticate(server, session, envelope, mechanism, data):
     right = (data.login, data.password) == (user.encode(), password.encode())
-    return AuthResult(success=right, auth_data=data.login.decode() if right else None)
+    return AuthResult(success=right, handled=False, auth_data=data.login.decode() if right else None)
 
 
 async def main():
