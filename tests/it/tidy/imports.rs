@@ -73,11 +73,7 @@ fn may_use(from: &[String], to: &str) -> bool {
     match (from[0].as_str(), from.get(1).map(String::as_str)) {
         ("main" | "lib" | "app", _) => true,
         ("error", _) => ["rate", "seal", "store"].contains(&to),
-        ("config", _) => {
-            let used =
-                ["egress", "http", "money", "plugins", "random", "seal", "smtp", "store", "telemetry"];
-            used.contains(&to)
-        }
+        ("config", _) => low || ["egress", "http", "plugins", "smtp", "store"].contains(&to),
         ("telemetry", _) => leaf,
         ("egress" | "smtp", _) => low,
         ("store", _) => low,
