@@ -175,11 +175,11 @@ struct Host {
 impl Host {
     async fn start(database: &Database) -> Host {
         let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let (public, internal, standins) = (bind().await, bind().await, bind().await);
+        let (public, internal) = (bind().await, bind().await);
         let address = |listener: &TcpListener| listener.local_addr().expect("a bound listener");
         let addresses = (address(&public), address(&internal));
         let clock = Clock::system();
-        let standins = Standins::start(standins, clock.clone());
+        let standins = Standins::start(bind().await, bind().await, clock.clone());
         let app = App::open(&config(database), clock, Random::system(), None).await;
         let app = app.expect("a host that starts");
         let (stop, stopped) = watch::channel(false);

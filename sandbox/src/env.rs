@@ -1,4 +1,4 @@
-//! What every stand-in is given: its address, time, randomness, faults and the outbox.
+//! What every stand-in is given: its address, time, randomness, faults, the outbox and the mailbox.
 
 use std::sync::{
     Arc,
@@ -7,7 +7,9 @@ use std::sync::{
 
 use tollhouse::clock::Clock;
 
-use crate::{faults::Faults, outbox::Outbox, random::Random};
+use crate::{
+    faults::Faults, in_flight::InFlight, mailbox::Mailbox, outbox::Outbox, random::Random,
+};
 
 /// Ids exceed 32 bits, so that a client that keeps them in an `i32` or `u32` fails here and not in production.
 const FIRST_ID: u64 = 5_000_000_000;
@@ -18,6 +20,9 @@ pub(crate) struct Env {
     pub random: Random,
     pub faults: Faults,
     pub outbox: Arc<Outbox>,
+    pub mailbox: Mailbox,
+    /// What is on its way into the mailbox.
+    pub in_flight: InFlight,
     next_id: AtomicU64,
 }
 
@@ -31,6 +36,8 @@ impl Env {
             next_id: AtomicU64::new(FIRST_ID + random.below(1_000_000_000)),
             random,
             outbox: Arc::new(Outbox::new(faults.clone())),
+            mailbox: Mailbox::default(),
+            in_flight: InFlight::default(),
             faults,
         }
     }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::{locked, server::Connection};
 
 /// What a fault may be scripted for.
-pub const OPERATIONS: [&str; 17] = [
+pub const OPERATIONS: [&str; 21] = [
     "initialize",
     "verify",
     "fetch",
@@ -34,9 +34,13 @@ pub const OPERATIONS: [&str; 17] = [
     "bin",
     "notification",
     "events",
+    "termii",
+    "africastalking",
+    "twilio",
+    "smtp",
 ];
 
-/// What goes wrong. A kind without a note on where it belongs is for calls.
+/// What goes wrong. A kind without a note on where it belongs is for calls, and for e-mails at the end of their content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
@@ -48,10 +52,10 @@ pub enum FaultKind {
     Cut,
     /// Does the work and drops the connection without an answer.
     CutAfter,
-    /// Answers 500 without doing anything.
+    /// Answers 500 (SMTP: 451) without doing anything.
     Error500,
     /// Answers 200 with JSON that ends too early, without doing anything. A notification's body ends too early;
-    /// its signature is good.
+    /// its signature is good. SMTP answers with no reply code.
     Malformed,
     /// Notifications: sent twice.
     Duplicate,
@@ -59,7 +63,7 @@ pub enum FaultKind {
     Hold,
     /// Notifications: kept until `times` of them are there (or `release`), then sent in reverse order.
     Reorder,
-    /// Charges of a saved card or mandate: refused by the bank.
+    /// Charges of a saved card or mandate: refused by the bank. Texts and e-mails: the recipient is refused.
     Decline,
     /// Charges of a saved card: paused until the customer completes a page.
     Challenge,
@@ -103,7 +107,7 @@ impl Fault {
     /// # Errors
     /// Says why this fault could never happen.
     pub fn check(&self) -> Result<(), String> {
-        use FaultKind::{Cut, Malformed, Slow};
+        use FaultKind::{Cut, Decline, Malformed, Slow};
         let operation = self.operation.as_str();
         if !OPERATIONS.contains(&operation) {
             return Err(format!("unknown operation; one of: {}", OPERATIONS.join(", ")));
@@ -111,6 +115,9 @@ impl Fault {
         let fits = match operation {
             "notification" => self.kind.is_sending() || matches!(self.kind, Slow | Cut | Malformed),
             "charge" => !self.kind.is_sending(),
+            "termii" | "africastalking" | "twilio" | "smtp" => {
+                self.kind.is_transport() || self.kind == Decline
+            }
             _ => !self.kind.is_sending() && !self.kind.is_outcome(),
         };
         if fits { Ok(()) } else { Err(format!("this kind does not apply to {operation}")) }
@@ -122,12 +129,12 @@ impl FaultKind {
         matches!(self, FaultKind::Duplicate | FaultKind::Hold | FaultKind::Reorder)
     }
 
-    /// Decided by the bank, not by the connection: the handler itself asks for these.
+    /// Decided by the bank or by what is said of a recipient, not by the connection: the handler itself asks for these.
     pub(crate) fn is_outcome(self) -> bool {
         matches!(self, FaultKind::Decline | FaultKind::Challenge | FaultKind::Pending)
     }
 
-    fn is_transport(self) -> bool {
+    pub(crate) fn is_transport(self) -> bool {
         !self.is_sending() && !self.is_outcome()
     }
 }

@@ -2,20 +2,28 @@
 //!
 //! Each provider is a folder that speaks that provider's documented protocol. Around them stand the parts that all
 //! of them share: scripted [`faults`], the outbox of notifications, the hosted checkout page, the receiver of
-//! Tollhouse's own [`events`] and the [`mailbox`]. All state is in memory; time comes from the injected clock only.
+//! Tollhouse's own [`events`] and the [`mailbox`], which a mail server (SMTP) and the SMS gateways fill. All state is in
+//! memory; time comes from the injected clock only.
 
+mod africastalking;
 mod checkout;
 mod env;
 pub mod events;
 pub mod faults;
+mod in_flight;
 pub mod mailbox;
 mod outbox;
 mod pages;
 pub mod paystack;
 mod random;
 mod server;
+mod sms;
+mod smtp;
+mod termii;
+mod twilio;
 
 use std::{
+    net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -36,7 +44,7 @@ use events::Events;
 /// How often what falls due by the clock is looked for; every other change wakes the task at once.
 const CLOCK_CHECK: Duration = Duration::from_millis(100);
 
-/// All stand-ins, served on one listener. Cheap to clone; every clone is the same stand-ins.
+/// All stand-ins, served on one listener for HTTP and one for SMTP. Cheap to clone; every clone is the same stand-ins.
 #[derive(Clone)]
 pub struct Standins(Arc<Inner>);
 
@@ -58,21 +66,21 @@ pub struct Link {
 
 struct Inner {
     env: Arc<Env>,
+    smtp_addr: SocketAddr,
     paystack: Paystack,
     events: Events,
-    mailbox: Mailbox,
     hints: Mutex<Vec<Hint>>,
     links: Mutex<Vec<Link>>,
 }
 
 impl Standins {
-    /// Serves on `listener` in a background task, with randomness of the system.
+    /// Serves on the listeners in background tasks, with randomness of the system.
     ///
     /// # Panics
-    /// Outside a tokio runtime, or when the listener has no local address.
+    /// Outside a tokio runtime, or when a listener has no local address.
     #[must_use]
-    pub fn start(listener: TcpListener, clock: Clock) -> Standins {
-        Standins::start_seeded(listener, clock, random::system_seed())
+    pub fn start(http: TcpListener, smtp: TcpListener, clock: Clock) -> Standins {
+        Standins::start_seeded(http, smtp, clock, random::system_seed())
     }
 
     /// As [`Standins::start`]; the same seed and requests give the same ids and codes.
@@ -80,18 +88,25 @@ impl Standins {
     /// # Panics
     /// As [`Standins::start`].
     #[must_use]
-    pub fn start_seeded(listener: TcpListener, clock: Clock, seed: u64) -> Standins {
-        let port = listener.local_addr().expect("a bound listener has an address").port();
+    pub fn start_seeded(http: TcpListener, smtp: TcpListener, clock: Clock, seed: u64) -> Standins {
+        let address = |listener: &TcpListener| {
+            listener.local_addr().expect("a bound listener has an address")
+        };
+        let (port, smtp_addr) = (address(&http).port(), address(&smtp));
         let env = Arc::new(Env::new(format!("http://127.0.0.1:{port}"), clock, seed));
         let standins = Standins(Arc::new(Inner {
             paystack: Paystack::new(env.clone()),
-            env,
+            env: env.clone(),
+            smtp_addr,
             events: Events::default(),
-            mailbox: Mailbox::default(),
             hints: Mutex::default(),
             links: Mutex::default(),
         }));
-        tokio::spawn(server::serve(listener, server::router(standins.clone())));
+        let router = server::router(standins.clone());
+        tokio::spawn(server::accept(http, move |stream| {
+            server::serve_http(stream, router.clone())
+        }));
+        tokio::spawn(server::accept(smtp, move |stream| smtp::converse(stream, env.clone())));
         tokio::spawn(keep_going(standins.clone()));
         standins
     }
@@ -100,6 +115,12 @@ impl Standins {
     #[must_use]
     pub fn url(&self) -> String {
         self.0.env.url.clone()
+    }
+
+    /// Where the mail server listens: without TLS, with any credentials or none.
+    #[must_use]
+    pub fn smtp_addr(&self) -> SocketAddr {
+        self.0.smtp_addr
     }
 
     #[must_use]
@@ -115,7 +136,7 @@ impl Standins {
     /// What SMTP and the SMS gateways would have delivered.
     #[must_use]
     pub fn mailbox(&self) -> &Mailbox {
-        &self.0.mailbox
+        &self.0.env.mailbox
     }
 
     /// Tollhouse's events that arrived at `/events`, newest first.
@@ -144,7 +165,7 @@ impl Standins {
         self.0.env.outbox.release(self.0.env.clock.now())
     }
 
-    /// Does everything that is due by the clock and waits for all that is in flight.
+    /// Does everything that is due by the clock and waits for all that is in flight, messages to the mailbox included.
     ///
     /// Answers how many things were done since it was last called (also by the background task); 0 means quiet.
     pub async fn settle(&self) -> usize {
@@ -152,6 +173,7 @@ impl Standins {
         loop {
             self.advance();
             outbox.idle().await;
+            self.0.env.in_flight.none().await;
             if !self.0.paystack.has_due() && !outbox.has_due(self.0.env.clock.now()) {
                 return outbox.take_done();
             }

@@ -10,7 +10,7 @@ use crate::locked;
 const KEPT: usize = 2_000;
 
 /// A delivered e-mail or text message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Message {
     /// `email` or `sms`.
     pub channel: String,
@@ -21,17 +21,55 @@ pub struct Message {
     pub text: String,
     pub html: Option<String>,
     pub at: Timestamp,
+    /// Rising, from 1; given at delivery.
+    #[serde(skip)]
+    pub id: u64,
+    /// `Name <address>` of an e-mail, decoded; of a text message its sender.
+    #[serde(skip)]
+    pub from: String,
+    /// An e-mail's headers in their order, on one line each, not decoded.
+    #[serde(skip)]
+    pub headers: Vec<(String, String)>,
+}
+
+impl Message {
+    #[must_use]
+    pub fn sms(from: &str, to: &str, text: &str, at: Timestamp) -> Message {
+        Message {
+            channel: "sms".to_owned(),
+            to: to.to_owned(),
+            text: text.to_owned(),
+            at,
+            from: from.to_owned(),
+            ..Message::default()
+        }
+    }
+
+    /// The first header of this name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
 }
 
 /// Bounded to the newest 2,000 messages.
 #[derive(Default)]
-pub struct Mailbox(Mutex<VecDeque<Message>>);
+pub struct Mailbox(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    messages: VecDeque<Message>,
+    last_id: u64,
+}
 
 impl Mailbox {
     pub fn deliver(&self, message: Message) {
-        let mut messages = locked(&self.0);
-        messages.push_front(message);
-        messages.truncate(KEPT);
+        let mut kept = locked(&self.0);
+        kept.last_id += 1;
+        let id = kept.last_id;
+        kept.messages.push_front(Message { id, ..message });
+        kept.messages.truncate(KEPT);
     }
 
     /// Newest first; all of them, or those to one address or phone number.
@@ -40,7 +78,11 @@ impl Mailbox {
         let wanted = to.map(plain_address);
         let fits =
             |m: &&Message| wanted.as_ref().is_none_or(|wanted| plain_address(&m.to) == *wanted);
-        locked(&self.0).iter().filter(fits).cloned().collect()
+        locked(&self.0).messages.iter().filter(fits).cloned().collect()
+    }
+
+    pub(crate) fn find(&self, id: u64) -> Option<Message> {
+        locked(&self.0).messages.iter().find(|message| message.id == id).cloned()
     }
 }
 

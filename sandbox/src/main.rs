@@ -36,7 +36,7 @@ struct Options {
     /// Folder of all state; a database in it is made anew at every start
     #[arg(long, default_value = "target/sandbox")]
     dir: PathBuf,
-    /// The API; the internal interface takes the next port, the stand-ins the one after. 0: any three
+    /// The API; the internal interface takes the next port, the stand-ins the one after; SMTP takes any. 0: any
     #[arg(long, default_value_t = 8080)]
     port: u16,
     /// A PostgreSQL database to use instead of a SQLite file; it is kept
@@ -59,12 +59,12 @@ async fn main() -> ExitCode {
 
 async fn run(options: Options) -> Result<(), Failure> {
     fs::create_dir_all(&options.dir)?;
-    let [public, internal, upstream] = bind(options.port).await?;
+    let [public, internal, upstream, smtp] = bind(options.port).await?;
     // It says that all is ready: one of an earlier start must not.
     let file = options.dir.join("sandbox.json");
     remove(&file)?;
     let clock = Clock::system();
-    let standins = Standins::start(upstream, clock.clone());
+    let standins = Standins::start(upstream, smtp, clock.clone());
     let addresses = [public.local_addr()?, internal.local_addr()?];
     let config = configure(&options, addresses, &Random::system())?;
     let settle = standins.clone();
@@ -94,14 +94,14 @@ async fn run(options: Options) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn bind(port: u16) -> Result<[TcpListener; 3], Failure> {
+async fn bind(port: u16) -> Result<[TcpListener; 4], Failure> {
     let bind = async |port: u16| {
         let bound = TcpListener::bind(("127.0.0.1", port)).await;
         bound.map_err(|error| format!("port {port} cannot be used: {error}; try --port"))
     };
     let last = port.checked_add(2).ok_or("--port leaves no room for the two ports after it")?;
     let [first, second, third] = if port == 0 { [0; 3] } else { [port, port + 1, last] };
-    Ok([bind(first).await?, bind(second).await?, bind(third).await?])
+    Ok([bind(first).await?, bind(second).await?, bind(third).await?, bind(0).await?])
 }
 
 fn configure(

@@ -3,7 +3,10 @@
 use axum::{
     Form, Json,
     extract::{Path, State},
-    http::{StatusCode, header::LOCATION},
+    http::{
+        StatusCode,
+        header::{CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS},
+    },
     response::{Html, IntoResponse, Response},
 };
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -15,9 +18,13 @@ use crate::{
     checkout::{Checkout, Completed, Refusal},
     locked,
     server::refusal,
+    sms, smtp,
 };
 
 const STYLE: &str = include_str!("pages/style.css");
+/// An e-mail's HTML is anybody's: it may show itself and its pictures, and run, send or frame nothing.
+const MAIL_POLICY: &str = "sandbox; default-src 'none'; img-src data: http: https:; style-src 'unsafe-inline'; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 /// The front page shows this many messages and events; all are in the JSON lists.
 const SHOWN: usize = 50;
 
@@ -40,13 +47,30 @@ pub(crate) async fn front(State(standins): State<Standins>) -> Html<String> {
     page("Tollhouse sandbox", "wide", &content)
 }
 
+/// The HTML part of an e-mail, as it came.
+pub(crate) async fn show_html(
+    State(standins): State<Standins>,
+    Path(id): Path<String>,
+) -> Response {
+    let message = id.parse().ok().and_then(|id| standins.mailbox().find(id));
+    let Some(html) = message.and_then(|message| message.html) else {
+        return missing("There is no such e-mail.");
+    };
+    let safe = [
+        (CONTENT_SECURITY_POLICY, MAIL_POLICY),
+        (REFERRER_POLICY, "no-referrer"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (safe, Html(html)).into_response()
+}
+
 pub(crate) async fn show_checkout(
     State(standins): State<Standins>,
     Path(id): Path<String>,
 ) -> Response {
     match find(&standins, &id) {
         Some(checkout) => checkout_page(&checkout, None).into_response(),
-        None => missing(),
+        None => no_checkout(),
     }
 }
 
@@ -55,7 +79,7 @@ pub(crate) async fn submit_checkout(
     Path(id): Path<String>,
     form: Result<Form<Submission>, axum::extract::rejection::FormRejection>,
 ) -> Response {
-    let Some(checkout) = find(&standins, &id) else { return missing() };
+    let Some(checkout) = find(&standins, &id) else { return no_checkout() };
     let bad =
         |notice| (StatusCode::BAD_REQUEST, checkout_page(&checkout, Some(notice))).into_response();
     let Ok(Form(submission)) = form else { return bad("Choose one of the buttons.") };
@@ -72,14 +96,14 @@ pub(crate) async fn submit_checkout(
                 Outcome::Abandoned => "You left. You can come back any time.",
             };
             find(&standins, &id)
-                .map_or_else(missing, |c| checkout_page(&c, Some(notice)).into_response())
+                .map_or_else(no_checkout, |c| checkout_page(&c, Some(notice)).into_response())
         }
         Some(Err(Refusal::UnknownCard)) => bad("This is not a test card."),
         Some(Err(Refusal::TakesNoCards)) => bad("Cards are not taken here."),
         Some(Err(Refusal::AlreadyPaid)) => {
             (StatusCode::CONFLICT, checkout_page(&checkout, None)).into_response()
         }
-        None => missing(),
+        None => no_checkout(),
     }
 }
 
@@ -126,8 +150,12 @@ fn complete(
     standins.hosted().iter().find_map(|provider| provider.complete(id, outcome, card))
 }
 
-fn missing() -> Response {
-    let content = html! { h1 { "Not found" } p { "There is no such checkout." } };
+fn no_checkout() -> Response {
+    missing("There is no such checkout.")
+}
+
+fn missing(what: &str) -> Response {
+    let content = html! { h1 { "Not found" } p { (what) } };
     (StatusCode::NOT_FOUND, page("Not found", "narrow", &content)).into_response()
 }
 
@@ -248,6 +276,7 @@ fn mailbox(standins: &Standins) -> Markup {
     html! {
         section {
             h2 { "Mailbox" }
+            (unreachable_recipients())
             @if messages.is_empty() { p.empty { "No messages yet." } }
             @for message in messages.iter().take(SHOWN) {
                 details {
@@ -255,8 +284,27 @@ fn mailbox(standins: &Standins) -> Markup {
                         (message.at) " · " (message.channel) " to " (message.to)
                         @if let Some(subject) = &message.subject { " · " (subject) }
                     }
+                    p { "From " (message.from) }
                     pre { (message.text) }
+                    @if message.html.is_some() {
+                        p { a href={ "/mailbox/" (message.id) "/html" } { "As HTML" } }
+                    }
                 }
+            }
+        }
+    }
+}
+
+/// Whom one writes to in order to see what a failure looks like.
+fn unreachable_recipients() -> Markup {
+    html! {
+        details {
+            summary { "Numbers and addresses that nothing reaches" }
+            ul {
+                @for (ending, why) in sms::ENDINGS {
+                    li { "Numbers that end in " code { (ending) } ": " (why) }
+                }
+                li { "Addresses that begin with " code { (smtp::REFUSED) } ": no such mailbox" }
             }
         }
     }

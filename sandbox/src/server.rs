@@ -1,4 +1,5 @@
-//! The HTTP server: all routes, and an accept loop of our own, since a fault must be able to drop a connection.
+//! The HTTP server: all routes, and an accept loop of our own, since a fault must be able to drop a connection. SMTP shares
+//! the loop.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,13 +15,16 @@ use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::{net::TcpListener, sync::Notify};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Notify,
+};
 use tower::ServiceExt;
 
 use crate::{
-    Fault, Standins,
+    Fault, Standins, africastalking,
     faults::{Faults, inject},
-    pages, paystack,
+    pages, paystack, termii, twilio,
 };
 
 /// After a failed accept (out of descriptors, say): long enough not to spin, short enough not to be noticed.
@@ -40,16 +44,21 @@ impl Connection {
 
 pub(crate) fn router(standins: Standins) -> Router {
     let faults = standins.faults().clone();
+    let env = standins.0.env.clone();
     Router::new()
         .route("/", get(pages::front))
         .route("/checkout/{id}", get(pages::show_checkout).post(pages::submit_checkout))
         .route("/checkout/{id}/complete", post(pages::complete_checkout))
         .route("/mailbox", get(mailbox))
+        .route("/mailbox/{id}/html", get(pages::show_html))
         .route("/events", faulty(&faults, "events", post(receive_event)))
         .route("/events.json", get(list_events))
         .route("/faults", get(list_faults).post(push_fault).delete(clear_faults))
         .route("/faults/release", post(release))
         .nest("/paystack", paystack::router(standins.paystack(), &faults))
+        .nest("/termii/api", termii::router(&env))
+        .nest("/africastalking", africastalking::router(&env))
+        .nest("/twilio", twilio::router(&env))
         .with_state(standins)
 }
 
@@ -62,13 +71,17 @@ pub(crate) fn faulty<S: Clone + Send + Sync + 'static>(
     route.route_layer(from_fn_with_state((faults.clone(), operation), inject))
 }
 
-pub(crate) async fn serve(listener: TcpListener, router: Router) {
+/// Accepts for ever; each connection has a task of its own.
+pub(crate) async fn accept<F>(listener: TcpListener, serve: impl Fn(TcpStream) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 // Small answers leave at once; a socket that refuses still works.
                 let _ = stream.set_nodelay(true);
-                tokio::spawn(serve_connection(TokioIo::new(stream), router.clone()));
+                tokio::spawn(serve(stream));
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -78,7 +91,7 @@ pub(crate) async fn serve(listener: TcpListener, router: Router) {
     }
 }
 
-async fn serve_connection(stream: TokioIo<tokio::net::TcpStream>, router: Router) {
+pub(crate) async fn serve_http(stream: TcpStream, router: Router) {
     let connection = Connection::default();
     let cut = connection.0.clone();
     let service = hyper::service::service_fn(move |mut request: hyper::Request<_>| {
@@ -89,7 +102,7 @@ async fn serve_connection(stream: TokioIo<tokio::net::TcpStream>, router: Router
     tokio::select! {
         biased;
         () = cut.notified() => {}
-        result = http1::Builder::new().serve_connection(stream, service) => {
+        result = http1::Builder::new().serve_connection(TokioIo::new(stream), service) => {
             if let Err(error) = result {
                 tracing::debug!(%error, "a connection ended early");
             }

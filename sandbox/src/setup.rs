@@ -20,6 +20,7 @@ pub struct Told {
     internal: String,
     operator_token: String,
     sandbox: String,
+    smtp: String,
     company_id: String,
     api_key: String,
     event_secret: String,
@@ -56,6 +57,7 @@ pub async fn run(config: &Config, standins: &Standins) -> Result<Told, Failure> 
         internal: operator.url.clone(),
         operator_token: operator.token.clone(),
         sandbox,
+        smtp: standins.smtp_addr().to_string(),
         company_id: id.to_owned(),
         api_key: text(&company, "api_key")?.to_owned(),
         event_secret: event_secret.to_owned(),
@@ -103,6 +105,7 @@ impl Told {
             "internal": self.internal,
             "operator_token": self.operator_token,
             "sandbox": self.sandbox,
+            "smtp": self.smtp,
             "company_id": self.company_id,
             "api_key": self.api_key,
             "event_secret": self.event_secret,
@@ -163,6 +166,7 @@ Tollhouse is running.
   API          {api}   (/docs shows what it can be asked)
   internal     {internal}   (so does its own)
   stand-ins    {sandbox}/   (open checkouts, received events, mailbox)
+  SMTP         {smtp}   (into the mailbox)
   company      {company}
   API key      {key}
   all of it    {file}
@@ -174,6 +178,7 @@ Try a payment:
             api = self.api,
             internal = self.internal,
             sandbox = self.sandbox,
+            smtp = self.smtp,
             company = self.company_id,
             key = self.api_key,
             file = file.display(),

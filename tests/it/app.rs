@@ -202,7 +202,7 @@ impl TestApp {
         };
         let (api, internal_url) = (url(&public), url(&internal));
         let clock = Clock::frozen_at(NOW);
-        let standins = Standins::start_seeded(bind().await, clock.clone(), 1);
+        let standins = Standins::start_seeded(bind().await, bind().await, clock.clone(), 1);
         let settle = standins.clone();
         let companion = Box::new(move || {
             let standins = settle.clone();

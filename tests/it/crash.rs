@@ -73,7 +73,7 @@ impl Lab {
         let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let (api, internal) = (bind().await, bind().await);
         let address = |listener: &TcpListener| listener.local_addr().expect("bound").to_string();
-        let standins = Standins::start_seeded(bind().await, Clock::system(), 1);
+        let standins = Standins::start_seeded(bind().await, bind().await, Clock::system(), 1);
         let client = Client::builder().no_proxy().timeout(Duration::from_secs(30)).build();
         Lab {
             database: Database::create(engine).await,

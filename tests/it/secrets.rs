@@ -120,7 +120,7 @@ impl Lab {
             .spawn();
         let lab = Lab {
             database,
-            standins: Standins::start_seeded(bind().await, Clock::system(), 1),
+            standins: Standins::start_seeded(bind().await, bind().await, Clock::system(), 1),
             upstream: unruly::Upstream::start().await,
             collector,
             client: client(),

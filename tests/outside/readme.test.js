@@ -61,6 +61,10 @@ describe('README.md', () => {
     assert.ok(resumed.body.data.checkout.url);
   });
 
+  test('read what was sent', () => {
+    assert.ok(Array.isArray(JSON.parse(type(commands('### … read what was sent')))));
+  });
+
   test('move the clock', () => {
     // By less than in README.md: signatures of events are good for five minutes of real time.
     const script = commands('### … move the clock').replace('"seconds":3600', '"seconds":2');

@@ -75,8 +75,8 @@ async fn the_receiver_can_be_made_to_fail() {
 
 #[tokio::test]
 async fn the_real_clock_serves_too() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let standins = tollhouse_sandbox::Standins::start(listener, Clock::system());
+    let bind = async || tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let standins = tollhouse_sandbox::Standins::start(bind().await, bind().await, Clock::system());
     assert_eq!(standins.settle().await, 0);
     assert!(standins.url().starts_with("http://127.0.0.1:"));
 }

@@ -10,5 +10,7 @@ mod notifications;
 mod pages;
 mod program;
 mod refunds;
+mod sms;
+mod smtp;
 mod transactions;
 mod world;

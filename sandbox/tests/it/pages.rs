@@ -142,14 +142,7 @@ async fn the_front_page_shows_everything_escaped() {
 }
 
 fn message(to: &str, text: &str) -> Message {
-    Message {
-        channel: "sms".to_owned(),
-        to: to.to_owned(),
-        subject: None,
-        text: text.to_owned(),
-        html: None,
-        at: tollhouse::clock::Timestamp(0),
-    }
+    Message::sms("Lender", to, text, tollhouse::clock::Timestamp(0))
 }
 
 #[tokio::test]
@@ -172,4 +165,36 @@ async fn the_mailbox_is_a_list_newest_first() {
     assert_eq!(list("/mailbox?to=Ada@example.com").await[0]["text"], "two");
     let keys = list("/mailbox").await[0].as_object().unwrap().len();
     assert_eq!(keys, 6, "channel, to, subject, text, html, at");
+}
+
+#[tokio::test]
+async fn the_html_of_a_mail_is_shown_where_it_can_do_nothing() {
+    let world = World::new().await;
+    let mailbox = world.standins.mailbox();
+    mailbox.deliver(message("+2348030000001", "one"));
+    let markup = "<script>alert(1)</script><b>123456</b>".to_owned();
+    let to = "ada@example.com";
+    mailbox.deliver(Message { html: Some(markup.clone()), ..message(to, "two") });
+    let front = html(&world, "/").await;
+    assert!(front.contains("href=\"/mailbox/2/html\"") && !front.contains("/mailbox/1/html"));
+    assert!(front.contains("From Lender") && !front.contains("<script"));
+    let response = world.request(Method::GET, "/mailbox/2/html").send().await.unwrap();
+    let policy = response.headers()["content-security-policy"].to_str().unwrap().to_owned();
+    assert!(policy.starts_with("sandbox; default-src 'none';"), "{policy}");
+    assert!(!policy.contains("script"), "{policy}");
+    assert_eq!(response.text().await.unwrap(), markup);
+    for path in ["/mailbox/1/html", "/mailbox/3/html", "/mailbox/x/html"] {
+        let response = world.request(Method::GET, path).send().await.unwrap();
+        assert_eq!(response.status(), 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_front_page_says_whom_nothing_reaches() {
+    let page = html(&World::new().await, "/").await;
+    for text in
+        ["<code>0000</code>", "<code>0001</code>", "<code>0002</code>", "<code>refused</code>"]
+    {
+        assert!(page.contains(text), "{text}");
+    }
 }

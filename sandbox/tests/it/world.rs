@@ -25,8 +25,8 @@ pub struct World {
 impl World {
     pub async fn new() -> World {
         let clock = Clock::frozen_at(Timestamp::parse("2026-11-21T10:00:00Z").unwrap());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let standins = Standins::start_seeded(listener, clock.clone(), 7);
+        let bind = async || TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let standins = Standins::start_seeded(bind().await, bind().await, clock.clone(), 7);
         let receiver = Receiver::start().await;
         standins.paystack().set_webhook(KEY, &receiver.url);
         let client = reqwest::Client::builder()

@@ -121,14 +121,14 @@ struct Host {
 
 impl Host {
     async fn start(otlp: &str, flags: &[&str]) -> Host {
-        let upstream = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let database = Database::create(Engine::Sqlite).await;
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
         command.env("TOLLHOUSE_OTLP_ENDPOINT", otlp).env("RUST_LOG", "off"); // which concerns lines, not spans
         let cache = format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR"));
         let own = [&*cache, "--plugin-instances=20", "--development"];
         let process = Process::serve(command, &database, &[&own, flags].concat()).await;
-        let standins = Standins::start_seeded(upstream, Clock::system(), 1);
+        let standins = Standins::start_seeded(bind().await, bind().await, Clock::system(), 1);
         Host { process, _database: database, standins }
     }
 

@@ -1,0 +1,98 @@
+//! A mail server (RFC 5321) that takes every e-mail, with any credentials or none, into the mailbox.
+//!
+//! Only recipients whose address begins with `refused` are refused, as unknown mailboxes are.
+
+mod mail;
+mod session;
+
+use std::{io, sync::Arc, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    env::Env,
+    faults::{Fault, FaultKind},
+    mailbox::Message,
+};
+use session::{Letter, Session, Step};
+
+/// The name of faults for it.
+pub(crate) const OPERATION: &str = "smtp";
+/// What addresses begin with that are refused.
+pub(crate) const REFUSED: &str = "refused";
+
+/// RFC 5321 has a server wait this long for the next command.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+const GREETING: &str = "220 localhost ESMTP Tollhouse stand-in\r\n";
+const TIMED_OUT: &str = "421 4.4.2 Nothing was said for too long\r\n";
+const TAKEN: &str = "250 2.0.0 Taken\r\n";
+const TRY_AGAIN: &str = "451 4.3.0 Not now, try again later\r\n";
+const UNREADABLE: &str = "554 5.6.0 This is no readable mail\r\n";
+const MALFORMED: &str = "Taken\r\n";
+
+pub(crate) async fn converse(stream: TcpStream, env: Arc<Env>) {
+    if let Err(error) = attend(stream, &env).await {
+        tracing::debug!(%error, "a connection of SMTP ended early");
+    }
+}
+
+async fn attend(mut stream: TcpStream, env: &Arc<Env>) -> io::Result<()> {
+    let mut session = Session::new(env.clone());
+    let mut buffer = vec![0; 16 * 1024];
+    stream.write_all(GREETING.as_bytes()).await?;
+    loop {
+        let Ok(read) = timeout(PATIENCE, stream.read(&mut buffer)).await else {
+            return stream.write_all(TIMED_OUT.as_bytes()).await;
+        };
+        let mut bytes = buffer[..read?].iter();
+        if bytes.as_slice().is_empty() {
+            return Ok(());
+        }
+        while let Some(step) = session.next(&mut bytes) {
+            match step {
+                Step::Say(reply) => stream.write_all(reply.as_bytes()).await?,
+                Step::Part(reply) => return stream.write_all(reply.as_bytes()).await,
+                Step::Take(letter) => match take(env, &letter).await {
+                    Some(reply) => stream.write_all(reply.as_bytes()).await?,
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+}
+
+/// The reply at the end of a mail, after what the next fault says; `None` drops the connection.
+async fn take(env: &Env, letter: &Letter) -> Option<&'static str> {
+    let fault = env.faults.take(OPERATION, FaultKind::is_transport);
+    let Some(Fault { kind, delay_ms, .. }) = fault else { return Some(deliver(env, letter)) };
+    let delay = Duration::from_millis(delay_ms);
+    match kind {
+        FaultKind::SlowAfter => {
+            let reply = deliver(env, letter);
+            sleep(delay).await;
+            Some(reply)
+        }
+        FaultKind::Error500 => Some(TRY_AGAIN),
+        FaultKind::Malformed => Some(MALFORMED),
+        kind => {
+            sleep(delay).await;
+            let reply = (kind != FaultKind::Cut).then(|| deliver(env, letter));
+            reply.filter(|_| kind == FaultKind::Slow)
+        }
+    }
+}
+
+/// Into the mailbox, once for each recipient.
+fn deliver(env: &Env, letter: &Letter) -> &'static str {
+    let Some(mail) = mail::read(&letter.body) else { return UNREADABLE };
+    for to in &letter.to {
+        let at = env.clock.now();
+        env.mailbox.deliver(Message { to: to.clone(), at, ..mail.clone() });
+    }
+    TAKEN
+}

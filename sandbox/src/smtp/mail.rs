@@ -1,0 +1,106 @@
+//! What an e-mail says (RFC 5322, MIME).
+
+use mail_parser::{Addr, MessageParser, MessagePart, PartType};
+
+use crate::mailbox::Message;
+
+/// The mail without its recipient and time; `None` when it is none.
+pub(super) fn read(body: &[u8]) -> Option<Message> {
+    let mail = MessageParser::default().parse(body).filter(|mail| !mail.headers().is_empty())?;
+    Some(Message {
+        channel: "email".to_owned(),
+        subject: mail.subject().map(str::to_owned),
+        text: mail.text_bodies().find_map(plain).unwrap_or_default(),
+        html: mail.html_bodies().find_map(html),
+        from: mail.from().and_then(|from| from.first()).map(named).unwrap_or_default(),
+        headers: mail
+            .headers_raw()
+            .map(|(name, value)| (name.to_owned(), unfolded(value)))
+            .collect(),
+        ..Message::default()
+    })
+}
+
+fn plain(part: &MessagePart<'_>) -> Option<String> {
+    match &part.body {
+        PartType::Text(text) => Some(text.replace("\r\n", "\n")),
+        _ => None,
+    }
+}
+
+fn html(part: &MessagePart<'_>) -> Option<String> {
+    match &part.body {
+        PartType::Html(html) => Some(html.replace("\r\n", "\n")),
+        _ => None,
+    }
+}
+
+fn named(from: &Addr<'_>) -> String {
+    let address = from.address().unwrap_or_default();
+    match from.name() {
+        Some(name) => format!("{name} <{address}>"),
+        None => address.to_owned(),
+    }
+}
+
+fn unfolded(value: &str) -> String {
+    value.replace("\r\n", "").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(lines: &[&str]) -> Vec<u8> {
+        lines.join("\r\n").into_bytes()
+    }
+
+    #[test]
+    fn both_parts_and_what_is_encoded() {
+        let mail = read(&lines(&[
+            "From: =?utf-8?q?Ad=C3=A9_Lending?= <no-reply@lender.example>",
+            "To: ada@example.com",
+            "Subject: =?utf-8?b?w4lu?= =?utf-8?q?trez?=",
+            "Message-ID: <m1@lender.example>",
+            "X-Long: one",
+            " two",
+            "MIME-Version: 1.0",
+            "Content-Type: multipart/alternative; boundary=b",
+            "",
+            "--b",
+            "Content-Type: text/plain; charset=utf-8",
+            "Content-Transfer-Encoding: quoted-printable",
+            "",
+            "Code=3A 123456=",
+            ", caf=C3=A9",
+            "Bye",
+            "--b",
+            "Content-Type: text/html; charset=utf-8",
+            "Content-Transfer-Encoding: base64",
+            "",
+            "PGI+MTIzNDU2PC9iPg==",
+            "--b--",
+            "",
+        ]));
+        let mail = mail.unwrap();
+        assert_eq!(mail.channel, "email");
+        assert_eq!(mail.from, "Adé Lending <no-reply@lender.example>");
+        assert_eq!(mail.subject.as_deref(), Some("Éntrez"));
+        assert_eq!(mail.text, "Code: 123456, café\nBye");
+        assert_eq!(mail.html.as_deref(), Some("<b>123456</b>"));
+        assert_eq!(mail.header("message-id"), Some("<m1@lender.example>"));
+        assert_eq!(mail.header("X-Long"), Some("one two"));
+        assert_eq!(mail.header("X-None"), None);
+    }
+
+    #[test]
+    fn a_part_that_is_not_there_is_not_made_up() {
+        let html = read(&lines(&["Content-Type: text/html", "", "<p>1</p>"])).unwrap();
+        assert_eq!((html.text.as_str(), html.html.as_deref()), ("", Some("<p>1</p>")));
+        let plain = read(&lines(&["Subject: x", "", "1"])).unwrap();
+        assert_eq!((plain.text.as_str(), plain.html), ("1", None));
+        for nothing in ["", "\r\n", "\r\ntext\r\n"] {
+            assert_eq!(read(nothing.as_bytes()), None, "{nothing:?}");
+        }
+    }
+}

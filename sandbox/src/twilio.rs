@@ -1,0 +1,222 @@
+//! Twilio's API under `/twilio`: texts, and asking for one. Any account SID with any token is an account.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex},
+};
+
+use axum::{
+    Form, Json, Router,
+    extract::{FromRequestParts, Path, State, rejection::FormRejection},
+    http::{StatusCode, Uri, header::AUTHORIZATION, request::Parts},
+    middleware::from_fn_with_state,
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+use tollhouse::phone;
+
+use crate::{
+    env::Env,
+    locked,
+    server::faulty,
+    sms::{self, Unreached},
+};
+
+/// The name of faults for it.
+const OPERATION: &str = "twilio";
+const KEPT: usize = 1_000;
+const MOST_CHARACTERS: usize = 1_600;
+/// What a text comes from that a messaging service sends.
+const OWN_NUMBER: &str = "+15005550006";
+
+#[derive(Clone)]
+struct Twilio(Arc<Inner>);
+
+struct Inner {
+    env: Arc<Env>,
+    /// Newest first.
+    messages: Mutex<VecDeque<Value>>,
+}
+
+pub(crate) fn router<S>(env: &Arc<Env>) -> Router<S> {
+    let twilio = Twilio(Arc::new(Inner { env: env.clone(), messages: Mutex::default() }));
+    let on = |route| faulty(&env.faults, OPERATION, route);
+    Router::new()
+        .route("/2010-04-01/Accounts/{account}/Messages.json", on(post(create)))
+        .route("/2010-04-01/Accounts/{account}/Messages/{file}", on(get(fetch)))
+        .fallback(async |uri: Uri| Refusal::not_found(uri.path()))
+        .layer(from_fn_with_state(env.clone(), sms::in_flight))
+        .with_state(twilio)
+}
+
+struct Refusal {
+    status: StatusCode,
+    code: u32,
+    message: String,
+}
+
+impl Refusal {
+    fn invalid(code: u32, message: impl Into<String>) -> Refusal {
+        Refusal { status: StatusCode::BAD_REQUEST, code, message: message.into() }
+    }
+
+    fn not_found(path: &str) -> Refusal {
+        let message = format!("The requested resource {path} was not found");
+        Refusal { status: StatusCode::NOT_FOUND, code: 20404, message }
+    }
+
+    fn of(unreached: Unreached, to: &str) -> Refusal {
+        match unreached {
+            Unreached::Unknown => {
+                Refusal::invalid(21211, format!("Invalid 'To' Phone Number: {to}"))
+            }
+            Unreached::Refused => {
+                Refusal::invalid(21610, "Attempt to send to unsubscribed recipient")
+            }
+            Unreached::OutOfOrder => {
+                let status = StatusCode::TOO_MANY_REQUESTS;
+                Refusal { status, code: 20429, message: "Too Many Requests".to_owned() }
+            }
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let body = json!({
+            "code": self.code,
+            "message": self.message,
+            "more_info": format!("https://www.twilio.com/docs/errors/{}", self.code),
+            "status": self.status.as_u16(),
+        });
+        (self.status, Json(body)).into_response()
+    }
+}
+
+/// The account in the path, whose credentials the request has: its own, or those of one of its API keys (`SK…`).
+struct Account(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Account {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Account, Refusal> {
+        let path = Path::<HashMap<String, String>>::from_request_parts(parts, state).await;
+        let account = path.ok().and_then(|Path(mut path)| path.remove("account"));
+        let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let given = header
+            .and_then(|value| value.strip_prefix("Basic "))
+            .and_then(|value| BASE64_STANDARD.decode(value).ok())
+            .and_then(|value| String::from_utf8(value).ok())
+            .unwrap_or_default();
+        match (account, given.split_once(':')) {
+            (Some(account), Some((user, secret)))
+                if !secret.is_empty() && (user == account || user.starts_with("SK")) =>
+            {
+                Ok(Account(account))
+            }
+            _ => Err(Refusal {
+                status: StatusCode::UNAUTHORIZED,
+                code: 20003,
+                message: "Authenticate".to_owned(),
+            }),
+        }
+    }
+}
+
+async fn create(
+    State(twilio): State<Twilio>,
+    Account(account): Account,
+    form: Result<Form<HashMap<String, String>>, FormRejection>,
+) -> Result<(StatusCode, Json<Value>), Refusal> {
+    let form = form.map(|Form(form)| form).unwrap_or_default();
+    let given = |name: &str| form.get(name).map(String::as_str).filter(|text| !text.is_empty());
+    let to =
+        given("To").ok_or_else(|| Refusal::invalid(21604, "A 'To' phone number is required."))?;
+    let service = given("MessagingServiceSid");
+    let from = match (given("From"), service) {
+        (Some(from), _) => from,
+        (None, Some(service)) if service.starts_with("MG") => OWN_NUMBER,
+        (None, Some(service)) => {
+            return Err(Refusal::not_found(&format!("/Services/{service}")));
+        }
+        (None, None) => return Err(Refusal::invalid(21603, "A 'From' phone number is required.")),
+    };
+    let text = given("Body").ok_or_else(|| Refusal::invalid(21602, "Message body is required."))?;
+    if !is_sender(from) {
+        return Err(Refusal::invalid(21212, format!("Invalid From Number (caller ID): {from}")));
+    }
+    if text.chars().count() > MOST_CHARACTERS {
+        let message = "The concatenated message body exceeds the 1600 character limit";
+        return Err(Refusal::invalid(21617, message));
+    }
+    let env = &twilio.0.env;
+    sms::reach(env, OPERATION, to).map_err(|unreached| Refusal::of(unreached, to))?;
+    sms::deliver(env, from, to, text);
+    let mut message = message(env, &account, from, to, text);
+    // A service's number is drawn later.
+    if let Some(service) = service {
+        message["messaging_service_sid"] = json!(service);
+        message["from"] = Value::Null;
+        message["status"] = json!("accepted");
+    }
+    let mut messages = locked(&twilio.0.messages);
+    messages.push_front(message.clone());
+    messages.truncate(KEPT);
+    Ok((StatusCode::CREATED, Json(message)))
+}
+
+/// A number, a short code or a name.
+fn is_sender(from: &str) -> bool {
+    let short_code = (3..=8).contains(&from.len()) && from.bytes().all(|b| b.is_ascii_digit());
+    phone::is_e164(from) || short_code || sms::is_sender_name(from)
+}
+
+/// As it stands at first.
+fn message(env: &Env, account: &str, from: &str, to: &str, text: &str) -> Value {
+    let half = || env.random.below(u64::MAX);
+    let sid = format!("SM{:016x}{:016x}", half(), half());
+    let uri = format!("/2010-04-01/Accounts/{account}/Messages/{sid}");
+    let now = env.clock.now().to_datetime().to_rfc2822();
+    json!({
+        "account_sid": account,
+        "api_version": "2010-04-01",
+        "body": text,
+        "date_created": now,
+        "date_sent": null,
+        "date_updated": now,
+        "direction": "outbound-api",
+        "error_code": null,
+        "error_message": null,
+        "from": from,
+        "messaging_service_sid": null,
+        "num_media": "0",
+        "num_segments": sms::segments(text).to_string(),
+        "price": null,
+        "price_unit": "USD",
+        "sid": sid,
+        "status": "queued",
+        "subresource_uris": { "media": format!("{uri}/Media.json") },
+        "to": to,
+        "uri": format!("{uri}.json"),
+    })
+}
+
+/// As it stands once it is delivered, which is at once.
+async fn fetch(
+    State(twilio): State<Twilio>,
+    Account(account): Account,
+    Path((_, file)): Path<(String, String)>,
+) -> Result<Json<Value>, Refusal> {
+    let sid = file.strip_suffix(".json").unwrap_or(&file);
+    let messages = locked(&twilio.0.messages);
+    let found = messages.iter().find(|m| m["sid"] == sid && m["account_sid"] == *account);
+    let Some(mut message) = found.cloned() else {
+        let path = format!("/2010-04-01/Accounts/{account}/Messages/{file}");
+        return Err(Refusal::not_found(&path));
+    };
+    message["status"] = json!("delivered");
+    message["date_sent"] = message["date_created"].clone();
+    Ok(Json(message))
+}
