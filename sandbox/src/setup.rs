@@ -41,6 +41,10 @@ pub async fn run(config: &Config, standins: &Standins) -> Result<Told, Failure> 
     let set = json!({ "credentials": credentials, "active": true });
     let account = operator.json(Method::PUT, "/providers/provider_a", &set).await?;
     standins.paystack().set_webhook(PAYSTACK_KEY, text(&account, "notification_url")?);
+    for (gateway, credentials) in gateway_accounts(&sandbox) {
+        let set = json!({ "credentials": credentials, "active": true });
+        operator.json(Method::PUT, &format!("/providers/{gateway}"), &set).await?;
+    }
 
     let company = json!({
         "name": "Sandbox Lending",
@@ -62,6 +66,31 @@ pub async fn run(config: &Config, standins: &Standins) -> Result<Told, Failure> 
         api_key: text(&company, "api_key")?.to_owned(),
         event_secret: event_secret.to_owned(),
     })
+}
+
+/// The service's own accounts at the stand-ins of the SMS gateways, which take any credentials.
+fn gateway_accounts(sandbox: &str) -> [(&'static str, Value); 3] {
+    let (key, sender) = ("tollhouse_service_account", "Tollhouse");
+    let account_sid = format!("AC{}", "0".repeat(32));
+    [
+        (
+            "termii",
+            json!({ "api_key": key, "sender": sender, "base_url": format!("{sandbox}/termii/api") }),
+        ),
+        (
+            "africastalking",
+            json!({
+                "api_key": key, "username": "sandbox", "base_url": format!("{sandbox}/africastalking"),
+            }),
+        ),
+        (
+            "twilio",
+            json!({
+                "auth_token": key, "account_sid": account_sid, "sender": sender,
+                "base_url": format!("{sandbox}/twilio"),
+            }),
+        ),
+    ]
 }
 
 fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Failure> {

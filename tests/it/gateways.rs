@@ -10,6 +10,7 @@ use tollhouse::{
     plugins::{CallError, Certainty, FaultCategory, Kind, Manifest, TextMessage},
     providers::{self, Account},
 };
+use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
     app::{Reply, TestApp, reply},
@@ -32,6 +33,15 @@ struct Subject {
     refused: (u16, Value),
     /// That the account is not what it should be.
     misconfigured: (u16, Value),
+}
+
+impl Subject {
+    fn credentials(&self, base_url: &str) -> Value {
+        let mut credentials = self.settings.clone();
+        credentials[self.secret] = json!(SECRET);
+        credentials["base_url"] = json!(base_url);
+        credentials
+    }
 }
 
 fn subjects() -> [Subject; 3] {
@@ -120,7 +130,6 @@ impl Upstream {
         (StatusCode::from_u16(status).expect("a status"), axum::Json(body))
     }
 
-    /// Sends a message through the account that the company uses.
     async fn send(
         &self,
         app: &TestApp,
@@ -128,16 +137,7 @@ impl Upstream {
         answer: &(u16, Value),
     ) -> Result<String, CallError> {
         *self.answer.lock().unwrap() = answer.clone();
-        let account = usable(app, name).await.expect("an account");
-        let credentials = account.open_credentials(&app.app).expect("credentials");
-        let gateway = app.app.plugins.gateway(name).expect("a gateway");
-        let message = TextMessage {
-            to: NUMBER.to_owned(),
-            sender: String::new(),
-            text: TEXT.to_owned(),
-            reference: "message-1".to_owned(),
-        };
-        gateway.send_text(&credentials, &message).await
+        send(app, name, NUMBER).await
     }
 
     fn last(&self) -> Asked {
@@ -146,17 +146,24 @@ impl Upstream {
 
     async fn set_up(&self, app: &TestApp, subject: &Subject) -> Value {
         app.install(subject.wasm).await;
-        let set = json!({ "credentials": self.credentials(subject) });
+        let set = json!({ "credentials": subject.credentials(&self.url) });
         let path = format!("/providers/{}", subject.name);
         app.operator(Method::PUT, &path, set).await.data().clone()
     }
+}
 
-    fn credentials(&self, subject: &Subject) -> Value {
-        let mut credentials = subject.settings.clone();
-        credentials[subject.secret] = json!(SECRET);
-        credentials["base_url"] = json!(self.url);
-        credentials
-    }
+/// Sends a message through the account that the company uses.
+async fn send(app: &TestApp, name: &str, to: &str) -> Result<String, CallError> {
+    let account = usable(app, name).await.expect("an account");
+    let credentials = account.open_credentials(&app.app).expect("credentials");
+    let gateway = app.app.plugins.gateway(name).expect("a gateway");
+    let message = TextMessage {
+        to: to.to_owned(),
+        sender: String::new(),
+        text: TEXT.to_owned(),
+        reference: "message-1".to_owned(),
+    };
+    gateway.send_text(&credentials, &message).await
 }
 
 async fn usable(app: &TestApp, name: &str) -> Option<Account> {
@@ -219,6 +226,36 @@ both! {
         }
     }
 
+    async fn the_stand_ins_deliver_texts_and_refuse_some(app: TestApp) {
+        use FaultCategory::{Invalid, Refused, Unavailable};
+        let (mailbox, faults) = (app.standins.mailbox(), app.standins.faults());
+        let received = || mailbox.list(Some(NUMBER)).len();
+        for subject in subjects() {
+            let name = subject.name;
+            app.install(subject.wasm).await;
+            let api = if name == "termii" { "/api" } else { "" };
+            let base_url = format!("{}/{name}{api}", app.standins.url());
+            let set = json!({ "credentials": subject.credentials(&base_url) });
+            app.operator(Method::PUT, &format!("/providers/{name}"), set).await.data();
+
+            let before = received();
+            assert!(!send(app, name, NUMBER).await.expect("an accepted message").is_empty());
+            assert_eq!(received(), before + 1, "{name}");
+            assert_eq!(mailbox.list(None)[0].text, TEXT);
+            for (ending, category) in [("0000", Refused), ("0001", Invalid), ("0002", Unavailable)] {
+                let error = send(app, name, &format!("+234801234{ending}")).await.expect_err("no message");
+                assert_eq!(error.fault.category, category, "{name} {ending}: {error:?}");
+            }
+            faults.push(Fault::new(name, FaultKind::Decline));
+            let declined = send(app, name, NUMBER).await.expect_err("a refused recipient");
+            assert_eq!((declined.fault.category, declined.certainty), (Refused, Certainty::NotDone), "{name}");
+            faults.push(Fault::new(name, FaultKind::CutAfter));
+            let unanswered = send(app, name, NUMBER).await.expect_err("no answer");
+            assert_eq!(unanswered.certainty, Certainty::Unknown, "{name}: {unanswered:?}");
+            assert_eq!(received(), before + 2, "{name}");
+        }
+    }
+
     async fn a_gateway_that_is_switched_off_or_has_no_key_is_not_used(app: TestApp) {
         let upstream = Upstream::start().await;
         let [_, termii, _] = subjects();
@@ -228,13 +265,13 @@ both! {
         let set = async |path: &str, body: Value| app.operator(Method::PUT, path, body).await.data()["account"].clone();
         assert_eq!(used().await, Some(service.clone()));
 
-        let of_company = set(&own, json!({ "credentials": upstream.credentials(&termii) })).await;
+        let of_company = set(&own, json!({ "credentials": termii.credentials(&upstream.url) })).await;
         assert_eq!(used().await, Some(of_company.clone()));
         set(&own, json!({ "credentials": null })).await;
         assert_eq!(used().await, Some(service));
         set(&own, json!({ "active": false })).await;
         assert_eq!(used().await, None);
-        set(&own, json!({ "credentials": upstream.credentials(&termii), "active": true })).await;
+        set(&own, json!({ "credentials": termii.credentials(&upstream.url), "active": true })).await;
         assert_eq!(used().await, Some(of_company));
         set("/providers/termii", json!({ "active": false })).await;
         assert_eq!(used().await, None);
