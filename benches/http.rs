@@ -39,6 +39,8 @@ const CONNECTIONS: usize = 32;
 /// Turns of a comparison, and requests of one.
 const ROUNDS: usize = 25;
 const ASKED: u64 = 2_000;
+/// What every one-time password is.
+const CODE: &str = "123456";
 const OPERATOR_TOKEN: &str = "op_bench_0123456789abcdef0123456789abcdef";
 const MASTER_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 
@@ -58,6 +60,9 @@ pub fn measure(bench: &mut Bench) {
             bench.ratios.push((name, ratio(bench, &fetch, &bare)));
         }
         measure_load(bench, &format!("http/initialize/{engine}"), &host.initialize());
+        measure_load(bench, &format!("http/otp-send/{engine}"), &host.send_code("send"));
+        bench.runtime.block_on(host.until_delivered());
+        measure_verify(bench, &format!("http/otp-verify/{engine}"), &host);
         bench.runtime.block_on(host.stop());
         database.drop(&bench.runtime);
     }
@@ -80,6 +85,23 @@ fn measure_load(bench: &mut Bench, name: &str, load: &Load) {
             load.clone().ask(connection.clone(), own)
         })
         .await
+    });
+}
+
+/// Each try is the right one, of a code that was sent before: only the tries are measured.
+fn measure_verify(bench: &mut Bench, name: &str, host: &Host) {
+    let (send, verify) = (host.send_code("verify"), host.verify_code("verify"));
+    let connections = bench.runtime.block_on(send.connect());
+    let ask = async |load: &Load, times: u64| {
+        share(times, connections.iter(), |connection, own| {
+            load.clone().ask(connection.clone(), own)
+        })
+        .await
+    };
+    bench.measure(name, async |iterations| {
+        ask(&send, iterations).await;
+        host.until_delivered().await;
+        ask(&verify, iterations).await
     });
 }
 
@@ -166,6 +188,7 @@ async fn bare(answer: Bytes, load: Load) -> Load {
 struct Host {
     public: SocketAddr,
     internal: SocketAddr,
+    company: String,
     api_key: String,
     reference: &'static str,
     stop: watch::Sender<bool>,
@@ -180,7 +203,7 @@ impl Host {
         let addresses = (address(&public), address(&internal));
         let clock = Clock::system();
         let standins = Standins::start(bind().await, bind().await, clock.clone());
-        let app = App::open(&config(database), clock, Random::system(), None).await;
+        let app = App::open(&config(database, &standins), clock, Random::system(), None).await;
         let app = app.expect("a host that starts");
         let (stop, stopped) = watch::channel(false);
         let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
@@ -188,6 +211,7 @@ impl Host {
         let mut host = Host {
             public: addresses.0,
             internal: addresses.1,
+            company: String::new(),
             api_key: String::new(),
             reference: "bench-fetch",
             stop,
@@ -206,6 +230,14 @@ impl Host {
         let company = json!({ "name": "Bench", "server": "test" }).to_string();
         let company = self.operator(Method::POST, "/companies", company.into()).await;
         self.api_key = company["api_key"].as_str().expect("a key").to_owned();
+        self.company = format!("/companies/{}", company["id"].as_str().expect("an id"));
+        let edit = json!({ "fixed_otp": CODE }).to_string();
+        self.operator(Method::PATCH, &self.company, edit.into()).await;
+        let prices = json!({ "otp.email": 2.5 }).to_string();
+        self.operator(Method::PATCH, &format!("{}/prices", self.company), prices.into()).await;
+        let credit = json!({ "amount": 1_000_000_000, "key": "bench" }).to_string();
+        self.operator(Method::POST, &format!("{}/wallet/credit", self.company), credit.into())
+            .await;
         self.initialize_as(Arc::from(self.reference)).once().await;
     }
 
@@ -236,6 +268,47 @@ impl Host {
         Load { to: self.public, request: Arc::new(move || request.clone()) }
     }
 
+    /// Each for an identifier of its own, by e-mail.
+    fn send_code(&self, what: &'static str) -> Load {
+        let body = |identifier: String| {
+            let email = format!("{identifier}@example.com");
+            json!({ "identifier": identifier, "channels": ["email"], "email": email })
+        };
+        self.for_each("/api/v1/otp/send", what, body)
+    }
+
+    /// In the order in which they were sent.
+    fn verify_code(&self, what: &'static str) -> Load {
+        let body = |identifier: String| json!({ "identifier": identifier, "token": CODE });
+        self.for_each("/api/v1/otp/verify", what, body)
+    }
+
+    fn for_each(
+        &self,
+        path: &'static str,
+        what: &'static str,
+        body: impl Fn(String) -> Value + Send + Sync + 'static,
+    ) -> Load {
+        let (count, key) = (AtomicU64::new(0), self.api_key.clone());
+        let make = move || {
+            let body = body(format!("{what}-{}", count.fetch_add(1, Relaxed)));
+            request(Method::POST, path, &key, body.to_string().into())
+        };
+        Load { to: self.public, request: Arc::new(make) }
+    }
+
+    /// Until no message waits any more: delivering them takes time from what is measured next.
+    async fn until_delivered(&self) {
+        let path = format!("{}/messages?state=pending&limit=1", self.company);
+        loop {
+            let waiting = self.operator(Method::GET, &path, Bytes::new()).await;
+            if waiting["total"] == 0 {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    }
+
     async fn stop(self) {
         self.stop.send(true).expect("a server that listens");
         self.served.await.expect("a server that stops in order");
@@ -264,7 +337,7 @@ fn request(method: Method, path: &str, token: &str, body: Bytes) -> Request<Full
         .expect("a request")
 }
 
-fn config(database: &Database) -> Config {
+fn config(database: &Database, standins: &Standins) -> Config {
     #[derive(Parser)]
     struct Flags {
         #[command(flatten)]
@@ -281,6 +354,11 @@ fn config(database: &Database) -> Config {
         format!("--operator-token-file={}", file("operator-token", OPERATOR_TOKEN)),
         format!("--master-key-file={}", file("master-key", MASTER_KEY)),
         "--rate-per-s=0".to_owned(),
+        "--otp-company-sends-per-hour=0".to_owned(),
+        "--smtp-host=127.0.0.1".to_owned(),
+        format!("--smtp-port={}", standins.smtp_addr().port()),
+        "--smtp-security=none".to_owned(),
+        "--email-from=no-reply@tollhouse.example".to_owned(),
         "--development".to_owned(),
     ];
     Flags::parse_from(flags).config

@@ -13,8 +13,9 @@ use crate::{
     egress::Egress,
     events, http, idempotency,
     jobs::{Handler, Workers},
+    messages,
     money::Minor,
-    payments,
+    otp, payments,
     plugins::Plugins,
     providers,
     random::Random,
@@ -27,12 +28,21 @@ use crate::{
 };
 
 /// Every kind of job and who runs it.
-const JOBS: &[(&str, Handler)] =
-    &[(payments::SETTLE_JOB, payments::settle_job), (events::DELIVER_JOB, events::deliver_job)];
+const JOBS: &[(&str, Handler)] = &[
+    (payments::SETTLE_JOB, payments::settle_job),
+    (events::DELIVER_JOB, events::deliver_job),
+    (messages::DELIVER_JOB, messages::deliver_job),
+    (otp::WATCH_JOB, otp::watch_job),
+];
+
+/// What is out of date is thrown away by these, now and then.
+pub const SWEEPS: &[Sweep] = &[idempotency::sweep, otp::sweep];
+
+pub type Sweep = fn(App) -> BoxFuture<'static, crate::error::Result<u64>>;
 
 /// Every column that holds sealed texts.
 pub const SEALED: &[&[SealedColumn]] =
-    &[&companies::SEALED, &idempotency::SEALED, &providers::SEALED];
+    &[&companies::SEALED, &idempotency::SEALED, &messages::SEALED, &providers::SEALED];
 
 /// What a provider's reference may belong to, and the job that a notification about it wakes.
 pub const NOTIFIED: &[(&str, &str)] = &[(payments::SUBJECT, payments::SETTLE_JOB)];
@@ -51,6 +61,7 @@ pub struct Parts {
     /// None when the operator has named no mail server.
     pub mailer: Option<Mailer>,
     pub settings: Settings,
+    pub gateways: messages::Gateways,
     pub workers: Workers,
     pub rates: Rates,
     pub tasks: Tasks,
@@ -79,6 +90,7 @@ pub struct Settings {
     /// Opens what only development may do, such as moving the clock.
     pub development: bool,
     pub http: http::Limits,
+    pub otp: otp::Limits,
 }
 
 /// How much who may ask of this host.
@@ -125,6 +137,7 @@ impl App {
             low_balance: config.service.low_balance,
             development: config.service.development,
             http: config.requests.limits(),
+            otp: config.otp.limits(),
         };
         let sealer = Sealer::new(&config.master_key.read()?, random.clone())?;
         let egress = Egress::new(config.service.egress())?;
@@ -134,6 +147,7 @@ impl App {
         let (url, limits) = (config.database.url()?, config.database.limits());
         let store = Store::open(url.expose(), limits, random.clone()).await?;
         plugins.follow(&store).await?;
+        let gateways = messages::Gateways::new(config.otp.sms_gateways.clone(), clock.clone());
         let workers = Workers::new(JOBS);
         let (rates, tasks) = (Rates::new(config, &clock), Tasks::default());
         let telemetry = Telemetry::new(clock.now())
@@ -151,6 +165,7 @@ impl App {
             egress,
             mailer,
             settings,
+            gateways,
             workers,
             rates,
             tasks,

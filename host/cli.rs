@@ -12,6 +12,7 @@ mod host;
 mod init;
 mod key;
 mod master_key;
+mod message;
 mod output;
 mod payment;
 mod plugin;
@@ -79,6 +80,8 @@ enum Command {
     Price(price::Price),
     /// See what companies and operators were told, and tell companies again
     Event(event::Event),
+    /// See what became of e-mails and text messages
+    Message(message::Message),
     /// Make and exchange the master key
     #[command(subcommand)]
     MasterKey(master_key::Command),
@@ -129,6 +132,7 @@ async fn execute(parsed: &Parsed) -> Result<Report, Failure> {
         Command::Wallet(wallet) => wallet.run().await,
         Command::Price(price) => price.run().await,
         Command::Event(event) => event.run().await,
+        Command::Message(message) => message.run().await,
         Command::MasterKey(command) => command.run().await,
         Command::Audit(audit) => audit.run().await,
         Command::Bench(bench) => bench.run().await,

@@ -32,6 +32,23 @@ impl Company {
         }
     }
 
+    /// Whether its money is not real.
+    #[must_use]
+    pub fn is_test(&self) -> bool {
+        self.server == "test"
+    }
+
+    /// 400 unless text messages may go to numbers that begin like this one.
+    pub fn check_prefix(&self, phone: &str) -> Result<()> {
+        match &self.sms_prefixes {
+            Some(allowed) if !allowed.0.iter().any(|prefix| phone.starts_with(&**prefix)) => {
+                let allowed = allowed.0.join(", ");
+                Err(Error::invalid(format!("the phone field must begin with one of {allowed}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn check_active(&self, now: Timestamp) -> Result<()> {
         if !self.active {
             return Err(Error::Forbidden("the company is suspended".to_owned()));
@@ -54,6 +71,10 @@ impl Company {
             event_url: self.event_url.clone(),
             payment_service: self.payment_service.clone(),
             low_balance: self.low_balance,
+            sms_gateway: self.sms_gateway.clone(),
+            sms_sender: self.sms_sender.clone(),
+            sms_prefixes: self.sms_prefixes.as_ref().map(|prefixes| prefixes.0.clone()),
+            fixed_otp: self.fixed_otp.clone(),
             active: self.active,
             subscription: Subscription {
                 active: self.subscription_active,
@@ -93,6 +114,14 @@ pub struct View {
     payment_service: Option<String>,
     /// Operators are told when a charge takes its wallet below it; 0: never, `null`: the service's.
     low_balance: Option<Minor>,
+    /// The gateway that its text messages go to first; `null`: the service's.
+    sms_gateway: Option<String>,
+    /// Who its text messages are from; `null`: as the gateway's account has it.
+    sms_sender: Option<String>,
+    /// How the numbers begin that its text messages may go to; `null`: all of them.
+    sms_prefixes: Option<Vec<String>>,
+    /// Of a test company: what every one-time password is.
+    fixed_otp: Option<String>,
     /// `false`: suspended.
     active: bool,
     subscription: Subscription,
@@ -184,8 +213,29 @@ mod tests {
             subscription_expires_at: None,
             features: None,
             low_balance: None,
+            sms_gateway: None,
+            sms_sender: None,
+            sms_prefixes: None,
+            fixed_otp: None,
             created_at: Timestamp(0),
             updated_at: Timestamp(0),
+        }
+    }
+
+    #[test]
+    fn where_text_messages_may_go() {
+        let allowed = |prefixes: &[&str]| {
+            Some(crate::store::Json(prefixes.iter().map(|p| (*p).to_owned()).collect()))
+        };
+        for (prefixes, phone, fine) in [
+            (None, "+12025550123", true),
+            (allowed(&["+234", "+233"]), "+2348012345678", true),
+            (allowed(&["+234", "+233"]), "+233201234567", true),
+            (allowed(&["+234"]), "+12025550123", false),
+            (allowed(&[]), "+2348012345678", false),
+        ] {
+            let company = Company { sms_prefixes: prefixes, ..company() };
+            assert_eq!(company.check_prefix(phone).is_ok(), fine, "{company:?} {phone}");
         }
     }
 

@@ -10,6 +10,7 @@ pub mod describe;
 mod email;
 pub mod layers;
 mod listeners;
+mod otp;
 mod plugins;
 mod remote;
 mod requests;
@@ -23,6 +24,7 @@ pub use self::{
     database::{Database, DatabaseUrl, without_password},
     email::Email,
     listeners::Listeners,
+    otp::Otp,
     plugins::Plugins,
     remote::Remote,
     requests::Requests,
@@ -47,6 +49,8 @@ pub struct Config {
     pub service: Service,
     #[command(flatten)]
     pub email: Email,
+    #[command(flatten)]
+    pub otp: Otp,
     #[command(flatten)]
     pub plugins: Plugins,
     #[command(flatten)]

@@ -47,8 +47,8 @@ use self::{
     room::Room,
 };
 use crate::{
-    app::App, audit, companies, error::Error, events, master_key, notifications, operator_events,
-    payments, plans, plugins, providers, users, wallet,
+    app::App, audit, companies, error::Error, events, master_key, messages, notifications,
+    operator_events, otp, payments, plans, plugins, providers, users, wallet,
 };
 
 /// The route whose bodies are components, which are larger than other bodies may be.
@@ -121,6 +121,8 @@ pub fn public_routes() -> Vec<Route> {
         get  "/docs" Open docs::page "A viewer of this document" [];
         get  "/docs/{file}" Open docs::file "A file of the viewer" [];
         post "/api/v1/user/create" Company users::api::create "Create a user, or find the one with this e-mail address" [];
+        post "/api/v1/otp/send" Company otp::api::send "Send a one-time password" [503];
+        post "/api/v1/otp/verify" Company otp::api::verify "Verify a one-time password" [];
         get  "/api/v1/user/fetch/{email_or_id}" Company users::api::fetch "Fetch a user" [];
         post "/api/v1/payment/initialize" Company payments::api::initialize "Begin a payment, or find the one with this reference" [404 502 504];
         post "/api/v1/payment/verify/{reference}" Company payments::api::verify "Ask the provider how a payment stands" [400 502 504];
@@ -167,6 +169,7 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/events" Operator events::api::list "List a company's events and their deliveries" [];
         get    "/internal/v1/companies/{company}/events/{event}/attempts" Operator events::api::attempts "List the attempts to deliver an event" [];
         post   "/internal/v1/companies/{company}/events/{event}/redeliver" Operator events::api::redeliver "Deliver an event again" [];
+        get    "/internal/v1/companies/{company}/messages" Operator messages::api::list "List a company's e-mails and text messages" [];
         get    "/internal/v1/companies/{company}/payments" Operator payments::api::list_of_company "List a company's payments" [];
         get    "/internal/v1/companies/{company}/payments/{payment}" Operator payments::api::fetch_of_company "Fetch a company's payment" [];
         get    "/internal/v1/companies/{company}/payments/reference/{reference}" Operator payments::api::fetch_of_company_by_reference "Fetch a company's payment by its reference" [];

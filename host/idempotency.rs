@@ -8,6 +8,7 @@ mod store;
 
 use std::time::Duration;
 
+use futures::{FutureExt, future::BoxFuture};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -186,16 +187,19 @@ pub async fn end(app: &App, claim: Claim, end: End) -> Result<()> {
 }
 
 /// Removes what is out of date; answers how many rows that were.
-pub async fn sweep(app: &App) -> Result<u64> {
-    let (now, mut swept) = (app.clock.now(), 0);
-    loop {
-        let some = app.store.write(async move |tx| store::sweep(tx, now, SWEPT_AT_ONCE).await);
-        let some = some.await?;
-        swept += some;
-        if some == 0 {
-            return Ok(swept);
+pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
+    async move {
+        let (now, mut swept) = (app.clock.now(), 0);
+        loop {
+            let some = app.store.write(async move |tx| store::sweep(tx, now, SWEPT_AT_ONCE).await);
+            let some = some.await?;
+            swept += some;
+            if some == 0 {
+                return Ok(swept);
+            }
         }
     }
+    .boxed()
 }
 
 impl Claim {

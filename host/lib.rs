@@ -26,6 +26,7 @@ pub mod money;
 pub mod monitor;
 pub mod notifications;
 pub mod operator_events;
+pub mod otp;
 pub mod payments;
 pub mod phone;
 pub mod plans;

@@ -1,3 +1,259 @@
-//! What the service tells people, by e-mail and SMS.
+//! E-mails and text messages: a queue that is written with what causes them, and workers that deliver it.
+//!
+//! A message is delivered at least once: what may have been taken and was not confirmed is sent again. It is given up when nobody
+//! can take it or when it is worth nothing any more, and then its price goes back. What it says is sealed, and gone with its end.
 
-pub mod content;
+pub mod api;
+mod content;
+mod deliver;
+mod gateways;
+mod store;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    content::{OtpText, Wording, wording},
+    deliver::deliver_job,
+    gateways::Gateways,
+    store::{Message, SEALED, State},
+};
+use crate::{
+    app::App,
+    clock::Timestamp,
+    companies::Company,
+    error::{Error, Result},
+    jobs,
+    store::{Tx, Type},
+    wallet,
+};
+
+pub const DELIVER_JOB: &str = "message.deliver";
+
+/// By what a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum Channel {
+    Email,
+    Sms,
+}
+
+impl Channel {
+    pub const ALL: [Channel; 2] = [Channel::Email, Channel::Sms];
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Channel::Email => "email",
+            Channel::Sms => "sms",
+        }
+    }
+
+    /// What a code by this channel is billed as.
+    #[must_use]
+    pub fn billing_item(self) -> &'static str {
+        match self {
+            Channel::Email => "otp.email",
+            Channel::Sms => "otp.sms",
+        }
+    }
+}
+
+/// Whom a message goes to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Destination {
+    pub channel: Channel,
+    /// An e-mail address, or a phone number in E.164.
+    pub to: String,
+}
+
+impl Destination {
+    /// The same for addresses that are the same.
+    #[must_use]
+    pub fn key(&self) -> String {
+        let to = match self.channel {
+            Channel::Email => crate::email::key(&self.to),
+            Channel::Sms => self.to.clone(),
+        };
+        format!("{}:{to}", self.channel.name())
+    }
+
+    /// Enough for somebody who knows it to know it again: `a***@example.com`, `+234***78`.
+    fn hidden(&self) -> String {
+        const STARS: &str = "***";
+        let (first, last) = match self.channel {
+            Channel::Email => {
+                let at = self.to.rfind('@').unwrap_or(self.to.len());
+                (self.to.chars().take(1).collect(), &self.to[at..])
+            }
+            Channel::Sms => {
+                let last = self.to.char_indices().rev().nth(1).map_or(0, |(at, _)| at);
+                (self.to.chars().take(4).collect::<String>(), &self.to[last..])
+            }
+        };
+        format!("{first}{STARS}{last}")
+    }
+}
+
+/// A message to be queued.
+pub struct NewMessage<'m> {
+    pub destination: &'m Destination,
+    /// What operators see that it is for.
+    pub purpose: &'static str,
+    /// What a later message takes its place by.
+    pub topic: &'m str,
+    pub text: &'m OtpText,
+    /// The charge that goes back when it cannot be delivered.
+    pub charge_key: String,
+    /// When it is worth nothing any more.
+    pub give_up_at: Timestamp,
+}
+
+/// What a message says, and to whom: sealed as JSON.
+#[derive(Serialize, Deserialize)]
+struct Letter {
+    to: String,
+    text: OtpText,
+}
+
+/// The context under which what a message says is sealed.
+fn seal_context(company_id: &str, id: &str) -> String {
+    format!("messages/{company_id}/{id}/content")
+}
+
+/// Whether a message can go there at all: 400 for a number of a country that the company does not send to, 503 when the channel is
+/// not set up.
+pub async fn check(tx: &mut Tx, app: &App, company: &Company, to: &Destination) -> Result<()> {
+    match to.channel {
+        Channel::Email if app.mailer.is_none() => {
+            Err(Error::Unavailable("e-mail is not set up at this service: ask its operator"))
+        }
+        Channel::Email => Ok(()),
+        Channel::Sms => {
+            company.check_prefix(&to.to)?;
+            if gateways::accounts(tx, app, company, 1).await?.is_empty() {
+                let message = "text messages are not set up at this service: ask its operator";
+                return Err(Error::Unavailable(message));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Queues a message in the transaction of its cause.
+pub async fn queue(tx: &mut Tx, app: &App, company_id: &str, new: NewMessage<'_>) -> Result<()> {
+    let now = app.clock.now();
+    let id = app.random.id(now);
+    let letter = Letter { to: new.destination.to.clone(), text: new.text.clone() };
+    let letter = serde_json::to_string(&letter).map_err(Error::internal)?;
+    let message = Message {
+        company_id: company_id.to_owned(),
+        channel: new.destination.channel,
+        purpose: new.purpose.to_owned(),
+        topic: new.topic.to_owned(),
+        recipient: new.destination.hidden(),
+        content: Some(app.sealer.seal(&seal_context(company_id, &id), &letter)),
+        state: State::Pending,
+        attempts: 0,
+        reason: String::new(),
+        via: None,
+        via_id: None,
+        charge_key: new.charge_key,
+        give_up_at: new.give_up_at,
+        created_at: now,
+        ended_at: None,
+        id,
+    };
+    store::insert(tx, &message).await?;
+    jobs::wake(tx, company_id, DELIVER_JOB, &message.id, now).await.map_err(Error::from)
+}
+
+/// Gives up the messages of a topic that still wait, since what they say is no longer so.
+pub async fn withdraw(tx: &mut Tx, app: &App, company_id: &str, topic: &str) -> Result<()> {
+    for charge_key in store::withdraw(tx, company_id, topic, app.clock.now()).await? {
+        wallet::give_back(tx, app, company_id, &charge_key).await?;
+    }
+    Ok(())
+}
+
+/// What came of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// Somebody has it who delivers it: the mail server, or a gateway by its own id.
+    Taken { via: String, id: Option<String> },
+    /// It will never be delivered to this address.
+    Refused { reason: String },
+    /// It may go later, or by somebody else.
+    Trouble { reason: String },
+    /// Its time is over.
+    TooLate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    Delivered,
+    Failed,
+    Again(Timestamp),
+}
+
+/// Seconds from one attempt to the next; the last of them again and again.
+const PAUSES: [i64; 10] = [2, 5, 10, 20, 30, 60, 60, 120, 300, 600];
+
+/// What follows from an attempt, the first of which is number 1.
+fn after(outcome: &Outcome, attempt: i64, now: Timestamp, give_up_at: Timestamp) -> After {
+    match outcome {
+        Outcome::Taken { .. } => After::Delivered,
+        Outcome::Refused { .. } | Outcome::TooLate => After::Failed,
+        Outcome::Trouble { .. } => {
+            let n = usize::try_from(attempt - 1).unwrap_or(0).min(PAUSES.len() - 1);
+            let again = now.plus_seconds(PAUSES[n]);
+            if again < give_up_at { After::Again(again) } else { After::Failed }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_from_an_attempt() {
+        let taken = Outcome::Taken { via: "smtp".into(), id: None };
+        let refused = Outcome::Refused { reason: "550".into() };
+        let trouble = Outcome::Trouble { reason: "421".into() };
+        let seconds = |n: i64| Timestamp(n * 1_000);
+        for (outcome, attempt, now, give_up, expected) in [
+            (&taken, 1, 0, 300, After::Delivered),
+            (&refused, 1, 0, 300, After::Failed),
+            (&Outcome::TooLate, 1, 300, 300, After::Failed),
+            (&trouble, 1, 0, 300, After::Again(seconds(2))),
+            (&trouble, 2, 2, 300, After::Again(seconds(7))),
+            (&trouble, 10, 0, 9_000, After::Again(seconds(600))),
+            (&trouble, 99, 0, 9_000, After::Again(seconds(600))),
+            (&trouble, 1, 297, 300, After::Again(seconds(299))),
+            (&trouble, 1, 298, 300, After::Failed),
+        ] {
+            let seen = after(outcome, attempt, seconds(now), seconds(give_up));
+            assert_eq!(seen, expected, "{outcome:?}, attempt {attempt} at {now}");
+        }
+    }
+
+    #[test]
+    fn most_of_an_address_is_hidden() {
+        for (channel, to, hidden) in [
+            (Channel::Email, "ada@example.com", "a***@example.com"),
+            (Channel::Email, "é@example.com", "é***@example.com"),
+            (Channel::Sms, "+2348012345678", "+234***78"),
+            (Channel::Sms, "+12345678", "+123***78"),
+        ] {
+            assert_eq!(Destination { channel, to: to.into() }.hidden(), hidden);
+        }
+    }
+
+    #[test]
+    fn addresses_that_are_the_same_have_one_key() {
+        let key = |channel, to: &str| Destination { channel, to: to.into() }.key();
+        assert_eq!(key(Channel::Email, "Ada@Example.com"), key(Channel::Email, "ada@example.com"));
+        assert_ne!(key(Channel::Sms, "+12345678"), key(Channel::Sms, "+12345679"));
+    }
+}

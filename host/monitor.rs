@@ -76,14 +76,15 @@ impl Watch {
 async fn see_what_waits(app: &App) -> Result<()> {
     let now = app.clock.now();
     let begins = AGES.map(|(_, seconds)| now.plus_seconds(-seconds));
-    let (jobs, deliveries, payments) = app
+    let (jobs, deliveries, payments, messages) = app
         .store
         .read(async |tx: &mut Tx| -> Result<_> {
             let jobs = store::due_jobs(tx, now).await?;
             let untried = store::untried_deliveries(tx).await?;
             let retried = store::retried_deliveries(tx).await?;
             let payments = store::pending_payments(tx, begins).await?;
-            Ok((jobs, [("no", untried), ("yes", retried)], payments))
+            let messages = store::waiting_messages(tx).await?;
+            Ok((jobs, [("no", untried), ("yes", retried)], payments, messages))
         })
         .await?;
     let watched = &app.telemetry.watched;
@@ -99,6 +100,11 @@ async fn see_what_waits(app: &App) -> Result<()> {
         let aged = payments.iter().find(|(aged, ..)| usize::try_from(*aged) == Ok(n));
         let (count, oldest) = aged.map_or((0, None), |(_, count, oldest)| (*count, *oldest));
         watched.payments.set(age, count, oldest, now);
+    }
+    for channel in ["email", "sms"] {
+        let waiting = messages.iter().find(|(waiting, ..)| waiting == channel);
+        let (count, oldest) = waiting.map_or((0, None), |(_, count, oldest)| (*count, *oldest));
+        watched.messages.set(channel, count, oldest, now);
     }
     watched.looked(now);
     Ok(())

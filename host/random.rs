@@ -36,6 +36,13 @@ impl Random {
         self.with(|rng| rng.random_range(0..=most.max(0)))
     }
 
+    /// So many decimal digits (at most 18), each text of them as likely as any other.
+    #[must_use]
+    pub fn digits(&self, count: usize) -> String {
+        let most = 10_i64.pow(u32::try_from(count.min(18)).unwrap_or(18)) - 1;
+        format!("{:0count$}", self.up_to(most))
+    }
+
     /// An internal record id: 4 bytes of Unix seconds and 8 random bytes as 24 lower-case hex characters.
     #[must_use]
     pub fn id(&self, now: Timestamp) -> String {
@@ -63,6 +70,24 @@ pub fn first_id(now: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Chi-squared over each place and digit: 9 degrees of freedom, of which one draw in a million exceeds 45.
+    #[test]
+    fn digits_are_uniform_and_leading_zeros_stay() {
+        let random = Random::seeded(1);
+        for count in 4..=8 {
+            let drawn: Vec<String> = (0..20_000).map(|_| random.digits(count)).collect();
+            assert!(drawn.iter().all(|text| text.len() == count));
+            for place in 0..count {
+                let mut seen = [0_f64; 10];
+                for text in &drawn {
+                    seen[usize::from(text.as_bytes()[place] - b'0')] += 1.0;
+                }
+                let chi: f64 = seen.iter().map(|n| (n - 2_000.0).powi(2) / 2_000.0).sum();
+                assert!(chi < 45.0, "{count} digits, place {place}: {seen:?}");
+            }
+        }
+    }
 
     #[test]
     fn ids_sort_by_second_and_are_24_hex_characters() {

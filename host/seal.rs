@@ -1,4 +1,5 @@
-//! Sealing of what must not be read from the database: XChaCha20-Poly1305 under the master key.
+//! Sealing of what must not be read from the database: XChaCha20-Poly1305 under the master key. And keyed digests, of what is only
+//! ever compared.
 //!
 //! A sealed text is `v1.<key id>.<base64 of nonce and ciphertext>`. Its context (table, row, column) is authenticated, so
 //! that a sealed value moved to another row does not open. One key seals; former ones still open what they sealed.
@@ -10,10 +11,13 @@ use chacha20poly1305::{
     KeyInit, XChaCha20Poly1305,
     aead::{Aead, Payload},
 };
+use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 
 use crate::random::Random;
 
+/// What the keys of digests are derived by from master keys.
+const DIGEST_KEY: &[u8] = b"tollhouse digests v1";
 const NONCE_BYTES: usize = 24;
 const KEY_BYTES: usize = 32;
 
@@ -28,6 +32,8 @@ pub struct Sealer {
 struct Key {
     id: String,
     cipher: XChaCha20Poly1305,
+    /// Keyed, and nothing in it yet.
+    mac: Hmac<Sha256>,
 }
 
 /// A column that holds sealed texts, and the statements by which they are sealed anew: see `sealed_column!`.
@@ -97,8 +103,20 @@ impl Key {
             .and_then(|bytes| bytes.try_into().ok())
             .ok_or(SealError::BadKey)?;
         let id = hex::encode(&Sha256::digest(key)[..4]);
-        Ok(Key { id, cipher: XChaCha20Poly1305::new(&key.into()) })
+        let derived = mac(&key).chain_update(DIGEST_KEY).finalize().into_bytes();
+        Ok(Key { id, cipher: XChaCha20Poly1305::new(&key.into()), mac: mac(&derived) })
     }
+
+    /// No two lists of texts run into one another: each part's length goes before it.
+    fn digest(&self, parts: &[&str]) -> Hmac<Sha256> {
+        parts.iter().fold(self.mac.clone(), |mac, part| {
+            mac.chain_update((part.len() as u64).to_be_bytes()).chain_update(part)
+        })
+    }
+}
+
+fn mac(key: &[u8]) -> Hmac<Sha256> {
+    <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(key).expect("HMAC takes keys of any length")
 }
 
 impl Sealer {
@@ -162,9 +180,50 @@ impl Sealer {
     }
 }
 
+impl Sealer {
+    /// The digest of some texts under the key that seals: `d1.<key id>.<hexadecimal>`. Without the key nobody finds a short text,
+    /// like a code of six digits, by trying all of them.
+    #[must_use]
+    pub fn digest(&self, parts: &[&str]) -> String {
+        let key = &self.keys[0];
+        format!("d1.{}.{}", key.id, hex::encode(key.digest(parts).finalize().into_bytes()))
+    }
+
+    /// Whether it is the digest of these texts, under any of the keys; in constant time.
+    #[must_use]
+    pub fn is_digest(&self, digest: &str, parts: &[&str]) -> bool {
+        let Some(("d1", rest)) = digest.split_once('.') else { return false };
+        let Some((id, digest)) = rest.split_once('.') else { return false };
+        let key = self.keys.iter().find(|key| key.id == id);
+        let (Some(key), Ok(digest)) = (key, hex::decode(digest)) else { return false };
+        key.digest(parts).verify_slice(&digest).is_ok()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_digest_is_of_its_texts_under_one_of_the_keys() {
+        let sealer = |keys: &str| Sealer::new(keys, Random::seeded(1)).unwrap();
+        let (old, new) = ("07".repeat(32), "08".repeat(32));
+        let digest = sealer(&old).digest(&["acme", "login", "123456"]);
+        let both = sealer(&format!("{new}\n{old}"));
+        for (sealer, parts, same) in [
+            (&both, ["acme", "login", "123456"], true),
+            (&both, ["acme", "login", "123457"], false),
+            (&both, ["acme", "login1", "23456"], false),
+            (&both, ["acm", "elogin", "123456"], false),
+            (&sealer(&new), ["acme", "login", "123456"], false),
+        ] {
+            assert_eq!(sealer.is_digest(&digest, &parts), same, "{parts:?}");
+        }
+        assert_ne!(both.digest(&["acme", "login", "123456"]), digest);
+        for bad in ["", "d1", "d1.x", "v1.x.00", &digest[..digest.len() - 2]] {
+            assert!(!both.is_digest(bad, &["acme", "login", "123456"]), "{bad}");
+        }
+    }
 
     #[test]
     fn what_is_sealed_opens_only_with_its_key_in_its_place() {

@@ -8,6 +8,7 @@ mod collector;
 mod egress;
 mod jobs;
 mod listeners;
+mod messages;
 mod metric;
 mod noted;
 mod plugins;
@@ -26,6 +27,7 @@ pub use self::{
     egress::{EgressMetrics, status_class},
     jobs::{JobMetrics, JobOutcome},
     listeners::ListenerMetrics,
+    messages::{MessageMetrics, MessageOutcome},
     metric::{Each, Now},
     noted::Noted,
     plugins::{CallMeasured, CallOutcome, PluginMeter, PluginMetrics},
@@ -41,6 +43,7 @@ use crate::clock::Timestamp;
 pub struct Telemetry {
     pub requests: RequestMetrics,
     pub listeners: ListenerMetrics,
+    pub messages: MessageMetrics,
     pub watched: Watched,
     pub noted: Noted,
     registry: Registry,
@@ -56,13 +59,15 @@ impl Telemetry {
         let mut registry = Registry::default();
         let (requests, watched) = (RequestMetrics::default(), Watched::default());
         let (listeners, noted) = (ListenerMetrics::default(), Noted::default());
+        let messages = MessageMetrics::default();
         let own = registry.sub_registry_with_prefix("tollhouse");
         requests.register(own);
         listeners.register(own);
+        messages.register(own);
         watched.register(own);
         noted.register(own);
         process::register(&mut registry, started);
-        Telemetry { requests, listeners, watched, noted, registry }
+        Telemetry { requests, listeners, messages, watched, noted, registry }
     }
 
     /// Adds what a part of the host counts; every name begins with `tollhouse_`.

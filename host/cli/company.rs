@@ -112,6 +112,18 @@ struct Changes {
     /// Tell operators when a charge takes its wallet below this; 0: never, empty: as the service is set
     #[arg(long, value_name = "AMOUNT", value_parser = amount)]
     low_balance: Option<Value>,
+    /// The gateway that its text messages go to first
+    #[arg(long, value_name = "GATEWAY")]
+    sms_gateway: Option<String>,
+    /// Who its text messages are from
+    #[arg(long, value_name = "NAME")]
+    sms_sender: Option<String>,
+    /// How the numbers begin that its text messages may go to: like +234, with commas between, or `all`
+    #[arg(long, value_name = "PREFIXES")]
+    sms_prefixes: Option<String>,
+    /// What every one-time password of a test company is
+    #[arg(long, value_name = "CODE")]
+    fixed_otp: Option<String>,
 }
 
 #[derive(Args)]
@@ -148,19 +160,7 @@ impl Company {
                 let shown = host.get(&["companies", &company], &[]).await?;
                 Ok(Report::record(shown, &FIELDS))
             }
-            Action::Edit { company, changes } => {
-                let Changes { name, event_url, logo, payment_service, low_balance } = changes;
-                let named = [
-                    ("name", name.map(Value::from)),
-                    ("event_url", event_url.map(Value::from)),
-                    ("logo", logo.map(Value::from)),
-                    ("payment_service", payment_service.map(Value::from)),
-                    ("low_balance", low_balance),
-                ];
-                let named =
-                    named.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value?)));
-                edit(&host, &company, Value::Object(named.collect())).await
-            }
+            Action::Edit { company, changes } => edit(&host, &company, changes.body()).await,
             Action::Suspend { company, yes } => {
                 yes.ask(&format!("Refuse all requests of the company {company}?"))?;
                 edit(&host, &company, json!({ "active": false })).await
@@ -185,17 +185,21 @@ impl Company {
     }
 }
 
-const FIELDS: [Column; 11] = [
+const FIELDS: [Column; 15] = [
     left("company", |v| text(&v["id"])),
     left("name", |v| text(&v["name"])),
     left("server", |v| text(&v["server"])),
     left("active", |v| text(&v["active"])),
     left("subscription", |v| subscription(&v["subscription"])),
-    left("features", |v| features(&v["subscription"]["features"])),
+    left("features", |v| all_or(&v["subscription"]["features"])),
     left("event URL", |v| text(&v["event_url"])),
     left("logo", |v| text(&v["logo"])),
     left("payment service", |v| text(&v["payment_service"])),
     left("low balance", |v| text(&v["low_balance"])),
+    left("SMS gateway", |v| text(&v["sms_gateway"])),
+    left("SMS sender", |v| text(&v["sms_sender"])),
+    left("SMS prefixes", |v| all_or(&v["sms_prefixes"])),
+    left("fixed OTP", |v| text(&v["fixed_otp"])),
     left("created", |v| text(&v["created_at"])),
 ];
 
@@ -207,10 +211,36 @@ fn subscription(subscription: &Value) -> String {
     }
 }
 
-fn features(features: &Value) -> String {
-    match features {
+fn all_or(some: &Value) -> String {
+    match some {
         Value::Null => "all".to_owned(),
         some => text(some),
+    }
+}
+
+/// Texts with commas between; nothing stands for all of them.
+fn list_or_all(text: &str) -> Value {
+    match text {
+        "all" => Value::Null,
+        some => Value::from_iter(some.split(',').map(str::trim)),
+    }
+}
+
+impl Changes {
+    fn body(self) -> Value {
+        let named = [
+            ("name", self.name.map(Value::from)),
+            ("event_url", self.event_url.map(Value::from)),
+            ("logo", self.logo.map(Value::from)),
+            ("payment_service", self.payment_service.map(Value::from)),
+            ("low_balance", self.low_balance),
+            ("sms_gateway", self.sms_gateway.map(Value::from)),
+            ("sms_sender", self.sms_sender.map(Value::from)),
+            ("sms_prefixes", self.sms_prefixes.as_deref().map(list_or_all)),
+            ("fixed_otp", self.fixed_otp.map(Value::from)),
+        ];
+        let named = named.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value?)));
+        Value::Object(named.collect())
     }
 }
 
@@ -227,11 +257,7 @@ impl Terms {
             );
         }
         if let Some(features) = self.features {
-            let list = || Value::from_iter(features.split(',').map(str::trim));
-            body.insert(
-                "features".to_owned(),
-                if features == "all" { Value::Null } else { list() },
-            );
+            body.insert("features".to_owned(), list_or_all(&features));
         }
         Value::Object(body)
     }

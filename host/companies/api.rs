@@ -85,6 +85,10 @@ pub async fn create(
         subscription_expires_at: None,
         features: None,
         low_balance: None,
+        sms_gateway: None,
+        sms_sender: None,
+        sms_prefixes: None,
+        fixed_otp: None,
         created_at: now,
         updated_at: now,
     };
@@ -149,6 +153,15 @@ fields! {
         payment_service: Option<Text<100>>,
         /// Operators are told when a charge takes its wallet below it; 0: never, `null`: the service's.
         low_balance: Option<NonNegative>,
+        /// The installed gateway that its text messages go to first.
+        sms_gateway: Option<Text<100>>,
+        /// Who its text messages are from: a name or number that the gateway's account may use.
+        sms_sender: Option<Text<20>>,
+        /// How the numbers begin that its text messages may go to, such as `+234`; `null`: all of them.
+        sms_prefixes: Option<Texts>,
+        /// What every one-time password of a test company is, repeated or cut to the length that is asked for: 4 to 8 digits.
+        #[schemars(extend("pattern" = "^([0-9]{4,8})?$"))]
+        fixed_otp: Option<Text<8>>,
         /// `false` suspends it.
         active: Option<Flag>,
     }
@@ -170,8 +183,10 @@ pub async fn edit(
     let payment_service = body.payment_service()?;
     let check = |name: &String| body.must_be_among("payment_service", name, &installed);
     payment_service.iter().try_for_each(check)?;
+    let sms = read_sms(&app, &body)?;
     let (low_balance, active) = (body.low_balance()?, body.active()?);
     change(app, company, "company.edit", async move |tx, _, company| {
+        sms.apply(&body, company)?;
         company.name = name.unwrap_or_else(|| company.name.clone());
         company.active = active.unwrap_or(company.active);
         if body.has("logo") {
@@ -193,6 +208,60 @@ pub async fn edit(
     })
     .await?
     .answer("Company updated successfully")
+}
+
+/// What of a company's text messages and codes changes.
+#[derive(Clone)]
+struct SmsChange {
+    gateway: Option<String>,
+    sender: Option<String>,
+    prefixes: Option<Vec<String>>,
+    fixed_otp: Option<String>,
+}
+
+fn read_sms(app: &App, body: &Body<CompanyChange>) -> Result<SmsChange> {
+    let gateway = body.sms_gateway()?;
+    if gateway.as_ref().is_some_and(|name| app.plugins.gateway(name).is_none()) {
+        return Err(body.must_be("sms_gateway", "an installed gateway for text messages"));
+    }
+    let sender = body.sms_sender()?;
+    let prefixes = body.sms_prefixes()?;
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let is_prefix = |text: &String| {
+        text.len() <= 16
+            && text.strip_prefix('+').is_some_and(|rest| is_digits(rest) && !rest.starts_with('0'))
+    };
+    if prefixes.iter().flatten().any(|prefix| !is_prefix(prefix)) {
+        return Err(
+            body.must_be("sms_prefixes", "a list of beginnings of E.164 numbers, such as +234")
+        );
+    }
+    let fixed_otp = body.fixed_otp()?;
+    if fixed_otp.as_ref().is_some_and(|code| code.len() < 4 || !is_digits(code)) {
+        return Err(body.must_be("fixed_otp", "4 to 8 digits"));
+    }
+    Ok(SmsChange { gateway, sender, prefixes, fixed_otp })
+}
+
+impl SmsChange {
+    fn apply(self, body: &Body<CompanyChange>, company: &mut Company) -> Result<()> {
+        if self.fixed_otp.is_some() && !company.is_test() {
+            return Err(body.must_be("fixed_otp", "left out: the company is live"));
+        }
+        if body.has("sms_gateway") {
+            company.sms_gateway = self.gateway;
+        }
+        if body.has("sms_sender") {
+            company.sms_sender = self.sender;
+        }
+        if body.has("sms_prefixes") {
+            company.sms_prefixes = self.prefixes.map(Json);
+        }
+        if body.has("fixed_otp") {
+            company.fixed_otp = self.fixed_otp;
+        }
+        Ok(())
+    }
 }
 
 /// A company's new secret for its events.

@@ -33,6 +33,14 @@ pub struct Company {
     /// Operators are told when a charge takes its wallet below it; `None`: the service's.
     #[sqlx(rename = "low_balance_minor")]
     pub low_balance: Option<Minor>,
+    /// The gateway that its text messages go to first.
+    pub sms_gateway: Option<String>,
+    /// Who they are from; `None`: as the gateway's account has it.
+    pub sms_sender: Option<String>,
+    /// How the numbers begin that they may go to; `None`: all of them.
+    pub sms_prefixes: Option<Json<Vec<String>>>,
+    /// Of a test company: what every code is.
+    pub fixed_otp: Option<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -117,7 +125,8 @@ pub async fn update(tx: &mut Tx, company: &Company) -> Result<()> {
              active = $6, event_secret = $7, previous_event_secret = $8,
              previous_event_secret_until = $9, subscription_active = $10,
              subscription_expires_at = $11, features = $12, low_balance_minor = $13,
-             updated_at = $14
+             sms_gateway = $14, sms_sender = $15, sms_prefixes = $16, fixed_otp = $17,
+             updated_at = $18
          WHERE id = $1",
     )
     .bind(&company.id)
@@ -133,6 +142,10 @@ pub async fn update(tx: &mut Tx, company: &Company) -> Result<()> {
     .bind(company.subscription_expires_at)
     .bind(&company.features)
     .bind(company.low_balance)
+    .bind(&company.sms_gateway)
+    .bind(&company.sms_sender)
+    .bind(&company.sms_prefixes)
+    .bind(&company.fixed_otp)
     .bind(company.updated_at)
     .run()
     .await?;

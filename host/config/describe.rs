@@ -59,7 +59,10 @@ impl Setting {
     /// The default as TOML, or an empty value of its kind.
     fn in_toml(&self) -> String {
         match &self.default {
-            _ if self.is_list => "[]".to_owned(),
+            Some(default) if self.is_list => {
+                toml::Value::from(default.split(',').collect::<Vec<_>>()).to_string()
+            }
+            None if self.is_list => "[]".to_owned(),
             Some(default) if default.parse::<i64>().is_ok() || default.parse::<bool>().is_ok() => {
                 default.clone()
             }

@@ -35,11 +35,11 @@ pub struct Email {
     pub smtp_ca_file: Option<PathBuf>,
     /// At once, to the mail server, from each host; more messages wait
     #[arg(long, env = "TOLLHOUSE_SMTP_CONNECTIONS", value_name = "connections",
-          default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
+          default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     pub smtp_connections: u32,
-    /// To be connected with the mail server, and again for it to take a message
+    /// To be connected with the mail server, and again for it to take a message; at most 50, so that no other host takes over meanwhile
     #[arg(long, env = "TOLLHOUSE_SMTP_TIMEOUT_S", value_name = "s",
-          default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
+          default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=50))]
     pub smtp_timeout_s: u32,
     /// Whom e-mail comes from; a company's name is put before it. Needed with `smtp_host`
     #[arg(long, env = "TOLLHOUSE_EMAIL_FROM", value_name = "address")]

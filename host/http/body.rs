@@ -132,7 +132,6 @@ impl Fields {
     }
 
     /// Whether the field was sent, be it as `null`.
-    #[must_use]
     pub fn has(&self, field: &str) -> bool {
         self.values.contains_key(field)
     }
@@ -142,12 +141,28 @@ impl Fields {
         self.values.keys()
     }
 
+    /// Whether the field was sent with a value.
+    pub fn is_given(&self, field: &str) -> bool {
+        self.value(field).is_some()
+    }
+
     fn value(&self, field: &str) -> Option<&Value> {
         self.values.get(field).filter(|value| !value.is_null())
     }
 
     /// A text of at most `most` characters, none of which is a control character.
     pub fn text(&self, field: &str, most: usize) -> Result<Option<String>> {
+        let text = self.prose(field, most)?;
+        match &text {
+            Some(text) if text.chars().any(char::is_control) => {
+                Err(self.must_be(field, "free of control characters"))
+            }
+            _ => Ok(text),
+        }
+    }
+
+    /// The same, of several lines.
+    pub fn prose(&self, field: &str, most: usize) -> Result<Option<String>> {
         let text = match self.value(field) {
             None => return Ok(None),
             Some(Value::String(text)) if text.is_empty() => return Ok(None),
@@ -157,7 +172,7 @@ impl Fields {
         if text.chars().count() > most {
             return Err(self.must_be(field, &format!("at most {most} characters")));
         }
-        if text.chars().any(|c| c.is_control()) {
+        if text.chars().any(|c| c.is_control() && !['\n', '\r', '\t'].contains(&c)) {
             return Err(self.must_be(field, "free of control characters"));
         }
         Ok(Some(text.clone()))

@@ -138,6 +138,8 @@ macro_rules! kinds {
 
 /// No control characters, as a pattern.
 const PLAIN: &str = r"^[^\u0000-\u001F\u007F-\u009F]*$";
+/// No control characters but tabs and the ends of lines.
+const LINES: &str = r"^[^\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F]*$";
 /// Neither control characters nor blanks.
 const VISIBLE: &str = r"^[^\s\u0000-\u001F\u007F-\u009F]*$";
 
@@ -145,6 +147,9 @@ kinds! {
     /// At most so many characters, none of which is a control character.
     Text<const MOST: usize> -> String = |fields, name| fields.text(name, MOST),
         { "type": "string", "maxLength": MOST, "pattern": PLAIN };
+    /// The same, of several lines.
+    Prose<const MOST: usize> -> String = |fields, name| fields.prose(name, MOST),
+        { "type": "string", "maxLength": MOST, "pattern": LINES };
     /// The same without blanks.
     Visible<const MOST: usize> -> String = |fields, name| fields.visible(name, MOST),
         { "type": "string", "maxLength": MOST, "pattern": VISIBLE };

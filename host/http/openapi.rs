@@ -186,11 +186,16 @@ fn headers<'n>(names: impl IntoIterator<Item = &'n str>) -> Value {
 
 /// What operations are sorted into, in the order in which a reader wants them: the module that handles them, what readers call
 /// it, and what it is for.
-const TAGS: [(&str, &str, &str); 15] = [
+const TAGS: [(&str, &str, &str); 17] = [
     (
         "payments",
         "payments",
         "A customer pays on the provider's page: begin it, find out how it ended, refund it.",
+    ),
+    (
+        "otp",
+        "one-time passwords",
+        "A code goes to a customer by e-mail, by text message or by both, and passes once.",
     ),
     ("users", "users", "Whom payments are asked of."),
     (
@@ -198,6 +203,7 @@ const TAGS: [(&str, &str, &str); 15] = [
         "events",
         "What companies are told at their event URL, signed as Standard Webhooks define it.",
     ),
+    ("messages", "messages", "E-mails and text messages: what became of them."),
     (
         "notifications",
         "notifications",

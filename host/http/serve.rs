@@ -9,7 +9,10 @@ use tokio::{
 };
 
 use super::{Listener, Route, internal_routes, name_of, public_routes, router};
-use crate::{app::App, idempotency, jobs, monitor};
+use crate::{
+    app::{App, SWEEPS},
+    jobs, monitor,
+};
 
 /// How soon this host notices that another one has changed the plugins.
 const FOLLOW: Duration = Duration::from_secs(1);
@@ -88,8 +91,10 @@ async fn clean(app: App) {
         tokio::time::sleep(CLEAN).await;
         app.rates.prune();
         app.store.close_unused();
-        if let Err(error) = idempotency::sweep(&app).await {
-            tracing::error!(error = %error.chain(), "idempotency keys could not be cleared");
+        for sweep in SWEEPS {
+            if let Err(error) = sweep(app.clone()).await {
+                tracing::error!(error = %error.chain(), "what is out of date could not be cleared");
+            }
         }
     }
 }

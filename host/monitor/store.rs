@@ -50,6 +50,19 @@ pub async fn retried_deliveries(tx: &mut Tx) -> Result<Count> {
     .await
 }
 
+/// By channel, how many messages wait.
+pub async fn waiting_messages(tx: &mut Tx) -> Result<Vec<(String, i64, Option<Timestamp>)>> {
+    tx.sql(
+        "SELECT channel, COUNT(*), MIN(created_at) FROM (
+             SELECT channel, created_at FROM messages WHERE state = 'pending'
+             ORDER BY created_at LIMIT $1) waiting
+         GROUP BY channel",
+    )
+    .bind(MOST)
+    .all()
+    .await
+}
+
 /// Pending payments that were begun after the last of four moments, by the first of these that they were begun after.
 pub async fn pending_payments(
     tx: &mut Tx,

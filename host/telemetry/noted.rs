@@ -17,19 +17,24 @@ const ALARMS: [&str; 5] = [
 ];
 
 /// The same, of what operators are told.
-const TOLD: [&str; 1] = ["wallet.low_balance"];
+const TOLD: [&str; 2] = ["otp.few_verified", "wallet.low_balance"];
 
 #[derive(Clone)]
 pub struct Noted {
     alarms: Family<Label<&'static str>, Counter>,
     checks: Family<Label<&'static str>, Counter>,
     told: Family<Label<&'static str>, Counter>,
+    codes: Family<Label<&'static str>, Counter>,
 }
 
 impl Default for Noted {
     fn default() -> Noted {
-        let noted =
-            Noted { alarms: Family::default(), checks: Family::default(), told: Family::default() };
+        let noted = Noted {
+            alarms: Family::default(),
+            checks: Family::default(),
+            codes: Family::default(),
+            told: Family::default(),
+        };
         for alarm in ALARMS {
             drop(noted.alarms.get_or_create(&[("alarm", alarm)]));
         }
@@ -53,6 +58,11 @@ impl Noted {
             "What operators were told in the stream of events",
             self.told.clone(),
         );
+        registry.register(
+            "otp",
+            "One-time passwords that were sent, and what became of tries",
+            self.codes.clone(),
+        );
     }
 
     /// Goes with a line in the log that has `alarm=what`.
@@ -62,6 +72,11 @@ impl Noted {
 
     pub fn told(&self, kind: &'static str) {
         self.told.get_or_create(&[("kind", kind)]).inc();
+    }
+
+    /// A one-time password was `sent`, or a try was `verified`, `wrong`, `cancelled` or `throttled`.
+    pub fn code(&self, what: &'static str) {
+        self.codes.get_or_create(&[("outcome", what)]).inc();
     }
 
     pub fn payment_checked(&self, outcome: &'static str) {

@@ -37,6 +37,7 @@ pub struct Watched {
     pub jobs: Waiting,
     pub deliveries: Waiting,
     pub payments: Waiting,
+    pub messages: Waiting,
     imbalance: Family<Label<String>, Gauge>,
     pub unbalanced_transactions: Gauge,
     pub wrong_balances: Gauge,
@@ -54,6 +55,7 @@ impl Default for Watched {
             jobs: Waiting::by("kind"),
             deliveries: Waiting::by("attempted"),
             payments: Waiting::by("age"),
+            messages: Waiting::by("channel"),
             imbalance: Family::default(),
             unbalanced_transactions: Gauge::default(),
             wrong_balances: Gauge::default(),
@@ -111,6 +113,7 @@ impl Watched {
             ("jobs_due", "Jobs of all hosts that are due and not begun", &self.jobs),
             ("event_deliveries_pending", "Event deliveries that wait", &self.deliveries),
             ("payments_pending", "Payments that the reconciler still asks about", &self.payments),
+            ("messages_pending", "E-mails and text messages that wait", &self.messages),
         ] {
             registry.register(name, what, waiting.count.clone());
             let oldest = format!("{name}_oldest");

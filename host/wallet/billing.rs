@@ -46,6 +46,11 @@ pub async fn charge(
     Ok(Moved::Now)
 }
 
+/// Whether there is a charge under this key, given back or not.
+pub async fn was_charged(tx: &mut Tx, company_id: &str, key: &str) -> Result<bool> {
+    Ok(store::is_posted(tx, company_id, &charge_key(key)).await?)
+}
+
 /// Gives a charge back in full, in the caller's transaction and once. Nothing, if there was no charge under this key, or it cost
 /// nothing.
 pub async fn give_back(tx: &mut Tx, app: &App, company_id: &str, key: &str) -> Result<()> {

@@ -172,3 +172,14 @@ pub async fn posted(
     .optional()
     .await
 }
+
+/// Whether a movement was posted, be it of nothing.
+pub async fn is_posted(tx: &mut Tx, company_id: &str, key: &str) -> Result<bool> {
+    let found: Option<(String,)> = tx
+        .sql("SELECT id FROM ledger_transactions WHERE company_id = $1 AND key = $2")
+        .bind(company_id)
+        .bind(key)
+        .optional()
+        .await?;
+    Ok(found.is_some())
+}

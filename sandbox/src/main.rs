@@ -66,7 +66,7 @@ async fn run(options: Options) -> Result<(), Failure> {
     let clock = Clock::system();
     let standins = Standins::start(upstream, smtp, clock.clone());
     let addresses = [public.local_addr()?, internal.local_addr()?];
-    let config = configure(&options, addresses, &Random::system())?;
+    let config = configure(&options, addresses, standins.smtp_addr(), &Random::system())?;
     let settle = standins.clone();
     let companion: Companion = Box::new(move || {
         let standins = settle.clone();
@@ -107,6 +107,7 @@ async fn bind(port: u16) -> Result<[TcpListener; 4], Failure> {
 fn configure(
     options: &Options,
     [listen, internal]: [SocketAddr; 2],
+    smtp: SocketAddr,
     random: &Random,
 ) -> Result<Config, Failure> {
     #[derive(Parser)]
@@ -130,6 +131,10 @@ fn configure(
         format!("--operator-token-file={}", token.display()),
         format!("--master-key-file={}", master_key.display()),
         format!("--plugin-cache={}", dir.join("plugins").display()),
+        format!("--smtp-host={}", smtp.ip()),
+        format!("--smtp-port={}", smtp.port()),
+        "--smtp-security=none".to_owned(),
+        "--email-from=no-reply@tollhouse.example".to_owned(),
         "--development".to_owned(),
     ])?;
     Ok(flags.config)

@@ -142,7 +142,7 @@ impl Told {
         format!("{told:#}\n")
     }
 
-    /// Three commands: begin a payment, pay it, see that it is a success.
+    /// Begin a payment, pay it, see that it is a success; send a code, read it, verify it.
     pub fn hints(&self) -> Vec<Hint> {
         let Told { api, api_key, sandbox, .. } = self;
         let initialize = format!(
@@ -159,6 +159,18 @@ impl Told {
             "curl -s {api}/api/v1/payment/fetch/reference/first-payment \
              -H 'Authorization: Bearer {api_key}'"
         );
+        let post = |path: &str, body: &str| {
+            format!(
+                "curl -s {api}/api/v1{path} -H 'Authorization: Bearer {api_key}' \
+                 -H 'Content-Type: application/json' -d '{body}'"
+            )
+        };
+        let send = post(
+            "/otp/send",
+            r#"{"identifier":"ada","channels":["email","sms"],"email":"ada@example.com","phone":"+2348031234567"}"#,
+        );
+        let read = format!("curl -s '{sandbox}/mailbox?to=ada@example.com'");
+        let verify = post("/otp/verify", r#"{"identifier":"ada","token":"CODE"}"#);
         let hint = |what: &str, command| Hint { what: what.to_owned(), command };
         vec![
             hint("Begin a payment; the answer holds checkout.url", initialize),
@@ -170,6 +182,9 @@ impl Told {
                 &format!("See that it is a success; the signed event stands on {sandbox}/"),
                 fetch,
             ),
+            hint("Send a one-time password by e-mail and by text message", send),
+            hint(&format!("Read it, here or on {sandbox}/"), read),
+            hint("Verify it: put it in place of CODE", verify),
         ]
     }
 
@@ -200,7 +215,7 @@ Tollhouse is running.
   API key      {key}
   all of it    {file}
 
-Try a payment:
+Try a payment, and a one-time password:
 
 {tries}Ctrl-C stops everything.
 ",

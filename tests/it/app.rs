@@ -183,6 +183,17 @@ pub fn config(database: &Database, flags: &[&str]) -> Config {
     Flags::parse_from(flags).config
 }
 
+/// The flags by which a host sends e-mail to the stand-in.
+pub fn smtp(standins: &Standins) -> [String; 4] {
+    let address = standins.smtp_addr();
+    [
+        format!("--smtp-host={}", address.ip()),
+        format!("--smtp-port={}", address.port()),
+        "--smtp-security=none".to_owned(),
+        "--email-from=no-reply@tollhouse.example".to_owned(),
+    ]
+}
+
 impl TestApp {
     pub async fn start(engine: Engine) -> TestApp {
         TestApp::start_with(engine, &[]).await
@@ -208,7 +219,10 @@ impl TestApp {
             let standins = settle.clone();
             async move { standins.settle().await }.boxed()
         });
-        let mut config = config(&database, flags);
+        let smtp = smtp(&standins);
+        let flags: Vec<&str> =
+            smtp.iter().map(String::as_str).chain(flags.iter().copied()).collect();
+        let mut config = config(&database, &flags);
         config.listeners.public_url = Some(api.clone());
         let app = App::open(&config, clock, Random::system(), Some(companion)).await;
         let app = app.expect("a host that starts");

@@ -5,7 +5,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse::http::{Access, Route};
 
-use crate::app::{Company, Engine, OPERATOR_TOKEN, Reply, TestApp, reply};
+use crate::{
+    app::{Company, Engine, OPERATOR_TOKEN, Reply, TestApp, reply},
+    codes::to_email,
+};
 
 /// A company that has something of everything.
 struct Own {
@@ -20,9 +23,10 @@ fn text(value: &Value, field: &str) -> String {
     value[field].as_str().expect(field).to_owned()
 }
 
-/// What a company needs for each of [`CHANGES`] to succeed. Its payment goes by `order-1`.
+/// What a company needs for each of [`CHANGES`] to succeed. Its payment goes by `order-1`, its codes are 123456.
 async fn furnish(app: &TestApp, company: Company) -> Own {
     let path = |rest: &str| format!("/companies/{}{rest}", company.id);
+    app.operator(Method::PATCH, &path(""), json!({ "fixed_otp": "123456" })).await.data();
     let order = Some(app.order("order-1"));
     let payment = app.request(&company, Method::POST, "/payment/initialize", order).await;
     app.complete(payment.data(), "success").await;
@@ -50,6 +54,8 @@ const CHANGES: &[(&str, &str, Body)] = &[
         "/api/v1/user/create",
         |_| json!({ "first_name": "Ada", "last_name": "Obi", "email": "obi@example.com" }),
     ),
+    ("post", "/api/v1/otp/send", |_| to_email(json!({}))),
+    ("post", "/api/v1/otp/verify", |_| json!({ "identifier": "login", "token": "123456" })),
     ("post", "/api/v1/payment/initialize", |app| app.order("order-2")),
     ("post", "/api/v1/payment/verify/{reference}", |_| json!({})),
     ("patch", "/internal/v1/companies/{company}", |_| json!({ "name": "Another name" })),

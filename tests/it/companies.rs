@@ -78,6 +78,7 @@ both! {
             assert_eq!(fetched, json!({
                 "id": id, "name": "Ünïon Kredit", "server": server, "logo": null, "low_balance": null,
                 "event_url": "https://union.example/events", "payment_service": null, "active": true,
+                "sms_gateway": null, "sms_sender": null, "sms_prefixes": null, "fixed_otp": null,
                 "subscription": { "active": true, "expires_at": null, "features": null },
                 "created_at": NOW, "updated_at": NOW,
             }));

@@ -299,12 +299,12 @@ both! {
         let first = send().await;
         app.advance(24 * 3600 - 1).await;
         answers_again(&first, &send().await);
-        assert_eq!(idempotency::sweep(&app.app).await.expect("a sweep"), 0);
+        assert_eq!(idempotency::sweep(app.app.clone()).await.expect("a sweep"), 0);
         app.advance(1).await;
         assert!(!is_replay(&send().await));
         assert_eq!(keys(app).await, 3);
         app.advance(24 * 3600).await;
-        assert_eq!(idempotency::sweep(&app.app).await.expect("a sweep"), 1);
+        assert_eq!(idempotency::sweep(app.app.clone()).await.expect("a sweep"), 1);
         assert!(rows(app).await.is_empty());
     }
 

@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 use tollhouse::http::{Access, Route, internal_routes, public_routes};
 use tollhouse_sandbox::{Fault, FaultKind, paystack::sign};
 
-use crate::app::{Company, NOW, OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp, is_common, reply};
+use crate::{
+    app::{Company, NOW, OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp, is_common, reply},
+    codes::to_email,
+};
 
 const NO_KEY: &str = "the Authorization header must be: Bearer <key>";
 const BAD_KEY: &str = "the API key is not valid";
@@ -159,17 +162,20 @@ both! {
         }
     }
 
-    async fn a_plan_without_payments_opens_no_route_of_payments(app: TestApp) {
+    async fn a_plan_without_a_feature_opens_no_route_of_it(app: TestApp) {
+        let gated = [("/api/v1/payment/", "payments"), ("/api/v1/otp/", "otp")];
         let path = format!("/companies/{}/subscription", app.company.id);
-        for (features, refused) in [(json!(["otp"]), true), (json!(["otp", "payments"]), false), (json!([]), true)] {
+        for features in [&["otp"][..], &["otp", "payments"], &["payments"], &[]] {
             app.operator(Method::PUT, &path, json!({ "features": features })).await.data();
             for (base, route) in routes_of(app, Access::Company) {
                 let answer = ask(app, base, &route, &app.company, NOBODY).await;
-                if refused && route.path.starts_with("/api/v1/payment/") {
-                    let message = "your plan does not include payments";
-                    assert_eq!(answer.failure(), (403, message), "{} {features}", route.path);
-                } else {
-                    assert_ne!(answer.status, 403, "{} {features}", route.path);
+                let feature = gated.iter().find(|(prefix, _)| route.path.starts_with(prefix));
+                match feature.filter(|(_, feature)| !features.contains(feature)) {
+                    Some((_, feature)) => {
+                        let message = format!("your plan does not include {feature}");
+                        assert_eq!(answer.failure(), (403, &*message), "{} {features:?}", route.path);
+                    }
+                    None => assert_ne!(answer.status, 403, "{} {features:?}", route.path),
                 }
             }
         }
@@ -220,6 +226,8 @@ async fn leave_traces(app: &TestApp) -> Traces {
     };
     let (settled, pending) = (order("settled-of-a").await, order("pending-of-a").await);
     app.complete(&settled, "success").await;
+    app.settle().await;
+    app.post("/otp/send", to_email(json!({ "email": "mail-of-a@example.com" }))).await;
     app.settle().await;
     let credit = json!({ "amount": 5, "key": "movement-of-a" });
     app.operator(Method::POST, &format!("{company}/wallet/credit"), credit).await.data();
@@ -291,7 +299,7 @@ fn every_route_that_names_a_record_is_tried_with_another_companys() {
 /// What operators and company A itself see of A.
 async fn standing(app: &TestApp) -> Vec<Value> {
     let mut seen = vec![app.get("/payment/list").await.data().clone()];
-    for path in ["", "/wallet", "/wallet/entries", "/events", "/providers", "/audit"] {
+    for path in ["", "/wallet", "/wallet/entries", "/events", "/messages", "/providers", "/audit"] {
         let path = format!("/companies/{}{path}", app.company.id);
         seen.push(app.operator(Method::GET, &path, Value::Null).await.data().clone());
     }

@@ -1,5 +1,7 @@
 //! Secrets stay where they belong: not in answers, logs, events or the database, and not in a sandbox.
 
+mod places;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     process::{Child, Command, Stdio},
@@ -7,22 +9,23 @@ use std::{
     time::Duration,
 };
 
-use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tollhouse::{clock::Clock, http};
 use tollhouse_sandbox::{Fault, FaultKind, Standins};
 
+use self::places::{disguises, stored};
 use crate::{
     app::{
         Database, Engine, MASTER_KEY, OPERATOR_TOKEN, PAYSTACK_KEY, client, is_common, postgres,
-        reply,
+        reply, smtp,
     },
     telemetry::{logs, traces::Collector},
     unruly::{self, SECRET, ask, unleash},
 };
 
+const TERMII_KEY: &str = "TLthekeyoftheservicesaccount";
 const COMPANYS_OWN_KEY: &str = "sk_test_the_companys_own_account";
 /// Text, which is looked at beside the logs.
 const METRICS: &str = "/metrics";
@@ -99,6 +102,7 @@ impl Lab {
         let (api, internal) = (bind().await, bind().await);
         let (api, internal) = (address(api), address(internal));
         let database = Database::create(engine).await;
+        let standins = Standins::start_seeded(bind().await, bind().await, Clock::system(), 1);
         let collector = Collector::start().await;
         let log = std::fs::File::create(database.dir.path().join("log")).expect("a file");
         let process = Command::new(env!("CARGO_BIN_EXE_tollhouse"))
@@ -109,6 +113,7 @@ impl Lab {
             .arg(format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")))
             .args(["--plugin-instances=20", "--plugin-wall-clock-s=2", "--development"])
             .arg(format!("--log-format={log_format}"))
+            .args(smtp(&standins))
             .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
             .env("TOLLHOUSE_MASTER_KEY", MASTER_KEY)
             .env("RUST_LOG", "debug,tollhouse=trace")
@@ -120,7 +125,7 @@ impl Lab {
             .spawn();
         let lab = Lab {
             database,
-            standins: Standins::start_seeded(bind().await, bind().await, Clock::system(), 1),
+            standins,
             upstream: unruly::Upstream::start().await,
             collector,
             client: client(),
@@ -287,6 +292,36 @@ async fn pay_and_fail(lab: &Lab) {
     lab.settle().await;
 }
 
+/// A code by e-mail and by text message. It has eight digits: fewer stand by chance in a number of something else.
+async fn send_code(lab: &Lab) {
+    assert_eq!(lab.ask("POST /internal/v1/plugins", artifacts::TERMII).await["error"], false);
+    let base_url = format!("{}/termii/api", lab.standins.url());
+    let account =
+        json!({ "credentials": { "api_key": TERMII_KEY, "sender": "Acme", "base_url": base_url } });
+    lab.name("provider", &json!("termii"));
+    lab.call("PUT /internal/v1/providers/{provider}", account).await;
+    lab.name("provider", &json!("provider_a"));
+    lab.standins.faults().push(Fault::new("termii", FaultKind::Error500));
+    lab.standins.faults().push(Fault::new("smtp", FaultKind::Decline));
+    for length in [7, 8] {
+        let send = json!({
+            "identifier": "ada.obi@example.com", "channels": ["email", "sms"], "length": length,
+            "email": "ada.obi@example.com", "phone": "+2348031234567",
+            "metadata": { "name": "Adaeze", "body": "For you only:" },
+        });
+        lab.call("POST /api/v1/otp/send", send).await;
+        lab.settle().await;
+    }
+    let mailbox = lab.standins.mailbox().list(Some("+2348031234567"));
+    let text = &mailbox.first().expect("a text message").text;
+    let code = text.split(|c: char| !c.is_ascii_digit()).find(|run| run.len() == 8);
+    lab.name("code", &json!(code));
+    let wrong = json!({ "identifier": "ada.obi@example.com", "token": "none" });
+    lab.ask("POST /api/v1/otp/verify", wrong.to_string()).await;
+    let right = json!({ "identifier": "ada.obi@example.com", "token": code });
+    lab.call("POST /api/v1/otp/verify", right).await;
+}
+
 /// What the rest of the routes do, and callers who may not.
 async fn operate(lab: &Lab) {
     let user = json!({ "user_id": "ada", "first_name": "Adaeze", "last_name": "Obiwanne", "email": "ada.obi@example.com", "phone": "+2348031234567" });
@@ -370,46 +405,13 @@ async fn secrets(lab: &Lab) -> Vec<(&'static str, String, &'static str)> {
         ("unruly's secret", SECRET.to_owned(), ""),
         ("a key that was guessed", GUESS.to_owned(), ""),
         ("a saved card's token", token.to_owned(), ""),
+        ("the key at a gateway", TERMII_KEY.to_owned(), ""),
+        ("a one-time password", lab.named("code"), ""),
     ]
 }
 
-/// As it is, and as it may be hidden.
-fn disguises(secret: &str) -> Vec<String> {
-    let mut all = vec![secret.to_owned(), BASE64.encode(secret), hex::encode(secret)];
-    if let Some(base64) = secret.strip_prefix("whsec_") {
-        let raw = BASE64.decode(base64).expect("base64");
-        all.extend([base64.to_owned(), hex::encode(raw)]);
-    }
-    all
-}
-
-/// Every row of every table. On SQLite the files themselves, with what was deleted.
-async fn stored(lab: &Lab) -> String {
-    if !lab.database.url.starts_with("postgres") {
-        let file = |name: &str| {
-            std::fs::read(lab.database.dir.path().join(name)).expect("a database file")
-        };
-        return String::from_utf8_lossy(&[file("test.db"), file("test.db-wal")].concat())
-            .into_owned();
-    }
-    use sqlx::{AssertSqlSafe, Connection, PgConnection};
-    let mut connection = PgConnection::connect(&lab.database.url).await.expect("the server");
-    let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'plugin_components'";
-    let tables: Vec<(String,)> =
-        sqlx::query_as(tables).fetch_all(&mut connection).await.expect("tables");
-    assert!(tables.len() > 15, "{tables:?}");
-    let mut all = String::new();
-    for (table,) in tables {
-        let rows = AssertSqlSafe(format!("SELECT row_to_json(t)::text FROM {table} t"));
-        let rows: Vec<(String,)> =
-            sqlx::query_as(rows).fetch_all(&mut connection).await.expect("rows");
-        all.extend(rows.into_iter().map(|(row,)| row + "\n"));
-    }
-    all
-}
-
 async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
-    let stored = stored(lab).await;
+    let stored = stored(&lab.database).await;
     let events: String =
         lab.standins.events().iter().map(|e| format!("{:?} {}\n", e.headers, e.body)).collect();
     // What is empty proves nothing.
@@ -421,6 +423,7 @@ async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
         ("the events", &*events, "payment.refunded"),
         ("the telemetry", telemetry, "tollhouse_plugin_calls_total"),
         ("the telemetry", telemetry, "payments.refund"),
+        ("the telemetry", telemetry, "messages.deliver"),
     ] {
         assert!(text.contains(there), "{there} is not in {place}");
     }
@@ -472,6 +475,7 @@ async fn leaves_no_secret(engine: Engine, log_format: &str) {
     let lab = Lab::start(engine, log_format).await;
     set_up(&lab).await;
     pay_and_fail(&lab).await;
+    send_code(&lab).await;
     operate(&lab).await;
     check_that_every_route_was_asked(&lab);
     let logs = std::fs::read_to_string(lab.database.dir.path().join("log")).expect("the log");

@@ -44,6 +44,19 @@ describe('README.md', () => {
     assert.deepEqual([paid.amount, paid.fees, paid.payment_channel], [2500.5, 137.51, 'card']);
   });
 
+  test('a one-time password in a minute', async () => {
+    const [key, send, read, verify] = commands('## A one-time password in a minute').split(/^# \d\. .*$/m);
+    assert.equal(JSON.parse(type(key + send)).message, 'OTP sent successfully');
+    const tried = await until('the code is in the mailbox and passes', () => {
+      try {
+        return JSON.parse(type(key + read + verify));
+      } catch {
+        return undefined;
+      }
+    });
+    assert.deepEqual(tried, { error: false, message: 'OTP verified successfully' });
+  });
+
   test('install a plugin into a running host', () => {
     const said = type(commands('### … install a plugin into a running host'));
     assert.match(said, /^sprout 1\.0\.0 is serving/m);

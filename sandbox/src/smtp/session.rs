@@ -37,7 +37,8 @@ pub(super) struct Letter {
     pub to: Vec<String>,
     pub body: Vec<u8>,
     utf8: bool,
-    _flight: Flight,
+    /// From DATA on: who gives up before that need not say so.
+    flight: Option<Flight>,
 }
 
 pub(super) struct Session {
@@ -229,8 +230,7 @@ impl Session {
         if !utf8 && !from.address.is_ascii() {
             return say("550 5.6.7 Such an address needs SMTPUTF8");
         }
-        let flight = self.env.in_flight.begin();
-        self.letter = Some(Letter { to: Vec::new(), body: Vec::new(), utf8, _flight: flight });
+        self.letter = Some(Letter { to: Vec::new(), body: Vec::new(), utf8, flight: None });
         say("250 2.1.0 OK")
     }
 
@@ -252,7 +252,8 @@ impl Session {
 
     fn data(&mut self) -> Step {
         match self.letter.take() {
-            Some(letter) if !letter.to.is_empty() => {
+            Some(mut letter) if !letter.to.is_empty() => {
+                letter.flight = Some(self.env.in_flight.begin());
                 self.reading = Reading::Mail(DataReceiver::new(), letter);
                 say("354 Go on, end with a dot on a line of its own")
             }

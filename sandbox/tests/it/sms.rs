@@ -247,7 +247,8 @@ async fn twilio_says_what_is_wrong() {
     let world = World::new().await;
     let long = "x".repeat(1_601);
     let [to, from, body] = [("To", "+2348030000007"), ("From", "Lender"), ("Body", "Hi")];
-    let cases: [(&[(&str, &str)], u32, &str); 7] = [
+    type Case<'a> = (&'a [(&'a str, &'a str)], u32, &'a str);
+    let cases: [Case<'_>; 7] = [
         (&[from, body], 21604, "A 'To' phone number is required."),
         (&[to, body], 21603, "A 'From' phone number is required."),
         (&[to, from], 21602, "Message body is required."),

@@ -40,7 +40,7 @@ impl Smtp {
             if self.0.read_line(&mut reply).await.unwrap_or(0) == 0 {
                 return reply;
             }
-            if reply[start..].as_bytes().get(3) != Some(&b'-') {
+            if reply.as_bytes()[start..].get(3) != Some(&b'-') {
                 return reply.trim_end().to_owned();
             }
         }
@@ -209,18 +209,20 @@ async fn a_declined_recipient_leaves_the_others() {
 async fn quiet_is_only_when_no_mail_is_under_way() {
     let world = World::new().await;
     let mut smtp = Smtp::greeted(&world).await;
-    // A connection that waits for its next mail is nothing to wait for.
+    // A connection that waits for its next mail is nothing to wait for; nor is one that has not begun to send it.
     world.standins.settle().await;
     assert_eq!(smtp.codes(&["MAIL FROM:<a@b.co>"]).await, ["250"]);
+    world.standins.settle().await;
+    assert_eq!(smtp.codes(&["RCPT TO:<ada@example.com>", "DATA"]).await, ["250", "354"]);
     let waiting = Duration::from_millis(50);
     assert!(tokio::time::timeout(waiting, world.standins.settle()).await.is_err());
-    assert_eq!(smtp.codes(&["RSET"]).await, ["250"]);
+    assert!(smtp.say(&format!("{MAIL}\r\n.")).await.starts_with("250"));
     world.standins.settle().await;
     world.standins.faults().push(Fault::new("smtp", FaultKind::Slow).delay_ms(50));
     smtp.codes(&["MAIL FROM:<a@b.co>", "RCPT TO:<ada@example.com>", "DATA"]).await;
     smtp.write(&format!("{MAIL}\r\n.\r\n")).await;
     world.standins.settle().await;
-    assert_eq!(world.standins.mailbox().list(None).len(), 1);
+    assert_eq!(world.standins.mailbox().list(None).len(), 2);
     // Whoever hangs up leaves nothing under way.
     smtp.reply().await;
     smtp.codes(&["MAIL FROM:<a@b.co>"]).await;

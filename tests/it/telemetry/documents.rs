@@ -3,13 +3,14 @@
 use std::{collections::BTreeSet, io::Write, path::Path, process::Command};
 
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tollhouse::monitor::Watch;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use super::scrape;
 use crate::{
     app::{Engine, TestApp},
+    codes::to_email,
     unruly::{ask, unleash},
 };
 
@@ -48,6 +49,8 @@ async fn eventful() -> String {
     app.complete(&payment, "success").await;
     assert!(app.standins.paystack().tamper("order-2", 100, "NGN"));
     app.standins.faults().push(Fault::new("events", FaultKind::Error500).times(1));
+    app.settle().await;
+    app.post("/otp/send", to_email(json!({}))).await;
     app.settle().await;
     unleash(&app).await;
     ask(&app, "order-3", "cached").await.data();

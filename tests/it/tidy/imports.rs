@@ -11,14 +11,16 @@ use super::{Text, assert_none, texts};
 const LEAVES: [&str; 9] =
     ["clock", "email", "listing", "money", "phone", "random", "rate", "seal", "tls"];
 /// One per noun.
-const SLICES: [&str; 12] = [
+const SLICES: [&str; 14] = [
     "audit",
     "companies",
     "events",
     "idempotency",
     "master_key",
+    "messages",
     "notifications",
     "operator_events",
+    "otp",
     "payments",
     "plans",
     "providers",
@@ -73,7 +75,11 @@ fn may_use(from: &[String], to: &str) -> bool {
     match (from[0].as_str(), from.get(1).map(String::as_str)) {
         ("main" | "lib" | "app", _) => true,
         ("error", _) => ["rate", "seal", "store"].contains(&to),
-        ("config", _) => low || ["egress", "http", "plugins", "smtp", "store"].contains(&to),
+        ("config", _) => {
+            let used =
+                ["egress", "http", "money", "otp", "plugins", "random", "seal", "smtp", "store"];
+            to == "telemetry" || used.contains(&to)
+        }
         ("telemetry", _) => leaf,
         ("egress" | "smtp", _) => low,
         ("store", _) => low,

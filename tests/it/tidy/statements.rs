@@ -21,7 +21,8 @@ const FINDS_THE_COMPANY: [(&str, &str); 4] = [
 ];
 
 /// Statements that find out whose something is, or work for all companies.
-const UNSCOPED: [(&str, &str, &str); 8] = [
+const UNSCOPED: [(&str, &str, &str); 9] = [
+    ("host/monitor/store.rs", "messages", "what waits of all companies"),
     ("host/companies/store.rs", "api_keys", "a key finds its company"),
     (
         "host/providers/store.rs",

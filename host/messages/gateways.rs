@@ -1,0 +1,129 @@
+//! Which gateway a text message goes to: the company's, then the service's in their order; those that were out of order a moment
+//! ago come last.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use super::Outcome;
+use crate::{
+    app::App,
+    clock::{Clock, Timestamp},
+    companies::Company,
+    error::Result,
+    plugins::{CallError, FaultCategory, TextMessage},
+    providers::{self, Account},
+    store::Tx,
+};
+
+/// For how long a gateway that failed is asked after the others.
+const REST_SECONDS: i64 = 30;
+
+/// The gateways of the service, and which of them are in trouble.
+pub struct Gateways {
+    /// In the order in which they are asked.
+    names: Vec<String>,
+    /// Until when, by name.
+    resting: Mutex<HashMap<String, Timestamp>>,
+    clock: Clock,
+}
+
+impl Gateways {
+    #[must_use]
+    pub fn new(names: Vec<String>, clock: Clock) -> Gateways {
+        Gateways { names, resting: Mutex::default(), clock }
+    }
+
+    /// The names of all that may be asked for a company that has chosen `first`.
+    fn in_order(&self, first: Option<&str>) -> Vec<String> {
+        let resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.clock.now();
+        let mut names: Vec<String> = first.map(str::to_owned).into_iter().collect();
+        names.extend(self.names.iter().filter(|name| Some(&***name) != first).cloned());
+        names.sort_by_key(|name| resting.get(name).is_some_and(|until| *until > now));
+        names
+    }
+
+    fn rest(&self, name: &str) {
+        let until = self.clock.now().plus_seconds(REST_SECONDS);
+        let mut resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        resting.insert(name.to_owned(), until);
+    }
+}
+
+/// The accounts through which a company can send, up to `most`, in the order in which they are asked.
+pub async fn accounts(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    most: usize,
+) -> Result<Vec<Account>> {
+    let mut accounts = Vec::new();
+    for name in app.gateways.in_order(company.sms_gateway.as_deref()) {
+        if accounts.len() < most
+            && app.plugins.gateway(&name).is_some()
+            && let Some(account) = providers::usable(tx, &company.id, &name).await?
+        {
+            accounts.push(account);
+        }
+    }
+    Ok(accounts)
+}
+
+/// Asks one gateway after the other until one takes the message, or says that nobody can deliver it.
+pub async fn send(app: &App, accounts: &[Account], message: &TextMessage) -> Result<Outcome> {
+    let mut reasons = Vec::new();
+    for account in accounts {
+        let name = &*account.provider;
+        let Some(gateway) = app.plugins.gateway(name) else { continue };
+        match gateway.send_text(&account.open_credentials(app)?, message).await {
+            Ok(id) => return Ok(Outcome::Taken { via: name.to_owned(), id: Some(id) }),
+            Err(error) if is_final(&error) => {
+                return Ok(Outcome::Refused { reason: reason(name, &error) });
+            }
+            Err(error) => {
+                app.gateways.rest(name);
+                reasons.push(reason(name, &error));
+            }
+        }
+    }
+    if reasons.is_empty() {
+        reasons.push("no gateway is set up".to_owned());
+    }
+    Ok(Outcome::Trouble { reason: reasons.join(", ") })
+}
+
+/// The contract: what the recipient's side refuses, no other gateway is asked for.
+fn is_final(error: &CallError) -> bool {
+    use FaultCategory::{Invalid, NotFound, Refused};
+    matches!(error.fault.category, Invalid | NotFound | Refused)
+}
+
+/// For operators: without the gateway's words, which may quote the number.
+fn reason(gateway: &str, error: &CallError) -> String {
+    const MOST: usize = 60;
+    let plain = |c: &char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(c);
+    let code: String = error.fault.code.chars().filter(plain).take(MOST).collect();
+    format!("{gateway}: {:?} {code}", error.fault.category).trim_end().to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_asked_first() {
+        let clock = Clock::frozen_at(Timestamp(0));
+        let names = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let gateways = Gateways::new(names, clock.clone());
+        let asked = |first| gateways.in_order(first).concat();
+        assert_eq!([asked(None), asked(Some("b")), asked(Some("x"))], ["abc", "bac", "xabc"]);
+        gateways.rest("a");
+        assert_eq!([asked(None), asked(Some("a"))], ["bca", "bca"]);
+        gateways.rest("b");
+        assert_eq!([asked(None), asked(Some("b"))], ["cab", "cba"]);
+        clock.advance_to(Timestamp(REST_SECONDS * 1_000));
+        assert_eq!(asked(None), "abc");
+    }
+}

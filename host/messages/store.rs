@@ -1,0 +1,171 @@
+//! The rows of messages.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Channel, seal_context};
+use crate::{
+    clock::Timestamp,
+    listing::Page,
+    seal::{SealedColumn, sealed_column},
+    store::{FromRow, Result, Tx, Type},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "MessageState")]
+pub enum State {
+    Pending,
+    /// Handed over to a mail server or a gateway.
+    Delivered,
+    /// Given up, and refunded.
+    Failed,
+}
+
+#[derive(Clone, Debug, FromRow)]
+pub struct Message {
+    pub company_id: String,
+    pub id: String,
+    pub channel: Channel,
+    pub purpose: String,
+    pub topic: String,
+    /// Most of it hidden.
+    pub recipient: String,
+    /// Sealed; `None` when there is nothing to deliver any more.
+    pub content: Option<String>,
+    pub state: State,
+    pub attempts: i64,
+    /// Of the last failure.
+    pub reason: String,
+    /// `smtp`, or a gateway.
+    pub via: Option<String>,
+    /// The gateway's id of it.
+    pub via_id: Option<String>,
+    pub charge_key: String,
+    pub give_up_at: Timestamp,
+    pub created_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+}
+
+/// What of a message is sealed.
+pub const SEALED: [SealedColumn; 1] =
+    [sealed_column!(messages(company_id, id).content, |company_id, id| {
+        seal_context(company_id, id)
+    })];
+
+pub async fn insert(tx: &mut Tx, message: &Message) -> Result<()> {
+    tx.sql(
+        "INSERT INTO messages (company_id, id, channel, purpose, topic, recipient, content, state,
+             attempts, reason, charge_key, give_up_at, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+    )
+    .bind(&message.company_id)
+    .bind(&message.id)
+    .bind(message.channel)
+    .bind(&message.purpose)
+    .bind(&message.topic)
+    .bind(&message.recipient)
+    .bind(&message.content)
+    .bind(message.state)
+    .bind(message.attempts)
+    .bind(&message.reason)
+    .bind(&message.charge_key)
+    .bind(message.give_up_at)
+    .bind(message.created_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Message>> {
+    tx.sql("SELECT * FROM messages WHERE company_id = $1 AND id = $2")
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+/// The same message after an attempt, if it still waits: `false` when it was withdrawn meanwhile.
+pub async fn update(tx: &mut Tx, message: &Message) -> Result<bool> {
+    let updated = tx
+        .sql(
+            "UPDATE messages SET content = $3, state = $4, attempts = $5, reason = $6, via = $7,
+                 via_id = $8, ended_at = $9
+             WHERE company_id = $1 AND id = $2 AND state = 'pending'",
+        )
+        .bind(&message.company_id)
+        .bind(&message.id)
+        .bind(&message.content)
+        .bind(message.state)
+        .bind(message.attempts)
+        .bind(&message.reason)
+        .bind(&message.via)
+        .bind(&message.via_id)
+        .bind(message.ended_at)
+        .run()
+        .await?;
+    Ok(updated == 1)
+}
+
+/// Ends the messages of a topic that wait; answers the charges of them.
+pub async fn withdraw(
+    tx: &mut Tx,
+    company_id: &str,
+    topic: &str,
+    now: Timestamp,
+) -> Result<Vec<String>> {
+    let charges: Vec<(String,)> = tx
+        .sql(
+            "UPDATE messages SET content = NULL, state = 'failed', reason = 'superseded', ended_at = $3
+             WHERE company_id = $1 AND topic = $2 AND state = 'pending' RETURNING charge_key",
+        )
+        .bind(company_id)
+        .bind(topic)
+        .bind(now)
+        .all()
+        .await?;
+    Ok(charges.into_iter().map(|(key,)| key).collect())
+}
+
+/// What a list is narrowed to.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub state: Option<String>,
+    pub channel: Option<String>,
+}
+
+/// A page of a company's messages, newest first, and how many there are in all.
+pub async fn list(
+    tx: &mut Tx,
+    company_id: &str,
+    filter: &Filter,
+    page: Page,
+) -> Result<(i64, Vec<Message>)> {
+    let (total,) = tx
+        .sql(
+            "SELECT COUNT(*) FROM messages WHERE company_id = $1
+             AND (CAST($2 AS TEXT) IS NULL OR state = $2)
+             AND (CAST($3 AS TEXT) IS NULL OR channel = $3)",
+        )
+        .bind(company_id)
+        .bind(&filter.state)
+        .bind(&filter.channel)
+        .one()
+        .await?;
+    let messages = tx
+        .sql(
+            "SELECT * FROM messages WHERE company_id = $1
+             AND (CAST($2 AS TEXT) IS NULL OR state = $2)
+             AND (CAST($3 AS TEXT) IS NULL OR channel = $3)
+             ORDER BY created_at DESC, id DESC LIMIT $4 OFFSET $5",
+        )
+        .bind(company_id)
+        .bind(&filter.state)
+        .bind(&filter.channel)
+        .bind(page.limit)
+        .bind(page.offset())
+        .all()
+        .await?;
+    Ok((total, messages))
+}

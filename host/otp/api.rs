@@ -1,0 +1,153 @@
+//! Sending and verifying codes.
+
+use axum::extract::State;
+
+use super::{CALLERS, Checked, FEATURE, Key, Order, check, issue};
+use crate::{
+    app::App,
+    companies::Company,
+    error::{Error, Result},
+    http::{
+        Caller, Run,
+        answer::Done,
+        body::Body,
+        fields::{Choice, Email, Phone, Prose, SomeOf, Text, Whole, fields},
+    },
+    messages::{Channel, Destination, Wording, wording},
+};
+
+const DEFAULT_TYPE: &str = "otp";
+const DEFAULT_MINUTES: i64 = 5;
+const DEFAULT_DIGITS: i64 = 6;
+
+pub struct Channels;
+
+impl Choice for Channels {
+    const ALL: &'static [&'static str] = &["email", "sms"];
+}
+
+fields! {
+    /// A code to send.
+    Body NewCode {
+        /// What the code is tied to: your name of the customer, the session or the transaction.
+        identifier: Text<255>,
+        /// One code goes by each of them.
+        channels: SomeOf<Channels>,
+        /// Where `channels` has `email`.
+        email: Option<Email>,
+        /// Where `channels` has `sms`.
+        phone: Option<Phone>,
+        /// Lets an identifier have several codes at once; if it is left out, `otp`.
+        r#type as "type": Option<Text<100>>,
+        /// Minutes for which the code is good; if it is left out, 5.
+        exp: Option<Whole<1, 60>>,
+        /// Digits of the code; if it is left out, 6.
+        length: Option<Whole<4, 8>>,
+        /// What the message says. Without it, it has a heading and a sentence that suit any purpose.
+        metadata: Body<CodeMetadata>,
+    }
+}
+
+fields! {
+    /// What the message says.
+    Body CodeMetadata {
+        /// Whom it greets.
+        name: Option<Text<100>>,
+        /// What it says before the code.
+        body: Option<Prose<1_000>>,
+        /// Its heading, and the subject of an e-mail.
+        header: Option<Prose<200>>,
+    }
+}
+
+pub async fn send(
+    State(app): State<App>,
+    Caller(company): Caller,
+    run: Run,
+    body: Body<NewCode>,
+) -> Result<Done> {
+    company.check_feature(FEATURE)?;
+    let order = read(&company, &run, &body)?;
+    let (db, host) = (app.store.clone(), app.clone());
+    db.write(async move |tx| issue(tx, &host, &company, &order).await).await?;
+    app.telemetry.noted.code("sent");
+    Ok(Done("OTP sent successfully"))
+}
+
+/// In the order of the specification's table, so that the first offending field is named.
+fn read(company: &Company, run: &Run, body: &Body<NewCode>) -> Result<Order> {
+    let identifier = body.identifier()?;
+    let channels = body.channels()?;
+    let wants = |channel: Channel| channels.iter().any(|name| name == channel.name());
+    let destination = |channel: Channel, field: &str, to: Option<String>| match to {
+        None if wants(channel) => Err(body.required(field)),
+        to => Ok(to.filter(|_| wants(channel)).map(|to| Destination { channel, to })),
+    };
+    let email = destination(Channel::Email, "email", body.email()?)?;
+    let phone = destination(Channel::Sms, "phone", body.phone()?)?;
+    let kind = body.r#type()?.unwrap_or_else(|| DEFAULT_TYPE.to_owned());
+    let minutes = body.exp()?.unwrap_or(DEFAULT_MINUTES);
+    let digits = body.length()?.unwrap_or(DEFAULT_DIGITS);
+    let metadata = body.metadata()?;
+    let said =
+        Wording { name: metadata.name()?, body: metadata.body()?, header: metadata.header()? };
+    let (header, body, greeting) =
+        wording(&company.name, body.is_given("metadata").then_some(&said));
+    Ok(Order {
+        key: key(identifier, kind),
+        destinations: email.into_iter().chain(phone).collect(),
+        digits: usize::try_from(digits).map_err(Error::internal)?,
+        minutes,
+        header,
+        body,
+        greeting,
+        purpose: "otp",
+        run: run.name("otp"),
+    })
+}
+
+fn key(identifier: String, kind: String) -> Key {
+    Key { scope: CALLERS, identifier, kind, address: String::new() }
+}
+
+fields! {
+    /// A code to verify.
+    Body CodeTry {
+        /// As it was sent.
+        identifier: Text<255>,
+        /// As it was sent; if it is left out, `otp`.
+        r#type as "type": Option<Text<100>>,
+        /// What the customer typed.
+        token: Text<255>,
+    }
+}
+
+pub async fn verify(
+    State(app): State<App>,
+    Caller(company): Caller,
+    body: Body<CodeTry>,
+) -> Result<Done> {
+    company.check_feature(FEATURE)?;
+    let identifier = body.identifier()?;
+    let kind = body.r#type()?.unwrap_or_else(|| DEFAULT_TYPE.to_owned());
+    let (key, token) = (key(identifier, kind), body.token()?);
+    let (db, host) = (app.store.clone(), app.clone());
+    let checked = db.write(async move |tx| check(tx, &host, &company.id, &key, &token).await).await;
+    if let Err(Error::Throttled(_)) = &checked {
+        app.telemetry.noted.code("throttled");
+    }
+    match checked? {
+        Checked::Passed => {
+            app.telemetry.noted.code("verified");
+            Ok(Done("OTP verified successfully"))
+        }
+        Checked::Wrong => {
+            app.telemetry.noted.code("wrong");
+            Err(Error::invalid("invalid or expired otp provided"))
+        }
+        Checked::Cancelled => {
+            app.telemetry.noted.code("cancelled");
+            Err(Error::invalid("too many invalid attempts, please request a new otp"))
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Trying a code.
+
+use super::{Key, MOST_WRONG, Standing, WINDOW_MS, counts, pause, store};
+use crate::{
+    app::App,
+    error::{Error, Result},
+    rate::Exceeded,
+    store::{Json, Tx},
+};
+
+/// What became of a try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// It was the code, which is used up now.
+    Passed,
+    /// It was not, or there is no code, or none any more.
+    Wrong,
+    /// There were five wrong tries: this code passes no more.
+    Cancelled,
+}
+
+/// Tries `token` as the code under a key. Comparing and using it up is one step under the row's lock, in the caller's transaction,
+/// which must be committed whatever came of it, for wrong tries to count. 429 after too many of them.
+pub async fn check(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &str,
+    key: &Key,
+    token: &str,
+) -> Result<Checked> {
+    let now = app.clock.now();
+    let Some(mut code) = store::lock(tx, company_id, key).await? else {
+        return Ok(Checked::Wrong);
+    };
+    match code.standing(now) {
+        Standing::None => return Ok(Checked::Wrong),
+        Standing::Cancelled => return Ok(Checked::Cancelled),
+        Standing::Active => {}
+    }
+    let mut counted = code.counted(now);
+    if let Some(pause) = pause(&counted, app.settings.otp.wrong_per_hour, now) {
+        let seconds = u64::try_from(pause.as_millis().div_ceil(1_000)).unwrap_or(1);
+        return Err(Error::Throttled(Exceeded { seconds: seconds.max(1) }));
+    }
+    let digest = code.digest.as_deref().unwrap_or_default();
+    let passed = app.sealer.is_digest(digest, &key.parts(company_id, token));
+    if passed {
+        code.digest = None;
+        counts::verified(tx, company_id, code.sent_at).await?;
+    } else {
+        code.wrong += 1;
+        counted.push(now.0);
+    }
+    let last_wrong =
+        counted.last().map_or(now, |at| now.max(crate::clock::Timestamp(at + WINDOW_MS)));
+    code.wrong_at = Json(counted);
+    let until = if passed { last_wrong } else { last_wrong.max(code.expires_at) };
+    store::update(tx, company_id, key, &code, until).await?;
+    Ok(match passed {
+        true => Checked::Passed,
+        false if code.wrong >= MOST_WRONG => Checked::Cancelled,
+        false => Checked::Wrong,
+    })
+}

@@ -1,0 +1,93 @@
+//! Sending a code: charge, code and queued messages are one transaction.
+
+use super::{FEATURE, Key, counts, limits, store};
+use crate::{
+    app::App,
+    companies::Company,
+    error::Result,
+    messages::{self, Destination, NewMessage, OtpText},
+    store::Tx,
+    wallet,
+};
+
+/// A code to be sent.
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub key: Key,
+    /// One for each channel, at least one.
+    pub destinations: Vec<Destination>,
+    pub digits: usize,
+    pub minutes: i64,
+    pub header: String,
+    pub body: String,
+    pub greeting: String,
+    /// What operators see that the messages are for.
+    pub purpose: &'static str,
+    /// The name of the sending, for a request that may run more than once.
+    pub run: Option<String>,
+}
+
+/// Draws a code, puts it in the place of the one before it, and queues a message for each destination. 403 when the plan has no
+/// codes, 400 when the wallet does not cover the messages or a number is not allowed, 429 when too many were sent, 503 when a
+/// channel is not set up.
+pub async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &Order) -> Result<()> {
+    company.check_feature(FEATURE)?;
+    let now = app.clock.now();
+    let id = order.run.clone().unwrap_or_else(|| app.random.id(now));
+    let charge_key = |to: &Destination| format!("otp:{id}:{}", to.channel.name());
+    if let (Some(_), Some(first)) = (&order.run, order.destinations.first())
+        && wallet::was_charged(tx, &company.id, &charge_key(first)).await?
+    {
+        // An earlier run of this request has sent it and could not say so.
+        return Ok(());
+    }
+    for destination in &order.destinations {
+        messages::check(tx, app, company, destination).await?;
+    }
+    let code = draw(app, company, order.digits);
+    let digest = app.sealer.digest(&order.key.parts(&company.id, &code));
+    let expires_at = now.plus_seconds(order.minutes * 60);
+    store::put(tx, &company.id, &order.key, &digest, [now, expires_at]).await?;
+    // Rows are locked in one order, in which balances come after buckets.
+    let buckets: Vec<String> = order.destinations.iter().map(Destination::key).collect();
+    limits::take(tx, app, &company.id, &buckets).await?;
+    let topic = app.sealer.digest(&order.key.parts(&company.id, "topic"));
+    messages::withdraw(tx, app, &company.id, &topic).await?;
+    let text = order.text(company, code);
+    for destination in &order.destinations {
+        let (item, charge_key) = (destination.channel.billing_item(), charge_key(destination));
+        wallet::charge(tx, app, company, item, 1, &charge_key).await?;
+        let message = NewMessage {
+            destination,
+            purpose: order.purpose,
+            topic: &topic,
+            text: &text,
+            charge_key,
+            give_up_at: expires_at,
+        };
+        messages::queue(tx, app, &company.id, message).await?;
+    }
+    counts::sent(tx, &company.id, now).await
+}
+
+/// A test company may have every code fixed: repeated or cut to the length that is wanted.
+fn draw(app: &App, company: &Company, digits: usize) -> String {
+    match &company.fixed_otp {
+        Some(fixed) if company.is_test() => fixed.chars().cycle().take(digits).collect(),
+        _ => app.random.digits(digits),
+    }
+}
+
+impl Order {
+    fn text(&self, company: &Company, code: String) -> OtpText {
+        OtpText {
+            company: company.name.clone(),
+            logo: company.logo.clone(),
+            header: self.header.clone(),
+            greeting: self.greeting.clone(),
+            body: self.body.clone(),
+            code,
+            minutes: self.minutes,
+        }
+    }
+}

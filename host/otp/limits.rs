@@ -1,0 +1,40 @@
+//! How often codes may be sent: token buckets in the database, which all hosts share and which a send that fails leaves as they were.
+
+use super::store;
+use crate::{
+    app::App,
+    error::{Error, Result},
+    rate::Exceeded,
+    store::Tx,
+};
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// Takes a token for each destination, and one for the company; 429 when one is missing.
+pub async fn take(tx: &mut Tx, app: &App, company_id: &str, destinations: &[String]) -> Result<()> {
+    let limits = app.settings.otp;
+    for destination in destinations {
+        take_one(tx, app, company_id, destination, limits.sends_per_hour).await?;
+    }
+    take_one(tx, app, company_id, "", limits.company_sends_per_hour).await
+}
+
+async fn take_one(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &str,
+    key: &str,
+    per_hour: i64,
+) -> Result<()> {
+    if per_hour <= 0 {
+        return Ok(());
+    }
+    let (interval_ms, now) = ((HOUR_MS / per_hour).max(1), app.clock.now());
+    if store::take(tx, company_id, key, [interval_ms, per_hour], now).await? {
+        return Ok(());
+    }
+    let full_at = store::full_at(tx, company_id, key).await?.unwrap_or(now);
+    let ms = full_at.0 - now.0 - interval_ms * (per_hour - 1);
+    let seconds = u64::try_from(ms).unwrap_or(0).div_ceil(1_000).max(1);
+    Err(Error::Throttled(Exceeded { seconds }))
+}

@@ -1,0 +1,271 @@
+//! The queue of messages: what is delivered, what is tried again, what is given up and refunded, and that nothing is left of it.
+
+use futures::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse::{app::App, jobs, random::Random, store};
+use tollhouse_sandbox::{Fault, FaultKind};
+
+use crate::{
+    app::{TestApp, config, smtp},
+    codes::{
+        EMAIL, PHONE, VERIFIED, balance, code, credit, edit_company, gateway, messages, queue,
+        said, set_prices, to_email, to_phone, use_gateways, verify,
+    },
+};
+
+/// In a second of its own, so that lists show what was sent last first.
+async fn sent(app: &TestApp, body: Value) {
+    app.advance(1).await;
+    crate::codes::sent(app, body).await;
+}
+
+fn fail(app: &TestApp, operation: &str, kind: FaultKind, times: u32) {
+    app.standins.faults().push(Fault::new(operation, kind).times(times));
+}
+
+/// State, attempts and reason of the latest message, and whether it still says something.
+async fn latest(app: &TestApp) -> (String, i64, String, bool) {
+    let message = queue(app).await.remove(0);
+    let text = |name: &str| message[name].as_str().unwrap_or_default().to_owned();
+    let id = text("id");
+    let company = app.company.id.clone();
+    let (content,): (Option<String>,) = app
+        .app
+        .store
+        .read(async |tx| {
+            tx.sql("SELECT content FROM messages WHERE company_id = $1 AND id = $2")
+                .bind(&company)
+                .bind(&id)
+                .one()
+                .await
+        })
+        .await
+        .expect("the message");
+    let attempts = message["attempts"].as_i64().expect("a number");
+    (text("state"), attempts, text("reason"), content.is_some())
+}
+
+/// What came of the latest message, of which nothing is left.
+async fn ended(app: &TestApp) -> (String, i64, String) {
+    let (state, attempts, reason, says_something) = latest(app).await;
+    assert!(!says_something, "the content of a message that has ended is still there");
+    (state, attempts, reason)
+}
+
+fn outcome(state: &str, attempts: i64, reason: &str) -> (String, i64, String) {
+    (state.to_owned(), attempts, reason.to_owned())
+}
+
+both! {
+    async fn a_message_is_erased_when_it_is_delivered_and_operators_see_that_it_was(app: TestApp) {
+        use_gateways(app, &["termii"]).await;
+        app.post("/otp/send", to_phone(json!({}))).await;
+        assert_eq!(latest(app).await, ("pending".into(), 0, String::new(), true));
+        app.settle().await;
+        assert_eq!(ended(app).await, outcome("delivered", 1, ""));
+        let message = queue(app).await.remove(0);
+        for (field, value) in [
+            ("channel", json!("sms")),
+            ("purpose", json!("otp")),
+            ("to", json!("+234***67")),
+            ("via", json!("termii")),
+            ("created_at", message["ended_at"].clone()),
+        ] {
+            assert_eq!(message[field], value, "{field}");
+        }
+        assert!(message["via_id"].as_str().is_some_and(|id| !id.is_empty()), "{message}");
+        assert!(!message.to_string().contains(PHONE));
+    }
+
+    async fn operators_list_messages_by_state_and_channel(app: TestApp) {
+        use_gateways(app, &["termii"]).await;
+        sent(app, to_email(json!({}))).await;
+        sent(app, to_phone(json!({ "identifier": "other" }))).await;
+        fail(app, "smtp", FaultKind::Decline, 1);
+        sent(app, to_email(json!({ "identifier": "third" }))).await;
+        let list = async |query: &str| {
+            let path = format!("/companies/{}/messages{query}", app.company.id);
+            app.operator(Method::GET, &path, Value::Null).await
+        };
+        for (query, total) in [
+            ("", 3),
+            ("?channel=email", 2),
+            ("?state=delivered", 2),
+            ("?state=failed", 1),
+            ("?state=failed&channel=sms", 0),
+            ("?limit=1&page=2", 3),
+        ] {
+            assert_eq!(list(query).await.data()["total"], total, "{query}");
+        }
+        assert_eq!(list("?state=lost").await.failure().0, 400);
+    }
+
+    async fn trouble_is_tried_again_and_costs_nothing_more(app: TestApp) {
+        use_gateways(app, &["termii"]).await;
+        set_prices(app).await;
+        credit(app, 100, "first").await;
+        for (operation, to, body) in
+            [("smtp", EMAIL, to_email(json!({}))), ("termii", PHONE, to_phone(json!({})))]
+        {
+            for (before, kind) in [FaultKind::Error500, FaultKind::Cut].into_iter().enumerate() {
+                fail(app, operation, kind, 2);
+                sent(app, body.clone()).await;
+                let waiting = latest(app).await;
+                assert_eq!((&*waiting.0, waiting.1, waiting.3), ("pending", 1, true));
+                assert_eq!(messages(app, to).len(), before, "{operation} {kind:?}");
+                app.advance(2 + 5).await;
+                let (state, attempts, _) = ended(app).await;
+                assert_eq!((&*state, attempts), ("delivered", 3), "{operation} {kind:?}");
+                assert_eq!(said(&verify(app, &code(app, to, 6)).await), VERIFIED);
+            }
+        }
+        assert_eq!(balance(app).await, 100.0 - 2.0 * 2.5 - 2.0 * 4.0);
+    }
+
+    async fn what_is_refused_is_refunded_at_once(app: TestApp) {
+        use_gateways(app, &["termii", "africastalking", "twilio"]).await;
+        set_prices(app).await;
+        credit(app, 100, "first").await;
+        fail(app, "smtp", FaultKind::Decline, 1);
+        sent(app, to_email(json!({}))).await;
+        let (state, attempts, reason) = ended(app).await;
+        assert_eq!((&*state, attempts), ("failed", 1));
+        assert!(reason.starts_with("smtp: "), "{reason}");
+        assert_eq!(balance(app).await, 100);
+        // Africa's Talking answers 201 to what a recipient's network refuses.
+        for name in ["termii", "africastalking", "twilio"] {
+            edit_company(app, &app.company, json!({ "sms_gateway": name })).await.data();
+            fail(app, name, FaultKind::Decline, 1);
+            sent(app, to_phone(json!({}))).await;
+            let (state, attempts, reason) = ended(app).await;
+            assert_eq!((&*state, attempts), ("failed", 1), "{name}: {reason}");
+            assert!(reason.starts_with(name), "{reason}");
+            assert_eq!(balance(app).await, 100);
+        }
+        assert!(app.standins.mailbox().list(None).is_empty());
+    }
+
+    async fn what_is_worth_nothing_any_more_is_given_up_and_refunded(app: TestApp) {
+        set_prices(app).await;
+        credit(app, 100, "first").await;
+        fail(app, "smtp", FaultKind::Error500, 50);
+        sent(app, to_email(json!({ "exp": 1 }))).await;
+        app.advance(59).await;
+        assert_eq!(ended(app).await.0, "failed");
+        assert_eq!(balance(app).await, 100);
+        app.advance(600).await;
+        assert_eq!(queue(app).await[0]["attempts"], 5);
+        app.standins.faults().clear();
+        // A host that was away for too long does not send what has expired.
+        app.post("/otp/send", to_email(json!({ "exp": 1 }))).await;
+        app.app.clock.advance_to(app.app.clock.now().plus_seconds(60));
+        app.settle().await;
+        assert_eq!(ended(app).await, outcome("failed", 0, "too late"));
+        assert_eq!(balance(app).await, 100);
+        assert!(messages(app, EMAIL).is_empty());
+    }
+
+    async fn a_new_code_takes_the_place_of_a_message_that_waits(app: TestApp) {
+        set_prices(app).await;
+        credit(app, 100, "first").await;
+        fail(app, "smtp", FaultKind::Error500, 1);
+        sent(app, to_email(json!({}))).await;
+        assert_eq!(balance(app).await, 97.5);
+        sent(app, to_email(json!({}))).await;
+        app.advance(60).await;
+        assert_eq!(messages(app, EMAIL).len(), 1);
+        assert_eq!(said(&verify(app, &code(app, EMAIL, 6)).await), VERIFIED);
+        assert_eq!(balance(app).await, 97.5);
+        let states: Vec<Value> = queue(app).await.iter().map(|m| m["state"].clone()).collect();
+        assert_eq!(states, ["delivered", "failed"]);
+        assert_eq!(queue(app).await[1]["reason"], "superseded");
+    }
+
+    async fn a_gateway_that_is_out_of_order_is_passed_over(app: TestApp) {
+        use_gateways(app, &["termii", "africastalking", "twilio"]).await;
+        let via = async || queue(app).await[0]["via"].clone();
+        let next = |n: usize| to_phone(json!({ "identifier": format!("login-{n}") }));
+        sent(app, next(0)).await;
+        assert_eq!(via().await, "termii");
+        edit_company(app, &app.company, json!({ "sms_gateway": "twilio" })).await.data();
+        sent(app, next(1)).await;
+        assert_eq!(via().await, "twilio");
+        // Down, cut off, or gone mad: the next one takes it in the same attempt.
+        for (n, kind) in [FaultKind::Error500, FaultKind::Cut, FaultKind::Malformed].into_iter().enumerate() {
+            app.advance(60).await;
+            fail(app, "twilio", kind, 1);
+            sent(app, next(2 + n)).await;
+            assert_eq!((via().await, &queue(app).await[0]["attempts"]), (json!("termii"), &json!(1)), "{kind:?}");
+        }
+        // For a while it is asked last.
+        sent(app, next(5)).await;
+        assert_eq!(via().await, "termii");
+        app.advance(30).await;
+        sent(app, next(6)).await;
+        assert_eq!(via().await, "twilio");
+        // One that was switched off is not asked at all.
+        let off = json!({ "active": false });
+        app.operator(Method::PUT, "/providers/twilio", off).await.data();
+        sent(app, next(7)).await;
+        assert_eq!(via().await, "termii");
+    }
+
+    async fn a_companys_own_account_comes_before_the_services(app: TestApp) {
+        use_gateways(app, &["termii"]).await;
+        let (_, mut credentials) = gateway(app, "termii");
+        credentials["sender"] = "OwnName".into();
+        let path = format!("/companies/{}/providers/termii", app.company.id);
+        app.operator(Method::PUT, &path, json!({ "credentials": credentials })).await.data();
+        sent(app, to_phone(json!({}))).await;
+        assert_eq!(messages(app, PHONE)[0].from, "OwnName");
+        edit_company(app, &app.company, json!({ "sms_sender": "Acme2" })).await.data();
+        sent(app, to_phone(json!({}))).await;
+        assert_eq!(messages(app, PHONE)[0].from, "Acme2");
+    }
+
+    async fn a_gateway_is_chosen_among_those_that_are_installed(app: TestApp) {
+        for name in ["termii", "provider_a", "nobody"] {
+            let refused = edit_company(app, &app.company, json!({ "sms_gateway": name })).await;
+            let message = "the sms_gateway field must be an installed gateway for text messages";
+            assert_eq!(refused.failure(), (400, message), "{name}");
+        }
+        use_gateways(app, &["termii"]).await;
+        edit_company(app, &app.company, json!({ "sms_gateway": "termii" })).await.data();
+        let refused = edit_company(app, &app.company, json!({ "payment_service": "termii" })).await;
+        assert_eq!(refused.failure().0, 400);
+    }
+
+    async fn two_hosts_share_the_queue_and_send_nothing_twice(app: TestApp) {
+        let smtp = smtp(&app.standins);
+        let config = config(&app.database, &smtp.each_ref().map(String::as_str));
+        let second = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
+        let second = second.expect("another host");
+        for n in 0..40 {
+            let email = format!("to{n}@example.com");
+            let body = to_email(json!({ "identifier": n.to_string(), "email": email }));
+            assert_eq!(app.post("/otp/send", body).await.status, 200);
+        }
+        let runs = join_all([jobs::run_due(&app.app), jobs::run_due(&second)]).await;
+        let runs: usize = runs.into_iter().map(|runs| runs.expect("jobs that run")).sum();
+        assert_eq!(runs, 40);
+        for n in 0..40 {
+            assert_eq!(messages(app, &format!("to{n}@example.com")).len(), 1, "{n}");
+        }
+        app.settle().await;
+    }
+
+    async fn a_host_that_dies_loses_no_message(app: TestApp) {
+        assert_eq!(app.post("/otp/send", to_email(json!({}))).await.status, 200);
+        // It had claimed the message, and did not say what came of it.
+        let lease = "UPDATE jobs SET lease = 'of a host that died', run_at = run_at + 120000
+                     WHERE kind = 'message.deliver'";
+        let dead: store::Result<u64> =
+            app.app.store.write(async move |tx| tx.sql(lease).run().await).await;
+        assert_eq!(dead.expect("a statement"), 1);
+        app.advance(119).await;
+        assert!(messages(app, EMAIL).is_empty());
+        app.advance(1).await;
+        assert_eq!(said(&verify(app, &code(app, EMAIL, 6)).await), VERIFIED);
+    }
+}

@@ -1,0 +1,314 @@
+//! One-time passwords: sending and verifying, row by row of the specification's tables.
+
+use futures::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    app::{Company, Engine, TestApp, reply},
+    codes::{
+        CANCELLED, EMAIL, PHONE, VERIFIED, WRONG, balance, code, credit, edit_company, messages,
+        other, queue, said, send, sent, set_prices, to_email, to_phone, use_gateways, verify, with,
+    },
+};
+
+both! {
+    async fn a_code_goes_by_each_channel_once_and_passes_once(app: TestApp) {
+        use_gateways(app, &["termii"]).await;
+        set_prices(app).await;
+        credit(app, 100, "first").await;
+        let both = json!({ "channels": ["email", "sms", "email", "sms"], "phone": PHONE });
+        sent(app, to_email(both)).await;
+        assert_eq!((messages(app, EMAIL).len(), messages(app, PHONE).len()), (1, 1));
+        let token = code(app, EMAIL, 6);
+        assert_eq!(code(app, PHONE, 6), token);
+        assert_eq!(balance(app).await, 93.5);
+        assert_eq!(said(&verify(app, &token).await), VERIFIED);
+        assert_eq!(said(&verify(app, &token).await), WRONG);
+        assert_eq!(balance(app).await, 93.5);
+        // An address that no channel uses gets nothing.
+        sent(app, to_phone(json!({ "email": EMAIL }))).await;
+        assert_eq!((messages(app, EMAIL).len(), messages(app, PHONE).len()), (1, 2));
+        assert_eq!(balance(app).await, 89.5);
+    }
+
+    async fn a_send_that_is_wrong_is_400_by_its_first_wrong_field_and_does_nothing(app: TestApp) {
+        use_gateways(app, &["termii"]).await;
+        let long = "x".repeat(256);
+        let rows = [
+            (json!({ "identifier": null }), "the identifier field is required"),
+            (json!({ "identifier": "" }), "the identifier field is required"),
+            (json!({ "identifier": 5 }), "the identifier field must be a string"),
+            (json!({ "identifier": long }), "the identifier field must be at most 255 characters"),
+            (json!({ "channels": null }), "the channels field is required"),
+            (json!({ "channels": [] }), "the channels field is required"),
+            (json!({ "channels": ["fax"] }), "the channels field must be any of email, sms"),
+            (json!({ "channels": ["email", "fax"] }), "the channels field must be any of email, sms"),
+            (json!({ "channels": "email" }), "the channels field must be a list of at most 100 strings"),
+            (json!({ "email": null }), "the email field is required"),
+            (json!({ "email": "" }), "the email field is required"),
+            (json!({ "email": "ada" }), "the email field must be a valid email address"),
+            (json!({ "channels": ["sms"] }), "the phone field is required"),
+            (json!({ "channels": ["email", "sms"] }), "the phone field is required"),
+            (json!({ "channels": ["sms"], "phone": "08031234567" }), "the phone field must be a phone number in E.164 format"),
+            (json!({ "type": 1 }), "the type field must be a string"),
+            (json!({ "exp": 0 }), "the exp field must be a whole number from 1 to 60"),
+            (json!({ "exp": 61 }), "the exp field must be a whole number from 1 to 60"),
+            (json!({ "exp": 1.5 }), "the exp field must be a whole number from 1 to 60"),
+            (json!({ "exp": "5" }), "the exp field must be a whole number from 1 to 60"),
+            (json!({ "length": 3 }), "the length field must be a whole number from 4 to 8"),
+            (json!({ "length": 9 }), "the length field must be a whole number from 4 to 8"),
+            (json!({ "metadata": "x" }), "the metadata field must be an object"),
+            (json!({ "metadata": { "name": 5 } }), "the metadata.name field must be a string"),
+            (json!({ "metadata": { "body": [] } }), "the metadata.body field must be a string"),
+            (json!({ "metadata": { "header": "\u{7}" } }), "the metadata.header field must be free of control characters"),
+            (json!({ "identifier": null, "channels": null, "exp": 0 }), "the identifier field is required"),
+            (json!({ "email": null, "exp": 0, "length": 0 }), "the email field is required"),
+        ];
+        for (change, message) in rows {
+            let refused = send(app, to_email(change.clone())).await;
+            assert_eq!(refused.failure(), (400, message), "{change}");
+        }
+        assert_eq!(queue(app).await, Vec::<Value>::new());
+        assert!(app.standins.mailbox().list(None).is_empty());
+    }
+
+    async fn a_try_that_is_wrong_is_400(app: TestApp) {
+        sent(app, to_email(json!({}))).await;
+        let token = code(app, EMAIL, 6);
+        let rows = [
+            (json!({ "identifier": null }), "the identifier field is required"),
+            (json!({ "token": null }), "the token field is required"),
+            (json!({ "token": "" }), "the token field is required"),
+            (json!({ "token": 123456 }), "the token field must be a string"),
+            (json!({ "identifier": null, "token": null }), "the identifier field is required"),
+            (json!({ "type": 5, "token": null }), "the type field must be a string"),
+            // Compared, never checked for shape.
+            (json!({ "token": "x" }), WRONG.1),
+            (json!({ "token": format!("{token} ") }), WRONG.1),
+            (json!({ "identifier": "Login" }), WRONG.1),
+            (json!({ "identifier": "somebody" }), WRONG.1),
+            (json!({ "type": "payment" }), WRONG.1),
+        ];
+        let right = json!({ "identifier": "login", "token": token });
+        for (change, message) in rows {
+            let refused = app.post("/otp/verify", with(right.clone(), change.clone())).await;
+            assert_eq!(refused.failure(), (400, message), "{change}");
+        }
+        assert_eq!(said(&verify(app, &token).await), VERIFIED);
+    }
+
+    async fn four_wrong_tries_are_forgiven_and_the_fifth_cancels(app: TestApp) {
+        for (wrong, then) in [(4, VERIFIED), (5, CANCELLED)] {
+            sent(app, to_email(json!({}))).await;
+            let token = code(app, EMAIL, 6);
+            for n in 1..=wrong {
+                let refused = verify(app, &other(&token)).await;
+                assert_eq!(said(&refused), if n < 5 { WRONG } else { CANCELLED }, "try {n}");
+            }
+            assert_eq!(said(&verify(app, &token).await), then, "after {wrong} wrong tries");
+        }
+        // A cancelled code stays so until its time is up.
+        app.advance(299).await;
+        assert_eq!(said(&verify(app, "000000").await), CANCELLED);
+        app.advance(1).await;
+        assert_eq!(said(&verify(app, "000000").await), WRONG);
+        // A new one has five tries of its own.
+        sent(app, to_email(json!({}))).await;
+        assert_eq!(said(&verify(app, &code(app, EMAIL, 6)).await), VERIFIED);
+    }
+
+    async fn a_code_is_good_until_its_time_is_up(app: TestApp) {
+        for (exp, minutes) in [(json!({}), 5), (json!({ "exp": 1 }), 1), (json!({ "exp": 60 }), 60)] {
+            sent(app, to_email(exp.clone())).await;
+            app.advance(minutes * 60 - 1).await;
+            assert_eq!(said(&verify(app, &code(app, EMAIL, 6)).await), VERIFIED, "{exp}");
+            sent(app, to_email(exp.clone())).await;
+            app.advance(minutes * 60).await;
+            assert_eq!(said(&verify(app, &code(app, EMAIL, 6)).await), WRONG, "{exp}");
+        }
+    }
+
+    async fn a_code_has_the_length_that_is_asked_for(app: TestApp) {
+        for length in 4..=8_usize {
+            sent(app, to_email(json!({ "length": length }))).await;
+            assert_eq!(said(&verify(app, &code(app, EMAIL, length)).await), VERIFIED, "{length}");
+        }
+    }
+
+    async fn a_new_code_takes_the_place_of_the_one_before(app: TestApp) {
+        sent(app, to_email(json!({}))).await;
+        let first = code(app, EMAIL, 6);
+        sent(app, to_email(json!({ "length": 8 }))).await;
+        assert_eq!(said(&verify(app, &first).await), WRONG);
+        assert_eq!(said(&verify(app, &code(app, EMAIL, 8)).await), VERIFIED);
+    }
+
+    async fn codes_are_apart_by_company_identifier_and_type(app: TestApp) {
+        let beta = app.new_company("Beta Lending").await;
+        let keys: Vec<(&Company, &str, &str, String)> = [
+            (&app.company, "login", "otp"),
+            (&app.company, "login", "payment"),
+            (&app.company, "logout", "otp"),
+            (&beta, "login", "otp"),
+        ]
+        .into_iter()
+        .enumerate()
+        .map(|(n, (company, identifier, kind))| (company, identifier, kind, format!("to{n}@example.com")))
+        .collect();
+        for (company, identifier, kind, email) in &keys {
+            let body = json!({ "identifier": identifier, "channels": ["email"], "email": email, "type": kind, "length": 8 });
+            let sent = app.request(company, Method::POST, "/otp/send", Some(body)).await;
+            assert_eq!(sent.status, 200, "{}", sent.body);
+        }
+        app.settle().await;
+        let tries = |token: String| {
+            let keys = &keys;
+            async move {
+                let mut passed = Vec::new();
+                for (n, (company, identifier, kind, _)) in keys.iter().enumerate() {
+                    let body = json!({ "identifier": identifier, "type": kind, "token": token });
+                    let tried = app.request(company, Method::POST, "/otp/verify", Some(body)).await;
+                    passed.extend((tried.status == 200).then_some(n));
+                }
+                passed
+            }
+        };
+        for (n, (.., email)) in keys.iter().enumerate() {
+            assert_eq!(tries(code(app, email, 8)).await, [n], "each code passes for its own key only");
+        }
+    }
+
+    async fn of_many_who_try_at_once_one_passes(app: TestApp) {
+        for _ in 0..3 {
+            sent(app, to_email(json!({}))).await;
+            let token = code(app, EMAIL, 6);
+            let tries = join_all((0..12).map(|_| verify(app, &token))).await;
+            let passed = tries.iter().filter(|tried| said(tried) == VERIFIED).count();
+            let wrong = tries.iter().filter(|tried| said(tried) == WRONG).count();
+            assert_eq!((passed, wrong), (1, 11));
+        }
+    }
+
+    async fn what_the_wallet_does_not_cover_sends_nothing_and_costs_nothing(app: TestApp) {
+        use_gateways(app, &["termii"]).await;
+        set_prices(app).await;
+        credit(app, 6, "first").await;
+        let both = to_email(json!({ "channels": ["email", "sms"], "phone": PHONE }));
+        let refused = send(app, both.clone()).await;
+        let message = "insufficient balance, please top up your wallet.";
+        assert_eq!(refused.failure(), (400, message));
+        assert_eq!((balance(app).await, queue(app).await.len()), (json!(6), 0));
+        assert!(app.standins.mailbox().list(None).is_empty());
+        // A code that was there before is still good.
+        sent(app, to_email(json!({}))).await;
+        let token = code(app, EMAIL, 6);
+        assert_eq!(send(app, both.clone()).await.status, 400);
+        assert_eq!(said(&verify(app, &token).await), VERIFIED);
+        credit(app, 3, "second").await;
+        sent(app, both).await;
+        assert_eq!(balance(app).await, 0);
+    }
+
+    async fn a_plan_without_codes_is_403(app: TestApp) {
+        let path = format!("/companies/{}/subscription", app.company.id);
+        let plan = json!({ "features": ["payments"] });
+        app.operator(Method::PUT, &path, plan).await.data();
+        let message = "your plan does not include otp";
+        assert_eq!(send(app, to_email(json!({}))).await.failure(), (403, message));
+        assert_eq!(verify(app, "123456").await.failure(), (403, message));
+    }
+
+    async fn a_test_company_may_have_every_code_fixed(app: TestApp) {
+        let fixed = |code: Value| json!({ "fixed_otp": code });
+        for bad in ["123", "123456789", "12345a", "١٢٣٤"] {
+            let refused = edit_company(app, &app.company, fixed(bad.into())).await;
+            assert!(refused.failure().1.starts_with("the fixed_otp field must be"), "{bad}");
+        }
+        edit_company(app, &app.company, fixed("123456".into())).await.data();
+        for (length, token) in [(6, "123456"), (4, "1234"), (8, "12345612")] {
+            sent(app, to_email(json!({ "length": length }))).await;
+            assert_eq!(code(app, EMAIL, length), token);
+            assert_eq!(said(&verify(app, token).await), VERIFIED);
+        }
+        edit_company(app, &app.company, fixed(Value::Null)).await.data();
+        sent(app, to_email(json!({ "length": 8 }))).await;
+        assert_ne!(code(app, EMAIL, 8), "12345612");
+        let live = json!({ "name": "Live Lending", "server": "live" });
+        let live = app.operator(Method::POST, "/companies", live).await.data().clone();
+        let path = format!("/companies/{}", live["id"].as_str().expect("an id"));
+        let refused = app.operator(Method::PATCH, &path, fixed("123456".into())).await;
+        let message = "the fixed_otp field must be left out: the company is live";
+        assert_eq!(refused.failure(), (400, message));
+    }
+
+    async fn what_a_message_says_follows_from_its_metadata(app: TestApp) {
+        use_gateways(app, &["termii"]).await;
+        let rows = [
+            (json!({}), "OTP", "Your OTP is", "Hello,"),
+            (json!({ "metadata": {} }), "One Time Token", "Acme Lending", "Hello,"),
+            (json!({ "metadata": { "header": "", "body": "" } }), "One Time Token", "Acme Lending", "Hello,"),
+            (json!({ "metadata": { "name": "Ada" } }), "One Time Token", "Acme Lending", "Hello Ada,"),
+            (
+                json!({ "metadata": { "header": "Sign <in>", "body": "Type & go:", "name": "Ada" } }),
+                "Sign <in>", "Type & go:", "Hello Ada,",
+            ),
+        ];
+        for (metadata, header, body, greeting) in rows {
+            let both = json!({ "channels": ["email", "sms"], "phone": PHONE });
+            sent(app, with(to_email(both), metadata.clone())).await;
+            let (mail, sms) = (messages(app, EMAIL).remove(0), messages(app, PHONE).remove(0));
+            assert_eq!(mail.subject.as_deref(), Some(header), "{metadata}");
+            let token = code(app, EMAIL, 6);
+            for part in [greeting, body, &token, "expires in 5 minutes"] {
+                assert!(sms.text.contains(part), "{part} in {}", sms.text);
+                assert!(mail.text.contains(part), "{part} in {}", mail.text);
+            }
+            let html = mail.html.expect("an HTML part");
+            let escaped = body.replace('&', "&amp;");
+            assert!(html.contains(&token) && !html.contains("<in>"), "{html}");
+            assert!(html.contains(&escaped) || html.contains("Type &#38; go:"), "{html}");
+        }
+    }
+
+    async fn a_header_with_line_breaks_is_one_line_of_a_subject(app: TestApp) {
+        let header = "Sign in\r\nBcc: eve@example.com\r\n\r\nand more";
+        sent(app, to_email(json!({ "metadata": { "header": header } }))).await;
+        let mail = messages(app, EMAIL).remove(0);
+        let subject = mail.subject.expect("a subject");
+        assert!(subject.starts_with("Sign in") && !subject.contains(['\r', '\n']), "{subject}");
+        assert!(messages(app, "eve@example.com").is_empty());
+    }
+
+    async fn a_send_under_an_idempotency_key_is_sent_once(app: TestApp) {
+        set_prices(app).await;
+        credit(app, 100, "first").await;
+        let ask = async |key: &str| {
+            let request = app.client.post(format!("{}/api/v1/otp/send", app.api));
+            let request = request.bearer_auth(&app.company.key).header("idempotency-key", key);
+            reply(request.json(&to_email(json!({})))).await
+        };
+        let first = ask("k").await;
+        let again = ask("k").await;
+        assert_eq!((first.status, &first.body), (again.status, &again.body));
+        assert_eq!(again.headers["idempotent-replayed"], "true");
+        app.settle().await;
+        assert_eq!((messages(app, EMAIL).len(), balance(app).await), (1, json!(97.5)));
+        ask("other").await;
+        app.settle().await;
+        assert_eq!((messages(app, EMAIL).len(), balance(app).await), (2, json!(95)));
+    }
+}
+
+#[tokio::test]
+async fn a_channel_that_is_not_set_up_is_503_and_sends_nothing() {
+    let app = TestApp::start_with(Engine::Sqlite, &["--smtp-host="]).await;
+    let refused = send(&app, to_email(json!({}))).await;
+    let message = "e-mail is not set up at this service: ask its operator";
+    assert_eq!(refused.failure(), (503, message));
+    let refused = send(&app, to_phone(json!({}))).await;
+    let message = "text messages are not set up at this service: ask its operator";
+    assert_eq!(refused.failure(), (503, message));
+    assert!(queue(&app).await.is_empty());
+    app.finish().await;
+}

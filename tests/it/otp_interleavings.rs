@@ -1,0 +1,213 @@
+//! However sends and tries meet, a code passes once, and a sixth guess never counts: random scripts of tries that run at once,
+//! beside sends, on real transactions.
+
+use futures::future::join_all;
+use proptest::{
+    collection::vec,
+    prelude::*,
+    test_runner::{Config, TestRunner},
+};
+use tollhouse::{
+    companies::{self, Company},
+    error::Error,
+    messages::{Channel, Destination},
+    otp::{self, Checked, Key, Order},
+};
+
+use crate::app::{Engine, TestApp, postgres};
+
+/// What happens at once.
+#[derive(Clone, Debug)]
+struct Step {
+    right: usize,
+    wrong: usize,
+    /// Tries with the code before this one.
+    former: usize,
+    /// A new code is sent meanwhile.
+    sends: bool,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let tries = (0..3_usize, 0..7_usize, 0..2_usize);
+    (tries, any::<bool>()).prop_map(|((right, wrong, former), sends)| Step {
+        right,
+        wrong,
+        former,
+        sends,
+    })
+}
+
+/// What is known of the latest code, which nobody else tries or sends.
+#[derive(Clone, Copy, Debug, Default)]
+struct Model {
+    wrong: usize,
+    used: bool,
+}
+
+struct Lab<'a> {
+    app: &'a TestApp,
+    company: Company,
+    key: Key,
+    /// How many codes were sent: each is another one.
+    sent: usize,
+}
+
+fn token(nth: usize) -> String {
+    format!("{nth:08}")
+}
+
+impl Lab<'_> {
+    async fn send(&self, nth: usize) {
+        let company = Company { fixed_otp: Some(token(nth)), ..self.company.clone() };
+        let to = Destination { channel: Channel::Email, to: "ada@example.com".to_owned() };
+        let order = Order {
+            key: self.key.clone(),
+            destinations: vec![to],
+            digits: 8,
+            minutes: 5,
+            header: "OTP".to_owned(),
+            body: "Your OTP is".to_owned(),
+            greeting: "Hello,".to_owned(),
+            purpose: "otp",
+            run: None,
+        };
+        let host = self.app.app.clone();
+        let issued: Result<(), Error> = self
+            .app
+            .app
+            .store
+            .write(async move |tx| otp::issue(tx, &host, &company, &order).await)
+            .await;
+        issued.expect("a code that is sent");
+    }
+
+    async fn check(&self, token: String) -> Checked {
+        let (host, company) = (self.app.app.clone(), self.company.id.clone());
+        let key = self.key.clone();
+        let checked: Result<Checked, Error> = self
+            .app
+            .app
+            .store
+            .write(async move |tx| otp::check(tx, &host, &company, &key, &token).await)
+            .await;
+        checked.expect("a try that is judged")
+    }
+
+    /// What came of the right, the wrong and the former tries of a step.
+    async fn run(&self, step: &Step) -> [Vec<Checked>; 3] {
+        let tries = |count: usize, token: String| {
+            join_all((0..count).map(move |_| self.check(token.clone())))
+        };
+        let right = tries(step.right, token(self.sent));
+        let wrong = tries(step.wrong, "99999999".to_owned());
+        let former = tries(step.former, token(self.sent - 1));
+        let send = async {
+            if step.sends {
+                self.send(self.sent + 1).await;
+            }
+        };
+        let (right, wrong, former, ()) = tokio::join!(right, wrong, former, send);
+        [right, wrong, former]
+    }
+}
+
+fn count(tries: &[Checked], what: Checked) -> usize {
+    tries.iter().filter(|tried| **tried == what).count()
+}
+
+/// What must hold after a step without a send, and how the code stands then.
+fn judge(before: Model, step: &Step, [right, wrong, former]: &[Vec<Checked>; 3]) -> Model {
+    use Checked::{Cancelled, Passed, Wrong};
+    let passed = count(right, Passed);
+    assert_eq!(count(wrong, Passed) + count(former, Passed), 0, "a wrong code passed");
+    if before.used {
+        let all = [right, wrong, former].into_iter().flatten();
+        assert!(all.clone().all(|tried| *tried == Wrong), "a used code lives");
+        return before;
+    }
+    if before.wrong == 5 {
+        let all = [right, wrong, former].into_iter().flatten();
+        assert!(all.clone().all(|tried| *tried == Cancelled), "a cancelled code lives");
+        return before;
+    }
+    let guesses = step.wrong + step.former;
+    let cancelled: usize = [right, wrong, former].map(|tries| count(tries, Cancelled)).iter().sum();
+    if passed > 0 {
+        assert_eq!(passed, 1, "a code passed twice");
+        assert_eq!(
+            cancelled, 0,
+            "a code passed after the fifth wrong try, or was cancelled after it"
+        );
+        return Model { used: true, ..before };
+    }
+    // It did not pass although the right one was tried: only because there were five wrong ones before.
+    let total = before.wrong + guesses;
+    assert!(step.right == 0 || total >= 5, "the right code did not pass");
+    if total >= 5 {
+        let forgiven = count(wrong, Wrong) + count(former, Wrong);
+        assert_eq!(forgiven, 4 - before.wrong, "a sixth guess counted, or a fifth was forgiven");
+        assert_eq!(count(right, Cancelled), step.right);
+    } else {
+        assert_eq!(cancelled, 0);
+    }
+    Model { wrong: total.min(5), used: false }
+}
+
+async fn run(app: &TestApp, steps: Vec<Step>) {
+    let id = app.company.id.clone();
+    let company: Result<Company, Error> =
+        app.app.store.read(async |tx| companies::get(tx, &id).await).await;
+    let identifier = app.app.new_id();
+    let key =
+        Key { scope: otp::CALLERS, identifier, kind: "otp".to_owned(), address: String::new() };
+    let mut lab = Lab { app, company: company.expect("the company"), key, sent: 1 };
+    lab.send(1).await;
+    let mut model = Model::default();
+    for step in steps {
+        let tried = lab.run(&step).await;
+        if step.sends {
+            lab.sent += 1;
+            // Tries that came after the send were wrong ones for the new code; those before it, for the old one.
+            assert!(count(&tried[0], Checked::Passed) <= 1, "a code passed twice");
+            assert_eq!(count(&tried[1], Checked::Passed), 0);
+            lab.send(lab.sent).await;
+            model = Model::default();
+            assert_eq!(lab.check(token(lab.sent - 1)).await, Checked::Wrong, "a former code lives");
+            model.wrong += 1;
+        } else {
+            model = judge(model, &step, &tried);
+        }
+    }
+    app.settle().await;
+}
+
+/// Cases are worlds of their own in one host: each has its own identifier.
+async fn all_interleavings(engine: Engine, cases: u32) {
+    let flags =
+        ["--otp-wrong-per-hour=0", "--otp-sends-per-hour=0", "--otp-company-sends-per-hour=0"];
+    let app = TestApp::start_with(engine, &flags).await;
+    let handle = tokio::runtime::Handle::current();
+    let app = tokio::task::spawn_blocking(move || {
+        let mut runner = TestRunner::new(Config { cases, ..Config::default() });
+        let tested = runner.run(&vec(step(), 1..6), |steps| {
+            handle.block_on(run(&app, steps));
+            Ok(())
+        });
+        if let Err(error) = tested {
+            panic!("{error}");
+        }
+        app
+    });
+    app.await.expect("the property holds").finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_interleaving_lets_a_code_pass_twice_or_a_sixth_guess_count_on_sqlite() {
+    all_interleavings(Engine::Sqlite, 60).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_interleaving_lets_a_code_pass_twice_or_a_sixth_guess_count_on_postgres() {
+    let Some(server) = postgres() else { return };
+    all_interleavings(Engine::Postgres(server), 60).await;
+}

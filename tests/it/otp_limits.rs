@@ -1,0 +1,144 @@
+//! How often codes may be sent and guessed, where to, and what operators hear of.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    app::{Engine, Reply, TestApp},
+    codes::{
+        EMAIL, VERIFIED, WRONG, code, edit_company, other, queue, said, send, sent, to_email,
+        to_phone, use_gateways, verify,
+    },
+};
+
+/// Seconds that a refusal asks to wait.
+#[track_caller]
+fn throttled(reply: &Reply) -> u64 {
+    let seconds = reply.headers["retry-after"].to_str().expect("a text").parse().expect("seconds");
+    let message = format!("too many requests, try again in {seconds} seconds");
+    assert_eq!(reply.failure(), (429, &*message));
+    seconds
+}
+
+/// Sends until one is refused; how many went, and how long to wait.
+async fn until_refused(app: &TestApp, body: impl Fn(usize) -> Value) -> (usize, u64) {
+    for n in 0..1_000 {
+        let sent = app.post("/otp/send", body(n)).await;
+        if sent.status != 200 {
+            return (n, throttled(&sent));
+        }
+    }
+    panic!("nothing was refused");
+}
+
+both! {
+    async fn a_destination_gets_sixty_codes_an_hour(app: TestApp) {
+        let anybody = |n: usize| to_email(json!({ "identifier": format!("login-{n}") }));
+        let shouted = |n: usize| {
+            // An address is the same whatever its case.
+            let email = if n.is_multiple_of(2) { EMAIL.to_owned() } else { EMAIL.to_uppercase() };
+            to_email(json!({ "identifier": format!("login-{n}"), "email": email }))
+        };
+        assert_eq!(until_refused(app, shouted).await, (60, 60));
+        sent(app, to_email(json!({ "email": "bea@example.com" }))).await;
+        let beta = app.new_company("Beta Lending").await;
+        let others = app.request(&beta, Method::POST, "/otp/send", Some(anybody(0))).await;
+        assert_eq!(others.status, 200, "{}", others.body);
+        app.advance(60).await;
+        assert_eq!(until_refused(app, anybody).await, (1, 60));
+        app.advance(3_600).await;
+        assert_eq!(until_refused(app, anybody).await, (60, 60));
+        app.settle().await;
+    }
+
+    async fn re_sending_is_no_way_around_the_five_tries(app: TestApp) {
+        for round in 0..6 {
+            sent(app, to_email(json!({}))).await;
+            let wrong = other(&code(app, EMAIL, 6));
+            for n in 1..=5 {
+                assert_eq!(verify(app, &wrong).await.status, 400, "round {round}, try {n}");
+            }
+            app.advance(60).await;
+        }
+        sent(app, to_email(json!({}))).await;
+        let token = code(app, EMAIL, 6);
+        // The first of thirty counts until an hour after it was made.
+        assert_eq!(throttled(&verify(app, &token).await), 3_600 - 6 * 60);
+        assert_eq!(said(&verify_other_type(app).await), WRONG);
+        app.advance(3_600 - 6 * 60).await;
+        sent(app, to_email(json!({}))).await;
+        assert_eq!(said(&verify(app, &code(app, EMAIL, 6)).await), VERIFIED);
+    }
+
+    async fn numbers_of_other_countries_are_refused_and_cost_nothing(app: TestApp) {
+        use_gateways(app, &["termii"]).await;
+        for bad in [json!(["234"]), json!(["+"]), json!(["+0"]), json!(["+23a"]), json!("+234")] {
+            let refused = edit_company(app, &app.company, json!({ "sms_prefixes": bad })).await;
+            assert!(refused.failure().1.starts_with("the sms_prefixes field must be"), "{bad}");
+        }
+        let prefixes = json!({ "sms_prefixes": ["+234", "+233"] });
+        edit_company(app, &app.company, prefixes).await.data();
+        let abroad = to_phone(json!({ "phone": "+12025550123" }));
+        let message = "the phone field must begin with one of +234, +233";
+        assert_eq!(send(app, abroad.clone()).await.failure(), (400, message));
+        assert!(queue(app).await.is_empty());
+        sent(app, to_phone(json!({ "phone": "+233201234567" }))).await;
+        edit_company(app, &app.company, json!({ "sms_prefixes": null })).await.data();
+        sent(app, abroad).await;
+    }
+}
+
+async fn verify_other_type(app: &TestApp) -> Reply {
+    let body = json!({ "identifier": "login", "type": "other", "token": "123456" });
+    app.post("/otp/verify", body).await
+}
+
+#[tokio::test]
+async fn a_company_has_a_limit_of_its_own() {
+    let flags = ["--otp-company-sends-per-hour=5", "--otp-sends-per-hour=0"];
+    let app = TestApp::start_with(Engine::Sqlite, &flags).await;
+    let to = |n: usize| to_email(json!({ "email": format!("to{n}@example.com") }));
+    assert_eq!(until_refused(&app, to).await, (5, 720));
+    let beta = app.new_company("Beta Lending").await;
+    let others = app.request(&beta, Method::POST, "/otp/send", Some(to(0))).await;
+    assert_eq!(others.status, 200, "{}", others.body);
+    app.settle().await;
+    app.finish().await;
+}
+
+/// How many alarms operators were told of.
+async fn alarms(app: &TestApp) -> Vec<Value> {
+    let path = "/events?kind=otp.few_verified";
+    app.operator(Method::GET, path, Value::Null).await.data()["events"]
+        .as_array()
+        .expect("a list")
+        .clone()
+}
+
+both! {
+    async fn operators_hear_when_few_codes_are_verified(app: TestApp) {
+        let send_to = async |n: usize, verified: bool| {
+            let (identifier, email) = (format!("login-{n}"), format!("to{n}@example.com"));
+            sent(app, to_email(json!({ "identifier": identifier, "email": email }))).await;
+            if verified {
+                let body = json!({ "identifier": identifier, "token": code(app, &email, 6) });
+                assert_eq!(said(&app.post("/otp/verify", body).await), VERIFIED);
+            }
+        };
+        // A fifth is not few.
+        for n in 0..100 {
+            send_to(n, n % 5 == 0).await;
+        }
+        app.advance(2 * 3_600).await;
+        assert!(alarms(app).await.is_empty());
+        for n in 100..200 {
+            send_to(n, n % 5 == 0 && n < 195).await;
+        }
+        app.advance(2 * 3_600).await;
+        let alarms = alarms(app).await;
+        assert_eq!(alarms.len(), 1, "{alarms:?}");
+        assert_eq!(alarms[0]["company_id"], app.company.id);
+        let data = &alarms[0]["data"];
+        assert_eq!((&data["sent"], &data["verified"]), (&json!(100), &json!(19)));
+    }
+}

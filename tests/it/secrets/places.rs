@@ -1,0 +1,39 @@
+//! Where a secret could be found, and in what guise.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+
+use crate::app::Database;
+
+/// As it is, and as it may be hidden.
+pub fn disguises(secret: &str) -> Vec<String> {
+    let mut all = vec![secret.to_owned(), BASE64.encode(secret), hex::encode(secret)];
+    if let Some(base64) = secret.strip_prefix("whsec_") {
+        let raw = BASE64.decode(base64).expect("base64");
+        all.extend([base64.to_owned(), hex::encode(raw)]);
+    }
+    all
+}
+
+/// Every row of every table. On SQLite the files themselves, with what was deleted.
+pub async fn stored(database: &Database) -> String {
+    if !database.url.starts_with("postgres") {
+        let file =
+            |name: &str| std::fs::read(database.dir.path().join(name)).expect("a database file");
+        return String::from_utf8_lossy(&[file("test.db"), file("test.db-wal")].concat())
+            .into_owned();
+    }
+    use sqlx::{AssertSqlSafe, Connection, PgConnection};
+    let mut connection = PgConnection::connect(&database.url).await.expect("the server");
+    let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'plugin_components'";
+    let tables: Vec<(String,)> =
+        sqlx::query_as(tables).fetch_all(&mut connection).await.expect("tables");
+    assert!(tables.len() > 15, "{tables:?}");
+    let mut all = String::new();
+    for (table,) in tables {
+        let rows = AssertSqlSafe(format!("SELECT row_to_json(t)::text FROM {table} t"));
+        let rows: Vec<(String,)> =
+            sqlx::query_as(rows).fetch_all(&mut connection).await.expect("rows");
+        all.extend(rows.into_iter().map(|(row,)| row + "\n"));
+    }
+    all
+}
