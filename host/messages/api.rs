@@ -66,7 +66,7 @@ pub struct View {
     via: Option<String>,
     /// The gateway's own id of it.
     via_id: Option<String>,
-    /// The key of the wallet entry that it was charged by.
+    /// Behind `charge:` and `refund:`, the keys of the wallet entries by which it was charged and given back.
     charge_key: String,
     /// When it is worth nothing any more.
     give_up_at: Timestamp,

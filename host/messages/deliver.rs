@@ -20,8 +20,8 @@ use crate::{
     wallet,
 };
 
-/// More gateways than one would be asked for one message.
-const MOST_GATEWAYS: usize = 8;
+/// Asked in one attempt. Together they must be done before its lease ends.
+const MOST_GATEWAYS: usize = 3;
 
 pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
     async move {

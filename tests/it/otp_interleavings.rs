@@ -168,8 +168,10 @@ async fn run(app: &TestApp, steps: Vec<Step>) {
         if step.sends {
             lab.sent += 1;
             // Tries that came after the send were wrong ones for the new code; those before it, for the old one.
-            assert!(count(&tried[0], Checked::Passed) <= 1, "a code passed twice");
-            assert_eq!(count(&tried[1], Checked::Passed), 0);
+            let may_pass = usize::from(!model.used && model.wrong < 5);
+            assert!(count(&tried[0], Checked::Passed) <= may_pass, "a code that had ended passed");
+            let others = count(&tried[1], Checked::Passed) + count(&tried[2], Checked::Passed);
+            assert_eq!(others, 0, "a wrong code passed");
             lab.send(lab.sent).await;
             model = Model::default();
             assert_eq!(lab.check(token(lab.sent - 1)).await, Checked::Wrong, "a former code lives");
