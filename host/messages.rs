@@ -168,7 +168,8 @@ pub async fn queue(tx: &mut Tx, app: &App, company_id: &str, new: NewMessage<'_>
     jobs::wake(tx, company_id, DELIVER_JOB, &message.id, now).await.map_err(Error::from)
 }
 
-/// Gives up the messages of a topic that still wait, since what they say is no longer so.
+/// Gives up the messages of a topic that still wait, since what they say is no longer so. One that is being handed over at this
+/// moment cannot be called back: it is charged if it is taken, and is not tried again.
 pub async fn withdraw(tx: &mut Tx, app: &App, company_id: &str, topic: &str) -> Result<()> {
     for charge_key in store::withdraw(tx, company_id, topic, app.clock.now()).await? {
         wallet::give_back(tx, app, company_id, &charge_key).await?;
@@ -207,7 +208,12 @@ fn after(outcome: &Outcome, attempt: i64, now: Timestamp, give_up_at: Timestamp)
         Outcome::Trouble { .. } => {
             let n = usize::try_from(attempt - 1).unwrap_or(0).min(PAUSES.len() - 1);
             let again = now.plus_seconds(PAUSES[n]);
-            if again < give_up_at { After::Again(again) } else { After::Failed }
+            let last = give_up_at.plus_seconds(-1);
+            match again < give_up_at {
+                true => After::Again(again),
+                false if last > now => After::Again(last),
+                false => After::Failed,
+            }
         }
     }
 }
@@ -231,7 +237,10 @@ mod tests {
             (&trouble, 10, 0, 9_000, After::Again(seconds(600))),
             (&trouble, 99, 0, 9_000, After::Again(seconds(600))),
             (&trouble, 1, 297, 300, After::Again(seconds(299))),
-            (&trouble, 1, 298, 300, After::Failed),
+            (&trouble, 8, 187, 300, After::Again(seconds(299))),
+            (&trouble, 1, 298, 300, After::Again(seconds(299))),
+            (&trouble, 1, 299, 300, After::Failed),
+            (&trouble, 1, 300, 300, After::Failed),
         ] {
             let seen = after(outcome, attempt, seconds(now), seconds(give_up));
             assert_eq!(seen, expected, "{outcome:?}, attempt {attempt} at {now}");

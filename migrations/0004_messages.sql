@@ -58,6 +58,7 @@ CREATE TABLE messages (
     via_id     TEXT,            -- the gateway's id of it
     charge_key TEXT   NOT NULL,
     give_up_at BIGINT NOT NULL,
+    under_way_until BIGINT,     -- somebody is handing it over
     created_at BIGINT NOT NULL,
     ended_at   BIGINT,
     PRIMARY KEY (company_id, id)

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::{FutureExt, future::BoxFuture};
+use tokio::time::timeout;
 use tracing::instrument;
 
 use super::{
@@ -20,15 +21,19 @@ use crate::{
     wallet,
 };
 
-/// Asked in one attempt. Together they must be done before its lease ends.
-const MOST_GATEWAYS: usize = 3;
+/// How long an attempt may take: less than its lease, so that no other host makes the same one.
+const MOST_SECONDS: i64 = 100;
+/// As long as the job's lease.
+const UNDER_WAY_SECONDS: i64 = 120;
 
 pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
     async move {
         let Some((message, company)) = load(&app, &job).await? else { return Ok(Next::Done) };
-        let outcome = match &message.content {
-            Some(content) if app.clock.now() < message.give_up_at => {
-                attempt(&app, &company, &message, content).await?
+        let left = message.give_up_at.0 - app.clock.now().0;
+        let outcome = match (&message.content, u64::try_from(left.min(MOST_SECONDS * 1_000))) {
+            (Some(content), Ok(ms @ 1..)) => {
+                let attempt = attempt(&app, &company, &message, content);
+                timeout(Duration::from_millis(ms), attempt).await.unwrap_or_else(|_| slow())?
             }
             _ => Outcome::TooLate,
         };
@@ -48,16 +53,20 @@ pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
     .boxed()
 }
 
+fn slow() -> Result<Outcome> {
+    Ok(Outcome::Trouble { reason: "not taken in time".to_owned() })
+}
+
 /// `None` when it does not wait any more.
 async fn load(app: &App, job: &Job) -> Result<Option<(Message, Company)>> {
+    let (company_id, id) = (job.company_id.clone(), job.subject.clone());
+    let until = app.clock.now().plus_seconds(UNDER_WAY_SECONDS);
     app.store
-        .read(async |tx| {
-            let message = store::find(tx, &job.company_id, &job.subject).await?;
-            let Some(message) = message.filter(|message| message.state == State::Pending) else {
+        .write(async move |tx| {
+            let Some(message) = store::begin(tx, &company_id, &id, until).await? else {
                 return Ok(None);
             };
-            let company = companies::get(tx, &job.company_id).await?;
-            Ok(Some((message, company)))
+            Ok(Some((message, companies::get(tx, &company_id).await?)))
         })
         .await
 }
@@ -103,24 +112,25 @@ async fn mail(app: &App, message: &Message, letter: Letter) -> Outcome {
 }
 
 async fn text(app: &App, company: &Company, message: &Message, letter: Letter) -> Result<Outcome> {
-    let accounts = app
-        .store
-        .read(async |tx| gateways::accounts(tx, app, company, MOST_GATEWAYS).await)
-        .await?;
+    let accounts =
+        app.store.read(async |tx| gateways::accounts(tx, app, company, usize::MAX).await).await?;
     let text = TextMessage {
         to: letter.to,
         sender: company.sms_sender.clone().unwrap_or_default(),
         text: letter.text.sms(),
         reference: message.id.clone(),
     };
-    gateways::send(app, &accounts, &text).await
+    Ok(gateways::send(app, &accounts, &text).await)
 }
 
 /// Notes an attempt; what can finally not be delivered is refunded.
 async fn record(tx: &mut Tx, app: &App, mut message: Message, outcome: Outcome) -> Result<After> {
     let now = app.clock.now();
+    let Some(give_up_at) = store::give_up_at(tx, &message.company_id, &message.id).await? else {
+        return Ok(After::Failed);
+    };
     message.attempts += i64::from(outcome != Outcome::TooLate);
-    let after = after(&outcome, message.attempts, now, message.give_up_at);
+    let after = after(&outcome, message.attempts, now, give_up_at);
     match outcome {
         Outcome::Taken { via, id } => (message.via, message.via_id) = (Some(via), id),
         Outcome::Refused { reason } | Outcome::Trouble { reason } => message.reason = reason,
@@ -136,7 +146,6 @@ async fn record(tx: &mut Tx, app: &App, mut message: Message, outcome: Outcome) 
         After::Failed => State::Failed,
         After::Again(_) => State::Pending,
     };
-    // What was withdrawn meanwhile has been refunded.
     if store::update(tx, &message).await? && after == After::Failed {
         wallet::give_back(tx, app, &message.company_id, &message.charge_key).await?;
     }

@@ -24,7 +24,7 @@ const REST_SECONDS: i64 = 30;
 pub struct Gateways {
     /// In the order in which they are asked.
     names: Vec<String>,
-    /// Until when, by name.
+    /// Until when, by account.
     resting: Mutex<HashMap<String, Timestamp>>,
     clock: Clock,
 }
@@ -37,18 +37,21 @@ impl Gateways {
 
     /// The names of all that may be asked for a company that has chosen `first`.
     fn in_order(&self, first: Option<&str>) -> Vec<String> {
-        let resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = self.clock.now();
         let mut names: Vec<String> = first.map(str::to_owned).into_iter().collect();
         names.extend(self.names.iter().filter(|name| Some(&***name) != first).cloned());
-        names.sort_by_key(|name| resting.get(name).is_some_and(|until| *until > now));
         names
     }
 
-    fn rest(&self, name: &str) {
+    fn is_resting(&self, account: &str) -> bool {
+        let resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        resting.get(account).is_some_and(|until| *until > self.clock.now())
+    }
+
+    /// By account: that a company's own key is wrong says nothing of the gateway for others.
+    fn rest(&self, account: &str) {
         let until = self.clock.now().plus_seconds(REST_SECONDS);
         let mut resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
-        resting.insert(name.to_owned(), until);
+        resting.insert(account.to_owned(), until);
     }
 }
 
@@ -68,22 +71,31 @@ pub async fn accounts(
             accounts.push(account);
         }
     }
+    accounts.sort_by_key(|account| app.gateways.is_resting(&account.id));
     Ok(accounts)
 }
 
 /// Asks one gateway after the other until one takes the message, or says that nobody can deliver it.
-pub async fn send(app: &App, accounts: &[Account], message: &TextMessage) -> Result<Outcome> {
+pub async fn send(app: &App, accounts: &[Account], message: &TextMessage) -> Outcome {
     let mut reasons = Vec::new();
     for account in accounts {
         let name = &*account.provider;
         let Some(gateway) = app.plugins.gateway(name) else { continue };
-        match gateway.send_text(&account.open_credentials(app)?, message).await {
-            Ok(id) => return Ok(Outcome::Taken { via: name.to_owned(), id: Some(id) }),
+        let credentials = match account.open_credentials(app) {
+            Ok(credentials) => credentials,
+            Err(error) => {
+                tracing::error!(gateway = name, error = %error.chain(), "an account cannot be opened");
+                reasons.push(format!("{name}: credentials"));
+                continue;
+            }
+        };
+        match gateway.send_text(&credentials, message).await {
+            Ok(id) => return Outcome::Taken { via: name.to_owned(), id: Some(id) },
             Err(error) if is_final(&error) => {
-                return Ok(Outcome::Refused { reason: reason(name, &error) });
+                return Outcome::Refused { reason: reason(name, &error) };
             }
             Err(error) => {
-                app.gateways.rest(name);
+                app.gateways.rest(&account.id);
                 reasons.push(reason(name, &error));
             }
         }
@@ -91,7 +103,7 @@ pub async fn send(app: &App, accounts: &[Account], message: &TextMessage) -> Res
     if reasons.is_empty() {
         reasons.push("no gateway is set up".to_owned());
     }
-    Ok(Outcome::Trouble { reason: reasons.join(", ") })
+    Outcome::Trouble { reason: reasons.join(", ") }
 }
 
 /// The contract: what the recipient's side refuses, no other gateway is asked for.
@@ -119,11 +131,9 @@ mod tests {
         let gateways = Gateways::new(names, clock.clone());
         let asked = |first| gateways.in_order(first).concat();
         assert_eq!([asked(None), asked(Some("b")), asked(Some("x"))], ["abc", "bac", "xabc"]);
-        gateways.rest("a");
-        assert_eq!([asked(None), asked(Some("a"))], ["bca", "bca"]);
-        gateways.rest("b");
-        assert_eq!([asked(None), asked(Some("b"))], ["cab", "cba"]);
+        gateways.rest("account");
+        assert!(gateways.is_resting("account") && !gateways.is_resting("another"));
         clock.advance_to(Timestamp(REST_SECONDS * 1_000));
-        assert_eq!(asked(None), "abc");
+        assert!(!gateways.is_resting("account"));
     }
 }

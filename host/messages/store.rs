@@ -78,12 +78,36 @@ pub async fn insert(tx: &mut Tx, message: &Message) -> Result<()> {
     Ok(())
 }
 
-pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Message>> {
-    tx.sql("SELECT * FROM messages WHERE company_id = $1 AND id = $2")
+/// Notes that a message is being handed over; `None` when it does not wait any more.
+pub async fn begin(
+    tx: &mut Tx,
+    company_id: &str,
+    id: &str,
+    until: Timestamp,
+) -> Result<Option<Message>> {
+    tx.sql(
+        "UPDATE messages SET under_way_until = $3
+         WHERE company_id = $1 AND id = $2 AND state = 'pending' RETURNING *",
+    )
+    .bind(company_id)
+    .bind(id)
+    .bind(until)
+    .optional()
+    .await
+}
+
+/// When a message that waits is worth nothing any more; locks it until the transaction ends.
+pub async fn give_up_at(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Timestamp>> {
+    let found: Option<(Timestamp,)> = tx
+        .sql(
+            "SELECT give_up_at FROM messages
+             WHERE company_id = $1 AND id = $2 AND state = 'pending' FOR UPDATE",
+        )
         .bind(company_id)
         .bind(id)
         .optional()
-        .await
+        .await?;
+    Ok(found.map(|(at,)| at))
 }
 
 /// The same message after an attempt, if it still waits: `false` when it was withdrawn meanwhile.
@@ -91,7 +115,7 @@ pub async fn update(tx: &mut Tx, message: &Message) -> Result<bool> {
     let updated = tx
         .sql(
             "UPDATE messages SET content = $3, state = $4, attempts = $5, reason = $6, via = $7,
-                 via_id = $8, ended_at = $9
+                 via_id = $8, ended_at = $9, under_way_until = NULL
              WHERE company_id = $1 AND id = $2 AND state = 'pending'",
         )
         .bind(&message.company_id)
@@ -108,17 +132,28 @@ pub async fn update(tx: &mut Tx, message: &Message) -> Result<bool> {
     Ok(updated == 1)
 }
 
-/// Ends the messages of a topic that wait; answers the charges of them.
+/// Ends the messages of a topic that wait; answers the charges of them. Those that are under way are not tried again.
 pub async fn withdraw(
     tx: &mut Tx,
     company_id: &str,
     topic: &str,
     now: Timestamp,
 ) -> Result<Vec<String>> {
+    tx.sql(
+        "UPDATE messages SET give_up_at = $3
+         WHERE company_id = $1 AND topic = $2 AND state = 'pending' AND under_way_until > $3",
+    )
+    .bind(company_id)
+    .bind(topic)
+    .bind(now)
+    .run()
+    .await?;
     let charges: Vec<(String,)> = tx
         .sql(
             "UPDATE messages SET content = NULL, state = 'failed', reason = 'superseded', ended_at = $3
-             WHERE company_id = $1 AND topic = $2 AND state = 'pending' RETURNING charge_key",
+             WHERE company_id = $1 AND topic = $2 AND state = 'pending'
+                 AND (under_way_until IS NULL OR under_way_until <= $3)
+             RETURNING charge_key",
         )
         .bind(company_id)
         .bind(topic)

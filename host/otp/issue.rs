@@ -4,10 +4,10 @@ use super::{FEATURE, Key, counts, limits, store};
 use crate::{
     app::App,
     companies::Company,
-    error::Result,
+    error::{Error, Result},
     messages::{self, Destination, NewMessage, OtpText},
     store::Tx,
-    wallet,
+    wallet::{self, Moved},
 };
 
 /// A code to be sent.
@@ -56,7 +56,10 @@ pub async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &Order) -> 
     let text = order.text(company, code);
     for destination in &order.destinations {
         let (item, charge_key) = (destination.channel.billing_item(), charge_key(destination));
-        wallet::charge(tx, app, company, item, 1, &charge_key).await?;
+        if wallet::charge(tx, app, company, item, 1, &charge_key).await? == Moved::Before {
+            // Another run of this request has sent it meanwhile; what this one did must not stand.
+            return Err(Error::Conflict("this request is being run already".to_owned()));
+        }
         let message = NewMessage {
             destination,
             purpose: order.purpose,

@@ -14,7 +14,8 @@ const HOUR_MS: i64 = 3_600_000;
 pub async fn take(tx: &mut Tx, app: &App, company_id: &str, destinations: &[String]) -> Result<()> {
     let limits = app.settings.otp;
     for destination in destinations {
-        take_one(tx, app, company_id, destination, limits.sends_per_hour).await?;
+        let key = app.sealer.digest(&["otp bucket", company_id, destination]);
+        take_one(tx, app, company_id, &key, limits.sends_per_hour).await?;
     }
     take_one(tx, app, company_id, "", limits.company_sends_per_hour).await
 }

@@ -155,7 +155,7 @@ both! {
         assert_eq!(ended(app).await.0, "failed");
         assert_eq!(balance(app).await, 100);
         app.advance(600).await;
-        assert_eq!(queue(app).await[0]["attempts"], 5);
+        assert_eq!(queue(app).await[0]["attempts"], 6);
         app.standins.faults().clear();
         // A host that was away for too long does not send what has expired.
         app.post("/otp/send", to_email(json!({ "exp": 1 }))).await;
@@ -180,6 +180,26 @@ both! {
         let states: Vec<Value> = queue(app).await.iter().map(|m| m["state"].clone()).collect();
         assert_eq!(states, ["delivered", "failed"]);
         assert_eq!(queue(app).await[1]["reason"], "superseded");
+    }
+
+    async fn a_message_that_is_on_its_way_when_a_new_code_is_sent_is_charged(app: TestApp) {
+        set_prices(app).await;
+        credit(app, 100, "first").await;
+        app.post("/otp/send", to_email(json!({}))).await;
+        let slow = Fault::new("smtp", FaultKind::SlowAfter).delay_ms(500);
+        app.standins.faults().push(slow);
+        let again = async {
+            while messages(app, EMAIL).is_empty() {
+                tokio::task::yield_now().await;
+            }
+            app.post("/otp/send", to_email(json!({}))).await
+        };
+        let (run, again) = tokio::join!(jobs::run_due(&app.app), again);
+        assert_eq!((run.is_ok(), again.status.as_u16()), (true, 200));
+        app.settle().await;
+        let states: Vec<Value> = queue(app).await.iter().map(|m| m["state"].clone()).collect();
+        assert_eq!(states, ["delivered", "delivered"]);
+        assert_eq!((messages(app, EMAIL).len(), balance(app).await), (2, json!(95)));
     }
 
     async fn a_gateway_that_is_out_of_order_is_passed_over(app: TestApp) {
