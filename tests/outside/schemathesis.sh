@@ -37,7 +37,7 @@ done
 payment=$(jq -er .data.id <<<"$payment")
 # A key beside the one that asks, to be exchanged and revoked.
 key=$(ask "$(told operator_token)" "$internal/internal/v1/companies/$company/keys" --json '{"label": "spare"}' | jq -er .data.id)
-account=$(ask "$(told operator_token)" "$internal/internal/v1/providers" | jq -er '.data[0].notification_url | split("/")[-1]')
+account=$(ask "$(told operator_token)" "$internal/internal/v1/providers" | jq -er '.data[] | select(.provider == "provider_a").notification_url | split("/")[-1]')
 
 check "$api" "$(told api_key)" <<EOF_VALUES
 [parameters]
