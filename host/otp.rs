@@ -1,6 +1,6 @@
 //! One-time passwords: codes that are tied to an identifier and a type, pass once, and can hardly be guessed.
 //!
-//! Callers send and verify them by the API; other slices use [`issue`] and [`check`] for codes of their own, in a scope of their
+//! Callers send and verify them by the API; other slices use [`issue()`] and [`check()`] for codes of their own, in a scope of their
 //! own. A code is stored as a keyed digest and stands in no other place than the sealed message that carries it.
 
 pub mod api;
