@@ -137,7 +137,7 @@ macro_rules! kinds {
 }
 
 /// No control characters, as a pattern.
-const PLAIN: &str = r"^[^\u0000-\u001F\u007F-\u009F]*$";
+pub(super) const PLAIN: &str = r"^[^\u0000-\u001F\u007F-\u009F]*$";
 /// No control characters but tabs and the ends of lines.
 const LINES: &str = r"^[^\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F]*$";
 /// Neither control characters nor blanks.

@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::json;
 
 use super::{
-    fields::{Field, fields, inline_schema},
+    fields::{Field, PLAIN, fields, inline_schema},
     openapi::{Describe, Operation},
 };
 use crate::{
@@ -164,7 +164,7 @@ const MOST_PAGES: i64 = 1_000_000_000;
 kinds! {
     /// Compared as it is.
     Exactly -> Option<String> = |parameters, name| Ok(parameters.text(name).map(str::to_owned)),
-        { "type": "string" };
+        { "type": "string", "pattern": PLAIN };
     /// Where the answer before ended; empty, where all begins.
     Cursor -> String = |parameters, name| parameters.cursor(name),
         { "type": "string", "pattern": CURSOR };
