@@ -1,5 +1,7 @@
 //! Requests over the real listener, beside a server that answers the same bytes and does nothing else.
 
+mod users;
+
 use std::{
     convert::Infallible,
     net::SocketAddr,
@@ -63,6 +65,7 @@ pub fn measure(bench: &mut Bench) {
         measure_load(bench, &format!("http/otp-send/{engine}"), &host.send_code("send"));
         bench.runtime.block_on(host.until_delivered());
         measure_verify(bench, &format!("http/otp-verify/{engine}"), &host);
+        bench.runtime.block_on(users::measure(&host, engine));
         bench.runtime.block_on(host.stop());
         database.drop(&bench.runtime);
     }
@@ -353,6 +356,7 @@ fn config(database: &Database, standins: &Standins) -> Config {
         format!("--database={}", database.url),
         format!("--operator-token-file={}", file("operator-token", OPERATOR_TOKEN)),
         format!("--master-key-file={}", file("master-key", MASTER_KEY)),
+        format!("--files={}", database.dir.path().join("files").display()),
         "--rate-per-s=0".to_owned(),
         "--otp-company-sends-per-hour=0".to_owned(),
         "--smtp-host=127.0.0.1".to_owned(),

@@ -7,15 +7,17 @@ use std::{
 use futures::future::BoxFuture;
 
 use crate::{
-    clock::Clock,
+    clock::{Clock, Timestamp},
     companies,
     config::Config,
     egress::Egress,
-    events, http, idempotency,
+    events,
+    files::Files,
+    http, idempotency,
     jobs::{Handler, Workers},
     messages,
     money::Minor,
-    otp, payments,
+    operator_events, otp, payments,
     plugins::Plugins,
     providers,
     random::Random,
@@ -25,18 +27,22 @@ use crate::{
     store::Store,
     tasks::Tasks,
     telemetry::Telemetry,
+    users,
 };
 
 /// Every kind of job and who runs it.
 const JOBS: &[(&str, Handler)] = &[
     (payments::SETTLE_JOB, payments::settle_job),
     (events::DELIVER_JOB, events::deliver_job),
-    (messages::DELIVER_JOB, messages::deliver_job),
+    (messages::EMAIL_JOB, messages::deliver_job),
+    (messages::SMS_JOB, messages::deliver_job),
     (otp::WATCH_JOB, otp::watch_job),
+    (users::REMOVE_JOB, users::remove_job),
 ];
 
 /// What is out of date is thrown away by these, now and then.
-pub const SWEEPS: &[Sweep] = &[idempotency::sweep, otp::sweep];
+pub const SWEEPS: &[Sweep] =
+    &[idempotency::sweep, messages::sweep, operator_events::sweep, otp::sweep, users::sweep];
 
 pub type Sweep = fn(App) -> BoxFuture<'static, crate::error::Result<u64>>;
 
@@ -58,6 +64,7 @@ pub struct Parts {
     pub random: Random,
     pub sealer: Sealer,
     pub egress: Egress,
+    pub files: Files,
     /// None when the operator has named no mail server.
     pub mailer: Option<Mailer>,
     pub settings: Settings,
@@ -87,10 +94,20 @@ pub struct Settings {
     pub operator_token: String,
     /// Operators are told when a charge takes a wallet below it, unless the company has its own. 0: never.
     pub low_balance: Minor,
+    /// For how long messages that have ended, and what operators were told, are kept.
+    pub history_days: i64,
     /// Opens what only development may do, such as moving the clock.
     pub development: bool,
     pub http: http::Limits,
     pub otp: otp::Limits,
+}
+
+impl Settings {
+    /// What ended before is forgotten.
+    #[must_use]
+    pub fn history_begins(&self, now: Timestamp) -> Timestamp {
+        now.plus_seconds(-24 * 3600 * self.history_days)
+    }
 }
 
 /// How much who may ask of this host.
@@ -135,6 +152,7 @@ impl App {
             default_provider: config.service.default_provider.clone(),
             operator_token: config.operator_token.read()?,
             low_balance: config.service.low_balance,
+            history_days: config.service.history_days.into(),
             development: config.service.development,
             http: config.requests.limits(),
             otp: config.otp.limits(),
@@ -142,6 +160,7 @@ impl App {
         let sealer = Sealer::new(&config.master_key.read()?, random.clone())?;
         let egress = Egress::new(config.service.egress())?;
         let mailer = config.email.mailer()?;
+        let files = Files::new(&config.service.files)?;
         let plugins =
             Plugins::new(config.plugins.limits(), egress.clone(), clock.clone(), random.clone())?;
         let (url, limits) = (config.database.url()?, config.database.limits());
@@ -163,6 +182,7 @@ impl App {
             random,
             sealer,
             egress,
+            files,
             mailer,
             settings,
             gateways,

@@ -8,12 +8,14 @@ mod connection;
 mod docs;
 pub mod fields;
 mod gate;
+mod get;
 mod headers;
 mod health;
 mod idempotency;
 mod limits;
 mod listener;
 mod metrics;
+mod object;
 pub mod openapi;
 pub mod path;
 pub mod query;
@@ -33,6 +35,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 pub use self::{
     auth::Caller,
+    get::Get,
     health::Readiness,
     idempotency::Run,
     limits::Limits,
@@ -53,6 +56,8 @@ use crate::{
 
 /// The route whose bodies are components, which are larger than other bodies may be.
 const COMPONENTS: &str = "/internal/v1/plugins";
+/// The route that takes files of users, and how large they may be (decisions, 6).
+const IMPORTS: (&str, usize) = ("/api/v1/user/bulk/create", 16 << 20);
 
 /// Who may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +129,16 @@ pub fn public_routes() -> Vec<Route> {
         post "/api/v1/otp/send" Company otp::api::send "Send a one-time password" [503];
         post "/api/v1/otp/verify" Company otp::api::verify "Verify a one-time password" [];
         get  "/api/v1/user/fetch/{email_or_id}" Company users::api::fetch "Fetch a user" [];
+        post "/api/v1/user/bulk/create" Company users::api::bulk::create "Create many users" [];
+        get  "/api/v1/user/export" Company users::api::export::export "Export users to a file" [502];
+        get  "/api/v1/user/sample-csv" Company users::api::export::sample "Get a file to begin with" [];
+        get  "/api/v1/user/file/{file}" Open users::api::export::fetch "Fetch a file by its link" [403 502];
+        get  "/api/v1/user/list" Company users::api::list "List users" [];
+        put  "/api/v1/user/edit/{user_id}" Company users::api::edit "Edit a user" [];
+        get  "/api/v1/user/email-verification/send/{user_id}" Company users::api::send_email "Send a code to a user's e-mail address" [400 503];
+        post "/api/v1/user/email-verification/verify/{user_id}" Company users::api::verify_email "Verify a user's e-mail address" [];
+        get  "/api/v1/user/phone-verification/send/{user_id}" Company users::api::send_phone "Send a code to a user's phone" [400 503];
+        post "/api/v1/user/phone-verification/verify/{user_id}" Company users::api::verify_phone "Verify a user's phone number" [];
         post "/api/v1/payment/initialize" Company payments::api::initialize "Begin a payment, or find the one with this reference" [404 502 504];
         post "/api/v1/payment/verify/{reference}" Company payments::api::verify "Ask the provider how a payment stands" [400 502 504];
         get  "/api/v1/payment/fetch/{id}" Company payments::api::fetch "Fetch a payment" [];
@@ -219,13 +234,20 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
     let requests = app.settings.http.requests;
     // Whoever shows no key cannot keep out those who have one.
     let (callers, strangers) = (Room::new(requests), Room::new(requests.div_ceil(8)));
+    // Their bodies are large, and all of them in memory.
+    let importers = Room::new(requests.div_ceil(64));
     let mut router = Router::new();
     for Route { path, access, handler, .. } in routes {
         let most_body = match path {
             COMPONENTS => app.plugins.most_component_bytes(),
+            path if path == IMPORTS.0 => IMPORTS.1.max(app.settings.http.body_bytes),
             _ => app.settings.http.body_bytes,
         };
-        let room = if access == Access::Open { &strangers } else { &callers };
+        let room = match access {
+            _ if path == IMPORTS.0 => &importers,
+            Access::Open => &strangers,
+            _ => &callers,
+        };
         let gate = Gate { app: app.clone(), access, most_body, room: room.clone() };
         let handler = match access {
             Access::Always => handler,

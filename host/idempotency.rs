@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use futures::{FutureExt, future::BoxFuture};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 pub use self::store::SEALED;
 use crate::{
     app::App,
     clock::Timestamp,
     error::{Error, Result},
+    seal::fingerprint,
 };
 
 /// How long an answer is kept.
@@ -25,8 +25,6 @@ const KEPT_SECONDS: i64 = 24 * 3600;
 const GRACE: Duration = Duration::from_secs(15);
 /// Beyond what a request may run, so that nobody runs it while it runs.
 const LEASE_MARGIN: Duration = Duration::from_secs(15);
-/// Rows of one sweep's statement, so that other writers get in between.
-const SWEPT_AT_ONCE: i64 = 1_000;
 
 /// What one key names: a caller's request to one route.
 pub struct Name<'r> {
@@ -110,7 +108,7 @@ pub async fn claim(app: &App, name: Name<'_>, content: [u8; 32]) -> Result<Claim
         run: RunId(app.new_id()),
         is_rerun: false,
         company_id: name.company_id.to_owned(),
-        id: digest(&[name.method, name.path, name.key]),
+        id: fingerprint(&[name.method, name.path, name.key]),
         lease: app.random.token(""),
     };
     let content = hex::encode(content);
@@ -189,15 +187,10 @@ pub async fn end(app: &App, claim: Claim, end: End) -> Result<()> {
 /// Removes what is out of date; answers how many rows that were.
 pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
     async move {
-        let (now, mut swept) = (app.clock.now(), 0);
-        loop {
-            let some = app.store.write(async move |tx| store::sweep(tx, now, SWEPT_AT_ONCE).await);
-            let some = some.await?;
-            swept += some;
-            if some == 0 {
-                return Ok(swept);
-            }
-        }
+        let now = app.clock.now();
+        let swept =
+            app.store.write_in_pieces(async move |tx, most| store::sweep(tx, now, most).await);
+        swept.await.map_err(Error::from)
     }
     .boxed()
 }
@@ -211,16 +204,6 @@ impl Claim {
 /// What a column of a row is sealed for.
 fn context(company_id: &str, id: &str, column: &str) -> String {
     format!("idempotency_keys/{company_id}/{id}/{column}")
-}
-
-/// No two lists of texts have the same one: each part's length goes before it.
-fn digest(parts: &[&str]) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part);
-    }
-    hex::encode(hash.finalize())
 }
 
 #[cfg(test)]
@@ -250,11 +233,5 @@ mod tests {
         ] {
             assert_eq!(judge(&row, same, Timestamp(10)), verdict, "{row:?} {same}");
         }
-    }
-
-    #[test]
-    fn names_do_not_run_into_one_another() {
-        assert_ne!(digest(&["POST", "/a", "bc"]), digest(&["POST", "/ab", "c"]));
-        assert_eq!(digest(&["POST", "/a", "b"]), digest(&["POST", "/a", "b"]));
     }
 }

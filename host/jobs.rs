@@ -2,7 +2,8 @@
 //!
 //! A job is named by company, kind and subject, and there is one of each name: waking it again while it waits brings it forward;
 //! waking it while it runs makes it run once more. A host that dies leaves a lease that ends. Which kinds there are is told by
-//! the table in `app.rs`; this module knows no slice.
+//! the table in `app.rs`; this module knows no slice. Each kind has slots of its own on each host, so that one whose jobs hang, or
+//! are many, keeps no other waiting. A kind that a host does not know is left to hosts that do.
 
 mod store;
 mod worker;
@@ -16,7 +17,7 @@ pub use self::{
 use crate::{app::App, clock::Timestamp, error::Result};
 
 /// How long a job may run before another host may take it: longer than any plugin call or delivery.
-const LEASE_SECONDS: i64 = 120;
+pub const LEASE_SECONDS: i64 = 120;
 
 /// What is left to do after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

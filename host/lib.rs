@@ -16,6 +16,7 @@ pub mod egress;
 pub mod email;
 pub mod error;
 pub mod events;
+pub mod files;
 pub mod http;
 pub mod idempotency;
 pub mod jobs;

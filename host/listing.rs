@@ -1,5 +1,6 @@
 //! Lists: which page, which period, in which order.
 
+use chrono::{Datelike, Days, Months, NaiveDate, NaiveTime};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -11,6 +12,48 @@ pub struct Period {
     pub from: Timestamp,
     pub before: Timestamp,
 }
+
+impl Period {
+    /// Whole days in UTC, the last one included; `None` at the end of time.
+    #[must_use]
+    pub fn of_days(first: NaiveDate, last: NaiveDate) -> Option<Period> {
+        let begins =
+            |day: NaiveDate| Timestamp(day.and_time(NaiveTime::MIN).and_utc().timestamp_millis());
+        Some(Period { from: begins(first), before: begins(last.succ_opt()?) })
+    }
+
+    /// The days that a name of [`PERIODS`] stands for, seen from a day.
+    #[must_use]
+    pub fn named(name: &str, today: NaiveDate) -> Option<Period> {
+        let monday = today - Days::new(today.weekday().num_days_from_monday().into());
+        let (month, january) = (today.with_day(1)?, today.with_ordinal(1)?);
+        let before = |day: NaiveDate| day.pred_opt();
+        let (first, last) = match name {
+            "today" => (today, today),
+            "yesterday" => (before(today)?, before(today)?),
+            "this_week" => (monday, monday + Days::new(6)),
+            "last_week" => (monday - Days::new(7), before(monday)?),
+            "this_month" => (month, before(month + Months::new(1))?),
+            "last_month" => (month - Months::new(1), before(month)?),
+            "this_year" => (january, before(january + Months::new(12))?),
+            "last_year" => (january - Months::new(12), before(january)?),
+            _ => return None,
+        };
+        Period::of_days(first, last)
+    }
+}
+
+/// Periods that have a name; weeks begin on Monday.
+pub const PERIODS: [&str; 8] = [
+    "today",
+    "yesterday",
+    "this_week",
+    "last_week",
+    "this_month",
+    "last_month",
+    "this_year",
+    "last_year",
+];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -69,6 +112,27 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn periods_that_have_a_name() {
+        for (today, name, first, last) in [
+            ("2026-11-22", "today", "2026-11-22", "2026-11-22"),
+            ("2026-01-01", "yesterday", "2025-12-31", "2025-12-31"),
+            ("2026-11-22", "this_week", "2026-11-16", "2026-11-22"), // a Sunday
+            ("2026-11-23", "this_week", "2026-11-23", "2026-11-29"), // a Monday
+            ("2026-01-01", "last_week", "2025-12-22", "2025-12-28"),
+            ("2024-02-29", "this_month", "2024-02-01", "2024-02-29"),
+            ("2024-03-31", "last_month", "2024-02-01", "2024-02-29"),
+            ("2026-01-31", "last_month", "2025-12-01", "2025-12-31"),
+            ("2026-11-22", "this_year", "2026-01-01", "2026-12-31"),
+            ("2024-02-29", "last_year", "2023-01-01", "2023-12-31"),
+        ] {
+            let day = |text: &str| text.parse::<NaiveDate>().unwrap();
+            let expected = Period::of_days(day(first), day(last));
+            assert_eq!(Period::named(name, day(today)), expected, "{name} on {today}");
+        }
+        assert_eq!(Period::named("next_year", NaiveDate::default()), None);
+    }
 
     #[test]
     fn paging_arithmetic() {

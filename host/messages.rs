@@ -9,6 +9,7 @@ mod deliver;
 mod gateways;
 mod store;
 
+use futures::{FutureExt, future::BoxFuture};
 use serde::{Deserialize, Serialize};
 
 pub use self::{
@@ -27,7 +28,8 @@ use crate::{
     wallet,
 };
 
-pub const DELIVER_JOB: &str = "message.deliver";
+pub const EMAIL_JOB: &str = "message.email";
+pub const SMS_JOB: &str = "message.sms";
 
 /// By what a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Type)]
@@ -39,13 +41,21 @@ pub enum Channel {
 }
 
 impl Channel {
-    pub const ALL: [Channel; 2] = [Channel::Email, Channel::Sms];
+    pub const NAMES: &[&str] = &["email", "sms"];
 
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Channel::Email => "email",
             Channel::Sms => "sms",
+        }
+    }
+
+    /// The job that delivers: a mail server that hangs keeps no text message waiting.
+    fn job(self) -> &'static str {
+        match self {
+            Channel::Email => EMAIL_JOB,
+            Channel::Sms => SMS_JOB,
         }
     }
 
@@ -165,7 +175,8 @@ pub async fn queue(tx: &mut Tx, app: &App, company_id: &str, new: NewMessage<'_>
         id,
     };
     store::insert(tx, &message).await?;
-    jobs::wake(tx, company_id, DELIVER_JOB, &message.id, now).await.map_err(Error::from)
+    let job = message.channel.job();
+    jobs::wake(tx, company_id, job, &message.id, now).await.map_err(Error::from)
 }
 
 /// Gives up the messages of a topic that still wait, since what they say is no longer so. One that is being handed over at this
@@ -175,6 +186,17 @@ pub async fn withdraw(tx: &mut Tx, app: &App, company_id: &str, topic: &str) -> 
         wallet::give_back(tx, app, company_id, &charge_key).await?;
     }
     Ok(())
+}
+
+/// Forgets what ended long ago; answers how many messages that were.
+pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
+    async move {
+        let before = app.settings.history_begins(app.clock.now());
+        let swept =
+            app.store.write_in_pieces(async move |tx, most| store::sweep(tx, before, most).await);
+        swept.await.map_err(Error::from)
+    }
+    .boxed()
 }
 
 /// What came of an attempt.

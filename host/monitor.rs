@@ -9,7 +9,7 @@ mod store;
 use std::time::Duration;
 
 use self::ledger::Sweep;
-use crate::{app::App, error::Result, store::Tx};
+use crate::{app::App, error::Result, messages::Channel, store::Tx};
 
 const PAUSE: Duration = Duration::from_secs(15);
 
@@ -79,7 +79,10 @@ async fn see_what_waits(app: &App) -> Result<()> {
     let (jobs, deliveries, payments, messages) = app
         .store
         .read(async |tx: &mut Tx| -> Result<_> {
-            let jobs = store::due_jobs(tx, now).await?;
+            let mut jobs = Vec::new();
+            for kind in app.workers.kinds() {
+                jobs.push((kind, store::due_jobs(tx, kind, now).await?));
+            }
             let untried = store::untried_deliveries(tx).await?;
             let retried = store::retried_deliveries(tx).await?;
             let payments = store::pending_payments(tx, begins).await?;
@@ -88,9 +91,7 @@ async fn see_what_waits(app: &App) -> Result<()> {
         })
         .await?;
     let watched = &app.telemetry.watched;
-    for kind in app.workers.kinds() {
-        let due = jobs.iter().find(|(due, ..)| due == kind);
-        let (count, oldest) = due.map_or((0, None), |(_, count, oldest)| (*count, *oldest));
+    for (kind, (count, oldest)) in jobs {
         watched.jobs.set(kind, count, oldest, now);
     }
     for (attempted, (count, oldest)) in deliveries {
@@ -101,7 +102,7 @@ async fn see_what_waits(app: &App) -> Result<()> {
         let (count, oldest) = aged.map_or((0, None), |(_, count, oldest)| (*count, *oldest));
         watched.payments.set(age, count, oldest, now);
     }
-    for channel in ["email", "sms"] {
+    for channel in Channel::NAMES {
         let waiting = messages.iter().find(|(waiting, ..)| waiting == channel);
         let (count, oldest) = waiting.map_or((0, None), |(_, count, oldest)| (*count, *oldest));
         watched.messages.set(channel, count, oldest, now);

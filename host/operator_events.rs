@@ -9,11 +9,14 @@ mod store;
 
 use std::time::Duration;
 
+use futures::{FutureExt, future::BoxFuture};
 use serde_json::Value;
 
 use crate::{
     app::App,
     clock::Timestamp,
+    error::Error,
+    random::first_id,
     store::{Result, Tx},
 };
 
@@ -35,6 +38,17 @@ pub async fn tell(
     store::insert(tx, company_id, &app.random.id(now), kind, data, now).await?;
     app.telemetry.noted.told(kind);
     Ok(())
+}
+
+/// Forgets what was told long ago; answers how many events that were.
+pub fn sweep(app: App) -> BoxFuture<'static, Result<u64, Error>> {
+    async move {
+        let before = first_id(app.settings.history_begins(app.clock.now()));
+        let swept =
+            app.store.write_in_pieces(async move |tx, most| store::sweep(tx, &before, most).await);
+        swept.await.map_err(Error::from)
+    }
+    .boxed()
 }
 
 /// Since when events may still be committed.

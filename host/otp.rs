@@ -15,11 +15,15 @@ use std::time::Duration;
 use futures::{FutureExt, future::BoxFuture};
 
 pub use self::{
-    check::{Checked, check},
+    check::{Checked, answer, check},
     counts::watch_job,
     issue::{Order, issue},
 };
-use crate::{app::App, clock::Timestamp, error::Result};
+use crate::{
+    app::App,
+    clock::Timestamp,
+    error::{Error, Result},
+};
 
 /// What a plan must include for codes to be sent.
 pub const FEATURE: &str = "otp";
@@ -32,8 +36,6 @@ pub const CALLERS: &str = "api";
 const MOST_WRONG: i64 = 5;
 /// For how long a wrong try counts against the next ones under its key.
 const WINDOW_MS: i64 = 3_600_000;
-/// Rows of one sweep's statement, so that other writers get in between.
-const SWEPT_AT_ONCE: i64 = 1_000;
 
 /// How often codes may be sent and guessed, and when operators hear of it. Zero: no limit.
 #[derive(Clone, Copy, Debug)]
@@ -106,15 +108,10 @@ fn pause(counted: &[i64], most: i64, now: Timestamp) -> Option<Duration> {
 /// Forgets what says nothing any more; answers how many rows that were.
 pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
     async move {
-        let (now, mut swept) = (app.clock.now(), 0);
-        loop {
-            let some = app.store.write(async move |tx| store::sweep(tx, now, SWEPT_AT_ONCE).await);
-            let some = some.await?;
-            swept += some;
-            if some == 0 {
-                return Ok(swept);
-            }
-        }
+        let now = app.clock.now();
+        let swept =
+            app.store.write_in_pieces(async move |tx, most| store::sweep(tx, now, most).await);
+        swept.await.map_err(Error::from)
     }
     .boxed()
 }
@@ -127,6 +124,7 @@ mod tests {
     fn code(digest: bool, wrong: i64, expires_at: i64) -> store::Code {
         store::Code {
             digest: digest.then(String::new),
+            used_by: None,
             wrong,
             wrong_at: Json(vec![]),
             sent_at: Timestamp(0),

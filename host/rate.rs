@@ -16,6 +16,15 @@ pub struct Exceeded {
     pub seconds: u64,
 }
 
+impl Exceeded {
+    /// Another try may be made after `wait`, which is rounded up to whole seconds.
+    #[must_use]
+    pub fn after(wait: Duration) -> Exceeded {
+        let seconds = wait.as_millis().div_ceil(1_000).max(1);
+        Exceeded { seconds: seconds.try_into().unwrap_or(u64::MAX) }
+    }
+}
+
 /// Buckets of `burst` tokens, one per key, each refilled by a token per `interval`.
 pub struct Limiter<K: Clone + Eq + Hash>(Option<Buckets<K>>);
 
@@ -41,8 +50,7 @@ impl<K: Clone + Eq + Hash> Limiter<K> {
     pub fn check(&self, key: &K) -> Result<(), Exceeded> {
         let Some(buckets) = &self.0 else { return Ok(()) };
         buckets.check_key(key).map_err(|until| {
-            let wait = until.wait_time_from(clock::Clock::now(buckets.clock()));
-            Exceeded { seconds: wait.as_millis().div_ceil(1_000).max(1).try_into().unwrap_or(1) }
+            Exceeded::after(until.wait_time_from(clock::Clock::now(buckets.clock())))
         })
     }
 

@@ -26,6 +26,7 @@
 //! 4. a row lock is `FOR UPDATE` or `FOR UPDATE SKIP LOCKED`. SQLite never sees it: there a write is already alone;
 //! 5. a parameter that may be NULL is compared as `CAST($1 AS TEXT) IS NULL`, sums are cast to `BIGINT`.
 
+mod assembled;
 mod backup;
 mod columns;
 mod error;
@@ -50,6 +51,7 @@ use tokio::{
 use tracing::Instrument;
 
 pub use self::{
+    assembled::{Assembled, Value},
     backup::{BackupError, backup, restore},
     error::{Error, Trouble, is_duplicate},
     look::missing_migrations,
@@ -71,6 +73,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 const READ: &str = "read";
 const WRITE: &str = "write";
 
+/// Rows of a piece of a long work.
+const PIECE: i64 = 1_000;
 /// How often a transaction is tried that collides with others, or whose connection breaks.
 const TRIES: u32 = 5;
 /// The longest pause before the second try; each one after that may be twice as long.
@@ -174,6 +178,22 @@ impl Store {
         match &self.engine {
             Engine::Sqlite(sqlite) => self.measured(WRITE, sqlite.write(work)).await,
             Engine::Postgres(_) => self.measured(WRITE, self.run(Mode::Write, work)).await,
+        }
+    }
+
+    /// Runs `work` on pieces of so many rows, each in a transaction of its own so that other writers get in between, until it
+    /// answers that it found none; answers how many it found in all.
+    pub async fn write_in_pieces<F>(&self, work: F) -> Result<u64>
+    where
+        F: AsyncFnOnce(&mut Tx, i64) -> Result<u64> + Clone + Send + 'static,
+    {
+        let mut found = 0;
+        loop {
+            let work = work.clone();
+            match self.write(async move |tx| work(tx, PIECE).await).await? {
+                0 => return Ok(found),
+                some => found += some,
+            }
         }
     }
 

@@ -1,7 +1,12 @@
 //! Users: the customers of a company.
 
 pub mod api;
+mod create;
+mod export;
+mod import;
 mod store;
+mod table;
+mod verification;
 
 use celes::LookupTable;
 use chrono::{Datelike, NaiveDate};
@@ -9,8 +14,18 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use self::store::User;
+pub use self::{
+    export::{REMOVE_JOB, remove_job, sweep},
+    store::{
+        User,
+        list::{Filter, Sort, explain},
+        search::digests,
+    },
+};
 use crate::{clock::Timestamp, store::Tx};
+
+/// What a plan must include for users to be created.
+pub const FEATURE: &str = "users";
 
 impl User {
     /// As companies see it.

@@ -21,6 +21,24 @@ pub struct Service {
     /// Operators are told when a charge takes a wallet below this, unless the company has a threshold of its own. 0: never
     #[arg(long, env = "TOLLHOUSE_LOW_BALANCE", value_name = "NGN", default_value = "1000", value_parser = threshold)]
     pub low_balance: Minor,
+    /// For how long messages that have ended, and what operators were told, can be looked at
+    #[arg(
+        long,
+        env = "TOLLHOUSE_HISTORY_DAYS",
+        value_name = "days",
+        default_value_t = 90,
+        value_parser = clap::value_parser!(u16).range(1..=3_650)
+    )]
+    pub history_days: u16,
+    /// Where files are kept for a quarter of an hour, such as exports of users: a folder of this host, or s3://BUCKET/PREFIX, for
+    /// which the usual AWS_… variables say region, endpoint and credentials. Several hosts share a bucket or a network folder
+    #[arg(
+        long,
+        env = "TOLLHOUSE_FILES",
+        value_name = "folder or s3://…",
+        default_value = "tollhouse-files"
+    )]
+    pub files: String,
     /// May be reached, by plugins and events, over https, though their addresses are private. Commas between, or repeated
     #[arg(long, env = "TOLLHOUSE_ALLOW_PRIVATE", value_name = "host names", value_delimiter = ',')]
     pub allow_private: Vec<String>,

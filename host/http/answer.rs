@@ -1,12 +1,14 @@
 //! The envelope of every JSON answer: `{data?, error, message}`.
 
-use std::{any::Any, marker::PhantomData};
+use std::{any::Any, io, marker::PhantomData};
 
 use axum::{
     Json,
+    body::{Body, Bytes},
     http::{HeaderValue, Response, StatusCode, header},
     response::IntoResponse,
 };
+use futures::stream::BoxStream;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -47,6 +49,30 @@ impl<T: JsonSchema> Describe for Answer<T> {
         success["properties"]["data"] = data;
         success["required"] = json!(["data", "error", "message"]);
         operation.answers("application/json", success);
+    }
+}
+
+/// A file to be kept, which is sent as it is read.
+pub struct Attachment {
+    pub name: &'static str,
+    pub content_type: &'static str,
+    pub bytes: BoxStream<'static, io::Result<Bytes>>,
+}
+
+impl IntoResponse for Attachment {
+    fn into_response(self) -> axum::response::Response {
+        let name = format!("attachment; filename=\"{}\"", self.name);
+        let headers = [
+            (header::CONTENT_TYPE, self.content_type.to_owned()),
+            (header::CONTENT_DISPOSITION, name),
+        ];
+        (headers, Body::from_stream(self.bytes)).into_response()
+    }
+}
+
+impl Describe for Attachment {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.answers("text/csv", json!({ "type": "string" }));
     }
 }
 

@@ -1,36 +1,18 @@
-//! Reading JSON bodies field by field, in the order of the specification's tables, so that the first offending field is named.
-//!
-//! Types are strict and unknown fields are ignored. `null` counts as absent; so does `""` where a text is optional.
+//! Reading bodies.
 
 use std::{marker::PhantomData, ops::Deref};
 
 use axum::{
     body::Bytes,
-    extract::{FromRequest, Request},
+    extract::{FromRequest, Multipart, Request},
     http::{StatusCode, header},
 };
 use schemars::JsonSchema;
-use serde_json::{Map, Value, json};
-use url::Url;
+use serde_json::{Value, json};
 
+pub use super::object::Fields;
 use super::openapi::{Describe, Operation};
-use crate::{
-    clock::Timestamp,
-    error::{Error, Result},
-    money::{AmountError, MOST_MINOR, Minor},
-};
-
-const MOST_URL_BYTES: usize = 2_048;
-/// Characters of one text in a list.
-const MOST_ITEM: usize = 100;
-const MOST_OBJECT_BYTES: usize = 16 << 10;
-
-/// The fields of a JSON object, and where it stands in the body.
-#[derive(Clone, Debug, Default)]
-pub struct Fields {
-    path: String,
-    values: Map<String, Value>,
-}
+use crate::error::{Error, Result};
 
 /// A body of the fields that `T` declares, by [`fields!`](super::fields). A request without a body has none.
 pub struct Body<T> {
@@ -72,10 +54,65 @@ impl<S: Send + Sync, T> FromRequest<S> for Body<T> {
             return Err(Error::UnsupportedType("application/json"));
         }
         match serde_json::from_slice(&body) {
-            Ok(Value::Object(values)) => Ok(Fields { path: String::new(), values }.into()),
+            Ok(Value::Object(values)) => Ok(Fields::from(values).into()),
             Ok(_) => Err(Error::invalid("the body must be a JSON object")),
             Err(_) => Err(Error::invalid("the body is not valid JSON")),
         }
+    }
+}
+
+/// A body of JSON, or a form with one file.
+pub enum Upload<T> {
+    Json(Body<T>),
+    /// The file, unless the form lacks it.
+    Form(Option<File>),
+}
+
+/// A file of a form.
+pub struct File {
+    pub name: Option<String>,
+    pub bytes: Bytes,
+}
+
+/// The field of a form in which a file is looked for.
+const FILE: &str = "csv";
+
+impl<S: Send + Sync, T> FromRequest<S> for Upload<T> {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, state: &S) -> Result<Upload<T>> {
+        const TYPES: &str = "application/json or multipart/form-data";
+        let content_type = request.headers().get(header::CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if !content_type.to_ascii_lowercase().starts_with("multipart/form-data") {
+            let body = Body::from_request(request, state).await;
+            return body.map(Upload::Json).map_err(|error| match error {
+                Error::UnsupportedType(_) => Error::UnsupportedType(TYPES),
+                error => error,
+            });
+        }
+        let unreadable = |_| Error::invalid("the form cannot be read");
+        let form = Multipart::from_request(request, state).await;
+        let mut form = form.map_err(|_| Error::invalid("the form cannot be read"))?;
+        while let Some(part) = form.next_field().await.map_err(unreadable)? {
+            if part.name() == Some(FILE) {
+                let name = part.file_name().map(str::to_owned);
+                let bytes = part.bytes().await.map_err(unreadable)?;
+                return Ok(Upload::Form(Some(File { name, bytes })));
+            }
+        }
+        Ok(Upload::Form(None))
+    }
+}
+
+impl<T: JsonSchema> Describe for Upload<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        let schema = operation.taken::<T>();
+        operation.takes_body("application/json", schema, true);
+        let file = json!({ "type": "string", "contentMediaType": "text/csv" });
+        let form = json!({ "type": "object", "properties": { FILE: file }, "required": [FILE] });
+        operation.takes_body("multipart/form-data", form, true);
+        operation.fails(&[415]);
     }
 }
 
@@ -116,372 +153,9 @@ impl Describe for Raw {
     }
 }
 
-impl Fields {
-    fn name(&self, field: &str) -> String {
-        if self.path.is_empty() { field.to_owned() } else { format!("{}.{field}", self.path) }
-    }
-
-    #[must_use]
-    pub fn must_be(&self, field: &str, what: &str) -> Error {
-        Error::invalid(format!("the {} field must be {what}", self.name(field)))
-    }
-
-    #[must_use]
-    pub fn required(&self, field: &str) -> Error {
-        Error::invalid(format!("the {} field is required", self.name(field)))
-    }
-
-    /// Whether the field was sent, be it as `null`.
-    pub fn has(&self, field: &str) -> bool {
-        self.values.contains_key(field)
-    }
-
-    /// The names of all fields that were sent, sorted.
-    pub fn names(&self) -> impl Iterator<Item = &String> {
-        self.values.keys()
-    }
-
-    /// Whether the field was sent with a value.
-    pub fn is_given(&self, field: &str) -> bool {
-        self.value(field).is_some()
-    }
-
-    fn value(&self, field: &str) -> Option<&Value> {
-        self.values.get(field).filter(|value| !value.is_null())
-    }
-
-    /// A text of at most `most` characters, none of which is a control character.
-    pub fn text(&self, field: &str, most: usize) -> Result<Option<String>> {
-        let text = self.prose(field, most)?;
-        match &text {
-            Some(text) if text.chars().any(char::is_control) => {
-                Err(self.must_be(field, "free of control characters"))
-            }
-            _ => Ok(text),
-        }
-    }
-
-    /// The same, of several lines.
-    pub fn prose(&self, field: &str, most: usize) -> Result<Option<String>> {
-        let text = match self.value(field) {
-            None => return Ok(None),
-            Some(Value::String(text)) if text.is_empty() => return Ok(None),
-            Some(Value::String(text)) => text,
-            Some(_) => return Err(self.must_be(field, "a string")),
-        };
-        if text.chars().count() > most {
-            return Err(self.must_be(field, &format!("at most {most} characters")));
-        }
-        if text.chars().any(|c| c.is_control() && !['\n', '\r', '\t'].contains(&c)) {
-            return Err(self.must_be(field, "free of control characters"));
-        }
-        Ok(Some(text.clone()))
-    }
-
-    pub fn required_text(&self, field: &str, most: usize) -> Result<String> {
-        self.text(field, most)?.ok_or_else(|| self.required(field))
-    }
-
-    /// A text of at most `most` characters, none of which is blank.
-    pub fn visible(&self, field: &str, most: usize) -> Result<Option<String>> {
-        match self.text(field, most)? {
-            Some(text) if text.chars().any(char::is_whitespace) => {
-                Err(self.must_be(field, "visible characters only"))
-            }
-            text => Ok(text),
-        }
-    }
-
-    pub fn one_of(&self, field: &str, allowed: &[&str]) -> Result<Option<String>> {
-        let text = self.text(field, 100)?;
-        text.iter().try_for_each(|text| self.must_be_among(field, text, allowed))?;
-        Ok(text)
-    }
-
-    /// Checks a text that was read from a field.
-    pub fn must_be_among(&self, field: &str, text: &str, allowed: &[&str]) -> Result<()> {
-        match allowed.contains(&text) {
-            true => Ok(()),
-            false => Err(self.must_be(field, &format!("one of {}", allowed.join(", ")))),
-        }
-    }
-
-    pub fn email(&self, field: &str) -> Result<Option<String>> {
-        match self.text(field, 254)? {
-            Some(text) if !crate::email::is_valid(&text) => {
-                Err(self.must_be(field, "a valid email address"))
-            }
-            text => Ok(text),
-        }
-    }
-
-    pub fn phone(&self, field: &str) -> Result<Option<String>> {
-        match self.text(field, 100)? {
-            Some(text) if !crate::phone::is_e164(&text) => {
-                Err(self.must_be(field, "a phone number in E.164 format"))
-            }
-            text => Ok(text),
-        }
-    }
-
-    /// An absolute http or https URL without credentials.
-    pub fn url(&self, field: &str) -> Result<Option<String>> {
-        let Some(text) = self.text(field, MOST_URL_BYTES)? else { return Ok(None) };
-        let fits = |url: &Url| {
-            ["http", "https"].contains(&url.scheme())
-                && url.has_host()
-                && url.username().is_empty()
-                && url.password().is_none()
-        };
-        match Url::parse(&text) {
-            Ok(url) if fits(&url) => Ok(Some(text)),
-            _ => Err(self.must_be(field, "a valid http or https URL")),
-        }
-    }
-
-    pub fn boolean(&self, field: &str) -> Result<Option<bool>> {
-        match self.value(field) {
-            None => Ok(None),
-            Some(Value::Bool(value)) => Ok(Some(*value)),
-            Some(_) => Err(self.must_be(field, "a boolean")),
-        }
-    }
-
-    pub fn integer(&self, field: &str, least: i64, most: i64) -> Result<Option<i64>> {
-        let number = match self.value(field) {
-            None => return Ok(None),
-            Some(Value::Number(number)) => Minor::from_major(number).ok().and_then(Minor::whole),
-            Some(_) => None,
-        };
-        match number {
-            Some(number) if (least..=most).contains(&number) => Ok(Some(number)),
-            _ => Err(self.must_be(field, &format!("a whole number from {least} to {most}"))),
-        }
-    }
-
-    /// A number in the major unit, as it stands.
-    pub fn number(&self, field: &str) -> Result<Option<Minor>> {
-        let number = match self.value(field) {
-            None => return Ok(None),
-            Some(Value::Number(number)) => number,
-            Some(_) => return Err(self.must_be(field, "a number")),
-        };
-        match Minor::from_major(number) {
-            Ok(minor) => Ok(Some(minor)),
-            Err(AmountError::TooManyDecimals) => {
-                Err(self.must_be(field, "a number with at most 2 decimals"))
-            }
-            Err(AmountError::TooLarge) => {
-                let most = Minor(MOST_MINOR).to_major();
-                Err(self.must_be(field, &format!("at most {most}")))
-            }
-        }
-    }
-
-    /// The same, at least 0.
-    pub fn non_negative(&self, field: &str) -> Result<Option<Minor>> {
-        match self.number(field)? {
-            Some(number) if number < Minor(0) => Err(self.must_be(field, "0 or more")),
-            number => Ok(number),
-        }
-    }
-
-    /// An amount that must be there and more than nothing.
-    pub fn amount(&self, field: &str) -> Result<Minor> {
-        match self.number(field)? {
-            None => Err(self.required(field)),
-            Some(amount) if amount <= Minor(0) => Err(self.must_be(field, "greater than 0")),
-            Some(amount) => Ok(amount),
-        }
-    }
-
-    pub fn timestamp(&self, field: &str) -> Result<Option<Timestamp>> {
-        let Some(text) = self.text(field, 40)? else { return Ok(None) };
-        let at = Timestamp::parse(&text);
-        at.map(Some).ok_or_else(|| self.must_be(field, "an RFC 3339 timestamp"))
-    }
-
-    /// Each text of a list once, in the order in which they were sent.
-    pub fn list(&self, field: &str) -> Result<Option<Vec<String>>> {
-        let wrong = || self.must_be(field, "a list of at most 100 strings");
-        let items = match self.value(field) {
-            None => return Ok(None),
-            Some(Value::Array(items)) if items.len() <= 100 => items,
-            Some(_) => return Err(wrong()),
-        };
-        let mut set: Vec<String> = Vec::new();
-        for item in items {
-            let item = item.as_str().ok_or_else(wrong)?;
-            if !(1..=MOST_ITEM).contains(&item.chars().count()) {
-                return Err(self.must_be(field, "a list of texts of 1 to 100 characters"));
-            }
-            if item.chars().any(char::is_control) {
-                return Err(self.must_be(field, "free of control characters"));
-            }
-            if !set.iter().any(|known| known == item) {
-                set.push(item.to_owned());
-            }
-        }
-        Ok(Some(set))
-    }
-
-    /// Some of the allowed texts. An empty list counts as absent.
-    pub fn set_of(&self, field: &str, allowed: &[&str]) -> Result<Option<Vec<String>>> {
-        let set = self.list(field)?.filter(|set| !set.is_empty());
-        if set.iter().flatten().any(|item| !allowed.contains(&&**item)) {
-            return Err(self.must_be(field, &format!("any of {}", allowed.join(", "))));
-        }
-        Ok(set)
-    }
-
-    pub fn object(&self, field: &str) -> Result<Option<Map<String, Value>>> {
-        match self.value(field) {
-            None => Ok(None),
-            Some(Value::Object(object)) => {
-                let bytes = serde_json::to_vec(object).map_err(Error::internal)?.len();
-                if bytes > MOST_OBJECT_BYTES {
-                    return Err(self.must_be(field, "at most 16 KiB of JSON"));
-                }
-                if !object.iter().all(|(name, value)| is_plain(name) && is_storable(value)) {
-                    return Err(self.must_be(field, "free of NUL characters and extreme numbers"));
-                }
-                Ok(Some(object.clone()))
-            }
-            Some(_) => Err(self.must_be(field, "an object")),
-        }
-    }
-
-    /// The fields of an object inside this one; an absent object has none.
-    pub fn nested(&self, field: &str) -> Result<Fields> {
-        let values = self.object(field)?.unwrap_or_default();
-        Ok(Fields { path: self.name(field), values })
-    }
-
-    /// An object of texts.
-    pub fn texts(&self, field: &str) -> Result<Option<Vec<(String, String)>>> {
-        let Some(object) = self.object(field)? else { return Ok(None) };
-        let inside = Fields { path: self.name(field), values: object };
-        let names: Vec<String> = inside.values.keys().cloned().collect();
-        let texts = names.into_iter().map(|name| {
-            let text = inside.required_text(&name, 4_096)?;
-            Ok((name, text))
-        });
-        texts.collect::<Result<Vec<_>>>().map(Some)
-    }
-}
-
-/// Whether both engines keep a value as it is: PostgreSQL has no NUL in texts and bounds its numbers.
-fn is_storable(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(_) => true,
-        Value::Number(number) => has_usual_exponent(&number.to_string()),
-        Value::String(text) => is_plain(text),
-        Value::Array(items) => items.iter().all(is_storable),
-        Value::Object(fields) => {
-            fields.iter().all(|(name, value)| is_plain(name) && is_storable(value))
-        }
-    }
-}
-
-fn is_plain(text: &str) -> bool {
-    !text.contains('\0')
-}
-
-/// An exponent that a double has, too.
-fn has_usual_exponent(number: &str) -> bool {
-    let exponent = number.split_once(['e', 'E']).map(|(_, exponent)| exponent.parse::<i32>());
-    exponent.is_none_or(|exponent| exponent.is_ok_and(|exponent| exponent.abs() <= 308))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn fields(value: Value) -> Fields {
-        let Value::Object(values) = value else { panic!("an object") };
-        Fields { path: String::new(), values }
-    }
-
-    fn said<T: std::fmt::Debug>(result: Result<T>) -> String {
-        result.unwrap_err().to_string()
-    }
-
-    #[test]
-    fn fields_are_strict_and_named() {
-        let body = fields(json!({
-            "t": 5, "long": "abcd", "line": "a\nb", "blank": "a b", "n": "1", "many": 1.005,
-            "zero": 0, "b": "true", "u": "ftp://x", "list": ["card", "cash"], "o": [], "i": 1.5,
-            "mail": "nobody", "nested": { "u": "x" }
-        }));
-        let nested = body.nested("nested").unwrap();
-        for (message, expected) in [
-            (said(body.text("t", 9)), "the t field must be a string"),
-            (said(body.text("long", 3)), "the long field must be at most 3 characters"),
-            (said(body.text("line", 9)), "the line field must be free of control characters"),
-            (said(body.visible("blank", 9)), "the blank field must be visible characters only"),
-            (said(body.required_text("absent", 9)), "the absent field is required"),
-            (said(body.number("n")), "the n field must be a number"),
-            (said(body.number("many")), "the many field must be a number with at most 2 decimals"),
-            (said(body.amount("zero")), "the zero field must be greater than 0"),
-            (said(body.amount("absent")), "the absent field is required"),
-            (said(body.boolean("b")), "the b field must be a boolean"),
-            (said(body.url("u")), "the u field must be a valid http or https URL"),
-            (said(body.set_of("list", &["card"])), "the list field must be any of card"),
-            (said(body.object("o")), "the o field must be an object"),
-            (said(body.integer("i", 0, 5)), "the i field must be a whole number from 0 to 5"),
-            (said(body.email("mail")), "the mail field must be a valid email address"),
-            (said(nested.url("u")), "the nested.u field must be a valid http or https URL"),
-            (said(nested.required_text("absent", 9)), "the nested.absent field is required"),
-        ] {
-            assert_eq!(message, expected);
-        }
-    }
-
-    #[test]
-    fn numbers_are_whole_by_their_value() {
-        for (text, whole) in [
-            ("3", Some(3)),
-            ("3.0", Some(3)),
-            ("0.3e1", Some(3)),
-            ("3.5", None),
-            ("2.9999999999999999999", None),
-            ("6", None),
-        ] {
-            let body = fields(serde_json::from_str(&format!("{{\"n\": {text}}}")).unwrap());
-            assert_eq!(body.integer("n", 0, 5).ok().flatten(), whole, "{text}");
-        }
-    }
-
-    /// The JSON library's own name for a number of any length is no way around a check.
-    #[test]
-    fn a_number_in_disguise_is_that_number() {
-        let disguised =
-            |text: &str| format!(r#"{{"a": {{"$serde_json::private::Number": {text}}}}}"#);
-        for not_json in [r#""five""#, r#""5 ""#, "5", r#""5", "b": 1"#] {
-            assert!(serde_json::from_str::<Value>(&disguised(not_json)).is_err(), "{not_json}");
-        }
-        let read = |text: &str| fields(serde_json::from_str(&disguised(text)).unwrap());
-        assert_eq!(read(r#""5.25""#).amount("a").unwrap(), Minor(525));
-        assert!(read(r#""-1""#).amount("a").is_err());
-        assert!(read(r#""1e400""#).amount("a").is_err());
-        assert!(read(r#""5""#).object("a").is_err());
-        let nested = r#"{"m": {"x": {"$serde_json::private::Number": "1e400"}}}"#;
-        assert!(fields(serde_json::from_str(nested).unwrap()).object("m").is_err());
-    }
-
-    #[test]
-    fn objects_hold_only_what_both_engines_keep() {
-        for (text, kept) in [
-            (r#"{"a": {"b": [1, -2.5, 1e308, "x", null, true]}}"#, true),
-            (r#"{"a": {"b": ["\u0000"]}}"#, false),
-            (r#"{"a": {"\u0000": 1}}"#, false),
-            (r#"{"a": {"b": 1e-309}}"#, false),
-            (r#"{"a": {"b": 1e99999999999}}"#, false),
-        ] {
-            let body = fields(serde_json::from_str(text).unwrap());
-            assert_eq!(body.object("a").is_ok(), kept, "{text}");
-        }
-    }
 
     #[tokio::test]
     async fn a_body_is_a_json_object_or_empty() {
@@ -503,18 +177,10 @@ mod tests {
                 request = request.header(header::CONTENT_TYPE, content_type);
             }
             let request = request.body(body.into()).unwrap();
-            let read = Body::<()>::from_request(request, &()).await.map(|body| body.values.len());
+            let read =
+                Body::<()>::from_request(request, &()).await.map(|body| body.names().count());
             let expected = expected.map_err(str::to_owned);
             assert_eq!(read.map_err(|e| e.to_string()), expected, "{content_type:?} {body}");
         }
-    }
-
-    #[test]
-    fn null_and_empty_are_absent() {
-        let body = fields(json!({ "a": null, "b": "", "c": [] }));
-        assert_eq!(body.text("a", 9).unwrap(), None);
-        assert_eq!(body.text("b", 9).unwrap(), None);
-        assert_eq!(body.set_of("c", &["x"]).unwrap(), None);
-        assert_eq!(body.amount("a").unwrap_err().to_string(), "the a field is required");
     }
 }

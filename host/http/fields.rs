@@ -95,6 +95,33 @@ impl<T: JsonSchema> JsonSchema for Body<T> {
     }
 }
 
+/// Objects of a list, each of which is named by its row. An empty list counts as absent.
+pub struct Rows<T, const MOST: usize>(PhantomData<T>);
+
+impl<T, const MOST: usize> Kind for Rows<T, MOST> {
+    type Value = Vec<Body<T>>;
+
+    fn read(fields: &Fields, name: &str) -> Result<Option<Vec<Body<T>>>> {
+        let rows = fields.rows(name, MOST)?;
+        Ok(rows.map(|rows| rows.into_iter().map(Body::from).collect()))
+    }
+}
+
+impl<T: JsonSchema, const MOST: usize> JsonSchema for Rows<T, MOST> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Rows".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = generator.subschema_for::<T>();
+        json_schema!({ "type": "array", "items": one, "minItems": 1, "maxItems": MOST })
+    }
+}
+
 /// A kind of field is described in place, wherever it stands.
 macro_rules! inline_schema {
     ($kind:ident [$($bound:ident: $of:ty),*] $schema:tt) => {

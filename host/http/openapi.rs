@@ -7,7 +7,7 @@ use axum::{Extension, extract::State, http::HeaderMap};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::{Access, Caller, Route, Run, answer::Failure, webhooks};
+use super::{Access, Caller, Get, Route, Run, answer::Failure, webhooks};
 use crate::error::Result;
 
 /// What takes part in an operation: an argument of its handler, or its answer.
@@ -50,6 +50,7 @@ described!(A);
 described!(A B);
 described!(A B C);
 described!(A B C D);
+described!(A B C D E);
 
 /// Arguments that callers do not see.
 macro_rules! unseen {
@@ -60,7 +61,7 @@ macro_rules! unseen {
     };
 }
 
-unseen!(State<T>, Extension<T>, HeaderMap, Caller, Run);
+unseen!(State<T>, Extension<T>, HeaderMap, Caller, Get, Run);
 
 impl<Answer: Describe> Describe for Result<Answer> {
     fn describe(operation: &mut Operation<'_>) {
@@ -126,8 +127,8 @@ impl Operation<'_> {
     }
 
     pub fn takes_body(&mut self, content_type: &str, schema: Value, required: bool) {
-        let content = json!({ content_type: { "schema": schema } });
-        self.body = Some(json!({ "content": content, "required": required }));
+        let body = self.body.get_or_insert_with(|| json!({ "content": {}, "required": required }));
+        body["content"][content_type] = json!({ "schema": schema });
         self.fails(&[400, 413]);
     }
 

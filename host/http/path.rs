@@ -28,7 +28,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
 }
 
 /// What the parameters of all routes are.
-const PARAMETERS: [(&str, &str); 10] = [
+const PARAMETERS: [(&str, &str); 11] = [
     ("account", "The account at the provider, as the notification URL names it."),
     ("company", "The company's id."),
     ("email_or_id", "An e-mail address, a `user_id` or an id."),
@@ -39,6 +39,7 @@ const PARAMETERS: [(&str, &str); 10] = [
     ("payment", "The payment's id."),
     ("provider", "The provider's name, such as `provider_a`."),
     ("reference", "The payment's reference."),
+    ("user_id", "The user's `user_id`, id or e-mail address."),
 ];
 
 impl<T> Describe for Path<T> {

@@ -6,7 +6,6 @@ use axum::{
     extract::{FromRequestParts, rejection::QueryRejection},
     http::request::Parts,
 };
-use chrono::{NaiveDate, NaiveTime};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::json;
 
@@ -15,7 +14,7 @@ use super::{
     openapi::{Describe, Operation},
 };
 use crate::{
-    clock::{Timestamp, date},
+    clock::date,
     error::{Error, Result},
     listing::{Order, Page, Period},
 };
@@ -108,11 +107,49 @@ impl Parameters {
         let day = |text: &str| date(text, "%d-%m-%Y");
         let (first, last) = text.split_once('/').unwrap_or((text, text));
         let period = day(first).zip(day(last)).filter(|(first, last)| first <= last);
-        let starts =
-            |day: NaiveDate| Timestamp(day.and_time(NaiveTime::MIN).and_utc().timestamp_millis());
-        match period.and_then(|(first, last)| Some((first, last.succ_opt()?))) {
-            Some((first, after)) => Ok(Some(Period { from: starts(first), before: starts(after) })),
-            None => Err(must_be(name, "DD-MM-YYYY or DD-MM-YYYY/DD-MM-YYYY")),
+        let period = period.and_then(|(first, last)| Period::of_days(first, last));
+        let period = period.map(Some);
+        period.ok_or_else(|| must_be(name, "DD-MM-YYYY or DD-MM-YYYY/DD-MM-YYYY"))
+    }
+
+    fn truth(&self, name: &str) -> Result<Option<bool>> {
+        Ok(self.one_of(name, &["true", "false"])?.map(|text| text == "true"))
+    }
+
+    /// `18`, or `18/30` with both ends included.
+    fn range(&self, name: &str, most: i64) -> Result<Option<[i64; 2]>> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        let (least, last) = text.split_once('/').unwrap_or((text, text));
+        let is_plain = |text: &&str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let number = |text| Some(text).filter(is_plain).and_then(|text| text.parse::<i64>().ok());
+        let range = number(least).zip(number(last)).map(|(least, last)| [least, last]);
+        let range = range.filter(|[least, last]| least <= last && *last <= most);
+        let shape = format!("a whole number up to {most}, or two as min/max");
+        range.map(Some).ok_or_else(|| must_be(name, &shape))
+    }
+
+    /// The words of a text, of which there are ten at most.
+    fn words(&self, name: &str) -> Result<Vec<String>> {
+        let text = self.text(name).unwrap_or_default();
+        let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        if words.len() > MOST_WORDS || text.chars().count() > MOST_SEARCH {
+            let most = format!("at most {MOST_SEARCH} characters and {MOST_WORDS} words");
+            return Err(must_be(name, &most));
+        }
+        Ok(words)
+    }
+
+    /// What parameters of the form `NAME.KEY` say, by key.
+    fn by_key(&self, name: &str) -> Result<Vec<(String, String)>> {
+        let given = self.0.iter().filter_map(|(parameter, value)| {
+            let key = parameter.strip_prefix(name)?.strip_prefix('.')?;
+            Some((key.to_owned(), value.clone()))
+        });
+        let mut all: Vec<_> = given.collect();
+        all.sort();
+        match all.len() <= MOST_KEYS {
+            true => Ok(all),
+            false => Err(must_be(name, &format!("at most {MOST_KEYS} parameters"))),
         }
     }
 
@@ -160,6 +197,9 @@ const DAYS: &str = r"^(\d{2}-\d{2}-\d{4}(/\d{2}-\d{2}-\d{4})?)?$";
 /// An id, or the second that ids begin with.
 const CURSOR: &str = "^([0-9a-f]{8}([0-9a-f]{16})?)?$";
 const MOST_PAGES: i64 = 1_000_000_000;
+const MOST_WORDS: usize = 10;
+const MOST_SEARCH: usize = 200;
+const MOST_KEYS: usize = 20;
 
 kinds! {
     /// Compared as it is.
@@ -172,8 +212,31 @@ kinds! {
         { "type": "integer", "minimum": 1, "maximum": MOST_PAGES, "default": 1 };
     Limit<const DEFAULT, const MOST> -> i64 = |parameters, name| parameters.whole(name, DEFAULT, MOST),
         { "type": "integer", "minimum": 1, "maximum": MOST, "default": DEFAULT };
+    /// A number that is not exceeded.
+    AtMost -> Option<i64> = |parameters, name| match parameters.text(name) {
+            None => Ok(None),
+            Some(_) => parameters.whole(name, 1, MOST_PAGES).map(Some),
+        },
+        { "type": "integer", "minimum": 1, "maximum": MOST_PAGES };
     Days -> Option<Period> = |parameters, name| parameters.days(name),
         { "type": "string", "pattern": DAYS, "examples": ["01-11-2026/30-11-2026"] };
+    Truth -> Option<bool> = |parameters, name| parameters.truth(name),
+        { "type": "boolean" };
+    /// One number, or the least and the most of a range.
+    Range<const MOST> -> Option<[i64; 2]> = |parameters, name| parameters.range(name, MOST),
+        { "type": "string", "pattern": r"^(\d+(/\d+)?)?$", "examples": ["18/30"] };
+    /// Each word must be found.
+    Words -> Vec<String> = |parameters, name| parameters.words(name),
+        { "type": "string", "maxLength": MOST_SEARCH, "pattern": PLAIN };
+    /// A parameter `NAME.KEY` for each key.
+    ByKey -> Vec<(String, String)> = |parameters, name| parameters.by_key(name),
+        { "type": "object", "additionalProperties": { "type": "string", "pattern": PLAIN }, "maxProperties": MOST_KEYS };
+    /// Ascending for `asc`, descending for anything else.
+    AscElseDesc -> Option<Order> = |parameters, name| Ok(parameters.text(name).map(|text| match text {
+            "asc" => Order::Ascending,
+            _ => Order::Descending,
+        })),
+        { "type": "string", "examples": ["asc", "desc"], "pattern": PLAIN };
     Direction -> Option<Order> = |parameters, name| parameters.order(name),
         { "type": "string", "enum": ["asc", "desc"] };
 }
@@ -197,6 +260,7 @@ impl Query<Pages> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Timestamp;
 
     fn query(pairs: &[(&str, &str)]) -> Query<Pages> {
         let pairs = pairs.iter().map(|(name, value)| ((*name).into(), (*value).into()));
@@ -226,5 +290,36 @@ mod tests {
         {
             assert!(query(&[("d", bad)]).days("d").is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn ranges_have_both_ends() {
+        let range = |text| query(&[("age", text)]).range("age", 150);
+        for (text, expected) in [
+            ("", None),
+            ("18", Some([18, 18])),
+            ("18/30", Some([18, 30])),
+            ("0/150", Some([0, 150])),
+        ] {
+            assert_eq!(range(text).unwrap(), expected, "{text}");
+        }
+        for bad in
+            ["30/18", "18/", "/30", "-1", "+1", "1.5", "151", "x", "1/2/3", "99999999999999999999"]
+        {
+            assert!(range(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn keys_are_named_behind_a_dot() {
+        let query = query(&[
+            ("metadata.tier", "1"),
+            ("metadata.a.b", ""),
+            ("metadata", "x"),
+            ("metadatax.y", "z"),
+        ]);
+        let expected =
+            [("a.b", ""), ("tier", "1")].map(|(key, text)| (key.to_owned(), text.to_owned()));
+        assert_eq!(query.by_key("metadata").unwrap(), expected);
     }
 }

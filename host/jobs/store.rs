@@ -45,23 +45,24 @@ pub async fn wake(
     Ok(())
 }
 
-/// Takes up to `limit` jobs that are due; no two hosts get the same one before its lease has ended.
+/// Takes up to `limit` jobs of a kind that are due; no two hosts get the same one before its lease has ended.
 pub async fn claim(
     tx: &mut Tx,
-    now: Timestamp,
+    kind: &str,
     lease: &str,
-    lease_ends: Timestamp,
+    [now, lease_ends]: [Timestamp; 2],
     limit: i64,
 ) -> Result<Vec<Job>> {
     tx.sql(
         "UPDATE jobs SET lease = $1, run_at = $2, due_at = run_at
          WHERE (company_id, kind, subject) IN (
-             SELECT company_id, kind, subject FROM jobs WHERE run_at <= $3
-             ORDER BY run_at LIMIT $4 FOR UPDATE SKIP LOCKED)
+             SELECT company_id, kind, subject FROM jobs WHERE kind = $3 AND run_at <= $4
+             ORDER BY run_at LIMIT $5 FOR UPDATE SKIP LOCKED)
          RETURNING *",
     )
     .bind(lease)
     .bind(lease_ends)
+    .bind(kind)
     .bind(now)
     .bind(limit)
     .all()
@@ -134,8 +135,17 @@ async fn release(tx: &mut Tx, job: &Job, now: Timestamp, failures: i64) -> Resul
     Ok(())
 }
 
-/// When the next job is due.
-pub async fn next_due(tx: &mut Tx) -> Result<Option<Timestamp>> {
-    let (at,): (Option<Timestamp>,) = tx.sql("SELECT MIN(run_at) FROM jobs").one().await?;
-    Ok(at)
+/// When the next job of each kind is due. Goes from kind to kind in the index, however many jobs there are.
+pub async fn next_due(tx: &mut Tx) -> Result<Vec<(String, Timestamp)>> {
+    tx.sql(
+        "SELECT kind, (SELECT MIN(run_at) FROM jobs WHERE jobs.kind = kinds.kind) FROM (
+             WITH RECURSIVE kinds (kind) AS (
+                 SELECT MIN(kind) FROM jobs
+                 UNION ALL
+                 SELECT (SELECT MIN(jobs.kind) FROM jobs WHERE jobs.kind > kinds.kind) FROM kinds
+                 WHERE kinds.kind IS NOT NULL)
+             SELECT kind FROM kinds WHERE kind IS NOT NULL) kinds",
+    )
+    .all()
+    .await
 }

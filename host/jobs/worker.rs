@@ -1,27 +1,25 @@
 //! Running jobs: in the background of a server, and by hand for tests and for a clock that is advanced.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use futures::FutureExt;
-use tokio::sync::{OwnedRwLockReadGuard, OwnedSemaphorePermit, RwLock, Semaphore};
+use tokio::sync::{Notify, OwnedRwLockReadGuard, RwLock, Semaphore};
 use tracing::Instrument;
 
-use super::{
-    Handler, Job, LEASE_SECONDS, Next, backoff,
-    store::{self, claim, next_due},
-};
+use super::{Handler, Job, LEASE_SECONDS, Next, backoff, store};
 use crate::{
     app::App,
+    clock::Timestamp,
     error::{Error, Result, panicked},
     telemetry::{JobMetrics, JobOutcome, spans},
 };
 
-/// Jobs of this host that run at once.
+/// Jobs of a kind that run at once on this host.
 const AT_ONCE: usize = 64;
 /// How long other hosts' jobs may go unnoticed.
 const POLL: Duration = Duration::from_secs(1);
@@ -29,26 +27,33 @@ const POLL: Duration = Duration::from_secs(1);
 /// What the workers of one host share.
 pub struct Workers {
     pub metrics: JobMetrics,
-    handlers: HashMap<&'static str, Handler>,
-    slots: Arc<Semaphore>,
+    kinds: BTreeMap<&'static str, Kind>,
+    /// A kind that was full has a slot again.
+    freed: Notify,
     /// Held by whoever runs jobs; taken alone to move time.
     moving: Arc<RwLock<()>>,
+}
+
+struct Kind {
+    handler: Handler,
+    slots: Arc<Semaphore>,
 }
 
 impl Workers {
     #[must_use]
     pub fn new(handlers: &[(&'static str, Handler)]) -> Workers {
+        let kind = |handler| Kind { handler, slots: Arc::new(Semaphore::new(AT_ONCE)) };
         Workers {
             metrics: JobMetrics::default(),
-            handlers: handlers.iter().copied().collect(),
-            slots: Arc::new(Semaphore::new(AT_ONCE)),
+            kinds: handlers.iter().map(|(name, handler)| (*name, kind(*handler))).collect(),
+            freed: Notify::new(),
             moving: Arc::default(),
         }
     }
 
     /// Every kind that there is.
     pub fn kinds(&self) -> impl Iterator<Item = &'static str> {
-        self.handlers.keys().copied()
+        self.kinds.keys().copied()
     }
 }
 
@@ -67,29 +72,31 @@ pub async fn work(app: App) {
         };
         tokio::select! {
             () = woken => {}
+            () = app.workers.freed.notified() => {}
             () = tokio::time::sleep(wait) => {}
         }
     }
 }
 
-/// Starts what is due; answers how long to wait for more.
+/// Starts what is due and has slots; answers how long to wait for more.
 pub async fn start_due(app: &App) -> Result<Duration> {
     loop {
         let running = app.workers.moving.clone().read_owned().await;
-        let slot = app.workers.slots.clone().acquire_owned().await.map_err(Error::internal)?;
         let now = app.clock.now();
-        let due = app.store.select(async |tx| next_due(tx).await).await?;
-        match due {
-            Some(at) if at <= now => {}
-            Some(at) => {
-                let ms = u64::try_from(at.0 - now.0).unwrap_or(0);
-                return Ok(Duration::from_millis(ms.max(1)).min(POLL));
-            }
-            None => return Ok(POLL),
+        let next = next_due(app).await?;
+        let free: Vec<(&'static str, usize)> = next
+            .iter()
+            .filter(|(_, at)| *at <= now)
+            .map(|(kind, _)| (*kind, app.workers.kinds[kind].slots.available_permits()))
+            .filter(|(_, free)| *free > 0)
+            .collect();
+        if free.is_empty() {
+            let later = next.iter().filter(|(_, at)| *at > now).map(|(_, at)| at.0 - now.0).min();
+            let ms = later.and_then(|ms| u64::try_from(ms).ok());
+            return Ok(ms.map_or(POLL, |ms| Duration::from_millis(ms).min(POLL)));
         }
-        drop(slot);
         // Claimed to the end, even if the host stops now: a job that nobody begins would be leased all the same.
-        let claim = app.tasks.spawn(start_claimed(app.clone(), running));
+        let claim = app.tasks.spawn(start_claimed(app.clone(), free, running));
         if claim.await.map_err(Error::internal)?? == 0 {
             // What is due is locked by another transaction: asking again at once would only burn time.
             return Ok(POLL);
@@ -97,33 +104,53 @@ pub async fn start_due(app: &App) -> Result<Duration> {
     }
 }
 
+/// When the next job of each kind that this host knows is due.
+async fn next_due(app: &App) -> Result<Vec<(&'static str, Timestamp)>> {
+    let next = app.store.select(async |tx| store::next_due(tx).await).await?;
+    let known = |(kind, at): (String, Timestamp)| {
+        app.workers.kinds.get_key_value(&*kind).map(|(kind, _)| (*kind, at))
+    };
+    Ok(next.into_iter().filter_map(known).collect())
+}
+
 /// Answers how many jobs were started.
-async fn start_claimed(app: App, running: OwnedRwLockReadGuard<()>) -> Result<usize> {
+async fn start_claimed(
+    app: App,
+    free: Vec<(&'static str, usize)>,
+    running: OwnedRwLockReadGuard<()>,
+) -> Result<usize> {
     let running = Arc::new(running);
-    let free = app.workers.slots.available_permits().max(1);
-    let jobs = claim_due(&app, free).await?;
+    let jobs = claim(&app, free).await?;
     let count = jobs.len();
     for job in jobs {
-        let slot: OwnedSemaphorePermit =
-            app.workers.slots.clone().acquire_owned().await.map_err(Error::internal)?;
+        let slots = app.workers.kinds[&*job.kind].slots.clone();
+        let slot = slots.clone().acquire_owned().await.map_err(Error::internal)?;
         let (app, running) = (app.clone(), running.clone());
         tokio::spawn(async move {
             run(&app, job).await;
+            let was_full = slots.available_permits() == 0;
             drop((slot, running));
+            if was_full {
+                app.workers.freed.notify_one();
+            }
         });
     }
     Ok(count)
 }
 
-async fn claim_due(app: &App, most: usize) -> Result<Vec<Job>> {
+/// Up to so many of each of these kinds.
+async fn claim(app: &App, most: Vec<(&'static str, usize)>) -> Result<Vec<Job>> {
     let now = app.clock.now();
-    let lease = app.random.token("");
-    let most = i64::try_from(most).unwrap_or(1);
-    app.store
-        .write(async move |tx| {
-            Ok(claim(tx, now, &lease, now.plus_seconds(LEASE_SECONDS), most).await?)
-        })
-        .await
+    let (lease, times) = (app.random.token(""), [now, now.plus_seconds(LEASE_SECONDS)]);
+    let claimed = app.store.write(async move |tx| -> Result<_> {
+        let mut jobs = Vec::new();
+        for (kind, most) in most {
+            let most = i64::try_from(most).unwrap_or(i64::MAX);
+            jobs.extend(store::claim(tx, kind, &lease, times, most).await?);
+        }
+        Ok(jobs)
+    });
+    claimed.await
 }
 
 async fn run(app: &App, job: Job) {
@@ -147,7 +174,7 @@ async fn run(app: &App, job: Job) {
 }
 
 async fn measured(app: &App, job: &Job) -> Result<Next> {
-    let Some((kind, handler)) = app.workers.handlers.get_key_value(&*job.kind) else {
+    let Some((kind, Kind { handler, .. })) = app.workers.kinds.get_key_value(&*job.kind) else {
         return Err(Error::internal("no handler for this kind of job"));
     };
     let (metrics, began) = (&app.workers.metrics, Instant::now());
@@ -174,7 +201,7 @@ async fn measured(app: &App, job: &Job) -> Result<Next> {
 pub async fn run_due(app: &App) -> Result<usize> {
     let mut runs = 0;
     loop {
-        let jobs = claim_due(app, AT_ONCE).await?;
+        let jobs = claim(app, app.workers.kinds().map(|kind| (kind, AT_ONCE)).collect()).await?;
         if jobs.is_empty() {
             return Ok(runs);
         }
@@ -195,7 +222,7 @@ pub async fn advance(app: &App, seconds: i64) -> Result<()> {
     let target = app.clock.now().plus_seconds(seconds);
     loop {
         settle(app).await?;
-        match app.store.select(async |tx| next_due(tx).await).await? {
+        match next_due(app).await?.into_iter().map(|(_, at)| at).min() {
             Some(at) if at <= target => app.clock.advance_to(at),
             _ if app.clock.now() < target => app.clock.advance_to(target),
             _ => return Ok(()),

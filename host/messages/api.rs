@@ -31,7 +31,7 @@ impl Choice for States {
 pub struct Channels;
 
 impl Choice for Channels {
-    const ALL: &'static [&'static str] = &["email", "sms"];
+    const ALL: &'static [&'static str] = Channel::NAMES;
 }
 
 fields! {
@@ -76,7 +76,7 @@ pub struct View {
 }
 
 pub async fn list(
-    axum::extract::State(app): State<App>,
+    State(app): State<App>,
     Path(company): Path<String>,
     query: Query<MessageList>,
 ) -> Result<Answer<Listed<View>>> {

@@ -11,9 +11,9 @@ use super::{
 };
 use crate::{
     app::App,
-    companies::{self, Company},
+    companies,
     error::{Error, Result},
-    jobs::{Job, Next},
+    jobs::{Job, LEASE_SECONDS, Next},
     plugins::TextMessage,
     smtp::{Email, SmtpError},
     store::Tx,
@@ -22,17 +22,15 @@ use crate::{
 };
 
 /// How long an attempt may take: less than its lease, so that no other host makes the same one.
-const MOST_SECONDS: i64 = 100;
-/// As long as the job's lease.
-const UNDER_WAY_SECONDS: i64 = 120;
+const MOST_MS: i64 = (LEASE_SECONDS - 20) * 1_000;
 
 pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
     async move {
-        let Some((message, company)) = load(&app, &job).await? else { return Ok(Next::Done) };
+        let Some(message) = begin(&app, &job).await? else { return Ok(Next::Done) };
         let left = message.give_up_at.0 - app.clock.now().0;
-        let outcome = match (&message.content, u64::try_from(left.min(MOST_SECONDS * 1_000))) {
+        let outcome = match (&message.content, u64::try_from(left.min(MOST_MS))) {
             (Some(content), Ok(ms @ 1..)) => {
-                let attempt = attempt(&app, &company, &message, content);
+                let attempt = attempt(&app, &message, content);
                 timeout(Duration::from_millis(ms), attempt).await.unwrap_or_else(|_| slow())?
             }
             _ => Outcome::TooLate,
@@ -58,32 +56,20 @@ fn slow() -> Result<Outcome> {
 }
 
 /// `None` when it does not wait any more.
-async fn load(app: &App, job: &Job) -> Result<Option<(Message, Company)>> {
+async fn begin(app: &App, job: &Job) -> Result<Option<Message>> {
     let (company_id, id) = (job.company_id.clone(), job.subject.clone());
-    let until = app.clock.now().plus_seconds(UNDER_WAY_SECONDS);
-    app.store
-        .write(async move |tx| {
-            let Some(message) = store::begin(tx, &company_id, &id, until).await? else {
-                return Ok(None);
-            };
-            Ok(Some((message, companies::get(tx, &company_id).await?)))
-        })
-        .await
+    let until = app.clock.now().plus_seconds(LEASE_SECONDS);
+    app.store.write(async move |tx| Ok(store::begin(tx, &company_id, &id, until).await?)).await
 }
 
 #[instrument(target = SPANS, name = "messages.deliver", skip_all)]
-async fn attempt(
-    app: &App,
-    company: &Company,
-    message: &Message,
-    content: &str,
-) -> Result<Outcome> {
+async fn attempt(app: &App, message: &Message, content: &str) -> Result<Outcome> {
     let context = seal_context(&message.company_id, &message.id);
     let letter = app.sealer.open(&context, content)?;
     let letter: Letter = serde_json::from_str(&letter).map_err(Error::internal)?;
     match message.channel {
         Channel::Email => Ok(mail(app, message, letter).await),
-        Channel::Sms => text(app, company, message, letter).await,
+        Channel::Sms => text(app, message, letter).await,
     }
 }
 
@@ -111,12 +97,18 @@ async fn mail(app: &App, message: &Message, letter: Letter) -> Outcome {
     }
 }
 
-async fn text(app: &App, company: &Company, message: &Message, letter: Letter) -> Result<Outcome> {
-    let accounts =
-        app.store.read(async |tx| gateways::accounts(tx, app, company, usize::MAX).await).await?;
+async fn text(app: &App, message: &Message, letter: Letter) -> Result<Outcome> {
+    let (company, accounts) = app
+        .store
+        .read(async |tx| -> Result<_> {
+            let company = companies::get(tx, &message.company_id).await?;
+            let accounts = gateways::accounts(tx, app, &company, usize::MAX).await?;
+            Ok((company, accounts))
+        })
+        .await?;
     let text = TextMessage {
         to: letter.to,
-        sender: company.sms_sender.clone().unwrap_or_default(),
+        sender: company.sms_sender.unwrap_or_default(),
         text: letter.text.sms(),
         reference: message.id.clone(),
     };
@@ -146,7 +138,8 @@ async fn record(tx: &mut Tx, app: &App, mut message: Message, outcome: Outcome) 
         After::Failed => State::Failed,
         After::Again(_) => State::Pending,
     };
-    if store::update(tx, &message).await? && after == After::Failed {
+    store::update(tx, &message).await?;
+    if after == After::Failed {
         wallet::give_back(tx, app, &message.company_id, &message.charge_key).await?;
     }
     Ok(after)

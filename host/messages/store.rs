@@ -110,26 +110,38 @@ pub async fn give_up_at(tx: &mut Tx, company_id: &str, id: &str) -> Result<Optio
     Ok(found.map(|(at,)| at))
 }
 
-/// The same message after an attempt, if it still waits: `false` when it was withdrawn meanwhile.
-pub async fn update(tx: &mut Tx, message: &Message) -> Result<bool> {
-    let updated = tx
-        .sql(
-            "UPDATE messages SET content = $3, state = $4, attempts = $5, reason = $6, via = $7,
-                 via_id = $8, ended_at = $9, under_way_until = NULL
-             WHERE company_id = $1 AND id = $2 AND state = 'pending'",
-        )
-        .bind(&message.company_id)
-        .bind(&message.id)
-        .bind(&message.content)
-        .bind(message.state)
-        .bind(message.attempts)
-        .bind(&message.reason)
-        .bind(&message.via)
-        .bind(&message.via_id)
-        .bind(message.ended_at)
-        .run()
-        .await?;
-    Ok(updated == 1)
+/// A message that waited, and is locked, after an attempt.
+pub async fn update(tx: &mut Tx, message: &Message) -> Result<()> {
+    tx.sql(
+        "UPDATE messages SET content = $3, state = $4, attempts = $5, reason = $6, via = $7,
+             via_id = $8, ended_at = $9, under_way_until = NULL
+         WHERE company_id = $1 AND id = $2",
+    )
+    .bind(&message.company_id)
+    .bind(&message.id)
+    .bind(&message.content)
+    .bind(message.state)
+    .bind(message.attempts)
+    .bind(&message.reason)
+    .bind(&message.via)
+    .bind(&message.via_id)
+    .bind(message.ended_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Removes up to `limit` messages that ended before a moment, whosesoever they are; answers how many.
+pub async fn sweep(tx: &mut Tx, before: Timestamp, limit: i64) -> Result<u64> {
+    tx.sql(
+        "DELETE FROM messages WHERE (company_id, id) IN (
+             SELECT company_id, id FROM messages WHERE ended_at < $1
+             ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    )
+    .bind(before)
+    .bind(limit)
+    .run()
+    .await
 }
 
 /// Ends the messages of a topic that wait; answers the charges of them. Those that are under way are not tried again.

@@ -10,19 +10,17 @@ const MOST: i64 = 10_000;
 
 type Count = (i64, Option<Timestamp>);
 
-/// By kind, how many jobs are due, and since when the oldest is.
-pub async fn due_jobs(
-    tx: &mut Tx,
-    now: Timestamp,
-) -> Result<Vec<(String, i64, Option<Timestamp>)>> {
+/// How many jobs of a kind are due, and since when the oldest is.
+pub async fn due_jobs(tx: &mut Tx, kind: &str, now: Timestamp) -> Result<Count> {
     tx.sql(
-        "SELECT kind, COUNT(*), MIN(run_at) FROM (
-             SELECT kind, run_at FROM jobs WHERE run_at <= $1 ORDER BY run_at LIMIT $2) due
-         GROUP BY kind",
+        "SELECT COUNT(*), MIN(run_at) FROM (
+             SELECT run_at FROM jobs WHERE kind = $1 AND run_at <= $2
+             ORDER BY run_at LIMIT $3) due",
     )
+    .bind(kind)
     .bind(now)
     .bind(MOST)
-    .all()
+    .one()
     .await
 }
 

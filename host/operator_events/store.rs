@@ -46,6 +46,19 @@ pub async fn insert(
     Ok(())
 }
 
+/// Removes up to `limit` events whose ids come before one, whosesoever they are; answers how many.
+pub async fn sweep(tx: &mut Tx, before: &str, limit: i64) -> Result<u64> {
+    tx.sql(
+        "DELETE FROM operator_events WHERE (company_id, id) IN (
+             SELECT company_id, id FROM operator_events WHERE id < $1
+             ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    )
+    .bind(before)
+    .bind(limit)
+    .run()
+    .await
+}
+
 /// A part of the stream.
 #[derive(Clone, Debug)]
 pub struct Part {

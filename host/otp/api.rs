@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 
-use super::{CALLERS, Checked, FEATURE, Key, Order, check, issue};
+use super::{CALLERS, FEATURE, Key, Order, answer, check, issue};
 use crate::{
     app::App,
     companies::Company,
@@ -14,6 +14,7 @@ use crate::{
         fields::{Choice, Email, Phone, Prose, SomeOf, Text, Whole, fields},
     },
     messages::{Channel, Destination, Wording, wording},
+    store::Tx,
 };
 
 const DEFAULT_TYPE: &str = "otp";
@@ -23,7 +24,7 @@ const DEFAULT_DIGITS: i64 = 6;
 pub struct Channels;
 
 impl Choice for Channels {
-    const ALL: &'static [&'static str] = &["email", "sms"];
+    const ALL: &'static [&'static str] = Channel::NAMES;
 }
 
 fields! {
@@ -125,29 +126,16 @@ fields! {
 pub async fn verify(
     State(app): State<App>,
     Caller(company): Caller,
+    run: Run,
     body: Body<CodeTry>,
 ) -> Result<Done> {
     company.check_feature(FEATURE)?;
     let identifier = body.identifier()?;
     let kind = body.r#type()?.unwrap_or_else(|| DEFAULT_TYPE.to_owned());
-    let (key, token) = (key(identifier, kind), body.token()?);
+    let (key, token, run) = (key(identifier, kind), body.token()?, run.name("otp"));
     let (db, host) = (app.store.clone(), app.clone());
-    let checked = db.write(async move |tx| check(tx, &host, &company.id, &key, &token).await).await;
-    if let Err(Error::Throttled(_)) = &checked {
-        app.telemetry.noted.code("throttled");
-    }
-    match checked? {
-        Checked::Passed => {
-            app.telemetry.noted.code("verified");
-            Ok(Done("OTP verified successfully"))
-        }
-        Checked::Wrong => {
-            app.telemetry.noted.code("wrong");
-            Err(Error::invalid("invalid or expired otp provided"))
-        }
-        Checked::Cancelled => {
-            app.telemetry.noted.code("cancelled");
-            Err(Error::invalid("too many invalid attempts, please request a new otp"))
-        }
-    }
+    let checked =
+        async move |tx: &mut Tx| check(tx, &host, &company.id, &key, &token, run.as_deref()).await;
+    answer(&app, db.write(checked).await)?;
+    Ok(Done("OTP verified successfully"))
 }

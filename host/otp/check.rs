@@ -3,6 +3,7 @@
 use super::{Key, MOST_WRONG, Standing, WINDOW_MS, counts, pause, store};
 use crate::{
     app::App,
+    clock::Timestamp,
     error::{Error, Result},
     rate::Exceeded,
     store::{Json, Tx},
@@ -20,18 +21,27 @@ pub enum Checked {
 }
 
 /// Tries `token` as the code under a key. Comparing and using it up is one step under the row's lock, in the caller's transaction,
-/// which must be committed whatever came of it, for wrong tries to count. 429 after too many of them.
+/// which must be committed whatever came of it, for wrong tries to count. `run` names a request that may run more than once: what
+/// passed in one of its runs passes in all of them. 429 after too many wrong tries.
 pub async fn check(
     tx: &mut Tx,
     app: &App,
     company_id: &str,
     key: &Key,
     token: &str,
+    run: Option<&str>,
 ) -> Result<Checked> {
     let now = app.clock.now();
     let Some(mut code) = store::lock(tx, company_id, key).await? else {
         return Ok(Checked::Wrong);
     };
+    let is_run = |run| {
+        let used_by = code.used_by.as_deref().unwrap_or_default();
+        app.sealer.is_digest(used_by, &key.parts(company_id, run))
+    };
+    if code.digest.is_none() && run.is_some_and(is_run) {
+        return Ok(Checked::Passed);
+    }
     match code.standing(now) {
         Standing::None => return Ok(Checked::Wrong),
         Standing::Cancelled => return Ok(Checked::Cancelled),
@@ -39,20 +49,19 @@ pub async fn check(
     }
     let mut counted = code.counted(now);
     if let Some(pause) = pause(&counted, app.settings.otp.wrong_per_hour, now) {
-        let seconds = u64::try_from(pause.as_millis().div_ceil(1_000)).unwrap_or(1);
-        return Err(Error::Throttled(Exceeded { seconds: seconds.max(1) }));
+        return Err(Error::Throttled(Exceeded::after(pause)));
     }
     let digest = code.digest.as_deref().unwrap_or_default();
     let passed = app.sealer.is_digest(digest, &key.parts(company_id, token));
     if passed {
         code.digest = None;
+        code.used_by = run.map(|run| app.sealer.digest(&key.parts(company_id, run)));
         counts::verified(tx, company_id, code.sent_at).await?;
     } else {
         code.wrong += 1;
         counted.push(now.0);
     }
-    let last_wrong =
-        counted.last().map_or(now, |at| now.max(crate::clock::Timestamp(at + WINDOW_MS)));
+    let last_wrong = counted.last().map_or(now, |at| now.max(Timestamp(at + WINDOW_MS)));
     code.wrong_at = Json(counted);
     let until = if passed { last_wrong } else { last_wrong.max(code.expires_at) };
     store::update(tx, company_id, key, &code, until).await?;
@@ -61,4 +70,20 @@ pub async fn check(
         false if code.wrong >= MOST_WRONG => Checked::Cancelled,
         false => Checked::Wrong,
     })
+}
+
+/// What callers hear of a try that was committed; it is counted.
+pub fn answer(app: &App, checked: Result<Checked>) -> Result<()> {
+    let (noted, answer) = match checked {
+        Ok(Checked::Passed) => ("verified", Ok(())),
+        Ok(Checked::Wrong) => ("wrong", Err(Error::invalid("invalid or expired otp provided"))),
+        Ok(Checked::Cancelled) => {
+            let message = "too many invalid attempts, please request a new otp";
+            ("cancelled", Err(Error::invalid(message)))
+        }
+        Err(error @ Error::Throttled(_)) => ("throttled", Err(error)),
+        Err(error) => return Err(error),
+    };
+    app.telemetry.noted.code(noted);
+    answer
 }

@@ -47,11 +47,11 @@ pub async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &Order) -> 
     let code = draw(app, company, order.digits);
     let digest = app.sealer.digest(&order.key.parts(&company.id, &code));
     let expires_at = now.plus_seconds(order.minutes * 60);
-    store::put(tx, &company.id, &order.key, &digest, [now, expires_at]).await?;
+    let (company_id, times) = (&*company.id, [now, expires_at]);
+    let topic = store::put(tx, company_id, &order.key, &app.new_id(), &digest, times).await?;
     // Rows are locked in one order, in which balances come after buckets.
     let buckets: Vec<String> = order.destinations.iter().map(Destination::key).collect();
     limits::take(tx, app, &company.id, &buckets).await?;
-    let topic = app.sealer.digest(&order.key.parts(&company.id, "topic"));
     messages::withdraw(tx, app, &company.id, &topic).await?;
     let text = order.text(company, code);
     for destination in &order.destinations {

@@ -1,5 +1,7 @@
 //! How often codes may be sent: token buckets in the database, which all hosts share and which a send that fails leaves as they were.
 
+use std::time::Duration;
+
 use super::store;
 use crate::{
     app::App,
@@ -36,6 +38,6 @@ async fn take_one(
     }
     let full_at = store::full_at(tx, company_id, key).await?.unwrap_or(now);
     let ms = full_at.0 - now.0 - interval_ms * (per_hour - 1);
-    let seconds = u64::try_from(ms).unwrap_or(0).div_ceil(1_000).max(1);
-    Err(Error::Throttled(Exceeded { seconds }))
+    let wait = Duration::from_millis(u64::try_from(ms).unwrap_or(0));
+    Err(Error::Throttled(Exceeded::after(wait)))
 }

@@ -11,6 +11,8 @@ use crate::{
 pub struct Code {
     /// `None`: it was used.
     pub digest: Option<String>,
+    /// The name of the request that used it, if it had one, as a keyed digest that is bound to the key as the code is.
+    pub used_by: Option<String>,
     /// Wrong tries since it was sent.
     pub wrong: i64,
     /// When there were wrong tries, of this code and those before it; milliseconds since 1970.
@@ -22,7 +24,7 @@ pub struct Code {
 /// The code under a key, locked until the transaction ends.
 pub async fn lock(tx: &mut Tx, company_id: &str, key: &Key) -> Result<Option<Code>> {
     tx.sql(
-        "SELECT digest, wrong, wrong_at, sent_at, expires_at FROM otp_codes
+        "SELECT digest, used_by, wrong, wrong_at, sent_at, expires_at FROM otp_codes
          WHERE company_id = $1 AND scope = $2 AND identifier = $3 AND type = $4 FOR UPDATE",
     )
     .bind(company_id)
@@ -34,34 +36,39 @@ pub async fn lock(tx: &mut Tx, company_id: &str, key: &Key) -> Result<Option<Cod
 }
 
 /// Puts a new code in the place of the one before it, whose wrong tries go on counting. Locks the row until the transaction ends.
+/// Answers the topic of the key's messages: the one before's, or this.
 pub async fn put(
     tx: &mut Tx,
     company_id: &str,
     key: &Key,
+    topic: &str,
     digest: &str,
     [sent_at, expires_at]: [Timestamp; 2],
-) -> Result<()> {
-    tx.sql(
-        "INSERT INTO otp_codes (company_id, scope, identifier, type, digest, wrong, wrong_at, sent_at,
-             expires_at, kept_until)
-         VALUES ($1, $2, $3, $4, $5, 0, $6, $7, $8, $8)
+) -> Result<String> {
+    let (topic,) = tx.sql(
+        "INSERT INTO otp_codes (company_id, scope, identifier, type, topic, digest, wrong, wrong_at,
+             sent_at, expires_at, kept_until)
+         VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, $9, $9)
          ON CONFLICT (company_id, scope, identifier, type) DO UPDATE SET
+             topic = COALESCE(otp_codes.topic, excluded.topic),
              digest = excluded.digest, wrong = 0, sent_at = excluded.sent_at,
              expires_at = excluded.expires_at,
              kept_until = CASE WHEN otp_codes.kept_until > excluded.kept_until
-                               THEN otp_codes.kept_until ELSE excluded.kept_until END",
+                               THEN otp_codes.kept_until ELSE excluded.kept_until END
+         RETURNING topic",
     )
     .bind(company_id)
     .bind(key.scope)
     .bind(&key.identifier)
     .bind(&key.kind)
+    .bind(topic)
     .bind(digest)
     .bind(Json(Vec::<i64>::new()))
     .bind(sent_at)
     .bind(expires_at)
-    .run()
+    .one()
     .await?;
-    Ok(())
+    Ok(topic)
 }
 
 pub async fn update(
@@ -72,7 +79,7 @@ pub async fn update(
     kept_until: Timestamp,
 ) -> Result<()> {
     tx.sql(
-        "UPDATE otp_codes SET digest = $5, wrong = $6, wrong_at = $7, kept_until = $8
+        "UPDATE otp_codes SET digest = $5, used_by = $6, wrong = $7, wrong_at = $8, kept_until = $9
          WHERE company_id = $1 AND scope = $2 AND identifier = $3 AND type = $4",
     )
     .bind(company_id)
@@ -80,6 +87,7 @@ pub async fn update(
     .bind(&key.identifier)
     .bind(&key.kind)
     .bind(&code.digest)
+    .bind(&code.used_by)
     .bind(code.wrong)
     .bind(&code.wrong_at)
     .bind(kept_until)

@@ -55,6 +55,8 @@ pub async fn put(tx: &mut Tx, company_id: &str, item: &str, amount: Minor) -> Re
 }
 
 pub async fn remove(tx: &mut Tx, company_id: &str, item: &str) -> Result<()> {
+    // A price that another transaction is about to set cannot be seen, and would be left; putting one waits for that.
+    put(tx, company_id, item, Minor(0)).await?;
     tx.sql("DELETE FROM prices WHERE company_id = $1 AND item = $2")
         .bind(company_id)
         .bind(item)

@@ -8,7 +8,7 @@ use sqlx::{
     sqlite::{Sqlite, SqliteArguments, SqliteRow},
 };
 
-use super::{Error, Result, pool::Pooled, postgres::Sessions, sqlite::Handles};
+use super::{Assembled, Error, Result, Value, pool::Pooled, postgres::Sessions, sqlite::Handles};
 
 /// How long a connection that was left in the middle of something may take to be fit again.
 const CLEAN_UP: Duration = Duration::from_secs(10);
@@ -112,14 +112,43 @@ impl Tx {
 
     /// Starts a statement; bind its parameters, then ask for what it returns.
     pub fn sql(&mut self, sql: &'static str) -> Statement<'_> {
-        let first_select = self.fate.statements == 0 && sql.trim_start().starts_with("SELECT");
+        let is_sqlite = matches!(self.connection, Some(Connection::Sqlite(_)));
+        let text = if is_sqlite { without_row_locks(sql) } else { sql.into_sql_str() };
+        self.statement(text)
+    }
+
+    /// The same of a statement that was put together; its parameters are bound.
+    pub fn assembled(&mut self, sql: &Assembled) -> Statement<'_> {
+        // Safe: its text is made of pieces of this program.
+        let statement = self.statement(AssertSqlSafe(sql.text.clone()).into_sql_str());
+        sql.values.iter().fold(statement, |statement, value| match value {
+            Value::Text(text) => statement.bind(text.clone()),
+            Value::Whole(number) => statement.bind(*number),
+            Value::Flag(flag) => statement.bind(*flag),
+        })
+    }
+
+    /// How the engine would go about a statement, in its own words, a line for each step.
+    pub async fn explain(&mut self, sql: &Assembled) -> Result<Vec<String>> {
+        let is_sqlite = matches!(self.connection, Some(Connection::Sqlite(_)));
+        let explain = if is_sqlite { "EXPLAIN QUERY PLAN " } else { "EXPLAIN " };
+        let sql = Assembled { text: format!("{explain}{}", sql.text), values: sql.values.clone() };
+        if is_sqlite {
+            let steps: Vec<(i64, i64, i64, String)> = self.assembled(&sql).all().await?;
+            return Ok(steps.into_iter().map(|(.., step)| step).collect());
+        }
+        let steps: Vec<(String,)> = self.assembled(&sql).all().await?;
+        Ok(steps.into_iter().map(|(step,)| step).collect())
+    }
+
+    fn statement(&mut self, sql: SqlStr) -> Statement<'_> {
+        let is_select = sql.as_str().trim_start().starts_with("SELECT");
+        let first_select = self.fate.statements == 0 && is_select;
         assert!(self.mode != Mode::Select || first_select, "Store::select takes one SELECT");
         self.fate.statements += 1;
-        let unbound = parameters(sql);
+        let unbound = parameters(sql.as_str());
         let engine = match self.connection.as_mut().expect("taken at the end only") {
-            Connection::Sqlite(tx) => {
-                Engine::Sqlite(&mut tx.connection, sqlx::query(without_row_locks(sql)))
-            }
+            Connection::Sqlite(tx) => Engine::Sqlite(&mut tx.connection, sqlx::query(sql)),
             Connection::Postgres(tx) => Engine::Postgres(tx, sqlx::query(sql)),
         };
         Statement { engine, fate: &mut self.fate, unbound }

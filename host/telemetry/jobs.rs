@@ -41,7 +41,7 @@ pub struct JobMetrics {
     runs: Family<Ended, Counter>,
     duration: Histograms<Label<&'static str>>,
     lag: Histograms<Label<&'static str>>,
-    running: Gauge,
+    running: Family<Label<&'static str>, Gauge>,
 }
 
 impl Default for JobMetrics {
@@ -50,7 +50,7 @@ impl Default for JobMetrics {
             runs: Family::default(),
             duration: Family::new_with_constructor(waiting_seconds),
             lag: Family::new_with_constructor(waiting_seconds),
-            running: Gauge::default(),
+            running: Family::default(),
         }
     }
 }
@@ -68,12 +68,12 @@ impl JobMetrics {
 
     /// `lag` is how long the job has been due.
     pub fn began(&self, kind: &'static str, lag: Duration) {
-        self.running.inc();
+        self.running.get_or_create(&[("kind", kind)]).inc();
         self.lag.get_or_create(&[("kind", kind)]).observe(lag.as_secs_f64());
     }
 
     pub fn ended(&self, kind: &'static str, outcome: JobOutcome, duration: Duration) {
-        self.running.dec();
+        self.running.get_or_create(&[("kind", kind)]).dec();
         self.runs.get_or_create(&Ended { kind, outcome: outcome.name() }).inc();
         self.duration.get_or_create(&[("kind", kind)]).observe(duration.as_secs_f64());
     }

@@ -1,182 +1,42 @@
-//! Creating and fetching users.
+//! The users section of the specification.
+
+pub mod bulk;
+pub mod export;
+mod fields;
+mod list;
 
 use axum::extract::State;
 
-use super::{ISO_DATE, User, View, country_code, store};
+use self::fields::{NewUser, UserChange, change, read};
+pub use self::list::list;
+use super::{FEATURE, User, View, create, store, verification};
 use crate::{
     app::App,
-    clock::date,
+    companies::Company,
     error::{Error, Result},
     http::{
-        Caller,
-        answer::Answer,
+        Caller, Get, Run,
+        answer::{Answer, Done},
         body::Body,
-        fields::{
-            Choice, Email, Flag, HttpUrl, Object, OneOf, Phone, Text, Visible, Whole, fields,
-        },
+        fields::{Text, fields},
         path::Path,
     },
-    store::{Json, Tx, is_duplicate},
+    messages::Channel,
+    otp,
+    store::{Tx, is_duplicate},
 };
-
-pub struct Gender;
-
-impl Choice for Gender {
-    const ALL: &'static [&'static str] = &["male", "female", "others"];
-}
-
-pub struct Employment;
-
-impl Choice for Employment {
-    const ALL: &'static [&'static str] = &[
-        "employed",
-        "self-employed",
-        "contract-worker",
-        "business-owner",
-        "student",
-        "unemployed",
-    ];
-}
-
-pub struct Role;
-
-impl Choice for Role {
-    const ALL: &'static [&'static str] = &["customer"];
-}
-
-fields! {
-    /// A user to create.
-    Body NewUser {
-        /// Your own id of the user, without `@` and `/`; if it is left out, one is made.
-        #[schemars(extend("pattern" = r"^[^\s@/\u0000-\u001F\u007F-\u009F]*$"))]
-        user_id: Option<Visible<100>>,
-        first_name: Text<100>,
-        last_name: Text<100>,
-        middle_name: Option<Text<100>>,
-        /// Unique in your company, whatever its case: an existing user with this address is the answer.
-        email: Email,
-        phone: Option<Phone>,
-        /// `DD/MM/YYYY`, not in the future.
-        #[schemars(extend("pattern" = r"^\d{2}/\d{2}/\d{4}$", "examples" = ["10/12/1990"]))]
-        date_of_birth: Option<Text<100>>,
-        gender: Option<OneOf<Gender>>,
-        address: Option<Text<500>>,
-        state: Option<Text<100>>,
-        city: Option<Text<100>>,
-        /// Its English name.
-        #[schemars(extend("examples" = ["nigeria"]))]
-        country: Option<Text<100>>,
-        image: Option<HttpUrl>,
-        employment_status: Option<OneOf<Employment>>,
-        years_of_employment: Option<Whole<0, 100>>,
-        email_verified: Option<Flag>,
-        phone_verified: Option<Flag>,
-        /// If it is left out, `true`.
-        active: Option<Flag>,
-        role: Option<OneOf<Role>>,
-        metadata: Option<Object>,
-    }
-}
 
 pub async fn create(
     State(app): State<App>,
     Caller(company): Caller,
     body: Body<NewUser>,
 ) -> Result<Answer<View>> {
+    company.check_feature(FEATURE)?;
     let (user, chosen) = read(&app, &company.id, &body)?;
-    let db = app.store.clone();
-    let user = db.write(async move |tx| create_or_find(tx, user, chosen).await).await?;
+    let (db, host) = (app.store.clone(), app.clone());
+    let user =
+        db.write(async move |tx| create::create(tx, &host, &company, user, chosen).await).await?;
     Answer::data(user.view(app.clock.now()), "User created successfully")
-}
-
-/// A user of that e-mail is the one that is meant; `chosen` tells that the caller named the `user_id`.
-async fn create_or_find(tx: &mut Tx, user: User, chosen: bool) -> Result<User> {
-    if !store::insert(tx, &user).await? {
-        let email = user.email.as_deref().unwrap_or_default();
-        let found = store::lock_by_email(tx, &user.company_id, email).await?;
-        let holder = store::by_user_id(tx, &user.company_id, &user.user_id).await?;
-        return match (found, holder) {
-            // The caller's `user_id` is somebody else's.
-            (None, Some(_)) => Err(Error::invalid("user already exists")),
-            (Some(found), Some(holder)) if chosen && holder.id != found.id => {
-                Err(Error::invalid("user already exists"))
-            }
-            (Some(found), None) if chosen => {
-                let renamed = store::set_user_id(tx, &found, &user.user_id, user.created_at).await;
-                renamed.map_err(|error| match is_duplicate(&error) {
-                    true => Error::invalid("user already exists"),
-                    false => error.into(),
-                })
-            }
-            (Some(found), _) => Ok(found),
-            (None, None) => Err(Error::internal("a user was neither stored nor found")),
-        };
-    }
-    Ok(user)
-}
-
-/// The user that a body describes, and whether it names the `user_id`.
-fn read(app: &App, company_id: &str, body: &Body<NewUser>) -> Result<(User, bool)> {
-    let now = app.clock.now();
-    let user_id = body.user_id()?;
-    if user_id.as_deref().is_some_and(|id| id.contains(['@', '/'])) {
-        return Err(body.must_be("user_id", "free of @ and /"));
-    }
-    let chosen = user_id.is_some();
-    let user = User {
-        company_id: company_id.to_owned(),
-        id: app.random.id(now),
-        user_id: user_id.unwrap_or_else(|| format!("usr-{}", app.random.id(now))),
-        first_name: body.first_name()?,
-        last_name: body.last_name()?,
-        middle_name: body.middle_name()?,
-        email: Some(body.email()?),
-        phone: body.phone()?,
-        date_of_birth: birth_of(app, body)?,
-        gender: body.gender()?,
-        address: body.address()?,
-        state: body.state()?,
-        city: body.city()?,
-        country: None,
-        country_code: None,
-        image: None,
-        employment_status: None,
-        years_of_employment: None,
-        email_verified: false,
-        phone_verified: false,
-        active: true,
-        metadata: Json::default(),
-        created_at: now,
-        updated_at: now,
-    };
-    Ok((read_rest(user, body)?, chosen))
-}
-
-fn read_rest(mut user: User, body: &Body<NewUser>) -> Result<User> {
-    if let Some(country) = body.country()? {
-        let code = country_code(&country)
-            .ok_or_else(|| body.must_be("country", "the name of a country"))?;
-        user.country_code = Some(code.to_owned());
-        user.country = Some(country.to_lowercase());
-    }
-    user.image = body.image()?;
-    user.employment_status = body.employment_status()?;
-    user.years_of_employment = body.years_of_employment()?;
-    user.email_verified = body.email_verified()?.unwrap_or(false);
-    user.phone_verified = body.phone_verified()?.unwrap_or(false);
-    user.active = body.active()?.unwrap_or(true);
-    body.role()?;
-    user.metadata = Json(body.metadata()?.unwrap_or_default());
-    Ok(user)
-}
-
-fn birth_of(app: &App, body: &Body<NewUser>) -> Result<Option<String>> {
-    let Some(text) = body.date_of_birth()? else { return Ok(None) };
-    let today = app.clock.now().to_datetime().date_naive();
-    match date(&text, "%d/%m/%Y").filter(|born| *born <= today) {
-        Some(born) => Ok(Some(born.format(ISO_DATE).to_string())),
-        None => Err(body.must_be("date_of_birth", "a past date in the form DD/MM/YYYY")),
-    }
 }
 
 /// By e-mail when the path value holds an `@`, else by `user_id`, else by internal id.
@@ -185,13 +45,140 @@ pub async fn fetch(
     Caller(company): Caller,
     Path(email_or_id): Path<String>,
 ) -> Result<Answer<View>> {
-    let user = app
-        .store
-        .read(async |tx| match email_or_id.contains('@') {
-            true => store::by_email(tx, &company.id, &email_or_id).await,
-            false => store::by_user_id_or_id(tx, &company.id, &email_or_id).await,
+    let user = app.store.read(async |tx| named(tx, &company.id, &email_or_id).await).await?;
+    Answer::data(user.view(app.clock.now()), "User fetched successfully")
+}
+
+async fn named(tx: &mut Tx, company_id: &str, name: &str) -> Result<User> {
+    let user = match name.contains('@') {
+        true => store::by_email(tx, company_id, name).await?,
+        false => store::by_user_id_or_id(tx, company_id, name).await?,
+    };
+    user.ok_or_else(|| Error::not_found("user not found"))
+}
+
+/// The same, locked until the transaction ends.
+async fn lock(tx: &mut Tx, company_id: &str, name: &str) -> Result<User> {
+    let user = named(tx, company_id, name).await?;
+    let user = store::lock(tx, company_id, &user.id).await?;
+    user.ok_or_else(|| Error::not_found("user not found"))
+}
+
+pub async fn edit(
+    State(app): State<App>,
+    Caller(company): Caller,
+    Path(user_id): Path<String>,
+    body: Body<UserChange>,
+) -> Result<Answer<View>> {
+    let (db, host) = (app.store.clone(), app.clone());
+    let user = db
+        .write(async move |tx| {
+            let before = lock(tx, &company.id, &user_id).await?;
+            let mut user = before.clone();
+            change(&host, &mut user, &body)?;
+            user.updated_at = host.clock.now();
+            put(tx, &before, user).await
         })
         .await?;
-    let user = user.ok_or_else(|| Error::not_found("user not found"))?;
-    Answer::data(user.view(app.clock.now()), "User fetched successfully")
+    Answer::data(user.view(app.clock.now()), "User updated successfully")
+}
+
+/// Stores a user who was changed. 400 when the `user_id` or the e-mail is another's.
+async fn put(tx: &mut Tx, before: &User, user: User) -> Result<User> {
+    let is_other = |found: Option<User>| found.is_some_and(|found| found.id != user.id);
+    if is_other(store::by_user_id(tx, &user.company_id, &user.user_id).await?) {
+        return Err(create::taken());
+    }
+    let taken = || Error::invalid("email already exists");
+    if let Some(email) = &user.email
+        && is_other(store::by_email(tx, &user.company_id, email).await?)
+    {
+        return Err(taken());
+    }
+    match store::update(tx, &user).await {
+        // Somebody took one of them at this moment.
+        Err(error) if is_duplicate(&error) && user.user_id != before.user_id => {
+            Err(create::taken())
+        }
+        Err(error) if is_duplicate(&error) => Err(taken()),
+        updated => Ok(updated.map(|()| user)?),
+    }
+}
+
+pub async fn send_email(
+    State(app): State<App>,
+    _: Get,
+    Caller(company): Caller,
+    Path(user_id): Path<String>,
+) -> Result<Done> {
+    send(app, company, user_id, Channel::Email).await?;
+    Ok(Done("Email verification token sent successfully"))
+}
+
+pub async fn send_phone(
+    State(app): State<App>,
+    _: Get,
+    Caller(company): Caller,
+    Path(user_id): Path<String>,
+) -> Result<Done> {
+    send(app, company, user_id, Channel::Sms).await?;
+    Ok(Done("Phone verification token sent successfully"))
+}
+
+async fn send(app: App, company: Company, user_id: String, channel: Channel) -> Result<()> {
+    let (db, host) = (app.store.clone(), app.clone());
+    db.write(async move |tx| {
+        let user = named(tx, &company.id, &user_id).await?;
+        verification::send(tx, &host, &company, &user, channel).await
+    })
+    .await?;
+    app.telemetry.noted.code("sent");
+    Ok(())
+}
+
+fields! {
+    /// A code to verify.
+    Body Token {
+        /// What the user typed.
+        token: Text<255>,
+    }
+}
+
+pub async fn verify_email(
+    State(app): State<App>,
+    Caller(company): Caller,
+    run: Run,
+    Path(user_id): Path<String>,
+    body: Body<Token>,
+) -> Result<Done> {
+    verify(app, company, run, user_id, body, Channel::Email).await?;
+    Ok(Done("Email verified successfully"))
+}
+
+pub async fn verify_phone(
+    State(app): State<App>,
+    Caller(company): Caller,
+    run: Run,
+    Path(user_id): Path<String>,
+    body: Body<Token>,
+) -> Result<Done> {
+    verify(app, company, run, user_id, body, Channel::Sms).await?;
+    Ok(Done("Phone verified successfully"))
+}
+
+async fn verify(
+    app: App,
+    company: Company,
+    run: Run,
+    user_id: String,
+    body: Body<Token>,
+    channel: Channel,
+) -> Result<()> {
+    let (db, host, run) = (app.store.clone(), app.clone(), run.name("user"));
+    let checked = async move |tx: &mut Tx| {
+        let user = lock(tx, &company.id, &user_id).await?;
+        let token = body.token()?;
+        verification::verify(tx, &host, user, channel, &token, run.as_deref()).await
+    };
+    otp::answer(&app, db.write(checked).await)
 }

@@ -1,10 +1,14 @@
 //! The rows of users.
 
+pub mod imports;
+pub mod list;
+pub mod search;
+
 use serde_json::{Map, Value};
 
 use crate::{
     clock::Timestamp,
-    store::{FromRow, Json, Result, Tx},
+    store::{FromRow, Json, Result, Statement, Tx},
 };
 
 #[derive(Clone, Debug, PartialEq, FromRow)]
@@ -38,16 +42,57 @@ pub struct User {
 
 /// `false` when the e-mail or the `user_id` is taken.
 pub async fn insert(tx: &mut Tx, user: &User) -> Result<bool> {
-    let inserted = tx
-        .sql(
-            "INSERT INTO users (company_id, id, user_id, first_name, last_name, middle_name, email,
-                 email_key, phone, date_of_birth, gender, address, state, city, country,
-                 country_code, image, employment_status, years_of_employment, email_verified,
-                 phone_verified, active, metadata, created_at, updated_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                 $19, $20, $21, $22, $23, $24, $24)
-             ON CONFLICT DO NOTHING",
-        )
+    let inserted = insert_row(tx, user).await?;
+    if inserted {
+        search::add(tx, &[user]).await?;
+    }
+    Ok(inserted)
+}
+
+/// Those whose e-mail and `user_id` are not taken, by others or by those before them; answers how many that are.
+pub async fn insert_all(tx: &mut Tx, users: &[User]) -> Result<i64> {
+    let mut new = Vec::new();
+    for user in users {
+        if insert_row(tx, user).await? {
+            new.push(user);
+        }
+    }
+    search::add(tx, &new).await?;
+    Ok(i64::try_from(new.len()).unwrap_or(i64::MAX))
+}
+
+async fn insert_row(tx: &mut Tx, user: &User) -> Result<bool> {
+    let insert = tx.sql(
+        "INSERT INTO users (company_id, id, user_id, first_name, last_name, middle_name, email,
+             email_key, phone, date_of_birth, gender, address, state, city, country,
+             country_code, image, employment_status, years_of_employment, email_verified,
+             phone_verified, active, metadata, updated_at, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+             $19, $20, $21, $22, $23, $24, $25)
+         ON CONFLICT DO NOTHING",
+    );
+    Ok(bind(insert, user).bind(user.created_at).run().await? == 1)
+}
+
+/// The same user with other fields; a duplicate ([`is_duplicate`](crate::store::is_duplicate)) when the e-mail or the `user_id` is
+/// another's.
+pub async fn update(tx: &mut Tx, user: &User) -> Result<()> {
+    let update = tx.sql(
+        "UPDATE users SET user_id = $3, first_name = $4, last_name = $5, middle_name = $6,
+             email = $7, email_key = $8, phone = $9, date_of_birth = $10, gender = $11,
+             address = $12, state = $13, city = $14, country = $15, country_code = $16,
+             image = $17, employment_status = $18, years_of_employment = $19,
+             email_verified = $20, phone_verified = $21, active = $22, metadata = $23,
+             updated_at = $24
+         WHERE company_id = $1 AND id = $2",
+    );
+    bind(update, user).run().await?;
+    search::replace(tx, user).await
+}
+
+/// All that may change, as `$1` to `$24`.
+fn bind<'t>(statement: Statement<'t>, user: &'t User) -> Statement<'t> {
+    statement
         .bind(&user.company_id)
         .bind(&user.id)
         .bind(&user.user_id)
@@ -71,10 +116,7 @@ pub async fn insert(tx: &mut Tx, user: &User) -> Result<bool> {
         .bind(user.phone_verified)
         .bind(user.active)
         .bind(&user.metadata)
-        .bind(user.created_at)
-        .run()
-        .await?;
-    Ok(inserted == 1)
+        .bind(user.updated_at)
 }
 
 pub async fn by_id(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<User>> {
@@ -117,17 +159,13 @@ pub async fn by_email(tx: &mut Tx, company_id: &str, email: &str) -> Result<Opti
         .await
 }
 
-pub async fn set_user_id(tx: &mut Tx, user: &User, user_id: &str, now: Timestamp) -> Result<User> {
-    tx.sql(
-        "UPDATE users SET user_id = $3, updated_at = $4 WHERE company_id = $1 AND id = $2
-         RETURNING *",
-    )
-    .bind(&user.company_id)
-    .bind(&user.id)
-    .bind(user_id)
-    .bind(now)
-    .one()
-    .await
+/// The user of this internal id, locked until the transaction ends.
+pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<User>> {
+    tx.sql("SELECT * FROM users WHERE company_id = $1 AND id = $2 FOR UPDATE")
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
 }
 
 /// How many users [`by_ids`] finds at once.

@@ -131,6 +131,7 @@ fn configure(
         format!("--operator-token-file={}", token.display()),
         format!("--master-key-file={}", master_key.display()),
         format!("--plugin-cache={}", dir.join("plugins").display()),
+        format!("--files={}", dir.join("files").display()),
         format!("--smtp-host={}", smtp.ip()),
         format!("--smtp-port={}", smtp.port()),
         "--smtp-security=none".to_owned(),

@@ -46,6 +46,9 @@ pub async fn run(config: &Config, standins: &Standins) -> Result<Told, Failure> 
         operator.json(Method::PUT, &format!("/providers/{gateway}"), &set).await?;
     }
 
+    let prices = json!({ "otp.email": 2.5, "otp.sms": 4 });
+    operator.json(Method::PATCH, "/prices", &prices).await?;
+
     let company = json!({
         "name": "Sandbox Lending",
         "server": "test",

@@ -1,15 +1,17 @@
 //! What companies are charged: by whose plan, once, never beyond what they have, and back when it came to nothing.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::future::{join, join_all};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::{sync::Notify, time::timeout};
 use tollhouse::{
     companies,
     error::{Error, Result},
     monitor::Watch,
     random::Random,
+    store,
     wallet::{self, Moved},
 };
 
@@ -166,6 +168,40 @@ both! {
             assert_eq!(nobody.failure(), (404, "company not found"));
         }
         assert_eq!((see(app, &own(app, "/prices")).await, see(app, "/prices").await), before);
+    }
+
+    async fn a_price_that_is_taken_away_while_another_sets_it_is_gone(app: TestApp) {
+        let (begun, released) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (begins, releases) = (begun.clone(), released.clone());
+        let company = app.company.id.clone();
+        let set: store::Result<u64> = async {
+            let (set, ()) = tokio::join!(
+                app.app.store.write(async move |tx| {
+                    let set = tx.sql("INSERT INTO prices (company_id, item, amount_minor) VALUES ($1, 'otp.sms', 5)");
+                    let set = set.bind(&company).run().await?;
+                    begins.notify_one();
+                    releases.notified().await;
+                    Ok(set)
+                }),
+                async {
+                    begun.notified().await;
+                    let taking = set_own(app, json!({ "otp.sms": null }));
+                    tokio::pin!(taking);
+                    // It waits for the other; should it not, it is through by now.
+                    let early = timeout(Duration::from_millis(300), &mut taking).await;
+                    released.notify_one();
+                    let taken = match early {
+                        Ok(taken) => taken,
+                        Err(_) => taking.await,
+                    };
+                    assert_eq!(taken.data()["prices"]["otp.sms"]["plan"], Value::Null);
+                },
+            );
+            set
+        }
+        .await;
+        assert_eq!(set.expect("a price"), 1);
+        assert_eq!(see(app, &own(app, "/prices")).await["prices"]["otp.sms"]["plan"], Value::Null);
     }
 
     async fn prices_that_many_set_at_once_are_those_of_one(app: TestApp) {

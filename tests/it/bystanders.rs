@@ -7,7 +7,7 @@ use tollhouse::http::{Access, Route};
 
 use crate::{
     app::{Company, Engine, OPERATOR_TOKEN, Reply, TestApp, reply},
-    codes::to_email,
+    codes::{EMAIL, PHONE, to_email, use_gateways},
 };
 
 /// A company that has something of everything.
@@ -27,6 +27,13 @@ fn text(value: &Value, field: &str) -> String {
 async fn furnish(app: &TestApp, company: Company) -> Own {
     let path = |rest: &str| format!("/companies/{}{rest}", company.id);
     app.operator(Method::PATCH, &path(""), json!({ "fixed_otp": "123456" })).await.data();
+    let ada = json!({ "user_id": "ada", "first_name": "Ada", "last_name": "Obi", "email": EMAIL, "phone": PHONE });
+    app.request(&company, Method::POST, "/user/create", Some(ada)).await.data();
+    use_gateways(app, &["termii"]).await;
+    for what in ["email", "phone"] {
+        let send = format!("/user/{what}-verification/send/ada");
+        assert_eq!(app.request(&company, Method::GET, &send, None).await.status, 200);
+    }
     let order = Some(app.order("order-1"));
     let payment = app.request(&company, Method::POST, "/payment/initialize", order).await;
     app.complete(payment.data(), "success").await;
@@ -54,6 +61,14 @@ const CHANGES: &[(&str, &str, Body)] = &[
         "/api/v1/user/create",
         |_| json!({ "first_name": "Ada", "last_name": "Obi", "email": "obi@example.com" }),
     ),
+    (
+        "post",
+        "/api/v1/user/bulk/create",
+        |_| json!({ "users": [{ "first_name": "B", "last_name": "C", "email": "b@example.com" }] }),
+    ),
+    ("post", "/api/v1/user/email-verification/verify/{user_id}", |_| json!({ "token": "123456" })),
+    ("post", "/api/v1/user/phone-verification/verify/{user_id}", |_| json!({ "token": "123456" })),
+    ("put", "/api/v1/user/edit/{user_id}", |_| json!({ "first_name": "Bola" })),
     ("post", "/api/v1/otp/send", |_| to_email(json!({}))),
     ("post", "/api/v1/otp/verify", |_| json!({ "identifier": "login", "token": "123456" })),
     ("post", "/api/v1/payment/initialize", |app| app.order("order-2")),
@@ -112,7 +127,8 @@ fn ask(app: &TestApp, own: &Own, route: &Route) -> reqwest::RequestBuilder {
         "{event}" => &own.event,
         "{payment}" | "{id}" => &own.payment,
         "{reference}" => "order-1",
-        "{email_or_id}" => "ada@example.com",
+        "{email_or_id}" => EMAIL,
+        "{user_id}" => "ada",
         "{provider}" => "provider_a",
         segment => segment,
     };

@@ -163,7 +163,12 @@ both! {
     }
 
     async fn a_plan_without_a_feature_opens_no_route_of_it(app: TestApp) {
-        let gated = [("/api/v1/payment/", "payments"), ("/api/v1/otp/", "otp")];
+        let gated = [
+            ("/api/v1/payment/", "payments"),
+            ("/api/v1/otp/", "otp"),
+            ("/api/v1/user/create", "users"),
+            ("/api/v1/user/bulk/", "users"),
+        ];
         let path = format!("/companies/{}/subscription", app.company.id);
         for features in [&["otp"][..], &["otp", "payments"], &["payments"], &[]] {
             app.operator(Method::PUT, &path, json!({ "features": features })).await.data();
@@ -185,7 +190,7 @@ both! {
         let of = |access| routes_of(app, access).into_iter().map(|(_, route)| route.path).collect::<Vec<_>>();
         let (documents, health) = (["/openapi.json", "/docs", "/docs/{file}"], ["/health/live", "/health/ready"]);
         // Whoever opens another route must say here why it needs no key.
-        assert_eq!(of(Access::Open), [&documents[..], &["/api/v1/notifications/{provider}/{account}"], &documents].concat());
+        assert_eq!(of(Access::Open), [&documents[..], &["/api/v1/user/file/{file}", "/api/v1/notifications/{provider}/{account}"], &documents].concat());
         // And why it must be answered however much there is to do.
         assert_eq!(of(Access::Always), [&health[..], &health, &["/metrics"]].concat());
         for (base, _, route) in app.routes().into_iter().filter(|(_, _, route)| !is_common(route.path)) {
@@ -260,6 +265,11 @@ type Names = fn(&Traces) -> Vec<&str>;
 /// Every route that names a record, and the names under which one finds A's.
 const RECORDS: &[(&str, Names)] = &[
     ("/api/v1/user/fetch/{email_or_id}", |a| a.of_user()),
+    ("/api/v1/user/edit/{user_id}", |a| a.of_user()),
+    ("/api/v1/user/email-verification/send/{user_id}", |a| a.of_user()),
+    ("/api/v1/user/email-verification/verify/{user_id}", |a| a.of_user()),
+    ("/api/v1/user/phone-verification/send/{user_id}", |a| a.of_user()),
+    ("/api/v1/user/phone-verification/verify/{user_id}", |a| a.of_user()),
     ("/api/v1/payment/verify/{reference}", |a| a.of_payments("reference")),
     ("/api/v1/payment/fetch/{id}", |a| a.of_payments("id")),
     ("/api/v1/payment/fetch/reference/{reference}", |a| a.of_payments("reference")),
@@ -279,6 +289,7 @@ const RECORDS: &[(&str, Names)] = &[
 const NO_RECORDS: &[(&str, &str)] = &[
     ("/docs/{file}", "a file of the viewer, the same for everyone"),
     ("/api/v1/notifications/{provider}/{account}", "checked by its signature, in the last tests"),
+    ("/api/v1/user/file/{file}", "named by a signed link, in `user_export.rs`"),
     ("/internal/v1/companies/{company}/providers/{provider}", "a plugin, which all share"),
     ("/internal/v1/providers/{provider}", "a plugin, which all share"),
 ];

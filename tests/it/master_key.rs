@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tollhouse::{
     app::{App, SEALED},
     clock::Clock,
-    http,
+    http, jobs,
     random::Random,
     seal::{Sealer, new_master_key},
     store,
@@ -22,8 +22,8 @@ use crate::{
 };
 
 /// Another host on the same database, with these master keys.
-struct Host {
-    api: String,
+pub struct Host {
+    pub api: String,
     internal: String,
     app: App,
 }
@@ -33,7 +33,12 @@ impl Host {
         Host::start_with(app, master_keys, app.app.clock.clone(), &[]).await
     }
 
-    async fn start_with(app: &TestApp, master_keys: &str, clock: Clock, flags: &[&str]) -> Host {
+    pub async fn start_with(
+        app: &TestApp,
+        master_keys: &str,
+        clock: Clock,
+        flags: &[&str],
+    ) -> Host {
         let file = app.database.dir.path().join(Random::system().token("keys"));
         std::fs::write(&file, master_keys).unwrap();
         let mut config = config(&app.database, flags);
@@ -52,6 +57,11 @@ impl Host {
             internal: serve(http::router(&host, http::internal_routes())).await,
             app: host,
         }
+    }
+
+    /// Runs what is due.
+    pub async fn run_due(&self) {
+        jobs::run_due(&self.app).await.expect("jobs that run");
     }
 
     /// Begins a payment, which opens the credentials of an account.

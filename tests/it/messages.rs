@@ -1,17 +1,21 @@
 //! The queue of messages: what is delivered, what is tried again, what is given up and refunded, and that nothing is left of it.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::{app::App, jobs, random::Random, store};
+use tokio::{net::TcpListener, time::timeout};
+use tollhouse::{app::App, jobs, random::Random, seal::new_master_key, store};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
-    app::{TestApp, config, smtp},
+    app::{MASTER_KEY, TestApp, config, reply, smtp},
     codes::{
         EMAIL, PHONE, VERIFIED, balance, code, credit, edit_company, gateway, messages, queue,
         said, set_prices, to_email, to_phone, use_gateways, verify,
     },
+    master_key::Host,
 };
 
 /// In a second of its own, so that lists show what was sent last first.
@@ -182,6 +186,63 @@ both! {
         assert_eq!(queue(app).await[1]["reason"], "superseded");
     }
 
+    async fn a_new_code_takes_the_place_of_one_that_waits_under_a_former_master_key(app: TestApp) {
+        fail(app, "smtp", FaultKind::Error500, 1);
+        sent(app, to_email(json!({}))).await;
+        let keys = format!("{}\n{MASTER_KEY}\n", new_master_key(&Random::system()));
+        let flags = smtp(&app.standins);
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let host = Host::start_with(app, &keys, app.app.clock.clone(), &flags).await;
+        let request = app.client.post(format!("{}/api/v1/otp/send", host.api));
+        reply(request.bearer_auth(&app.company.key).json(&to_email(json!({})))).await.data();
+        host.run_due().await;
+        let reasons: Vec<Value> = queue(app).await.iter().map(|m| m["reason"].clone()).collect();
+        assert!(reasons.contains(&json!("superseded")), "{reasons:?}");
+        app.advance(60).await;
+        assert_eq!(messages(app, EMAIL).len(), 1);
+    }
+
+    async fn mail_that_hangs_keeps_no_text_message_waiting(app: TestApp) {
+        use_gateways(app, &["termii"]).await;
+        let silent = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = format!("--smtp-port={}", silent.local_addr().expect("bound").port());
+        let flags = ["--smtp-host=127.0.0.1", &port, "--smtp-security=none", "--email-from=no-reply@lender.example"];
+        let host = App::open(&config(&app.database, &flags), app.app.clock.clone(), Random::system(), None).await;
+        let host = host.expect("a host that starts");
+        // As many as a host delivers at once.
+        for n in 0..70 {
+            let body = to_email(json!({ "identifier": format!("{n}"), "email": format!("{n}@example.com") }));
+            app.post("/otp/send", body).await.data();
+        }
+        jobs::start_due(&host).await.expect("jobs that start");
+        app.post("/otp/send", to_phone(json!({}))).await.data();
+        let delivered = async {
+            while messages(app, PHONE).is_empty() {
+                jobs::start_due(&host).await.expect("jobs that start");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(Duration::from_secs(20), delivered).await.expect("a text message that is delivered");
+        drop(silent);
+        app.advance(600).await;
+    }
+
+    async fn messages_that_ended_are_forgotten_after_ninety_days(app: TestApp) {
+        const DAY: i64 = 24 * 3600;
+        fail(app, "smtp", FaultKind::Error500, 100);
+        sent(app, to_email(json!({ "exp": 60 }))).await;
+        app.standins.faults().clear();
+        sent(app, to_email(json!({ "identifier": "other" }))).await;
+        app.app.clock.advance_to(app.app.clock.now().plus_seconds(90 * DAY));
+        let sweep = async || tollhouse::messages::sweep(app.app.clone()).await.expect("a sweep");
+        assert_eq!(sweep().await, 0);
+        app.app.clock.advance_to(app.app.clock.now().plus_seconds(1));
+        assert_eq!(sweep().await, 1);
+        let states: Vec<Value> = queue(app).await.iter().map(|m| m["state"].clone()).collect();
+        assert_eq!(states, ["pending"], "what waits stays");
+        app.settle().await;
+    }
+
     async fn a_message_that_is_on_its_way_when_a_new_code_is_sent_is_charged(app: TestApp) {
         set_prices(app).await;
         credit(app, 100, "first").await;
@@ -279,7 +340,7 @@ both! {
         assert_eq!(app.post("/otp/send", to_email(json!({}))).await.status, 200);
         // It had claimed the message, and did not say what came of it.
         let lease = "UPDATE jobs SET lease = 'of a host that died', run_at = run_at + 120000
-                     WHERE kind = 'message.deliver'";
+                     WHERE kind = 'message.email'";
         let dead: store::Result<u64> =
             app.app.store.write(async move |tx| tx.sql(lease).run().await).await;
         assert_eq!(dead.expect("a statement"), 1);

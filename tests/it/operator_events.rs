@@ -39,6 +39,19 @@ fn next(read: &Value) -> &str {
 }
 
 both! {
+    async fn the_stream_reaches_back_for_ninety_days(app: TestApp) {
+        for n in 0..2 {
+            tell(app, &app.company.id, "a.kind", n).await;
+            app.app.clock.advance_to(app.app.clock.now().plus_seconds(3600));
+        }
+        let sweep = async || operator_events::sweep(app.app.clone()).await.expect("a sweep");
+        app.app.clock.advance_to(app.app.clock.now().plus_seconds(90 * 24 * 3600 - 2 * 3600));
+        assert_eq!(sweep().await, 0);
+        app.app.clock.advance_to(app.app.clock.now().plus_seconds(1));
+        assert_eq!(sweep().await, 1);
+        assert_eq!(numbers(&read(app, "").await), [1]);
+    }
+
     async fn the_stream_is_read_in_parts_each_event_once(app: TestApp) {
         let other = app.new_company("Beta Lending").await;
         assert_eq!(numbers(&read(app, "").await), Vec::<i64>::new());

@@ -3,6 +3,7 @@
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse::store;
 
 use crate::{
     app::{Company, Engine, TestApp, reply},
@@ -242,6 +243,19 @@ both! {
         assert_eq!(refused.failure(), (400, message));
     }
 
+    async fn a_live_company_has_no_fixed_codes_whatever_its_row_says(app: TestApp) {
+        edit_company(app, &app.company, json!({ "fixed_otp": "123456" })).await.data();
+        let live: store::Result<u64> =
+            app.app.store.write(async |tx| tx.sql("UPDATE companies SET server = 'live'").run().await).await;
+        assert_eq!(live.expect("a statement"), 1);
+        let mut codes = Vec::new();
+        for _ in 0..3 {
+            sent(app, to_email(json!({}))).await;
+            codes.push(code(app, EMAIL, 6));
+        }
+        assert!(codes.iter().any(|code| code != "123456"), "{codes:?}");
+    }
+
     async fn what_a_message_says_follows_from_its_metadata(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         let rows = [
@@ -278,6 +292,26 @@ both! {
         let subject = mail.subject.expect("a subject");
         assert!(subject.starts_with("Sign in") && !subject.contains(['\r', '\n']), "{subject}");
         assert!(messages(app, "eve@example.com").is_empty());
+    }
+
+    async fn a_try_whose_answer_was_lost_passes_again_under_its_key(app: TestApp) {
+        sent(app, to_email(json!({}))).await;
+        let body = json!({ "identifier": "login", "token": code(app, EMAIL, 6) });
+        let ask = async |key: &str| {
+            let request = app.client.post(format!("{}/api/v1/otp/verify", app.api));
+            let request = request.bearer_auth(&app.company.key).header("idempotency-key", key);
+            reply(request.json(&body)).await
+        };
+        assert_eq!(said(&ask("k").await), VERIFIED);
+        // A host that died before it could keep the answer leaves a lease that has ended.
+        let lost: store::Result<u64> = app.app.store.write(async |tx| {
+            tx.sql("UPDATE idempotency_keys SET answer = NULL, lease_until = 0").run().await
+        }).await;
+        assert_eq!(lost.expect("a statement"), 1);
+        assert_eq!(said(&ask("other").await), (400, "invalid or expired otp provided"));
+        assert_eq!(said(&ask("k").await), VERIFIED);
+        sent(app, to_email(json!({}))).await;
+        assert_eq!(said(&ask("third").await), (400, "invalid or expired otp provided"));
     }
 
     async fn a_send_under_an_idempotency_key_is_sent_once(app: TestApp) {

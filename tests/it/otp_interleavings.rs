@@ -88,7 +88,7 @@ impl Lab<'_> {
             .app
             .app
             .store
-            .write(async move |tx| otp::check(tx, &host, &company, &key, &token).await)
+            .write(async move |tx| otp::check(tx, &host, &company, &key, &token, None).await)
             .await;
         checked.expect("a try that is judged")
     }

@@ -1,5 +1,6 @@
 //! Secrets stay where they belong: not in answers, logs, events or the database, and not in a sandbox.
 
+mod codes;
 mod places;
 
 use std::{
@@ -15,7 +16,7 @@ use tokio::net::TcpListener;
 use tollhouse::{clock::Clock, http};
 use tollhouse_sandbox::{Fault, FaultKind, Standins};
 
-use self::places::{disguises, stored};
+use self::places::{backed_up, disguises, stored};
 use crate::{
     app::{
         Database, Engine, MASTER_KEY, OPERATOR_TOKEN, PAYSTACK_KEY, client, is_common, postgres,
@@ -27,6 +28,8 @@ use crate::{
 
 const TERMII_KEY: &str = "TLthekeyoftheservicesaccount";
 const COMPANYS_OWN_KEY: &str = "sk_test_the_companys_own_account";
+/// What it answers is no JSON.
+const FILE: &str = "GET /api/v1/user/file/{file}";
 /// Text, which is looked at beside the logs.
 const METRICS: &str = "/metrics";
 const GUESS: &str = "sk_test_a_key_that_nobody_has_ever_had";
@@ -81,6 +84,8 @@ struct Lab {
     process: Child,
     /// What stands for the names in the paths of routes.
     names: Mutex<BTreeMap<&'static str, String>>,
+    /// What the database held while messages waited.
+    at_rest: Mutex<Vec<String>>,
     /// Route, and its answer with headers.
     answers: Mutex<Vec<(String, String)>>,
     /// The ids of all requests that were answered.
@@ -111,6 +116,7 @@ impl Lab {
             .arg(format!("--listen={api}"))
             .arg(format!("--internal-listen={internal}"))
             .arg(format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")))
+            .arg(format!("--files={}", database.dir.path().join("files").display()))
             .args(["--plugin-instances=20", "--plugin-wall-clock-s=2", "--development"])
             .arg(format!("--log-format={log_format}"))
             .args(smtp(&standins))
@@ -133,6 +139,7 @@ impl Lab {
             internal: format!("http://{internal}"),
             process: process.expect("the program starts"),
             names: Mutex::default(),
+            at_rest: Mutex::default(),
             answers: Mutex::default(),
             requests: Mutex::default(),
         };
@@ -292,56 +299,42 @@ async fn pay_and_fail(lab: &Lab) {
     lab.settle().await;
 }
 
-/// A code by e-mail and by text message. It has eight digits: fewer stand by chance in a number of something else.
-async fn send_code(lab: &Lab) {
-    assert_eq!(lab.ask("POST /internal/v1/plugins", artifacts::TERMII).await["error"], false);
-    let base_url = format!("{}/termii/api", lab.standins.url());
-    let account =
-        json!({ "credentials": { "api_key": TERMII_KEY, "sender": "Acme", "base_url": base_url } });
-    lab.name("provider", &json!("termii"));
-    lab.call("PUT /internal/v1/providers/{provider}", account).await;
-    lab.name("provider", &json!("provider_a"));
-    lab.standins.faults().push(Fault::new("termii", FaultKind::Error500));
-    lab.standins.faults().push(Fault::new("smtp", FaultKind::Decline));
-    for length in [7, 8] {
-        let send = json!({
-            "identifier": "ada.obi@example.com", "channels": ["email", "sms"], "length": length,
-            "email": "ada.obi@example.com", "phone": "+2348031234567",
-            "metadata": { "name": "Adaeze", "body": "For you only:" },
-        });
-        lab.call("POST /api/v1/otp/send", send).await;
-        lab.settle().await;
-    }
-    let mailbox = lab.standins.mailbox().list(Some("+2348031234567"));
-    let text = &mailbox.first().expect("a text message").text;
-    let code = text.split(|c: char| !c.is_ascii_digit()).find(|run| run.len() == 8);
-    lab.name("code", &json!(code));
-    let wrong = json!({ "identifier": "ada.obi@example.com", "token": "none" });
-    lab.ask("POST /api/v1/otp/verify", wrong.to_string()).await;
-    let right = json!({ "identifier": "ada.obi@example.com", "token": code });
-    lab.call("POST /api/v1/otp/verify", right).await;
-}
-
 /// What the rest of the routes do, and callers who may not.
 async fn operate(lab: &Lab) {
     let user = json!({ "user_id": "ada", "first_name": "Adaeze", "last_name": "Obiwanne", "email": "ada.obi@example.com", "phone": "+2348031234567" });
-    lab.call("POST /api/v1/user/create", user).await;
+    lab.call("POST /api/v1/user/create", user.clone()).await;
     lab.name("email_or_id", &json!("ada.obi@example.com"));
+    lab.name("user_id", &json!("ada.obi@example.com"));
+    lab.call("PUT /api/v1/user/edit/{user_id}", json!({ "middle_name": "Obiwanne" })).await;
+    for what in ["email", "phone"] {
+        let verify = format!("POST /api/v1/user/{what}-verification/verify/{{user_id}}");
+        lab.ask(&verify, r#"{"token":"none"}"#).await;
+    }
+    let search = format!("{}/api/v1/user/list?search=Adaeze&metadata.name=Obiwanne", lab.api);
+    let search = lab.client.get(search).bearer_auth(lab.named("api_key"));
+    assert_eq!(lab.keep("a search", search).await["data"]["total"], 0);
+    lab.call("POST /api/v1/user/bulk/create", json!({ "users": [user] })).await;
+    let link = lab.ask("GET /api/v1/user/export", "").await["data"].clone();
+    let file = lab.client.get(link["path"].as_str().expect("a URL")).send().await;
+    let file = file.expect("an answer").text().await.expect("a text");
+    assert!(file.contains("ada.obi@example.com"), "{file}");
+    lab.answers.lock().unwrap().push((FILE.to_owned(), file));
     let of = |rest: &str| format!("/internal/v1/companies/{{company}}{rest}");
     let second = lab.call(&format!("POST {}", of("/keys")), json!({ "label": "second" })).await;
     lab.name("second_key", &second["api_key"]);
     lab.name("key", &second["id"]);
     let rotated = lab.call(&format!("POST {}", of("/event-secret/rotate")), json!({})).await;
     lab.name("second_secret", &rotated["event_secret"]);
-    for way in ["credit", "debit"] {
-        let movement = json!({ "amount": 10, "key": way });
+    for (way, amount) in [("credit", 100), ("debit", 10)] {
+        let movement = json!({ "amount": amount, "key": way });
         lab.call(&format!("POST {}", of(&format!("/wallet/{way}"))), movement).await;
     }
     lab.call(&format!("PATCH {}", of("")), json!({ "name": "Acme Loans" })).await;
     for prices in [&*of("/prices"), "/internal/v1/prices"] {
         lab.call(&format!("PATCH {prices}"), json!({ "otp.email": 2.5 })).await;
     }
-    lab.call(&format!("PUT {}", of("/subscription")), json!({ "features": ["payments"] })).await;
+    lab.call(&format!("PUT {}", of("/subscription")), json!({ "features": ["payments", "otp"] }))
+        .await;
     let events = lab.call(&format!("GET {}", of("/events")), Value::String(String::new())).await;
     lab.name("event", &events["docs"][0]["id"]);
     lab.call(&format!("POST {}", of("/events/{event}/redeliver")), json!({})).await;
@@ -361,8 +354,10 @@ async fn operate(lab: &Lab) {
     }
     // Every route that reads, and at last the one that takes a key away.
     for route in http::public_routes().into_iter().chain(http::internal_routes()) {
-        if route.method == "get" && route.path != METRICS && !is_common(route.path) {
-            let answer = lab.ask(&format!("GET {}", route.path), "").await;
+        let route_name = format!("GET {}", route.path);
+        let is_json = route.path != METRICS && route_name != FILE && !is_common(route.path);
+        if route.method == "get" && is_json {
+            let answer = lab.ask(&route_name, "").await;
             assert_eq!(answer["error"], false, "{}: {answer}", route.path);
         }
     }
@@ -411,12 +406,14 @@ async fn secrets(lab: &Lab) -> Vec<(&'static str, String, &'static str)> {
 }
 
 async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
-    let stored = stored(&lab.database).await;
+    let backup = backed_up(&lab.database).await;
+    let stored = stored(&lab.database).await + &lab.at_rest.lock().unwrap().concat();
     let events: String =
         lab.standins.events().iter().map(|e| format!("{:?} {}\n", e.headers, e.body)).collect();
     // What is empty proves nothing.
     for (place, text, there) in [
         ("the database", &*stored, "order-mismatch"),
+        ("a backup", &*backup, "order-mismatch"),
         ("the logs", logs, "plugin call"),
         ("the logs", logs, "upstream failed"),
         ("the logs", logs, "the secret is vault-"),
@@ -431,6 +428,7 @@ async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
         for disguise in disguises(&secret) {
             for (place, text) in [
                 ("the database", &*stored),
+                ("a backup", &*backup),
                 ("the logs", logs),
                 ("the events", &*events),
                 ("the telemetry", telemetry),
@@ -475,7 +473,7 @@ async fn leaves_no_secret(engine: Engine, log_format: &str) {
     let lab = Lab::start(engine, log_format).await;
     set_up(&lab).await;
     pay_and_fail(&lab).await;
-    send_code(&lab).await;
+    codes::send(&lab).await;
     operate(&lab).await;
     check_that_every_route_was_asked(&lab);
     let logs = std::fs::read_to_string(lab.database.dir.path().join("log")).expect("the log");

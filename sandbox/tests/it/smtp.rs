@@ -225,7 +225,7 @@ async fn quiet_is_only_when_no_mail_is_under_way() {
     assert_eq!(world.standins.mailbox().list(None).len(), 2);
     // Whoever hangs up leaves nothing under way.
     smtp.reply().await;
-    smtp.codes(&["MAIL FROM:<a@b.co>"]).await;
+    smtp.codes(&["MAIL FROM:<a@b.co>", "RCPT TO:<ada@example.com>", "DATA"]).await;
     drop(smtp);
     world.standins.settle().await;
 }

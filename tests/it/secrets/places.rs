@@ -14,6 +14,16 @@ pub fn disguises(secret: &str) -> Vec<String> {
     all
 }
 
+/// What a backup holds. On PostgreSQL that is every row.
+pub async fn backed_up(database: &Database) -> String {
+    if database.url.starts_with("postgres") {
+        return stored(database).await;
+    }
+    let file = database.dir.path().join("backup");
+    tollhouse::store::backup(&database.url, &file).await.expect("a backup");
+    String::from_utf8_lossy(&std::fs::read(&file).expect("the backup")).into_owned()
+}
+
 /// Every row of every table. On SQLite the files themselves, with what was deleted.
 pub async fn stored(database: &Database) -> String {
     if !database.url.starts_with("postgres") {

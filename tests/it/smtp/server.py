@@ -51,9 +51,10 @@ class Handler:
         return "250 OK"
 
     async def handle_RCPT(self, server, session, envelope, address, options):
-        if name(address) == "silent":
-            say(event="silent", peer=session.peer[1])
-            await asyncio.Event().wait()
+        if name(address) == "late":
+            say(event="late", peer=session.peer[1])
+            await asyncio.sleep(0.3)
+            asyncio.get_running_loop().call_later(0.1, lambda: say(event="answered"))
         if name(address) in RCPT:
             return RCPT[name(address)]
         envelope.rcpt_tos.append(address)

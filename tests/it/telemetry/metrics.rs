@@ -91,7 +91,7 @@ both! {
         };
         assert_eq!((runs("payment.settle", "done"), runs("event.deliver", "done")), (Some(1.0), Some(1.0)));
         assert_eq!(value(&page, r#"tollhouse_payment_checks_total{outcome="settled"}"#), Some(1.0));
-        assert_eq!(value(&page, "tollhouse_jobs_running"), Some(0.0));
+        assert_eq!(value(&page, r#"tollhouse_jobs_running{kind="payment.settle"}"#), Some(0.0));
     }
 
     async fn lookups_in_plugins_caches_are_counted_by_what_they_found(app: TestApp) {

@@ -28,13 +28,13 @@ const SLICES: [&str; 14] = [
     "wallet",
 ];
 /// What of `http` reads a request, answers it and describes both.
-const REQUESTS: [&str; 8] =
-    ["Caller", "Run", "answer", "body", "fields", "openapi", "path", "query"];
+const REQUESTS: [&str; 9] =
+    ["Caller", "Get", "Run", "answer", "body", "fields", "openapi", "path", "query"];
 /// What of `http` is set up by an operator.
 const SETTINGS: [&str; 3] = ["Endpoint", "Limits", "TlsFiles"];
 
 /// Crates that are named only in these rooms.
-const FRAMEWORKS: [(&str, &[&str]); 21] = [
+const FRAMEWORKS: [(&str, &[&str]); 23] = [
     ("axum", &["http", "*/api"]),
     ("tower", &["http"]),
     ("tower_http", &["http"]),
@@ -46,6 +46,8 @@ const FRAMEWORKS: [(&str, &[&str]); 21] = [
     ("deadpool", &["smtp", "store"]),
     ("lettre", &["smtp"]),
     ("askama", &["messages"]),
+    ("csv", &["users"]),
+    ("object_store", &["files"]),
     ("wasmtime", &["plugins"]),
     ("wasmtime_wasi", &["plugins"]),
     ("wasmparser", &["plugins"]),
@@ -71,7 +73,8 @@ fn may_use(from: &[String], to: &str) -> bool {
     let leaf = LEAVES.contains(&to);
     let slice = SLICES.contains(&to);
     let low = leaf || to == "telemetry";
-    let base = low || ["app", "error", "store", "jobs", "plugins", "egress", "smtp"].contains(&to);
+    let base = low
+        || ["app", "error", "store", "jobs", "plugins", "egress", "files", "smtp"].contains(&to);
     match (from[0].as_str(), from.get(1).map(String::as_str)) {
         ("main" | "lib" | "app", _) => true,
         ("error", _) => ["rate", "seal", "store"].contains(&to),
@@ -81,7 +84,7 @@ fn may_use(from: &[String], to: &str) -> bool {
             to == "telemetry" || used.contains(&to)
         }
         ("telemetry", _) => leaf,
-        ("egress" | "smtp", _) => low,
+        ("egress" | "files" | "smtp", _) => low,
         ("store", _) => low,
         ("monitor", Some("store")) => low || to == "store",
         ("jobs", Some("store")) => leaf || to == "store",
@@ -102,7 +105,7 @@ fn may_use(from: &[String], to: &str) -> bool {
 
 /// Whether a module below another room's root may be named.
 fn may_enter(from: &[String], to: &[String]) -> bool {
-    let api = from.last().is_some_and(|last| last == "api");
+    let api = from.get(1).is_some_and(|room| room == "api");
     match to[0].as_str() {
         "http" => {
             let name = to[1].as_str();
@@ -117,7 +120,7 @@ fn may_enter(from: &[String], to: &[String]) -> bool {
 
 fn matches(rooms: &[&str], module: &[String]) -> bool {
     rooms.iter().any(|room| match room.strip_prefix("*/") {
-        Some(last) => module.len() == 2 && module[1] == last,
+        Some(name) => module.len() >= 2 && module[1] == name,
         None => module[0] == *room,
     })
 }

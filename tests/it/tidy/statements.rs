@@ -12,12 +12,13 @@ const SHARED: [(&str, &str); 3] = [
     ("plugins", "plugins serve everyone"),
 ];
 
-/// Unique over all companies, since it is what the company is found by.
-const FINDS_THE_COMPANY: [(&str, &str); 4] = [
+/// Unique over all companies, since it is what the company is found by, or a number of the engine's own.
+const FINDS_THE_COMPANY: [(&str, &str); 5] = [
     ("api_keys", "digest"),
     ("provider_accounts", "id"),
     ("service_refs", "account_id, service_ref"),
     ("notifications", "account_id, digest"),
+    ("user_words", "number"),
 ];
 
 /// Statements that find out whose something is, or work for all companies.

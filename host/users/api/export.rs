@@ -1,0 +1,64 @@
+//! Users in a file.
+
+use axum::extract::State;
+
+use super::{
+    super::export::{self, Link},
+    list::{UserFilter, narrow},
+};
+use crate::{
+    app::App,
+    error::Result,
+    http::{
+        Caller,
+        answer::{Answer, Attachment},
+        fields::fields,
+        path::Path,
+        query::{AtMost, Exactly, Query},
+    },
+};
+
+fields! {
+    /// How much.
+    Query Cap {
+        /// How many users at most; if it is left out, all that fit.
+        limit: AtMost,
+    }
+}
+
+pub async fn export(
+    State(app): State<App>,
+    Caller(company): Caller,
+    cap: Query<Cap>,
+    query: Query<UserFilter>,
+) -> Result<Answer<Link>> {
+    let most = cap.limit()?.unwrap_or(i64::MAX);
+    let (filter, sort) = narrow(&query, app.clock.now().to_datetime().date_naive())?;
+    let link = export::export(&app, &company.id, &filter, sort, most).await?;
+    Answer::data(link, "Users exported successfully")
+}
+
+pub async fn sample(State(app): State<App>, Caller(_): Caller) -> Result<Answer<Link>> {
+    Answer::data(export::sample(&app), "Sample csv fetched successfully")
+}
+
+fields! {
+    /// What makes a link good.
+    Query Signed {
+        /// When the link ends: seconds since 1970.
+        expires: Exactly,
+        /// Of the service.
+        signature: Exactly,
+    }
+}
+
+pub async fn fetch(
+    State(app): State<App>,
+    Path(file): Path<String>,
+    query: Query<Signed>,
+) -> Result<Attachment> {
+    let (expires, signature) = (query.expires()?, query.signature()?);
+    let (expires, signature) = (expires.unwrap_or_default(), signature.unwrap_or_default());
+    let bytes = export::open(&app, &file, &expires, &signature).await?;
+    Ok(Attachment { name: "users.csv", content_type: "text/csv", bytes })
+}

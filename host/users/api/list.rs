@@ -1,0 +1,148 @@
+//! Listing users: what the query string narrows the list to.
+
+use axum::extract::State;
+use chrono::{Datelike, NaiveDate};
+
+use super::super::{
+    View,
+    store::{
+        list::{self, Filter, Sort},
+        search,
+    },
+};
+use crate::{
+    app::App,
+    email::one_line,
+    error::Result,
+    http::{
+        Caller,
+        answer::Answer,
+        fields::{Choice, OneOf, fields},
+        query::{AscElseDesc, ByKey, Days, Exactly, Pages, Query, Range, Truth, Words},
+    },
+    listing::{Listed, Order, PERIODS, Period},
+};
+
+/// What `date_by` may be.
+pub struct Named;
+
+impl Choice for Named {
+    const ALL: &'static [&'static str] = &PERIODS;
+}
+
+fields! {
+    /// Which users, in which order.
+    Query UserFilter {
+        /// Words, whatever their case: each must stand in `user_id`, a name, `email` or `phone`.
+        search: Words,
+        id: Exactly,
+        user_id: Exactly,
+        active: Truth,
+        email_verified: Truth,
+        phone_verified: Truth,
+        role: Exactly,
+        country: Exactly,
+        /// In whole years, today in UTC.
+        age: Range<150>,
+        years_of_employment: Range<100>,
+        /// `metadata.KEY`: a text that is this, or a number or boolean that is written like this.
+        #[schemars(extend("propertyNames" = { "pattern": r"^metadata\." }))]
+        metadata: ByKey,
+        /// A day in UTC, or the first and the last of some.
+        created_at: Days,
+        /// Takes the place of `created_at`; weeks begin on Monday.
+        date_by: OneOf<Named>,
+        sort_created_at as "sort-created_at": AscElseDesc,
+        sort_updated_at as "sort-updated_at": AscElseDesc,
+        sort_first_name as "sort-first_name": AscElseDesc,
+        sort_last_name as "sort-last_name": AscElseDesc,
+    }
+}
+
+pub async fn list(
+    State(app): State<App>,
+    Caller(company): Caller,
+    pages: Query<Pages>,
+    query: Query<UserFilter>,
+) -> Result<Answer<Listed<View>>> {
+    let (now, page) = (app.clock.now(), pages.read()?);
+    let (filter, sort) = narrow(&query, now.to_datetime().date_naive())?;
+    let (total, users) = app
+        .store
+        .read(async |tx| -> Result<_> {
+            let total = list::count(tx, &company.id, &filter).await?;
+            Ok((total, list::page(tx, &company.id, &filter, sort, page).await?))
+        })
+        .await?;
+    let docs = users.into_iter().map(|user| user.view(now)).collect();
+    Answer::data(page.of(total, docs), "Users fetched successfully")
+}
+
+/// In the order of the specification's table, so that the first offending parameter is named.
+pub fn narrow(query: &Query<UserFilter>, today: NaiveDate) -> Result<(Filter, Sort)> {
+    let words = query.search()?.iter().map(|word| word.to_lowercase()).collect();
+    let (id, user_id) = (query.id()?, query.user_id()?);
+    let (active, email_verified) = (query.active()?, query.email_verified()?);
+    let phone_verified = query.phone_verified()?;
+    let nobody = query.role()?.is_some_and(|role| role != "customer");
+    let country = query.country()?.map(|country| one_line(&country).to_lowercase());
+    let born = query.age()?.map(|ages| born_between(ages, today));
+    let years_of_employment = query.years_of_employment()?;
+    let metadata = query.metadata()?;
+    let metadata = metadata.iter().map(|(key, text)| search::digests(key, text)).collect();
+    let created = query.created_at()?;
+    let named = query.date_by()?.and_then(|name| Period::named(&name, today));
+    let filter = Filter {
+        words,
+        id,
+        user_id,
+        active,
+        email_verified,
+        phone_verified,
+        country,
+        born,
+        years_of_employment,
+        metadata,
+        created: named.or(created),
+        nobody,
+    };
+    Ok((filter, sort(query)?))
+}
+
+/// The first that is named, else the newest first.
+fn sort(query: &Query<UserFilter>) -> Result<Sort> {
+    let created = query.sort_created_at()?.map(Sort::Created);
+    let updated = query.sort_updated_at()?.map(Sort::Updated);
+    let first_name = query.sort_first_name()?.map(Sort::FirstName);
+    let last_name = query.sort_last_name()?.map(Sort::LastName);
+    let named = created.or(updated).or(first_name).or(last_name);
+    Ok(named.unwrap_or(Sort::Created(Order::Descending)))
+}
+
+/// The days on which somebody was born who is of these ages today: the first may not be a date, and stands before those behind it.
+fn born_between([least, most]: [i64; 2], today: NaiveDate) -> [String; 2] {
+    let years_ago = |years: i64| {
+        format!("{:04}-{:02}-{:02}", i64::from(today.year()) - years, today.month(), today.day())
+    };
+    // Behind the last day on which somebody of one more year was born.
+    [years_ago(most + 1) + "~", years_ago(least)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_of_an_age_was_born_between_two_days() {
+        let today = NaiveDate::from_ymd_opt(2024, 2, 29).unwrap();
+        let [first, last] = born_between([18, 30], today);
+        for (born, fits) in [
+            ("2006-02-28", true),
+            ("2006-03-01", false),
+            ("1993-03-01", true),
+            ("1993-02-28", false),
+        ] {
+            assert_eq!((&*first..=&*last).contains(&born), fits, "{born}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Users in a file, behind a link that needs no key and is good for a quarter of an hour.
+
+use bytes::Bytes;
+use csv::{Terminator, Writer, WriterBuilder};
+use futures::{FutureExt, future::BoxFuture, stream::BoxStream};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{
+    User,
+    store::list::{self, Filter, Sort},
+    table::{COLUMNS, SAMPLE, cells},
+};
+use crate::{
+    app::App,
+    clock::Timestamp,
+    error::{Error, Result},
+    files::{FilesError, new_name},
+    jobs::{self, Job, Next},
+};
+
+/// The job that removes a file.
+pub const REMOVE_JOB: &str = "export.remove";
+
+const LINK_SECONDS: i64 = 15 * 60;
+/// For how long a file may be written.
+const WRITING_SECONDS: i64 = 3_600;
+/// Users that are in memory at once.
+const AT_ONCE: i64 = 1_000;
+/// The name of the file that everybody gets.
+const SAMPLE_NAME: &str = "sample.csv";
+
+/// Where a file is, and until when.
+#[derive(Serialize, JsonSchema)]
+pub struct Link {
+    /// An absolute URL that needs no key.
+    path: String,
+    expires_at: Timestamp,
+}
+
+/// Writes the users that fit, `most` of them at most, to a file.
+pub async fn export(
+    app: &App,
+    company_id: &str,
+    filter: &Filter,
+    sort: Sort,
+    most: i64,
+) -> Result<Link> {
+    let name = new_name(&app.random);
+    // Whatever becomes of this host, the file does not stay.
+    remove_after(app, company_id, &name, LINK_SECONDS + WRITING_SECONDS).await?;
+    let mut file = app.files.create(&name).map_err(unreachable)?;
+    let written = async {
+        let (mut place, mut left) = (None, most);
+        file.put(lines([COLUMNS.map(str::to_owned)])?).await.map_err(unreachable)?;
+        while left > 0 {
+            let some = left.min(AT_ONCE);
+            let users = app
+                .store
+                .select(async |tx| {
+                    list::from(tx, company_id, filter, sort, place.as_ref(), some).await
+                })
+                .await?;
+            let Some(last) = users.last() else { break };
+            place = Some(sort.place(last));
+            left = if users.len() < usize::try_from(some).unwrap_or(0) { 0 } else { left - some };
+            file.put(rows(app, &users)?).await.map_err(unreachable)?;
+        }
+        Ok(())
+    };
+    match written.await {
+        Ok(()) => file.finish().await.map_err(unreachable)?,
+        Err(error) => {
+            if let Err(error) = file.abort().await {
+                tracing::warn!(%error, "a file that was begun was not removed");
+            }
+            return Err(error);
+        }
+    }
+    remove_after(app, company_id, &name, LINK_SECONDS).await?;
+    Ok(link(app, &name))
+}
+
+/// The file to begin with.
+#[must_use]
+pub fn sample(app: &App) -> Link {
+    link(app, SAMPLE_NAME)
+}
+
+/// The bytes of a file that a link names; 403 when the link is not one of this service, or not any more.
+pub async fn open(
+    app: &App,
+    name: &str,
+    expires: &str,
+    signature: &str,
+) -> Result<BoxStream<'static, std::io::Result<Bytes>>> {
+    let expired = || Error::Forbidden("this link has expired or was altered".to_owned());
+    if !app.sealer.is_digest(signature, &parts(name, expires)) {
+        return Err(expired());
+    }
+    let until = expires.parse().ok().map(|seconds: i64| Timestamp(0).plus_seconds(seconds));
+    if until.is_none_or(|until| until <= app.clock.now()) {
+        return Err(expired());
+    }
+    if name == SAMPLE_NAME {
+        let sample = Bytes::from_static(SAMPLE.as_bytes());
+        return Ok(Box::pin(futures::stream::iter([Ok(sample)])));
+    }
+    app.files.read(name).await.map_err(unreachable)?.ok_or_else(expired)
+}
+
+pub fn remove_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+    async move {
+        app.files.remove(&job.subject).await.map_err(unreachable)?;
+        Ok(Next::Done)
+    }
+    .boxed()
+}
+
+/// Removes what was never finished, or whose removal was lost with the database.
+pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
+    async move {
+        let swept = tokio::task::spawn_blocking(move || app.files.sweep(app.clock.now())).await;
+        swept.map_err(Error::internal)?.map_err(Error::internal)
+    }
+    .boxed()
+}
+
+/// The file goes a minute after its link is good for nothing any more.
+async fn remove_after(app: &App, company_id: &str, name: &str, seconds: i64) -> Result<()> {
+    let at = app.clock.now().plus_seconds(seconds + 60);
+    let (company_id, name) = (company_id.to_owned(), name.to_owned());
+    app.store
+        .write(async move |tx| Ok(jobs::wake(tx, &company_id, REMOVE_JOB, &name, at).await?))
+        .await
+}
+
+fn link(app: &App, name: &str) -> Link {
+    let expires_at = app.clock.now().plus_seconds(LINK_SECONDS);
+    let expires = expires_at.unix_seconds().to_string();
+    let signature = app.sealer.digest(&parts(name, &expires));
+    let base = &app.settings.public_url;
+    let path = format!("{base}/api/v1/user/file/{name}?expires={expires}&signature={signature}");
+    Link { path, expires_at: Timestamp(0).plus_seconds(expires_at.unix_seconds()) }
+}
+
+/// What a signature is of.
+fn parts<'p>(name: &'p str, expires: &'p str) -> [&'p str; 3] {
+    ["file", name, expires]
+}
+
+fn rows(app: &App, users: &[User]) -> Result<Bytes> {
+    let now = app.clock.now();
+    lines(users.iter().map(|user| cells(user, now)))
+}
+
+fn lines(rows: impl IntoIterator<Item = [String; 23]>) -> Result<Bytes> {
+    let mut csv: Writer<Vec<u8>> =
+        WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
+    for row in rows {
+        csv.write_record(row).map_err(Error::internal)?;
+    }
+    csv.into_inner().map(Bytes::from).map_err(|error| Error::internal(error.into_error()))
+}
+
+fn unreachable(error: FilesError) -> Error {
+    let message = "files cannot be stored or fetched now, try again later".to_owned();
+    Error::Upstream { message, detail: error.to_string() }
+}

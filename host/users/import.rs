@@ -1,0 +1,82 @@
+//! Many users at once: all of the new ones and their charge, or nothing.
+
+use super::{User, create::ITEM, store, store::imports};
+use crate::{
+    app::App,
+    companies::Company,
+    error::{Error, Result},
+    store::Tx,
+    wallet,
+};
+
+/// Longer than any transaction may last, so that nobody takes over from somebody who may still commit.
+const LEASE_SECONDS: i64 = 120;
+
+/// Stores those of whom nothing is known: neither the e-mail nor the `user_id`, here or in a row before. 400 while another import of
+/// the company is under way, or when the wallet does not cover them. `run` names a request that may run more than once.
+pub async fn import(
+    app: &App,
+    company: &Company,
+    users: Vec<User>,
+    run: Option<String>,
+) -> Result<()> {
+    let key = format!("import:{}", run.unwrap_or_else(|| app.new_id()));
+    // To its end, even if the caller hangs up: a lease that nobody gives back keeps the next upload waiting.
+    let import = under_lease(app.clone(), company.clone(), users, key);
+    app.tasks.spawn(import).await.map_err(Error::internal)?
+}
+
+async fn under_lease(app: App, company: Company, users: Vec<User>, key: String) -> Result<()> {
+    let lease = take(&app, &company.id).await?;
+    let (host, own, company_id) = (app.clone(), lease.clone(), company.id.clone());
+    let stored = app.store.write(async move |tx| {
+        store_new(tx, &host, &company, &users, &key).await?;
+        match imports::end(tx, &company.id, &own).await? {
+            true => Ok(()),
+            false => Err(Error::Conflict("another upload took the place of this one".to_owned())),
+        }
+    });
+    let stored = stored.await;
+    if stored.is_err() {
+        give_back(&app, company_id, lease).await;
+    }
+    stored
+}
+
+async fn take(app: &App, company_id: &str) -> Result<String> {
+    let lease = app.random.token("");
+    let (own, company_id, now) = (lease.clone(), company_id.to_owned(), app.clock.now());
+    let until = now.plus_seconds(LEASE_SECONDS);
+    let taken = app
+        .store
+        .write(async move |tx| imports::begin(tx, &company_id, &own, [now, until]).await)
+        .await?;
+    match taken {
+        true => Ok(lease),
+        false => Err(Error::invalid("upload is processing")),
+    }
+}
+
+async fn store_new(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    users: &[User],
+    key: &str,
+) -> Result<()> {
+    if wallet::was_charged(tx, &company.id, key).await? {
+        // An earlier run of this request has stored them and could not say so.
+        return Ok(());
+    }
+    let new = store::insert_all(tx, users).await?;
+    wallet::charge(tx, app, company, ITEM, new, key).await?;
+    Ok(())
+}
+
+/// Nobody waits for a lease that is of no use any more. That this fails costs its time only.
+async fn give_back(app: &App, company_id: String, lease: String) {
+    let ended = app.store.write(async move |tx| imports::end(tx, &company_id, &lease).await).await;
+    if let Err(error) = ended {
+        tracing::warn!(%error, "an import's lease was not given back; it will end");
+    }
+}

@@ -1,0 +1,93 @@
+//! How lists of users are found: by indexes, whatever is asked, as the engines themselves say.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
+use tollhouse::{
+    listing::{Order, Page, Period},
+    users::{Filter, Sort, digests, explain},
+};
+
+use crate::app::TestApp;
+
+const USERS: usize = 10_000;
+
+async fn fill(app: &TestApp) {
+    let other = app.new_company("Beta Lending").await;
+    for company in [&app.company, &other] {
+        for first in (0..USERS).step_by(1_000) {
+            let users: Value = (first..first + 1_000)
+                .map(|n| {
+                    json!({
+                        "user_id": format!("customer-{n}"), "first_name": format!("Ada{}", n % 100), "last_name": "Obi",
+                        "email": format!("customer-{n}@example.com"), "country": if n % 50 == 0 { "ghana" } else { "nigeria" },
+                        "date_of_birth": "01/02/1990", "metadata": { "number": n, "tier": n % 3 },
+                    })
+                })
+                .collect();
+            let body = Some(json!({ "users": users }));
+            assert_eq!(
+                app.request(company, Method::POST, "/user/bulk/create", body).await.status,
+                200
+            );
+        }
+    }
+    if app.database.url.starts_with("postgres") {
+        // As autovacuum does in time.
+        let mut connection = PgConnection::connect(&app.database.url).await.expect("the server");
+        for table in
+            ["VACUUM ANALYZE users", "VACUUM ANALYZE user_words", "VACUUM ANALYZE user_metadata"]
+        {
+            sqlx::query(table).execute(&mut connection).await.expect("a statement");
+        }
+    }
+}
+
+/// What each step of counting, and of finding the first page, says.
+async fn plan(app: &TestApp, filter: Filter, sort: Sort) -> [String; 2] {
+    let page = Page { number: 1, limit: 50 };
+    let plan = app
+        .app
+        .store
+        .read(async |tx| explain(tx, &app.company.id, &filter, sort, page).await)
+        .await;
+    plan.expect("a plan").map(|steps| steps.join("\n"))
+}
+
+both! {
+    async fn lists_are_found_by_indexes(app: TestApp) {
+        fill(app).await;
+        let is_sqlite = app.database.url.starts_with("sqlite");
+        let newest = Sort::Created(Order::Descending);
+        let words = |words: &[&str]| Filter { words: words.iter().map(|word| (*word).to_owned()).collect(), ..Filter::default() };
+        let now = app.app.clock.now();
+        let today = Period { from: now.plus_seconds(-60), before: now.plus_seconds(60) };
+        // By the trigrams first, and from there to the words.
+        let trigrams = if is_sqlite { "user_words USING INTEGER PRIMARY KEY" } else { "user_words_by_part" };
+        let by_user_id = if is_sqlite { "sqlite_autoindex_users" } else { "users_company_id_user_id_key" };
+        for (what, filter, sort, counted_by, found_by) in [
+            ("all", Filter::default(), newest, "", "users_listed"),
+            ("by change", Filter::default(), Sort::Updated(Order::Ascending), "", "users_by_change"),
+            ("by first name", Filter::default(), Sort::FirstName(Order::Ascending), "", "users_by_first_name"),
+            ("by last name", Filter::default(), Sort::LastName(Order::Descending), "", "users_by_last_name"),
+            ("a user_id", Filter { user_id: Some("customer-7".into()), ..Filter::default() }, newest, by_user_id, by_user_id),
+            ("a flag", Filter { active: Some(true), ..Filter::default() }, newest, "", "users_listed"),
+            ("a country", Filter { country: Some("ghana".into()), ..Filter::default() }, newest, "", "users_listed"),
+            ("a time", Filter { created: Some(today), ..Filter::default() }, newest, "", "users_listed"),
+            ("a word", words(&["customer-4711"]), newest, trigrams, trigrams),
+            ("two words", words(&["customer-4711", "obi"]), newest, trigrams, trigrams),
+            ("metadata", Filter { metadata: vec![digests("number", "4711")], ..Filter::default() }, newest, "user_metadata", "user_metadata"),
+        ] {
+            let [counting, finding] = plan(app, filter, sort).await;
+            assert!(counting.contains(counted_by), "{what} is counted without {counted_by}:\n{counting}");
+            assert!(finding.contains(found_by), "{what} is found without {found_by}:\n{finding}");
+            // The rows of users are long: none is read that is not shown.
+            for plan in [&counting, &finding] {
+                if is_sqlite {
+                    let scans = plan.lines().find(|step| step.starts_with("SCAN users") || step.starts_with("SCAN user_words"));
+                    assert_eq!(scans, None, "{what}:\n{plan}");
+                }
+            }
+        }
+    }
+}

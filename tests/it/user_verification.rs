@@ -1,0 +1,173 @@
+//! Whether a user's e-mail address and phone number are theirs.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    app::{Reply, TestApp, reply},
+    codes::{
+        EMAIL, PHONE, balance, code, credit, messages, other, queue, said, set_prices, use_gateways,
+    },
+};
+
+const WRONG: (u16, &str) = (400, "invalid or expired otp provided");
+
+async fn create(app: &TestApp) -> Value {
+    let user = json!({ "user_id": "ada", "first_name": "Ada", "last_name": "Obi", "email": EMAIL, "phone": PHONE });
+    app.post("/user/create", user).await.data().clone()
+}
+
+async fn edit(app: &TestApp, change: Value) {
+    app.request(&app.company, Method::PUT, "/user/edit/ada", Some(change)).await.data();
+}
+
+async fn send(app: &TestApp, what: &str) -> Reply {
+    let sent = app.get(&format!("/user/{what}-verification/send/ada")).await;
+    app.settle().await;
+    sent
+}
+
+async fn verify(app: &TestApp, what: &str, token: &str) -> Reply {
+    app.post(&format!("/user/{what}-verification/verify/ada"), json!({ "token": token })).await
+}
+
+async fn user(app: &TestApp) -> Value {
+    app.get("/user/fetch/ada").await.data().clone()
+}
+
+/// What is verified, its field, and where codes go.
+const BOTH: [(&str, &str, &str, &str); 2] =
+    [("email", "email_verified", EMAIL, "Email"), ("phone", "phone_verified", PHONE, "Phone")];
+
+both! {
+    async fn a_code_that_comes_back_verifies_its_address_alone(app: TestApp) {
+        use_gateways(app, &["termii"]).await;
+        set_prices(app).await;
+        credit(app, 100, "first").await;
+        let mut expected = create(app).await;
+        for ((what, flag, to, title), left) in BOTH.into_iter().zip([97.5, 93.5]) {
+            let sent = send(app, what).await;
+            assert_eq!(said(&sent), (200, &*format!("{title} verification token sent successfully")));
+            assert_eq!(sent.headers["cache-control"], "no-store");
+            assert!(sent.body["data"].is_null());
+            assert_eq!(balance(app).await, json!(left));
+            let code = code(app, to, 6);
+            assert_eq!(said(&verify(app, what, &other(&code)).await), WRONG);
+            assert_eq!(user(app).await, expected);
+            app.advance(1).await;
+            let verified = verify(app, what, &code).await;
+            assert_eq!(said(&verified), (200, &*format!("{title} verified successfully")));
+            expected[flag] = json!(true);
+            expected["updated_at"] = json!(app.app.clock.now());
+            assert_eq!(user(app).await, expected);
+            assert_eq!(said(&verify(app, what, &code).await), WRONG);
+            assert_eq!(said(&send(app, what).await), (400, &*format!("{what} already verified")));
+        }
+        let mail = messages(app, EMAIL).remove(0);
+        assert!(mail.text.contains("Hello Ada,") && mail.text.contains("10 minutes"), "{}", mail.text);
+        let purposes: Vec<Value> = queue(app).await.iter().map(|m| m["purpose"].clone()).collect();
+        assert!(purposes.contains(&json!("user.email")) && purposes.contains(&json!("user.phone")));
+    }
+
+    async fn what_cannot_be_verified_is_refused(app: TestApp) {
+        use_gateways(app, &["termii"]).await;
+        create(app).await;
+        edit(app, json!({ "email": null, "phone": "" })).await;
+        for (what, message) in [
+            ("email", "email address not found for this user"),
+            ("phone", "phone number not found for this user"),
+        ] {
+            assert_eq!(said(&send(app, what).await), (400, message));
+            assert_eq!(said(&verify(app, what, "123456").await), WRONG);
+            assert_eq!(verify(app, what, "").await.failure(), (400, "the token field is required"));
+            let missing = app.get(&format!("/user/{what}-verification/send/nobody")).await;
+            assert_eq!(missing.failure(), (404, "user not found"));
+            let missing = app.post(&format!("/user/{what}-verification/verify/nobody"), json!({ "token": "1" })).await;
+            assert_eq!(missing.failure(), (404, "user not found"));
+        }
+        // The flag alone counts, however it came there.
+        edit(app, json!({ "email_verified": true })).await;
+        assert_eq!(said(&send(app, "email").await), (400, "email already verified"));
+        edit(app, json!({ "email_verified": false, "email": EMAIL })).await;
+        assert_eq!(send(app, "email").await.status, 200);
+    }
+
+    async fn a_code_is_good_for_ten_minutes_and_five_tries(app: TestApp) {
+        create(app).await;
+        send(app, "email").await;
+        app.advance(599).await;
+        let late = code(app, EMAIL, 6);
+        app.advance(1).await;
+        assert_eq!(said(&verify(app, "email", &late).await), WRONG);
+        send(app, "email").await;
+        let good = code(app, EMAIL, 6);
+        for _ in 0..4 {
+            assert_eq!(said(&verify(app, "email", &other(&good)).await), WRONG);
+        }
+        let cancelled = (400, "too many invalid attempts, please request a new otp");
+        for token in [other(&good), good] {
+            assert_eq!(said(&verify(app, "email", &token).await), cancelled);
+        }
+        send(app, "email").await;
+        assert_eq!(verify(app, "email", &code(app, EMAIL, 6)).await.status, 200);
+    }
+
+    async fn a_code_is_bound_to_its_user_channel_and_address(app: TestApp) {
+        use_gateways(app, &["termii"]).await;
+        create(app).await;
+        let bola = json!({ "user_id": "bola", "first_name": "Bola", "last_name": "Obi", "email": "b@example.com", "phone": "+2348000000001" });
+        app.post("/user/create", bola).await.data();
+        send(app, "email").await;
+        send(app, "phone").await;
+        app.get("/user/email-verification/send/bola").await;
+        app.settle().await;
+        let (mailed, texted, theirs) = (code(app, EMAIL, 6), code(app, PHONE, 6), code(app, "b@example.com", 6));
+        for (what, token) in [("email", &texted), ("phone", &mailed), ("email", &theirs)] {
+            if ![&mailed, &texted].contains(&token) || mailed != texted {
+                assert_eq!(said(&verify(app, what, token).await), WRONG);
+            }
+        }
+        // Nor does a caller's own code pass, under whatever identifier.
+        let verified = app.post("/otp/verify", json!({ "identifier": user(app).await["id"], "token": mailed, "type": "email" })).await;
+        assert_eq!(said(&verified), WRONG);
+        // Another address, for however short a time, needs a code of its own; the same in another case is the same.
+        edit(app, json!({ "phone": "+2348000000002" })).await;
+        assert_eq!(said(&verify(app, "phone", &texted).await), WRONG);
+        edit(app, json!({ "phone": PHONE, "email": EMAIL.to_uppercase() })).await;
+        assert_eq!(verify(app, "phone", &texted).await.status, 200);
+        assert_eq!(verify(app, "email", &mailed).await.status, 200);
+    }
+
+    async fn head_has_no_effect(app: TestApp) {
+        create(app).await;
+        for what in ["email", "phone"] {
+            let url = format!("{}/api/v1/user/{what}-verification/send/ada", app.api);
+            let answer = app.client.head(url).bearer_auth(&app.company.key).send().await.expect("an answer");
+            assert_eq!((answer.status().as_u16(), &answer.headers()["allow"]), (405, &"GET".parse().unwrap()));
+        }
+        assert!(queue(app).await.is_empty());
+    }
+
+    async fn a_verification_whose_answer_was_lost_is_one(app: TestApp) {
+        create(app).await;
+        send(app, "email").await;
+        let token = code(app, EMAIL, 6);
+        let ask = async |key: &str| {
+            let request = app.client.post(format!("{}/api/v1/user/email-verification/verify/ada", app.api));
+            let request = request.bearer_auth(&app.company.key).header("idempotency-key", key);
+            reply(request.json(&json!({ "token": token }))).await
+        };
+        assert_eq!(ask("k").await.status, 200);
+        let lost: tollhouse::store::Result<u64> = app.app.store.write(async |tx| {
+            tx.sql("UPDATE idempotency_keys SET answer = NULL, lease_until = 0").run().await
+        }).await;
+        assert_eq!(lost.expect("a statement"), 1);
+        // Of another address it says nothing.
+        edit(app, json!({ "email": "new@example.com", "email_verified": false })).await;
+        assert_eq!(said(&ask("k").await), WRONG);
+        assert_eq!(user(app).await["email_verified"], false);
+        edit(app, json!({ "email": EMAIL })).await;
+        assert_eq!(ask("k").await.status, 200);
+        assert_eq!(user(app).await["email_verified"], true);
+    }
+}
