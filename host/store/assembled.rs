@@ -34,6 +34,16 @@ impl Assembled {
         let _ = write!(self.text, "${}", self.values.len()); // a text takes whatever is written
         self
     }
+
+    /// That what stands before is one of these; of none, nothing is.
+    #[must_use]
+    pub fn among(self, texts: &[String]) -> Assembled {
+        let mut sql = self.then(" IN (");
+        for (n, text) in texts.iter().enumerate() {
+            sql = sql.then(if n == 0 { "" } else { ", " }).value(text.as_str());
+        }
+        sql.then(if texts.is_empty() { "NULL)" } else { ")" })
+    }
 }
 
 impl From<&str> for Value {

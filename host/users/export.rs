@@ -15,8 +15,9 @@ use crate::{
     app::App,
     clock::Timestamp,
     error::{Error, Result},
-    files::{FilesError, new_name},
+    files::{FilesError, NewFile, new_name},
     jobs::{self, Job, Next},
+    store::Tx,
 };
 
 /// The job that removes a file.
@@ -25,8 +26,10 @@ pub const REMOVE_JOB: &str = "export.remove";
 const LINK_SECONDS: i64 = 15 * 60;
 /// For how long a file may be written.
 const WRITING_SECONDS: i64 = 3_600;
+/// Ids that are in memory at once: each time they run out, a search is made anew.
+const IDS_AT_ONCE: i64 = 100_000;
 /// Users that are in memory at once.
-const AT_ONCE: i64 = 1_000;
+const AT_ONCE: usize = 1_000;
 /// The name of the file that everybody gets.
 const SAMPLE_NAME: &str = "sample.csv";
 
@@ -50,25 +53,7 @@ pub async fn export(
     // Whatever becomes of this host, the file does not stay.
     remove_after(app, company_id, &name, LINK_SECONDS + WRITING_SECONDS).await?;
     let mut file = app.files.create(&name).map_err(unreachable)?;
-    let written = async {
-        let (mut place, mut left) = (None, most);
-        file.put(lines([COLUMNS.map(str::to_owned)])?).await.map_err(unreachable)?;
-        while left > 0 {
-            let some = left.min(AT_ONCE);
-            let users = app
-                .store
-                .select(async |tx| {
-                    list::from(tx, company_id, filter, sort, place.as_ref(), some).await
-                })
-                .await?;
-            let Some(last) = users.last() else { break };
-            place = Some(sort.place(last));
-            left = if users.len() < usize::try_from(some).unwrap_or(0) { 0 } else { left - some };
-            file.put(rows(app, &users)?).await.map_err(unreachable)?;
-        }
-        Ok(())
-    };
-    match written.await {
+    match write(app, company_id, filter, sort, most, &mut file).await {
         Ok(()) => file.finish().await.map_err(unreachable)?,
         Err(error) => {
             if let Err(error) = file.abort().await {
@@ -79,6 +64,34 @@ pub async fn export(
     }
     remove_after(app, company_id, &name, LINK_SECONDS).await?;
     Ok(link(app, &name))
+}
+
+async fn write(
+    app: &App,
+    company_id: &str,
+    filter: &Filter,
+    sort: Sort,
+    mut most: i64,
+    file: &mut NewFile,
+) -> Result<()> {
+    let mut place = None;
+    file.put(lines([COLUMNS.map(str::to_owned)])?).await.map_err(unreachable)?;
+    loop {
+        let some = most.min(IDS_AT_ONCE);
+        most -= some;
+        let ids =
+            async |tx: &mut Tx| list::ids(tx, company_id, filter, sort, place.as_ref(), some).await;
+        let ids = app.store.select(ids).await?;
+        for ids in ids.chunks(AT_ONCE) {
+            let users =
+                app.store.select(async |tx| list::of_ids(tx, company_id, ids, sort).await).await?;
+            place = users.last().map(|last| sort.place(last)).or(place);
+            file.put(rows(app, &users)?).await.map_err(unreachable)?;
+        }
+        if ids.len() < usize::try_from(some).unwrap_or(usize::MAX) || most == 0 {
+            return Ok(());
+        }
+    }
 }
 
 /// The file to begin with.

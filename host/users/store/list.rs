@@ -121,24 +121,39 @@ pub async fn explain(
     Ok([counting, tx.explain(&paging(company_id, filter, sort, page)).await?])
 }
 
-/// Up to `most` of those that fit, from a place on.
-pub async fn from(
+/// The ids of up to `most` of those that fit, from a place on, in order.
+pub async fn ids(
     tx: &mut Tx,
     company_id: &str,
     filter: &Filter,
     sort: Sort,
     place: Option<&Place>,
     most: i64,
+) -> Result<Vec<String>> {
+    let mut sql = narrowed(Assembled::default().then("SELECT id"), company_id, filter);
+    if let Some(place) = place {
+        sql = sql.then(sort.behind()).value(place.key.clone()).then(", ");
+        sql = sql.value(place.id.as_str()).then(")");
+    }
+    let ids: Vec<(String,)> =
+        tx.assembled(&sql.then(sort.order_by()).then(" LIMIT ").value(most)).all().await?;
+    Ok(ids.into_iter().map(|(id,)| id).collect())
+}
+
+/// The users of these ids, in order.
+pub async fn of_ids(
+    tx: &mut Tx,
+    company_id: &str,
+    ids: &[String],
+    sort: Sort,
 ) -> Result<Vec<User>> {
-    let ids = |select| {
-        let mut ids = narrowed(select, company_id, filter);
-        if let Some(place) = place {
-            ids = ids.then(sort.behind()).value(place.key.clone()).then(", ");
-            ids = ids.value(place.id.as_str()).then(")");
-        }
-        ids.then(sort.order_by()).then(" LIMIT ").value(most)
-    };
-    tx.assembled(&rows(company_id, sort, ids)).all().await
+    let sql = Assembled::default()
+        .then("SELECT * FROM users WHERE company_id = ")
+        .value(company_id)
+        .then(" AND id")
+        .among(ids)
+        .then(sort.order_by());
+    tx.assembled(&sql).all().await
 }
 
 fn counting(company_id: &str, filter: &Filter) -> Assembled {
@@ -207,14 +222,11 @@ fn narrowed(select: Assembled, company_id: &str, filter: &Filter) -> Assembled {
 }
 
 fn with_metadata(sql: Assembled, company_id: &str, digests: &[String]) -> Assembled {
-    let mut sql = sql
-        .then(" AND id IN (SELECT id FROM user_metadata WHERE company_id = ")
+    sql.then(" AND id IN (SELECT id FROM user_metadata WHERE company_id = ")
         .value(company_id)
-        .then(" AND digest IN (");
-    for (n, digest) in digests.iter().enumerate() {
-        sql = sql.then(if n == 0 { "" } else { ", " }).value(digest.as_str());
-    }
-    sql.then("))")
+        .then(" AND digest")
+        .among(digests)
+        .then(")")
 }
 
 /// The index is one of three letters in a row; what is shorter is looked for in all that is left.
