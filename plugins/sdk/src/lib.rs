@@ -90,13 +90,14 @@ pub mod shared {
         inline: "package tollhouse:sdk-shared; world shared {
             include tollhouse:plugin/host@1.0.0;
             import tollhouse:plugin/payments@1.0.0;
+            import tollhouse:plugin/identity@1.0.0;
         }",
         generate_all,
         generate_unused_types: true,
         additional_derives: [PartialEq, Eq],
     });
 }
-pub use shared::tollhouse::plugin::{payments, types};
+pub use shared::tollhouse::plugin::{identity, payments, types};
 
 /// The one seam between the SDK and what is below it: the host's functions in a component, the fake host in a test.
 mod port {
@@ -173,6 +174,27 @@ interface!(
     sms,
     "package tollhouse:sdk-sms; world with-sms { export tollhouse:plugin/sms@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types
+);
+interface!(
+    /// An entry of a country's register, by its number.
+    identity_lookup,
+    "package tollhouse:sdk-identity-lookup; world with-identity-lookup { export tollhouse:plugin/identity-lookup@1.0.0; }",
+    "tollhouse:plugin/types@1.0.0" => crate::types,
+    "tollhouse:plugin/identity@1.0.0" => crate::identity
+);
+interface!(
+    /// The same, with the photo on record compared to a selfie.
+    identity_face,
+    "package tollhouse:sdk-identity-face; world with-identity-face { export tollhouse:plugin/identity-face@1.0.0; }",
+    "tollhouse:plugin/types@1.0.0" => crate::types,
+    "tollhouse:plugin/identity@1.0.0" => crate::identity
+);
+interface!(
+    /// The same, by the photo of a document.
+    identity_document,
+    "package tollhouse:sdk-identity-document; world with-identity-document { export tollhouse:plugin/identity-document@1.0.0; }",
+    "tollhouse:plugin/types@1.0.0" => crate::types,
+    "tollhouse:plugin/identity@1.0.0" => crate::identity
 );
 
 /// Exports a type as the named interfaces, and puts `manifest.json` (beside `Cargo.toml`) into the component.
