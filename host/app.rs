@@ -13,7 +13,7 @@ use crate::{
     egress::Egress,
     events,
     files::Files,
-    http, idempotency,
+    http, idempotency, identity,
     jobs::{Handler, Workers},
     messages,
     money::Minor,
@@ -41,14 +41,25 @@ const JOBS: &[(&str, Handler)] = &[
 ];
 
 /// What is out of date is thrown away by these, now and then.
-pub const SWEEPS: &[Sweep] =
-    &[idempotency::sweep, messages::sweep, operator_events::sweep, otp::sweep, users::sweep];
+pub const SWEEPS: &[Sweep] = &[
+    idempotency::sweep,
+    identity::sweep,
+    messages::sweep,
+    operator_events::sweep,
+    otp::sweep,
+    users::sweep,
+];
 
 pub type Sweep = fn(App) -> BoxFuture<'static, crate::error::Result<u64>>;
 
 /// Every column that holds sealed texts.
-pub const SEALED: &[&[SealedColumn]] =
-    &[&companies::SEALED, &idempotency::SEALED, &messages::SEALED, &providers::SEALED];
+pub const SEALED: &[&[SealedColumn]] = &[
+    &companies::SEALED,
+    &idempotency::SEALED,
+    &identity::SEALED,
+    &messages::SEALED,
+    &providers::SEALED,
+];
 
 /// What a provider's reference may belong to, and the job that a notification about it wakes.
 pub const NOTIFIED: &[(&str, &str)] = &[(payments::SUBJECT, payments::SETTLE_JOB)];

@@ -50,8 +50,8 @@ use self::{
     room::Room,
 };
 use crate::{
-    app::App, audit, companies, error::Error, events, master_key, messages, notifications,
-    operator_events, otp, payments, plans, plugins, providers, users, wallet,
+    app::App, audit, companies, error::Error, events, identity, master_key, messages,
+    notifications, operator_events, otp, payments, plans, plugins, providers, users, wallet,
 };
 
 /// The route whose bodies are components, which are larger than other bodies may be.
@@ -139,6 +139,11 @@ pub fn public_routes() -> Vec<Route> {
         post "/api/v1/user/email-verification/verify/{user_id}" Company users::api::verify_email "Verify a user's e-mail address" [];
         get  "/api/v1/user/phone-verification/send/{user_id}" Company users::api::send_phone "Send a code to a user's phone" [400 503];
         post "/api/v1/user/phone-verification/verify/{user_id}" Company users::api::verify_phone "Verify a user's phone number" [];
+        post "/api/v1/kyc/{country}/{*path}" Company identity::api::look_up "Look up an identity" [502];
+        get  "/api/v1/kyc/uid/send-verification/{uid_id}" Company identity::api::send "Send a code to the addresses on record" [400 503];
+        post "/api/v1/kyc/uid/verify/{uid_id}" Company identity::api::verify "Verify an identity by a code" [];
+        get  "/api/v1/kyc/uid/list/{user_id}" Company identity::api::list "List a user's identities" [];
+        get  "/api/v1/kyc/identity/list" Company identity::api::identities "List the types of identity" [];
         post "/api/v1/payment/initialize" Company payments::api::initialize "Begin a payment, or find the one with this reference" [404 502 504];
         post "/api/v1/payment/verify/{reference}" Company payments::api::verify "Ask the provider how a payment stands" [400 502 504];
         get  "/api/v1/payment/fetch/{id}" Company payments::api::fetch "Fetch a payment" [];
@@ -192,6 +197,8 @@ pub fn internal_routes() -> Vec<Route> {
         post   "/internal/v1/companies/{company}/payments/{payment}/refund" Operator payments::api::refund "Refund a payment" [409 502 504];
         get    "/internal/v1/companies/{company}/payments/{payment}/refund" Operator payments::api::fetch_refund "Fetch the refund of a payment" [];
         get    "/internal/v1/companies/{company}/audit" Operator audit::api::of_company "List what operators did to a company" [];
+        get    "/internal/v1/identities" Operator identity::api::operators::list "List the types of identity" [];
+        patch  "/internal/v1/identities/{identity}" Operator identity::api::operators::switch "Switch a type of identity on or off" [];
         get    "/internal/v1/audit" Operator audit::api::of_service "List what operators did to the service" [];
         get    "/internal/v1/master-key" Operator master_key::api::fetch "Show what is sealed under which master key" [];
         post   "/internal/v1/master-key/rotate" Operator master_key::api::rotate "Seal anew what is under former master keys" [];

@@ -19,6 +19,7 @@ pub mod events;
 pub mod files;
 pub mod http;
 pub mod idempotency;
+pub mod identity;
 pub mod jobs;
 pub mod listing;
 pub mod master_key;

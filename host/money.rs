@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rust_decimal::Decimal;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use serde_json::Number;
 
 /// The most that one amount may be: far below where sums in `i64` or a reader's doubles lose a unit.
@@ -76,6 +76,13 @@ impl Minor {
 impl Serialize for Minor {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.to_major().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Minor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Minor, D::Error> {
+        let number = Number::deserialize(deserializer)?;
+        Minor::from_major(&number).map_err(|_| D::Error::custom("not an amount with two decimals"))
     }
 }
 

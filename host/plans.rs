@@ -48,9 +48,9 @@ fn is_lookup(item: &str) -> bool {
     }
 }
 
-/// What one of an item costs a company: by its own plan, else by the default plan, else nothing.
-pub async fn price(tx: &mut Tx, company_id: &str, item: &str) -> Result<Minor> {
-    Ok(store::price(tx, company_id, item).await?.unwrap_or_default())
+/// What one of an item costs a company: by its own plan, else by the default plan; `None` when neither says.
+pub async fn price(tx: &mut Tx, company_id: &str, item: &str) -> Result<Option<Minor>> {
+    store::price(tx, company_id, item).await
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What the host asks of a payment provider and of an SMS gateway, in the host's own types.
+//! What the host asks of a payment provider, of an SMS gateway and of a country's registers, in the host's own types.
 //!
 //! Each of them is a sandboxed component. This module and those below it are the only ones that know WebAssembly; the rest
-//! of the host sees [`Provider`] and [`Gateway`]. A call either gives what was asked for or a [`CallError`], which says whether
+//! of the host sees [`Provider`], [`Gateway`] and [`Registers`]. A call either gives what was asked for or a [`CallError`], which says whether
 //! something may have been done.
 
 pub mod api;
@@ -9,10 +9,12 @@ mod cache;
 mod callable;
 mod calls;
 mod compile;
+mod country;
 mod engine;
 mod examples;
 mod manifest;
 mod output;
+mod registers;
 mod registry;
 mod session;
 mod store;
@@ -28,9 +30,11 @@ pub use self::{
     callable::{Callable, Credentials, Plugin, Watch},
     calls::Usage,
     compile::fault as cache_fault,
+    country::{Country, IdentityType},
     engine::Limits,
     examples::{Call, Examples},
     manifest::{Kind, Manifest, ReferenceRules},
+    registers::{Comparison, Entry, Image, Person, Question, Registers},
     registry::{Installed, Plugins, serving},
     v1::{Answering, Floor, Typed, Warm},
 };

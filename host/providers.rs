@@ -1,4 +1,5 @@
-//! Accounts at payment providers and SMS gateways: with whose credentials a payment is made, a message sent.
+//! Accounts at payment providers, SMS gateways and registers: with whose credentials a payment is made, a message sent, an identity
+//! looked up.
 //!
 //! A company may have credentials of its own; the service has some for everyone else. Each set has an opaque account id, which
 //! stands in the URL that the provider notifies.
@@ -12,7 +13,7 @@ pub use self::store::{Account, SEALED};
 use crate::{
     app::App,
     error::{Error, Result},
-    plugins::Credentials,
+    plugins::{Credentials, Kind},
     store::Tx,
 };
 
@@ -66,10 +67,11 @@ impl Account {
         Ok(Credentials { id, values })
     }
 
-    /// Where the provider sends its notifications for this account; an SMS gateway sends none.
+    /// Where the provider sends its notifications for this account; gateways and registers send none.
     #[must_use]
     pub fn notification_url(&self, app: &App) -> Option<String> {
-        if app.plugins.gateway(&self.provider).is_some() {
+        let plugin = app.plugins.get(&self.provider);
+        if plugin.is_some_and(|plugin| plugin.manifest().kind != Kind::Provider) {
             return None;
         }
         let base = app.settings.public_url.trim_end_matches('/');

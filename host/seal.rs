@@ -185,8 +185,16 @@ impl Sealer {
     /// like a code of six digits, by trying all of them.
     #[must_use]
     pub fn digest(&self, parts: &[&str]) -> String {
-        let key = &self.keys[0];
-        format!("d1.{}.{}", key.id, hex::encode(key.digest(parts).finalize().into_bytes()))
+        self.digests(parts).swap_remove(0)
+    }
+
+    /// The same under each of the keys, the one that seals first: to find what was stored under a former one.
+    #[must_use]
+    pub fn digests(&self, parts: &[&str]) -> Vec<String> {
+        let digest = |key: &Key| {
+            format!("d1.{}.{}", key.id, hex::encode(key.digest(parts).finalize().into_bytes()))
+        };
+        self.keys.iter().map(digest).collect()
     }
 
     /// Whether it is the digest of these texts, under any of the keys; in constant time.
@@ -238,6 +246,8 @@ mod tests {
             assert_eq!(sealer.is_digest(&digest, &parts), same, "{parts:?}");
         }
         assert_ne!(both.digest(&["acme", "login", "123456"]), digest);
+        let parts = ["acme", "login", "123456"];
+        assert_eq!(both.digests(&parts), [both.digest(&parts), digest.clone()]);
         for bad in ["", "d1", "d1.x", "v1.x.00", &digest[..digest.len() - 2]] {
             assert!(!both.is_digest(bad, &["acme", "login", "123456"]), "{bad}");
         }

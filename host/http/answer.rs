@@ -23,12 +23,12 @@ pub struct Answer<T> {
 }
 
 impl<T: Serialize> Answer<T> {
-    pub fn data(data: T, message: &'static str) -> Result<Answer<T>> {
+    pub fn data(data: T, message: &str) -> Result<Answer<T>> {
         #[derive(Serialize)]
-        struct Success<T> {
+        struct Success<'m, T> {
             data: T,
             error: bool,
-            message: &'static str,
+            message: &'m str,
         }
         let success = Success { data, error: false, message };
         let json = serde_json::to_vec(&success).map_err(Error::internal)?;

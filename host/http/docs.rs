@@ -2,25 +2,31 @@
 
 use std::{
     borrow::Cow,
-    sync::{Arc, LazyLock},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
 };
 
 use axum::{
     Extension,
     body::Bytes,
+    extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use utoipa_swagger_ui::Config;
 
 use super::{
     Route,
-    openapi::{Describe, Operation, document},
+    openapi::{Describe, Operation, document, with_lookups},
     path::Path,
 };
-use crate::error::{Error, Result};
+use crate::{
+    app::App,
+    error::{Error, Result},
+    identity,
+    plugins::Plugins,
+};
 
 /// Only this host's own scripts, and requests to nowhere else. The viewer writes styles into its page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
@@ -42,9 +48,22 @@ const PAGE: &str = r#"<!doctype html>
 </html>
 "#;
 
-/// The document of a listener, written once.
+/// The document of a listener. Cheap to clone.
 #[derive(Clone)]
-pub struct Document {
+pub struct Document(Arc<Inner>);
+
+struct Inner {
+    /// Of the routes.
+    routes: Value,
+    /// For the countries that were installed last time.
+    latest: Mutex<Option<(Countries, Written)>>,
+}
+
+/// Names and digests.
+type Countries = Vec<(String, String)>;
+
+#[derive(Clone)]
+struct Written {
     json: Bytes,
     etag: HeaderValue,
 }
@@ -52,10 +71,33 @@ pub struct Document {
 impl Document {
     #[must_use]
     pub fn of(routes: &[Route]) -> Document {
-        let json = document(routes).to_string();
+        Document(Arc::new(Inner { routes: document(routes), latest: Mutex::default() }))
+    }
+
+    /// With the lookups of the countries that are installed now.
+    fn now(&self, plugins: &Plugins) -> Written {
+        let countries = plugins.countries().into_iter();
+        let countries: Countries = countries.map(|(name, digest, _)| (name, digest)).collect();
+        let mut latest = self.0.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*latest {
+            Some((known, written)) if *known == countries => written.clone(),
+            _ => {
+                let mut document = self.0.routes.clone();
+                with_lookups(&mut document, identity::documented(plugins));
+                let written = Written::new(&document);
+                *latest = Some((countries, written.clone()));
+                written
+            }
+        }
+    }
+}
+
+impl Written {
+    fn new(document: &Value) -> Written {
+        let json = document.to_string();
         let etag = format!("\"{}\"", hex::encode(Sha256::digest(&json)));
         let etag = HeaderValue::from_str(&etag).expect("hexadecimal digits are a header's value");
-        Document { json: json.into(), etag }
+        Written { json: json.into(), etag }
     }
 }
 
@@ -74,7 +116,12 @@ impl Describe for Described {
     }
 }
 
-pub async fn openapi(Extension(document): Extension<Document>, headers: HeaderMap) -> Described {
+pub async fn openapi(
+    State(app): State<App>,
+    Extension(document): Extension<Document>,
+    headers: HeaderMap,
+) -> Described {
+    let document = document.now(&app.plugins);
     let fresh = [
         (header::ETAG, document.etag.clone()),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{Access, Caller, Get, Route, Run, answer::Failure, webhooks};
-use crate::error::Result;
+use crate::{error::Result, identity::Documented};
 
 /// What takes part in an operation: an argument of its handler, or its answer.
 pub trait Describe {
@@ -187,7 +187,7 @@ fn headers<'n>(names: impl IntoIterator<Item = &'n str>) -> Value {
 
 /// What operations are sorted into, in the order in which a reader wants them: the module that handles them, what readers call
 /// it, and what it is for.
-const TAGS: [(&str, &str, &str); 17] = [
+const TAGS: [(&str, &str, &str); 18] = [
     (
         "payments",
         "payments",
@@ -199,6 +199,12 @@ const TAGS: [(&str, &str, &str); 17] = [
         "A code goes to a customer by e-mail, by text message or by both, and passes once.",
     ),
     ("users", "users", "Whom payments are asked of."),
+    (
+        "identity",
+        "identity lookups",
+        "What registers of a country say of somebody, and whether a customer is that person. The countries, and their types of \
+         identity, are those that are installed.",
+    ),
     (
         "events",
         "events",
@@ -356,7 +362,7 @@ impl Webhook {
 #[must_use]
 pub fn document(routes: &[Route]) -> Value {
     let mut schemas = Schemas::new();
-    let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for route in routes {
         let mut operation = Operation {
             path: route.path,
@@ -373,7 +379,7 @@ pub fn document(routes: &[Route]) -> Value {
             operation.takes_parameter(reference("parameters", "Idempotency-Key"));
         }
         paths
-            .entry(route.path)
+            .entry(route.path.replace("{*", "{"))
             .or_default()
             .insert(route.method.to_owned(), operation.finish(route));
     }
@@ -393,6 +399,51 @@ pub fn document(routes: &[Route]) -> Value {
         document["webhooks"] = json!(told);
     }
     document
+}
+
+/// The document with the lookups that there are in the place of the one route that serves them all.
+pub fn with_lookups(document: &mut Value, lookups: Vec<Documented>) {
+    let fields = document["components"]["schemas"][LOOKUP.schema]["properties"].take();
+    let Some(schemas) = document["components"]["schemas"].as_object_mut() else { return };
+    schemas.remove(LOOKUP.schema);
+    let Some(paths) = document["paths"].as_object_mut() else { return };
+    let Some(any) = paths.remove(LOOKUP.path) else { return };
+    for lookup in lookups {
+        let mut operation = any["post"].clone();
+        operation["operationId"] = json!(format!("{}.{}", LOOKUP.id, lookup.id));
+        operation["summary"] = json!(lookup.summary);
+        let parameters = operation["parameters"].as_array_mut();
+        parameters.into_iter().for_each(|all| all.retain(|parameter| parameter["in"] != "path"));
+        operation["requestBody"] = json!({
+            "content": { "application/json": { "schema": body(&lookup, &fields) } },
+            "required": true,
+        });
+        paths.insert(lookup.path, json!({ "post": operation }));
+    }
+}
+
+fn body(lookup: &Documented, fields: &Value) -> Value {
+    let mut properties = json!({ "user_id": fields["user_id"], "send_otp": fields["send_otp"] });
+    let mut required = Vec::new();
+    if let Some((name, schema)) = &lookup.identifier {
+        properties[name] = schema.clone();
+        required.push(&**name);
+    }
+    if lookup.takes_image {
+        properties["image"] = fields["image"].clone();
+        required.push("image");
+    }
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+/// The route that serves all lookups, as it stands in the document.
+const LOOKUP: AnyLookup =
+    AnyLookup { path: "/api/v1/kyc/{country}/{path}", schema: "Lookup", id: "identity.look_up" };
+
+struct AnyLookup {
+    path: &'static str,
+    schema: &'static str,
+    id: &'static str,
 }
 
 fn info(routes: &[Route]) -> Value {

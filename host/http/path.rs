@@ -28,24 +28,28 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
 }
 
 /// What the parameters of all routes are.
-const PARAMETERS: [(&str, &str); 11] = [
+const PARAMETERS: [(&str, &str); 15] = [
     ("account", "The account at the provider, as the notification URL names it."),
     ("company", "The company's id."),
+    ("country", "The country, such as `nigeria`."),
     ("email_or_id", "An e-mail address, a `user_id` or an id."),
     ("event", "The event's id."),
     ("file", "The file's name."),
     ("id", "The id."),
+    ("identity", "The id of a type of identity, such as `nigeria.bvn`."),
     ("key", "The key's id."),
+    ("path", "The type of identity, and how it is looked up."),
     ("payment", "The payment's id."),
     ("provider", "The provider's name, such as `provider_a`."),
     ("reference", "The payment's reference."),
+    ("uid_id", "The id of a looked-up identity."),
     ("user_id", "The user's `user_id`, id or e-mail address."),
 ];
 
 impl<T> Describe for Path<T> {
     fn describe(operation: &mut Operation<'_>) {
         let names = operation.path.split('/').filter_map(|segment| segment.strip_prefix('{'));
-        for name in names.map(|name| name.trim_end_matches('}')) {
+        for name in names.map(|name| name.trim_matches(['*', '}'])) {
             let known = PARAMETERS.iter().find(|(known, _)| *known == name);
             let (_, description) =
                 known.expect("PARAMETERS has a line for each parameter of a path");

@@ -121,7 +121,7 @@ impl Manifest {
             .secrets
             .iter()
             .chain(self.settings.iter().filter(|(_, s)| s.default.is_none()).map(|(name, _)| name));
-        for name in required {
+        for name in required.filter(|name| !self.optional.contains(name)) {
             if values.get(name).is_none_or(String::is_empty) {
                 return Err(Error::invalid(format!("the credentials.{name} field is required")));
             }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    CallError, Callable, CardOrder, CheckoutOrder, Credentials, DebitOrder, Gateway, Manifest,
-    Provider, RefundOrder, Refusal, TextMessage,
+    CallError, Callable, CardOrder, CheckoutOrder, Credentials, DebitOrder, Gateway, IdentityType,
+    Image, Manifest, Person, Provider, Question, RefundOrder, Refusal, Registers, TextMessage,
 };
 use crate::{
     egress::{Answer, Outgoing},
@@ -111,6 +111,9 @@ pub enum Call {
     CheckRefund(String),
     ParseNotification { headers: Vec<(String, String)>, body: Vec<u8> },
     SendText(TextMessage),
+    LookUp(Question),
+    Compare(Question, Image),
+    Read(String, Image),
 }
 
 impl Call {
@@ -127,6 +130,9 @@ impl Call {
             Call::CheckRefund(_) => "refunds.check",
             Call::ParseNotification { .. } => "notifications.parse",
             Call::SendText(_) => "sms.send",
+            Call::LookUp(_) => "identity-lookup.lookup",
+            Call::Compare(..) => "identity-face.compare",
+            Call::Read(..) => "identity-document.read",
         }
     }
 
@@ -145,8 +151,9 @@ impl Call {
             notification(&manifest.examples.notification),
             Call::SendText(text_message()),
         ];
+        let calls = calls.into_iter().chain(lookups(manifest));
         let interface = |call: &Call| call.function().split('.').next().unwrap_or_default();
-        calls.into_iter().filter(|call| plugin.offers(interface(call))).collect()
+        calls.filter(|call| plugin.offers(interface(call))).collect()
     }
 }
 
@@ -212,10 +219,34 @@ fn text_message() -> TextMessage {
     }
 }
 
+/// One of each way in which a country's types of identity are looked up.
+fn lookups(manifest: &Manifest) -> Vec<Call> {
+    let types = manifest.country.iter().flat_map(|country| &country.identities);
+    let first = |fits: fn(&IdentityType) -> bool| types.clone().find(|identity| fits(identity));
+    let question = |identity: &IdentityType| Question {
+        identity: identity.name.clone(),
+        identifier: identity.example.clone(),
+        person: Some(Person {
+            first_name: "Ada".to_owned(),
+            last_name: "Obi".to_owned(),
+            date_of_birth: Some("1990-12-10".to_owned()),
+        }),
+    };
+    let image =
+        || Image { media_type: "image/jpeg", bytes: Bytes::from_static(&[0xff, 0xd8, 0xff]) };
+    let lookup = first(|_| true).map(|identity| Call::LookUp(question(identity)));
+    let face =
+        first(|identity| identity.face).map(|identity| Call::Compare(question(identity), image()));
+    let document = first(|identity| identity.document);
+    let document = document.map(|identity| Call::Read(identity.name.clone(), image()));
+    [lookup, face, document].into_iter().flatten().collect()
+}
+
 impl Callable {
     /// Makes a call and forgets its result; `Err` says in a word or two why there is none.
     pub async fn make(&self, credentials: &Credentials, call: &Call) -> Result<(), String> {
         let (provider, gateway) = (Provider(self.clone()), Gateway(self.clone()));
+        let registers = Registers(self.clone());
         let done = match call {
             Call::StartCheckout(order) => {
                 provider.start_checkout(credentials, order).await.map(drop)
@@ -227,6 +258,13 @@ impl Callable {
             Call::StartRefund(order) => provider.start_refund(credentials, order).await.map(drop),
             Call::CheckRefund(id) => provider.check_refund(credentials, id).await.map(drop),
             Call::SendText(message) => gateway.send_text(credentials, message).await.map(drop),
+            Call::LookUp(question) => registers.look_up(credentials, question).await.map(drop),
+            Call::Compare(question, selfie) => {
+                registers.compare(credentials, question, selfie).await.map(drop)
+            }
+            Call::Read(identity, document) => {
+                registers.read(credentials, identity, document).await.map(drop)
+            }
             Call::ParseNotification { headers, body } => {
                 match provider.parse_notification(credentials, headers, body).await {
                     Ok(Err(Refusal::Unauthentic)) => return Err("unauthentic".to_owned()),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 use wasmparser::{Encoding, Parser, Payload};
 
-use super::examples::Examples;
+use super::{country::Country, examples::Examples};
 
 const SECTION: &str = "tollhouse:manifest";
 const MOST_BYTES: usize = 64 << 10;
@@ -29,6 +29,9 @@ pub struct Manifest {
     pub secrets: Vec<String>,
     #[serde(default)]
     pub settings: BTreeMap<String, Setting>,
+    /// Which of its secrets and settings an account may lack.
+    #[serde(default)]
+    pub optional: Vec<String>,
     /// The currencies of payments, as ISO 4217 codes.
     #[serde(default)]
     pub currencies: Vec<String>,
@@ -36,6 +39,9 @@ pub struct Manifest {
     pub channels: Vec<String>,
     #[serde(default)]
     pub reference: ReferenceRules,
+    /// Of a country: what can be looked up there.
+    #[serde(default)]
+    pub country: Option<Country>,
     /// For measuring it; long, and nothing that callers of this host need to see.
     #[serde(default, skip_serializing)]
     #[schemars(skip)]
@@ -49,6 +55,7 @@ pub struct Manifest {
 pub enum Kind {
     Provider,
     Sms,
+    Country,
 }
 
 /// A credential that is not secret.
@@ -139,11 +146,30 @@ impl Manifest {
         if let Some(host) = self.hosts.iter().find(|host| !is_host(host)) {
             return Err(format!("the manifest's host {host:?} is not a host name"));
         }
-        match self.secrets.iter().find(|name| self.settings.contains_key(*name)) {
+        if let Some(name) = self.secrets.iter().find(|name| self.settings.contains_key(*name)) {
+            return Err(format!("the manifest's {name:?} must be a secret or a setting, not both"));
+        }
+        let known =
+            |name: &&String| self.secrets.contains(name) || self.settings.contains_key(*name);
+        match self.optional.iter().find(|name| !known(name)) {
             Some(name) => {
-                Err(format!("the manifest's {name:?} must be a secret or a setting, not both"))
+                Err(format!("the manifest's optional {name:?} is no secret and no setting"))
             }
             None => Ok(()),
+        }
+    }
+
+    /// Whether what it says of its country can be served by a component that exports these interfaces.
+    pub fn check_country(&self, interfaces: &[&str]) -> Result<(), String> {
+        match (&self.country, self.kind) {
+            (Some(country), Kind::Country) => country.check(&self.name, interfaces),
+            (None, Kind::Country) => {
+                Err("the manifest of a country must have the key country".to_owned())
+            }
+            (Some(_), _) => {
+                Err("only the manifest of a country may have the key country".to_owned())
+            }
+            (None, _) => Ok(()),
         }
     }
 }

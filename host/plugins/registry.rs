@@ -12,7 +12,8 @@ use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
 
 use super::{
-    Callable, Gateway, Kind, Limits, Plugin, Provider, calls::Calls, manifest::Manifest, store, v1,
+    Callable, Country, Gateway, Kind, Limits, Plugin, Provider, Registers, calls::Calls,
+    manifest::Manifest, store, v1,
 };
 use crate::{
     clock::Clock,
@@ -79,6 +80,22 @@ impl Plugins {
     #[must_use]
     pub fn gateway(&self, name: &str) -> Option<Gateway> {
         self.of_kind(name, Kind::Sms).map(Gateway)
+    }
+
+    #[must_use]
+    pub fn registers(&self, country: &str) -> Option<Registers> {
+        self.of_kind(country, Kind::Country).map(Registers)
+    }
+
+    /// The countries that are installed, with the digest of the component that serves each; sorted by name.
+    #[must_use]
+    pub fn countries(&self) -> Vec<(String, String, Country)> {
+        let active = self.0.active.load();
+        let country = |plugin: &Arc<Plugin>| {
+            let country = plugin.manifest.country.clone()?;
+            Some((plugin.manifest.name.clone(), plugin.digest.clone(), country))
+        };
+        active.values().filter_map(country).collect()
     }
 
     fn of_kind(&self, name: &str, kind: Kind) -> Option<Callable> {
@@ -223,6 +240,7 @@ impl Plugins {
             .await
             .map_err(|_| "compiling the component panicked".to_owned())??;
         let guest = v1::Guest::load(&calls.linker, &component, manifest.kind)?;
+        manifest.check_country(&guest.interfaces())?;
         let (name, version): (Arc<str>, _) =
             ((&*manifest.name).into(), manifest.version.to_string());
         let label: Arc<str> = format!("{name}@{version}+{}", &digest[..LABEL_DIGITS]).into();

@@ -15,8 +15,8 @@ use super::{
 };
 use crate::clock::Timestamp;
 
-/// A request with its URL and headers, before and after the secrets were put in.
-pub const MOST_REQUEST_BYTES: usize = 2 << 20;
+/// A request with its URL and headers, before and after the secrets were put in: an image of 5 MiB fits in base64.
+pub const MOST_REQUEST_BYTES: usize = 8 << 20;
 const MOST_ENTRIES: usize = 256;
 const MOST_LOG_LINES: usize = 100;
 const MOST_LOG_BYTES: usize = 2 << 10;
@@ -93,7 +93,7 @@ impl HttpRequest {
     }
 
     pub fn too_large() -> Fault {
-        let message = "a request may have 2 MiB with its URL and headers";
+        let message = "a request may have 8 MiB with its URL and headers";
         Fault::new(FaultCategory::Misconfigured, "too-large", message)
     }
 }

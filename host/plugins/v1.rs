@@ -6,6 +6,7 @@
 
 mod convert;
 mod floor;
+mod registers;
 
 use wasmtime::{
     Engine, Store,
@@ -24,7 +25,7 @@ use super::{
 mod bindings {
     wasmtime::component::bindgen!({
         path: "wit/v1",
-        inline: "package tollhouse:host; world everything { include tollhouse:plugin/provider@1.0.0; include tollhouse:plugin/sms-gateway@1.0.0; }",
+        inline: "package tollhouse:host; world everything { include tollhouse:plugin/provider@1.0.0; include tollhouse:plugin/sms-gateway@1.0.0; include tollhouse:plugin/country@1.0.0; }",
         imports: { default: trappable },
         exports: { default: async },
     });
@@ -40,6 +41,7 @@ fn required(kind: Kind) -> (&'static str, &'static [&'static str]) {
     match kind {
         Kind::Provider => ("a provider", &["checkout", "verification", "notifications"]),
         Kind::Sms => ("an SMS gateway", &["sms"]),
+        Kind::Country => ("a country", &["identity-lookup"]),
     }
 }
 
@@ -78,6 +80,7 @@ macro_rules! interfaces {
 interfaces! {
     checkout = "checkout", verification = "verification", saved_card = "saved-card",
     direct_debit = "direct-debit", refunds = "refunds", notifications = "notifications", sms = "sms",
+    identity_lookup = "identity-lookup", identity_face = "identity-face", identity_document = "identity-document",
 }
 
 /// A component that was built for this version, ready to be instantiated.

@@ -13,21 +13,37 @@ use crate::{
     store::Tx,
 };
 
+/// What is charged for.
+#[derive(Clone, Copy, Debug)]
+pub struct Item<'i> {
+    /// `otp.email`.
+    pub name: &'i str,
+    /// What it costs where no plan says.
+    pub otherwise: Minor,
+}
+
+impl<'i> From<&'i str> for Item<'i> {
+    fn from(name: &'i str) -> Item<'i> {
+        Item { name, otherwise: Minor(0) }
+    }
+}
+
 /// Charges `quantity` of an item by the company's plan, in the caller's transaction and once per key: the same key again moves
 /// nothing, whatever it cost. 403 when the plan lacks the item's feature, 400 when the wallet does not cover the charge.
-pub async fn charge(
+pub async fn charge<'i>(
     tx: &mut Tx,
     app: &App,
     company: &Company,
-    item: &str,
+    item: impl Into<Item<'i>>,
     quantity: i64,
     key: &str,
 ) -> Result<Moved> {
+    let Item { name: item, otherwise } = item.into();
     let Some(feature) = plans::feature_of(item).filter(|_| quantity >= 0) else {
         return Err(Error::internal(format!("{quantity} of {item} cannot be charged")));
     };
     company.check_feature(feature)?;
-    let price = plans::price(tx, &company.id, item).await?;
+    let price = plans::price(tx, &company.id, item).await?.unwrap_or(otherwise);
     // No balance covers what is beyond an amount.
     let amount = price.0.checked_mul(quantity).map(Minor).ok_or_else(not_covered)?;
     let movement = Movement {

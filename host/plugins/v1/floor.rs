@@ -75,6 +75,9 @@ enum Arguments {
     CheckRefund(String),
     ParseNotification(Vec<(String, String)>, Vec<u8>),
     SendText(exported::sms::TextMessage),
+    LookUp(imported::identity::Question),
+    Compare(imported::identity::Question, imported::identity::Image),
+    Read(String, imported::identity::Image),
 }
 
 impl From<&Call> for Typed {
@@ -91,6 +94,9 @@ impl From<&Call> for Typed {
                 Arguments::ParseNotification(headers.clone(), body.clone())
             }
             Call::SendText(message) => Arguments::SendText(message.into()),
+            Call::LookUp(question) => Arguments::LookUp(question.into()),
+            Call::Compare(question, selfie) => Arguments::Compare(question.into(), selfie.into()),
+            Call::Read(identity, document) => Arguments::Read(identity.clone(), document.into()),
         })
     }
 }
@@ -182,6 +188,13 @@ impl Floor {
                 call!(notifications.call_parse headers, body);
             }
             Arguments::SendText(message) => call!(sms.call_send message),
+            Arguments::LookUp(question) => call!(identity_lookup.call_lookup question),
+            Arguments::Compare(question, selfie) => {
+                call!(identity_face.call_compare question, selfie);
+            }
+            Arguments::Read(identity, document) => {
+                call!(identity_document.call_read identity, document);
+            }
         }
         Ok(())
     }

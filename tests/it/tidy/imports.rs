@@ -11,11 +11,12 @@ use super::{Text, assert_none, texts};
 const LEAVES: [&str; 9] =
     ["clock", "email", "listing", "money", "phone", "random", "rate", "seal", "tls"];
 /// One per noun.
-const SLICES: [&str; 14] = [
+const SLICES: [&str; 15] = [
     "audit",
     "companies",
     "events",
     "idempotency",
+    "identity",
     "master_key",
     "messages",
     "notifications",
@@ -34,7 +35,7 @@ const REQUESTS: [&str; 9] =
 const SETTINGS: [&str; 3] = ["Endpoint", "Limits", "TlsFiles"];
 
 /// Crates that are named only in these rooms.
-const FRAMEWORKS: [(&str, &[&str]); 23] = [
+const FRAMEWORKS: [(&str, &[&str]); 24] = [
     ("axum", &["http", "*/api"]),
     ("tower", &["http"]),
     ("tower_http", &["http"]),
@@ -48,6 +49,7 @@ const FRAMEWORKS: [(&str, &[&str]); 23] = [
     ("askama", &["messages"]),
     ("csv", &["users"]),
     ("object_store", &["files"]),
+    ("regex", &["plugins"]),
     ("wasmtime", &["plugins"]),
     ("wasmtime_wasi", &["plugins"]),
     ("wasmparser", &["plugins"]),
@@ -93,7 +95,17 @@ fn may_use(from: &[String], to: &str) -> bool {
         ("plugins", _) => low || ["egress", "error", "store"].contains(&to),
         ("http", None) => base || slice,
         ("http", _) => {
-            let used = ["app", "companies", "error", "http", "idempotency", "jobs", "monitor"];
+            let used = [
+                "app",
+                "companies",
+                "error",
+                "http",
+                "idempotency",
+                "identity",
+                "jobs",
+                "monitor",
+                "plugins",
+            ];
             low || used.contains(&to)
         }
         (name, _) if LEAVES.contains(&name) => leaf,

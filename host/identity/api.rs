@@ -1,0 +1,166 @@
+//! The identity lookups section of the specification.
+
+pub mod operators;
+
+use axum::extract::State;
+
+use super::{
+    FEATURE, Record, Uid, View,
+    catalog::{self, Identity, Way},
+    lookup::{self, Order, Sought},
+    store, verification,
+};
+use crate::{
+    app::App,
+    companies::Company,
+    error::{Error, Result},
+    http::{
+        Caller, Get, Run,
+        answer::{Answer, Done},
+        body::Body,
+        fields::{Flag, Text, fields},
+        path::Path,
+    },
+    otp,
+    store::Tx,
+    users,
+};
+
+/// Characters of an identifier.
+const MOST_IDENTIFIER: usize = 100;
+/// Characters of an image in base64: of 5 MiB, with the head of a `data:` URL and ends of lines.
+const MOST_IMAGE: usize = 8 << 20;
+
+fields! {
+    /// An identity to look up, beside the identifier.
+    Body Lookup {
+        /// The user's `user_id` or id, if the record is about a user of yours.
+        user_id: Option<Text<100>>,
+        /// Whether a code goes to the e-mail address and the phone number on record.
+        send_otp: Option<Flag>,
+        /// A selfie or a document, where one is needed: a public https URL of a JPEG or a PNG of at most 5 MiB, or the image in base64.
+        image: Option<Text<MOST_IMAGE>>,
+    }
+}
+
+/// Which registers there are, plugins say.
+pub async fn look_up(
+    State(app): State<App>,
+    Caller(company): Caller,
+    run: Run,
+    Path((country, path)): Path<(String, String)>,
+    body: Body<Lookup>,
+) -> Result<Answer<View>> {
+    let found = catalog::at(&app.plugins, &country, &path);
+    let (identity, way) = found.ok_or_else(|| Error::not_found("there is nothing at this path"))?;
+    company.check_feature(FEATURE)?;
+    let order = Order {
+        sought: sought(&identity, way, &body)?,
+        identity: identity.clone(),
+        user_id: body.user_id()?,
+        send_otp: body.send_otp()?.unwrap_or(false),
+        run: run.name("uid"),
+    };
+    let found = lookup::look_up(&app, &company, order).await?;
+    let mut message = format!("{} lookup successful", identity.kind.display_name);
+    if let Some(error) = found.unsent {
+        tracing::warn!(error = %error.chain(), "a code for an identity was not sent");
+        message = format!("{message}, but no code was sent: {error}");
+    }
+    Answer::data(found.uid.view(found.record, Some(&identity)), &message)
+}
+
+fn sought(identity: &Identity, way: Way, body: &Body<Lookup>) -> Result<Sought<String>> {
+    let image = || body.image()?.ok_or_else(|| body.required("image"));
+    Ok(match way {
+        Way::Number => Sought::Number { identifier: identifier(identity, body)? },
+        Way::Face => Sought::Face { identifier: identifier(identity, body)?, selfie: image()? },
+        Way::Document => Sought::Document { document: image()? },
+    })
+}
+
+fn identifier(identity: &Identity, body: &Body<Lookup>) -> Result<String> {
+    let kind = &identity.kind;
+    let written = body.required_text(&kind.field, MOST_IDENTIFIER)?;
+    let identifier = kind.identifier(&written);
+    identifier.ok_or_else(|| Error::invalid(format!("the {} field {}", kind.field, kind.rule)))
+}
+
+fn none() -> Error {
+    Error::not_found("uid not found")
+}
+
+pub async fn send(
+    State(app): State<App>,
+    _: Get,
+    Caller(company): Caller,
+    Path(uid_id): Path<String>,
+) -> Result<Done> {
+    let now = app.clock.now();
+    let uid = app.store.select(async |tx| store::find(tx, &company.id, &uid_id, now).await).await?;
+    let uid = uid.ok_or_else(none)?;
+    let record = Record::open(&app, &uid)?;
+    verification::check_possible(&app, &uid, &record)?;
+    verification::send(&app, &company, &uid, &record, None).await?;
+    Ok(Done("Verification token sent successfully"))
+}
+
+fields! {
+    /// A code to verify.
+    Body UidToken {
+        /// What the person typed.
+        token: Text<255>,
+    }
+}
+
+pub async fn verify(
+    State(app): State<App>,
+    Caller(company): Caller,
+    run: Run,
+    Path(uid_id): Path<String>,
+    body: Body<UidToken>,
+) -> Result<Done> {
+    let (db, host, run) = (app.store.clone(), app.clone(), run.name("uid"));
+    let checked = async move |tx: &mut Tx| {
+        let uid = store::lock(tx, &company.id, &uid_id, host.clock.now()).await?;
+        let uid = uid.ok_or_else(none)?;
+        let token = body.token()?;
+        verification::verify(tx, &host, uid, &token, run.as_deref()).await
+    };
+    let checked = db.write(checked).await;
+    let tried = checked.is_ok();
+    otp::answer(&app, checked).map_err(|error| match error {
+        // One sentence for all that is wrong with a code.
+        Error::Invalid(_) if tried => Error::invalid("invalid token"),
+        error => error,
+    })?;
+    Ok(Done("Uid verified successfully"))
+}
+
+pub async fn list(
+    State(app): State<App>,
+    Caller(company): Caller,
+    Path(user_id): Path<String>,
+) -> Result<Answer<Vec<View>>> {
+    let uids = app.store.read(async |tx| of_user(tx, &app, &company, &user_id).await).await?;
+    let view = |uid: Uid| {
+        let record = Record::open(&app, &uid)?;
+        let identity = catalog::by_id(&app.plugins, &uid.identity);
+        Ok(uid.view(record, identity.as_ref()))
+    };
+    let views = uids.into_iter().map(view).collect::<Result<_>>()?;
+    Answer::data(views, "Uids fetched successfully")
+}
+
+async fn of_user(tx: &mut Tx, app: &App, company: &Company, user_id: &str) -> Result<Vec<Uid>> {
+    let user = users::find(tx, &company.id, user_id).await?;
+    let user = user.ok_or_else(|| Error::not_found("user not found"))?;
+    Ok(store::of_user(tx, &company.id, &user.id, app.clock.now()).await?)
+}
+
+pub async fn identities(
+    State(app): State<App>,
+    Caller(_): Caller,
+) -> Result<Answer<Vec<catalog::View>>> {
+    operators::list(State(app)).await
+}

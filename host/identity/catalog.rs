@@ -1,0 +1,166 @@
+//! The types of identity that there are: those of the countries that are installed.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    money::Minor,
+    plugins::{IdentityType, Plugins},
+};
+
+/// How an entry is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By its identifier.
+    Number,
+    /// The same, with a selfie that is compared with the photo on record.
+    Face,
+    /// By the photo of a document.
+    Document,
+}
+
+impl Way {
+    pub const ALL: [Way; 3] = [Way::Number, Way::Face, Way::Document];
+
+    /// What stands behind a type's path.
+    #[must_use]
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Way::Number => "lookup",
+            Way::Face => "lookup/with-face",
+            Way::Document => "lookup/image",
+        }
+    }
+}
+
+/// A type of identity of a country.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// The name of the plugin: `nigeria`.
+    pub country: String,
+    pub kind: IdentityType,
+    countries: Vec<String>,
+    continents: Vec<String>,
+}
+
+/// A type of identity, as callers see it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Identity")]
+pub struct View {
+    /// `nigeria.bvn`
+    id: String,
+    name: String,
+    description: String,
+    /// A URL, which may be a `data:` URL.
+    image: String,
+    /// Whether it can be looked up now.
+    active: bool,
+    countries: Vec<String>,
+    continents: Vec<String>,
+    /// The paths of its lookups.
+    paths: Vec<String>,
+    /// The field that holds the identifier, and the regular expression that all of it must fit.
+    field: String,
+    pattern: String,
+}
+
+impl Identity {
+    /// `nigeria.bvn`
+    #[must_use]
+    pub fn id(&self) -> String {
+        format!("{}.{}", self.country, self.kind.name)
+    }
+
+    /// What a lookup is billed as: `identity.nigeria.bvn.face`.
+    #[must_use]
+    pub fn item(&self, way: Way) -> String {
+        let id = self.id();
+        match way {
+            Way::Number => format!("identity.{id}"),
+            Way::Face => format!("identity.{id}.face"),
+            Way::Document => format!("identity.{id}.image"),
+        }
+    }
+
+    /// What it costs where no plan says otherwise.
+    #[must_use]
+    pub fn price(&self, way: Way) -> Minor {
+        let prices = self.kind.prices;
+        match way {
+            Way::Number => prices.lookup,
+            Way::Face => prices.face,
+            Way::Document => prices.image,
+        }
+    }
+
+    /// What errors call it: `driver's license`.
+    #[must_use]
+    pub fn noun(&self) -> String {
+        self.kind.display_name.to_lowercase()
+    }
+
+    #[must_use]
+    pub fn offers(&self, way: Way) -> bool {
+        match way {
+            Way::Number => true,
+            Way::Face => self.kind.face,
+            Way::Document => self.kind.document,
+        }
+    }
+
+    /// The path of a lookup: `/api/v1/kyc/nigeria/bvn/lookup`.
+    #[must_use]
+    pub fn path(&self, way: Way) -> String {
+        format!("/api/v1/kyc/{}/{}/{}", self.country, self.kind.path, way.suffix())
+    }
+
+    #[must_use]
+    pub fn view(self, active: bool) -> View {
+        let ways = Way::ALL.into_iter().filter(|way| self.offers(*way));
+        View {
+            id: self.id(),
+            paths: ways.map(|way| self.path(way)).collect(),
+            name: self.kind.display_name,
+            description: self.kind.description,
+            image: self.kind.image,
+            active,
+            countries: self.countries,
+            continents: self.continents,
+            field: self.kind.field,
+            pattern: self.kind.pattern.text().to_owned(),
+        }
+    }
+}
+
+/// All types, by country and in the order of the manifests.
+#[must_use]
+pub fn all(plugins: &Plugins) -> Vec<Identity> {
+    let mut all = Vec::new();
+    for (name, _, country) in plugins.countries() {
+        let (countries, continents) = (country.countries, country.continents);
+        all.extend(country.identities.into_iter().map(|kind| Identity {
+            country: name.clone(),
+            kind,
+            countries: countries.clone(),
+            continents: continents.clone(),
+        }));
+    }
+    all
+}
+
+/// The type with this id.
+#[must_use]
+pub fn by_id(plugins: &Plugins, id: &str) -> Option<Identity> {
+    all(plugins).into_iter().find(|identity| identity.id() == id)
+}
+
+/// What is looked up at `/api/v1/kyc/{country}/{path}`.
+#[must_use]
+pub fn at(plugins: &Plugins, country: &str, path: &str) -> Option<(Identity, Way)> {
+    let of_country = all(plugins).into_iter().filter(|identity| identity.country == country);
+    let mut ways = of_country.flat_map(|identity| Way::ALL.map(|way| (identity.clone(), way)));
+    ways.find(|(identity, way)| {
+        let prefix = path.strip_suffix(way.suffix()).and_then(|path| path.strip_suffix('/'));
+        identity.offers(*way) && prefix == Some(&*identity.kind.path)
+    })
+}

@@ -1,0 +1,114 @@
+//! Images that requests name: fetched by this host from where they are, or sent along in base64.
+
+use std::time::Duration;
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use bytes::Bytes;
+
+use crate::{
+    app::App,
+    egress::{EgressError, Outgoing},
+    error::{Error, Result},
+    plugins::Image,
+};
+
+/// Bytes of an image.
+const MOST_BYTES: usize = 5 << 20;
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Whom metrics count the fetches under.
+const SENDER: &str = "images";
+/// How a JPEG and a PNG begin.
+const JPEG: &[u8] = &[0xff, 0xd8, 0xff];
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+/// The image at a URL, or in a text in base64, with the head of a `data:` URL or not. 400 when there is none.
+pub async fn load(app: &App, image: &str) -> Result<Image> {
+    let is_url = image.starts_with("https://") || image.starts_with("http://");
+    let bytes = if is_url { fetch(app, image).await? } else { decode(image)? };
+    if bytes.len() > MOST_BYTES {
+        return Err(too_large());
+    }
+    let media_type = media_type(&bytes).ok_or_else(|| must("be a JPEG or a PNG"))?;
+    Ok(Image { media_type, bytes })
+}
+
+async fn fetch(app: &App, url: &str) -> Result<Bytes> {
+    let request = Outgoing {
+        sender: SENDER.into(),
+        method: "GET".to_owned(),
+        url: url.to_owned(),
+        headers: vec![("accept".to_owned(), "image/jpeg, image/png".to_owned())],
+        body: None,
+        timeout: TIMEOUT,
+        most_response_bytes: MOST_BYTES,
+    };
+    match app.egress.send(request).await {
+        Ok(answer) if answer.status == 200 => Ok(answer.body),
+        Ok(answer) if (300..400).contains(&answer.status) => {
+            Err(must("be a URL that does not lead elsewhere"))
+        }
+        Ok(answer) => {
+            Err(must(&format!("be a URL that can be fetched: it answered {}", answer.status)))
+        }
+        Err(EgressError::Forbidden(_)) => Err(must("be a public https URL")),
+        Err(EgressError::TooLarge(_)) => Err(too_large()),
+        Err(EgressError::Timeout(_)) => Err(must("be a URL that answers within 10 seconds")),
+        Err(EgressError::Connect(_) | EgressError::Cut(_)) => {
+            Err(must("be a URL that can be fetched"))
+        }
+    }
+}
+
+fn decode(text: &str) -> Result<Bytes> {
+    let body = match text.strip_prefix("data:") {
+        Some(url) => url.split_once(";base64,").map(|(_, body)| body),
+        None => Some(text),
+    };
+    let letters: Option<String> =
+        body.map(|body| body.chars().filter(|c| !c.is_ascii_whitespace()).collect());
+    let bytes = letters.and_then(|letters| BASE64.decode(letters).ok());
+    bytes.map(Bytes::from).ok_or_else(|| must("be a URL or an image in base64"))
+}
+
+/// By its content: what a server or a caller says of it may be wrong.
+fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    if bytes.starts_with(JPEG) {
+        Some("image/jpeg")
+    } else if bytes.starts_with(PNG) {
+        Some("image/png")
+    } else {
+        None
+    }
+}
+
+fn too_large() -> Error {
+    must("be an image of at most 5 MiB")
+}
+
+fn must(what: &str) -> Error {
+    Error::invalid(format!("the image field must {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_come_in_base64_with_a_head_or_without() {
+        let jpeg = BASE64.encode([JPEG, b"..."].concat());
+        for (text, expected) in [
+            (jpeg.clone(), Some("image/jpeg")),
+            (format!("data:image/png;base64,{jpeg}"), Some("image/jpeg")),
+            (format!("{}\n {}", &jpeg[..4], &jpeg[4..]), Some("image/jpeg")),
+            (BASE64.encode(PNG), Some("image/png")),
+            (BASE64.encode("GIF89a"), None),
+            (BASE64.encode("<svg/>"), None),
+        ] {
+            assert_eq!(media_type(&decode(&text).unwrap()), expected, "{text}");
+        }
+        for bad in ["data:image/png,abc", "ftp://a.example/x.jpg", "not base64!"] {
+            let message = decode(bad).unwrap_err().to_string();
+            assert_eq!(message, "the image field must be a URL or an image in base64", "{bad}");
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! One lookup: the charge, the plugin's call, what is kept of the answer, and a code if one was asked for.
+//!
+//! The charge is committed before the register is asked and stays whatever it says (specification, lookup rule 4). No transaction
+//! is open while it is asked.
+
+use tracing::instrument;
+
+use super::{
+    FEATURE, KEPT_SECONDS, Method, Record, Uid,
+    catalog::{Identity, Way},
+    image, store, verification,
+};
+use crate::{
+    app::App,
+    companies::Company,
+    error::{Error, Result},
+    plugins::{
+        CallError, Comparison, Credentials, Entry, FaultCategory, Image, Person, Question,
+        Registers,
+    },
+    providers,
+    store::{Json, Tx},
+    telemetry::spans::SPANS,
+    users::{self, User},
+    wallet::{self, Item},
+};
+
+/// A lookup as it is asked for, its fields checked one by one.
+pub struct Order {
+    pub identity: Identity,
+    pub sought: Sought<String>,
+    pub user_id: Option<String>,
+    pub send_otp: bool,
+    /// The name of the lookup, for a request that may run more than once.
+    pub run: Option<String>,
+}
+
+/// What an entry is found by; images are named by the request, then loaded.
+pub enum Sought<I> {
+    Number { identifier: String },
+    Face { identifier: String, selfie: I },
+    Document { document: I },
+}
+
+/// What was found, and why no code went out if one should have.
+pub struct Found {
+    pub uid: Uid,
+    pub record: Record,
+    pub unsent: Option<Error>,
+}
+
+/// Whom to ask, and for whom.
+struct Asking {
+    plugin: Registers,
+    credentials: Credentials,
+    user: Option<User>,
+}
+
+struct Told {
+    identifier: String,
+    entry: Entry,
+    comparison: Option<Comparison>,
+}
+
+impl Sought<String> {
+    fn way(&self) -> Way {
+        match self {
+            Sought::Number { .. } => Way::Number,
+            Sought::Face { .. } => Way::Face,
+            Sought::Document { .. } => Way::Document,
+        }
+    }
+
+    async fn load(self, app: &App) -> Result<Sought<Image>> {
+        Ok(match self {
+            Sought::Number { identifier } => Sought::Number { identifier },
+            Sought::Face { identifier, selfie } => {
+                Sought::Face { identifier, selfie: image::load(app, &selfie).await? }
+            }
+            Sought::Document { document } => {
+                Sought::Document { document: image::load(app, &document).await? }
+            }
+        })
+    }
+}
+
+#[instrument(target = SPANS, name = "identity.lookup", skip_all)]
+pub async fn look_up(app: &App, company: &Company, order: Order) -> Result<Found> {
+    company.check_feature(FEATURE)?;
+    let asking = prepare(app, company, &order).await?;
+    let Order { identity, sought, user_id, send_otp, run } = order;
+    let way = sought.way();
+    let sought = sought.load(app).await?;
+    charge(app, company, &identity, way, run.as_deref()).await?;
+    let told = ask(&asking, &identity, sought).await;
+    let told = told.map_err(|error| refused(&identity, way, error))?;
+    let link = (asking.user.map(|user| user.id), user_id);
+    let (uid, record) = keep(app, company, &identity, link, told).await?;
+    let unsent = match send_otp && verification::is_possible(Some(&identity), &record) {
+        true => verification::send(app, company, &uid, &record, run).await.err(),
+        false => None,
+    };
+    Ok(Found { uid, record, unsent })
+}
+
+/// All that can be known before an image is fetched and anything is charged.
+async fn prepare(app: &App, company: &Company, order: &Order) -> Result<Asking> {
+    let Order { identity, user_id, .. } = order;
+    let plugin = app.plugins.registers(&identity.country);
+    let plugin = plugin.ok_or_else(|| out_of_order(identity, "the country was taken away"))?;
+    let read = async |tx: &mut Tx| -> Result<_> {
+        if store::is_switched_off(tx, &identity.id()).await? {
+            let noun = identity.noun();
+            let message = format!("{noun} identity has been disabled, please try again later");
+            return Err(Error::Invalid(message));
+        }
+        let user = match user_id {
+            Some(user_id) => Some(user(tx, company, user_id).await?),
+            None => None,
+        };
+        Ok((user, providers::usable(tx, &company.id, &identity.country).await?))
+    };
+    let (user, account) = app.store.read(read).await?;
+    let account = account.ok_or_else(|| out_of_order(identity, "no account can be used"))?;
+    Ok(Asking { plugin, credentials: account.open_credentials(app)?, user })
+}
+
+async fn user(tx: &mut Tx, company: &Company, user_id: &str) -> Result<User> {
+    let user = users::find(tx, &company.id, user_id).await?;
+    user.ok_or_else(|| Error::not_found("user not found"))
+}
+
+/// Once for all runs of a request.
+async fn charge(
+    app: &App,
+    company: &Company,
+    identity: &Identity,
+    way: Way,
+    run: Option<&str>,
+) -> Result<()> {
+    let (name, otherwise) = (identity.item(way), identity.price(way));
+    let key = format!("identity:{}", run.map_or_else(|| app.new_id(), str::to_owned));
+    let (host, company) = (app.clone(), company.clone());
+    let charge = async move |tx: &mut Tx| {
+        let item = Item { name: &name, otherwise };
+        wallet::charge(tx, &host, &company, item, 1, &key).await.map(drop)
+    };
+    app.store.write(charge).await
+}
+
+async fn ask(
+    asking: &Asking,
+    identity: &Identity,
+    sought: Sought<Image>,
+) -> Result<Told, CallError> {
+    let Asking { plugin, credentials, user } = asking;
+    let kind = &identity.kind;
+    let question = |identifier: &String| Question {
+        identity: kind.name.clone(),
+        identifier: identifier.clone(),
+        person: user.as_ref().map(person),
+    };
+    match sought {
+        Sought::Number { identifier } => {
+            let entry = plugin.look_up(credentials, &question(&identifier)).await?;
+            Ok(Told { identifier, entry, comparison: None })
+        }
+        Sought::Face { identifier, selfie } => {
+            let question = question(&identifier);
+            let (entry, comparison) = plugin.compare(credentials, &question, &selfie).await?;
+            Ok(Told { identifier, entry, comparison: Some(comparison) })
+        }
+        Sought::Document { document } => {
+            let (read, entry) = plugin.read(credentials, &kind.name, &document).await?;
+            // As a lookup by number has it, so that both are about one record.
+            let identifier = kind.identifier(&read).unwrap_or(read);
+            Ok(Told { identifier, entry, comparison: None })
+        }
+    }
+}
+
+fn person(user: &User) -> Person {
+    Person {
+        first_name: user.first_name.clone(),
+        last_name: user.last_name.clone(),
+        date_of_birth: user.date_of_birth.clone(),
+    }
+}
+
+/// What callers hear: nothing of the register's own words.
+fn refused(identity: &Identity, way: Way, error: CallError) -> Error {
+    let noun = identity.noun();
+    let CallError { fault, .. } = error;
+    let blamed = fault.details.iter().find(|(name, _)| name == "field").map(|(_, field)| &**field);
+    match (fault.category, way, blamed) {
+        (FaultCategory::NotFound, ..) => Error::not_found(format!("{noun} data not found")),
+        (FaultCategory::Invalid, Way::Face, Some("image")) => {
+            Error::invalid("the image field must show a face")
+        }
+        (FaultCategory::Invalid, Way::Document, Some("image")) => {
+            Error::invalid(format!("the image field must show a {noun} that can be read"))
+        }
+        (FaultCategory::Invalid, ..) => {
+            let field = &identity.kind.field;
+            Error::invalid(format!("the {field} field must be one that the register takes"))
+        }
+        (FaultCategory::Refused, ..) => Error::invalid(format!("{noun} data cannot be given out")),
+        (category, ..) => {
+            let detail = format!("{category:?} {:?}: {}", fault.code, fault.message);
+            out_of_order(identity, &detail)
+        }
+    }
+}
+
+fn out_of_order(identity: &Identity, detail: &str) -> Error {
+    let message = format!("{} service is unavailable, please try again later", identity.noun());
+    Error::Upstream { message, detail: detail.to_owned() }
+}
+
+/// A lookup of the same for the same user is kept in one place.
+async fn keep(
+    app: &App,
+    company: &Company,
+    identity: &Identity,
+    (user_key, user_id): (Option<String>, Option<String>),
+    told: Told,
+) -> Result<(Uid, Record)> {
+    let identity = identity.id();
+    let whose = user_key.as_deref().unwrap_or_default();
+    let lookups = app.sealer.digests(&["uid", &company.id, whose, &identity, &told.identifier]);
+    let now = app.clock.now();
+    let new = Uid {
+        company_id: company.id.clone(),
+        id: app.new_id(),
+        lookup: lookups[0].clone(),
+        user_key,
+        user_id,
+        identity,
+        record: String::new(),
+        verified_at: None,
+        verified_by: Json(Vec::new()),
+        expires_at: now.plus_seconds(KEPT_SECONDS),
+        created_at: now,
+        updated_at: now,
+    };
+    let record = Record::new(told.entry, told.comparison);
+    let host = app.clone();
+    app.store.write(async move |tx| put(tx, &host, &lookups, new, record).await).await
+}
+
+/// Inserts what a lookup found, or puts it into the row that is there.
+async fn put(
+    tx: &mut Tx,
+    app: &App,
+    lookups: &[String],
+    mut uid: Uid,
+    mut record: Record,
+) -> Result<(Uid, Record)> {
+    let now = uid.updated_at;
+    for _ in 0..2 {
+        match store::lock_by_lookup(tx, &uid.company_id, lookups).await? {
+            Some(former) if former.expires_at > now => {
+                let Uid { lookup, user_id, expires_at, .. } = uid;
+                let mut uid = Uid { lookup, user_id, expires_at, updated_at: now, ..former };
+                if record.face.is_none() {
+                    record.face = Record::open(app, &uid)?.face;
+                } else {
+                    compare(&mut uid, &record);
+                }
+                uid.record = record.seal(app, &uid.company_id, &uid.id)?;
+                store::update(tx, &uid).await?;
+                return Ok((uid, record));
+            }
+            Some(expired) => store::remove(tx, &expired).await?,
+            None => {}
+        }
+        compare(&mut uid, &record);
+        uid.record = record.seal(app, &uid.company_id, &uid.id)?;
+        if store::insert(tx, &uid).await? {
+            return Ok((uid, record));
+        }
+        // Somebody looks the same up at this moment: theirs is there now.
+    }
+    Err(Error::internal("what was looked up came and went"))
+}
+
+fn compare(uid: &mut Uid, record: &Record) {
+    if record.face.as_ref().is_some_and(|face| face.status) {
+        uid.verify(Method::FaceValidation, uid.updated_at);
+    }
+}

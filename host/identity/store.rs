@@ -1,0 +1,181 @@
+//! The rows of what registers said, and of the switches of types.
+
+use super::{Method, seal_context};
+use crate::{
+    clock::Timestamp,
+    seal::{SealedColumn, sealed_column},
+    store::{Assembled, FromRow, Json, Result, Tx},
+};
+
+/// What a register said of somebody.
+#[derive(Clone, Debug, FromRow)]
+pub struct Uid {
+    pub company_id: String,
+    pub id: String,
+    /// Keyed digest of user, type and identifier.
+    pub lookup: String,
+    /// The linked user's id.
+    pub user_key: Option<String>,
+    pub user_id: Option<String>,
+    pub identity: String,
+    /// Sealed.
+    pub record: String,
+    pub verified_at: Option<Timestamp>,
+    pub verified_by: Json<Vec<Method>>,
+    pub expires_at: Timestamp,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// What of it is sealed.
+pub const SEALED: [SealedColumn; 1] =
+    [sealed_column!(uids(company_id, id).record, |company, id| seal_context(company, id))];
+
+/// The row of one of these lookups, locked until the transaction ends.
+pub async fn lock_by_lookup(
+    tx: &mut Tx,
+    company_id: &str,
+    lookups: &[String],
+) -> Result<Option<Uid>> {
+    let sql = Assembled::default()
+        .then("SELECT * FROM uids WHERE company_id = ")
+        .value(company_id)
+        .then(" AND lookup")
+        .among(lookups)
+        .then(" ORDER BY created_at DESC LIMIT 1 FOR UPDATE");
+    Ok(tx.assembled(&sql).all().await?.pop())
+}
+
+/// `false` when somebody looks the same up at this moment; then that row is there.
+pub async fn insert(tx: &mut Tx, uid: &Uid) -> Result<bool> {
+    let inserted = tx
+        .sql(
+            "INSERT INTO uids (company_id, id, lookup, user_key, user_id, identity, record,
+                 verified_at, verified_by, expires_at, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+             ON CONFLICT (company_id, lookup) DO NOTHING",
+        )
+        .bind(&uid.company_id)
+        .bind(&uid.id)
+        .bind(&uid.lookup)
+        .bind(&uid.user_key)
+        .bind(&uid.user_id)
+        .bind(&uid.identity)
+        .bind(&uid.record)
+        .bind(uid.verified_at)
+        .bind(&uid.verified_by)
+        .bind(uid.expires_at)
+        .bind(uid.created_at)
+        .bind(uid.updated_at)
+        .run()
+        .await?;
+    Ok(inserted == 1)
+}
+
+/// Writes what of it can change.
+pub async fn update(tx: &mut Tx, uid: &Uid) -> Result<()> {
+    tx.sql(
+        "UPDATE uids SET lookup = $3, user_id = $4, record = $5, verified_at = $6,
+             verified_by = $7, expires_at = $8, updated_at = $9
+         WHERE company_id = $1 AND id = $2",
+    )
+    .bind(&uid.company_id)
+    .bind(&uid.id)
+    .bind(&uid.lookup)
+    .bind(&uid.user_id)
+    .bind(&uid.record)
+    .bind(uid.verified_at)
+    .bind(&uid.verified_by)
+    .bind(uid.expires_at)
+    .bind(uid.updated_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+pub async fn remove(tx: &mut Tx, uid: &Uid) -> Result<()> {
+    tx.sql("DELETE FROM uids WHERE company_id = $1 AND id = $2")
+        .bind(&uid.company_id)
+        .bind(&uid.id)
+        .run()
+        .await?;
+    Ok(())
+}
+
+/// Unless it has expired.
+pub async fn find(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Result<Option<Uid>> {
+    tx.sql("SELECT * FROM uids WHERE company_id = $1 AND id = $2 AND expires_at > $3")
+        .bind(company_id)
+        .bind(id)
+        .bind(now)
+        .optional()
+        .await
+}
+
+/// The same, locked until the transaction ends.
+pub async fn lock(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Result<Option<Uid>> {
+    tx.sql("SELECT * FROM uids WHERE company_id = $1 AND id = $2 AND expires_at > $3 FOR UPDATE")
+        .bind(company_id)
+        .bind(id)
+        .bind(now)
+        .optional()
+        .await
+}
+
+/// All of a user's that have not expired, newest first.
+pub async fn of_user(
+    tx: &mut Tx,
+    company_id: &str,
+    user_key: &str,
+    now: Timestamp,
+) -> Result<Vec<Uid>> {
+    tx.sql(
+        "SELECT * FROM uids WHERE company_id = $1 AND user_key = $2 AND expires_at > $3
+         ORDER BY created_at DESC, id DESC",
+    )
+    .bind(company_id)
+    .bind(user_key)
+    .bind(now)
+    .all()
+    .await
+}
+
+/// Erases up to `limit` of those that have expired, whosoever they are; answers how many.
+pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
+    tx.sql(
+        "DELETE FROM uids WHERE (company_id, id) IN (
+             SELECT company_id, id FROM uids WHERE expires_at <= $1
+             ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    )
+    .bind(now)
+    .bind(limit)
+    .run()
+    .await
+}
+
+/// The types that are switched off.
+pub async fn switched_off(tx: &mut Tx) -> Result<Vec<(String,)>> {
+    tx.sql("SELECT identity FROM identity_switches WHERE NOT active").all().await
+}
+
+pub async fn is_switched_off(tx: &mut Tx, identity: &str) -> Result<bool> {
+    let found: Option<(bool,)> = tx
+        .sql("SELECT active FROM identity_switches WHERE identity = $1")
+        .bind(identity)
+        .optional()
+        .await?;
+    Ok(found == Some((false,)))
+}
+
+pub async fn switch(tx: &mut Tx, identity: &str, active: bool, now: Timestamp) -> Result<()> {
+    tx.sql(
+        "INSERT INTO identity_switches (identity, active, updated_at) VALUES ($1, $2, $3)
+         ON CONFLICT (identity) DO UPDATE SET active = excluded.active, updated_at = excluded.updated_at",
+    )
+    .bind(identity)
+    .bind(active)
+    .bind(now)
+    .run()
+    .await?;
+    Ok(())
+}

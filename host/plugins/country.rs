@@ -1,0 +1,262 @@
+//! What a country's manifest says of its registers: the types of identity, and what each looks like to callers.
+
+use std::collections::BTreeSet;
+
+use regex::{Regex, RegexBuilder};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::money::Minor;
+
+/// What a compiled pattern may take.
+const PATTERN_BYTES: usize = 1 << 20;
+const MOST_IDENTITIES: usize = 100;
+/// The ends of paths, which no type's own path may hold.
+const RESERVED: [&str; 3] = ["lookup", "image", "with-face"];
+/// What stands in the place of a country in paths of the host's own.
+const NO_COUNTRIES: [&str; 2] = ["identity", "uid"];
+
+/// A country and what can be looked up there.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+pub struct Country {
+    /// Two capital letters of ISO 3166.
+    pub code: String,
+    /// By name, where the types are good.
+    pub countries: Vec<String>,
+    pub continents: Vec<String>,
+    pub identities: Vec<IdentityType>,
+}
+
+/// A type of identity.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+pub struct IdentityType {
+    /// Unique in the country: `drivers_license`.
+    pub name: String,
+    /// Behind the country in paths: `drivers-license`.
+    pub path: String,
+    /// What messages call it: `Driver's license`.
+    pub display_name: String,
+    pub description: String,
+    /// An https URL, or a `data:` URL of an image.
+    pub image: String,
+    /// The field of a request that holds the identifier.
+    pub field: String,
+    /// What identifiers look like, from their first character to their last.
+    #[schemars(with = "String")]
+    pub pattern: Pattern,
+    /// How the error about another text goes on: `must be 11 digits`.
+    pub rule: String,
+    /// Whether letters count as capitals, however they are written.
+    #[serde(default)]
+    pub upper: bool,
+    /// Whether a selfie can be compared with the photo on record.
+    #[serde(default)]
+    pub face: bool,
+    /// Whether it is found by the photo of a document.
+    #[serde(default)]
+    pub document: bool,
+    /// Whether a code may go to the address on record.
+    #[serde(default)]
+    pub otp: bool,
+    /// What a lookup costs where no plan says otherwise.
+    #[serde(default)]
+    pub prices: Prices,
+    /// An identifier that fits the pattern: for documents, and for measuring.
+    pub example: String,
+}
+
+/// In the major unit of the currency that is billed in.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default)]
+pub struct Prices {
+    pub lookup: Minor,
+    pub face: Minor,
+    pub image: Minor,
+}
+
+/// A regular expression, of which every text must be all.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Pattern {
+    text: String,
+    regex: Regex,
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Pattern, String> {
+        let built = RegexBuilder::new(&format!("^(?:{text})$")).size_limit(PATTERN_BYTES).build();
+        match built {
+            Ok(regex) => Ok(Pattern { text, regex }),
+            Err(error) => Err(format!("the pattern {text:?} cannot be used: {error}")),
+        }
+    }
+}
+
+impl From<Pattern> for String {
+    fn from(pattern: Pattern) -> String {
+        pattern.text
+    }
+}
+
+impl Pattern {
+    #[must_use]
+    pub fn fits(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    /// Without anchors.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl IdentityType {
+    /// As the pattern wants it; `None` when it does not fit.
+    #[must_use]
+    pub fn identifier(&self, written: &str) -> Option<String> {
+        let identifier = if self.upper { written.to_uppercase() } else { written.to_owned() };
+        self.pattern.fits(&identifier).then_some(identifier)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let name = &self.name;
+        let must = |what: &str| Err(format!("the manifest's identity {name:?} must {what}"));
+        let is_name = |text: &str, other: u8| {
+            let usual = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == other;
+            (1..=50).contains(&text.len()) && text.bytes().all(usual)
+        };
+        let segments: Vec<&str> = self.path.split('/').collect();
+        if !is_name(name, b'_') || ["face", "image"].contains(&&**name) {
+            return must("be called by 1 to 50 of a-z, 0-9 and _, and neither face nor image");
+        }
+        if segments.len() > 3
+            || !segments.iter().all(|part| is_name(part, b'-') && !RESERVED.contains(part))
+        {
+            return must(
+                "have a path of 1 to 3 parts of a-z, 0-9 and -, none of which is lookup, image or with-face",
+            );
+        }
+        if !is_name(&self.field, b'_') || ["user_id", "send_otp", "image"].contains(&&*self.field) {
+            return must("have a field of its own");
+        }
+        if !self.image.starts_with("https://") && !self.image.starts_with("data:image/") {
+            return must("have an image at an https URL or in a data URL");
+        }
+        if self.display_name.trim().is_empty() || self.rule.trim().is_empty() {
+            return must("have a display_name and a rule");
+        }
+        let Prices { lookup, face, image } = self.prices;
+        if [lookup, face, image].iter().any(|price| *price < Minor(0)) {
+            return must("have no price below 0");
+        }
+        match self.identifier(&self.example) {
+            Some(_) => Ok(()),
+            None => must("have an example that fits its pattern"),
+        }
+    }
+}
+
+impl Country {
+    /// Refuses, with a reason for the operator, what could not be told apart or reached. `interfaces` are those that the component
+    /// exports.
+    pub(super) fn check(&self, name: &str, interfaces: &[&str]) -> Result<(), String> {
+        if NO_COUNTRIES.contains(&name) || name.contains('-') {
+            return Err(format!("a country cannot be called {name}"));
+        }
+        if !(1..=MOST_IDENTITIES).contains(&self.identities.len()) {
+            return Err(format!("a country has 1 to {MOST_IDENTITIES} identities"));
+        }
+        let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
+        for identity in &self.identities {
+            identity.check()?;
+            if !names.insert(&identity.name) || !paths.insert(&identity.path) {
+                return Err(format!("the manifest has two identities {:?}", identity.name));
+            }
+            for (wanted, interface) in
+                [(identity.face, "identity-face"), (identity.document, "identity-document")]
+            {
+                if wanted && !interfaces.contains(&interface) {
+                    return Err(format!(
+                        "the identity {:?} needs the interface {interface}, which the component does not export",
+                        identity.name
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn country(change: impl FnOnce(&mut Value)) -> Result<Country, String> {
+        let mut json = json!({
+            "code": "NG", "countries": ["Nigeria"], "continents": ["Africa"],
+            "identities": [{
+                "name": "virtual_nin", "path": "nin/virtual", "display_name": "Virtual NIN", "description": "A number.",
+                "image": "data:image/svg+xml;base64,PHN2Zy8+", "field": "virtual_nin", "pattern": "[A-Z]{2}[0-9]{2}|X",
+                "rule": "must be two letters and two digits", "upper": true, "face": true, "example": "ab12",
+            }],
+        });
+        change(&mut json["identities"][0]);
+        let country: Country = serde_json::from_value(json).map_err(|error| error.to_string())?;
+        country.check("nigeria", &["identity-lookup", "identity-face"]).map(|()| country)
+    }
+
+    #[test]
+    fn an_identifier_is_all_of_its_pattern() {
+        let country = country(|_| ()).unwrap();
+        let identity = &country.identities[0];
+        for (written, expected) in [
+            ("AB12", Some("AB12")),
+            ("ab12", Some("AB12")),
+            ("x", Some("X")),
+            ("AB123", None),
+            ("1AB12", None),
+            ("AB12\n", None),
+            ("", None),
+        ] {
+            assert_eq!(identity.identifier(written).as_deref(), expected, "{written:?}");
+        }
+        assert_eq!(identity.prices.lookup, Minor(0));
+    }
+
+    #[test]
+    fn what_cannot_be_reached_or_told_apart_is_refused() {
+        for (field, value, reason) in [
+            ("name", json!("Virtual"), "be called by"),
+            ("name", json!("face"), "be called by"),
+            ("path", json!("nin/lookup"), "have a path"),
+            ("path", json!("nin/"), "have a path"),
+            ("path", json!("a/b/c/d"), "have a path"),
+            ("field", json!("user_id"), "have a field"),
+            ("image", json!("http://a.example/x.png"), "have an image"),
+            ("rule", json!(" "), "a rule"),
+            ("example", json!("12ab"), "have an example"),
+            ("prices", json!({ "face": -1 }), "no price below 0"),
+            ("prices", json!({ "face": 0.001 }), "two decimals"),
+            ("pattern", json!("["), "cannot be used"),
+            ("pattern", json!("(a{1000}){1000}"), "cannot be used"),
+            ("document", json!(true), "needs the interface identity-document"),
+        ] {
+            let refused = country(|identity| identity[field] = value.clone()).unwrap_err();
+            assert!(refused.contains(reason), "{field} {value}: {refused}");
+        }
+        let country = country(|_| ()).unwrap();
+        for name in ["uid", "identity", "south-africa"] {
+            assert!(country.check(name, &["identity-face"]).is_err(), "{name}");
+        }
+        let twice = Country {
+            identities: [country.identities.clone(), country.identities].concat(),
+            ..country
+        };
+        assert!(twice.check("nigeria", &["identity-face"]).unwrap_err().contains("two identities"));
+    }
+}
