@@ -51,9 +51,9 @@ pub async fn look_up(
     Path((country, path)): Path<(String, String)>,
     body: Body<Lookup>,
 ) -> Result<Answer<View>> {
+    company.check_feature(FEATURE)?;
     let found = catalog::at(&app.plugins, &country, &path);
     let (identity, way) = found.ok_or_else(|| Error::not_found("there is nothing at this path"))?;
-    company.check_feature(FEATURE)?;
     let order = Order {
         sought: sought(&identity, way, &body)?,
         identity: identity.clone(),

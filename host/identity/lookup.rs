@@ -6,7 +6,7 @@
 use tracing::instrument;
 
 use super::{
-    FEATURE, KEPT_SECONDS, Method, Record, Uid,
+    KEPT_SECONDS, Method, Record, Uid,
     catalog::{Identity, Way},
     image, store, verification,
 };
@@ -86,7 +86,6 @@ impl Sought<String> {
 
 #[instrument(target = SPANS, name = "identity.lookup", skip_all)]
 pub async fn look_up(app: &App, company: &Company, order: Order) -> Result<Found> {
-    company.check_feature(FEATURE)?;
     let asking = prepare(app, company, &order).await?;
     let Order { identity, sought, user_id, send_otp, run } = order;
     let way = sought.way();

@@ -8,6 +8,7 @@ use tollhouse::http::{Access, Route};
 use crate::{
     app::{Company, Engine, OPERATOR_TOKEN, Reply, TestApp, reply},
     codes::{EMAIL, PHONE, to_email, use_gateways},
+    identity,
 };
 
 /// A company that has something of everything.
@@ -17,6 +18,7 @@ struct Own {
     keys: [String; 2],
     event: String,
     payment: String,
+    uid: String,
 }
 
 fn text(value: &Value, field: &str) -> String {
@@ -34,6 +36,11 @@ async fn furnish(app: &TestApp, company: Company) -> Own {
         let send = format!("/user/{what}-verification/send/ada");
         assert_eq!(app.request(&company, Method::GET, &send, None).await.status, 200);
     }
+    identity::install(app, "nigeria", artifacts::NIGERIA).await;
+    let free = json!({ "identity.nigeria.bvn": 0 });
+    app.operator(Method::PATCH, "/prices", free).await.data();
+    let bvn = Some(json!({ "bvn": identity::BVN, "send_otp": true }));
+    let uid = app.request(&company, Method::POST, "/kyc/nigeria/bvn/lookup", bvn).await;
     let order = Some(app.order("order-1"));
     let payment = app.request(&company, Method::POST, "/payment/initialize", order).await;
     app.complete(payment.data(), "success").await;
@@ -47,6 +54,7 @@ async fn furnish(app: &TestApp, company: Company) -> Own {
         keys: [new_key().await, new_key().await],
         event: text(&events.data()["docs"][0], "id"),
         payment: text(payment.data(), "id"),
+        uid: text(uid.data(), "id"),
         company,
     }
 }
@@ -71,6 +79,8 @@ const CHANGES: &[(&str, &str, Body)] = &[
     ("put", "/api/v1/user/edit/{user_id}", |_| json!({ "first_name": "Bola" })),
     ("post", "/api/v1/otp/send", |_| to_email(json!({}))),
     ("post", "/api/v1/otp/verify", |_| json!({ "identifier": "login", "token": "123456" })),
+    ("post", "/api/v1/kyc/{country}/{*path}", |_| json!({ "bvn": identity::BVN })),
+    ("post", "/api/v1/kyc/uid/verify/{uid_id}", |_| json!({ "token": "123456" })),
     ("post", "/api/v1/payment/initialize", |app| app.order("order-2")),
     ("post", "/api/v1/payment/verify/{reference}", |_| json!({})),
     ("patch", "/internal/v1/companies/{company}", |_| json!({ "name": "Another name" })),
@@ -108,6 +118,7 @@ const OF_NO_COMPANY: &[(&str, &str)] = &[
     ("post", "/internal/v1/companies"),
     ("put", "/internal/v1/providers/{provider}"),
     ("patch", "/internal/v1/prices"),
+    ("patch", "/internal/v1/identities/{identity}"),
     ("post", "/internal/v1/master-key/rotate"),
     ("post", "/internal/v1/plugins"),
     ("post", "/internal/v1/clock/advance"),
@@ -130,6 +141,10 @@ fn ask(app: &TestApp, own: &Own, route: &Route) -> reqwest::RequestBuilder {
         "{email_or_id}" => EMAIL,
         "{user_id}" => "ada",
         "{provider}" => "provider_a",
+        "{country}" => "nigeria",
+        "{*path}" => "bvn/lookup",
+        "{uid_id}" => &own.uid,
+        "{identity}" => "nigeria.bvn",
         segment => segment,
     };
     let path = route.path.split('/').map(fill).collect::<Vec<_>>().join("/");

@@ -78,7 +78,10 @@ fn operation(method: &Method, path: &str) -> Option<&'static Operation> {
         let fits = |(given, wanted): (&str, &str)| {
             given == wanted || wanted.starts_with('{') && !given.is_empty()
         };
-        path.clone().count() == route.clone().count() && path.zip(route).all(fits)
+        // The one route that has the rest of a path.
+        let is_rest = route.clone().next_back() == Some("{path}");
+        let (given, wanted) = (path.clone().count(), route.clone().count());
+        (given == wanted || is_rest && given > wanted) && path.zip(route).all(fits)
     };
     let fit = |o: &&Operation| o.method == *method.as_str() && leads_to(&o.path);
     OPERATIONS.iter().filter(fit).min_by_key(|operation| operation.path.matches('{').count())

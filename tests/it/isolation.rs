@@ -9,6 +9,7 @@ use tollhouse_sandbox::{Fault, FaultKind, paystack::sign};
 use crate::{
     app::{Company, NOW, OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp, is_common, reply},
     codes::to_email,
+    identity,
 };
 
 const NO_KEY: &str = "the Authorization header must be: Bearer <key>";
@@ -168,6 +169,7 @@ both! {
             ("/api/v1/otp/", "otp"),
             ("/api/v1/user/create", "users"),
             ("/api/v1/user/bulk/", "users"),
+            ("/api/v1/kyc/{country}", "identity"),
         ];
         let path = format!("/companies/{}/subscription", app.company.id);
         for features in [&["otp"][..], &["otp", "payments"], &["payments"], &[]] {
@@ -216,6 +218,17 @@ struct Traces {
     key: Value,
     account: String,
     movement: &'static str,
+    uid: String,
+}
+
+/// A record of a user, whose id is the answer.
+async fn look_up(app: &TestApp, user_id: &str) -> String {
+    identity::install(app, "nigeria", artifacts::NIGERIA).await;
+    let free = json!({ "identity.nigeria.bvn": 0 });
+    app.operator(Method::PATCH, "/prices", free).await.data();
+    let body = json!({ "bvn": identity::BVN, "user_id": user_id });
+    let uid = app.post("/kyc/nigeria/bvn/lookup", body).await;
+    text(uid.data(), "id").to_owned()
 }
 
 /// The harness's own company does everything that leaves something.
@@ -241,7 +254,8 @@ async fn leave_traces(app: &TestApp) -> Traces {
     let events = app.operator(Method::GET, &format!("{company}/events"), Value::Null).await;
     let event = text(&events.data()["docs"][0], "id").to_owned();
     let key = another_key(app, json!({ "label": "key-of-a" })).await;
-    Traces { user, settled, pending, event, key, account, movement: "movement-of-a" }
+    let uid = look_up(app, "user-of-a").await;
+    Traces { uid, user, settled, pending, event, key, account, movement: "movement-of-a" }
 }
 
 impl Traces {
@@ -270,6 +284,9 @@ const RECORDS: &[(&str, Names)] = &[
     ("/api/v1/user/email-verification/verify/{user_id}", |a| a.of_user()),
     ("/api/v1/user/phone-verification/send/{user_id}", |a| a.of_user()),
     ("/api/v1/user/phone-verification/verify/{user_id}", |a| a.of_user()),
+    ("/api/v1/kyc/uid/send-verification/{uid_id}", |a| vec![&a.uid]),
+    ("/api/v1/kyc/uid/verify/{uid_id}", |a| vec![&a.uid]),
+    ("/api/v1/kyc/uid/list/{user_id}", |a| a.of_user()),
     ("/api/v1/payment/verify/{reference}", |a| a.of_payments("reference")),
     ("/api/v1/payment/fetch/{id}", |a| a.of_payments("id")),
     ("/api/v1/payment/fetch/reference/{reference}", |a| a.of_payments("reference")),
@@ -290,6 +307,8 @@ const NO_RECORDS: &[(&str, &str)] = &[
     ("/docs/{file}", "a file of the viewer, the same for everyone"),
     ("/api/v1/notifications/{provider}/{account}", "checked by its signature, in the last tests"),
     ("/api/v1/user/file/{file}", "named by a signed link, in `user_export.rs`"),
+    ("/api/v1/kyc/{country}/{*path}", "a type of identity, which all share"),
+    ("/internal/v1/identities/{identity}", "a type of identity, which all share"),
     ("/internal/v1/companies/{company}/providers/{provider}", "a plugin, which all share"),
     ("/internal/v1/providers/{provider}", "a plugin, which all share"),
 ];

@@ -4,7 +4,14 @@ use std::collections::BTreeSet;
 
 use reqwest::StatusCode;
 use serde_json::Value;
-use tollhouse::http::{Access, Route, internal_routes, openapi::document, public_routes};
+use tollhouse::{
+    http::{
+        Access, Route, internal_routes,
+        openapi::{document, with_lookups},
+        public_routes,
+    },
+    identity::documented,
+};
 
 use crate::app::reply;
 
@@ -39,8 +46,9 @@ fn every_route_is_an_operation_with_its_failures_and_the_other_way_round() {
         }
         for route in &routes {
             let what = format!("{name}: {} {}", route.method, route.path);
-            assert!(described.remove(&(route.method.to_owned(), route.path.to_owned())), "{what}");
-            let operation = &document["paths"][route.path][route.method];
+            let path = route.path.replace("{*", "{");
+            assert!(described.remove(&(route.method.to_owned(), path.clone())), "{what}");
+            let operation = &document["paths"][path][route.method];
             let mut expected = match route.access {
                 Access::Always => vec!["200", "431", "500"],
                 Access::Open => vec!["200", "431", "500", "503"],
@@ -76,7 +84,7 @@ fn every_route_is_an_operation_with_its_failures_and_the_other_way_round() {
             let segments = route.path.split('/').filter(|segment| segment.starts_with('{'));
             assert_eq!(
                 named,
-                segments.map(|s| s.trim_matches(['{', '}'])).collect::<Vec<_>>(),
+                segments.map(|s| s.trim_matches(['{', '*', '}'])).collect::<Vec<_>>(),
                 "{what}"
             );
         }
@@ -111,7 +119,8 @@ fn operations_are_named_once_and_every_reference_leads_somewhere() {
 
 both! {
     async fn each_listener_serves_its_own_document(app: TestApp) {
-        for ((_, _, document), base) in documents().into_iter().zip([&app.api, &app.internal]) {
+        for ((_, _, mut document), base) in documents().into_iter().zip([&app.api, &app.internal]) {
+            with_lookups(&mut document, documented(&app.app.plugins));
             let url = format!("{base}/openapi.json");
             let answer = reply(app.client.get(&url)).await;
             assert_eq!((answer.status, &answer.body), (StatusCode::OK, &document));

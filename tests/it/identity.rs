@@ -1,0 +1,513 @@
+//! Identity lookups: what is found, what is refused, what it costs, and what is kept of it.
+
+use futures::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse_sandbox::{Fault, FaultKind};
+
+use crate::{
+    app::{NOW, Reply, TestApp, reply},
+    codes::{balance, credit, said},
+};
+
+const DAY: i64 = 24 * 3600;
+pub const BVN: &str = "12345678901";
+const LOOKUP: &str = "/kyc/nigeria/bvn/lookup";
+
+/// The service's account at the stand-ins of the registers.
+pub fn account(app: &TestApp, country: &str) -> Value {
+    let sandbox = app.standins.url();
+    let mut credentials = json!({
+        "prembly_key": "prembly-secret", "prembly_app_id": "app", "prembly_url": format!("{sandbox}/prembly"),
+    });
+    if country == "nigeria" {
+        credentials["dojah_key"] = json!("dojah-secret");
+        credentials["dojah_app_id"] = json!("app");
+        credentials["dojah_url"] = json!(format!("{sandbox}/dojah"));
+    }
+    json!({ "credentials": credentials, "active": true })
+}
+
+pub async fn install(app: &TestApp, country: &str, wasm: &[u8]) {
+    app.install(wasm).await;
+    app.operator(Method::PUT, &format!("/providers/{country}"), account(app, country)).await.data();
+}
+
+/// Nigeria's registers, and a wallet that pays for them.
+pub async fn set_up(app: &TestApp) {
+    install(app, "nigeria", artifacts::NIGERIA).await;
+    credit(app, 10_000, "identities").await;
+}
+
+async fn user(app: &TestApp, user_id: &str) -> Value {
+    let user = json!({
+        "user_id": user_id, "first_name": "Ada", "last_name": "Obi", "email": format!("{user_id}@example.com"),
+        "date_of_birth": "10/12/1990",
+    });
+    app.post("/user/create", user).await.data().clone()
+}
+
+fn image(app: &TestApp, name: &str) -> String {
+    format!("{}/images/{name}.jpg", app.standins.url())
+}
+
+async fn bvn(app: &TestApp, number: &str) -> Reply {
+    app.post(LOOKUP, json!({ "bvn": number })).await
+}
+
+/// Of all companies.
+pub async fn kept(app: &TestApp) -> i64 {
+    let count =
+        async |tx: &mut tollhouse::store::Tx| tx.sql("SELECT COUNT(*) FROM uids").one().await;
+    let (count,): (i64,) = app.app.store.read(count).await.expect("a count");
+    count
+}
+
+/// Every lookup there is: path, body, what messages and errors call it, its id, whether codes and faces verify it, its price, and
+/// some of its details.
+type Row = (
+    &'static str,
+    Value,
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+    u32,
+    &'static [&'static str],
+);
+
+fn lookups(app: &TestApp) -> Vec<Row> {
+    let selfie = |number: &str| image(app, &format!("match-{number}"));
+    let document = |number: &str| image(app, &format!("document-{number}"));
+    let (otp, both): (&[&str], &[&str]) = (&["otp"], &["face_validation", "otp"]);
+    let bvn = &[
+        "first_name",
+        "enrollment_bank",
+        "level_of_account",
+        "phone_number2",
+        "watch_listed",
+        "image",
+    ];
+    let nin = &[
+        "level_of_education",
+        "employment_status",
+        "profession",
+        "religion",
+        "nok_firstname",
+        "nok_surname",
+    ];
+    let licence = &[
+        "first_name",
+        "last_name",
+        "middle_name",
+        "gender",
+        "issued_date",
+        "expiry_date",
+        "issued_at",
+        "image",
+    ];
+    let passport =
+        &["first_name", "date_of_birth", "issued_at", "image", "signature", "phone_number"];
+    vec![
+        ("bvn/lookup", json!({ "bvn": BVN }), "BVN", "bvn", both, 50, bvn),
+        (
+            "bvn/lookup/with-face",
+            json!({ "bvn": BVN, "image": selfie(BVN) }),
+            "BVN",
+            "bvn",
+            both,
+            100,
+            bvn,
+        ),
+        ("nin/lookup", json!({ "nin": "12345678902" }), "NIN", "nin", both, 50, nin),
+        (
+            "nin/lookup/with-face",
+            json!({ "nin": "12345678902", "image": selfie("12345678902") }),
+            "NIN",
+            "nin",
+            both,
+            100,
+            nin,
+        ),
+        (
+            "nin/virtual/lookup",
+            json!({ "virtual_nin": "AB12345678901234" }),
+            "Virtual NIN",
+            "virtual_nin",
+            otp,
+            50,
+            nin,
+        ),
+        (
+            "drivers-license/lookup",
+            json!({ "number": "ABC12345XY67" }),
+            "Driver's license",
+            "drivers_license",
+            both,
+            50,
+            licence,
+        ),
+        (
+            "drivers-license/lookup/image",
+            json!({ "image": document("ABC12345XY67") }),
+            "Driver's license",
+            "drivers_license",
+            both,
+            80,
+            licence,
+        ),
+        (
+            "drivers-license/lookup/with-face",
+            json!({ "number": "ABC12345XY67", "image": selfie("ABC12345XY67") }),
+            "Driver's license",
+            "drivers_license",
+            both,
+            100,
+            licence,
+        ),
+        (
+            "passport/lookup",
+            json!({ "number": "A01234567" }),
+            "International passport",
+            "passport",
+            both,
+            50,
+            passport,
+        ),
+        (
+            "passport/lookup/image",
+            json!({ "image": document("A01234567") }),
+            "International passport",
+            "passport",
+            both,
+            80,
+            passport,
+        ),
+        (
+            "passport/lookup/with-face",
+            json!({ "number": "A01234567", "image": selfie("A01234567") }),
+            "International passport",
+            "passport",
+            both,
+            100,
+            passport,
+        ),
+        (
+            "voters-card/lookup",
+            json!({ "number": "90F5AB1234567890123" }),
+            "Voter's card",
+            "voters_card",
+            otp,
+            50,
+            &["vin", "full_name", "polling_unit_code"],
+        ),
+        (
+            "cac/lookup",
+            json!({ "number": "1234567", "user_id": "" }),
+            "CAC",
+            "cac",
+            &[],
+            50,
+            &["rc_number", "company_name", "branch_address", "email"],
+        ),
+        (
+            "phone-number/lookup",
+            json!({ "number": "+2348031234567" }),
+            "Phone number",
+            "phone_number",
+            otp,
+            50,
+            nin,
+        ),
+    ]
+}
+
+both! {
+    async fn every_type_is_found_charged_and_described(app: TestApp) {
+        set_up(app).await;
+        let mut left = 10_000;
+        for (path, body, name, id, verifiable, price, fields) in lookups(app) {
+            let found = app.post(&format!("/kyc/nigeria/{path}"), body).await;
+            assert_eq!(said(&found), (200, &*format!("{name} lookup successful")), "{path}");
+            let uid = found.data();
+            left -= price;
+            assert_eq!(balance(app).await, json!(left), "{path}");
+            for (field, value) in [
+                ("user", Value::Null),
+                ("user_id", Value::Null),
+                ("identity", json!(format!("nigeria.{id}"))),
+                ("expires_at", json!(NOW.plus_seconds(30 * DAY))),
+                ("created_at", json!(NOW)),
+            ] {
+                assert_eq!(uid[field], value, "{path} {field}");
+            }
+            let methods: Vec<&str> = uid["can_be_verified_by"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+            let with_address = !uid["email"].is_null() || !uid["phone_number"].is_null();
+            let expected: Vec<&str> = verifiable.iter().copied().filter(|method| *method != "otp" || with_address).collect();
+            assert_eq!(methods, expected, "{path}");
+            let faced = path.ends_with("with-face");
+            assert_eq!((&uid["verified"], uid["face_data"].is_object()), (&json!(faced), faced), "{path}");
+            for field in fields {
+                assert!(uid["details"].get(field).is_some(), "{path} {field}: {}", uid["details"]);
+            }
+        }
+        app.settle().await;
+    }
+
+    async fn what_is_refused_costs_nothing_until_the_register_is_asked(app: TestApp) {
+        set_up(app).await;
+        let number = |number: &str| json!({ "number": number });
+        for (path, body, status, message) in [
+            ("bvn/lookup", json!({}), 400, "the bvn field is required"),
+            ("bvn/lookup", json!({ "bvn": "1234567890" }), 400, "the bvn field must be 11 digits"),
+            ("bvn/lookup", json!({ "bvn": "1234567890a" }), 400, "the bvn field must be 11 digits"),
+            ("bvn/lookup", json!({ "bvn": 12_345_678_901_u64 }), 400, "the bvn field must be a string"),
+            ("bvn/lookup/with-face", json!({ "bvn": BVN }), 400, "the image field is required"),
+            ("bvn/lookup", json!({ "bvn": BVN, "send_otp": "yes" }), 400, "the send_otp field must be a boolean"),
+            ("bvn/lookup", json!({ "bvn": BVN, "user_id": "nobody" }), 404, "user not found"),
+            ("nin/lookup", json!({ "nin": "123" }), 400, "the nin field must be 11 digits"),
+            ("drivers-license/lookup/image", json!({}), 400, "the image field is required"),
+            ("bvn/lookup/image", json!({ "image": "x" }), 404, "there is nothing at this path"),
+            ("cac/lookup/with-face", number("1234567"), 404, "there is nothing at this path"),
+            ("library-card/lookup", number("1"), 404, "there is nothing at this path"),
+            ("bvn", json!({ "bvn": BVN }), 404, "there is nothing at this path"),
+        ] {
+            let refused = app.post(&format!("/kyc/nigeria/{path}"), body).await;
+            assert_eq!(refused.failure(), (status, message), "{path}");
+        }
+        for (path, field) in [("nin/virtual", "virtual_nin"), ("drivers-license", "number"), ("passport", "number"), ("voters-card", "number"), ("cac", "number"), ("phone-number", "number")] {
+            for wrong in ["?", "+", "0123 456"] {
+                let refused = app.post(&format!("/kyc/nigeria/{path}/lookup"), json!({ field: wrong })).await;
+                let (status, message) = refused.failure();
+                assert!(status == 400 && message.starts_with(&format!("the {field} field must")), "{path}: {message}");
+            }
+        }
+        let elsewhere = app.post("/kyc/atlantis/bvn/lookup", json!({ "bvn": BVN })).await;
+        assert_eq!(elsewhere.failure(), (404, "there is nothing at this path"));
+        assert_eq!((balance(app).await, kept(app).await), (json!(10_000), 0));
+    }
+
+    async fn what_the_register_does_not_give_is_paid_for(app: TestApp) {
+        set_up(app).await;
+        for (n, (number, status, message)) in [
+            ("12345670000", 404, "bvn data not found"),
+            ("12345699999", 502, "bvn service is unavailable, please try again later"),
+            ("12345609999", 200, "BVN lookup successful"),
+            ("12345667777", 200, "BVN lookup successful"),
+        ].into_iter().enumerate() {
+            let answer = bvn(app, number).await;
+            assert_eq!(said(&answer), (status, message), "{number}");
+            assert_eq!(balance(app).await, json!(10_000 - 50 * (n + 1)), "{number}");
+            if number.ends_with("7777") {
+                assert_eq!(answer.data()["details"]["watch_listed"], "YES");
+            }
+        }
+        for (path, body, message) in [
+            ("nin", json!({ "nin": "12345670000" }), "nin data not found"),
+            ("nin/virtual", json!({ "virtual_nin": "AB12345678900000" }), "virtual nin data not found"),
+            ("drivers-license", json!({ "number": "ABC12345XY0000" }), "driver's license data not found"),
+            ("passport", json!({ "number": "A01230000" }), "international passport data not found"),
+            ("voters-card", json!({ "number": "90F5AB1234567890000" }), "voter's card data not found"),
+            ("cac", json!({ "number": "1230000" }), "cac data not found"),
+            ("phone-number", json!({ "number": "+2348031230000" }), "phone number data not found"),
+        ] {
+            let missing = app.post(&format!("/kyc/nigeria/{path}/lookup"), body).await;
+            assert_eq!(missing.failure(), (404, message), "{path}");
+        }
+        assert_eq!(kept(app).await, 2);
+    }
+
+    async fn the_second_register_is_asked_when_the_first_is_out_of_order(app: TestApp) {
+        set_up(app).await;
+        for kind in [FaultKind::Cut, FaultKind::Error500, FaultKind::Malformed] {
+            app.standins.faults().push(Fault::new("prembly", kind));
+            bvn(app, BVN).await.data();
+            app.standins.faults().push(Fault::new("prembly", kind));
+            app.standins.faults().push(Fault::new("dojah", kind));
+            let failed = bvn(app, BVN).await;
+            assert_eq!(failed.failure(), (502, "bvn service is unavailable, please try again later"), "{kind:?}");
+        }
+        // Without an account at the second, the first is all there is.
+        let mut only = account(app, "nigeria");
+        for name in ["dojah_key", "dojah_app_id", "dojah_url"] {
+            only["credentials"].as_object_mut().unwrap().remove(name);
+        }
+        app.operator(Method::PUT, "/providers/nigeria", only).await.data();
+        app.standins.faults().push(Fault::new("prembly", FaultKind::Error500));
+        assert_eq!(bvn(app, BVN).await.failure().0, 502);
+        bvn(app, BVN).await.data();
+    }
+
+    async fn a_wallet_that_does_not_cover_it_and_a_plan_without_it(app: TestApp) {
+        install(app, "nigeria", artifacts::NIGERIA).await;
+        credit(app, 49, "first").await;
+        let refused = bvn(app, BVN).await;
+        assert_eq!(refused.failure(), (400, "insufficient balance, please top up your wallet."));
+        let path = format!("/companies/{}", app.company.id);
+        app.operator(Method::PATCH, &format!("{path}/prices"), json!({ "identity.nigeria.bvn": 49 })).await.data();
+        bvn(app, BVN).await.data();
+        assert_eq!(balance(app).await, json!(0));
+        app.operator(Method::PUT, &format!("{path}/subscription"), json!({ "features": ["otp"] })).await.data();
+        assert_eq!(bvn(app, BVN).await.failure(), (403, "your plan does not include identity"));
+        assert_eq!(kept(app).await, 1);
+    }
+
+    async fn a_repetition_updates_the_record_of_its_user(app: TestApp) {
+        set_up(app).await;
+        let (ada, _) = (user(app, "ada").await, user(app, "bola").await);
+        let look_up = async |user_id: &str| {
+            app.post(LOOKUP, json!({ "bvn": BVN, "user_id": user_id })).await.data().clone()
+        };
+        let first = look_up("ada").await;
+        assert_eq!((&first["user"], &first["user_id"]), (&ada["id"], &json!("ada")));
+        app.advance(DAY).await;
+        let again = look_up(ada["id"].as_str().unwrap()).await;
+        assert_eq!((&again["id"], &again["user"], &again["user_id"]), (&first["id"], &ada["id"], &ada["id"]));
+        assert_eq!((&again["created_at"], &again["details"]), (&first["created_at"], &first["details"]));
+        assert_eq!(again["expires_at"], json!(NOW.plus_seconds(31 * DAY)));
+        let other = [look_up("bola").await, bvn(app, BVN).await.data().clone()];
+        assert!(other[0]["id"] != first["id"] && other[1]["id"] != first["id"] && other[0]["id"] != other[1]["id"]);
+        let listed = app.get("/kyc/uid/list/ada").await;
+        assert_eq!(said(&listed), (200, "Uids fetched successfully"));
+        assert_eq!(listed.data(), &json!([again]));
+        assert_eq!(app.get("/kyc/uid/list/nobody").await.failure(), (404, "user not found"));
+    }
+
+    async fn equal_lookups_at_once_are_one_record_and_as_many_charges(app: TestApp) {
+        set_up(app).await;
+        let answers = join_all((0..6).map(|_| bvn(app, BVN))).await;
+        let ids: std::collections::BTreeSet<String> = answers.iter().map(|answer| answer.data()["id"].to_string()).collect();
+        assert_eq!((ids.len(), kept(app).await, balance(app).await), (1, 1, json!(10_000 - 6 * 50)));
+    }
+
+    async fn a_request_that_is_sent_again_is_paid_for_once(app: TestApp) {
+        set_up(app).await;
+        let ask = async || {
+            let request = app.client.post(format!("{}/api/v1{LOOKUP}", app.api)).bearer_auth(&app.company.key);
+            reply(request.header("idempotency-key", "one").json(&json!({ "bvn": BVN }))).await
+        };
+        app.standins.faults().push(Fault::new("prembly", FaultKind::Error500));
+        app.standins.faults().push(Fault::new("dojah", FaultKind::Error500));
+        assert_eq!(ask().await.failure().0, 502);
+        let found = ask().await.data().clone();
+        assert_eq!(ask().await.data(), &found);
+        assert_eq!(balance(app).await, json!(9_950));
+    }
+
+    async fn a_face_that_matches_verifies_for_good(app: TestApp) {
+        set_up(app).await;
+        user(app, "ada").await;
+        let compare = async |selfie: &str| {
+            let body = json!({ "bvn": BVN, "user_id": "ada", "image": image(app, &format!("{selfie}-{BVN}")) });
+            app.post("/kyc/nigeria/bvn/lookup/with-face", body).await
+        };
+        let other = compare("mismatch").await.data().clone();
+        assert_eq!((&other["verified"], &other["verified_at"], &other["verified_by"]), (&json!(false), &Value::Null, &json!([])));
+        assert_eq!(other["face_data"]["status"], false);
+        assert_eq!(compare("noface").await.failure(), (400, "the image field must show a face"));
+        app.advance(1).await;
+        let same = compare("match").await.data().clone();
+        assert_eq!((&same["verified"], &same["verified_at"], &same["verified_by"]), (&json!(true), &json!(NOW.plus_seconds(1)), &json!(["face_validation"])));
+        let confidence = same["face_data"]["confidence"].as_f64().unwrap();
+        assert!(same["face_data"]["status"] == true && (50.0..=100.0).contains(&confidence), "{}", same["face_data"]);
+        let plain = app.post(LOOKUP, json!({ "bvn": BVN, "user_id": "ada" })).await.data().clone();
+        assert_eq!(plain["face_data"], same["face_data"]);
+        app.advance(1).await;
+        let again = compare("mismatch").await.data().clone();
+        assert_eq!((&again["verified"], &again["verified_at"], &again["face_data"]), (&json!(true), &same["verified_at"], &other["face_data"]));
+        assert_eq!((kept(app).await, balance(app).await), (1, json!(10_000 - 4 * 100 - 50)));
+    }
+
+    async fn a_document_is_the_record_of_its_number(app: TestApp) {
+        set_up(app).await;
+        for (path, number) in [("drivers-license", "ABC12345XY67"), ("passport", "A01234567")] {
+            let path = format!("/kyc/nigeria/{path}/lookup");
+            let by_number = app.post(&path, json!({ "number": number })).await.data().clone();
+            let document = image(app, &format!("document-{number}"));
+            let by_document = app.post(&format!("{path}/image"), json!({ "image": document })).await.data().clone();
+            assert_eq!(by_document["id"], by_number["id"], "{path}");
+            let selfie = image(app, &format!("match-{number}"));
+            let (status, message) = { let r = app.post(&format!("{path}/image"), json!({ "image": selfie })).await; let (s, m) = r.failure(); (s, m.to_owned()) };
+            assert!(status == 400 && message.starts_with("the image field must show"), "{message}");
+        }
+        assert_eq!(kept(app).await, 2);
+    }
+
+    async fn a_type_that_is_switched_off_is_refused(app: TestApp) {
+        set_up(app).await;
+        let switch = async |active: bool| {
+            let set = app.operator(Method::PATCH, "/identities/nigeria.bvn", json!({ "active": active })).await;
+            assert_eq!(set.data()["active"], json!(active));
+        };
+        let listed = async || {
+            let (ours, operators) = (app.get("/kyc/identity/list").await, app.operator(Method::GET, "/identities", Value::Null).await);
+            assert_eq!(said(&ours), (200, "Identities fetched successfully"));
+            assert_eq!(ours.data(), operators.data());
+            ours.data().as_array().unwrap().clone()
+        };
+        let all = listed().await;
+        assert_eq!(all.len(), 8);
+        for field in ["name", "description", "image", "active", "countries", "continents"] {
+            assert!(all.iter().all(|identity| !identity[field].is_null()), "{field}");
+        }
+        switch(false).await;
+        assert_eq!(bvn(app, BVN).await.failure(), (400, "bvn identity has been disabled, please try again later"));
+        app.post("/kyc/nigeria/nin/lookup", json!({ "nin": BVN })).await.data();
+        let off: Vec<Value> = listed().await.into_iter().filter(|identity| identity["active"] == false).collect();
+        assert_eq!((off.len(), &off[0]["id"], &off[0]["name"]), (1, &json!("nigeria.bvn"), &json!("BVN")));
+        switch(true).await;
+        bvn(app, BVN).await.data();
+        let unknown = app.operator(Method::PATCH, "/identities/nigeria.none", json!({ "active": true })).await;
+        assert_eq!(unknown.failure(), (404, "identity not found"));
+    }
+
+    async fn what_expires_is_erased(app: TestApp) {
+        set_up(app).await;
+        user(app, "ada").await;
+        let look_up = async || app.post(LOOKUP, json!({ "bvn": BVN, "user_id": "ada" })).await.data()["id"].clone();
+        let first = look_up().await;
+        app.advance(30 * DAY - 1).await;
+        assert_eq!((app.get("/kyc/uid/list/ada").await.data().as_array().unwrap().len(), kept(app).await), (1, 1));
+        app.advance(1).await;
+        assert_eq!(app.get("/kyc/uid/list/ada").await.data(), &json!([]));
+        let uid = first.as_str().unwrap();
+        assert_eq!(app.get(&format!("/kyc/uid/send-verification/{uid}")).await.failure(), (404, "uid not found"));
+        assert_eq!(app.post(&format!("/kyc/uid/verify/{uid}"), json!({ "token": "123456" })).await.failure(), (404, "uid not found"));
+        assert_ne!(look_up().await, first);
+        for sweep in tollhouse::app::SWEEPS {
+            sweep(app.app.clone()).await.expect("a sweep");
+        }
+        assert_eq!(kept(app).await, 1);
+        app.advance(31 * DAY).await;
+        for sweep in tollhouse::app::SWEEPS {
+            sweep(app.app.clone()).await.expect("a sweep");
+        }
+        assert_eq!(kept(app).await, 0);
+    }
+
+    async fn a_country_is_added_to_a_host_that_runs(app: TestApp) {
+        credit(app, 1_000, "first").await;
+        let path = "/kyc/ghana/ssnit/lookup";
+        let ask = async || app.post(path, json!({ "number": "C123456789012" })).await;
+        let document = async || reply(app.client.get(format!("{}/openapi.json", app.api))).await.body["paths"].clone();
+        assert_eq!(ask().await.failure(), (404, "there is nothing at this path"));
+        assert_eq!(app.get("/kyc/identity/list").await.data(), &json!([]));
+        assert!(document().await.get(format!("/api/v1{path}")).is_none());
+        install(app, "ghana", artifacts::GHANA).await;
+        let found = ask().await;
+        assert_eq!((said(&found), &found.data()["identity"]), ((200, "SSNIT lookup successful"), &json!("ghana.ssnit")));
+        let described = document().await[format!("/api/v1{path}")]["post"].clone();
+        assert_eq!(described["requestBody"]["content"]["application/json"]["schema"]["required"], json!(["number"]));
+        assert_eq!(described["operationId"], "identity.look_up.ghana.ssnit");
+        let listed = app.get("/kyc/identity/list").await.data().clone();
+        let ghana: Vec<&Value> = listed.as_array().unwrap().iter().filter(|identity| identity["countries"] == json!(["Ghana"])).collect();
+        assert_eq!(ghana.len(), 4);
+        for (path, body) in [
+            ("passport/lookup", json!({ "number": "G0012345" })),
+            ("drivers-license/lookup", json!({ "number": "ABC-12345678-90123" })),
+            ("voters-card/lookup", json!({ "number": "9001234567" })),
+            ("ssnit/lookup/with-face", json!({ "number": "C123456789012", "image": image(app, "match-C123456789012") })),
+        ] {
+            app.post(&format!("/kyc/ghana/{path}"), body).await.data();
+        }
+    }
+}

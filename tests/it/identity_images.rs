@@ -1,0 +1,91 @@
+//! Images that requests name: which are fetched, and which are not.
+
+use axum::{
+    Router,
+    http::{StatusCode, header},
+    response::IntoResponse,
+    routing::get,
+};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::{
+    app::{Reply, TestApp},
+    codes::balance,
+    identity::{BVN, kept, set_up},
+};
+
+/// A server of images, good and bad; its base URL.
+async fn serve(app: &TestApp) -> String {
+    let selfie = app.client.get(format!("{}/images/match-{BVN}.jpg", app.standins.url()));
+    let selfie = selfie.send().await.expect("an answer").bytes().await.expect("a JPEG");
+    let jpeg = selfie.clone();
+    let large = [&selfie[..], &vec![0; 5 << 20]].concat();
+    let to = format!("{}/images/match-{BVN}.jpg", app.standins.url());
+    let router = Router::new()
+        .route(
+            "/selfie",
+            get(async move || ([(header::CONTENT_TYPE, "text/plain")], jpeg).into_response()),
+        )
+        .route(
+            "/page",
+            get(async || ([(header::CONTENT_TYPE, "image/jpeg")], "<html>").into_response()),
+        )
+        .route("/large", get(async move || large.into_response()))
+        .route(
+            "/elsewhere",
+            get(async move || (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()),
+        )
+        .route("/nothing", get(async || StatusCode::NOT_FOUND.into_response()));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    url
+}
+
+async fn compare(app: &TestApp, image: &str) -> Reply {
+    let body = json!({ "bvn": BVN, "image": image });
+    app.post("/kyc/nigeria/bvn/lookup/with-face", body).await
+}
+
+both! {
+    async fn an_image_is_fetched_within_limits_and_known_by_its_content(app: TestApp) {
+        set_up(app).await;
+        let url = serve(app).await;
+        for (image, message) in [
+            (format!("{url}/page"), "the image field must be a JPEG or a PNG"),
+            (format!("{url}/large"), "the image field must be an image of at most 5 MiB"),
+            (format!("{url}/elsewhere"), "the image field must be a URL that does not lead elsewhere"),
+            (format!("{url}/nothing"), "the image field must be a URL that can be fetched: it answered 404"),
+            ("http://127.0.0.1:1/x.jpg".to_owned(), "the image field must be a URL that can be fetched"),
+            ("https://10.0.0.1/x.jpg".to_owned(), "the image field must be a public https URL"),
+            ("https://169.254.169.254/latest/meta-data".to_owned(), "the image field must be a public https URL"),
+            ("http://a.example/x.jpg".to_owned(), "the image field must be a public https URL"),
+            ("https://user:word@a.example/x.jpg".to_owned(), "the image field must be a public https URL"),
+            ("ftp://a.example/x.jpg".to_owned(), "the image field must be a URL or an image in base64"),
+            (STANDARD.encode("GIF89a..."), "the image field must be a JPEG or a PNG"),
+        ] {
+            assert_eq!(compare(app, &image).await.failure(), (400, message), "{image}");
+        }
+        assert_eq!((balance(app).await, kept(app).await), (json!(10_000), 0));
+        let fetched = compare(app, &format!("{url}/selfie")).await.data().clone();
+        assert_eq!(fetched["face_data"]["status"], true);
+    }
+
+    async fn an_image_may_come_in_base64(app: TestApp) {
+        set_up(app).await;
+        let picture = async |name: &str| {
+            let url = format!("{}/images/{name}-{BVN}.jpg", app.standins.url());
+            let answer = app.client.get(url).send().await.expect("an answer");
+            STANDARD.encode(answer.bytes().await.expect("a JPEG"))
+        };
+        for (name, matches) in [("match", true), ("mismatch", false)] {
+            let picture = picture(name).await;
+            for image in [picture.clone(), format!("data:image/jpeg;base64,{picture}")] {
+                let compared = compare(app, &image).await.data()["face_data"]["status"].clone();
+                assert_eq!(compared, Value::Bool(matches), "{name}");
+            }
+        }
+    }
+}
