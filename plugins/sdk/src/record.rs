@@ -33,6 +33,11 @@ impl Record {
         (!record.0.is_empty()).then_some(record)
     }
 
+    /// Whether all has been taken out.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// One field more, or in the place of one of that name that says nothing.
     pub fn put(&mut self, name: &str, value: Value) {
         let known = self.0.entry(plain(name)).or_insert(Value::Null);
