@@ -39,7 +39,7 @@ impl identity_lookup::Guest for Nigeria {
 impl identity_face::Guest for Nigeria {
     fn compare(question: Question, selfie: Image) -> Result<Compared, Fault> {
         let identity = Identity::named(&question.identity)?;
-        let selfie = normal::base64(&selfie.bytes);
+        let selfie = encoded(selfie);
         let (record, comparison) = failover::ask(|upstream, ms| match upstream {
             Upstream::Prembly => premblys::compare(identity, &question, &selfie, ms),
             Upstream::Dojah => dojah::compare(identity, &question, &selfie, ms),
@@ -51,13 +51,18 @@ impl identity_face::Guest for Nigeria {
 impl identity_document::Guest for Nigeria {
     fn read(identity: String, document: Image) -> Result<Reading, Fault> {
         let identity = Identity::named(&identity)?;
-        let document = normal::base64(&document.bytes);
+        let document = encoded(document);
         let (identifier, record) = failover::ask(|upstream, ms| match upstream {
             Upstream::Prembly => premblys::read(identity, &document, ms),
             Upstream::Dojah => dojah::read(identity, &document, ms),
         })?;
         Ok(Reading { identifier, entry: identity.shape().entry(&record) })
     }
+}
+
+/// Takes the bytes, so that memory holds an image of some MiB no more often than it must.
+fn encoded(image: Image) -> String {
+    normal::base64(&image.bytes)
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! BVN and voter's card.
 
 use serde_json::{Value, json};
+use tollhouse_plugin::identity_lookup::Guest;
 
-use super::{by_dojah, by_prembly, changed, contacts, details};
+use super::{PREMBLY, by_dojah, by_prembly, changed, contacts, details, found, host, question};
+use crate::Nigeria;
 
 fn prembly_bvn() -> Value {
     json!({
@@ -66,6 +68,15 @@ fn what_a_bvn_does_not_say_is_null_and_there() {
     nothing.as_object_mut().unwrap().values_mut().for_each(|value| *value = Value::Null);
     assert_eq!(details(&entry), changed(&nothing, json!({"first_name": "Ada"})));
     assert_eq!(contacts(&entry), (None, None));
+}
+
+#[test]
+fn a_watch_listed_bvn_says_so_whatever_the_record_says() {
+    let mut answer = found("bvn_data", prembly_bvn());
+    answer["response_code"] = json!("07");
+    let _host = host().answer("POST", &format!("{PREMBLY}/bvn"), 200, answer).install();
+    let entry = Nigeria::lookup(question("bvn", "54651333604")).unwrap();
+    assert_eq!(details(&entry), changed(&published_bvn(), json!({"watch_listed": "YES"})));
 }
 
 #[test]
