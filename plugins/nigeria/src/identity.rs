@@ -43,6 +43,23 @@ impl Identity {
             Identity::Cac => &shapes::CAC,
         }
     }
+
+    /// A number that was read on a document, as the manifest's pattern has it; `None` when it cannot be one.
+    pub(crate) fn read(self, number: &str) -> Option<String> {
+        let number: String = number.chars().filter(char::is_ascii_alphanumeric).collect();
+        let number = number.to_uppercase();
+        let letters = number.chars().take_while(char::is_ascii_uppercase).count();
+        let digits = &number[letters..];
+        let fits = match self {
+            Identity::Passport => {
+                (1..=2).contains(&letters)
+                    && (7..=9).contains(&digits.len())
+                    && digits.bytes().all(|digit| digit.is_ascii_digit())
+            }
+            _ => (8..=20).contains(&number.len()),
+        };
+        fits.then_some(number)
+    }
 }
 
 /// For what the manifest says that this type cannot do.
@@ -81,10 +98,4 @@ pub(crate) fn last_name(person: &Person) -> Option<&str> {
 
 pub(crate) fn date_of_birth(person: &Person) -> Option<&str> {
     person.date_of_birth.as_deref()
-}
-
-/// A number as it was read on a document, as the manifest's pattern has it; `None` when it cannot be one.
-pub(crate) fn read_on_document(number: &str) -> Option<String> {
-    let number: String = number.chars().filter(char::is_ascii_alphanumeric).collect();
-    (8..=20).contains(&number.len()).then(|| number.to_uppercase())
 }

@@ -3,10 +3,10 @@
 //! What callers get is the same whoever was asked. No word of an upstream's is handed on, and nothing that is logged names
 //! anybody.
 
-mod dojah;
+mod by_dojah;
+mod by_prembly;
 mod failover;
 mod identity;
-mod premblys;
 mod shapes;
 
 use tollhouse_plugin::identity::{Entry, Image, Question};
@@ -29,8 +29,8 @@ impl identity_lookup::Guest for Nigeria {
     fn lookup(question: Question) -> Result<Entry, Fault> {
         let identity = Identity::named(&question.identity)?;
         let record = failover::ask(|upstream, ms| match upstream {
-            Upstream::Prembly => premblys::lookup(identity, &question, ms),
-            Upstream::Dojah => dojah::lookup(identity, &question, ms),
+            Upstream::Prembly => by_prembly::lookup(identity, &question, ms),
+            Upstream::Dojah => by_dojah::lookup(identity, &question, ms),
         })?;
         Ok(identity.shape().entry(&record))
     }
@@ -41,8 +41,8 @@ impl identity_face::Guest for Nigeria {
         let identity = Identity::named(&question.identity)?;
         let selfie = encoded(selfie);
         let (record, comparison) = failover::ask(|upstream, ms| match upstream {
-            Upstream::Prembly => premblys::compare(identity, &question, &selfie, ms),
-            Upstream::Dojah => dojah::compare(identity, &question, &selfie, ms),
+            Upstream::Prembly => by_prembly::compare(identity, &question, &selfie, ms),
+            Upstream::Dojah => by_dojah::compare(identity, &question, &selfie, ms),
         })?;
         Ok(Compared { entry: identity.shape().entry(&record), comparison })
     }
@@ -53,8 +53,8 @@ impl identity_document::Guest for Nigeria {
         let identity = Identity::named(&identity)?;
         let document = encoded(document);
         let (identifier, record) = failover::ask(|upstream, ms| match upstream {
-            Upstream::Prembly => premblys::read(identity, &document, ms),
-            Upstream::Dojah => dojah::read(identity, &document, ms),
+            Upstream::Prembly => by_prembly::read(identity, &document, ms),
+            Upstream::Dojah => by_dojah::read(identity, &document, ms),
         })?;
         Ok(Reading { identifier, entry: identity.shape().entry(&record) })
     }

@@ -57,8 +57,9 @@ pub(crate) fn fault(status: u16, code: &str, words: &Value, with_image: bool) ->
         let field = if with_image && !says(&["number"]) { "image" } else { "identifier" };
         Fault::invalid(field, "Prembly does not accept it")
     } else {
-        // A longer one is none of Prembly's codes and could be anything.
-        let code = if code.len() <= 3 { code } else { "" };
+        // Anything longer, or with letters, is none of Prembly's codes and could name somebody.
+        let known = code.len() <= 3 && code.bytes().all(|digit| digit.is_ascii_digit());
+        let code = if known { code } else { "" };
         Fault::refused(code, "Prembly refused")
     }
 }

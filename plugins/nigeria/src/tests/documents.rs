@@ -69,6 +69,8 @@ fn a_document_that_cannot_be_read_is_the_callers_mistake() {
         json!([]),
         json!(null),
         json!([{"field_name": "Document Number", "value": "A1"}]),
+        json!([{"field_name": "Document Number", "value": "ABC00400000"}]),
+        json!([{"field_name": "Document Number", "value": "A0040O000"}]),
         json!([{"field_name": "Surname", "value": "Obi"}]),
     ] {
         let fault = analysed(entity(json!({"text_data": texts}))).unwrap_err();

@@ -37,6 +37,7 @@ fn codes_count_more_than_statuses() {
         (500, json!({"status": false, "response_code": "01"}), Unavailable, "http-500"),
         (200, json!({"status": false, "response_code": "09"}), Refused, "09"),
         (200, json!({"status": false, "response_code": "54651333604"}), Refused, ""),
+        (200, json!({"status": false, "response_code": "Ada"}), Refused, ""),
         (200, json!({"status": false}), Refused, ""),
     ] {
         assert_told(status, answer, category, code);

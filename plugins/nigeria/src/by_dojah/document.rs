@@ -6,7 +6,7 @@ use tollhouse_plugin::normal;
 use tollhouse_plugin::types::Fault;
 
 use super::api;
-use crate::identity;
+use crate::identity::Identity;
 
 const NUMBERS: [&str; 6] = [
     "documentnumber",
@@ -26,12 +26,12 @@ pub(super) struct Seen {
 }
 
 /// `invalid` naming the image when no number stands on it.
-pub(super) fn analyse(document: &str, timeout_ms: u32) -> Result<Seen, Fault> {
+pub(super) fn analyse(identity: Identity, document: &str, timeout_ms: u32) -> Result<Seen, Fault> {
     const IMAGE: &str = "imagefrontside";
     let body = json!({"input_type": "base64", IMAGE: document});
     let entity = api::post("document/analysis", &body, IMAGE, timeout_ms)?;
     let texts = entity["text_data"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let number = value(texts, &NUMBERS).and_then(|number| identity::read_on_document(&number));
+    let number = value(texts, &NUMBERS).and_then(|number| identity.read(&number));
     let person = value(texts, &LAST_NAMES).map(|last_name| Person {
         first_name: value(texts, &FIRST_NAMES).unwrap_or_default(),
         last_name,

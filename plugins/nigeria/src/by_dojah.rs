@@ -61,7 +61,7 @@ pub(crate) fn read(
     if !matches!(identity, Identity::DriversLicense | Identity::Passport) {
         return Err(identity::not_offered());
     }
-    let seen = document::analyse(document, timeout_ms / 2)?;
+    let seen = document::analyse(identity, document, timeout_ms / 2)?;
     let identifier = seen.identifier.clone();
     let question =
         Question { identity: String::new(), identifier: seen.identifier, person: seen.person };

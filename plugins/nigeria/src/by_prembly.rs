@@ -77,7 +77,7 @@ pub(crate) fn read(
     };
     let Answer { record, .. } = prembly::ask(path, &json!({"image": document}), timeout_ms)?;
     let number = record.first(&NUMBERS, normal::text);
-    let identifier = number.and_then(|number| identity::read_on_document(&number));
+    let identifier = number.and_then(|number| identity.read(&number));
     let identifier = identifier.ok_or_else(|| {
         Fault::unavailable("Prembly read no number on the document").with_code("unexpected-answer")
     })?;
