@@ -6,6 +6,8 @@
 //!
 //! ```
 //! fn africastalking() {}
+//! fn ghana() {}
+//! fn nigeria() {}
 //! fn provider_a() {}
 //! fn sprout() {}
 //! fn termii() {}

@@ -53,6 +53,14 @@ fn africastalking() {
     exports(artifacts::AFRICASTALKING, &["sms"]);
 }
 
+fn ghana() {
+    exports(artifacts::GHANA, &["identity-face", "identity-lookup"]);
+}
+
+fn nigeria() {
+    exports(artifacts::NIGERIA, &["identity-document", "identity-face", "identity-lookup"]);
+}
+
 fn provider_a() {
     exports(artifacts::PROVIDER_A, &ALL);
 }

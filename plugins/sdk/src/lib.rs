@@ -76,6 +76,8 @@ pub mod cache;
 mod fault;
 pub mod http;
 pub mod log;
+pub mod normal;
+pub mod record;
 pub mod settings;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;

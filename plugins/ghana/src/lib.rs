@@ -1,0 +1,56 @@
+//! Ghana's registers, by way of Prembly.
+//!
+//! No word of Prembly's is handed on, and nothing that is logged names anybody.
+
+mod identity;
+mod shapes;
+
+use serde_json::json;
+use tollhouse_plugin::identity::{Entry, Image, Question};
+use tollhouse_plugin::identity_face::{self, Compared};
+use tollhouse_plugin::types::{Fault, FaultCategory};
+use tollhouse_plugin::{identity_lookup, log, normal};
+
+use crate::identity::Identity;
+
+/// Of a call's 30 s one is kept for the host.
+const CALL_MS: u32 = 29_000;
+
+/// The plugin.
+#[derive(Debug)]
+pub struct Ghana;
+
+tollhouse_plugin::export!(Ghana: identity_lookup, identity_face);
+
+impl identity_lookup::Guest for Ghana {
+    fn lookup(question: Question) -> Result<Entry, Fault> {
+        let identity = Identity::named(&question.identity)?;
+        let answer = identity.look_up(&question, CALL_MS).inspect_err(report)?;
+        Ok(identity.shape().entry(&answer.record))
+    }
+}
+
+impl identity_face::Guest for Ghana {
+    fn compare(question: Question, selfie: Image) -> Result<Compared, Fault> {
+        let identity = Identity::named(&question.identity)?;
+        if identity != Identity::Ssnit {
+            return Err(Fault::invalid("identity", "this type of identity compares no faces"));
+        }
+        let body = json!({"number": question.identifier, "image": normal::base64(&selfie.bytes)});
+        let answer = prembly::ask("gh/ssnit/face", &body, CALL_MS).inspect_err(report)?;
+        let comparison = answer.comparison().inspect_err(report)?;
+        Ok(Compared { entry: identity.shape().entry(&answer.record), comparison })
+    }
+}
+
+/// What the operator should look at.
+fn report(fault: &Fault) {
+    if fault.code == prembly::NO_CREDIT {
+        log::error("Prembly is out of order: the account has no credit left");
+    } else if matches!(fault.category, FaultCategory::Unavailable | FaultCategory::Misconfigured) {
+        log::warn(&format!("Prembly is out of order: {} ({})", fault.message, fault.code));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+use serde_json::{Value, json};
+use tollhouse_plugin::log::Level;
+use tollhouse_plugin::testing::FakeHost;
+use tollhouse_plugin::types::FaultCategory::{Invalid, Misconfigured, NotFound, Unavailable};
+
+use super::{BASE, compare, found, host, lookup, not_found, of_ama, question};
+
+fn passport() -> String {
+    format!("{BASE}/passport")
+}
+
+fn told(status: u16, answer: Value) -> FakeHost {
+    host().answer("POST", &passport(), status, answer)
+}
+
+#[test]
+fn what_went_wrong_and_what_the_operator_reads() {
+    let bare = || FakeHost::new().manifest(crate::MANIFEST);
+    for (host, category, level) in [
+        (told(200, not_found()), NotFound, None),
+        (told(400, json!({"status": false, "detail": "Invalid number"})), Invalid, None),
+        (told(500, json!({})), Unavailable, Some(Level::Warn)),
+        (host().timeout("POST", &passport()), Unavailable, Some(Level::Warn)),
+        (told(200, json!({"status": true, "response_code": "02"})), Unavailable, Some(Level::Warn)),
+        (
+            told(200, json!({"status": true, "response_code": "03"})),
+            Unavailable,
+            Some(Level::Error),
+        ),
+        (told(401, json!({})), Misconfigured, Some(Level::Warn)),
+        (bare(), Misconfigured, Some(Level::Warn)),
+    ] {
+        let host = host.install();
+        let fault = lookup(question("passport", "G0000575")).unwrap_err();
+        assert_eq!(fault.category, category);
+        let levels: Vec<Level> = host.logs().iter().map(|log| log.0).collect();
+        assert_eq!(levels, level.into_iter().collect::<Vec<_>>(), "{fault:?}");
+    }
+}
+
+#[test]
+fn a_selfie_without_a_face_is_the_callers_mistake() {
+    let mut answer = found(json!({"FullName": "MENSAH AMA"}));
+    answer["face_data"] = json!({"status": false, "message": "No face detected"});
+    let host = host().answer("POST", &format!("{BASE}/ssnit/face"), 200, answer).install();
+    assert_eq!(compare(question("ssnit", "C1")).unwrap_err().field(), Some("image"));
+    assert!(host.logs().is_empty());
+}
+
+/// A short word and four digits are what the SDK lets through.
+#[test]
+fn nothing_that_prembly_says_is_handed_on_or_logged() {
+    for word in ["", "not found", "invalid", "face", "image", "number"] {
+        for status in [200, 400, 401, 404, 500] {
+            let words = format!("ama Mensah C987464748983 1990 4071 {word}");
+            let answer = json!({"status": words, "detail": words, "message": words,
+                "response_code": words, "face_data": {"message": words}});
+            let host = host()
+                .answer("POST", &format!("{BASE}/drivers_license"), status, answer.clone())
+                .answer("POST", &format!("{BASE}/ssnit/face"), status, answer)
+                .install();
+            let looked_up = lookup(of_ama(question("drivers_license", "C987464748983")));
+            let compared = compare(of_ama(question("ssnit", "C987464748983")));
+            let faults = (looked_up.unwrap_err(), compared.unwrap_err());
+            let seen = format!("{faults:?} {:?}", host.logs());
+            for private in ["ama", "Ama", "Mensah", "C987464748983", "1990", "4071"] {
+                assert!(!seen.contains(private), "{private}: {seen}");
+            }
+        }
+    }
+}

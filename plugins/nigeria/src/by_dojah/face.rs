@@ -1,0 +1,73 @@
+//! Comparing a selfie, by the number of a register that has the photo, or with a photo.
+
+use serde_json::{Value, json};
+use tollhouse_plugin::identity::Question;
+use tollhouse_plugin::identity_face::Comparison;
+use tollhouse_plugin::normal;
+use tollhouse_plugin::record::Record;
+use tollhouse_plugin::types::Fault;
+
+use super::api;
+use crate::identity::{first_name, last_name, of_person};
+
+/// From here on they are one person's when Dojah gives a confidence alone.
+const THRESHOLD: f64 = 90.0;
+
+/// Where the comparison stands in an entity; else in the entity itself.
+const COMPARISONS: [&str; 2] = ["selfie_verification", "selfie"];
+
+const SELFIE: &str = "selfie_image";
+
+pub(super) fn by_number(
+    register: &str,
+    question: &Question,
+    selfie: &str,
+    timeout_ms: u32,
+) -> Result<(Record, Comparison), Fault> {
+    let body = json!({register: question.identifier, SELFIE: selfie});
+    let path = format!("kyc/{register}/verify");
+    let mut record = api::record(api::post(&path, &body, SELFIE, timeout_ms)?)?;
+    let comparison = comparison(&mut record)?;
+    if record.is_empty() {
+        return Err(api::unexpected("Dojah's answer has no record"));
+    }
+    Ok((record, comparison))
+}
+
+/// With the photo of a record, if it has one: then nobody can tell.
+pub(super) fn by_photo(
+    record: &Record,
+    question: &Question,
+    selfie: &str,
+    timeout_ms: u32,
+) -> Result<Comparison, Fault> {
+    let photo = record.first(&["image", "photo", "picture"], normal::image).ok_or_else(|| {
+        Fault::unavailable("Dojah has no photo to compare with").with_code("no-photo")
+    })?;
+    let mut body = json!({SELFIE: selfie, "photoid_image": photo});
+    for (name, part) in [
+        ("first_name", of_person(question, first_name)),
+        ("last_name", of_person(question, last_name)),
+    ] {
+        if let Some(part) = part {
+            body[name] = part.into();
+        }
+    }
+    comparison(&mut api::record(api::post("kyc/photoid/verify", &body, SELFIE, timeout_ms)?)?)
+}
+
+/// Takes it out of what else is known.
+fn comparison(entity: &mut Record) -> Result<Comparison, Fault> {
+    let inner = COMPARISONS.iter().find_map(|name| entity.take(name).and_then(Record::of));
+    let told = inner.as_ref().unwrap_or(entity);
+    let matches = told.first(&["match"], Value::as_bool);
+    let percent = told.first(&["confidence_value"], |value| match value {
+        Value::String(text) => text.trim().parse().ok(),
+        value => value.as_f64(),
+    });
+    if matches.is_none() && percent.is_none() {
+        return Err(api::unexpected("Dojah compared no faces"));
+    }
+    let percent = percent.unwrap_or_default();
+    Ok(normal::comparison(matches.unwrap_or(percent >= THRESHOLD), percent))
+}

@@ -1,0 +1,103 @@
+//! Who is asked, in which order, and for how long. The next one is asked only when the one before is out of order: a no is the
+//! register's, and would be the same from the other.
+
+use prembly::NO_CREDIT;
+use tollhouse_plugin::types::{Fault, FaultCategory};
+use tollhouse_plugin::{log, settings, vault};
+
+/// Of a call's 30 s one is kept for the host.
+const CALL_MS: u32 = 29_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Upstream {
+    Prembly,
+    Dojah,
+}
+
+impl Upstream {
+    fn named(name: &str) -> Option<Upstream> {
+        match name {
+            "prembly" => Some(Upstream::Prembly),
+            "dojah" => Some(Upstream::Dojah),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Upstream::Prembly => "Prembly",
+            Upstream::Dojah => "Dojah",
+        }
+    }
+
+    /// Whether the operator gave its credentials.
+    fn is_set_up(self) -> bool {
+        match self {
+            Upstream::Prembly => vault::secret(prembly::KEY).is_ok(),
+            Upstream::Dojah => {
+                vault::secret("dojah_key").is_ok() && settings::required("dojah_app_id").is_ok()
+            }
+        }
+    }
+}
+
+/// The answer of the first upstream that is in order; the second argument is the milliseconds that it has.
+pub(crate) fn ask<T>(ask: impl Fn(Upstream, u32) -> Result<T, Fault>) -> Result<T, Fault> {
+    let upstreams = in_order()?;
+    let patience_ms = patience_ms()?;
+    let mut left_ms = CALL_MS;
+    let mut last = Fault::misconfigured("no upstream has its credentials");
+    for (at, upstream) in upstreams.iter().enumerate() {
+        let is_last = at + 1 == upstreams.len();
+        let ms = if is_last { left_ms } else { patience_ms.min(left_ms) };
+        match ask(*upstream, ms) {
+            Err(fault) if is_out_of_order(&fault) => {
+                report(*upstream, &fault);
+                // Of the other reasons nobody knows how long they took; the host knows what is left.
+                if fault.code == "timeout" {
+                    left_ms -= ms;
+                }
+                last = fault;
+            }
+            answer => return answer,
+        }
+    }
+    Err(last)
+}
+
+/// Those of the setting `order` that are set up.
+fn in_order() -> Result<Vec<Upstream>, Fault> {
+    let order = settings::required("order")?;
+    let mut upstreams = Vec::new();
+    for name in order.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        let Some(upstream) = Upstream::named(&name.to_lowercase()) else {
+            return Err(Fault::misconfigured("the setting order names an unknown upstream")
+                .with_detail("setting", "order"));
+        };
+        if !upstreams.contains(&upstream) && upstream.is_set_up() {
+            upstreams.push(upstream);
+        }
+    }
+    Ok(upstreams)
+}
+
+fn patience_ms() -> Result<u32, Fault> {
+    let patience = settings::required("patience_ms")?.trim().parse::<u32>();
+    patience.ok().filter(|ms| (1..CALL_MS).contains(ms)).ok_or_else(|| {
+        Fault::misconfigured("the setting patience_ms is not between 1 and 28999")
+            .with_detail("setting", "patience_ms")
+    })
+}
+
+fn is_out_of_order(fault: &Fault) -> bool {
+    matches!(fault.category, FaultCategory::Unavailable | FaultCategory::Misconfigured)
+}
+
+fn report(upstream: Upstream, fault: &Fault) {
+    let name = upstream.name();
+    if fault.code == NO_CREDIT {
+        log::error(&format!("{name} is out of order: the account has no credit left"));
+    } else {
+        log::warn(&format!("{name} is out of order: {} ({})", fault.message, fault.code));
+    }
+}

@@ -1,0 +1,69 @@
+//! Nigeria's registers, by way of Prembly or Dojah: whichever comes first in the setting `order` and is in order.
+//!
+//! What callers get is the same whoever was asked. No word of an upstream's is handed on, and nothing that is logged names
+//! anybody.
+
+mod by_dojah;
+mod by_prembly;
+mod failover;
+mod identity;
+mod shapes;
+
+use tollhouse_plugin::identity::{Entry, Image, Question};
+use tollhouse_plugin::identity_document::{self, Reading};
+use tollhouse_plugin::identity_face::{self, Compared};
+use tollhouse_plugin::identity_lookup;
+use tollhouse_plugin::normal;
+use tollhouse_plugin::types::Fault;
+
+use crate::failover::Upstream;
+use crate::identity::Identity;
+
+/// The plugin.
+#[derive(Debug)]
+pub struct Nigeria;
+
+tollhouse_plugin::export!(Nigeria: identity_lookup, identity_face, identity_document);
+
+impl identity_lookup::Guest for Nigeria {
+    fn lookup(question: Question) -> Result<Entry, Fault> {
+        let identity = Identity::named(&question.identity)?;
+        let record = failover::ask(|upstream, ms| match upstream {
+            Upstream::Prembly => by_prembly::lookup(identity, &question, ms),
+            Upstream::Dojah => by_dojah::lookup(identity, &question, ms),
+        })?;
+        Ok(identity.shape().entry(&record))
+    }
+}
+
+impl identity_face::Guest for Nigeria {
+    fn compare(question: Question, selfie: Image) -> Result<Compared, Fault> {
+        let identity = Identity::named(&question.identity)?;
+        let selfie = encoded(selfie);
+        let (record, comparison) = failover::ask(|upstream, ms| match upstream {
+            Upstream::Prembly => by_prembly::compare(identity, &question, &selfie, ms),
+            Upstream::Dojah => by_dojah::compare(identity, &question, &selfie, ms),
+        })?;
+        Ok(Compared { entry: identity.shape().entry(&record), comparison })
+    }
+}
+
+impl identity_document::Guest for Nigeria {
+    fn read(identity: String, document: Image) -> Result<Reading, Fault> {
+        let identity = Identity::named(&identity)?;
+        let document = encoded(document);
+        let (identifier, record) = failover::ask(|upstream, ms| match upstream {
+            Upstream::Prembly => by_prembly::read(identity, &document, ms),
+            Upstream::Dojah => by_dojah::read(identity, &document, ms),
+        })?;
+        Ok(Reading { identifier, entry: identity.shape().entry(&record) })
+    }
+}
+
+/// Takes the bytes, so that memory holds an image of some MiB no more often than it must.
+fn encoded(image: Image) -> String {
+    normal::base64(&image.bytes)
+}
+
+#[cfg(test)]
+mod tests;

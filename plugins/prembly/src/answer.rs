@@ -1,0 +1,94 @@
+//! The envelope around every answer, and where in it the record and the comparison of faces stand.
+
+use serde_json::{Map, Value};
+use tollhouse_plugin::http::Response;
+use tollhouse_plugin::identity_face::Comparison;
+use tollhouse_plugin::normal;
+use tollhouse_plugin::record::Record;
+use tollhouse_plugin::types::Fault;
+
+use crate::{face, refusal};
+
+/// Where a record may stand; `data` may hold one of the others.
+const RECORDS: [&str; 4] = ["bvn_data", "nin_data", "frsc_data", "vc_data"];
+const DATA: &str = "data";
+const FACE: &str = "face_data";
+
+const WATCH_LISTED: &str = "07";
+
+/// What Prembly found.
+#[derive(Debug)]
+pub struct Answer {
+    /// Never empty.
+    pub record: Record,
+    face: Option<Value>,
+}
+
+impl Answer {
+    /// How the selfie that was sent compares to the photo on record.
+    pub fn comparison(&self) -> Result<Comparison, Fault> {
+        face::comparison(self.face.as_ref().unwrap_or(&Value::Null))
+    }
+}
+
+pub(crate) fn read(answer: &Response, with_image: bool) -> Result<Answer, Fault> {
+    let told: Option<Map<String, Value>> = answer.json().ok();
+    let code = told.as_ref().map(code).unwrap_or_default();
+    refusal::check_service(answer.status, &code)?;
+    // Without either it is not Prembly that answers, but what stands at a wrong address.
+    let Some(mut told) =
+        told.filter(|told| told.contains_key("status") || told.contains_key("response_code"))
+    else {
+        return Err(refusal::unexpected("Prembly's answer cannot be read"));
+    };
+    let watch_listed = code == WATCH_LISTED;
+    if !(watch_listed || accepted(answer, &code, &told["status"])) {
+        let words = [told.remove("detail"), told.remove("message")];
+        let words = words.into_iter().flatten().collect::<Vec<_>>().into();
+        return Err(refusal::fault(answer.status, &code, &words, with_image));
+    }
+    found(told, watch_listed)
+}
+
+/// Two digits; some answers have a number. Without one, `status` decides.
+fn code(told: &Map<String, Value>) -> String {
+    let code = told.get("response_code").and_then(normal::text);
+    code.map(|code| format!("{code:0>2}")).unwrap_or_default()
+}
+
+fn accepted(answer: &Response, code: &str, status: &Value) -> bool {
+    answer.is_success() && (code == "00" || code.is_empty() && *status == Value::Bool(true))
+}
+
+fn found(mut told: Map<String, Value>, watch_listed: bool) -> Result<Answer, Fault> {
+    let mut face = told.remove(FACE);
+    let verified = told.get("verification").map_or(Value::Null, |v| v["status"].clone());
+    let mut record = record(told);
+    if let Some(record) = &mut record {
+        face = face.or_else(|| record.take(FACE));
+        if watch_listed {
+            record.set("watch_listed", "YES");
+        }
+    }
+    match record {
+        Some(record) => Ok(Answer { record, face }),
+        None if watch_listed => {
+            Err(Fault::refused("watch-listed", "the register does not open a watch-listed entry"))
+        }
+        None if verified == "NOT-VERIFIED" => Err(refusal::not_found()),
+        None => Err(refusal::unexpected("Prembly's answer has no record")),
+    }
+}
+
+fn record(mut told: Map<String, Value>) -> Option<Record> {
+    let mut data = told.remove(DATA).and_then(Record::of);
+    let outside = RECORDS.iter().find_map(|name| told.remove(*name).and_then(Record::of));
+    let inside = RECORDS.iter().find_map(|name| data.as_mut()?.take(name).and_then(Record::of));
+    let face = data.as_mut().and_then(|data| data.take(FACE));
+    let data = data.filter(|data| !data.is_empty());
+    let mut record = outside.or(inside).or(data)?;
+    if let Some(face) = face {
+        record.put(FACE, face);
+    }
+    Some(record)
+}

@@ -1,0 +1,95 @@
+//! `face_data`: whether two faces are one person's.
+
+use serde_json::Value;
+use tollhouse_plugin::identity_face::Comparison;
+use tollhouse_plugin::normal;
+use tollhouse_plugin::types::Fault;
+
+use crate::refusal;
+
+/// From here on they are one person's when Prembly gives a confidence alone.
+const THRESHOLD: f64 = 90.0;
+
+/// `invalid` naming the image when there was no face to compare.
+pub(crate) fn comparison(face: &Value) -> Result<Comparison, Fault> {
+    let status = truth(&face["status"]);
+    let told = confidence(&face["confidence"]);
+    if told.is_none() && status != Some(true) && no_face(&face["message"]) {
+        return Err(refusal::no_face());
+    }
+    if told.is_none() && status.is_none() {
+        return Err(refusal::unexpected("Prembly compared no faces"));
+    }
+    let percent = percent(told.unwrap_or_default(), status.is_some());
+    Ok(normal::comparison(status.unwrap_or(percent >= THRESHOLD), percent))
+}
+
+/// Some answers are on a scale of 0 to 1, others on one of 0 to 100.
+fn percent(told: f64, status_known: bool) -> f64 {
+    if status_known && told <= 1.0 { told * 100.0 } else { told }
+}
+
+fn confidence(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().trim_end_matches('%').trim_end().parse().ok(),
+        _ => None,
+    }
+}
+
+fn truth(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(told) => Some(*told),
+        Value::String(text) => text.trim().to_lowercase().parse().ok(),
+        _ => None,
+    }
+}
+
+fn no_face(words: &Value) -> bool {
+    let words = words.as_str().unwrap_or_default().to_lowercase();
+    ["no face", "face not", "not detect", "multiple face"].iter().any(|no| words.contains(no))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn scales() {
+        for (told, matches, hundredths) in [
+            (json!({"status": true, "confidence": 99.9}), true, 9_990),
+            (json!({"status": true, "confidence": 99.90274}), true, 9_990),
+            (json!({"status": true, "confidence": 0.0404}), true, 404),
+            (json!({"status": false, "confidence": 0.0404}), false, 404),
+            (json!({"status": true, "confidence": 1.0}), true, 10_000),
+            (json!({"status": true, "confidence": 1.01}), true, 101),
+            (json!({"status": true, "confidence": "98.5%"}), true, 9_850),
+            (json!({"status": "true", "confidence": "0.985"}), true, 9_850),
+            (json!({"status": true, "confidence": 104.2}), true, 10_000),
+            (json!({"status": false, "confidence": -0.2}), false, 0),
+            (json!({"status": false, "confidence": "NaN"}), false, 0),
+            (json!({"status": true}), true, 0),
+            (json!({"status": false, "message": "Face Mismatch"}), false, 0),
+            // Without a word on the match: nobody says which scale it is, so it is the wider one.
+            (json!({"confidence": 0.99}), false, 99),
+            (json!({"confidence": 90}), true, 9_000),
+            (json!({"confidence": 89.99}), false, 8_999),
+        ] {
+            let found = comparison(&told).unwrap();
+            assert_eq!((found.matches, found.confidence), (matches, hundredths), "{told}");
+        }
+    }
+
+    #[test]
+    fn without_a_face_there_is_no_comparison() {
+        for words in ["No face detected", "Face not found on the selfie", "Multiple faces seen"] {
+            let told = json!({"status": false, "message": words});
+            assert_eq!(comparison(&told).unwrap_err().field(), Some("image"), "{words}");
+        }
+        for told in [json!({}), json!(null), json!({"message": "Face Match"})] {
+            assert_eq!(comparison(&told).unwrap_err().code, "unexpected-answer", "{told}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What Prembly's statuses, codes and words mean.
+
+use serde_json::Value;
+use tollhouse_plugin::types::Fault;
+
+use crate::NO_CREDIT;
+
+/// The host's own words may hold the address, and that an identifier.
+pub(crate) fn no_answer(fault: Fault) -> Fault {
+    Fault { message: "no answer came from Prembly".to_owned(), details: Vec::new(), ..fault }
+}
+
+/// What can be told without understanding the body.
+pub(crate) fn check_service(status: u16, code: &str) -> Result<(), Fault> {
+    let http = format!("http-{status}");
+    match (code, status) {
+        ("03", _) | (_, 402) => {
+            Err(Fault::unavailable("the account at Prembly has no credit left")
+                .with_code(NO_CREDIT))
+        }
+        (_, 401 | 403) => {
+            Err(Fault::misconfigured("Prembly does not accept the key").with_code(&http))
+        }
+        (_, 408 | 429 | 500..) => {
+            Err(Fault::unavailable(format!("Prembly says {status}")).with_code(&http))
+        }
+        ("02", _) => Err(Fault::unavailable("the register does not answer Prembly")
+            .with_code("source-unavailable")),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn unexpected(what: &str) -> Fault {
+    Fault::unavailable(what).with_code("unexpected-answer")
+}
+
+pub(crate) fn not_found() -> Fault {
+    Fault::not_found("the register has no such entry")
+}
+
+pub(crate) fn no_face() -> Fault {
+    Fault::invalid("image", "there is nothing to be read on the image")
+}
+
+/// A no that `check_service` did not know. Words count only where there is no code for it, in the order of the questions: "Face
+/// not found" is not about the record.
+pub(crate) fn fault(status: u16, code: &str, words: &Value, with_image: bool) -> Fault {
+    let words = words.to_string().to_lowercase();
+    let says = |any: &[&str]| any.iter().any(|word| words.contains(word));
+    if code == "01" {
+        not_found()
+    } else if with_image && says(&["face", "selfie", "image", "photo"]) {
+        no_face()
+    } else if says(&["not found", "no record", "not exist"]) {
+        not_found()
+    } else if matches!(status, 400 | 422) || says(&["invalid"]) {
+        let field = if with_image && !says(&["number"]) { "image" } else { "identifier" };
+        Fault::invalid(field, "Prembly does not accept it")
+    } else {
+        // Anything longer, or with letters, is none of Prembly's codes and could name somebody.
+        let known = code.len() <= 3 && code.bytes().all(|digit| digit.is_ascii_digit());
+        let code = if known { code } else { "" };
+        Fault::refused(code, "Prembly refused")
+    }
+}

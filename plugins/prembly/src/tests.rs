@@ -1,0 +1,62 @@
+//! The traps of Prembly's protocol, one fixture each.
+
+mod faults;
+mod records;
+
+use serde_json::{Value, json};
+use tollhouse_plugin::testing::FakeHost;
+use tollhouse_plugin::types::Fault;
+
+use crate::{Answer, ask};
+
+const BVN: &str = "https://prembly.test/verification/bvn";
+
+fn host() -> FakeHost {
+    FakeHost::new()
+        .secret("prembly_key", "sk_secret")
+        .setting("prembly_url", "https://prembly.test/")
+        .setting("prembly_prefix", "/verification")
+        .setting("prembly_app_id", "app-1")
+}
+
+fn asked(host: FakeHost, body: &Value) -> Result<Answer, Fault> {
+    let _host = host.install();
+    ask("bvn", body, 1_000)
+}
+
+fn told(status: u16, answer: Value) -> Result<Answer, Fault> {
+    asked(host().answer("POST", BVN, status, answer), &json!({"number": "54651333604"}))
+}
+
+#[test]
+fn what_is_sent() {
+    let answer = json!({"status": true, "response_code": "00", "data": {"firstName": "Ada"}});
+    let host = host().answer("POST", BVN, 200, answer.clone()).install();
+    ask("bvn", &json!({"number": "54651333604"}), 1_000).unwrap();
+    let sent = &host.requests()[0];
+    assert_eq!((&*sent.method, &*sent.url, sent.timeout_ms), ("POST", BVN, Some(1_000)));
+    assert_eq!(sent.header("x-api-key"), Some("sk_secret"));
+    assert_eq!(sent.header("app-id"), Some("app-1"));
+    assert_eq!(sent.header("content-type"), Some("application/json"));
+    assert_eq!(sent.json(), json!({"number": "54651333604"}));
+}
+
+#[test]
+fn a_newer_account_has_no_app_id_and_an_older_host_no_prefix() {
+    let answer = json!({"status": true, "response_code": "00", "data": {"firstName": "Ada"}});
+    let url = "https://old.test/api/v2/gh/ssnit";
+    for (base, prefix) in [
+        ("https://old.test/", "/api/v2/"),
+        ("https://old.test/api/v2", ""),
+        ("https://old.test/api", "v2"),
+    ] {
+        let host = host()
+            .setting("prembly_url", base)
+            .setting("prembly_prefix", prefix)
+            .setting("prembly_app_id", "")
+            .answer("POST", url, 200, answer.clone())
+            .install();
+        ask("gh/ssnit", &json!({}), 1_000).unwrap();
+        assert_eq!(host.requests()[0].header("app-id"), None);
+    }
+}

@@ -1,0 +1,156 @@
+use serde_json::{Value, json};
+use tollhouse_plugin::testing::FakeHost;
+use tollhouse_plugin::types::FaultCategory::{
+    Invalid, Misconfigured, NotFound, Refused, Unavailable,
+};
+use tollhouse_plugin::types::{Fault, FaultCategory};
+
+use super::{BVN, asked, host, told};
+use crate::NO_CREDIT;
+
+fn fault_of(host: FakeHost) -> Fault {
+    asked(host, &json!({"number": "54651333604"})).unwrap_err()
+}
+
+#[track_caller]
+fn assert_told(status: u16, answer: Value, category: FaultCategory, code: &str) {
+    let fault = told(status, answer.clone()).unwrap_err();
+    assert_eq!((fault.category, &*fault.code), (category, code), "{status} {answer}");
+}
+
+#[test]
+fn codes_count_more_than_statuses() {
+    let data = json!({"firstName": "Ada"});
+    for (status, answer, category, code) in [
+        // `status` may say true.
+        (200, json!({"status": true, "response_code": "01", "data": data}), NotFound, ""),
+        (200, json!({"status": false, "response_code": "01"}), NotFound, ""),
+        (200, json!({"status": false, "response_code": 1}), NotFound, ""),
+        (404, json!({"status": false, "response_code": "01"}), NotFound, ""),
+        (400, json!({"status": false, "response_code": "01"}), NotFound, ""),
+        (200, json!({"status": true, "response_code": "02"}), Unavailable, "source-unavailable"),
+        (400, json!({"status": false, "response_code": "02"}), Unavailable, "source-unavailable"),
+        (200, json!({"status": false, "response_code": "03"}), Unavailable, NO_CREDIT),
+        (403, json!({"status": false, "response_code": "03"}), Unavailable, NO_CREDIT),
+        (500, json!({"status": false, "response_code": "03"}), Unavailable, NO_CREDIT),
+        (402, json!({"status": false}), Unavailable, NO_CREDIT),
+        (500, json!({"status": false, "response_code": "01"}), Unavailable, "http-500"),
+        (200, json!({"status": false, "response_code": "09"}), Refused, "09"),
+        (200, json!({"status": false, "response_code": "54651333604"}), Refused, ""),
+        (200, json!({"status": false, "response_code": "Ada"}), Refused, ""),
+        (200, json!({"status": false}), Refused, ""),
+    ] {
+        assert_told(status, answer, category, code);
+    }
+}
+
+#[test]
+fn without_a_code_the_words_count() {
+    for (status, words, category) in [
+        (200, json!("Record not found"), NotFound),
+        (404, json!("No record found for this number"), NotFound),
+        (400, json!("Invalid number"), Invalid),
+        (422, json!({"number": ["This field is required."]}), Invalid),
+        (200, json!("Not today"), Refused),
+    ] {
+        for key in ["detail", "message"] {
+            assert_told(status, json!({"status": false, key: words}), category, "");
+        }
+    }
+}
+
+#[test]
+fn what_is_to_blame() {
+    let blamed = |body: Value, words: &str| {
+        let answer = json!({"status": false, "detail": words});
+        asked(host().answer("POST", BVN, 400, answer), &body)
+            .unwrap_err()
+            .field()
+            .map(str::to_owned)
+    };
+    let number = json!({"number": "1"});
+    let face = json!({"number": "1", "image": "/9j/"});
+    for (body, words, field) in [
+        (&number, "Invalid number", Some("identifier")),
+        (&number, "Face not found", None),
+        (&face, "Invalid number", Some("identifier")),
+        (&face, "Face not found on image", Some("image")),
+        (&face, "Could not read the photo", Some("image")),
+        (&json!({"image": "/9j/"}), "Bad request", Some("image")),
+    ] {
+        assert_eq!(blamed(body.clone(), words).as_deref(), field, "{words}");
+    }
+}
+
+#[test]
+fn another_upstream_may_do_better() {
+    for status in [408, 429, 500, 502, 503] {
+        assert_told(status, json!({"status": false}), Unavailable, &format!("http-{status}"));
+    }
+    for (host, code) in [
+        (host().timeout("POST", BVN), "timeout"),
+        (host().no_connection("POST", BVN), "connect"),
+        (host().cut("POST", BVN), "cut"),
+        (host().answer_text("POST", BVN, 502, "<html>"), "http-502"),
+        (host().answer_text("POST", BVN, 200, "<html>"), "unexpected-answer"),
+        (host().answer_text("POST", BVN, 200, ""), "unexpected-answer"),
+        (host().answer_text("POST", BVN, 404, "<html>"), "unexpected-answer"),
+        // Of a server that knows no such path.
+        (host().answer("POST", BVN, 404, json!({"detail": "Not found."})), "unexpected-answer"),
+        (host().answer("POST", BVN, 200, json!({})), "unexpected-answer"),
+        (host().answer("POST", BVN, 200, json!([])), "unexpected-answer"),
+    ] {
+        let fault = fault_of(host);
+        assert_eq!((fault.category, &*fault.code), (Unavailable, code));
+        assert!(fault.retryable);
+    }
+}
+
+#[test]
+fn a_success_without_a_record() {
+    for (verification, category, code) in [
+        (json!("NOT-VERIFIED"), NotFound, ""),
+        (json!("PENDING"), Unavailable, "unexpected-answer"),
+        (json!(null), Unavailable, "unexpected-answer"),
+    ] {
+        for data in [json!(null), json!({}), json!([]), json!("x"), json!({"face_data": {}})] {
+            let verification = json!({"status": verification});
+            let answer = json!({"status": true, "response_code": "00", "data": data, "verification": verification});
+            assert_told(200, answer, category, code);
+        }
+    }
+}
+
+#[test]
+fn the_operator_must_act() {
+    for status in [401, 403] {
+        for body in ["{\"detail\":\"Invalid key\"}", "no"] {
+            let fault = fault_of(host().answer_text("POST", BVN, status, body));
+            assert_eq!((fault.category, fault.code), (Misconfigured, format!("http-{status}")));
+        }
+    }
+    let bare = FakeHost::new().setting("prembly_url", "https://prembly.test");
+    for host in [bare, host().setting("prembly_url", "")] {
+        assert_eq!(fault_of(host).category, Misconfigured);
+    }
+}
+
+#[test]
+fn nothing_that_prembly_says_is_handed_on() {
+    for word in ["", "not found", "invalid", "face", "image"] {
+        for status in [200, 400, 401, 404, 500] {
+            let words = format!("ada obi 54651333604 1990 {word}");
+            let answer =
+                json!({"status": words, "detail": words, "message": words, "response_code": words});
+            let body = json!({"number": "54651333604", "image": "/9j/"});
+            let fault = asked(host().answer("POST", BVN, status, answer), &body).unwrap_err();
+            let fault = format!("{fault:?}");
+            for private in ["ada", "obi", "54651333604", "1990"] {
+                assert!(!fault.contains(private), "{fault}");
+            }
+        }
+    }
+    let told = Fault::unavailable("ada at https://prembly.test").with_detail("url", "ada");
+    let fault = format!("{:?}", fault_of(host().fault("POST", BVN, told)));
+    assert!(!fault.contains("ada"), "{fault}");
+}

@@ -1,0 +1,84 @@
+use serde_json::{Value, json};
+use tollhouse_plugin::normal;
+
+use super::told;
+use crate::Answer;
+
+fn first_name(answer: &Answer) -> Option<String> {
+    answer.record.first(&["first_name"], normal::text)
+}
+
+fn envelope(rest: Value) -> Value {
+    let mut answer = json!({"status": true, "detail": "Verification Successful", "response_code": "00",
+        "verification": {"status": "VERIFIED", "reference": "31c0012-0f0a"}});
+    for (name, value) in rest.as_object().into_iter().flatten() {
+        answer[name] = value.clone();
+    }
+    answer
+}
+
+#[test]
+fn a_record_stands_in_many_places() {
+    let ada = json!({"firstName": "Ada"});
+    for rest in [
+        json!({"data": ada}),
+        json!({"bvn_data": ada}),
+        json!({"nin_data": ada}),
+        json!({"frsc_data": ada}),
+        json!({"vc_data": ada}),
+        json!({"data": [ada, {"firstName": "Bo"}]}),
+        json!({"nin_data": [ada]}),
+        json!({"data": {"nin_data": ada}}),
+        json!({"data": null, "bvn_data": ada}),
+        json!({"data": {"reference": "1"}, "bvn_data": ada}),
+        json!({"data": {"face_data": {"status": true}}, "frsc_data": ada}),
+        json!({"data": {"firstName": "Ada", "face_data": {"status": true}}}),
+        json!({"data": ada, "response_code": 0}),
+        json!({"data": ada, "response_code": null}),
+        json!({"data": ada, "verification": null}),
+    ] {
+        let found = told(200, envelope(rest.clone())).unwrap();
+        assert_eq!(first_name(&found).as_deref(), Some("Ada"), "{rest}");
+    }
+}
+
+#[test]
+fn face_data_stands_beside_the_record_or_in_it() {
+    let face =
+        json!({"status": true, "response_code": "00", "message": "Face Match", "confidence": 99.9});
+    let ada = json!({"firstName": "Ada"});
+    for rest in [
+        json!({"bvn_data": ada, "face_data": face}),
+        json!({"data": {"firstName": "Ada", "face_data": face}}),
+        json!({"data": {"face_data": face}, "nin_data": ada}),
+        json!({"data": {"nin_data": ada, "face_data": face}}),
+        json!({"nin_data": {"firstName": "Ada", "face_data": face}}),
+    ] {
+        let found = told(200, envelope(rest.clone())).unwrap();
+        let compared = found.comparison().unwrap();
+        assert_eq!((compared.matches, compared.confidence), (true, 9_990), "{rest}");
+        assert_eq!(&*compared.message, "Face match");
+        assert_eq!(first_name(&found).as_deref(), Some("Ada"), "{rest}");
+    }
+    let none = told(200, envelope(json!({"bvn_data": ada}))).unwrap().comparison();
+    assert_eq!(none.unwrap_err().code, "unexpected-answer");
+}
+
+#[test]
+fn a_watch_listed_entry_says_so() {
+    let answer = |rest: Value| {
+        let mut answer = envelope(rest);
+        answer["response_code"] = json!("07");
+        answer["status"] = json!(false);
+        answer
+    };
+    let ada = json!({"bvn_data": {"firstName": "Ada", "watchListed": "NO"}});
+    for status in [200, 400] {
+        let found = told(status, answer(ada.clone())).unwrap();
+        let listed = found.record.first(&["watch_listed"], normal::text);
+        assert_eq!(listed.as_deref(), Some("YES"));
+    }
+    for rest in [json!({}), json!({"data": null}), json!({"bvn_data": {}})] {
+        assert_eq!(told(200, answer(rest)).unwrap_err().code, "watch-listed");
+    }
+}

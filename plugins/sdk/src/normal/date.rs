@@ -1,0 +1,260 @@
+//! Dates of many notations as DD/MM/YYYY.
+//!
+//! A year of two digits is of the century that its date makes sense in: what happened ([`date`]) is not in the future, so it is
+//! the latest such day up to today; what ends ([`expiry`]) is of this century, since no register serves what ended before.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+const DAY_MS: i64 = 86_400_000;
+
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+/// Year, month, day: what is earlier is less.
+type Day = (i64, i64, i64);
+
+/// Which century a year of two digits is of.
+#[derive(Clone, Copy)]
+enum Century {
+    NotAfter(Day),
+    This,
+}
+
+/// The day of a birth, an issue, a registration: of something that has happened. Read are DD-MM-YYYY, YYYY-MM-DD and
+/// DD-Mon-YYYY, with `-` or `/` and with or without a time behind it, DD-Mon-YY, and milliseconds since 1970.
+pub fn date(value: &Value) -> Option<String> {
+    written(read(&super::text(value)?, Century::NotAfter(today()))?)
+}
+
+/// The day on which something ends, in the same notations.
+pub fn expiry(value: &Value) -> Option<String> {
+    written(read(&super::text(value)?, Century::This)?)
+}
+
+fn written((year, month, day): Day) -> Option<String> {
+    Some(format!("{day:02}/{month:02}/{year:04}"))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "in a component the clock is the host's and stands still during a call"
+)]
+fn today() -> Day {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    day_of(i64::try_from(since.as_millis()).unwrap_or(i64::MAX).div_euclid(DAY_MS))
+}
+
+fn read(told: &str, century: Century) -> Option<Day> {
+    if let Some(ms) = milliseconds(told) {
+        // A midnight somewhere: the nearest one of UTC is of the same day.
+        return real(day_of((ms + DAY_MS / 2).div_euclid(DAY_MS)));
+    }
+    let separator = told.find(['-', '/']).map(|at| &told[at..=at])?;
+    let mut parts = told.splitn(3, separator);
+    let (first, month, rest) = (parts.next()?, parts.next()?, parts.next()?);
+    let last = without_time(rest)?;
+    match first.len() {
+        4 => real((number(first, 4)?, month_of(month)?, number(last, 2)?)),
+        _ => of_year(last, month, number(first, 2)?, century),
+    }
+}
+
+/// Shorter numbers would be within days of 1970, and are rather something else: a year, or a day without separators.
+fn milliseconds(told: &str) -> Option<i64> {
+    let digits = told.strip_prefix('-').unwrap_or(told);
+    let long = digits.len() >= 9 && digits.bytes().all(|digit| digit.is_ascii_digit());
+    // Beyond 14 digits is no day that `real` would take.
+    (long && digits.len() <= 14).then(|| told.parse().ok()).flatten()
+}
+
+/// What stands before a time of day, if what stands behind is one.
+fn without_time(rest: &str) -> Option<&str> {
+    let Some(at) = rest.find(|c: char| c.is_whitespace() || c == 'T') else { return Some(rest) };
+    let time = rest[at..].trim_start_matches(|c: char| c.is_whitespace() || c == 'T');
+    let is_time = time.starts_with(|c: char| c.is_ascii_digit()) && time.contains(':');
+    is_time.then(|| &rest[..at])
+}
+
+fn of_year(year: &str, month: &str, day: i64, century: Century) -> Option<Day> {
+    let named = month.starts_with(|c: char| c.is_ascii_alphabetic());
+    let month = month_of(month)?;
+    match year.len() {
+        4 => real((number(year, 4)?, month, day)),
+        // With the month as a number nobody knows which of the three is the year.
+        2 if named => {
+            let year = number(year, 2)?;
+            let late = real((2000 + year, month, day));
+            let fits = |found: &Day| match century {
+                Century::NotAfter(today) => *found <= today,
+                Century::This => true,
+            };
+            late.filter(fits).or_else(|| real((1900 + year, month, day)))
+        }
+        _ => None,
+    }
+}
+
+fn month_of(told: &str) -> Option<i64> {
+    if told.len() < 3 {
+        return number(told, 2);
+    }
+    let told = told.to_lowercase();
+    let found = MONTHS.iter().position(|name| name.starts_with(&told))?;
+    i64::try_from(found + 1).ok()
+}
+
+fn number(told: &str, most_digits: usize) -> Option<i64> {
+    let plain = (1..=most_digits).contains(&told.len()) && told.bytes().all(|b| b.is_ascii_digit());
+    plain.then(|| told.parse().ok()).flatten()
+}
+
+/// The day itself if there is one in the calendar; 0001-01-01 is how some registers write that they do not know.
+fn real((year, month, day): Day) -> Option<Day> {
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 if leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    ((1800..2200).contains(&year) && (1..=days).contains(&day)).then_some((year, month, day))
+}
+
+/// The day of the Gregorian calendar that is so many days after 1 January 1970. Counted in eras of 400 years that begin
+/// with March, so that the day of a leap year is the last of its year.
+fn day_of(days: i64) -> Day {
+    let days = days + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let year = year + era * 400 + i64::from(month <= 2);
+    (year, month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn notations() {
+        for (told, read) in [
+            (json!("21-05-1990"), "21/05/1990"),
+            (json!("21/05/1990"), "21/05/1990"),
+            (json!("1/5/1990"), "01/05/1990"),
+            (json!("1990-05-21"), "21/05/1990"),
+            (json!("1990/05/21"), "21/05/1990"),
+            (json!("1990-05-21T00:00:00.000Z"), "21/05/1990"),
+            (json!("1990-05-21T00:00:00-01:00"), "21/05/1990"),
+            (json!("1990-05-21 10:59:25.0"), "21/05/1990"),
+            (json!("18/04/1991 12:00:00 AM"), "18/04/1991"),
+            (json!("28-Jun-2000"), "28/06/2000"),
+            (json!("28-JUN-2000"), "28/06/2000"),
+            (json!("01-September-1999"), "01/09/1999"),
+            (json!("01-Sept-1999"), "01/09/1999"),
+            (json!("12-OCT-1985"), "12/10/1985"),
+            (json!("28-Jun-99"), "28/06/1999"),
+            (json!(" 28-Jun-05 "), "28/06/2005"),
+            (json!("29-02-2000"), "29/02/2000"),
+            (json!(643248000000_i64), "21/05/1990"),
+            (json!("643248000000"), "21/05/1990"),
+            // Midnight in Lagos.
+            (json!(643244400000_i64), "21/05/1990"),
+            (json!(-315619200000_i64), "01/01/1960"),
+            (json!(-3600000000_i64), "20/11/1969"),
+        ] {
+            assert_eq!(date(&told).as_deref(), Some(read), "{told}");
+        }
+    }
+
+    #[test]
+    fn garbage_is_no_date() {
+        for garbage in [
+            "",
+            "N/A",
+            "****",
+            "yesterday",
+            "31-02-1990",
+            "29-02-1900",
+            "1990-13-01",
+            "00-01-1990",
+            "0001-01-01",
+            "0000-00-00",
+            "1990",
+            "19900521",
+            "21051990",
+            "21-05-90",
+            "21-05/1990",
+            "21-05-1990-7",
+            "21-05-19900",
+            "1990-05-21 x",
+            "1990-05-21Tx:1",
+            "21-Foo-1990",
+            "21--1990",
+            "-",
+            "é-é-é",
+            "99999999999999999999",
+            "9223372036854775807",
+            "99999999999999",
+        ] {
+            assert_eq!(date(&json!(garbage)), None, "{garbage}");
+        }
+        for garbage in [json!(null), json!(0), json!(1990), json!({}), json!(true)] {
+            assert_eq!(date(&garbage), None, "{garbage}");
+        }
+    }
+
+    #[test]
+    fn years_of_two_digits_are_of_the_past_or_of_this_century() {
+        let today = Century::NotAfter((2026, 11, 22));
+        for (told, century, year) in [
+            ("22-Nov-26", today, 2026),
+            ("23-Nov-26", today, 1926),
+            ("01-Jan-27", today, 1927),
+            ("01-Jan-00", today, 2000),
+            ("31-Dec-99", today, 1999),
+            // 1900 was no leap year.
+            ("29-Feb-00", today, 2000),
+            ("01-Jan-31", Century::This, 2031),
+            ("31-Dec-99", Century::This, 2099),
+        ] {
+            assert_eq!(read(told, century).map(|day| day.0), Some(year), "{told}");
+        }
+        assert_eq!(expiry(&json!("12-Jan-31")).as_deref(), Some("12/01/2031"));
+        assert_eq!(expiry(&json!("12-Jan-2031")).as_deref(), Some("12/01/2031"));
+    }
+
+    #[test]
+    fn days_since_1970() {
+        for (days, day) in [
+            (0, (1970, 1, 1)),
+            (-1, (1969, 12, 31)),
+            (59, (1970, 3, 1)),
+            (11_016, (2000, 2, 29)),
+            (11_017, (2000, 3, 1)),
+            (-25_567, (1900, 1, 1)),
+            (20_779, (2026, 11, 22)),
+        ] {
+            assert_eq!(day_of(days), day, "{days}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What stands about somebody in an upstream's answer, and how it becomes an entry.
+//!
+//! Upstreams spell one name in many ways: `firstName`, `firstname`, `first_name`, `FirstName`, `first_name:`. So names are
+//! compared by their letters and digits alone, without regard to case.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::identity::Entry;
+use crate::normal;
+
+/// Where upstreams put an e-mail address and phone numbers; the first that can be read counts.
+const EMAILS: [&str; 2] = ["email", "email_address"];
+const PHONES: [&str; 7] =
+    ["phone_number1", "phone_number", "telephoneno", "telephone", "mobile", "msisdn", "phone"];
+const SECOND_PHONE: &str = "phone_number2";
+
+/// An object of an upstream's.
+#[derive(Debug, Clone, Default)]
+pub struct Record(BTreeMap<String, Value>);
+
+impl Record {
+    /// An object, or the first of a list of them; `None` when there is nothing in it.
+    pub fn of(value: Value) -> Option<Record> {
+        let fields = match value {
+            Value::Object(fields) => fields,
+            Value::Array(items) => return items.into_iter().next().and_then(Record::of),
+            _ => return None,
+        };
+        let mut record = Record::default();
+        fields.into_iter().for_each(|(name, value)| record.put(&name, value));
+        (!record.0.is_empty()).then_some(record)
+    }
+
+    /// Whether all has been taken out.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// One field more, or in the place of one of that name that says nothing.
+    pub fn put(&mut self, name: &str, value: Value) {
+        let known = self.0.entry(plain(name)).or_insert(Value::Null);
+        let silent = known.is_null() || known.as_str().is_some_and(|text| text.trim().is_empty());
+        if silent {
+            *known = value;
+        }
+    }
+
+    /// One field more, or in the place of the one of that name.
+    pub fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.0.insert(plain(name), value.into());
+    }
+
+    /// Takes a field out.
+    pub fn take(&mut self, name: &str) -> Option<Value> {
+        self.0.remove(&plain(name))
+    }
+
+    /// The fields of an inner object beside its own.
+    pub fn merged(mut self, name: &str) -> Record {
+        if let Some(Value::Object(inner)) = self.take(name) {
+            inner.into_iter().for_each(|(name, value)| self.put(&name, value));
+        }
+        self
+    }
+
+    /// The first of these names whose value can be read so.
+    pub fn first<T>(&self, names: &[&str], read: impl Fn(&Value) -> Option<T>) -> Option<T> {
+        names.iter().filter_map(|name| self.0.get(&plain(name))).find_map(read)
+    }
+
+    fn phone(&self, calling_code: &str) -> Option<String> {
+        let read = |value: &Value| normal::phone(value, calling_code);
+        self.first(&PHONES, read).or_else(|| self.first(&[SECOND_PHONE], read))
+    }
+}
+
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// How a value is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// As it is.
+    Text,
+    /// Of something that happened.
+    Date,
+    /// Of the end of something.
+    Expiry,
+    /// In E.164.
+    Phone,
+    /// In lower case.
+    Email,
+    /// In base64.
+    Image,
+    /// "YES" or "NO".
+    YesOrNo,
+}
+
+/// One field of `details`, and the upstreams' names for it beside its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    /// As callers get it.
+    pub name: &'static str,
+    /// How it is written.
+    pub kind: Kind,
+    /// The first that can be read counts, after its own name.
+    pub others: &'static [&'static str],
+}
+
+impl Field {
+    /// A field.
+    pub const fn new(name: &'static str, kind: Kind, others: &'static [&'static str]) -> Field {
+        Field { name, kind, others }
+    }
+
+    fn read(&self, record: &Record, calling_code: &str) -> Option<String> {
+        let read = |value: &Value| match self.kind {
+            Kind::Text => normal::text(value),
+            Kind::Date => normal::date(value),
+            Kind::Expiry => normal::expiry(value),
+            Kind::Phone => normal::phone(value, calling_code),
+            Kind::Email => normal::email(value),
+            Kind::Image => normal::image(value),
+            Kind::YesOrNo => normal::yes_or_no(value),
+        };
+        record.first(&[self.name], read).or_else(|| record.first(self.others, read))
+    }
+}
+
+/// What is published about one type of identity.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// Of the country, as digits.
+    pub calling_code: &'static str,
+    /// All of them, always there; null when unknown.
+    pub fields: &'static [Field],
+    /// Whether a code may be sent to what the record names.
+    pub contact: bool,
+}
+
+impl Shape {
+    /// The entry of a record.
+    pub fn entry(&self, record: &Record) -> Entry {
+        let field = |field: &Field| {
+            let value = field.read(record, self.calling_code);
+            (field.name.to_owned(), value.map_or(Value::Null, Value::String))
+        };
+        let details: Map<String, Value> = self.fields.iter().map(field).collect();
+        Entry {
+            details: Value::Object(details).to_string(),
+            email: record.first(&EMAILS, normal::email).filter(|_| self.contact),
+            phone: record.phone(self.calling_code).filter(|_| self.contact),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const FIELDS: [Field; 4] = [
+        Field::new("first_name", Kind::Text, &["forename"]),
+        Field::new("date_of_birth", Kind::Date, &["birthLabel", "birthMs"]),
+        Field::new("image", Kind::Image, &["photo"]),
+        Field::new("watch_listed", Kind::YesOrNo, &[]),
+    ];
+
+    fn entry(record: Value, contact: bool) -> Entry {
+        Shape { calling_code: "234", fields: &FIELDS, contact }.entry(&Record::of(record).unwrap())
+    }
+
+    fn details(record: Value) -> Value {
+        serde_json::from_str(&entry(record, true).details).unwrap()
+    }
+
+    #[test]
+    fn one_name_has_many_spellings() {
+        for name in
+            ["first_name", "firstName", "FirstName", "FIRST NAME", "first_name:", "Forename"]
+        {
+            assert_eq!(details(json!({name: "Ada"}))["first_name"], "Ada", "{name}");
+        }
+        let twice = json!({"FIRST_NAME": "", "firstName": "Ada", "first_name": " "});
+        assert_eq!(details(twice)["first_name"], "Ada");
+    }
+
+    #[test]
+    fn all_fields_are_there_and_no_others() {
+        let unknown =
+            json!({"first_name": null, "date_of_birth": null, "image": null, "watch_listed": null});
+        assert_eq!(details(json!({"shoe_size": "44"})), unknown);
+    }
+
+    #[test]
+    fn the_first_that_can_be_read_counts() {
+        let record =
+            json!({"date_of_birth": "?", "birthLabel": "N/A", "birthMs": 643248000000_i64});
+        assert_eq!(details(record)["date_of_birth"], "21/05/1990");
+    }
+
+    #[test]
+    fn a_record_is_an_object_that_says_something() {
+        for nothing in [json!(null), json!({}), json!([]), json!([{}]), json!("x"), json!([1])] {
+            assert!(Record::of(nothing.clone()).is_none(), "{nothing}");
+        }
+        assert_eq!(
+            details(json!([{"first_name": "Ada"}, {"first_name": "Bo"}]))["first_name"],
+            "Ada"
+        );
+        let nested = json!({"first_name": "", "inner_part": {"firstName": "Ada", "photo": "/9j/"}});
+        let record = Record::of(nested).unwrap().merged("inner_part");
+        assert_eq!(record.first(&["first_name"], normal::text).as_deref(), Some("Ada"));
+        assert_eq!(record.first(&["image", "photo"], normal::image).as_deref(), Some("/9j/"));
+    }
+
+    #[test]
+    fn a_code_goes_to_what_the_record_names() {
+        let both =
+            json!({"email": "ADA@x.test", "phoneNumber1": "N/A", "phoneNumber2": "08012345678"});
+        let found = entry(both.clone(), true);
+        assert_eq!(found.email.as_deref(), Some("ada@x.test"));
+        assert_eq!(found.phone.as_deref(), Some("+2348012345678"));
+        let silent = entry(both, false);
+        assert_eq!((silent.email, silent.phone), (None, None));
+    }
+}
