@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::{locked, server::Connection};
 
 /// What a fault may be scripted for.
-pub const OPERATIONS: [&str; 21] = [
+pub const OPERATIONS: [&str; 23] = [
     "initialize",
     "verify",
     "fetch",
@@ -38,6 +38,8 @@ pub const OPERATIONS: [&str; 21] = [
     "africastalking",
     "twilio",
     "smtp",
+    "prembly",
+    "dojah",
 ];
 
 /// What goes wrong. A kind without a note on where it belongs is for calls, and for e-mails at the end of their content.

@@ -2,8 +2,8 @@
 //!
 //! Each provider is a folder that speaks that provider's documented protocol. Around them stand the parts that all
 //! of them share: scripted [`faults`], the outbox of notifications, the hosted checkout page, the receiver of
-//! Tollhouse's own [`events`] and the [`mailbox`], which a mail server (SMTP) and the SMS gateways fill. All state is in
-//! memory; time comes from the injected clock only.
+//! Tollhouse's own [`events`] and the [`mailbox`], which a mail server (SMTP) and the SMS gateways fill. The identity
+//! registers share made-up people. All state is in memory; time comes from the injected clock only.
 
 mod africastalking;
 mod checkout;
@@ -16,6 +16,7 @@ mod outbox;
 mod pages;
 pub mod paystack;
 mod random;
+mod registers;
 mod server;
 mod sms;
 mod smtp;

@@ -24,7 +24,9 @@ use tower::ServiceExt;
 use crate::{
     Fault, Standins, africastalking,
     faults::{Faults, inject},
-    pages, paystack, termii, twilio,
+    pages, paystack,
+    registers::{self, dojah, prembly},
+    termii, twilio,
 };
 
 /// After a failed accept (out of descriptors, say): long enough not to spin, short enough not to be noticed.
@@ -59,6 +61,9 @@ pub(crate) fn router(standins: Standins) -> Router {
         .nest("/termii/api", termii::router(&env))
         .nest("/africastalking", africastalking::router(&env))
         .nest("/twilio", twilio::router(&env))
+        .nest("/prembly", prembly::router(&env))
+        .nest("/dojah", dojah::router(&env))
+        .nest("/images", registers::pictures())
         .with_state(standins)
 }
 

@@ -1,0 +1,77 @@
+//! Ghana's records, in Dojah's words. What is sent along with a number is compared, and never a reason to refuse.
+
+use serde_json::{Value, json};
+
+use super::request::Query;
+use crate::registers::{days, people::Person};
+
+pub(super) fn license(person: &Person, query: &Query) -> Value {
+    let born = days::slashed(person.born);
+    json!({
+        "id": person.number,
+        "full_name": person.full_name().to_uppercase(),
+        "date_of_birth": born,
+        "issue_date": days::slashed(person.issued),
+        "expiry_date": days::slashed(person.expires(6)),
+        "certificate_date": days::slashed(person.issued),
+        "pin": person.digits("pin", 8),
+        "processing_center": person.home.2.to_uppercase(),
+        "picture": person.photo(),
+        "is_full_name_match": query.says("full_name", &person.full_name()),
+        "is_date_of_birth_match": says_birth(person, query),
+        "status": 200,
+    })
+}
+
+pub(super) fn passport(person: &Person, query: &Query) -> Value {
+    json!({
+        "id": person.number,
+        "first_name": person.first_name,
+        "middle_name": person.middle_name,
+        "last_name": person.last_name,
+        "gender": person.gender(),
+        "date_of_birth": days::iso(person.born),
+        "issue_date": days::iso(person.issued),
+        "expiry_date": days::iso(person.expires(10)),
+        "place_of_birth": person.origin.2,
+        "place_of_issue": "ACCRA",
+        "picture": person.photo(),
+        "is_first_name_match": query.says("first_name", &person.first_name),
+        "is_middle_name_match": query.says("middle_name", &person.middle_name),
+        "is_last_name_match": query.says("last_name", &person.last_name),
+        "is_date_of_birth_match": says_birth(person, query),
+        "status": 200,
+    })
+}
+
+pub(super) fn ssnit(person: &Person, query: &Query) -> Value {
+    json!({
+        "id": person.number,
+        "full_name": person.full_name().to_uppercase(),
+        "card_serial": person.digits("card", 9),
+        "date_of_birth": days::iso(person.born),
+        "gender": person.gender(),
+        "picture": person.photo(),
+        "is_full_name_match": query.says("full_name", &person.full_name()),
+        "is_date_of_birth_match": says_birth(person, query),
+        "status": 200,
+    })
+}
+
+pub(super) fn voter(person: &Person, query: &Query) -> Value {
+    json!({
+        "id": person.number,
+        "full_name": person.full_name().to_uppercase(),
+        "date_of_birth": days::iso(person.born),
+        "gender": person.gender(),
+        "picture": person.photo(),
+        "polling_station": format!("{} MARKET", person.home.2.to_uppercase()),
+        "registration_date": days::iso(person.issued),
+        "is_full_name_match": query.says("full_name", &person.full_name()),
+        "status": 200,
+    })
+}
+
+fn says_birth(person: &Person, query: &Query) -> bool {
+    query.says("date_of_birth", &days::iso(person.born))
+}

@@ -1,0 +1,116 @@
+//! The kinds of identifiers, and the forms in which they come.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Bvn,
+    Nin,
+    Vnin,
+    License,
+    Passport,
+    Voter,
+    Company,
+    Phone,
+    GhPassport,
+    GhSsnit,
+    GhLicense,
+    GhVoter,
+}
+
+/// More than any document's number has.
+const LONGEST: usize = 40;
+
+impl Kind {
+    pub(super) fn is_ghanaian(self) -> bool {
+        matches!(self, Kind::GhPassport | Kind::GhSsnit | Kind::GhLicense | Kind::GhVoter)
+    }
+
+    pub(super) fn is_phone(self) -> bool {
+        self == Kind::Phone
+    }
+
+    /// The one form of all forms of an identifier; nothing when it is no identifier of this kind.
+    pub(super) fn key(self, number: &str) -> Option<String> {
+        match self {
+            Kind::Bvn | Kind::Nin => {
+                Some(number.to_owned()).filter(|number| number.len() == 11 && is_digits(number))
+            }
+            Kind::Vnin => plain(number).filter(|key| key.len() == 16),
+            Kind::Phone => phone(number),
+            _ => plain(number),
+        }
+    }
+}
+
+/// What a number is taken for that stands on a document of which no more is known.
+pub(super) fn guess(number: &str) -> Kind {
+    let letters = number.bytes().take_while(u8::is_ascii_alphabetic).count();
+    match (letters, number.len()) {
+        (0, 11) if is_digits(number) => Kind::Nin,
+        (1, 9) if is_digits(&number[1..]) => Kind::Passport,
+        (2.., _) => Kind::License,
+        _ => Kind::Voter,
+    }
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// In upper case, without what people write between the digits.
+pub(super) fn plain(number: &str) -> Option<String> {
+    let key: String = number.chars().filter(|c| !" -/".contains(*c)).collect();
+    let good = (1..=LONGEST).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_alphanumeric());
+    good.then(|| key.to_ascii_uppercase())
+}
+
+/// The digits of E.164. A number of ten digits is one whose leading 0 was lost as it was taken for a quantity.
+fn phone(number: &str) -> Option<String> {
+    let digits = number.trim_start_matches('+').replace([' ', '-'], "");
+    let nigerian = match (digits.len(), digits.as_bytes().first()?) {
+        (11, b'0') => format!("234{}", &digits[1..]),
+        (10, b'1'..) => format!("234{digits}"),
+        _ => digits,
+    };
+    Some(nigerian).filter(|digits| tollhouse::phone::is_e164(&format!("+{digits}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identifier_has_one_form() {
+        for (kind, number, key) in [
+            (Kind::Bvn, "22222222222", Some("22222222222")),
+            (Kind::Bvn, "2222222222", None),
+            (Kind::Nin, "7012345678x", None),
+            (Kind::Vnin, "aa1234567890123b", Some("AA1234567890123B")),
+            (Kind::Vnin, "AA123456789012B", None),
+            (Kind::License, "abc-12345/yz 00", Some("ABC12345YZ00")),
+            (Kind::License, " ", None),
+            (Kind::Passport, "é", None),
+            (Kind::Phone, "08082838283", Some("2348082838283")),
+            (Kind::Phone, "8082838283", Some("2348082838283")),
+            (Kind::Phone, "2348082838283", Some("2348082838283")),
+            (Kind::Phone, "+234 808 283 8283", Some("2348082838283")),
+            (Kind::Phone, "+233241234567", Some("233241234567")),
+            (Kind::Phone, "0808", None),
+            (Kind::Phone, "", None),
+            (Kind::Phone, "ä808", None),
+        ] {
+            assert_eq!(kind.key(number).as_deref(), key, "{kind:?} {number}");
+        }
+    }
+
+    #[test]
+    fn a_number_says_what_document_it_stands_on() {
+        for (number, kind) in [
+            ("70123456789", Kind::Nin),
+            ("A00400000", Kind::Passport),
+            ("AAD23208212298", Kind::License),
+            ("987F545AJ67890", Kind::Voter),
+        ] {
+            assert_eq!(guess(number), kind, "{number}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! People who do not exist: everybody follows from an identifier, and there is somebody for each.
+
+use chrono::{Days, Months, NaiveDate};
+
+use super::{
+    documented,
+    kinds::Kind,
+    lot::Lot,
+    names::{self, Bank, Place},
+    pictures,
+};
+
+/// The oldest is born then; the youngest is an adult ever since this was written.
+const FIRST_BIRTH: (i32, u64) = (1958, 365 * 47);
+const MARITAL: [&str; 3] = ["Single", "Married", "Widowed"];
+
+pub(super) struct Person {
+    /// As it was asked for.
+    pub number: String,
+    /// What tells this person from others.
+    pub key: String,
+    pub first_name: String,
+    pub middle_name: String,
+    pub last_name: String,
+    pub female: bool,
+    pub born: NaiveDate,
+    /// In E.164. Nobody's ends in what the stand-ins of SMS gateways do not reach.
+    pub phone: Option<String>,
+    pub second_phone: Option<String>,
+    pub email: Option<String>,
+    pub home: Place,
+    pub origin: Place,
+    pub address: String,
+    pub bank: Bank,
+    pub marital_status: &'static str,
+    pub profession: &'static str,
+    pub religion: &'static str,
+    /// In centimetres.
+    pub height: u64,
+    pub kin: Kin,
+    /// When a document was issued, or when somebody was registered.
+    pub issued: NaiveDate,
+    pub watch_listed: bool,
+    lot: Lot,
+}
+
+pub(super) struct Kin {
+    pub first_name: &'static str,
+    pub last_name: String,
+    pub address: String,
+    pub place: Place,
+}
+
+impl Person {
+    /// Whom this identifier of this kind belongs to; `key` is it in the one form of all its forms.
+    pub(super) fn of(kind: Kind, key: &str, number: &str) -> Person {
+        let lot = Lot::of(key);
+        let names = if kind.is_ghanaian() { names::GHANA } else { names::NIGERIA };
+        let documented = documented::find(kind, key);
+        let female = is_woman(key);
+        let given = if female { names.women } else { names.men };
+        let family = lot.pick("family", names.families);
+        let [home, origin, kin_home] =
+            ["home", "origin", "kin home"].map(|name| lot.pick(name, names.places));
+        let known = |name: fn(&documented::Known) -> &'static str, drawn| {
+            documented.map_or(drawn, name).to_owned()
+        };
+        let last_name = known(|known| known.last_name, family);
+        let first_name = lot.pick("first", given);
+        let phone = kind.is_phone().then(|| format!("+{key}"));
+        Person {
+            first_name: known(|known| known.first_name, first_name),
+            middle_name: known(|known| known.middle_name, other(&lot, given, first_name)),
+            kin: Kin {
+                first_name: lot.pick("kin", if female { names.men } else { names.women }),
+                address: address(&lot, "kin ", kin_home),
+                last_name: last_name.clone(),
+                place: kin_home,
+            },
+            last_name,
+            female,
+            born: documented.and_then(documented::Known::born).unwrap_or_else(|| birth(&lot)),
+            phone: Some(phone.unwrap_or_else(|| drawn_phone(&lot, "phone"))),
+            second_phone: Some(drawn_phone(&lot, "second phone")),
+            email: Some(email(if kind.is_phone() { key } else { number })),
+            home,
+            origin,
+            address: address(&lot, "", home),
+            bank: lot.pick("bank", &names::BANKS),
+            marital_status: lot.pick("marital status", &MARITAL),
+            profession: lot.pick("profession", &names::PROFESSIONS),
+            religion: lot.pick("religion", &["CHRISTIANITY", "ISLAM"]),
+            height: 150 + lot.below("height", 45),
+            issued: date((2023, lot.below("issued", 700))),
+            watch_listed: false,
+            number: number.to_owned(),
+            key: key.to_owned(),
+            lot,
+        }
+    }
+
+    pub(super) fn watched(self) -> Person {
+        Person { watch_listed: true, ..self }
+    }
+
+    pub(super) fn without_contact(self) -> Person {
+        Person { phone: None, second_phone: None, email: None, ..self }
+    }
+
+    pub(super) fn gender(&self) -> &'static str {
+        if self.female { "Female" } else { "Male" }
+    }
+
+    /// `F` or `M`.
+    pub(super) fn sex(&self) -> &'static str {
+        &self.gender()[..1]
+    }
+
+    pub(super) fn title(&self) -> &'static str {
+        match (self.female, self.marital_status) {
+            (false, _) => "Mr",
+            (true, "Single") => "Miss",
+            (true, _) => "Mrs",
+        }
+    }
+
+    pub(super) fn full_name(&self) -> String {
+        format!("{} {} {}", self.first_name, self.middle_name, self.last_name)
+    }
+
+    /// What a company is called that this person directs.
+    pub(super) fn company(&self) -> String {
+        let trade = self.lot.pick("trade", &["FOODS", "LOGISTICS", "TEXTILES", "VENTURES"]);
+        format!("{} {trade} LIMITED", self.last_name.to_uppercase())
+    }
+
+    /// When a document that is good for so many years ends.
+    pub(super) fn expires(&self, years: u32) -> NaiveDate {
+        self.issued + Months::new(12 * years)
+    }
+
+    /// In full years, on the day of issue.
+    pub(super) fn age(&self) -> u32 {
+        self.issued.years_since(self.born).unwrap_or_default()
+    }
+
+    /// Some number on a document, the same each time.
+    pub(super) fn digits(&self, name: &str, count: u32) -> String {
+        self.lot.digits(name, count)
+    }
+
+    pub(super) fn pick(&self, name: &str, from: &[&'static str]) -> &'static str {
+        self.lot.pick(name, from)
+    }
+
+    pub(super) fn uuid(&self) -> String {
+        super::uuid(["uuid", "uuid, last"].map(|name| self.lot.below(name, u64::MAX)))
+    }
+
+    /// The photo that the registers have, as a JPEG in base64.
+    pub(super) fn photo(&self) -> String {
+        pictures::on_record(&self.key)
+    }
+}
+
+/// Known by the number alone, so that a picture of somebody needs no more.
+pub(super) fn is_woman(key: &str) -> bool {
+    documented::is_woman(key).unwrap_or_else(|| Lot::of(key).below("gender", 2) == 0)
+}
+
+/// A date so many days after the beginning of a year.
+fn date((year, days): (i32, u64)) -> NaiveDate {
+    NaiveDate::from_ymd_opt(year, 1, 1).unwrap_or_default() + Days::new(days)
+}
+
+fn birth(lot: &Lot) -> NaiveDate {
+    date((FIRST_BIRTH.0, lot.below("birth", FIRST_BIRTH.1)))
+}
+
+fn other(lot: &Lot, from: &[&'static str], than: &str) -> &'static str {
+    let others: Vec<&str> = from.iter().copied().filter(|name| *name != than).collect();
+    lot.pick("middle", &others)
+}
+
+fn drawn_phone(lot: &Lot, name: &str) -> String {
+    format!("+23480{}{}", lot.digits(name, 4), lot.digits(&format!("{name}, last"), 4))
+}
+
+fn address(lot: &Lot, whose: &str, (state, lga, town, _): Place) -> String {
+    let street = lot.pick(&format!("{whose}street"), &names::STREETS);
+    let house = 1 + lot.below(&format!("{whose}house"), 120);
+    format!("{house} {street}, {town}, {lga}, {state}")
+}
+
+/// Letters and digits of the number, and what else may stand in an address of mail.
+pub(super) fn email(number: &str) -> String {
+    let kept = |c: &char| c.is_ascii_alphanumeric() || "-_+".contains(*c);
+    let local: String = number.chars().filter(kept).take(64).collect();
+    format!("{}@people.example", local.to_ascii_lowercase())
+}

@@ -1,0 +1,193 @@
+//! Pictures as they are served, and what is made of them when they come back.
+//!
+//! A comment in the file (its COM segment) says what it shows: whoever passes a picture on passes that on, too.
+
+use axum::{
+    Router,
+    extract::Path,
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use base64::{
+    Engine,
+    alphabet::STANDARD,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use url::Url;
+
+use super::{kinds, portrait};
+
+const MARK: &str = "tollhouse-picture:";
+const LONGEST_NUMBER: usize = 64;
+/// The selfie that Prembly's documentation sends along with its test identities.
+const DOCUMENTED_SELFIE: &str = "/cbimage_3_drqdoc.jpg";
+const PADDED_OR_NOT: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// What a picture shows; of whom, is by the key of the number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Picture {
+    /// Somebody who is whoever it is compared with.
+    Match,
+    /// Somebody who is not.
+    Mismatch,
+    NoFace,
+    /// A document, which has its holder's face on it.
+    Document {
+        number: String,
+    },
+    /// What a register has of somebody.
+    Portrait {
+        key: String,
+    },
+}
+
+/// What a comparison of faces finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Same,
+    Different,
+    NoFace,
+}
+
+pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    Router::new().route("/{name}", get(serve))
+}
+
+async fn serve(Path(name): Path<String>) -> Response {
+    match named(&name) {
+        Some(jpeg) => ([(CONTENT_TYPE, "image/jpeg")], jpeg).into_response(),
+        None => (StatusCode::NOT_FOUND, "There is no such picture.").into_response(),
+    }
+}
+
+/// `match-54651333604.jpg` and so on.
+fn named(name: &str) -> Option<Vec<u8>> {
+    let mark = name.strip_suffix(".jpg")?;
+    let (_, number) = mark.split_once('-')?;
+    if number.len() > LONGEST_NUMBER {
+        return None;
+    }
+    let key = kinds::plain(number.trim_start_matches('+'))?;
+    let jpeg = match Picture::marked(mark)? {
+        Picture::Match | Picture::Portrait { .. } => portrait::face(&key),
+        Picture::Mismatch => portrait::face(&format!("not {key}")),
+        Picture::NoFace => portrait::landscape(&key),
+        Picture::Document { .. } => portrait::card(&key),
+    };
+    Some(with_mark(jpeg, mark))
+}
+
+/// The photo that a register has of somebody, as a JPEG in base64.
+pub(super) fn on_record(key: &str) -> String {
+    let jpeg = with_mark(portrait::face(key), &format!("portrait-{key}"));
+    base64::prelude::BASE64_STANDARD.encode(jpeg)
+}
+
+/// As the first segment of the file.
+fn with_mark(mut jpeg: Vec<u8>, mark: &str) -> Vec<u8> {
+    let text = format!("{MARK}{mark}");
+    let Ok(length) = u16::try_from(text.len() + 2) else { return jpeg };
+    let mut segment = vec![0xff, 0xfe];
+    segment.extend(length.to_be_bytes());
+    segment.extend(text.into_bytes());
+    let start = jpeg.len().min(2);
+    jpeg.splice(start..start, segment);
+    jpeg
+}
+
+impl Picture {
+    fn marked(mark: &str) -> Option<Picture> {
+        let (kind, number) = mark.split_once('-')?;
+        Some(match kind {
+            "match" => Picture::Match,
+            "mismatch" => Picture::Mismatch,
+            "noface" => Picture::NoFace,
+            "document" => Picture::Document { number: number.to_owned() },
+            "portrait" => Picture::Portrait { key: number.to_owned() },
+            _ => return None,
+        })
+    }
+
+    /// An address is not asked: that it is one of ours says enough. Nothing when this is neither an address nor a picture.
+    pub(super) fn of_url_or_base64(text: &str) -> Option<Picture> {
+        match Url::parse(text.trim()) {
+            Ok(url) if ["http", "https"].contains(&url.scheme()) => Some(Picture::at(&url)),
+            _ => Picture::of_base64(text),
+        }
+    }
+
+    /// Whoever is shown elsewhere, or without a mark, is nobody that the registers know.
+    fn at(url: &Url) -> Picture {
+        if url.path().ends_with(DOCUMENTED_SELFIE) {
+            return Picture::Match;
+        }
+        let name =
+            url.path().rsplit_once("/images/").and_then(|(_, name)| name.strip_suffix(".jpg"));
+        name.and_then(Picture::marked).unwrap_or(Picture::Mismatch)
+    }
+
+    /// With or without the head of a data URL.
+    pub(super) fn of_base64(text: &str) -> Option<Picture> {
+        let body = match text.split_once("base64,") {
+            Some((head, body)) if head.trim_start().starts_with("data:") => body,
+            _ => text,
+        };
+        let body: String = body.split_ascii_whitespace().collect();
+        let bytes = PADDED_OR_NOT.decode(body).ok()?;
+        match bytes.as_slice() {
+            [0x89, b'P', b'N', b'G', ..] => Some(Picture::Mismatch),
+            [0xff, 0xd8, segments @ ..] => {
+                let mark = comment(segments).and_then(|text| text.strip_prefix(MARK));
+                Some(mark.and_then(Picture::marked).unwrap_or(Picture::Mismatch))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether this is a picture of whoever has this key.
+    pub(super) fn shows(&self, key: &str) -> Comparison {
+        match (self, self.key()) {
+            (Picture::NoFace, _) => Comparison::NoFace,
+            (Picture::Match, _) => Comparison::Same,
+            (_, Some(own)) if own == key => Comparison::Same,
+            _ => Comparison::Different,
+        }
+    }
+
+    /// Whether both show the same person.
+    pub(super) fn compare(&self, other: &Picture) -> Comparison {
+        match (self, other) {
+            (Picture::NoFace, _) | (_, Picture::NoFace) => Comparison::NoFace,
+            (Picture::Mismatch, _) | (_, Picture::Mismatch) => Comparison::Different,
+            (Picture::Match, _) | (_, Picture::Match) => Comparison::Same,
+            _ => self.key().map_or(Comparison::Different, |key| other.shows(&key)),
+        }
+    }
+
+    fn key(&self) -> Option<String> {
+        match self {
+            Picture::Document { number } => kinds::plain(number),
+            Picture::Portrait { key } => Some(key.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// The first comment among the segments before the picture itself.
+fn comment(mut segments: &[u8]) -> Option<&str> {
+    while let [0xff, kind, high, low, rest @ ..] = segments {
+        let length = usize::from(u16::from_be_bytes([*high, *low])).checked_sub(2)?;
+        let content = rest.get(..length)?;
+        match kind {
+            0xfe => return std::str::from_utf8(content).ok(),
+            // The scan: what follows is no segment.
+            0xda => return None,
+            _ => segments = rest.get(length..)?,
+        }
+    }
+    None
+}

@@ -1,0 +1,73 @@
+//! What all of Prembly's endpoints take and refuse.
+
+use axum::{
+    Json,
+    extract::{FromRequest, Request},
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde_json::{Map, Value, json};
+
+use crate::registers::pictures::Picture;
+
+#[derive(Debug)]
+pub(super) struct Refusal(StatusCode, String);
+
+impl Refusal {
+    pub(super) fn invalid(detail: impl Into<String>) -> Refusal {
+        Refusal(StatusCode::BAD_REQUEST, detail.into())
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let Refusal(status, detail) = self;
+        (status, Json(json!({ "status": false, "detail": detail, "message": detail })))
+            .into_response()
+    }
+}
+
+/// The parameters of a request that has a key.
+pub(super) struct Params(Map<String, Value>);
+
+impl<S: Send + Sync> FromRequest<S> for Params {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &S) -> Result<Params, Refusal> {
+        if request.headers().get("x-api-key").is_none_or(|key| key.is_empty()) {
+            let detail = "Authentication failed: x-api-key is missing or not valid";
+            return Err(Refusal(StatusCode::UNAUTHORIZED, detail.to_owned()));
+        }
+        let body = String::from_request(request, state).await.unwrap_or_default();
+        match serde_json::from_str(&body) {
+            Ok(Value::Object(params)) => Ok(Params(params)),
+            _ => Err(Refusal::invalid("The body is not a JSON object")),
+        }
+    }
+}
+
+impl Params {
+    /// A number counts as text, as it does with Prembly.
+    fn text(&self, name: &str) -> Option<String> {
+        let text = match self.0.get(name)? {
+            Value::String(text) => text.trim().to_owned(),
+            Value::Number(number) => number.to_string(),
+            _ => return None,
+        };
+        Some(text).filter(|text| !text.is_empty())
+    }
+
+    /// The identifier, by the first of its names that is there.
+    pub(super) fn number(&self, names: &[&str]) -> Result<String, Refusal> {
+        let found = names.iter().find_map(|name| self.text(name));
+        found.ok_or_else(|| Refusal::invalid(format!("{} is required", names.join(" or "))))
+    }
+
+    pub(super) fn picture(&self, name: &str) -> Result<Picture, Refusal> {
+        let text =
+            self.text(name).ok_or_else(|| Refusal::invalid(format!("{name} is required")))?;
+        Picture::of_url_or_base64(&text).ok_or_else(|| {
+            Refusal::invalid(format!("{name} is neither the address of an image nor one in base64"))
+        })
+    }
+}
