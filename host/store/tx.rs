@@ -112,15 +112,20 @@ impl Tx {
 
     /// Starts a statement; bind its parameters, then ask for what it returns.
     pub fn sql(&mut self, sql: &'static str) -> Statement<'_> {
-        let is_sqlite = matches!(self.connection, Some(Connection::Sqlite(_)));
-        let text = if is_sqlite { without_row_locks(sql) } else { sql.into_sql_str() };
-        self.statement(text)
+        let text = if self.is_sqlite() { without_row_locks(sql) } else { None };
+        self.statement(text.unwrap_or_else(|| sql.into_sql_str()))
+    }
+
+    fn is_sqlite(&self) -> bool {
+        matches!(self.connection, Some(Connection::Sqlite(_)))
     }
 
     /// The same of a statement that was put together; its parameters are bound.
     pub fn assembled(&mut self, sql: &Assembled) -> Statement<'_> {
+        let text = if self.is_sqlite() { without_row_locks(&sql.text) } else { None };
         // Safe: its text is made of pieces of this program.
-        let statement = self.statement(AssertSqlSafe(sql.text.clone()).into_sql_str());
+        let text = text.unwrap_or_else(|| AssertSqlSafe(sql.text.clone()).into_sql_str());
+        let statement = self.statement(text);
         sql.values.iter().fold(statement, |statement, value| match value {
             Value::Text(text) => statement.bind(text.clone()),
             Value::Whole(number) => statement.bind(*number),
@@ -130,7 +135,7 @@ impl Tx {
 
     /// How the engine would go about a statement, in its own words, a line for each step.
     pub async fn explain(&mut self, sql: &Assembled) -> Result<Vec<String>> {
-        let is_sqlite = matches!(self.connection, Some(Connection::Sqlite(_)));
+        let is_sqlite = self.is_sqlite();
         let explain = if is_sqlite { "EXPLAIN QUERY PLAN " } else { "EXPLAIN " };
         let sql = Assembled { text: format!("{explain}{}", sql.text), values: sql.values.clone() };
         if is_sqlite {
@@ -302,12 +307,12 @@ impl<'t> Statement<'t> {
     }
 }
 
-fn without_row_locks(sql: &'static str) -> SqlStr {
-    if !sql.contains(" FOR UPDATE") {
-        return sql.into_sql_str();
-    }
-    let sql = sql.replace(" FOR UPDATE SKIP LOCKED", "").replace(" FOR UPDATE", "");
-    AssertSqlSafe(sql).into_sql_str() // safe: it only lost words
+/// `None` when it has none.
+fn without_row_locks(sql: &str) -> Option<SqlStr> {
+    let locks = sql.contains(" FOR UPDATE");
+    let without = || sql.replace(" FOR UPDATE SKIP LOCKED", "").replace(" FOR UPDATE", "");
+    // Safe: it only lost words.
+    locks.then(|| AssertSqlSafe(without()).into_sql_str())
 }
 
 /// The highest `$n` of a statement.

@@ -14,7 +14,8 @@ const THRESHOLD: f64 = 90.0;
 pub(crate) fn comparison(face: &Value) -> Result<Comparison, Fault> {
     let status = truth(&face["status"]);
     let told = confidence(&face["confidence"]);
-    if told.is_none() && status != Some(true) && no_face(&face["message"]) {
+    let nothing = told.is_none_or(|told| told == 0.0);
+    if nothing && status != Some(true) && no_face(&face["message"]) {
         return Err(refusal::no_face());
     }
     if told.is_none() && status.is_none() {
@@ -86,6 +87,8 @@ mod tests {
     fn without_a_face_there_is_no_comparison() {
         for words in ["No face detected", "Face not found on the selfie", "Multiple faces seen"] {
             let told = json!({"status": false, "message": words});
+            assert_eq!(comparison(&told).unwrap_err().field(), Some("image"), "{words}");
+            let told = json!({"status": false, "message": words, "confidence": 0.0});
             assert_eq!(comparison(&told).unwrap_err().field(), Some("image"), "{words}");
         }
         for told in [json!({}), json!(null), json!({"message": "Face Match"})] {

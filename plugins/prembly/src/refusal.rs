@@ -42,16 +42,14 @@ pub(crate) fn no_face() -> Fault {
     Fault::invalid("image", "there is nothing to be read on the image")
 }
 
-/// A no that `check_service` did not know. Words count only where there is no code for it, in the order of the questions: "Face
-/// not found" is not about the record.
+/// A no that `check_service` did not know. The order is that of the questions: "Face not found" is not about the record, and has
+/// its code all the same.
 pub(crate) fn fault(status: u16, code: &str, words: &Value, with_image: bool) -> Fault {
     let words = words.to_string().to_lowercase();
     let says = |any: &[&str]| any.iter().any(|word| words.contains(word));
-    if code == "01" {
-        not_found()
-    } else if with_image && says(&["face", "selfie", "image", "photo"]) {
+    if with_image && says(&["face", "selfie", "image", "photo"]) {
         no_face()
-    } else if says(&["not found", "no record", "not exist"]) {
+    } else if code == "01" || says(&["not found", "no record", "not exist"]) {
         not_found()
     } else if matches!(status, 400 | 422) || says(&["invalid"]) {
         let field = if with_image && !says(&["number"]) { "image" } else { "identifier" };
