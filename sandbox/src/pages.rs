@@ -1,5 +1,7 @@
 //! Pages for people: the front page and the hosted checkout. Plain HTML that works without JavaScript.
 
+mod people;
+
 use axum::{
     Form, Json,
     extract::{Path, State},
@@ -42,6 +44,7 @@ pub(crate) async fn front(State(standins): State<Standins>) -> Html<String> {
         (hints(&locked(&standins.0.hints)))
         (open_checkouts(&standins))
         (mailbox(&standins))
+        (people::section())
         (events(&standins))
     };
     page("Tollhouse sandbox", "wide", &content)

@@ -57,6 +57,11 @@ enum Absent {
     OutOfOrder,
 }
 
+/// The test identities: of which kind, the number, and who it is.
+pub(crate) fn identities() -> impl Iterator<Item = (&'static str, &'static str, String)> {
+    documented::KNOWN.iter().map(|known| (known.kind.title(), known.key, known.full_name()))
+}
+
 /// Whom an upstream finds, once it answers.
 async fn find(upstream: Upstream, kind: Kind, number: &str) -> Result<Person, Absent> {
     let number = number.trim();

@@ -45,6 +45,12 @@ pub async fn run(config: &Config, standins: &Standins) -> Result<Told, Failure> 
         let set = json!({ "credentials": credentials, "active": true });
         operator.json(Method::PUT, &format!("/providers/{gateway}"), &set).await?;
     }
+    for (country, credentials) in country_accounts(&sandbox) {
+        if is_built_in(country) {
+            let set = json!({ "credentials": credentials, "active": true });
+            operator.json(Method::PUT, &format!("/providers/{country}"), &set).await?;
+        }
+    }
 
     let prices = json!({ "otp.email": 2.5, "otp.sms": 4 });
     operator.json(Method::PATCH, "/prices", &prices).await?;
@@ -94,6 +100,23 @@ fn gateway_accounts(sandbox: &str) -> [(&'static str, Value); 3] {
             }),
         ),
     ]
+}
+
+/// The service's own accounts at the stand-ins of identity registers, which take any credentials.
+fn country_accounts(sandbox: &str) -> [(&'static str, Value); 2] {
+    let (key, app_id) = ("tollhouse_service_account", "tollhouse");
+    let prembly = json!({
+        "prembly_key": key, "prembly_app_id": app_id, "prembly_url": format!("{sandbox}/prembly"),
+    });
+    let mut both = prembly.clone();
+    both["dojah_key"] = json!(key);
+    both["dojah_app_id"] = json!(app_id);
+    both["dojah_url"] = json!(format!("{sandbox}/dojah"));
+    [("nigeria", both), ("ghana", prembly)]
+}
+
+fn is_built_in(plugin: &str) -> bool {
+    artifacts::BUILT_IN.iter().any(|component| component.name == plugin)
 }
 
 fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Failure> {
@@ -175,7 +198,11 @@ impl Told {
         let read = format!("curl -s '{sandbox}/mailbox?to=ada@example.com'");
         let verify = post("/otp/verify", r#"{"identifier":"ada","token":"CODE"}"#);
         let hint = |what: &str, command| Hint { what: what.to_owned(), command };
-        vec![
+        let bvn = post("/kyc/nigeria/bvn/lookup", r#"{"bvn":"54651333604","send_otp":true}"#);
+        let face =
+            format!(r#"{{"bvn":"54651333604","image":"{sandbox}/images/match-54651333604.jpg"}}"#);
+        let face = post("/kyc/nigeria/bvn/lookup/with-face", &face);
+        let mut hints = vec![
             hint("Begin a payment; the answer holds checkout.url", initialize),
             hint(
                 "Open checkout.url in a browser and pay, or put its last segment in place of ID",
@@ -188,7 +215,12 @@ impl Told {
             hint("Send a one-time password by e-mail and by text message", send),
             hint(&format!("Read it, here or on {sandbox}/"), read),
             hint("Verify it: put it in place of CODE", verify),
-        ]
+        ];
+        if is_built_in("nigeria") {
+            hints.push(hint("Look somebody up; a code goes to the address on record", bvn));
+            hints.push(hint("Compare a selfie with the photo on record", face));
+        }
+        hints
     }
 
     /// The viewers of the host that runs beside the stand-ins.

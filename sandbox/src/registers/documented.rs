@@ -5,8 +5,8 @@ use chrono::NaiveDate;
 use super::kinds::Kind;
 
 pub(super) struct Known {
-    kind: Kind,
-    key: &'static str,
+    pub kind: Kind,
+    pub key: &'static str,
     pub first_name: &'static str,
     pub middle_name: &'static str,
     pub last_name: &'static str,
@@ -15,6 +15,10 @@ pub(super) struct Known {
 }
 
 impl Known {
+    pub(super) fn full_name(&self) -> String {
+        format!("{} {} {}", self.first_name, self.middle_name, self.last_name)
+    }
+
     pub(super) fn born(&self) -> Option<NaiveDate> {
         let (year, month, day) = self.born;
         NaiveDate::from_ymd_opt(year, month, day)
@@ -48,7 +52,7 @@ const fn man(
     Known { female: false, ..woman(kind, key, names, born) }
 }
 
-static KNOWN: [Known; 16] = [
+pub(super) static KNOWN: [Known; 16] = [
     woman(Kind::Bvn, "54651333604", ["Teniola", "Ireti", "Balogun"], (1993, 5, 6)),
     man(Kind::Bvn, "22222222222", ["Somto", "Chukwudi", "Eze"], (1988, 6, 28)),
     man(Kind::Nin, "12345678909", ["Suleiman", "Haruna", "Abdullahi"], (1991, 2, 17)),

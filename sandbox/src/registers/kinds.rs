@@ -20,6 +20,24 @@ pub(super) enum Kind {
 const LONGEST: usize = 40;
 
 impl Kind {
+    /// For people.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Kind::Bvn => "BVN",
+            Kind::Nin => "NIN",
+            Kind::Vnin => "Virtual NIN",
+            Kind::License => "Driver's licence",
+            Kind::Passport => "Passport",
+            Kind::Voter => "Voter's card",
+            Kind::Company => "Company (CAC)",
+            Kind::Phone => "Phone number",
+            Kind::GhPassport => "Ghana: passport",
+            Kind::GhSsnit => "Ghana: SSNIT",
+            Kind::GhLicense => "Ghana: driver's licence",
+            Kind::GhVoter => "Ghana: voter's card",
+        }
+    }
+
     pub(super) fn is_ghanaian(self) -> bool {
         matches!(self, Kind::GhPassport | Kind::GhSsnit | Kind::GhLicense | Kind::GhVoter)
     }

@@ -19,7 +19,6 @@ use url::Url;
 use super::{kinds, portrait};
 
 const MARK: &str = "tollhouse-picture:";
-const LONGEST_NUMBER: usize = 64;
 /// The selfie that Prembly's documentation sends along with its test identities.
 const DOCUMENTED_SELFIE: &str = "/cbimage_3_drqdoc.jpg";
 const PADDED_OR_NOT: GeneralPurpose = GeneralPurpose::new(
@@ -68,15 +67,13 @@ async fn serve(Path(name): Path<String>) -> Response {
 fn named(name: &str) -> Option<Vec<u8>> {
     let mark = name.strip_suffix(".jpg")?;
     let (_, number) = mark.split_once('-')?;
-    if number.len() > LONGEST_NUMBER {
-        return None;
-    }
     let key = kinds::plain(number.trim_start_matches('+'))?;
     let jpeg = match Picture::marked(mark)? {
-        Picture::Match | Picture::Portrait { .. } => portrait::face(&key),
+        Picture::Match => portrait::face(&key),
         Picture::Mismatch => portrait::face(&format!("not {key}")),
         Picture::NoFace => portrait::landscape(&key),
         Picture::Document { .. } => portrait::card(&key),
+        Picture::Portrait { .. } => return None,
     };
     Some(with_mark(jpeg, mark))
 }

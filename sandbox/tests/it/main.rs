@@ -10,6 +10,7 @@ mod notifications;
 mod pages;
 mod program;
 mod refunds;
+mod registers;
 mod sms;
 mod smtp;
 mod transactions;
