@@ -194,7 +194,7 @@ both! {
 
 #[tokio::test]
 async fn a_company_at_its_limit_slows_nobody_else_at_any_route() {
-    const BURST: usize = 150;
+    const BURST: usize = 200;
     let flags = ["--rate-per-s=1".to_owned(), format!("--rate-burst={BURST}")];
     let app = TestApp::start_with(Engine::Sqlite, &flags.each_ref().map(|flag| &**flag)).await;
     let a = furnish(&app, app.company.clone()).await;

@@ -89,8 +89,9 @@ fn operation(method: &Method, path: &str) -> Option<&'static Operation> {
 
 #[track_caller]
 pub fn check(method: &Method, path: &str, reply: &Reply) {
-    // The other listener has it.
-    if reply.body["message"] == "there is nothing at this path" {
+    // The other listener has it, or another method.
+    let message = &reply.body["message"];
+    if message == "there is nothing at this path" || reply.status.as_u16() == 405 {
         return;
     }
     let Some(operation) = operation(method, path) else { return };

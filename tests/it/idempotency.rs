@@ -320,7 +320,7 @@ both! {
             assert!(content.starts_with("v1.") && lease.is_none(), "{content} {lease:?}");
             let kept = kept.expect("an answer");
             assert!(kept.starts_with("v1."), "{kept}");
-            for text in ["ada", "example", "checkout", "sk_test", "Key created"] {
+            for text in ["order-of-ada", "example", "checkout", "sk_test", "Key created"] {
                 assert!(!format!("{content}{kept}").contains(text), "{text} in {content} {kept}");
             }
         }

@@ -19,6 +19,7 @@ use crate::{
     app::{Company, MASTER_KEY, OPERATOR_TOKEN, Reply, TestApp, config, reply},
     codes::to_email,
     command_line::{Ended, run_at},
+    identity,
 };
 
 /// Another host on the same database, with these master keys.
@@ -263,6 +264,8 @@ both! {
 
     async fn what_changes_while_it_is_sealed_anew_is_left_alone(app: TestApp) {
         fill(app).await;
+        identity::set_up(app).await;
+        app.post("/kyc/nigeria/bvn/lookup", json!({ "bvn": identity::BVN })).await.data();
         app.post("/otp/send", to_email(json!({}))).await;
         for column in SEALED.iter().flat_map(|columns| columns.iter()) {
             let replaced = app.app.store.write(async move |tx| -> store::Result<(u64, u64)> {
@@ -284,6 +287,8 @@ both! {
 
     async fn every_column_with_a_sealed_text_is_known(app: TestApp) {
         fill(app).await;
+        identity::set_up(app).await;
+        app.post("/kyc/nigeria/bvn/lookup", json!({ "bvn": identity::BVN })).await.data();
         app.paid("order-1").await;
         app.post("/otp/send", to_email(json!({}))).await;
         let sqlite = "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'";

@@ -191,6 +191,13 @@ fn actions(app: &TestApp) -> Vec<Action> {
         ("patch", "/companies/{company}/prices", price.clone(), "price.set", Log::Company),
         ("patch", "/prices", price, "price.set", Log::Service),
         (
+            "patch",
+            "/identities/{identity}",
+            json!({ "active": false }),
+            "identity.switch",
+            Log::Service,
+        ),
+        (
             "post",
             "/companies/{company}/wallet/credit",
             money("in"),
@@ -244,6 +251,7 @@ both! {
         app.settle().await;
         let key = app.operator(Method::POST, &own(app, "/keys"), json!({})).await.data().clone();
         let event = see(app, &own(app, "/events")).await["docs"][0].clone();
+        app.install(artifacts::NIGERIA).await;
         let rows = actions(app);
         for route in internal_routes().iter().filter(|route| route.access == Access::Operator && route.method != "get") {
             let path = route.path.strip_prefix("/internal/v1").expect("the prefix");
@@ -259,7 +267,8 @@ both! {
                 .replace("{key}", text(&key, "id"))
                 .replace("{event}", text(&event, "id"))
                 .replace("{payment}", text(&payment, "id"))
-                .replace("{provider}", "provider_a");
+                .replace("{provider}", "provider_a")
+                .replace("{identity}", "nigeria.bvn");
             let before = all_noted(app).await;
             let data = if template == "/plugins" {
                 app.install(artifacts::PROVIDER_A).await

@@ -325,7 +325,7 @@ fn refused_manifests() -> Vec<Refused> {
         (
             "a kind unknown here",
             sprout_that_says("kind", json!("oracle")),
-            "the manifest cannot be read: unknown variant `oracle`, expected `provider` or `sms`",
+            "the manifest cannot be read: unknown variant `oracle`, expected one of `provider`, `sms`, `country`",
         ),
         (
             "a name for no URL",

@@ -1,6 +1,7 @@
 //! Secrets stay where they belong: not in answers, logs, events or the database, and not in a sandbox.
 
 mod codes;
+mod identities;
 mod places;
 
 use std::{
@@ -27,6 +28,7 @@ use crate::{
 };
 
 const TERMII_KEY: &str = "TLthekeyoftheservicesaccount";
+const PREMBLY_KEY: &str = "test_sk_thekeyattheregisters";
 const COMPANYS_OWN_KEY: &str = "sk_test_the_companys_own_account";
 /// What it answers is no JSON.
 const FILE: &str = "GET /api/v1/user/file/{file}";
@@ -86,6 +88,8 @@ struct Lab {
     names: Mutex<BTreeMap<&'static str, String>>,
     /// What the database held while messages waited.
     at_rest: Mutex<Vec<String>>,
+    /// What names somebody of whom a register told.
+    personal: Mutex<Vec<String>>,
     /// Route, and its answer with headers.
     answers: Mutex<Vec<(String, String)>>,
     /// The ids of all requests that were answered.
@@ -140,6 +144,7 @@ impl Lab {
             process: process.expect("the program starts"),
             names: Mutex::default(),
             at_rest: Mutex::default(),
+            personal: Mutex::default(),
             answers: Mutex::default(),
             requests: Mutex::default(),
         };
@@ -310,6 +315,7 @@ async fn operate(lab: &Lab) {
         let verify = format!("POST /api/v1/user/{what}-verification/verify/{{user_id}}");
         lab.ask(&verify, r#"{"token":"none"}"#).await;
     }
+    identities::look_up(lab).await;
     let search = format!("{}/api/v1/user/list?search=Adaeze&metadata.name=Obiwanne", lab.api);
     let search = lab.client.get(search).bearer_auth(lab.named("api_key"));
     assert_eq!(lab.keep("a search", search).await["data"]["total"], 0);
@@ -401,6 +407,7 @@ async fn secrets(lab: &Lab) -> Vec<(&'static str, String, &'static str)> {
         ("a key that was guessed", GUESS.to_owned(), ""),
         ("a saved card's token", token.to_owned(), ""),
         ("the key at a gateway", TERMII_KEY.to_owned(), ""),
+        ("the key at the registers", PREMBLY_KEY.to_owned(), ""),
         ("a one-time password", lab.named("code"), ""),
     ]
 }
@@ -423,6 +430,19 @@ async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
         ("the telemetry", telemetry, "messages.deliver"),
     ] {
         assert!(text.contains(there), "{there} is not in {place}");
+    }
+    let personal = lab.personal.lock().unwrap().clone();
+    assert!(personal.len() > 9, "{personal:?}");
+    for text in &personal {
+        for (place, all) in [
+            ("the database", &*stored),
+            ("a backup", &*backup),
+            ("the logs", logs),
+            ("the events", &*events),
+            ("the telemetry", telemetry),
+        ] {
+            assert!(!all.contains(&**text), "{text} of a register in {place}");
+        }
     }
     for (what, secret, shown_by) in secrets(lab).await {
         for disguise in disguises(&secret) {

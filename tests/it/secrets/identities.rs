@@ -1,0 +1,61 @@
+//! What registers say of people.
+
+use serde_json::{Value, json};
+
+use super::{Lab, PREMBLY_KEY};
+
+const LOOKUP: &str = "POST /api/v1/kyc/{country}/{*path}";
+const NUMBER: &str = "22345678904";
+/// What of an answer names somebody, and stands in no plugin.
+const PERSONAL: [&str; 6] =
+    ["last_name", "residential_address", "name_on_card", "image", "email", "phone_number"];
+/// Enough of a photo to know it again.
+const PHOTO: usize = 80;
+
+/// Lookups that find somebody, with a face and without, and such that fail; with codes.
+pub async fn look_up(lab: &Lab) {
+    assert_eq!(lab.ask("POST /internal/v1/plugins", artifacts::NIGERIA).await["error"], false);
+    let sandbox = lab.standins.url();
+    let account = json!({ "credentials": {
+        "prembly_key": PREMBLY_KEY, "prembly_app_id": "app", "prembly_url": format!("{sandbox}/prembly"),
+        "dojah_key": PREMBLY_KEY, "dojah_app_id": "app", "dojah_url": format!("{sandbox}/dojah"),
+    } });
+    lab.name("provider", &json!("nigeria"));
+    lab.call("PUT /internal/v1/providers/{provider}", account).await;
+    lab.name("provider", &json!("provider_a"));
+    let free = json!({ "identity.nigeria.bvn": 0, "identity.nigeria.bvn.face": 0 });
+    lab.call("PATCH /internal/v1/prices", free).await;
+    lab.name("identity", &json!("nigeria.bvn"));
+    lab.call("PATCH /internal/v1/identities/{identity}", json!({ "active": true })).await;
+
+    lab.name("country", &json!("nigeria"));
+    lab.name("*path", &json!("bvn/lookup/with-face"));
+    let user_id = lab.named("user_id");
+    for picture in ["match", "noface"] {
+        let image = format!("{sandbox}/images/{picture}-{NUMBER}.jpg");
+        let body = json!({ "bvn": NUMBER, "user_id": user_id, "image": image });
+        let told = lab.ask(LOOKUP, body.to_string()).await;
+        assert_eq!(told["error"], picture == "noface", "{told}");
+    }
+    lab.name("*path", &json!("bvn/lookup"));
+    for number in ["22345670000", "22345699999", "2234567890x"] {
+        let told = lab.ask(LOOKUP, json!({ "bvn": number }).to_string()).await;
+        assert_eq!(told["error"], true, "{told}");
+        lab.personal.lock().unwrap().push(number.to_owned());
+    }
+    let body = json!({ "bvn": NUMBER, "send_otp": true });
+    let found = lab.call(LOOKUP, body).await;
+    lab.name("uid_id", &found["id"]);
+    lab.settle().await;
+    lab.ask("POST /api/v1/kyc/uid/verify/{uid_id}", r#"{"token":"none"}"#).await;
+    remember(lab, &found);
+}
+
+fn remember(lab: &Lab, found: &Value) {
+    let mut personal = lab.personal.lock().unwrap();
+    personal.push(NUMBER.to_owned());
+    for field in PERSONAL {
+        let value = found["details"][field].as_str().expect(field);
+        personal.push(value.chars().take(PHOTO).collect());
+    }
+}
