@@ -65,6 +65,7 @@ pub fn measure(bench: &mut Bench) {
         measure_load(bench, &format!("http/otp-send/{engine}"), &host.send_code("send"));
         bench.runtime.block_on(host.until_delivered());
         measure_verify(bench, &format!("http/otp-verify/{engine}"), &host);
+        measure_load(bench, &format!("http/lookup/{engine}"), &host.look_up());
         bench.runtime.block_on(users::measure(&host, engine));
         bench.runtime.block_on(host.stop());
         database.drop(&bench.runtime);
@@ -230,6 +231,11 @@ impl Host {
         let credentials = json!({ "secret_key": "sk_test_bench", "base_url": base_url });
         let account = json!({ "credentials": credentials, "active": true });
         self.operator(Method::PUT, "/providers/provider_a", account.to_string().into()).await;
+        self.operator(Method::POST, "/plugins", artifacts::NIGERIA.into()).await;
+        let url = format!("{}/prembly", standins.url());
+        let credentials = json!({ "prembly_key": "bench", "prembly_url": url });
+        let account = json!({ "credentials": credentials, "active": true });
+        self.operator(Method::PUT, "/providers/nigeria", account.to_string().into()).await;
         let company = json!({ "name": "Bench", "server": "test" }).to_string();
         let company = self.operator(Method::POST, "/companies", company.into()).await;
         self.api_key = company["api_key"].as_str().expect("a key").to_owned();
@@ -284,6 +290,18 @@ impl Host {
     fn verify_code(&self, what: &'static str) -> Load {
         let body = |identifier: String| json!({ "identifier": identifier, "token": CODE });
         self.for_each("/api/v1/otp/verify", what, body)
+    }
+
+    /// Each of somebody else, whom the stand-in makes up.
+    fn look_up(&self) -> Load {
+        let (count, key) = (AtomicU64::new(0), self.api_key.clone());
+        let make = move || {
+            let body =
+                json!({ "bvn": format!("{:06}12345", count.fetch_add(1, Relaxed) % 1_000_000) });
+            let body = body.to_string().into();
+            request(Method::POST, "/api/v1/kyc/nigeria/bvn/lookup", &key, body)
+        };
+        Load { to: self.public, request: Arc::new(make) }
     }
 
     fn for_each(

@@ -9,6 +9,7 @@ mod database;
 mod event;
 mod failure;
 mod host;
+mod identity;
 mod init;
 mod key;
 mod master_key;
@@ -82,6 +83,8 @@ enum Command {
     Event(event::Event),
     /// See what became of e-mails and text messages
     Message(message::Message),
+    /// See what can be looked up, and switch it off and on
+    Identity(identity::Identity),
     /// Make and exchange the master key
     #[command(subcommand)]
     MasterKey(master_key::Command),
@@ -133,6 +136,7 @@ async fn execute(parsed: &Parsed) -> Result<Report, Failure> {
         Command::Price(price) => price.run().await,
         Command::Event(event) => event.run().await,
         Command::Message(message) => message.run().await,
+        Command::Identity(identity) => identity.run().await,
         Command::MasterKey(command) => command.run().await,
         Command::Audit(audit) => audit.run().await,
         Command::Bench(bench) => bench.run().await,

@@ -14,6 +14,7 @@ mod health;
 mod idempotency;
 mod limits;
 mod listener;
+pub mod lookups;
 mod metrics;
 mod object;
 pub mod openapi;

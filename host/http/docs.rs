@@ -18,7 +18,8 @@ use utoipa_swagger_ui::Config;
 
 use super::{
     Route,
-    openapi::{Describe, Operation, document, with_lookups},
+    lookups::with_lookups,
+    openapi::{Describe, Operation, document},
     path::Path,
 };
 use crate::{

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{Access, Caller, Get, Route, Run, answer::Failure, webhooks};
-use crate::{error::Result, identity::Documented};
+use crate::error::Result;
 
 /// What takes part in an operation: an argument of its handler, or its answer.
 pub trait Describe {
@@ -399,51 +399,6 @@ pub fn document(routes: &[Route]) -> Value {
         document["webhooks"] = json!(told);
     }
     document
-}
-
-/// The document with the lookups that there are in the place of the one route that serves them all.
-pub fn with_lookups(document: &mut Value, lookups: Vec<Documented>) {
-    let fields = document["components"]["schemas"][LOOKUP.schema]["properties"].take();
-    let Some(schemas) = document["components"]["schemas"].as_object_mut() else { return };
-    schemas.remove(LOOKUP.schema);
-    let Some(paths) = document["paths"].as_object_mut() else { return };
-    let Some(any) = paths.remove(LOOKUP.path) else { return };
-    for lookup in lookups {
-        let mut operation = any["post"].clone();
-        operation["operationId"] = json!(format!("{}.{}", LOOKUP.id, lookup.id));
-        operation["summary"] = json!(lookup.summary);
-        let parameters = operation["parameters"].as_array_mut();
-        parameters.into_iter().for_each(|all| all.retain(|parameter| parameter["in"] != "path"));
-        operation["requestBody"] = json!({
-            "content": { "application/json": { "schema": body(&lookup, &fields) } },
-            "required": true,
-        });
-        paths.insert(lookup.path, json!({ "post": operation }));
-    }
-}
-
-fn body(lookup: &Documented, fields: &Value) -> Value {
-    let mut properties = json!({ "user_id": fields["user_id"], "send_otp": fields["send_otp"] });
-    let mut required = Vec::new();
-    if let Some((name, schema)) = &lookup.identifier {
-        properties[name] = schema.clone();
-        required.push(&**name);
-    }
-    if lookup.takes_image {
-        properties["image"] = fields["image"].clone();
-        required.push("image");
-    }
-    json!({ "type": "object", "properties": properties, "required": required })
-}
-
-/// The route that serves all lookups, as it stands in the document.
-const LOOKUP: AnyLookup =
-    AnyLookup { path: "/api/v1/kyc/{country}/{path}", schema: "Lookup", id: "identity.look_up" };
-
-struct AnyLookup {
-    path: &'static str,
-    schema: &'static str,
-    id: &'static str,
 }
 
 fn info(routes: &[Route]) -> Value {

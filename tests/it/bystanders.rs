@@ -36,11 +36,7 @@ async fn furnish(app: &TestApp, company: Company) -> Own {
         let send = format!("/user/{what}-verification/send/ada");
         assert_eq!(app.request(&company, Method::GET, &send, None).await.status, 200);
     }
-    identity::install(app, "nigeria", artifacts::NIGERIA).await;
-    let free = json!({ "identity.nigeria.bvn": 0 });
-    app.operator(Method::PATCH, "/prices", free).await.data();
-    let bvn = Some(json!({ "bvn": identity::BVN, "send_otp": true }));
-    let uid = app.request(&company, Method::POST, "/kyc/nigeria/bvn/lookup", bvn).await;
+    let uid = identity::free(app, &company, json!({ "send_otp": true })).await;
     let order = Some(app.order("order-1"));
     let payment = app.request(&company, Method::POST, "/payment/initialize", order).await;
     app.complete(payment.data(), "success").await;
@@ -54,7 +50,7 @@ async fn furnish(app: &TestApp, company: Company) -> Own {
         keys: [new_key().await, new_key().await],
         event: text(&events.data()["docs"][0], "id"),
         payment: text(payment.data(), "id"),
-        uid: text(uid.data(), "id"),
+        uid,
         company,
     }
 }

@@ -219,6 +219,20 @@ both! {
         assert!(entries.said().contains("  -0.75 NGN  "), "{}", entries.out);
     }
 
+    async fn types_of_identity_are_listed_and_switched(app: TestApp) {
+        app.install(artifacts::NIGERIA).await;
+        let listed = run(app, &["identity", "list"]).await;
+        let row = |table: &str, id: &str| rows(table).into_iter().find(|row| row[0] == id).map(|row| row.join(" "));
+        assert_eq!(row(listed.said(), "nigeria.bvn").as_deref(), Some("nigeria.bvn BVN true bvn /api/v1/kyc/nigeria/bvn/lookup"));
+        for (action, active) in [("disable", "false"), ("enable", "true")] {
+            let switched = run(app, &["identity", action, "nigeria.nin"]).await;
+            let expected = format!("nigeria.nin NIN {active} nin /api/v1/kyc/nigeria/nin/lookup");
+            assert_eq!(row(switched.said(), "nigeria.nin"), Some(expected));
+        }
+        let unknown = run(app, &["identity", "disable", "nigeria.none"]).await;
+        assert!(unknown.failure().0 == 1 && unknown.err.contains("identity not found"), "{}", unknown.err);
+    }
+
     async fn prices_are_set_and_who_watches_wallets_is_told(app: TestApp) {
         let id = &*app.company.id;
         let set = run(app, &["price", "set", "otp.email=2.5", "otp.sms=800"]).await;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
-    app::{NOW, Reply, TestApp, reply},
-    codes::{balance, credit, said},
+    app::{Company, NOW, Reply, TestApp, reply},
+    codes::{balance, credit, said, with},
 };
 
 const DAY: i64 = 24 * 3600;
@@ -39,6 +39,16 @@ pub async fn set_up(app: &TestApp) {
     credit(app, 10_000, "identities").await;
 }
 
+/// The id of the record of a user, which costs nothing.
+pub async fn free(app: &TestApp, company: &Company, more: Value) -> String {
+    install(app, "nigeria", artifacts::NIGERIA).await;
+    let prices = json!({ "identity.nigeria.bvn": 0 });
+    app.operator(Method::PATCH, "/prices", prices).await.data();
+    let body = with(json!({ "bvn": BVN }), more);
+    let uid = app.request(company, Method::POST, LOOKUP, Some(body)).await;
+    uid.data()["id"].as_str().expect("an id").to_owned()
+}
+
 async fn user(app: &TestApp, user_id: &str) -> Value {
     let user = json!({
         "user_id": user_id, "first_name": "Ada", "last_name": "Obi", "email": format!("{user_id}@example.com"),
@@ -63,194 +73,96 @@ pub async fn kept(app: &TestApp) -> i64 {
     count
 }
 
-/// Every lookup there is: path, body, what messages and errors call it, its id, whether codes and faces verify it, its price, and
-/// some of its details.
-type Row = (
-    &'static str,
-    Value,
-    &'static str,
-    &'static str,
-    &'static [&'static str],
-    u32,
-    &'static [&'static str],
-);
+/// A type of identity: its path, the field and a number, what messages call it, its name, and some of its details.
+type Type =
+    (&'static str, &'static str, &'static str, &'static str, &'static str, &'static [&'static str]);
 
-fn lookups(app: &TestApp) -> Vec<Row> {
-    let selfie = |number: &str| image(app, &format!("match-{number}"));
-    let document = |number: &str| image(app, &format!("document-{number}"));
-    let (otp, both): (&[&str], &[&str]) = (&["otp"], &["face_validation", "otp"]);
-    let bvn = &[
-        "first_name",
-        "enrollment_bank",
-        "level_of_account",
-        "phone_number2",
-        "watch_listed",
-        "image",
-    ];
-    let nin = &[
-        "level_of_education",
-        "employment_status",
-        "profession",
-        "religion",
-        "nok_firstname",
-        "nok_surname",
-    ];
-    let licence = &[
-        "first_name",
-        "last_name",
-        "middle_name",
-        "gender",
-        "issued_date",
-        "expiry_date",
-        "issued_at",
-        "image",
-    ];
-    let passport =
-        &["first_name", "date_of_birth", "issued_at", "image", "signature", "phone_number"];
-    vec![
-        ("bvn/lookup", json!({ "bvn": BVN }), "BVN", "bvn", both, 50, bvn),
-        (
-            "bvn/lookup/with-face",
-            json!({ "bvn": BVN, "image": selfie(BVN) }),
-            "BVN",
-            "bvn",
-            both,
-            100,
-            bvn,
-        ),
-        ("nin/lookup", json!({ "nin": "12345678902" }), "NIN", "nin", both, 50, nin),
-        (
-            "nin/lookup/with-face",
-            json!({ "nin": "12345678902", "image": selfie("12345678902") }),
-            "NIN",
-            "nin",
-            both,
-            100,
-            nin,
-        ),
-        (
-            "nin/virtual/lookup",
-            json!({ "virtual_nin": "AB12345678901234" }),
-            "Virtual NIN",
-            "virtual_nin",
-            otp,
-            50,
-            nin,
-        ),
-        (
-            "drivers-license/lookup",
-            json!({ "number": "ABC12345XY67" }),
-            "Driver's license",
-            "drivers_license",
-            both,
-            50,
-            licence,
-        ),
-        (
-            "drivers-license/lookup/image",
-            json!({ "image": document("ABC12345XY67") }),
-            "Driver's license",
-            "drivers_license",
-            both,
-            80,
-            licence,
-        ),
-        (
-            "drivers-license/lookup/with-face",
-            json!({ "number": "ABC12345XY67", "image": selfie("ABC12345XY67") }),
-            "Driver's license",
-            "drivers_license",
-            both,
-            100,
-            licence,
-        ),
-        (
-            "passport/lookup",
-            json!({ "number": "A01234567" }),
-            "International passport",
-            "passport",
-            both,
-            50,
-            passport,
-        ),
-        (
-            "passport/lookup/image",
-            json!({ "image": document("A01234567") }),
-            "International passport",
-            "passport",
-            both,
-            80,
-            passport,
-        ),
-        (
-            "passport/lookup/with-face",
-            json!({ "number": "A01234567", "image": selfie("A01234567") }),
-            "International passport",
-            "passport",
-            both,
-            100,
-            passport,
-        ),
-        (
-            "voters-card/lookup",
-            json!({ "number": "90F5AB1234567890123" }),
-            "Voter's card",
-            "voters_card",
-            otp,
-            50,
-            &["vin", "full_name", "polling_unit_code"],
-        ),
-        (
-            "cac/lookup",
-            json!({ "number": "1234567", "user_id": "" }),
-            "CAC",
-            "cac",
-            &[],
-            50,
-            &["rc_number", "company_name", "branch_address", "email"],
-        ),
-        (
-            "phone-number/lookup",
-            json!({ "number": "+2348031234567" }),
-            "Phone number",
-            "phone_number",
-            otp,
-            50,
-            nin,
-        ),
-    ]
+const OF_BVN: &[&str] = &[
+    "first_name",
+    "enrollment_bank",
+    "level_of_account",
+    "phone_number2",
+    "watch_listed",
+    "image",
+];
+const OF_NIN: &[&str] = &[
+    "level_of_education",
+    "employment_status",
+    "profession",
+    "religion",
+    "nok_firstname",
+    "nok_surname",
+];
+const OF_LICENCE: &[&str] =
+    &["first_name", "middle_name", "gender", "issued_date", "expiry_date", "issued_at", "image"];
+const OF_PASSPORT: &[&str] =
+    &["first_name", "date_of_birth", "issued_at", "image", "signature", "phone_number"];
+
+#[rustfmt::skip] // a type on a line
+const TYPES: [Type; 8] = [
+    ("bvn", "bvn", BVN, "BVN", "bvn", OF_BVN),
+    ("nin", "nin", "12345678902", "NIN", "nin", OF_NIN),
+    ("nin/virtual", "virtual_nin", "AB12345678901234", "Virtual NIN", "virtual_nin", OF_NIN),
+    ("drivers-license", "number", "ABC12345XY67", "Driver's license", "drivers_license", OF_LICENCE),
+    ("passport", "number", "A01234567", "International passport", "passport", OF_PASSPORT),
+    ("voters-card", "number", "90F5AB1234567890123", "Voter's card", "voters_card", &["vin", "full_name", "polling_unit_code"]),
+    ("cac", "number", "1234567", "CAC", "cac", &["rc_number", "company_name", "branch_address", "email"]),
+    ("phone-number", "number", "+2348031234567", "Phone number", "phone_number", OF_NIN),
+];
+const WITH_FACE: [&str; 4] = ["bvn", "nin", "drivers_license", "passport"];
+const BY_DOCUMENT: [&str; 2] = ["drivers_license", "passport"];
+
+/// The ways to look a type up: the end of the path, the body, and the price.
+fn ways(app: &TestApp, (_, field, number, _, id, _): Type) -> Vec<(&'static str, Value, u32)> {
+    let mut ways = vec![("lookup", json!({ field: number, "user_id": "" }), 50)];
+    if WITH_FACE.contains(&id) {
+        let selfie = image(app, &format!("match-{number}"));
+        ways.push(("lookup/with-face", json!({ field: number, "image": selfie }), 100));
+    }
+    if BY_DOCUMENT.contains(&id) {
+        let document = image(app, &format!("document-{number}"));
+        ways.push(("lookup/image", json!({ "image": document }), 80));
+    }
+    ways
 }
 
 both! {
     async fn every_type_is_found_charged_and_described(app: TestApp) {
         set_up(app).await;
         let mut left = 10_000;
-        for (path, body, name, id, verifiable, price, fields) in lookups(app) {
-            let found = app.post(&format!("/kyc/nigeria/{path}"), body).await;
-            assert_eq!(said(&found), (200, &*format!("{name} lookup successful")), "{path}");
-            let uid = found.data();
-            left -= price;
-            assert_eq!(balance(app).await, json!(left), "{path}");
-            for (field, value) in [
-                ("user", Value::Null),
-                ("user_id", Value::Null),
-                ("identity", json!(format!("nigeria.{id}"))),
-                ("expires_at", json!(NOW.plus_seconds(30 * DAY))),
-                ("created_at", json!(NOW)),
-            ] {
-                assert_eq!(uid[field], value, "{path} {field}");
-            }
-            let methods: Vec<&str> = uid["can_be_verified_by"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-            let with_address = !uid["email"].is_null() || !uid["phone_number"].is_null();
-            let expected: Vec<&str> = verifiable.iter().copied().filter(|method| *method != "otp" || with_address).collect();
-            assert_eq!(methods, expected, "{path}");
-            let faced = path.ends_with("with-face");
-            assert_eq!((&uid["verified"], uid["face_data"].is_object()), (&json!(faced), faced), "{path}");
-            for field in fields {
-                assert!(uid["details"].get(field).is_some(), "{path} {field}: {}", uid["details"]);
+        for row in TYPES {
+            let (path, _, _, name, id, fields) = row;
+            for (end, body, price) in ways(app, row) {
+                let found = app.post(&format!("/kyc/nigeria/{path}/{end}"), body).await;
+                assert_eq!(said(&found), (200, &*format!("{name} lookup successful")), "{path} {end}");
+                let uid = found.data();
+                left -= price;
+                assert_eq!(balance(app).await, json!(left), "{path} {end}");
+                // Once it has matched, it stays verified.
+                let (faced, verified) = (end == "lookup/with-face", end != "lookup");
+                let mut methods = vec!["face_validation", "otp"];
+                methods.retain(|method| match *method {
+                    "otp" => !uid["email"].is_null() || !uid["phone_number"].is_null(),
+                    _ => WITH_FACE.contains(&id),
+                });
+                for (field, value) in [
+                    ("user", Value::Null),
+                    ("user_id", Value::Null),
+                    ("identity", json!(format!("nigeria.{id}"))),
+                    ("can_be_verified_by", json!(methods)),
+                    ("verified", json!(verified)),
+                    ("expires_at", json!(NOW.plus_seconds(30 * DAY))),
+                    ("created_at", json!(NOW)),
+                ] {
+                    assert_eq!(uid[field], value, "{path} {end} {field}");
+                }
+                assert_eq!(uid["face_data"].is_object(), faced || verified, "{path} {end}");
+                for field in fields {
+                    assert!(uid["details"].get(field).is_some(), "{path} {end} {field}: {}", uid["details"]);
+                }
             }
         }
-        app.settle().await;
+        assert_eq!(kept(app).await, 8);
     }
 
     async fn what_is_refused_costs_nothing_until_the_register_is_asked(app: TestApp) {
@@ -426,7 +338,8 @@ both! {
             let by_document = app.post(&format!("{path}/image"), json!({ "image": document })).await.data().clone();
             assert_eq!(by_document["id"], by_number["id"], "{path}");
             let selfie = image(app, &format!("match-{number}"));
-            let (status, message) = { let r = app.post(&format!("{path}/image"), json!({ "image": selfie })).await; let (s, m) = r.failure(); (s, m.to_owned()) };
+            let refused = app.post(&format!("{path}/image"), json!({ "image": selfie })).await;
+            let (status, message) = refused.failure();
             assert!(status == 400 && message.starts_with("the image field must show"), "{message}");
         }
         assert_eq!(kept(app).await, 2);

@@ -221,16 +221,6 @@ struct Traces {
     uid: String,
 }
 
-/// A record of a user, whose id is the answer.
-async fn look_up(app: &TestApp, user_id: &str) -> String {
-    identity::install(app, "nigeria", artifacts::NIGERIA).await;
-    let free = json!({ "identity.nigeria.bvn": 0 });
-    app.operator(Method::PATCH, "/prices", free).await.data();
-    let body = json!({ "bvn": identity::BVN, "user_id": user_id });
-    let uid = app.post("/kyc/nigeria/bvn/lookup", body).await;
-    text(uid.data(), "id").to_owned()
-}
-
 /// The harness's own company does everything that leaves something.
 async fn leave_traces(app: &TestApp) -> Traces {
     let company = format!("/companies/{}", app.company.id);
@@ -254,7 +244,7 @@ async fn leave_traces(app: &TestApp) -> Traces {
     let events = app.operator(Method::GET, &format!("{company}/events"), Value::Null).await;
     let event = text(&events.data()["docs"][0], "id").to_owned();
     let key = another_key(app, json!({ "label": "key-of-a" })).await;
-    let uid = look_up(app, "user-of-a").await;
+    let uid = identity::free(app, &app.company, json!({ "user_id": "user-of-a" })).await;
     Traces { uid, user, settled, pending, event, key, account, movement: "movement-of-a" }
 }
 

@@ -6,9 +6,7 @@ use reqwest::StatusCode;
 use serde_json::Value;
 use tollhouse::{
     http::{
-        Access, Route, internal_routes,
-        openapi::{document, with_lookups},
-        public_routes,
+        Access, Route, internal_routes, lookups::with_lookups, openapi::document, public_routes,
     },
     identity::documented,
 };

@@ -57,6 +57,22 @@ describe('README.md', () => {
     assert.deepEqual(tried, { error: false, message: 'OTP verified successfully' });
   });
 
+  test('an identity lookup in a minute', async () => {
+    const script = commands('## An identity lookup in a minute').replaceAll('uid.json', `target/${unused('uid')}.json`);
+    const [key, lookUp, verify] = script.split(/^# \d\. .*$/m);
+    const found = JSON.parse(type(key + lookUp));
+    assert.equal(found.email, '12345678901@people.example');
+    assert.deepEqual([found.verified, found.face_data.status], [true, true]);
+    const tried = await until('the code is in the mailbox and passes', () => {
+      try {
+        return JSON.parse(type(key + verify));
+      } catch {
+        return undefined;
+      }
+    });
+    assert.deepEqual(tried, { error: false, message: 'Uid verified successfully' });
+  });
+
   test('install a plugin into a running host', () => {
     const said = type(commands('### … install a plugin into a running host'));
     assert.match(said, /^sprout 1\.0\.0 is serving/m);

@@ -1,0 +1,69 @@
+//! `tollhouse identity`.
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{
+    failure::Failure,
+    host::{Access, Host},
+    output::{Report, left, text},
+};
+
+#[derive(Args)]
+pub struct Identity {
+    #[command(flatten)]
+    access: Access,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// List the types of identity of the countries that are installed
+    List,
+    /// Let nobody look up a type; what was looked up stays
+    Disable {
+        /// `nigeria.bvn`, as the list has it
+        identity: String,
+    },
+    /// Let it be looked up again
+    Enable {
+        /// `nigeria.bvn`, as the list has it
+        identity: String,
+    },
+}
+
+impl Identity {
+    pub async fn run(self) -> Result<Report, Failure> {
+        let host = Host::new(&self.access)?;
+        let switch = async |identity: &str, active: bool| {
+            let body = json!({ "active": active });
+            host.send_json(Method::PATCH, &["identities", identity], &body).await
+        };
+        match self.action {
+            Action::List => {
+                let all = host.get(&["identities"], &[]).await?;
+                Ok(report(all.clone(), &all))
+            }
+            Action::Disable { identity } => one(switch(&identity, false).await?),
+            Action::Enable { identity } => one(switch(&identity, true).await?),
+        }
+    }
+}
+
+fn one(identity: Value) -> Result<Report, Failure> {
+    let all = json!([identity]);
+    Ok(report(identity, &all))
+}
+
+fn report(data: Value, all: &Value) -> Report {
+    let columns = [
+        left("IDENTITY", |v| text(&v["id"])),
+        left("NAME", |v| text(&v["name"])),
+        left("ACTIVE", |v| text(&v["active"])),
+        left("FIELD", |v| text(&v["field"])),
+        left("PATH", |v| text(&v["paths"][0])),
+    ];
+    Report::table(data, all, &columns)
+}
