@@ -61,6 +61,9 @@ pub enum Error {
     /// The same, of what was not done within this time (500).
     #[error("it is unknown whether this was done: look before you send it again")]
     Late(Duration),
+    /// The same as within; but what was done before stands, so that a request under a key is answered so again and never runs twice.
+    #[error(transparent)]
+    Standing(Box<Error>),
     /// Report it: our fault (500).
     #[error("internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -78,6 +81,9 @@ impl Error {
     /// The error with its causes and details: for logs, never for callers.
     #[must_use]
     pub fn chain(&self) -> String {
+        if let Error::Standing(error) = self {
+            return error.chain();
+        }
         let mut text = self.to_string();
         if let Error::Upstream { detail, .. } | Error::UpstreamTimeout { detail, .. } = self {
             text = format!("{text}: {detail}");

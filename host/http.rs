@@ -140,7 +140,7 @@ pub fn public_routes() -> Vec<Route> {
         post "/api/v1/user/email-verification/verify/{user_id}" Company users::api::verify_email "Verify a user's e-mail address" [];
         get  "/api/v1/user/phone-verification/send/{user_id}" Company users::api::send_phone "Send a code to a user's phone" [400 503];
         post "/api/v1/user/phone-verification/verify/{user_id}" Company users::api::verify_phone "Verify a user's phone number" [];
-        post "/api/v1/kyc/{country}/{*path}" Company identity::api::look_up "Look up an identity" [502];
+        post "/api/v1/kyc/{country}/{*path}" Company identity::api::look_up "Look up an identity" [502 504];
         get  "/api/v1/kyc/uid/send-verification/{uid_id}" Company identity::api::send "Send a code to the addresses on record" [400 503];
         post "/api/v1/kyc/uid/verify/{uid_id}" Company identity::api::verify "Verify an identity by a code" [];
         get  "/api/v1/kyc/uid/list/{user_id}" Company identity::api::list "List a user's identities" [];
@@ -199,7 +199,9 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/payments/{payment}/refund" Operator payments::api::fetch_refund "Fetch the refund of a payment" [];
         get    "/internal/v1/companies/{company}/audit" Operator audit::api::of_company "List what operators did to a company" [];
         get    "/internal/v1/identities" Operator identity::api::operators::list "List the types of identity" [];
-        patch  "/internal/v1/identities/{identity}" Operator identity::api::operators::switch "Switch a type of identity on or off" [];
+        put    "/internal/v1/identities/{country}/{identity}" Operator identity::api::operators::switch "Switch a type of identity on or off" [];
+        get    "/internal/v1/companies/{company}/identities" Operator identity::api::operators::list_for_company "List the types of identity as a company may use them" [];
+        put    "/internal/v1/companies/{company}/identities/{country}/{identity}" Operator identity::api::operators::switch_for_company "Switch a type of identity on or off for a company" [];
         get    "/internal/v1/audit" Operator audit::api::of_service "List what operators did to the service" [];
         get    "/internal/v1/master-key" Operator master_key::api::fetch "Show what is sealed under which master key" [];
         post   "/internal/v1/master-key/rotate" Operator master_key::api::rotate "Seal anew what is under former master keys" [];

@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 
 use self::catalog::Identity;
 pub use self::{
+    image::Images,
     openapi::{Documented, documented},
     store::{SEALED, Uid},
 };
@@ -111,6 +112,16 @@ impl Record {
     fn open(app: &App, uid: &Uid) -> Result<Record> {
         let json = app.sealer.open(&seal_context(&uid.company_id, &uid.id), &uid.record)?;
         serde_json::from_str(&json).map_err(Error::internal)
+    }
+
+    /// `None`, and a line in the log, when it is damaged.
+    fn open_or_log(app: &App, uid: &Uid) -> Option<Record> {
+        let opened = Record::open(app, uid);
+        let log = |error: &Error| {
+            let (company, id) = (&*uid.company_id, &*uid.id);
+            tracing::error!(company, id, error = %error.chain(), "what a register said cannot be read");
+        };
+        opened.inspect_err(log).ok()
     }
 
     fn seal(&self, app: &App, company_id: &str, id: &str) -> Result<String> {

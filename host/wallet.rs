@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use self::billing::{Item, charge, give_back, was_charged};
+pub use self::billing::{Item, charge, check, give_back, was_charged};
 use crate::{
     app::App,
     error::{Error, Result},

@@ -19,9 +19,11 @@ CREATE UNIQUE INDEX uids_by_lookup ON uids (company_id, lookup);
 CREATE INDEX uids_of_user ON uids (company_id, user_key);
 CREATE INDEX uids_by_end ON uids (expires_at);
 
--- Types of identity that operators switched; what is not here is on.
+-- Types of identity that operators switched; what is not here is on. '' is everyone, for whom and for the company it must be on.
 CREATE TABLE identity_switches (
-    identity   TEXT    NOT NULL PRIMARY KEY,
+    company_id TEXT    NOT NULL,
+    identity   TEXT    NOT NULL,
     active     BOOLEAN NOT NULL,
-    updated_at BIGINT  NOT NULL
+    updated_at BIGINT  NOT NULL,
+    PRIMARY KEY (company_id, identity)
 );

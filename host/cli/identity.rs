@@ -14,6 +14,9 @@ use super::{
 pub struct Identity {
     #[command(flatten)]
     access: Access,
+    /// For this company, by its id, in place of everyone
+    #[arg(long, global = true, value_name = "COMPANY")]
+    company: Option<String>,
     #[command(subcommand)]
     action: Action,
 }
@@ -37,13 +40,17 @@ enum Action {
 impl Identity {
     pub async fn run(self) -> Result<Report, Failure> {
         let host = Host::new(&self.access)?;
+        let company = self.company.as_deref();
+        let mut path: Vec<&str> = company.map_or_else(Vec::new, |id| vec!["companies", id]);
+        path.push("identities");
         let switch = async |identity: &str, active: bool| {
-            let body = json!({ "active": active });
-            host.send_json(Method::PATCH, &["identities", identity], &body).await
+            let (country, name) = identity.split_once('.').unwrap_or((identity, "-"));
+            let path = [&path[..], &[country, name]].concat();
+            host.send_json(Method::PUT, &path, &json!({ "active": active })).await
         };
         match self.action {
             Action::List => {
-                let all = host.get(&["identities"], &[]).await?;
+                let all = host.get(&path, &[]).await?;
                 Ok(report(all.clone(), &all))
             }
             Action::Disable { identity } => one(switch(&identity, false).await?),

@@ -111,9 +111,18 @@ pub struct Failure {
     pub message: String,
 }
 
+/// Beside the answer of a failure: what was done before it stands.
+#[derive(Clone, Copy)]
+pub struct Standing;
+
 /// The one place where an error becomes an answer, and where what callers must not see is logged.
 impl IntoResponse for Error {
     fn into_response(self) -> axum::response::Response {
+        if let Error::Standing(error) = self {
+            let mut response = error.into_response();
+            response.extensions_mut().insert(Standing);
+            return response;
+        }
         let status = match &self {
             Error::Invalid(_) => StatusCode::BAD_REQUEST,
             Error::Unauthorized(_) => StatusCode::UNAUTHORIZED,
@@ -129,7 +138,7 @@ impl IntoResponse for Error {
             Error::Upstream { .. } => StatusCode::BAD_GATEWAY,
             Error::UpstreamTimeout { .. } => StatusCode::GATEWAY_TIMEOUT,
             Error::Unavailable(_) | Error::Database(_) => StatusCode::SERVICE_UNAVAILABLE,
-            Error::Late(_) | Error::OutcomeUnknown(_) | Error::Internal(_) => {
+            Error::Late(_) | Error::OutcomeUnknown(_) | Error::Internal(_) | Error::Standing(_) => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
         };

@@ -16,7 +16,7 @@ use super::{
     fields::{Whole, fields},
 };
 use crate::{
-    app::App,
+    app::{App, SWEEPS},
     clock::Timestamp,
     error::{Error, Result},
     jobs,
@@ -101,5 +101,8 @@ pub async fn advance_clock(State(app): State<App>, body: Body<Advance>) -> Resul
         return Err(Error::Forbidden("the clock moves in development mode only".to_owned()));
     }
     jobs::advance(&app, body.seconds()?).await?;
+    for sweep in SWEEPS {
+        sweep(app.clone()).await?;
+    }
     Answer::data(Now { now: app.clock.now() }, "Clock advanced successfully")
 }

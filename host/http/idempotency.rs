@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
-    answer,
+    answer::{self, Standing},
     limits::{late, received},
     room::Place,
 };
@@ -133,7 +133,7 @@ async fn settle(app: &App, claim: Claim, response: Response) -> Result<Response>
     let body = body.collect().await.map_err(Error::internal)?.to_bytes();
     let end = if parts.status.is_server_error() {
         End::GiveBack
-    } else if parts.status.is_success() {
+    } else if parts.status.is_success() || parts.extensions.get::<Standing>().is_some() {
         let content_type = parts.headers.get(header::CONTENT_TYPE);
         let content_type = content_type.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let body = String::from_utf8_lossy(&body).into_owned();

@@ -453,8 +453,8 @@ so does `\"\"` where a text is optional; unknown fields are ignored.
 
 A request that changes something may carry an `Idempotency-Key` of your making, such as a random UUID. Sent again under the same \
 key within 24 hours, it does not run again: the first answer comes back, with the header `Idempotent-Replayed: true`. Another \
-request under that key is refused with 409, and so is the same one while the first is under way. Failures are not kept, so after \
-one the same request may be sent again under the same key. Do so whenever no answer came, or one that leaves open \
+request under that key is refused with 409, and so is the same one while the first is under way. Failures are not kept but those \
+that were paid for (an identity that was not found), so after one the same request may be sent again under the same key. Do so whenever no answer came, or one that leaves open \
 what was done.
 
 ## Too many requests

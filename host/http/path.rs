@@ -36,7 +36,7 @@ const PARAMETERS: [(&str, &str); 15] = [
     ("event", "The event's id."),
     ("file", "The file's name."),
     ("id", "The id."),
-    ("identity", "The id of a type of identity, such as `nigeria.bvn`."),
+    ("identity", "The name of a type of identity, such as `bvn`."),
     ("key", "The key's id."),
     ("path", "The type of identity, and how it is looked up."),
     ("payment", "The payment's id."),

@@ -18,7 +18,7 @@ use crate::{
         Caller, Get, Run,
         answer::{Answer, Done},
         body::Body,
-        fields::{Flag, Text, fields},
+        fields::{Flag, Prose, Text, fields},
         path::Path,
     },
     otp,
@@ -28,7 +28,7 @@ use crate::{
 
 /// Characters of an identifier.
 const MOST_IDENTIFIER: usize = 100;
-/// Characters of an image in base64: of 5 MiB, with the head of a `data:` URL and ends of lines.
+/// Characters of an image in base64; no more fits into a body, unless the operator lets it.
 const MOST_IMAGE: usize = 8 << 20;
 
 fields! {
@@ -38,8 +38,8 @@ fields! {
         user_id: Option<Text<100>>,
         /// Whether a code goes to the e-mail address and the phone number on record.
         send_otp: Option<Flag>,
-        /// A selfie or a document, where one is needed: a public https URL of a JPEG or a PNG of at most 5 MiB, or the image in base64.
-        image: Option<Text<MOST_IMAGE>>,
+        /// A selfie or a document, where one is needed: a public https URL of a JPEG or a PNG of at most 5 MiB, or the image in base64, within what a body may hold.
+        image: Option<Prose<MOST_IMAGE>>,
     }
 }
 
@@ -143,13 +143,13 @@ pub async fn list(
     Path(user_id): Path<String>,
 ) -> Result<Answer<Vec<View>>> {
     let uids = app.store.read(async |tx| of_user(tx, &app, &company, &user_id).await).await?;
+    let identities = catalog::all(&app.plugins);
     let view = |uid: Uid| {
-        let record = Record::open(&app, &uid)?;
-        let identity = catalog::by_id(&app.plugins, &uid.identity);
-        Ok(uid.view(record, identity.as_ref()))
+        let record = Record::open_or_log(&app, &uid)?;
+        let identity = identities.iter().find(|identity| identity.id() == uid.identity);
+        Some(uid.view(record, identity))
     };
-    let views = uids.into_iter().map(view).collect::<Result<_>>()?;
-    Answer::data(views, "Uids fetched successfully")
+    Answer::data(uids.into_iter().filter_map(view).collect(), "Uids fetched successfully")
 }
 
 async fn of_user(tx: &mut Tx, app: &App, company: &Company, user_id: &str) -> Result<Vec<Uid>> {
@@ -160,7 +160,7 @@ async fn of_user(tx: &mut Tx, app: &App, company: &Company, user_id: &str) -> Re
 
 pub async fn identities(
     State(app): State<App>,
-    Caller(_): Caller,
+    Caller(company): Caller,
 ) -> Result<Answer<Vec<catalog::View>>> {
-    operators::list(State(app)).await
+    operators::all(&app, &company.id).await
 }

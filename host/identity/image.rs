@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
+use super::catalog::Way;
 use crate::{
     app::App,
     egress::{EgressError, Outgoing},
@@ -21,9 +23,33 @@ const SENDER: &str = "images";
 const JPEG: &[u8] = &[0xff, 0xd8, 0xff];
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
+/// How many lookups may have an image in memory: each holds it some times over, for as long as its register takes.
+const AT_ONCE: usize = 32;
+
+/// The room for them on this host.
+pub struct Images(Semaphore);
+
+impl Default for Images {
+    fn default() -> Images {
+        Images(Semaphore::new(AT_ONCE))
+    }
+}
+
+impl Images {
+    /// A place until it is dropped, for a lookup that has an image; 503 when there is none.
+    pub fn enter(&self, way: Way) -> Result<Option<SemaphorePermit<'_>>> {
+        if way == Way::Number {
+            return Ok(None);
+        }
+        let full = |_| Error::Unavailable("the host looks at too many images, try again later");
+        self.0.try_acquire().map(Some).map_err(full)
+    }
+}
+
 /// The image at a URL, or in a text in base64, with the head of a `data:` URL or not. 400 when there is none.
 pub async fn load(app: &App, image: &str) -> Result<Image> {
-    let is_url = image.starts_with("https://") || image.starts_with("http://");
+    let scheme = image.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    let is_url = scheme.is_some_and(|scheme| ["http", "https"].contains(&&*scheme));
     let bytes = if is_url { fetch(app, image).await? } else { decode(image)? };
     if bytes.len() > MOST_BYTES {
         return Err(too_large());
@@ -47,13 +73,10 @@ async fn fetch(app: &App, url: &str) -> Result<Bytes> {
         Ok(answer) if (300..400).contains(&answer.status) => {
             Err(must("be a URL that does not lead elsewhere"))
         }
-        Ok(answer) => {
-            Err(must(&format!("be a URL that can be fetched: it answered {}", answer.status)))
-        }
         Err(EgressError::Forbidden(_)) => Err(must("be a public https URL")),
         Err(EgressError::TooLarge(_)) => Err(too_large()),
         Err(EgressError::Timeout(_)) => Err(must("be a URL that answers within 10 seconds")),
-        Err(EgressError::Connect(_) | EgressError::Cut(_)) => {
+        Ok(_) | Err(EgressError::Connect(_) | EgressError::Cut(_)) => {
             Err(must("be a URL that can be fetched"))
         }
     }

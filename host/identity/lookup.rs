@@ -15,8 +15,8 @@ use crate::{
     companies::Company,
     error::{Error, Result},
     plugins::{
-        CallError, Comparison, Credentials, Entry, FaultCategory, Image, Person, Question,
-        Registers,
+        CallError, Certainty, Comparison, Credentials, Entry, Fault, FaultCategory, Image, Person,
+        Question, Registers,
     },
     providers,
     store::{Json, Tx},
@@ -89,10 +89,14 @@ pub async fn look_up(app: &App, company: &Company, order: Order) -> Result<Found
     let asking = prepare(app, company, &order).await?;
     let Order { identity, sought, user_id, send_otp, run } = order;
     let way = sought.way();
-    let sought = sought.load(app).await?;
-    charge(app, company, &identity, way, run.as_deref()).await?;
-    let told = ask(&asking, &identity, sought).await;
-    let told = told.map_err(|error| refused(&identity, way, error))?;
+    let told = {
+        // Whatever holds an image in memory is done within.
+        let _place = app.images.enter(way)?;
+        let sought = sought.load(app).await?;
+        charge(app, company, &identity, way, run.as_deref()).await?;
+        ask(&asking, &identity, sought).await
+    };
+    let told = told.map_err(|error| Error::Standing(refused(&identity, way, error).into()))?;
     let link = (asking.user.map(|user| user.id), user_id);
     let (uid, record) = keep(app, company, &identity, link, told).await?;
     let unsent = match send_otp && verification::is_possible(Some(&identity), &record) {
@@ -108,7 +112,7 @@ async fn prepare(app: &App, company: &Company, order: &Order) -> Result<Asking> 
     let plugin = app.plugins.registers(&identity.country);
     let plugin = plugin.ok_or_else(|| out_of_order(identity, "the country was taken away"))?;
     let read = async |tx: &mut Tx| -> Result<_> {
-        if store::is_switched_off(tx, &identity.id()).await? {
+        if store::is_switched_off(tx, &company.id, &identity.id()).await? {
             let noun = identity.noun();
             let message = format!("{noun} identity has been disabled, please try again later");
             return Err(Error::Invalid(message));
@@ -117,7 +121,9 @@ async fn prepare(app: &App, company: &Company, order: &Order) -> Result<Asking> 
             Some(user_id) => Some(user(tx, company, user_id).await?),
             None => None,
         };
-        Ok((user, providers::usable(tx, &company.id, &identity.country).await?))
+        let account = providers::usable(tx, &company.id, &identity.country).await?;
+        wallet::check(tx, company, item(identity, order.sought.way()), 1).await?;
+        Ok((user, account))
     };
     let (user, account) = app.store.read(read).await?;
     let account = account.ok_or_else(|| out_of_order(identity, "no account can be used"))?;
@@ -129,6 +135,10 @@ async fn user(tx: &mut Tx, company: &Company, user_id: &str) -> Result<User> {
     user.ok_or_else(|| Error::not_found("user not found"))
 }
 
+fn item(identity: &Identity, way: Way) -> Item {
+    Item { name: identity.item(way).into(), otherwise: identity.price(way) }
+}
+
 /// Once for all runs of a request.
 async fn charge(
     app: &App,
@@ -137,13 +147,11 @@ async fn charge(
     way: Way,
     run: Option<&str>,
 ) -> Result<()> {
-    let (name, otherwise) = (identity.item(way), identity.price(way));
+    let item = item(identity, way);
     let key = format!("identity:{}", run.map_or_else(|| app.new_id(), str::to_owned));
     let (host, company) = (app.clone(), company.clone());
-    let charge = async move |tx: &mut Tx| {
-        let item = Item { name: &name, otherwise };
-        wallet::charge(tx, &host, &company, item, 1, &key).await.map(drop)
-    };
+    let charge =
+        async move |tx: &mut Tx| wallet::charge(tx, &host, &company, item, 1, &key).await.map(drop);
     app.store.write(charge).await
 }
 
@@ -171,11 +179,17 @@ async fn ask(
         }
         Sought::Document { document } => {
             let (read, entry) = plugin.read(credentials, &kind.name, &document).await?;
-            // As a lookup by number has it, so that both are about one record.
-            let identifier = kind.identifier(&read).unwrap_or(read);
+            // As a lookup by number has it, so that both are about one record, and no others are.
+            let identifier = kind.identifier(&read).ok_or_else(unfit)?;
             Ok(Told { identifier, entry, comparison: None })
         }
     }
+}
+
+fn unfit() -> CallError {
+    let message = "what was read on the document is no identifier";
+    let fault = Fault::new(FaultCategory::Unavailable, "unexpected-answer", message);
+    CallError { fault, certainty: Certainty::NotDone, timed_out: false }
 }
 
 fn person(user: &User) -> Person {
@@ -189,7 +203,7 @@ fn person(user: &User) -> Person {
 /// What callers hear: nothing of the register's own words.
 fn refused(identity: &Identity, way: Way, error: CallError) -> Error {
     let noun = identity.noun();
-    let CallError { fault, .. } = error;
+    let CallError { fault, timed_out, .. } = error;
     let blamed = fault.details.iter().find(|(name, _)| name == "field").map(|(_, field)| &**field);
     match (fault.category, way, blamed) {
         (FaultCategory::NotFound, ..) => Error::not_found(format!("{noun} data not found")),
@@ -199,21 +213,29 @@ fn refused(identity: &Identity, way: Way, error: CallError) -> Error {
         (FaultCategory::Invalid, Way::Document, Some("image")) => {
             Error::invalid(format!("the image field must show a {noun} that can be read"))
         }
+        (FaultCategory::Invalid, Way::Document, _) => {
+            Error::invalid("the image field must show a document that the register takes")
+        }
         (FaultCategory::Invalid, ..) => {
             let field = &identity.kind.field;
             Error::invalid(format!("the {field} field must be one that the register takes"))
         }
         (FaultCategory::Refused, ..) => Error::invalid(format!("{noun} data cannot be given out")),
-        (category, ..) => {
-            let detail = format!("{category:?} {:?}: {}", fault.code, fault.message);
-            out_of_order(identity, &detail)
+        // A plugin's words may be about somebody; its code is one of few.
+        (category, ..) if timed_out => {
+            let message = unavailable(identity);
+            Error::UpstreamTimeout { message, detail: format!("{category:?}") }
         }
+        (category, ..) => out_of_order(identity, &format!("{category:?} {:?}", fault.code)),
     }
 }
 
 fn out_of_order(identity: &Identity, detail: &str) -> Error {
-    let message = format!("{} service is unavailable, please try again later", identity.noun());
-    Error::Upstream { message, detail: detail.to_owned() }
+    Error::Upstream { message: unavailable(identity), detail: detail.to_owned() }
+}
+
+fn unavailable(identity: &Identity) -> String {
+    format!("{} service is unavailable, please try again later", identity.noun())
 }
 
 /// A lookup of the same for the same user is kept in one place.
@@ -259,10 +281,11 @@ async fn put(
     for _ in 0..2 {
         match store::lock_by_lookup(tx, &uid.company_id, lookups).await? {
             Some(former) if former.expires_at > now => {
-                let Uid { lookup, user_id, expires_at, .. } = uid;
-                let mut uid = Uid { lookup, user_id, expires_at, updated_at: now, ..former };
+                // Its digest stays, be it under a former key: another row may have the one under this key.
+                let Uid { user_id, expires_at, .. } = uid;
+                let mut uid = Uid { user_id, expires_at, updated_at: now, ..former };
                 if record.face.is_none() {
-                    record.face = Record::open(app, &uid)?.face;
+                    record.face = Record::open_or_log(app, &uid).and_then(|former| former.face);
                 } else {
                     compare(&mut uid, &record);
                 }

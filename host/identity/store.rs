@@ -75,13 +75,12 @@ pub async fn insert(tx: &mut Tx, uid: &Uid) -> Result<bool> {
 /// Writes what of it can change.
 pub async fn update(tx: &mut Tx, uid: &Uid) -> Result<()> {
     tx.sql(
-        "UPDATE uids SET lookup = $3, user_id = $4, record = $5, verified_at = $6,
-             verified_by = $7, expires_at = $8, updated_at = $9
+        "UPDATE uids SET user_id = $3, record = $4, verified_at = $5, verified_by = $6,
+             expires_at = $7, updated_at = $8
          WHERE company_id = $1 AND id = $2",
     )
     .bind(&uid.company_id)
     .bind(&uid.id)
-    .bind(&uid.lookup)
     .bind(&uid.user_id)
     .bind(&uid.record)
     .bind(uid.verified_at)
@@ -122,7 +121,10 @@ pub async fn lock(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Re
         .await
 }
 
-/// All of a user's that have not expired, newest first.
+/// Records of one list: photos are in them.
+const MOST_LISTED: i64 = 100;
+
+/// The newest of a user's that have not expired.
 pub async fn of_user(
     tx: &mut Tx,
     company_id: &str,
@@ -131,11 +133,12 @@ pub async fn of_user(
 ) -> Result<Vec<Uid>> {
     tx.sql(
         "SELECT * FROM uids WHERE company_id = $1 AND user_key = $2 AND expires_at > $3
-         ORDER BY created_at DESC, id DESC",
+         ORDER BY created_at DESC, id DESC LIMIT $4",
     )
     .bind(company_id)
     .bind(user_key)
     .bind(now)
+    .bind(MOST_LISTED)
     .all()
     .await
 }
@@ -153,25 +156,46 @@ pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
     .await
 }
 
-/// The types that are switched off.
-pub async fn switched_off(tx: &mut Tx) -> Result<Vec<(String,)>> {
-    tx.sql("SELECT identity FROM identity_switches WHERE NOT active").all().await
+/// The company of the switches that are for everyone.
+pub const EVERYONE: &str = "";
+
+/// The types that are switched off, for everyone or for the company.
+pub async fn switched_off(tx: &mut Tx, company_id: &str) -> Result<Vec<(String,)>> {
+    tx.sql("SELECT identity FROM identity_switches WHERE company_id IN ($1, $2) AND NOT active")
+        .bind(company_id)
+        .bind(EVERYONE)
+        .all()
+        .await
 }
 
-pub async fn is_switched_off(tx: &mut Tx, identity: &str) -> Result<bool> {
-    let found: Option<(bool,)> = tx
-        .sql("SELECT active FROM identity_switches WHERE identity = $1")
+pub async fn is_switched_off(tx: &mut Tx, company_id: &str, identity: &str) -> Result<bool> {
+    let (off,): (i64,) = tx
+        .sql(
+            "SELECT COUNT(*) FROM identity_switches
+             WHERE company_id IN ($1, $2) AND identity = $3 AND NOT active",
+        )
+        .bind(company_id)
+        .bind(EVERYONE)
         .bind(identity)
-        .optional()
+        .one()
         .await?;
-    Ok(found == Some((false,)))
+    Ok(off > 0)
 }
 
-pub async fn switch(tx: &mut Tx, identity: &str, active: bool, now: Timestamp) -> Result<()> {
+pub async fn switch(
+    tx: &mut Tx,
+    company_id: &str,
+    identity: &str,
+    active: bool,
+    now: Timestamp,
+) -> Result<()> {
     tx.sql(
-        "INSERT INTO identity_switches (identity, active, updated_at) VALUES ($1, $2, $3)
-         ON CONFLICT (identity) DO UPDATE SET active = excluded.active, updated_at = excluded.updated_at",
+        "INSERT INTO identity_switches (company_id, identity, active, updated_at)
+         VALUES ($1, $2, $3, $4)
+         ON CONFLICT (company_id, identity)
+         DO UPDATE SET active = excluded.active, updated_at = excluded.updated_at",
     )
+    .bind(company_id)
     .bind(identity)
     .bind(active)
     .bind(now)

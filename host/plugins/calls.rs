@@ -19,7 +19,7 @@ use wasmtime::{
 };
 
 use super::{
-    CallError, Certainty, Fault, FaultCategory, Plugin,
+    CallError, Certainty, Fault, FaultCategory, Kind, Plugin,
     cache::Cache,
     engine::{self, CpuExhausted, Limits, State},
     session::{
@@ -141,7 +141,10 @@ impl Calls {
         if let Err(CallError { fault, .. }) = &result
             && matches!(fault.category, FaultCategory::Misconfigured | FaultCategory::Other)
         {
-            let (plugin, code, message) = (&*plugin.label, &*fault.code, &*fault.message);
+            // A register's words may be about somebody.
+            let is_country = plugin.manifest.kind == Kind::Country;
+            let message = if is_country { "" } else { &*fault.message };
+            let (plugin, code) = (&*plugin.label, &*fault.code);
             tracing::error!(
                 alarm = "plugin",
                 plugin,

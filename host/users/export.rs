@@ -84,7 +84,7 @@ async fn write(
         let ids = app.store.select(ids).await?;
         for ids in ids.chunks(AT_ONCE) {
             let users =
-                app.store.select(async |tx| list::of_ids(tx, company_id, ids, sort).await).await?;
+                app.store.select(async |tx| list::of_ids(tx, company_id, ids).await).await?;
             place = users.last().map(|last| sort.place(last)).or(place);
             file.put(rows(app, &users)?).await.map_err(unreachable)?;
         }

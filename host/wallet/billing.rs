@@ -1,5 +1,7 @@
 //! What companies are charged for, once per key, and what of it they get back.
 
+use std::borrow::Cow;
+
 use serde_json::json;
 
 use super::{Account, Cover, Moved, Movement, begin, enter, not_covered, post, store};
@@ -14,41 +16,35 @@ use crate::{
 };
 
 /// What is charged for.
-#[derive(Clone, Copy, Debug)]
-pub struct Item<'i> {
+#[derive(Clone, Debug)]
+pub struct Item {
     /// `otp.email`.
-    pub name: &'i str,
+    pub name: Cow<'static, str>,
     /// What it costs where no plan says.
     pub otherwise: Minor,
 }
 
-impl<'i> From<&'i str> for Item<'i> {
-    fn from(name: &'i str) -> Item<'i> {
-        Item { name, otherwise: Minor(0) }
+impl From<&'static str> for Item {
+    fn from(name: &'static str) -> Item {
+        Item { name: name.into(), otherwise: Minor(0) }
     }
 }
 
 /// Charges `quantity` of an item by the company's plan, in the caller's transaction and once per key: the same key again moves
 /// nothing, whatever it cost. 403 when the plan lacks the item's feature, 400 when the wallet does not cover the charge.
-pub async fn charge<'i>(
+pub async fn charge(
     tx: &mut Tx,
     app: &App,
     company: &Company,
-    item: impl Into<Item<'i>>,
+    item: impl Into<Item>,
     quantity: i64,
     key: &str,
 ) -> Result<Moved> {
-    let Item { name: item, otherwise } = item.into();
-    let Some(feature) = plans::feature_of(item).filter(|_| quantity >= 0) else {
-        return Err(Error::internal(format!("{quantity} of {item} cannot be charged")));
-    };
-    company.check_feature(feature)?;
-    let price = plans::price(tx, &company.id, item).await?.unwrap_or(otherwise);
-    // No balance covers what is beyond an amount.
-    let amount = price.0.checked_mul(quantity).map(Minor).ok_or_else(not_covered)?;
+    let item = item.into();
+    let amount = cost(tx, company, &item, quantity).await?;
     let movement = Movement {
         key: charge_key(key),
-        kind: item.to_owned().into(),
+        kind: item.name,
         from: Account::Wallet,
         to: Account::Billing,
         money: Money { minor: amount, currency: BILLING_CURRENCY.to_owned() },
@@ -60,6 +56,29 @@ pub async fn charge<'i>(
         tell_when_low(tx, app, company, left, amount).await?;
     }
     Ok(Moved::Now)
+}
+
+/// Whether a charge would be made now: 403 and 400 as for the charge. Nothing is reserved.
+pub async fn check(
+    tx: &mut Tx,
+    company: &Company,
+    item: impl Into<Item>,
+    quantity: i64,
+) -> Result<()> {
+    let amount = cost(tx, company, &item.into(), quantity).await?;
+    let balances = store::balances(tx, &company.id).await?;
+    let balance = balances.get(BILLING_CURRENCY).copied().unwrap_or_default().balance;
+    if balance < amount { Err(not_covered()) } else { Ok(()) }
+}
+
+async fn cost(tx: &mut Tx, company: &Company, item: &Item, quantity: i64) -> Result<Minor> {
+    let Some(feature) = plans::feature_of(&item.name).filter(|_| quantity >= 0) else {
+        return Err(Error::internal(format!("{quantity} of {} cannot be charged", item.name)));
+    };
+    company.check_feature(feature)?;
+    let price = plans::price(tx, &company.id, &item.name).await?.unwrap_or(item.otherwise);
+    // No balance covers what is beyond an amount.
+    price.0.checked_mul(quantity).map(Minor).ok_or_else(not_covered)
 }
 
 /// Whether there is a charge under this key, given back or not.

@@ -103,6 +103,11 @@ const CHANGES: &[(&str, &str, Body)] = &[
         "/internal/v1/companies/{company}/wallet/debit",
         |_| json!({ "amount": 5, "key": "d" }),
     ),
+    (
+        "put",
+        "/internal/v1/companies/{company}/identities/{country}/{identity}",
+        |_| json!({ "active": true }),
+    ),
     ("patch", "/internal/v1/companies/{company}/prices", |_| json!({ "otp.email": 2.5 })),
     ("post", "/internal/v1/companies/{company}/events/{event}/redeliver", |_| json!({})),
     ("post", "/internal/v1/companies/{company}/payments/{payment}/verify", |_| json!({})),
@@ -114,7 +119,7 @@ const OF_NO_COMPANY: &[(&str, &str)] = &[
     ("post", "/internal/v1/companies"),
     ("put", "/internal/v1/providers/{provider}"),
     ("patch", "/internal/v1/prices"),
-    ("patch", "/internal/v1/identities/{identity}"),
+    ("put", "/internal/v1/identities/{country}/{identity}"),
     ("post", "/internal/v1/master-key/rotate"),
     ("post", "/internal/v1/plugins"),
     ("post", "/internal/v1/clock/advance"),
@@ -140,7 +145,7 @@ fn ask(app: &TestApp, own: &Own, route: &Route) -> reqwest::RequestBuilder {
         "{country}" => "nigeria",
         "{*path}" => "bvn/lookup",
         "{uid_id}" => &own.uid,
-        "{identity}" => "nigeria.bvn",
+        "{identity}" => "bvn",
         segment => segment,
     };
     let path = route.path.split('/').map(fill).collect::<Vec<_>>().join("/");

@@ -229,6 +229,11 @@ both! {
             let expected = format!("nigeria.nin NIN {active} nin /api/v1/kyc/nigeria/nin/lookup");
             assert_eq!(row(switched.said(), "nigeria.nin"), Some(expected));
         }
+        let id = &*app.company.id;
+        let own = run(app, &["identity", "disable", "nigeria.cac", "--company", id]).await;
+        assert!(own.said().contains("CAC   false"), "{}", own.out);
+        assert!(run(app, &["identity", "list", "--company", id]).await.said().contains("false"));
+        assert!(!run(app, &["identity", "list"]).await.said().contains("false"));
         let unknown = run(app, &["identity", "disable", "nigeria.none"]).await;
         assert!(unknown.failure().0 == 1 && unknown.err.contains("identity not found"), "{}", unknown.err);
     }

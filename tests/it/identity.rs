@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
-    app::{Company, NOW, Reply, TestApp, reply},
+    app::{Company, Engine, NOW, Reply, TestApp, reply},
     codes::{balance, credit, said, with},
 };
 
@@ -124,6 +124,14 @@ fn ways(app: &TestApp, (_, field, number, _, id, _): Type) -> Vec<(&'static str,
         ways.push(("lookup/image", json!({ "image": document }), 80));
     }
     ways
+}
+
+#[tokio::test]
+async fn a_register_that_is_slow_is_waited_for() {
+    let app = TestApp::start(Engine::Sqlite).await;
+    set_up(&app).await;
+    assert_eq!(said(&bvn(&app, "12345688888").await), (200, "BVN lookup successful"));
+    app.finish().await;
 }
 
 both! {
@@ -303,6 +311,17 @@ both! {
         let found = ask().await.data().clone();
         assert_eq!(ask().await.data(), &found);
         assert_eq!(balance(app).await, json!(9_950));
+        // What was paid for is answered again, be it nothing.
+        for (number, status) in [("12345670000", 404), (BVN, 409)] {
+            let request = app.client.post(format!("{}/api/v1{LOOKUP}", app.api)).bearer_auth(&app.company.key);
+            let missing = reply(request.header("idempotency-key", "two").json(&json!({ "bvn": number }))).await;
+            assert_eq!(missing.failure().0, status);
+            assert_eq!(balance(app).await, json!(9_900));
+        }
+        let request = app.client.post(format!("{}/api/v1{LOOKUP}", app.api)).bearer_auth(&app.company.key);
+        let again = reply(request.header("idempotency-key", "two").json(&json!({ "bvn": "12345670000" }))).await;
+        assert_eq!((again.failure(), balance(app).await), ((404, "bvn data not found"), json!(9_900)));
+        assert_eq!(again.headers["idempotent-replayed"], "true");
     }
 
     async fn a_face_that_matches_verifies_for_good(app: TestApp) {
@@ -345,31 +364,48 @@ both! {
         assert_eq!(kept(app).await, 2);
     }
 
-    async fn a_type_that_is_switched_off_is_refused(app: TestApp) {
+    async fn a_type_is_switched_off_for_everyone_or_for_one_company(app: TestApp) {
         set_up(app).await;
-        let switch = async |active: bool| {
-            let set = app.operator(Method::PATCH, "/identities/nigeria.bvn", json!({ "active": active })).await;
-            assert_eq!(set.data()["active"], json!(active));
+        let beta = app.new_company("Beta Lending").await;
+        app.operator(Method::PATCH, "/prices", json!({ "identity.nigeria.bvn": 0 })).await.data();
+        let of_company = format!("/companies/{}/identities", app.company.id);
+        let switch = async |path: &str, active: bool| {
+            let path = format!("{path}/nigeria/bvn");
+            app.operator(Method::PUT, &path, json!({ "active": active })).await.data()["active"].clone()
+        };
+        let off = async |listed: Reply| -> Vec<String> {
+            let all = listed.data().as_array().expect("a list").clone();
+            assert_eq!(all.len(), 8);
+            let off = all.into_iter().filter(|identity| identity["active"] == false);
+            off.map(|identity| identity["id"].as_str().expect("an id").to_owned()).collect()
         };
         let listed = async || {
-            let (ours, operators) = (app.get("/kyc/identity/list").await, app.operator(Method::GET, "/identities", Value::Null).await);
+            let ours = app.get("/kyc/identity/list").await;
             assert_eq!(said(&ours), (200, "Identities fetched successfully"));
-            assert_eq!(ours.data(), operators.data());
-            ours.data().as_array().unwrap().clone()
+            let seen = app.operator(Method::GET, &of_company, Value::Null).await;
+            assert_eq!(ours.data(), seen.data());
+            let everyones = app.operator(Method::GET, "/identities", Value::Null).await;
+            (off(ours).await, off(everyones).await)
         };
-        let all = listed().await;
-        assert_eq!(all.len(), 8);
-        for field in ["name", "description", "image", "active", "countries", "continents"] {
-            assert!(all.iter().all(|identity| !identity[field].is_null()), "{field}");
-        }
-        switch(false).await;
-        assert_eq!(bvn(app, BVN).await.failure(), (400, "bvn identity has been disabled, please try again later"));
+        let none: Vec<String> = Vec::new();
+        let one = vec!["nigeria.bvn".to_owned()];
+        let disabled = (400, "bvn identity has been disabled, please try again later");
+        let look_up = async || {
+            let theirs = app.request(&beta, Method::POST, LOOKUP, Some(json!({ "bvn": BVN }))).await;
+            (said(&bvn(app, BVN).await) == disabled, said(&theirs) == disabled)
+        };
+        assert_eq!((listed().await, look_up().await), ((none.clone(), none.clone()), (false, false)));
+        assert_eq!(switch(&of_company, false).await, false);
+        assert_eq!((listed().await, look_up().await), ((one.clone(), none.clone()), (true, false)));
+        assert_eq!(switch("/identities", false).await, false);
+        assert_eq!((listed().await, look_up().await), ((one.clone(), one.clone()), (true, true)));
+        // On for the company, and off for everyone.
+        assert_eq!(switch(&of_company, true).await, false);
+        assert_eq!((listed().await, look_up().await), ((one.clone(), one), (true, true)));
+        assert_eq!(switch("/identities", true).await, true);
+        assert_eq!((listed().await, look_up().await), ((none.clone(), none), (false, false)));
         app.post("/kyc/nigeria/nin/lookup", json!({ "nin": BVN })).await.data();
-        let off: Vec<Value> = listed().await.into_iter().filter(|identity| identity["active"] == false).collect();
-        assert_eq!((off.len(), &off[0]["id"], &off[0]["name"]), (1, &json!("nigeria.bvn"), &json!("BVN")));
-        switch(true).await;
-        bvn(app, BVN).await.data();
-        let unknown = app.operator(Method::PATCH, "/identities/nigeria.none", json!({ "active": true })).await;
+        let unknown = app.operator(Method::PUT, "/identities/nigeria/none", json!({ "active": true })).await;
         assert_eq!(unknown.failure(), (404, "identity not found"));
     }
 
@@ -386,14 +422,12 @@ both! {
         assert_eq!(app.get(&format!("/kyc/uid/send-verification/{uid}")).await.failure(), (404, "uid not found"));
         assert_eq!(app.post(&format!("/kyc/uid/verify/{uid}"), json!({ "token": "123456" })).await.failure(), (404, "uid not found"));
         assert_ne!(look_up().await, first);
-        for sweep in tollhouse::app::SWEEPS {
-            sweep(app.app.clone()).await.expect("a sweep");
-        }
+        let advance = async |seconds: i64| {
+            app.operator(Method::POST, "/clock/advance", json!({ "seconds": seconds })).await.data();
+        };
+        advance(0).await;
         assert_eq!(kept(app).await, 1);
-        app.advance(31 * DAY).await;
-        for sweep in tollhouse::app::SWEEPS {
-            sweep(app.app.clone()).await.expect("a sweep");
-        }
+        advance(31 * DAY).await;
         assert_eq!(kept(app).await, 0);
     }
 

@@ -186,6 +186,13 @@ fn actions(app: &TestApp) -> Vec<Action> {
             Log::Company,
         ),
         ("put", "/companies/{company}/providers/{provider}", account, "provider.set", Log::Company),
+        (
+            "put",
+            "/companies/{company}/identities/{country}/{identity}",
+            json!({ "active": true }),
+            "identity.switch",
+            Log::Company,
+        ),
         ("patch", "/companies/{company}/prices", price, "price.set", Log::Company),
         (
             "post",
@@ -227,7 +234,7 @@ fn actions_of_the_service(app: &TestApp) -> Vec<Action> {
     vec![
         ("put", "/providers/{provider}", account, "provider.set", Log::Service),
         ("patch", "/prices", price, "price.set", Log::Service),
-        ("patch", "/identities/{identity}", switch, "identity.switch", Log::Service),
+        ("put", "/identities/{country}/{identity}", switch, "identity.switch", Log::Service),
         ("post", "/master-key/rotate", Value::Null, "master_key.rotate", Log::Service),
         ("post", "/plugins", Value::Null, "plugin.install", Log::Service),
     ]
@@ -270,7 +277,7 @@ both! {
                 .replace("{event}", text(&event, "id"))
                 .replace("{payment}", text(&payment, "id"))
                 .replace("{provider}", "provider_a")
-                .replace("{identity}", "nigeria.bvn");
+                .replace("{country}/{identity}", "nigeria/bvn");
             let before = all_noted(app).await;
             let data = if template == "/plugins" {
                 app.install(artifacts::PROVIDER_A).await

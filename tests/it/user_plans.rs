@@ -43,8 +43,8 @@ async fn fill(app: &TestApp) {
     }
 }
 
-/// What each step of counting, and of finding the first page, says.
-async fn plan(app: &TestApp, filter: Filter, sort: Sort) -> [String; 2] {
+/// What each step of counting, of finding the first page, and of finding users by their ids, says.
+async fn plan(app: &TestApp, filter: Filter, sort: Sort) -> [String; 3] {
     let page = Page { number: 1, limit: 50 };
     let plan = app
         .app
@@ -78,7 +78,9 @@ both! {
             ("two words", words(&["customer-4711", "obi"]), newest, trigrams, trigrams),
             ("metadata", Filter { metadata: vec![digests("number", "4711")], ..Filter::default() }, newest, "user_metadata", "user_metadata"),
         ] {
-            let [counting, finding] = plan(app, filter, sort).await;
+            let [counting, finding, by_ids] = plan(app, filter, sort).await;
+            let key = if is_sqlite { "(company_id=? AND id=?)" } else { "users_pkey" };
+            assert!(by_ids.contains(key), "users are found by their ids without {key}:\n{by_ids}");
             assert!(counting.contains(counted_by), "{what} is counted without {counted_by}:\n{counting}");
             assert!(finding.contains(found_by), "{what} is found without {found_by}:\n{finding}");
             // The rows of users are long: none is read that is not shown.

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::super::{catalog, store};
 use crate::{
     app::App,
-    audit,
+    audit, companies,
     error::{Error, Result},
     http::{
         answer::Answer,
@@ -17,7 +17,20 @@ use crate::{
 };
 
 pub async fn list(State(app): State<App>) -> Result<Answer<Vec<catalog::View>>> {
-    let off = app.store.select(async |tx| store::switched_off(tx).await).await?;
+    all(&app, store::EVERYONE).await
+}
+
+pub async fn list_for_company(
+    State(app): State<App>,
+    Path(company): Path<String>,
+) -> Result<Answer<Vec<catalog::View>>> {
+    companies::find(&app, &company).await?;
+    all(&app, &company).await
+}
+
+/// As the company may use them.
+pub async fn all(app: &App, company_id: &str) -> Result<Answer<Vec<catalog::View>>> {
+    let off = app.store.select(async |tx| store::switched_off(tx, company_id).await).await?;
     let view = |identity: catalog::Identity| {
         let active = !off.contains(&(identity.id(),));
         identity.view(active)
@@ -28,26 +41,46 @@ pub async fn list(State(app): State<App>) -> Result<Answer<Vec<catalog::View>>> 
 
 fields! {
     /// The switch of a type of identity.
-    Body IdentityChange {
-        /// `false`: nobody can look it up.
+    Body IdentitySwitch {
+        /// `false`: it cannot be looked up.
         active: Flag,
     }
 }
 
 pub async fn switch(
     State(app): State<App>,
-    Path(identity): Path<String>,
-    body: Body<IdentityChange>,
+    Path((country, identity)): Path<(String, String)>,
+    body: Body<IdentitySwitch>,
+) -> Result<Answer<catalog::View>> {
+    set(app, store::EVERYONE.to_owned(), format!("{country}.{identity}"), body).await
+}
+
+pub async fn switch_for_company(
+    State(app): State<App>,
+    Path((company, country, identity)): Path<(String, String, String)>,
+    body: Body<IdentitySwitch>,
+) -> Result<Answer<catalog::View>> {
+    companies::find(&app, &company).await?;
+    set(app, company, format!("{country}.{identity}"), body).await
+}
+
+/// Answers whether it is on now: for a company only if it is for everyone.
+async fn set(
+    app: App,
+    company_id: String,
+    identity: String,
+    body: Body<IdentitySwitch>,
 ) -> Result<Answer<catalog::View>> {
     let known = catalog::by_id(&app.plugins, &identity);
     let known = known.ok_or_else(|| Error::not_found("identity not found"))?;
     let active = body.active()?;
     let (db, host) = (app.store.clone(), app.clone());
     db.write(async move |tx| {
-        store::switch(tx, &identity, active, host.clock.now()).await?;
+        store::switch(tx, &company_id, &identity, active, host.clock.now()).await?;
+        let off = store::is_switched_off(tx, &company_id, &identity).await?;
         let detail = json!({ "identity": identity, "active": active });
-        audit::record(tx, &host, audit::SERVICE, "identity.switch", detail).await?;
-        Answer::data(known.view(active), "Identity updated successfully")
+        audit::record(tx, &host, &company_id, "identity.switch", detail).await?;
+        Answer::data(known.view(!off), "Identity updated successfully")
     })
     .await
 }

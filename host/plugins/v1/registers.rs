@@ -9,7 +9,7 @@ use crate::plugins::{
 };
 
 /// Of JSON: photos are in it.
-const MOST_DETAILS_BYTES: usize = 4 << 20;
+const MOST_DETAILS_BYTES: usize = 1 << 20;
 const MOST_CONFIDENCE: u32 = 10_000;
 
 impl Guest {
@@ -101,7 +101,7 @@ impl TryFrom<wit::Entry> for Entry {
         let unusable =
             |message: &str| Fault::new(FaultCategory::Unavailable, "unexpected-answer", message);
         if entry.details.len() > MOST_DETAILS_BYTES {
-            return Err(unusable("the details are larger than 4 MiB"));
+            return Err(unusable("the details are larger than 1 MiB"));
         }
         // What does not parse is about somebody: it is not quoted.
         let details: Map<String, Value> = serde_json::from_str(&entry.details)

@@ -25,10 +25,12 @@ pub async fn look_up(lab: &Lab) {
     lab.name("provider", &json!("provider_a"));
     let free = json!({ "identity.nigeria.bvn": 0, "identity.nigeria.bvn.face": 0 });
     lab.call("PATCH /internal/v1/prices", free).await;
-    lab.name("identity", &json!("nigeria.bvn"));
-    lab.call("PATCH /internal/v1/identities/{identity}", json!({ "active": true })).await;
-
     lab.name("country", &json!("nigeria"));
+    lab.name("identity", &json!("bvn"));
+    for scope in ["", "/companies/{company}"] {
+        let switch = format!("PUT /internal/v1{scope}/identities/{{country}}/{{identity}}");
+        lab.call(&switch, json!({ "active": true })).await;
+    }
     lab.name("*path", &json!("bvn/lookup/with-face"));
     for picture in ["match", "noface"] {
         let image = format!("{sandbox}/images/{picture}-{NUMBER}.jpg");

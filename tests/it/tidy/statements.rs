@@ -6,9 +6,8 @@ use tollhouse::app::SEALED;
 use super::{Text, assert_none, texts};
 
 /// Tables of all tenants together, or of none.
-const SHARED: [(&str, &str); 4] = [
+const SHARED: [(&str, &str); 3] = [
     ("companies", "its id is the company"),
-    ("identity_switches", "types of identity are everyone's"),
     ("plugin_components", "plugins serve everyone"),
     ("plugins", "plugins serve everyone"),
 ];
