@@ -123,6 +123,18 @@ pub async fn find(
     store::by_user_id_or_id(tx, company_id, id).await
 }
 
+/// A user of a company as paths name one: by e-mail address when there is an `@`, else as [`find`] does.
+pub async fn find_named(
+    tx: &mut Tx,
+    company_id: &str,
+    name: &str,
+) -> Result<Option<User>, crate::store::Error> {
+    match name.contains('@') {
+        true => store::by_email(tx, company_id, name).await,
+        false => find(tx, company_id, name).await,
+    }
+}
+
 /// Users of a company by internal ids; those that are not there are left out.
 pub async fn find_all(
     tx: &mut Tx,

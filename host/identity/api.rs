@@ -153,7 +153,7 @@ pub async fn list(
 }
 
 async fn of_user(tx: &mut Tx, app: &App, company: &Company, user_id: &str) -> Result<Vec<Uid>> {
-    let user = users::find(tx, &company.id, user_id).await?;
+    let user = users::find_named(tx, &company.id, user_id).await?;
     let user = user.ok_or_else(|| Error::not_found("user not found"))?;
     Ok(store::of_user(tx, &company.id, &user.id, app.clock.now()).await?)
 }

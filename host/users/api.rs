@@ -9,7 +9,7 @@ use axum::extract::State;
 
 use self::fields::{NewUser, UserChange, change, read};
 pub use self::list::list;
-use super::{FEATURE, User, View, create, store, verification};
+use super::{FEATURE, User, View, create, find_named, store, verification};
 use crate::{
     app::App,
     companies::Company,
@@ -50,10 +50,7 @@ pub async fn fetch(
 }
 
 async fn named(tx: &mut Tx, company_id: &str, name: &str) -> Result<User> {
-    let user = match name.contains('@') {
-        true => store::by_email(tx, company_id, name).await?,
-        false => store::by_user_id_or_id(tx, company_id, name).await?,
-    };
+    let user = find_named(tx, company_id, name).await?;
     user.ok_or_else(|| Error::not_found("user not found"))
 }
 

@@ -223,17 +223,19 @@ both! {
         app.install(artifacts::NIGERIA).await;
         let listed = run(app, &["identity", "list"]).await;
         let row = |table: &str, id: &str| rows(table).into_iter().find(|row| row[0] == id).map(|row| row.join(" "));
-        assert_eq!(row(listed.said(), "nigeria.bvn").as_deref(), Some("nigeria.bvn BVN true bvn /api/v1/kyc/nigeria/bvn/lookup"));
-        for (action, active) in [("disable", "false"), ("enable", "true")] {
+        assert_eq!(row(listed.said(), "nigeria.bvn").as_deref(), Some("nigeria.bvn BVN yes bvn /api/v1/kyc/nigeria/bvn/lookup"));
+        for (action, active) in [("disable", "no"), ("enable", "yes")] {
             let switched = run(app, &["identity", action, "nigeria.nin"]).await;
             let expected = format!("nigeria.nin NIN {active} nin /api/v1/kyc/nigeria/nin/lookup");
             assert_eq!(row(switched.said(), "nigeria.nin"), Some(expected));
         }
         let id = &*app.company.id;
         let own = run(app, &["identity", "disable", "nigeria.cac", "--company", id]).await;
-        assert!(own.said().contains("CAC   false"), "{}", own.out);
-        assert!(run(app, &["identity", "list", "--company", id]).await.said().contains("false"));
-        assert!(!run(app, &["identity", "list"]).await.said().contains("false"));
+        let off = row(own.said(), "nigeria.cac").expect("a row");
+        assert!(off.starts_with("nigeria.cac CAC no"), "{off}");
+        let of_company = run(app, &["identity", "list", "--company", id]).await;
+        assert_eq!(row(of_company.said(), "nigeria.cac"), Some(off.clone()));
+        assert_ne!(row(run(app, &["identity", "list"]).await.said(), "nigeria.cac"), Some(off));
         let unknown = run(app, &["identity", "disable", "nigeria.none"]).await;
         assert!(unknown.failure().0 == 1 && unknown.err.contains("identity not found"), "{}", unknown.err);
     }

@@ -299,10 +299,7 @@ const NO_RECORDS: &[(&str, &str)] = &[
     ("/api/v1/user/file/{file}", "named by a signed link, in `user_export.rs`"),
     ("/api/v1/kyc/{country}/{*path}", "a type of identity, which all share"),
     ("/internal/v1/identities/{country}/{identity}", "a type of identity, which all share"),
-    (
-        "/internal/v1/companies/{company}/identities/{country}/{identity}",
-        "a type of identity, which all share",
-    ),
+    ("/internal/v1/companies/{company}/identities/{country}/{identity}", "what all share"),
     ("/internal/v1/companies/{company}/providers/{provider}", "a plugin, which all share"),
     ("/internal/v1/providers/{provider}", "a plugin, which all share"),
 ];

@@ -186,13 +186,6 @@ fn actions(app: &TestApp) -> Vec<Action> {
             Log::Company,
         ),
         ("put", "/companies/{company}/providers/{provider}", account, "provider.set", Log::Company),
-        (
-            "put",
-            "/companies/{company}/identities/{country}/{identity}",
-            json!({ "active": true }),
-            "identity.switch",
-            Log::Company,
-        ),
         ("patch", "/companies/{company}/prices", price, "price.set", Log::Company),
         (
             "post",
@@ -226,7 +219,7 @@ fn actions(app: &TestApp) -> Vec<Action> {
     ]
 }
 
-/// The same of the service.
+/// The same of the service, and of what is switched for everyone or for a company.
 fn actions_of_the_service(app: &TestApp) -> Vec<Action> {
     let account = json!({ "credentials": credentials(app, PAYSTACK_KEY) });
     let (price, switch) =
@@ -235,6 +228,13 @@ fn actions_of_the_service(app: &TestApp) -> Vec<Action> {
         ("put", "/providers/{provider}", account, "provider.set", Log::Service),
         ("patch", "/prices", price, "price.set", Log::Service),
         ("put", "/identities/{country}/{identity}", switch, "identity.switch", Log::Service),
+        (
+            "put",
+            "/companies/{company}/identities/{country}/{identity}",
+            json!({ "active": true }),
+            "identity.switch",
+            Log::Company,
+        ),
         ("post", "/master-key/rotate", Value::Null, "master_key.rotate", Log::Service),
         ("post", "/plugins", Value::Null, "plugin.install", Log::Service),
     ]
