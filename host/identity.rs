@@ -1,7 +1,7 @@
 //! Identities: what registers say of a customer, and whether the customer is that person.
 //!
 //! No country is known here. Countries are plugins: their manifests say which types of identity there are, under which paths, and
-//! what is asked; see [`catalog`]. What a register said is a [`Uid`]: sealed in the database, and erased when it expires.
+//! what is asked; see `catalog`. What a register said is a [`Uid`]: sealed in the database, and erased when it expires.
 
 pub mod api;
 mod catalog;
