@@ -103,7 +103,7 @@ pub fn longest_run(app: &App) -> Duration {
 
 /// 409 when the key was used with another request, or its request is under way. `content` is all that was sent: two requests of
 /// one name are the same when it is.
-pub async fn claim(app: &App, name: Name<'_>, content: [u8; 32]) -> Result<Claimed> {
+pub async fn claim(app: &App, name: Name<'_>, content: String) -> Result<Claimed> {
     let mut claim = Claim {
         run: RunId(app.new_id()),
         is_rerun: false,
@@ -111,7 +111,6 @@ pub async fn claim(app: &App, name: Name<'_>, content: [u8; 32]) -> Result<Claim
         id: fingerprint(&[name.method, name.path, name.key]),
         lease: app.random.token(""),
     };
-    let content = hex::encode(content);
     let (app, db) = (app.clone(), app.store.clone());
     db.write(async move |tx| {
         let now = app.clock.now();

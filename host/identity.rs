@@ -143,7 +143,7 @@ impl Uid {
     /// `identity` is its type, if that is still there.
     fn view(self, record: Record, identity: Option<&Identity>) -> View {
         let methods = [
-            (Method::FaceValidation, identity.is_some_and(|identity| identity.kind.face)),
+            (Method::FaceValidation, identity.is_some_and(|identity| identity.kind().face)),
             (Method::Otp, verification::is_possible(identity, &record)),
         ];
         View {

@@ -14,8 +14,8 @@ use crate::{
     store::Tx,
 };
 
-/// Rows that one call reads, in one transaction: other writers get in between.
-const MOST_ROWS: usize = 250;
+/// Rows that one call reads, in one transaction: other writers get in between, and some rows hold photos.
+const MOST_ROWS: usize = 100;
 /// The context under which a cursor is sealed.
 const CURSOR: &str = "master_key.cursor";
 

@@ -113,6 +113,10 @@ impl Key {
             mac.chain_update((part.len() as u64).to_be_bytes()).chain_update(part)
         })
     }
+
+    fn written_digest(&self, parts: &[&str]) -> String {
+        format!("d1.{}.{}", self.id, hex::encode(self.digest(parts).finalize().into_bytes()))
+    }
 }
 
 fn mac(key: &[u8]) -> Hmac<Sha256> {
@@ -185,16 +189,13 @@ impl Sealer {
     /// like a code of six digits, by trying all of them.
     #[must_use]
     pub fn digest(&self, parts: &[&str]) -> String {
-        self.digests(parts).swap_remove(0)
+        self.keys[0].written_digest(parts)
     }
 
     /// The same under each of the keys, the one that seals first: to find what was stored under a former one.
     #[must_use]
     pub fn digests(&self, parts: &[&str]) -> Vec<String> {
-        let digest = |key: &Key| {
-            format!("d1.{}.{}", key.id, hex::encode(key.digest(parts).finalize().into_bytes()))
-        };
-        self.keys.iter().map(digest).collect()
+        self.keys.iter().map(|key| key.written_digest(parts)).collect()
     }
 
     /// Whether it is the digest of these texts, under any of the keys; in constant time.
@@ -211,10 +212,10 @@ impl Sealer {
 /// The same for the same texts, and for no others: the SHA-256 of them, each behind its length. Without a key, so that whoever has
 /// it finds a short text by trying all of them.
 #[must_use]
-pub fn fingerprint(parts: &[&str]) -> String {
+pub fn fingerprint<P: AsRef<[u8]>>(parts: &[P]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
-        hash.update((part.len() as u64).to_be_bytes());
+        hash.update((part.as_ref().len() as u64).to_be_bytes());
         hash.update(part);
     }
     hex::encode(hash.finalize())

@@ -26,7 +26,7 @@ use crate::{
     app::App,
     error::{Error, Result},
     identity,
-    plugins::Plugins,
+    plugins::{Plugins, Registers},
 };
 
 /// Only this host's own scripts, and requests to nowhere else. The viewer writes styles into its page.
@@ -57,11 +57,8 @@ struct Inner {
     /// Of the routes.
     routes: Value,
     /// For the countries that were installed last time.
-    latest: Mutex<Option<(Countries, Written)>>,
+    latest: Mutex<Option<(Vec<String>, Written)>>,
 }
-
-/// Names and digests.
-type Countries = Vec<(String, String)>;
 
 #[derive(Clone)]
 struct Written {
@@ -77,8 +74,8 @@ impl Document {
 
     /// With the lookups of the countries that are installed now.
     fn now(&self, plugins: &Plugins) -> Written {
-        let countries = plugins.countries().into_iter();
-        let countries: Countries = countries.map(|(name, digest, _)| (name, digest)).collect();
+        let digest = |registers: &Registers| registers.digest().to_owned();
+        let countries: Vec<String> = plugins.all_registers().iter().map(digest).collect();
         let mut latest = self.0.latest.lock().unwrap_or_else(PoisonError::into_inner);
         match &*latest {
             Some((known, written)) if *known == countries => written.clone(),

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::{
     Access, auth, idempotency,
-    limits::{late, receive},
+    limits::{Sizes, late, receive},
     room::Room,
 };
 use crate::{app::App, error::Result};
@@ -19,10 +19,11 @@ use crate::{app::App, error::Result};
 pub struct Gate {
     pub app: App,
     pub access: Access,
-    /// Bytes of a body.
-    pub most_body: usize,
+    pub sizes: Sizes,
     /// That the listener has for requests like these.
     pub room: Room,
+    /// That it has for those of them whose bodies are larger than usual.
+    pub uploads: Room,
 }
 
 pub async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Response {
@@ -42,11 +43,13 @@ impl Gate {
             Access::Operator => Some(auth::operator(&self.app, &request)?),
             Access::Open | Access::Always => None,
         };
-        let request = receive(request, self.most_body, limits.body).await?;
+        let upload = || self.uploads.enter_as(scope.as_deref());
+        let (request, upload) = receive(request, self.sizes, limits.body, upload).await?;
+        let places = (place, upload);
         if let Some(scope) = scope
             && let Some(key) = idempotency::key(&request)?.map(str::to_owned)
         {
-            return idempotency::once(&self.app, scope, key, request, next, place).await;
+            return idempotency::once(&self.app, scope, key, request, next, places).await;
         }
         let method = request.method().clone();
         let answer = timeout(limits.request, next.run(request)).await;

@@ -11,18 +11,17 @@ use axum::{
 };
 use futures::FutureExt;
 use http_body_util::BodyExt;
-use sha2::{Digest, Sha256};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
     answer::{self, Standing},
     limits::{late, received},
-    room::Place,
 };
 use crate::{
     app::App,
     error::{Error, Result},
     idempotency::{self, Answer, Claim, Claimed, End, Name},
+    seal::fingerprint,
 };
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -66,20 +65,20 @@ impl<S: Sync> FromRequestParts<S> for Run {
 }
 
 /// Runs the request unless it ran before under this key. It runs to its end even if the caller hangs up or is told that it takes
-/// too long: otherwise its answer would be lost to the one who asks again.
+/// too long: otherwise its answer would be lost to the one who asks again. What is `held` is dropped then.
 pub async fn once(
     app: &App,
     company_id: String,
     key: String,
     request: Request,
     next: Next,
-    place: Place,
+    held: impl Send + 'static,
 ) -> Result<Response> {
     let (method, time) = (request.method().clone(), app.settings.http.request);
     let running = app.clone();
     let run = app.tasks.spawn(async move {
         let answer = claim_and_run(&running, &company_id, &key, request, next).await;
-        drop(place);
+        drop(held);
         // Here, so that what went wrong is logged even if nobody waits any more.
         answer.unwrap_or_else(IntoResponse::into_response)
     });
@@ -116,14 +115,9 @@ async fn claim_and_run(
 }
 
 /// The digest of what the request says beside its name.
-fn content(query: Option<&str>, headers: &HeaderMap, body: &[u8]) -> [u8; 32] {
+fn content(query: Option<&str>, headers: &HeaderMap, body: &[u8]) -> String {
     let content_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    let mut hash = Sha256::new();
-    for part in [query.unwrap_or_default().as_bytes(), content_type.unwrap_or_default(), body] {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part);
-    }
-    hash.finalize().into()
+    fingerprint(&[query.unwrap_or_default().as_bytes(), content_type.unwrap_or_default(), body])
 }
 
 /// Keeps what committed an effect, and frees the key of what had none. Of what failed on our side, something may stand. The effect

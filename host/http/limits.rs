@@ -7,7 +7,8 @@ use axum::{
     extract::Request,
     http::Method,
 };
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use bytes::BytesMut;
+use http_body_util::BodyExt;
 use hyper::HeaderMap;
 
 use crate::error::{Error, Result};
@@ -52,22 +53,58 @@ impl Limits {
     }
 }
 
-/// The request with its whole body, of at most `most` bytes, which came in time.
-pub async fn receive(request: Request, most: usize, time: Duration) -> Result<Request> {
+/// How many bytes the bodies of a route have.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// What each request may send.
+    pub usual: usize,
+    /// What one may send that was let in.
+    pub most: usize,
+}
+
+/// The request with its whole body, which came in time; and what `let_in` gave for it, which is asked as soon as it is known to be
+/// larger than usual.
+pub async fn receive<P>(
+    request: Request,
+    sizes: Sizes,
+    time: Duration,
+    let_in: impl Fn() -> Result<P>,
+) -> Result<(Request, Option<P>)> {
     if request.body().is_end_stream() {
-        return Ok(request);
+        return Ok((request, None));
     }
     let (parts, body) = request.into_parts();
-    if body.size_hint().lower() > most as u64 {
-        return Err(Error::TooLarge);
-    }
-    let body = match tokio::time::timeout(time, Limited::new(body, most).collect()).await {
-        Err(_) => return Err(Error::TooSlow),
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(Error::TooLarge),
-        Ok(Err(_)) => return Err(Error::invalid("the body could not be read")),
+    let read = tokio::time::timeout(time, read(body, sizes, let_in)).await;
+    let (body, place) = read.map_err(|_| Error::TooSlow)??;
+    Ok((Request::from_parts(parts, Body::from(body)), place))
+}
+
+async fn read<P>(
+    mut body: Body,
+    sizes: Sizes,
+    let_in: impl Fn() -> Result<P>,
+) -> Result<(Bytes, Option<P>)> {
+    let mut place = None;
+    let mut check = |bytes: usize| {
+        if bytes > sizes.most {
+            return Err(Error::TooLarge);
+        }
+        if bytes > sizes.usual && place.is_none() {
+            place = Some(let_in()?);
+        }
+        Ok(())
     };
-    Ok(Request::from_parts(parts, Body::from(body)))
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    check(announced)?;
+    let mut bytes = BytesMut::with_capacity(announced);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Error::invalid("the body could not be read"))?;
+        if let Ok(data) = frame.into_data() {
+            check(bytes.len() + data.len())?;
+            bytes.extend_from_slice(&data);
+        }
+    }
+    Ok((bytes.freeze(), place))
 }
 
 /// The body that [`receive`] has read.

@@ -50,6 +50,15 @@ impl Room {
         Ok(Place { _permit: permit, share: None })
     }
 
+    /// A place that is this company's, if it is one's.
+    pub fn enter_as(&self, company_id: Option<&str>) -> Result<Place> {
+        let mut place = self.enter()?;
+        if let Some(company_id) = company_id {
+            self.give(&mut place, company_id)?;
+        }
+        Ok(place)
+    }
+
     /// The place is this company's from now on; 429 when it has too many.
     pub fn give(&self, place: &mut Place, company_id: &str) -> Result<()> {
         let mut companies = self.companies();

@@ -28,7 +28,7 @@ use crate::{
 
 /// Characters of an identifier.
 const MOST_IDENTIFIER: usize = 100;
-/// Characters of an image in base64; no more fits into a body, unless the operator lets it.
+/// Characters of an image in base64; no more fits into a body.
 const MOST_IMAGE: usize = 8 << 20;
 
 fields! {
@@ -62,7 +62,7 @@ pub async fn look_up(
         run: run.name("uid"),
     };
     let found = lookup::look_up(&app, &company, order).await?;
-    let mut message = format!("{} lookup successful", identity.kind.display_name);
+    let mut message = format!("{} lookup successful", identity.kind().display_name);
     if let Some(error) = found.unsent {
         tracing::warn!(error = %error.chain(), "a code for an identity was not sent");
         message = format!("{message}, but no code was sent: {error}");
@@ -80,7 +80,7 @@ fn sought(identity: &Identity, way: Way, body: &Body<Lookup>) -> Result<Sought<S
 }
 
 fn identifier(identity: &Identity, body: &Body<Lookup>) -> Result<String> {
-    let kind = &identity.kind;
+    let kind = identity.kind();
     let written = body.required_text(&kind.field, MOST_IDENTIFIER)?;
     let identifier = kind.identifier(&written);
     identifier.ok_or_else(|| Error::invalid(format!("the {} field {}", kind.field, kind.rule)))

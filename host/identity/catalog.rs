@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     money::Minor,
-    plugins::{IdentityType, Plugins},
+    plugins::{IdentityType, Plugins, Registers},
 };
 
 /// How an entry is looked for.
@@ -33,14 +33,12 @@ impl Way {
     }
 }
 
-/// A type of identity of a country.
-#[derive(Clone, Debug)]
+/// A type of identity of a country, with the registers that know it: of one version, until it is dropped.
+#[derive(Clone)]
 pub struct Identity {
-    /// The name of the plugin: `nigeria`.
-    pub country: String,
-    pub kind: IdentityType,
-    countries: Vec<String>,
-    continents: Vec<String>,
+    pub registers: Registers,
+    /// Its place in the manifest.
+    index: usize,
 }
 
 /// A type of identity, as callers see it.
@@ -65,10 +63,22 @@ pub struct View {
 }
 
 impl Identity {
+    /// The name of its country's plugin: `nigeria`.
+    #[must_use]
+    pub fn country(&self) -> &str {
+        &self.registers.manifest().name
+    }
+
+    /// What the manifest says of it.
+    #[must_use]
+    pub fn kind(&self) -> &IdentityType {
+        &self.registers.country().identities[self.index]
+    }
+
     /// `nigeria.bvn`
     #[must_use]
     pub fn id(&self) -> String {
-        format!("{}.{}", self.country, self.kind.name)
+        format!("{}.{}", self.country(), self.kind().name)
     }
 
     /// What a lookup is billed as: `identity.nigeria.bvn.face`.
@@ -85,7 +95,7 @@ impl Identity {
     /// What it costs where no plan says otherwise.
     #[must_use]
     pub fn price(&self, way: Way) -> Minor {
-        let prices = self.kind.prices;
+        let prices = self.kind().prices;
         match way {
             Way::Number => prices.lookup,
             Way::Face => prices.face,
@@ -96,71 +106,67 @@ impl Identity {
     /// What errors call it: `driver's license`.
     #[must_use]
     pub fn noun(&self) -> String {
-        self.kind.display_name.to_lowercase()
+        self.kind().display_name.to_lowercase()
     }
 
     #[must_use]
     pub fn offers(&self, way: Way) -> bool {
         match way {
             Way::Number => true,
-            Way::Face => self.kind.face,
-            Way::Document => self.kind.document,
+            Way::Face => self.kind().face,
+            Way::Document => self.kind().document,
         }
     }
 
     /// The path of a lookup: `/api/v1/kyc/nigeria/bvn/lookup`.
     #[must_use]
     pub fn path(&self, way: Way) -> String {
-        format!("/api/v1/kyc/{}/{}/{}", self.country, self.kind.path, way.suffix())
+        format!("/api/v1/kyc/{}/{}/{}", self.country(), self.kind().path, way.suffix())
     }
 
     #[must_use]
-    pub fn view(self, active: bool) -> View {
+    pub fn view(&self, active: bool) -> View {
+        let (country, kind) = (self.registers.country(), self.kind().clone());
         let ways = Way::ALL.into_iter().filter(|way| self.offers(*way));
         View {
             id: self.id(),
             paths: ways.map(|way| self.path(way)).collect(),
-            name: self.kind.display_name,
-            description: self.kind.description,
-            image: self.kind.image,
+            name: kind.display_name,
+            description: kind.description,
+            image: kind.image,
             active,
-            countries: self.countries,
-            continents: self.continents,
-            field: self.kind.field,
-            pattern: self.kind.pattern.text().to_owned(),
+            countries: country.countries.clone(),
+            continents: country.continents.clone(),
+            field: kind.field,
+            pattern: kind.pattern.text().to_owned(),
         }
     }
+}
+
+fn of(registers: Registers) -> impl Iterator<Item = Identity> {
+    let types = registers.country().identities.len();
+    (0..types).map(move |index| Identity { registers: registers.clone(), index })
 }
 
 /// All types, by country and in the order of the manifests.
 #[must_use]
 pub fn all(plugins: &Plugins) -> Vec<Identity> {
-    let mut all = Vec::new();
-    for (name, _, country) in plugins.countries() {
-        let (countries, continents) = (country.countries, country.continents);
-        all.extend(country.identities.into_iter().map(|kind| Identity {
-            country: name.clone(),
-            kind,
-            countries: countries.clone(),
-            continents: continents.clone(),
-        }));
-    }
-    all
+    plugins.all_registers().into_iter().flat_map(of).collect()
 }
 
 /// The type with this id.
 #[must_use]
 pub fn by_id(plugins: &Plugins, id: &str) -> Option<Identity> {
-    all(plugins).into_iter().find(|identity| identity.id() == id)
+    let (country, name) = id.split_once('.')?;
+    of(plugins.registers(country)?).find(|identity| identity.kind().name == name)
 }
 
 /// What is looked up at `/api/v1/kyc/{country}/{path}`.
 #[must_use]
 pub fn at(plugins: &Plugins, country: &str, path: &str) -> Option<(Identity, Way)> {
-    let of_country = all(plugins).into_iter().filter(|identity| identity.country == country);
-    let mut ways = of_country.flat_map(|identity| Way::ALL.map(|way| (identity.clone(), way)));
-    ways.find(|(identity, way)| {
-        let prefix = path.strip_suffix(way.suffix()).and_then(|path| path.strip_suffix('/'));
-        identity.offers(*way) && prefix == Some(&*identity.kind.path)
-    })
+    let way = Way::ALL.into_iter().find(|way| path.ends_with(way.suffix()))?;
+    let path = path.strip_suffix(way.suffix())?.strip_suffix('/')?;
+    of(plugins.registers(country)?)
+        .find(|identity| identity.kind().path == path && identity.offers(way))
+        .map(|identity| (identity, way))
 }

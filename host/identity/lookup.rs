@@ -16,7 +16,7 @@ use crate::{
     error::{Error, Result},
     plugins::{
         CallError, Certainty, Comparison, Credentials, Entry, Fault, FaultCategory, Image, Person,
-        Question, Registers,
+        Question,
     },
     providers,
     store::{Json, Tx},
@@ -49,9 +49,8 @@ pub struct Found {
     pub unsent: Option<Error>,
 }
 
-/// Whom to ask, and for whom.
+/// With what to ask, and for whom.
 struct Asking {
-    plugin: Registers,
     credentials: Credentials,
     user: Option<User>,
 }
@@ -109,8 +108,6 @@ pub async fn look_up(app: &App, company: &Company, order: Order) -> Result<Found
 /// All that can be known before an image is fetched and anything is charged.
 async fn prepare(app: &App, company: &Company, order: &Order) -> Result<Asking> {
     let Order { identity, user_id, .. } = order;
-    let plugin = app.plugins.registers(&identity.country);
-    let plugin = plugin.ok_or_else(|| out_of_order(identity, "the country was taken away"))?;
     let read = async |tx: &mut Tx| -> Result<_> {
         if store::is_switched_off(tx, &company.id, &identity.id()).await? {
             let noun = identity.noun();
@@ -121,13 +118,13 @@ async fn prepare(app: &App, company: &Company, order: &Order) -> Result<Asking> 
             Some(user_id) => Some(user(tx, company, user_id).await?),
             None => None,
         };
-        let account = providers::usable(tx, &company.id, &identity.country).await?;
+        let account = providers::usable(tx, &company.id, identity.country()).await?;
         wallet::check(tx, company, item(identity, order.sought.way()), 1).await?;
         Ok((user, account))
     };
     let (user, account) = app.store.read(read).await?;
     let account = account.ok_or_else(|| out_of_order(identity, "no account can be used"))?;
-    Ok(Asking { plugin, credentials: account.open_credentials(app)?, user })
+    Ok(Asking { credentials: account.open_credentials(app)?, user })
 }
 
 async fn user(tx: &mut Tx, company: &Company, user_id: &str) -> Result<User> {
@@ -160,8 +157,8 @@ async fn ask(
     identity: &Identity,
     sought: Sought<Image>,
 ) -> Result<Told, CallError> {
-    let Asking { plugin, credentials, user } = asking;
-    let kind = &identity.kind;
+    let Asking { credentials, user } = asking;
+    let (registers, kind) = (&identity.registers, identity.kind());
     let question = |identifier: &String| Question {
         identity: kind.name.clone(),
         identifier: identifier.clone(),
@@ -169,16 +166,16 @@ async fn ask(
     };
     match sought {
         Sought::Number { identifier } => {
-            let entry = plugin.look_up(credentials, &question(&identifier)).await?;
+            let entry = registers.look_up(credentials, &question(&identifier)).await?;
             Ok(Told { identifier, entry, comparison: None })
         }
         Sought::Face { identifier, selfie } => {
             let question = question(&identifier);
-            let (entry, comparison) = plugin.compare(credentials, &question, &selfie).await?;
+            let (entry, comparison) = registers.compare(credentials, &question, &selfie).await?;
             Ok(Told { identifier, entry, comparison: Some(comparison) })
         }
         Sought::Document { document } => {
-            let (read, entry) = plugin.read(credentials, &kind.name, &document).await?;
+            let (read, entry) = registers.read(credentials, &kind.name, &document).await?;
             // As a lookup by number has it, so that both are about one record, and no others are.
             let identifier = kind.identifier(&read).ok_or_else(unfit)?;
             Ok(Told { identifier, entry, comparison: None })
@@ -217,7 +214,7 @@ fn refused(identity: &Identity, way: Way, error: CallError) -> Error {
             Error::invalid("the image field must show a document that the register takes")
         }
         (FaultCategory::Invalid, ..) => {
-            let field = &identity.kind.field;
+            let field = &identity.kind().field;
             Error::invalid(format!("the {field} field must be one that the register takes"))
         }
         (FaultCategory::Refused, ..) => Error::invalid(format!("{noun} data cannot be given out")),

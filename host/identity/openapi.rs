@@ -27,7 +27,7 @@ pub fn documented(plugins: &Plugins) -> Vec<Documented> {
 }
 
 fn document(identity: &Identity, way: Way) -> Documented {
-    let name = &identity.kind.display_name;
+    let name = &identity.kind().display_name;
     let summary = match way {
         Way::Number => format!("{name}: look up by number"),
         Way::Face => format!("{name}: look up and compare with a selfie"),
@@ -39,13 +39,13 @@ fn document(identity: &Identity, way: Way) -> Documented {
         id: item.trim_start_matches("identity.").to_owned(),
         summary,
         identifier: (way != Way::Document)
-            .then(|| (identity.kind.field.clone(), identifier(identity))),
+            .then(|| (identity.kind().field.clone(), identifier(identity))),
         takes_image: way != Way::Number,
     }
 }
 
 fn identifier(identity: &Identity) -> Value {
-    let kind = &identity.kind;
+    let kind = identity.kind();
     let mut schema = json!({
         "type": "string",
         "description": format!("{} It {}.", kind.description, kind.rule),

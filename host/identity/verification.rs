@@ -18,7 +18,7 @@ const PURPOSE: &str = "identity";
 /// Whether codes can verify it: if its type allows it, and there is an address on record.
 #[must_use]
 pub fn is_possible(identity: Option<&Identity>, record: &Record) -> bool {
-    identity.is_some_and(|identity| identity.kind.otp)
+    identity.is_some_and(|identity| identity.kind().otp)
         && (record.email.is_some() || record.phone.is_some())
 }
 

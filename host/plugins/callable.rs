@@ -51,6 +51,12 @@ impl Callable {
         &self.plugin.manifest
     }
 
+    /// The SHA-256 of the component, in hexadecimal.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.plugin.digest
+    }
+
     /// `name@version`, with the first digits of the digest.
     #[must_use]
     pub fn label(&self) -> &str {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use serde_json::{Map, Value};
 
-use super::{CallError, Callable, Credentials};
+use super::{CallError, Callable, Country, Credentials};
 
 /// What the host knows of the user whose entry is asked for.
 pub struct Person {
@@ -61,6 +61,15 @@ impl Deref for Registers {
 }
 
 impl Registers {
+    /// What the manifest says of them.
+    ///
+    /// # Panics
+    /// Never: a component of this kind without it is not admitted.
+    #[must_use]
+    pub fn country(&self) -> &Country {
+        self.manifest().country.as_ref().expect("a country's manifest describes the country")
+    }
+
     pub async fn look_up(
         &self,
         credentials: &Credentials,

@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
 
 use super::{
-    Callable, Country, Gateway, Kind, Limits, Plugin, Provider, Registers, calls::Calls,
-    manifest::Manifest, store, v1,
+    Callable, Gateway, Kind, Limits, Plugin, Provider, Registers, calls::Calls, manifest::Manifest,
+    store, v1,
 };
 use crate::{
     clock::Clock,
@@ -87,15 +87,14 @@ impl Plugins {
         self.of_kind(country, Kind::Country).map(Registers)
     }
 
-    /// The countries that are installed, with the digest of the component that serves each; sorted by name.
+    /// Those of all countries that are installed, sorted by name.
     #[must_use]
-    pub fn countries(&self) -> Vec<(String, String, Country)> {
+    pub fn all_registers(&self) -> Vec<Registers> {
         let active = self.0.active.load();
-        let country = |plugin: &Arc<Plugin>| {
-            let country = plugin.manifest.country.clone()?;
-            Some((plugin.manifest.name.clone(), plugin.digest.clone(), country))
-        };
-        active.values().filter_map(country).collect()
+        let countries = active.values().filter(|plugin| plugin.manifest.kind == Kind::Country);
+        countries
+            .map(|plugin| Registers(Callable::new(plugin.clone(), self.0.calls.clone())))
+            .collect()
     }
 
     fn of_kind(&self, name: &str, kind: Kind) -> Option<Callable> {

@@ -48,7 +48,7 @@ both! {
     async fn what_a_host_answers_after_its_lease_was_retaken_is_not_kept(app: TestApp) {
         let claim = async |key: &str| {
             let (company_id, method, path) = (&*app.company.id, "POST", "/api/v1/payment/initialize");
-            idempotency::claim(&app.app, Name { company_id, method, path, key }, [7; 32]).await
+            idempotency::claim(&app.app, Name { company_id, method, path, key }, "content".to_owned()).await
         };
         let run = async |key: &str| match claim(key).await.expect("a claim") {
             Claimed::Run(claim) => claim,

@@ -80,12 +80,21 @@ both! {
             let answer = app.client.get(url).send().await.expect("an answer");
             STANDARD.encode(answer.bytes().await.expect("a JPEG"))
         };
-        for (name, matches) in [("match", true), ("mismatch", false)] {
-            let picture = picture(name).await;
+        let (same, other) = (picture("match").await, picture("mismatch").await);
+        for (name, picture, matches) in [("match", &same, true), ("mismatch", &other, false)] {
             for image in [picture.clone(), format!("data:image/jpeg;base64,{picture}")] {
                 let compared = compare(app, &image).await.data()["face_data"]["status"].clone();
                 assert_eq!(compared, Value::Bool(matches), "{name}");
             }
         }
+        let padded = |bytes| {
+            let mut picture = STANDARD.decode(&same).expect("base64");
+            picture.resize(bytes, 0);
+            STANDARD.encode(picture)
+        };
+        assert_eq!(compare(app, &padded(5 << 20)).await.data()["face_data"]["status"], true);
+        let larger = compare(app, &padded((5 << 20) + 1)).await;
+        assert_eq!(larger.failure(), (400, "the image field must be an image of at most 5 MiB"));
+        assert_eq!(compare(app, &"A".repeat(9 << 20)).await.status, StatusCode::PAYLOAD_TOO_LARGE);
     }
 }

@@ -326,6 +326,42 @@ async fn strangers_cannot_take_the_room_of_those_who_have_a_key() {
 }
 
 #[tokio::test]
+async fn bodies_that_are_larger_than_usual_have_little_room() {
+    let app = app(&["--max-requests=64"]).await;
+    let head = format!(
+        "POST /api/v1/user/bulk/create HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\n",
+        app.company.key
+    );
+    let announced = format!("{head}content-length: 2000000\r\n\r\n");
+    let in_a_chunk =
+        format!("{head}transfer-encoding: chunked\r\n\r\n100001\r\n{}\r\n", " ".repeat(0x10_0001));
+    let mut slow = Raw::connect(&app.api).await;
+    slow.send(&announced).await;
+    for large in [&announced, &in_a_chunk] {
+        let full = async {
+            loop {
+                let mut next = Raw::connect(&app.api).await;
+                next.send(large).await;
+                if let Ok(answer) = timeout(Duration::from_millis(200), next.answer("}")).await {
+                    break answer;
+                }
+            }
+        };
+        let refused = timeout(PATIENCE, full).await.expect("a refusal");
+        is_failure(&refused, "503 Service Unavailable", "the host has too much to do");
+    }
+    let nobody = app.post("/user/bulk/create", json!({ "users": [] })).await;
+    assert_eq!(nobody.failure(), (400, "the users field is required"));
+    slow.send(&" ".repeat(2_000_000)).await;
+    assert!(slow.answer("}").await.starts_with("HTTP/1.1 400"));
+    let mut next = Raw::connect(&app.api).await;
+    next.send(&format!("{announced}{}", " ".repeat(2_000_000))).await;
+    assert!(next.answer("}").await.starts_with("HTTP/1.1 400"));
+    app.finish().await;
+}
+
+#[tokio::test]
 async fn one_company_cannot_take_the_room_of_the_others() {
     let app = app(&["--max-requests=2"]).await;
     let other = app.new_company("Beta Lending").await;

@@ -53,6 +53,10 @@ fn africastalking() {
     exports(artifacts::AFRICASTALKING, &["sms"]);
 }
 
+fn atlantis() {
+    exports(artifacts::ATLANTIS, &["identity-document", "identity-face", "identity-lookup"]);
+}
+
 fn ghana() {
     exports(artifacts::GHANA, &["identity-face", "identity-lookup"]);
 }

@@ -1,0 +1,91 @@
+//! A country whose registers say what no register may, so that a test can see what the host makes of it. The identifier says
+//! how: an unknown one is found as it should be. On a document the identifier stands behind the first three bytes.
+
+use tollhouse_plugin::identity::{Entry, Image, Question};
+use tollhouse_plugin::identity_document::{self, Reading};
+use tollhouse_plugin::identity_face::{self, Compared, Comparison};
+use tollhouse_plugin::identity_lookup;
+use tollhouse_plugin::types::{Fault, FaultCategory};
+
+/// The plugin.
+#[derive(Debug)]
+pub struct Atlantis;
+
+tollhouse_plugin::export!(Atlantis: identity_lookup, identity_face, identity_document);
+
+const MIB: usize = 1 << 20;
+/// Somebody's name, backwards: whoever looks for it finds it in answers of this component, and not in the component.
+const NAME: &str = "saitirC";
+
+fn name() -> String {
+    NAME.chars().rev().collect()
+}
+
+/// Words about somebody, which a fault may not hold.
+fn gossip() -> String {
+    format!("{} owes a lot", name())
+}
+
+fn found(identifier: &str) -> Result<Entry, Fault> {
+    let entry = |details: String| Entry {
+        details,
+        email: Some(format!("{}@people.example", name().to_lowercase())),
+        phone: Some("+306900000000".into()),
+    };
+    Ok(match identifier {
+        "list" => entry("[]".into()),
+        "broken" => entry(format!("{{\"first_name\": \"{}", name())),
+        "deep" => entry(format!("{{\"a\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000))),
+        "large" => entry(format!("{{\"photo\":\"{}\"}}", "x".repeat(MIB))),
+        "huge" => entry("x".repeat(40 * MIB)),
+        "unreachable" => {
+            Entry { email: Some("nowhere".into()), phone: Some("12".into()), ..entry("{}".into()) }
+        }
+        "gossip" => return Err(Fault::other(gossip())),
+        "invalid" => return Err(fault(FaultCategory::Invalid)),
+        "refused" => return Err(fault(FaultCategory::Refused)),
+        "not-found" => return Err(fault(FaultCategory::NotFound)),
+        "unavailable" => return Err(fault(FaultCategory::Unavailable)),
+        "misconfigured" => return Err(fault(FaultCategory::Misconfigured)),
+        "trap" => panic!("told to"),
+        _ => entry(format!("{{\"first_name\":\"{}\"}}", name())),
+    })
+}
+
+fn fault(category: FaultCategory) -> Fault {
+    Fault { category, ..Fault::other(gossip()) }
+}
+
+impl identity_lookup::Guest for Atlantis {
+    fn lookup(question: Question) -> Result<Entry, Fault> {
+        found(&question.identifier)
+    }
+}
+
+impl identity_face::Guest for Atlantis {
+    /// More than sure, and at length.
+    fn compare(question: Question, _: Image) -> Result<Compared, Fault> {
+        let comparison =
+            Comparison { matches: true, confidence: u32::MAX, message: "same ".repeat(MIB) };
+        Ok(Compared { entry: found(&question.identifier)?, comparison })
+    }
+}
+
+impl identity_document::Guest for Atlantis {
+    fn read(_: String, document: Image) -> Result<Reading, Fault> {
+        let written = document.bytes.get(3..).unwrap_or_default();
+        let identifier = String::from_utf8_lossy(written).into_owned();
+        Ok(Reading { entry: found(&identifier)?, identifier })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unknown_is_found() {
+        assert_eq!(found("well").unwrap().details, "{\"first_name\":\"Critias\"}");
+        assert_eq!(found("gossip").unwrap_err().message, "Critias owes a lot");
+    }
+}

@@ -1,0 +1,118 @@
+//! Every country behaves the same towards the host: one suite, led by what its manifest says, against the stand-ins of its registers.
+
+use serde_json::{Value, json};
+use tollhouse::plugins::{IdentityType, Kind, Manifest};
+use tollhouse_sandbox::{Fault, FaultKind};
+
+use crate::{
+    app::{Reply, TestApp},
+    codes::{balance, credit, said},
+    identity::{install, kept},
+};
+
+struct Subject {
+    name: &'static str,
+    wasm: &'static [u8],
+    /// The registers that it asks one after the other, as faults know them.
+    registers: &'static [&'static str],
+}
+
+const SUBJECTS: [Subject; 2] = [
+    Subject { name: "ghana", wasm: artifacts::GHANA, registers: &["prembly"] },
+    Subject { name: "nigeria", wasm: artifacts::NIGERIA, registers: &["prembly", "dojah"] },
+];
+
+/// The ends of a type's paths, with what is asked there of this identifier.
+fn ways(app: &TestApp, kind: &IdentityType, number: &str) -> Vec<(&'static str, Value)> {
+    let picture = |of: &str| format!("{}/images/{of}-{number}.jpg", app.standins.url());
+    let mut ways = vec![("lookup", json!({ &kind.field: number }))];
+    if kind.face {
+        let asked = json!({ &kind.field: number, "image": picture("match") });
+        ways.push(("lookup/with-face", asked));
+    }
+    if kind.document {
+        ways.push(("lookup/image", json!({ "image": picture("document") })));
+    }
+    ways
+}
+
+impl Subject {
+    fn identities(&self) -> Vec<IdentityType> {
+        let manifest = Manifest::read(self.wasm).expect("a component of ours");
+        manifest.country.expect("a country").identities
+    }
+
+    async fn ask(&self, app: &TestApp, kind: &IdentityType, (end, body): (&str, Value)) -> Reply {
+        app.post(&format!("/kyc/{}/{}/{end}", self.name, kind.path), body).await
+    }
+}
+
+#[test]
+fn every_country_of_the_host_is_a_subject() {
+    let kind = |wasm| Manifest::read(wasm).expect("a component of ours").kind;
+    let countries = artifacts::BUILT_IN.iter().filter(|built| kind(built.wasm) == Kind::Country);
+    let names: Vec<&str> = countries.map(|component| component.name).collect();
+    assert_eq!(names, SUBJECTS.map(|subject| subject.name));
+}
+
+both! {
+    async fn everybody_is_found_in_every_way_that_the_manifest_names(app: TestApp) {
+        for subject in SUBJECTS {
+            install(app, subject.name, subject.wasm).await;
+            credit(app, 10_000, subject.name).await;
+            for kind in subject.identities() {
+                let name = &kind.display_name;
+                let number = kind.example.clone();
+                for way in ways(app, &kind, &number) {
+                    let before = balance(app).await;
+                    let found = subject.ask(app, &kind, way).await;
+                    assert_eq!(said(&found), (200, &*format!("{name} lookup successful")));
+                    let uid = found.data();
+                    assert_eq!(uid["identity"], format!("{}.{}", subject.name, kind.name));
+                    assert!(uid["details"].as_object().expect("an object").len() > 3, "{uid}");
+                    let methods = uid["can_be_verified_by"].as_array().expect("a list");
+                    assert_eq!(methods.contains(&json!("face_validation")), kind.face, "{name}");
+                    let reachable = !uid["email"].is_null() || !uid["phone_number"].is_null();
+                    assert_eq!(methods.contains(&json!("otp")), kind.otp && reachable, "{name}");
+                    assert!(balance(app).await.as_f64() < before.as_f64(), "{name}");
+                }
+            }
+        }
+    }
+
+    async fn who_is_in_no_register_is_not_found(app: TestApp) {
+        for subject in SUBJECTS {
+            install(app, subject.name, subject.wasm).await;
+            credit(app, 10_000, subject.name).await;
+            for kind in subject.identities() {
+                let number = format!("{}10000", &kind.example[..kind.example.len() - 5]);
+                let noun = kind.display_name.to_lowercase();
+                for way in ways(app, &kind, &number) {
+                    let (end, missing) = (way.0, subject.ask(app, &kind, way).await);
+                    assert_eq!(missing.failure(), (404, &*format!("{noun} data not found")), "{end}");
+                }
+            }
+        }
+        assert_eq!(kept(app).await, 0);
+    }
+
+    async fn registers_that_fail_are_an_outage_that_ends_with_them(app: TestApp) {
+        use FaultKind::{Cut, CutAfter, Error500, Malformed};
+        for subject in SUBJECTS {
+            install(app, subject.name, subject.wasm).await;
+            credit(app, 10_000, subject.name).await;
+            let kind = subject.identities().remove(0);
+            let noun = kind.display_name.to_lowercase();
+            let number = kind.example.clone();
+            for fault in [Cut, CutAfter, Error500, Malformed] {
+                for register in subject.registers {
+                    app.standins.faults().push(Fault::new(register, fault));
+                }
+                let refused = subject.ask(app, &kind, ways(app, &kind, &number).remove(0)).await;
+                let outage = format!("{noun} service is unavailable, please try again later");
+                assert_eq!(refused.failure(), (502, &*outage), "{fault:?}");
+                subject.ask(app, &kind, ways(app, &kind, &number).remove(0)).await.data();
+            }
+        }
+    }
+}
