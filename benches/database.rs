@@ -41,6 +41,13 @@ impl Database {
         Database { engine: "postgres", url, dir, schema: Some((server, schema)) }
     }
 
+    /// What autovacuum does before long; without statistics PostgreSQL plans badly.
+    pub async fn rest(&self) {
+        if self.schema.is_some() {
+            run_sql(&self.url, "VACUUM (ANALYZE)".to_owned()).await;
+        }
+    }
+
     pub fn drop(self, runtime: &Runtime) {
         if let Some((server, schema)) = &self.schema {
             runtime.block_on(run_sql(server, format!("DROP SCHEMA {schema} CASCADE")));

@@ -66,7 +66,7 @@ pub fn measure(bench: &mut Bench) {
         bench.runtime.block_on(host.until_delivered());
         measure_verify(bench, &format!("http/otp-verify/{engine}"), &host);
         measure_load(bench, &format!("http/lookup/{engine}"), &host.look_up());
-        bench.runtime.block_on(users::measure(&host, engine));
+        bench.runtime.block_on(users::measure(&host, &database));
         bench.runtime.block_on(host.stop());
         database.drop(&bench.runtime);
     }

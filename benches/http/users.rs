@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{Host, Load, request};
+use crate::database::Database;
 
 /// Says how many there are to be; without it nothing is measured, since they take their time.
 const HOW_MANY: &str = "TOLLHOUSE_BENCH_USERS";
@@ -38,7 +39,8 @@ const LISTS: [(&str, &str); 13] = [
     ("a word that finds nobody", "?search=nobody"),
 ];
 
-pub async fn measure(host: &Host, engine: &str) {
+pub async fn measure(host: &Host, database: &Database) {
+    let engine = database.engine;
     let Some(count) = std::env::var(HOW_MANY).ok().and_then(|count| count.parse::<usize>().ok())
     else {
         return;
@@ -51,6 +53,7 @@ pub async fn measure(host: &Host, engine: &str) {
     }
     let each = began.elapsed() / u32::try_from(count.div_ceil(AT_ONCE)).expect("not so many");
     println!("users/{engine}: {count} users, {each:.0?} for each import of {AT_ONCE}");
+    database.rest().await;
     for (what, query) in LISTS {
         let path = format!("/user/list{query}");
         let total = host.ask(Method::GET, &path, Bytes::new()).await["data"]["total"].clone();
