@@ -7,6 +7,7 @@ use std::{
 use futures::future::BoxFuture;
 
 use crate::{
+    cards,
     clock::{Clock, Timestamp},
     companies,
     config::Config,
@@ -15,13 +16,14 @@ use crate::{
     files::Files,
     http, idempotency, identity,
     jobs::{Handler, Workers},
-    messages,
+    loans, mandates, messages,
     money::Minor,
     operator_events, otp, payments,
     plugins::Plugins,
     providers,
     random::Random,
     rate::Limiter,
+    recollections,
     seal::{SealedColumn, Sealer},
     smtp::Mailer,
     store::Store,
@@ -38,10 +40,16 @@ const JOBS: &[(&str, Handler)] = &[
     (messages::SMS_JOB, messages::deliver_job),
     (otp::WATCH_JOB, otp::watch_job),
     (users::REMOVE_JOB, users::remove_job),
+    (cards::CONFIRM_JOB, cards::confirm_job),
+    (cards::REFUND_JOB, cards::refund_job),
+    (cards::REVOKE_JOB, cards::revoke_job),
+    (loans::COLLECT_JOB, recollections::collect_job),
+    (recollections::SETTLE_JOB, recollections::settle_job),
 ];
 
 /// What is out of date is thrown away by these, now and then.
 pub const SWEEPS: &[Sweep] = &[
+    cards::sweep,
     idempotency::sweep,
     identity::sweep,
     messages::sweep,
@@ -54,15 +62,21 @@ pub type Sweep = fn(App) -> BoxFuture<'static, crate::error::Result<u64>>;
 
 /// Every column that holds sealed texts.
 pub const SEALED: &[&[SealedColumn]] = &[
+    &cards::SEALED,
     &companies::SEALED,
     &idempotency::SEALED,
     &identity::SEALED,
+    &mandates::SEALED,
     &messages::SEALED,
     &providers::SEALED,
 ];
 
 /// What a provider's reference may belong to, and the job that a notification about it wakes.
-pub const NOTIFIED: &[(&str, &str)] = &[(payments::SUBJECT, payments::SETTLE_JOB)];
+pub const NOTIFIED: &[(&str, &str)] = &[
+    (cards::SUBJECT, cards::CONFIRM_JOB),
+    (payments::SUBJECT, payments::SETTLE_JOB),
+    (recollections::SUBJECT, recollections::SETTLE_JOB),
+];
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -106,6 +120,8 @@ pub struct Settings {
     pub operator_token: String,
     /// Operators are told when a charge takes a wallet below it, unless the company has its own. 0: never.
     pub low_balance: Minor,
+    /// What verifying a card charges.
+    pub card_charges: cards::Charges,
     /// For how long messages that have ended, and what operators were told, are kept.
     pub history_days: i64,
     /// Opens what only development may do, such as moving the clock.
@@ -164,6 +180,10 @@ impl App {
             default_provider: config.service.default_provider.clone(),
             operator_token: config.operator_token.read()?,
             low_balance: config.service.low_balance,
+            card_charges: cards::Charges {
+                ngn: config.service.card_charge_ngn,
+                usd: config.service.card_charge_usd,
+            },
             history_days: config.service.history_days.into(),
             development: config.service.development,
             http: config.requests.limits(),

@@ -49,7 +49,8 @@ impl Company {
         }
     }
 
-    fn check_active(&self, now: Timestamp) -> Result<()> {
+    /// 403 when it is suspended, or its subscription has ended.
+    pub fn check_active(&self, now: Timestamp) -> Result<()> {
         if !self.active {
             return Err(Error::Forbidden("the company is suspended".to_owned()));
         }

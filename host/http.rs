@@ -47,18 +47,21 @@ pub use self::{
 use self::{
     docs::Document,
     gate::Gate,
+    limits::Sizes,
     openapi::{Description, Webhook},
     room::Room,
 };
 use crate::{
-    app::App, audit, companies, error::Error, events, identity, master_key, messages,
-    notifications, operator_events, otp, payments, plans, plugins, providers, users, wallet,
+    app::App, audit, cards, companies, error::Error, events, identity, loans, mandates, master_key,
+    messages, notifications, operator_events, otp, payments, plans, plugins, providers,
+    recollections, users, wallet,
 };
 
 /// The route whose bodies are components, which are larger than other bodies may be.
 const COMPONENTS: &str = "/internal/v1/plugins";
-/// The route that takes files of users, and how large they may be (decisions, 6).
-const IMPORTS: (&str, usize) = ("/api/v1/user/bulk/create", 16 << 20);
+/// The routes that take files, and how large a body with one may be: of users (decisions, 6), and images of 5 MiB in base64.
+const UPLOADS: [(&str, usize); 2] =
+    [("/api/v1/user/bulk/create", 16 << 20), ("/api/v1/kyc/{country}/{*path}", 8 << 20)];
 
 /// Who may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +148,17 @@ pub fn public_routes() -> Vec<Route> {
         post "/api/v1/kyc/uid/verify/{uid_id}" Company identity::api::verify "Verify an identity by a code" [];
         get  "/api/v1/kyc/uid/list/{user_id}" Company identity::api::list "List a user's identities" [];
         get  "/api/v1/kyc/identity/list" Company identity::api::identities "List the types of identity" [];
+        post "/api/v1/card/create" Company cards::api::create "Begin to save a card" [404 502 504];
+        post "/api/v1/card/verify/{card}" Company cards::api::verify "Ask the provider how the verification of a card stands" [400 502 504];
+        get  "/api/v1/card/list/{user_id}" Company cards::api::list "List a user's cards" [];
+        get  "/api/v1/card/fetch/{card}" Company cards::api::fetch "Fetch a card" [];
+        put  "/api/v1/card/default/set/{card}" Company cards::api::set_default "Make a card the one that is charged when none is named" [400];
+        delete "/api/v1/card/delete/{card}" Company cards::api::delete "Delete a card" [];
+        post "/api/v1/recollection/create" Company recollections::api::create "Record a repayment, or charge one" [404 502 504];
+        post "/api/v1/recollection/verify/{reference}" Company recollections::api::verify "Ask the provider how a repayment stands" [400 502 504];
+        get  "/api/v1/recollection/fetch/{recollection}" Company recollections::api::fetch "Fetch a repayment" [];
+        get  "/api/v1/recollection/fetch/reference/{reference}" Company recollections::api::fetch_by_reference "Fetch a repayment by its reference, with its loan" [];
+        get  "/api/v1/recollection/list" Company recollections::api::list "List repayments" [];
         post "/api/v1/payment/initialize" Company payments::api::initialize "Begin a payment, or find the one with this reference" [404 502 504];
         post "/api/v1/payment/verify/{reference}" Company payments::api::verify "Ask the provider how a payment stands" [400 502 504];
         get  "/api/v1/payment/fetch/{id}" Company payments::api::fetch "Fetch a payment" [];
@@ -197,6 +211,14 @@ pub fn internal_routes() -> Vec<Route> {
         post   "/internal/v1/companies/{company}/payments/{payment}/verify" Operator payments::api::verify_of_company "Ask the provider how a company's payment stands" [400 502 504];
         post   "/internal/v1/companies/{company}/payments/{payment}/refund" Operator payments::api::refund "Refund a payment" [409 502 504];
         get    "/internal/v1/companies/{company}/payments/{payment}/refund" Operator payments::api::fetch_refund "Fetch the refund of a payment" [];
+        put    "/internal/v1/companies/{company}/loans/{loan}" Operator loans::api::put "Save a loan that was made elsewhere" [];
+        get    "/internal/v1/companies/{company}/loans/{loan}" Operator loans::api::fetch "Fetch a loan" [];
+        put    "/internal/v1/companies/{company}/direct-debits/{direct_debit}" Operator mandates::api::put "Save a direct debit that was made elsewhere" [];
+        get    "/internal/v1/companies/{company}/direct-debits/{direct_debit}" Operator mandates::api::fetch "Fetch a direct debit" [];
+        get    "/internal/v1/transactions" Operator loans::api::transactions "Read what was repaid" [];
+        get    "/internal/v1/credit-events" Operator loans::api::credit_events "Read what repayments say of those who made them" [];
+        get    "/internal/v1/card-refunds" Operator cards::api::refunds "List verification charges on their way back" [];
+        post   "/internal/v1/companies/{company}/card-refunds/{refund}/retry" Operator cards::api::retry_refund "Try again to give a verification charge back" [400];
         get    "/internal/v1/companies/{company}/audit" Operator audit::api::of_company "List what operators did to a company" [];
         get    "/internal/v1/identities" Operator identity::api::operators::list "List the types of identity" [];
         put    "/internal/v1/identities/{country}/{identity}" Operator identity::api::operators::switch "Switch a type of identity on or off" [];
@@ -225,9 +247,13 @@ macro_rules! webhooks {
 #[must_use]
 pub fn webhooks() -> Vec<Webhook> {
     webhooks! {
+        "card.validation.success" cards::EventData: "A card was verified, and can be charged";
+        "card.validation.failed" cards::EventData: "A card was not verified, or is there already";
         "payment.success" payments::EventData: "A customer was charged";
         "payment.failed" payments::EventData: "A customer was not charged";
         "payment.refunded" payments::EventData: "A payment was given back";
+        "recollection.success" recollections::EventData: "A loan was repaid";
+        "recollection.failed" recollections::EventData: "A repayment was not made";
     }
 }
 
@@ -245,20 +271,23 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
     // Whoever shows no key cannot keep out those who have one.
     let (callers, strangers) = (Room::new(requests), Room::new(requests.div_ceil(8)));
     // Their bodies are large, and all of them in memory.
-    let importers = Room::new(requests.div_ceil(64));
+    let uploads = Room::new(requests.div_ceil(64));
     let mut router = Router::new();
     for Route { path, access, handler, .. } in routes {
-        let most_body = match path {
-            COMPONENTS => app.plugins.most_component_bytes(),
-            path if path == IMPORTS.0 => IMPORTS.1.max(app.settings.http.body_bytes),
-            _ => app.settings.http.body_bytes,
+        let usual = app.settings.http.body_bytes;
+        let most = match UPLOADS.iter().find(|(uploads, _)| path == *uploads) {
+            Some((_, most)) => usual.max(*most),
+            None if path == COMPONENTS => app.plugins.most_component_bytes(),
+            None => usual,
         };
-        let room = match access {
-            _ if path == IMPORTS.0 => &importers,
-            Access::Open => &strangers,
-            _ => &callers,
+        let room = if access == Access::Open { &strangers } else { &callers };
+        let gate = Gate {
+            app: app.clone(),
+            access,
+            sizes: Sizes { usual, most },
+            room: room.clone(),
+            uploads: uploads.clone(),
         };
-        let gate = Gate { app: app.clone(), access, most_body, room: room.clone() };
         let handler = match access {
             Access::Always => handler,
             _ => handler.layer(middleware::from_fn_with_state(gate, gate::pass)),

@@ -1,20 +1,14 @@
-//! What operators and neighbouring systems are told: a stream that they read by cursor. An event is written in the transaction of
+//! What operators and neighbouring systems are told: a stream that they read by cursor, as `streams` says. An event is written in the transaction of
 //! what it tells of, and never holds anything about a person.
-//!
-//! Ids tell seconds only, and transactions commit later than they began. So a reader gets an event once nothing that is older can
-//! still be committed, and whoever goes on from where it stopped misses none.
 
 pub mod api;
 mod store;
-
-use std::time::Duration;
 
 use futures::{FutureExt, future::BoxFuture};
 use serde_json::Value;
 
 use crate::{
     app::App,
-    clock::Timestamp,
     error::Error,
     random::first_id,
     store::{Result, Tx},
@@ -22,9 +16,10 @@ use crate::{
 
 /// A charge took a company's wallet below its threshold: `{balance, threshold, currency}`.
 pub const LOW_BALANCE: &str = "wallet.low_balance";
-
-/// By how much the clocks of hosts may differ.
-const CLOCKS_DIFFER: Duration = Duration::from_secs(10);
+/// A card's verification charge could not be given back: `{card, refund}`.
+pub const CARD_REFUND_FAILED: &str = "card.refund_failed";
+/// An installment was not collected on its due date, since the company cannot pay for it: `{loan, amount, reason}`.
+pub const NOT_COLLECTED: &str = "loan.not_collected";
 
 /// Tells of something that has happened to a company.
 pub async fn tell(
@@ -49,10 +44,4 @@ pub fn sweep(app: App) -> BoxFuture<'static, Result<u64, Error>> {
         swept.await.map_err(Error::from)
     }
     .boxed()
-}
-
-/// Since when events may still be committed.
-fn unsettled_since(app: &App) -> Timestamp {
-    let longest = app.store.longest_transaction() + CLOCKS_DIFFER;
-    app.clock.now().plus_ms(-i64::try_from(longest.as_millis()).unwrap_or(i64::MAX))
 }

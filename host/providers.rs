@@ -9,7 +9,10 @@ mod store;
 
 use std::collections::HashMap;
 
-pub use self::store::{Account, SEALED};
+pub use self::{
+    api::chosen,
+    store::{Account, SEALED},
+};
 use crate::{
     app::App,
     error::{Error, Result},

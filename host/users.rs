@@ -123,6 +123,12 @@ pub async fn find(
     store::by_user_id_or_id(tx, company_id, id).await
 }
 
+/// Locks a user until the transaction ends: what there is one of for each user changes one at a time.
+pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<(), crate::store::Error> {
+    store::lock(tx, company_id, id).await?;
+    Ok(())
+}
+
 /// A user of a company as paths name one: by e-mail address when there is an `@`, else as [`find`] does.
 pub async fn find_named(
     tx: &mut Tx,

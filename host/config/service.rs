@@ -21,6 +21,12 @@ pub struct Service {
     /// Operators are told when a charge takes a wallet below this, unless the company has a threshold of its own. 0: never
     #[arg(long, env = "TOLLHOUSE_LOW_BALANCE", value_name = "NGN", default_value = "1000", value_parser = threshold)]
     pub low_balance: Minor,
+    /// What verifying a card takes, and gives back, in NGN: not less than the provider charges and refunds
+    #[arg(long, env = "TOLLHOUSE_CARD_CHARGE_NGN", value_name = "NGN", default_value = "100", value_parser = charge)]
+    pub card_charge_ngn: Minor,
+    /// The same in USD
+    #[arg(long, env = "TOLLHOUSE_CARD_CHARGE_USD", value_name = "USD", default_value = "1", value_parser = charge)]
+    pub card_charge_usd: Minor,
     /// For how long messages that have ended, and what operators were told, can be looked at
     #[arg(
         long,
@@ -52,6 +58,11 @@ fn threshold(text: &str) -> Result<Minor, &'static str> {
     let minor = text.parse().ok().and_then(|number| Minor::from_major(&number).ok());
     let minor = minor.filter(|minor| *minor >= Minor(0));
     minor.ok_or("it must be a number, 0 or more, with at most 2 decimals")
+}
+
+fn charge(text: &str) -> Result<Minor, &'static str> {
+    let minor = threshold(text).ok().filter(|minor| *minor > Minor(0));
+    minor.ok_or("it must be a number greater than 0, with at most 2 decimals")
 }
 
 impl Service {

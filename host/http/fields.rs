@@ -85,6 +85,16 @@ impl<T> Field<Fields> for Body<T> {
     }
 }
 
+/// One that may be missed.
+impl<T> Field<Fields> for Option<Body<T>> {
+    type Value = Option<Body<T>>;
+
+    fn read(fields: &Fields, name: &str) -> Result<Option<Body<T>>> {
+        let given = fields.is_given(name);
+        given.then(|| fields.nested(name).map(Body::from)).transpose()
+    }
+}
+
 impl<T: JsonSchema> JsonSchema for Body<T> {
     fn schema_name() -> Cow<'static, str> {
         T::schema_name()

@@ -187,12 +187,20 @@ fn headers<'n>(names: impl IntoIterator<Item = &'n str>) -> Value {
 
 /// What operations are sorted into, in the order in which a reader wants them: the module that handles them, what readers call
 /// it, and what it is for.
-const TAGS: [(&str, &str, &str); 18] = [
+const TAGS: [(&str, &str, &str); 22] = [
     (
         "payments",
         "payments",
         "A customer pays on the provider's page: begin it, find out how it ended, refund it.",
     ),
+    ("cards", "cards", "Saved by a small charge that goes back, and charged from then on."),
+    (
+        "recollections",
+        "recollections",
+        "How loans are repaid: by hand, page, card or direct debit.",
+    ),
+    ("loans", "loans", "Made elsewhere, repaid here; and what neighbours read of that."),
+    ("mandates", "direct debits", "Permissions to debit a bank account, made elsewhere."),
     (
         "otp",
         "one-time passwords",

@@ -28,20 +28,25 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
 }
 
 /// What the parameters of all routes are.
-const PARAMETERS: [(&str, &str); 15] = [
+const PARAMETERS: [(&str, &str); 20] = [
     ("account", "The account at the provider, as the notification URL names it."),
+    ("card", "The card's id."),
     ("company", "The company's id."),
     ("country", "The country, such as `nigeria`."),
+    ("direct_debit", "The direct debit's id, as the one who made it has it."),
     ("email_or_id", "An e-mail address, a `user_id` or an id."),
     ("event", "The event's id."),
     ("file", "The file's name."),
     ("id", "The id."),
     ("identity", "The name of a type of identity, such as `bvn`."),
     ("key", "The key's id."),
+    ("loan", "The loan's id, as the one who made it has it."),
     ("path", "The type of identity, and how it is looked up."),
     ("payment", "The payment's id."),
     ("provider", "The provider's name, such as `provider_a`."),
-    ("reference", "The payment's reference."),
+    ("recollection", "The repayment's id."),
+    ("reference", "The reference of the payment or the repayment."),
+    ("refund", "The refund's id."),
     ("uid_id", "The id of a looked-up identity."),
     ("user_id", "The user's `user_id`, id or e-mail address."),
 ];

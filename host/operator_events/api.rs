@@ -4,10 +4,7 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{
-    store::{self, Event, Part},
-    unsettled_since,
-};
+use super::store::{self, Event, Part};
 use crate::{
     app::App,
     error::Result,
@@ -16,7 +13,7 @@ use crate::{
         fields::fields,
         query::{Cursor, Exactly, Limit, Query},
     },
-    random::first_id,
+    streams,
 };
 
 fields! {
@@ -48,19 +45,10 @@ pub async fn read(State(app): State<App>, query: Query<Reading>) -> Result<Answe
         kind: query.kind()?,
         company_id: query.company()?,
         limit: query.limit()?,
-        before: first_id(unsettled_since(&app)),
+        before: streams::unsettled(&app),
     };
     let events = app.store.select(async |tx| store::read(tx, &part).await).await?;
-    let next = next(&events, part);
+    let ids = events.iter().map(|event| &*event.id);
+    let next = streams::next(ids, part.limit, [&part.after, &part.before]);
     Answer::data(OperatorEvents { events, next }, "Events fetched successfully")
-}
-
-/// After a part that is not full all that was settled has been looked at, also what was not asked for. Never goes back, though
-/// the clock of this host may be behind that of another.
-fn next(events: &[Event], part: Part) -> String {
-    let is_full = i64::try_from(events.len()).is_ok_and(|read| read == part.limit);
-    match events.last() {
-        Some(last) if is_full => last.id.clone(),
-        _ => part.after.max(part.before),
-    }
 }

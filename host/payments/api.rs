@@ -28,7 +28,7 @@ use crate::{
     },
     listing::{self, Listed, Page},
     money::{Minor, Money},
-    plugins::Kind,
+    providers,
     store::Tx,
     users::{self, User},
 };
@@ -36,8 +36,6 @@ use crate::{
 const FEATURE: &str = "payments";
 /// What a currency may be when the provider is not known.
 const CURRENCIES: [&str; 2] = ["NGN", "USD"];
-/// What the specification lets `payment_service` be. One that is not installed here is a provider that is not configured.
-const SPECIFIED_PROVIDERS: [&str; 3] = ["provider_a", "provider_b", "provider_c"];
 
 /// The ways to pay.
 pub struct Channel;
@@ -147,15 +145,8 @@ fn read_currency(app: &App, company: &Company, body: &Body<NewPayment>) -> Resul
     Ok(currency)
 }
 
-/// The provider sent, else the company's, else the service's.
 fn read_provider(app: &App, company: &Company, body: &Body<NewPayment>) -> Result<String> {
-    let installed = app.plugins.names(Kind::Provider);
-    let mut known: Vec<&str> = installed.iter().map(String::as_str).collect();
-    known.extend(SPECIFIED_PROVIDERS.iter().filter(|name| !installed.iter().any(|i| i == *name)));
-    let sent = body.payment_service()?;
-    sent.iter().try_for_each(|name| body.must_be_among("payment_service", name, &known))?;
-    let chosen = sent.or_else(|| company.payment_service.clone());
-    Ok(chosen.unwrap_or_else(|| app.settings.default_provider.clone()))
+    providers::chosen(app, company, body.payment_service()?.as_deref(), body)
 }
 
 pub async fn verify(

@@ -9,19 +9,20 @@ use serde_json::{Map, Value};
 use tracing::instrument;
 
 use super::{
-    METADATA_KEY, Payment, SETTLE_JOB, SUBJECT, Status, missing, next_check,
+    Payment, SETTLE_JOB, SUBJECT, Status, missing,
     settle::{self, Settled},
     store,
 };
 use crate::{
     app::App,
+    charges::{self, METADATA_KEY, is_invalid, next_check},
     clock::Timestamp,
     companies::Company,
     error::{Error, Result},
     jobs,
     money::Money,
     notifications::{self, Belongs},
-    plugins::{CallError, Certainty, CheckoutOrder, CheckoutSession, FaultCategory, Provider},
+    plugins::{CallError, Certainty, CheckoutOrder, CheckoutSession, Provider},
     providers::{self, Account},
     store::{Json, Tx},
     telemetry::spans::SPANS,
@@ -29,6 +30,8 @@ use crate::{
     wallet::{self, Account as Ledger, Cover, Movement},
 };
 
+/// What a provider may find fault with.
+const FIELDS: [&str; 6] = ["email", "amount", "currency", "channels", "reference", "metadata"];
 /// How long whoever starts a payment at the provider is left alone: longer than two plugin calls may take.
 const STARTING_SECONDS: i64 = 70;
 /// How soon, and at last how often, a second caller with the same reference looks whether the first has its URL.
@@ -251,7 +254,7 @@ async fn start(app: &App, mut payment: Payment, attempt: Attempt) -> Result<Paym
         Ok(session) => keep_session(app, payment, session).await,
         Err(error) if is_invalid(&error) => {
             end_attempt(app, &payment, attempt == Attempt::First).await?;
-            Err(invalid_at_provider(&error, &payment.payment_service))
+            Err(charges::refused(error, &payment.payment_service, &FIELDS))
         }
         Err(error) => {
             end_attempt(app, &payment, false).await?;
@@ -280,10 +283,6 @@ fn metadata_of(payment: &Payment) -> String {
     let mut metadata = payment.metadata.0.clone();
     metadata.insert(METADATA_KEY.to_owned(), payment.id.clone().into());
     Value::Object(metadata).to_string()
-}
-
-fn is_invalid(error: &CallError) -> bool {
-    error.fault.category == FaultCategory::Invalid && error.certainty == Certainty::NotDone
 }
 
 fn is_duplicate_reference(error: &CallError) -> bool {
@@ -369,18 +368,6 @@ async fn end_attempt(app: &App, payment: &Payment, forget: bool) -> Result<()> {
         Ok(())
     })
     .await
-}
-
-fn invalid_at_provider(error: &CallError, provider: &str) -> Error {
-    let named = error.fault.details.iter().find(|(name, _)| name == "field");
-    // Only names of our own fields are repeated.
-    let ours = ["email", "amount", "currency", "channels", "reference", "metadata"];
-    match named {
-        Some((_, field)) if ours.contains(&&**field) => {
-            Error::Invalid(format!("the {field} field must be one that {provider} accepts"))
-        }
-        _ => Error::Invalid(format!("{provider} does not accept this payment")),
-    }
 }
 
 // ---- the same reference again -------------------------------------------------------------------

@@ -7,17 +7,16 @@ use futures::{FutureExt, future::BoxFuture};
 use serde_json::json;
 use tracing::instrument;
 
-use super::{
-    Payment, SUBJECT, Status, Verdict, is_ours, judge, missing, next_check, refund, store,
-};
+use super::{Payment, SUBJECT, Status, missing, refund, store};
 use crate::{
     app::App,
+    charges::{self, Desk, Verdict, is_ours, judge, next_check, without_token},
     error::{Error, Result},
     events,
     jobs::{Job, Next},
     money::{Minor, Money},
     notifications,
-    plugins::{Credentials, FaultCategory, PaymentStatus, Provider, ProviderPayment},
+    plugins::{Credentials, PaymentStatus, Provider, ProviderPayment},
     providers,
     store::Tx,
     telemetry::spans::SPANS,
@@ -41,12 +40,10 @@ pub enum Settled {
 /// Asks the provider about a payment and records what follows.
 #[instrument(target = SPANS, name = "payments.verify", skip_all)]
 pub async fn verify(app: &App, payment: &Payment) -> Result<Settled> {
-    let provider = provider(app, payment)?;
-    let credentials = credentials(app, payment).await?;
-    let ask = async |service_ref: &str| match provider.verify(&credentials, service_ref).await {
-        Ok(seen) => record(app, payment, seen, service_ref.to_owned()).await,
-        Err(error) if error.fault.category == FaultCategory::NotFound => Ok(Settled::Unknown),
-        Err(error) => Err(error.into_error(&payment.payment_service)),
+    let desk = Desk::open(app, &payment.payment_service, &payment.account_id).await?;
+    let ask = async |service_ref: &str| match desk.look(service_ref).await? {
+        Some(seen) => record(app, payment, seen, service_ref.to_owned()).await,
+        None => Ok(Settled::Unknown),
     };
     let mut trouble = None;
     for former in former_references(app, payment).await? {
@@ -136,17 +133,8 @@ async fn record(
 }
 
 fn alarm(app: &App, payment: &Payment, seen: &ProviderPayment, what: &'static str) {
-    app.telemetry.noted.alarm(what);
-    tracing::error!(
-        alarm = what,
-        company = payment.company_id,
-        payment = payment.id,
-        asked_minor = payment.amount.0,
-        asked_currency = payment.currency,
-        seen_minor = seen.amount.minor.0,
-        seen_currency = seen.amount.currency,
-        "the provider has taken something else than was asked for"
-    );
+    let which = (&*payment.company_id, SUBJECT, &*payment.id);
+    charges::alarm(app, which, &payment.money(), seen, what);
 }
 
 async fn succeed(
@@ -203,16 +191,6 @@ fn taken_over(payment: Payment, app: &App, seen: &ProviderPayment) -> Payment {
         payment_response: without_token(seen),
         updated_at: app.clock.now(),
         ..payment
-    }
-}
-
-/// The provider's answer never shows what charges again.
-fn without_token(seen: &ProviderPayment) -> String {
-    match &seen.instrument {
-        Some(instrument) if !instrument.token.is_empty() => {
-            seen.raw.replace(&instrument.token, "[token]")
-        }
-        _ => seen.raw.clone(),
     }
 }
 

@@ -12,14 +12,15 @@ use crate::{
     app::App,
     audit,
     clock::Timestamp,
-    companies,
+    companies::{self, Company},
     error::{Error, Result},
     http::{
         answer::Answer,
-        body::Body,
+        body::{Body, Fields},
         fields::{Flag, TextsByName, fields},
         path::Path,
     },
+    plugins::Kind,
 };
 
 fields! {
@@ -44,6 +45,19 @@ pub struct View {
     notification_url: Option<String>,
     created_at: Timestamp,
     updated_at: Timestamp,
+}
+
+/// What the specification lets `payment_service` be. One that is not installed here is a provider that is not configured.
+const SPECIFIED: [&str; 3] = ["provider_a", "provider_b", "provider_c"];
+
+/// The provider sent, else the company's, else the service's. 400 when the one sent is none.
+pub fn chosen(app: &App, company: &Company, sent: Option<&str>, fields: &Fields) -> Result<String> {
+    let installed = app.plugins.names(Kind::Provider);
+    let mut known: Vec<&str> = installed.iter().map(String::as_str).collect();
+    known.extend(SPECIFIED.iter().filter(|name| !installed.iter().any(|i| i == *name)));
+    sent.iter().try_for_each(|name| fields.must_be_among("payment_service", name, &known))?;
+    let chosen = sent.map(str::to_owned).or_else(|| company.payment_service.clone());
+    Ok(chosen.unwrap_or_else(|| app.settings.default_provider.clone()))
 }
 
 pub async fn set_for_service(

@@ -4,11 +4,13 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse::http::{Access, Route};
+use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
     app::{Company, Engine, OPERATOR_TOKEN, Reply, TestApp, reply},
     codes::{EMAIL, PHONE, to_email, use_gateways},
     identity,
+    lending::{OTHER_CARD, SUCCESS_CARD, failed_refund, mandate, pay, small_loan},
 };
 
 /// A company that has something of everything.
@@ -19,6 +21,9 @@ struct Own {
     event: String,
     payment: String,
     uid: String,
+    /// The default one, and one that is paid but not verified yet.
+    cards: [Value; 2],
+    refund: String,
 }
 
 fn text(value: &Value, field: &str) -> String {
@@ -31,6 +36,11 @@ async fn furnish(app: &TestApp, company: Company) -> Own {
     app.operator(Method::PATCH, &path(""), json!({ "fixed_otp": "123456" })).await.data();
     let ada = json!({ "user_id": "ada", "first_name": "Ada", "last_name": "Obi", "email": EMAIL, "phone": PHONE });
     app.request(&company, Method::POST, "/user/create", Some(ada)).await.data();
+    let first = begin_card(app, &company).await;
+    pay(app, &first, "success", SUCCESS_CARD).await;
+    let refund = failed_refund(app, &company.id, &first["id"]).await;
+    let loan = path("/loans/loan-1");
+    app.operator(Method::PUT, &loan, small_loan("ada")).await.data();
     use_gateways(app, &["termii"]).await;
     for what in ["email", "phone"] {
         let send = format!("/user/{what}-verification/send/ada");
@@ -41,6 +51,11 @@ async fn furnish(app: &TestApp, company: Company) -> Own {
     let payment = app.request(&company, Method::POST, "/payment/initialize", order).await;
     app.complete(payment.data(), "success").await;
     app.settle().await;
+    let second = begin_card(app, &company).await;
+    app.standins.faults().push(Fault::new("notification", FaultKind::Cut));
+    let page = format!("{}/complete", text(&second["checkout"], "url"));
+    let paid = json!({ "outcome": "success", "card": OTHER_CARD });
+    app.client.post(page).json(&paid).send().await.expect("an answer");
     let events = app.operator(Method::GET, &path("/events"), Value::Null).await;
     let new_key = async || {
         let made = app.operator(Method::POST, &path("/keys"), json!({})).await;
@@ -51,8 +66,19 @@ async fn furnish(app: &TestApp, company: Company) -> Own {
         event: text(&events.data()["docs"][0], "id"),
         payment: text(payment.data(), "id"),
         uid,
+        cards: [first["id"].clone(), second["id"].clone()],
+        refund,
         company,
     }
+}
+
+async fn begin_card(app: &TestApp, company: &Company) -> Value {
+    let card = Some(new_card(app));
+    app.request(company, Method::POST, "/card/create", card).await.data().clone()
+}
+
+fn new_card(_: &TestApp) -> Value {
+    json!({ "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://a.example/" } })
 }
 
 /// A body with which a route succeeds.
@@ -77,6 +103,16 @@ const CHANGES: &[(&str, &str, Body)] = &[
     ("post", "/api/v1/otp/verify", |_| json!({ "identifier": "login", "token": "123456" })),
     ("post", "/api/v1/kyc/{country}/{*path}", |_| json!({ "bvn": identity::BVN })),
     ("post", "/api/v1/kyc/uid/verify/{uid_id}", |_| json!({ "token": "123456" })),
+    ("post", "/api/v1/card/create", new_card),
+    ("post", "/api/v1/card/verify/{card}", |_| json!({})),
+    ("put", "/api/v1/card/default/set/{card}", |_| json!({})),
+    ("delete", "/api/v1/card/delete/{card}", |_| json!({})),
+    (
+        "post",
+        "/api/v1/recollection/create",
+        |_| json!({ "loan": "loan-1", "with_provider": false, "amount": 5, "reference": "order-1" }),
+    ),
+    ("post", "/api/v1/recollection/verify/{reference}", |_| json!({})),
     ("post", "/api/v1/payment/initialize", |app| app.order("order-2")),
     ("post", "/api/v1/payment/verify/{reference}", |_| json!({})),
     ("patch", "/internal/v1/companies/{company}", |_| json!({ "name": "Another name" })),
@@ -108,6 +144,11 @@ const CHANGES: &[(&str, &str, Body)] = &[
         "/internal/v1/companies/{company}/identities/{country}/{identity}",
         |_| json!({ "active": true }),
     ),
+    ("put", "/internal/v1/companies/{company}/loans/{loan}", |_| small_loan("ada")),
+    ("put", "/internal/v1/companies/{company}/direct-debits/{direct_debit}", |_| {
+        mandate("ada", "AUTH_mandate")
+    }),
+    ("post", "/internal/v1/companies/{company}/card-refunds/{refund}/retry", |_| json!({})),
     ("patch", "/internal/v1/companies/{company}/prices", |_| json!({ "otp.email": 2.5 })),
     ("post", "/internal/v1/companies/{company}/events/{event}/redeliver", |_| json!({})),
     ("post", "/internal/v1/companies/{company}/payments/{payment}/verify", |_| json!({})),
@@ -132,6 +173,7 @@ fn is_keyed(route: &Route) -> bool {
 /// Sends `route` about what `own` has.
 fn ask(app: &TestApp, own: &Own, route: &Route) -> reqwest::RequestBuilder {
     let [rotated, revoked] = &own.keys;
+    let [first, second] = own.cards.each_ref().map(|card| card.as_str().expect("an id").to_owned());
     let fill = |segment| match segment {
         "{company}" => &own.company.id,
         "{key}" if route.method == "delete" => revoked,
@@ -139,6 +181,12 @@ fn ask(app: &TestApp, own: &Own, route: &Route) -> reqwest::RequestBuilder {
         "{event}" => &own.event,
         "{payment}" | "{id}" => &own.payment,
         "{reference}" => "order-1",
+        "{card}" if route.method == "delete" || route.path.contains("verify") => &second,
+        "{card}" => &first,
+        "{loan}" => "loan-1",
+        "{direct_debit}" => "dd-1",
+        "{refund}" => &own.refund,
+        "{recollection}" => "none",
         "{email_or_id}" => EMAIL,
         "{user_id}" => "ada",
         "{provider}" => "provider_a",

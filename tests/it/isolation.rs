@@ -1,15 +1,17 @@
 //! Who may call what, and that one company sees and changes nothing of another. The tables of routes are walked, so that a new
 //! route is covered by itself or fails a test here.
 
+mod notifications;
+
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tollhouse::http::{Access, Route, internal_routes, public_routes};
-use tollhouse_sandbox::{Fault, FaultKind, paystack::sign};
 
 use crate::{
-    app::{Company, NOW, OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp, is_common, reply},
+    app::{Company, NOW, OPERATOR_TOKEN, Reply, TestApp, is_common, reply},
     codes::to_email,
     identity,
+    lending::{SUCCESS_CARD, failed_refund, pay, put_loan, recollect, small_loan},
 };
 
 const NO_KEY: &str = "the Authorization header must be: Bearer <key>";
@@ -170,6 +172,8 @@ both! {
             ("/api/v1/user/create", "users"),
             ("/api/v1/user/bulk/", "users"),
             ("/api/v1/kyc/{country}", "identity"),
+            ("/api/v1/card/", "cards"),
+            ("/api/v1/recollection/", "recollections"),
         ];
         let path = format!("/companies/{}/subscription", app.company.id);
         for features in [&["otp"][..], &["otp", "payments"], &["payments"], &[]] {
@@ -219,6 +223,9 @@ struct Traces {
     account: String,
     movement: &'static str,
     uid: String,
+    card: Value,
+    refund: String,
+    recollection: Value,
 }
 
 /// The harness's own company does everything that leaves something.
@@ -245,7 +252,29 @@ async fn leave_traces(app: &TestApp) -> Traces {
     let event = text(&events.data()["docs"][0], "id").to_owned();
     let key = another_key(app, json!({ "label": "key-of-a" })).await;
     let uid = identity::free(app, &app.company, json!({ "user_id": "user-of-a" })).await;
-    Traces { uid, user, settled, pending, event, key, account, movement: "movement-of-a" }
+    let saved = json!({ "user_id": "user-of-a", "currency": "NGN", "payment_service": "provider_a", "checkout": { "success_url": "https://lender.example/" } });
+    let card = app.post("/card/create", saved).await.data().clone();
+    pay(app, &card, "success", SUCCESS_CARD).await;
+    let refund = failed_refund(app, &app.company.id, &card["id"]).await;
+    put_loan(app, "loan-of-a", small_loan("user-of-a")).await;
+    let repaid =
+        json!({ "loan": "loan-of-a", "with_provider": false, "reference": "repayment-of-a" });
+    let recollection = recollect(app, repaid).await.data().clone();
+    app.settle().await;
+    let movement = "movement-of-a";
+    Traces {
+        user,
+        settled,
+        pending,
+        event,
+        key,
+        account,
+        movement,
+        uid,
+        card,
+        refund,
+        recollection,
+    }
 }
 
 impl Traces {
@@ -257,9 +286,14 @@ impl Traces {
         [&self.settled, &self.pending].map(|payment| text(payment, field)).to_vec()
     }
 
+    fn of_recollection(&self) -> Vec<&str> {
+        ["id", "reference"].map(|field| text(&self.recollection, field)).to_vec()
+    }
+
     fn all(&self) -> Vec<&str> {
         let others = vec![&*self.event, &*self.account, self.movement, text(&self.key, "id")];
         let payments = [self.of_payments("id"), self.of_payments("reference")].concat();
+        let others = [others, self.of_recollection()].concat();
         [others, payments, self.of_user()].concat()
     }
 }
@@ -277,6 +311,15 @@ const RECORDS: &[(&str, Names)] = &[
     ("/api/v1/kyc/uid/send-verification/{uid_id}", |a| vec![&a.uid]),
     ("/api/v1/kyc/uid/verify/{uid_id}", |a| vec![&a.uid]),
     ("/api/v1/kyc/uid/list/{user_id}", |a| a.of_user()),
+    ("/api/v1/card/verify/{card}", |a| vec![text(&a.card, "id")]),
+    ("/api/v1/card/list/{user_id}", |a| a.of_user()),
+    ("/api/v1/card/fetch/{card}", |a| vec![text(&a.card, "id")]),
+    ("/api/v1/card/default/set/{card}", |a| vec![text(&a.card, "id")]),
+    ("/api/v1/card/delete/{card}", |a| vec![text(&a.card, "id")]),
+    ("/api/v1/recollection/verify/{reference}", |a| a.of_recollection()),
+    ("/api/v1/recollection/fetch/{recollection}", |a| a.of_recollection()),
+    ("/api/v1/recollection/fetch/reference/{reference}", |a| a.of_recollection()),
+    ("/internal/v1/companies/{company}/card-refunds/{refund}/retry", |a| vec![&a.refund]),
     ("/api/v1/payment/verify/{reference}", |a| a.of_payments("reference")),
     ("/api/v1/payment/fetch/{id}", |a| a.of_payments("id")),
     ("/api/v1/payment/fetch/reference/{reference}", |a| a.of_payments("reference")),
@@ -295,9 +338,17 @@ const RECORDS: &[(&str, Names)] = &[
 /// Routes whose parameter is no record of a company. This list may only shrink.
 const NO_RECORDS: &[(&str, &str)] = &[
     ("/docs/{file}", "a file of the viewer, the same for everyone"),
-    ("/api/v1/notifications/{provider}/{account}", "checked by its signature, in the last tests"),
+    (
+        "/api/v1/notifications/{provider}/{account}",
+        "checked by its signature, in `isolation/notifications.rs`",
+    ),
     ("/api/v1/user/file/{file}", "named by a signed link, in `user_export.rs`"),
     ("/api/v1/kyc/{country}/{*path}", "a type of identity, which all share"),
+    ("/internal/v1/companies/{company}/loans/{loan}", "a neighbour's name for it, in `loans.rs`"),
+    (
+        "/internal/v1/companies/{company}/direct-debits/{direct_debit}",
+        "a neighbour's name for it, in `loans.rs`",
+    ),
     ("/internal/v1/identities/{country}/{identity}", "a type of identity, which all share"),
     ("/internal/v1/companies/{company}/identities/{country}/{identity}", "what all share"),
     ("/internal/v1/companies/{company}/providers/{provider}", "a plugin, which all share"),
@@ -447,72 +498,5 @@ both! {
         let told: Vec<(&Value, &Value)> = told.iter().map(|e| (&e["company_id"], &e["data"]["id"])).collect();
         let paid = |n: usize| (json!(both[n].id), made[n].1["id"].clone());
         assert_eq!(told, [(&paid(0).0, &paid(0).1), (&paid(1).0, &paid(1).1)]);
-    }
-}
-
-// ---- notifications ------------------------------------------------------------------------------
-
-/// A notification that `reference` was paid, signed with `key`.
-async fn notify(app: &TestApp, url: &str, key: &str, reference: &str) -> Reply {
-    let body = json!({ "event": "charge.success", "data": {
-        "reference": reference, "id": 1, "amount": 250_050, "currency": "NGN", "status": "success",
-    } })
-    .to_string();
-    let request = app.client.post(url).header("x-paystack-signature", sign(key, body.as_bytes()));
-    reply(request.body(body)).await
-}
-
-/// A payment that is paid, which nobody has told us yet: whoever wakes it settles it.
-async fn paid_in_silence(app: &TestApp, company: &Company) {
-    let order = Some(app.order("order-1"));
-    let payment = app.request(company, Method::POST, "/payment/initialize", order).await;
-    app.standins.faults().push(Fault::new("notification", FaultKind::Cut).times(1));
-    app.complete(payment.data(), "success").await;
-    app.settle().await;
-    assert_eq!(status(app, company).await, "pending");
-}
-
-async fn status(app: &TestApp, company: &Company) -> Value {
-    let path = "/payment/fetch/reference/order-1";
-    app.request(company, Method::GET, path, None).await.data()["status"].clone()
-}
-
-both! {
-    async fn a_notification_to_another_account_wakes_nothing_of_the_services(app: TestApp) {
-        let service = app.use_paystack("/providers/provider_a", PAYSTACK_KEY).await;
-        let b = app.new_company("Beta Lending").await;
-        let own = format!("/companies/{}/providers/provider_a", b.id);
-        let own = app.use_paystack(&own, "sk_test_beta").await;
-        paid_in_silence(app, &app.company).await;
-
-        assert_eq!(notify(app, &own, "sk_test_beta", "order-1").await.status, 200);
-        let forged = notify(app, &service, "sk_test_beta", "order-1").await;
-        assert_eq!(forged.failure(), (401, "the signature is not valid"));
-        app.settle().await;
-        assert_eq!(status(app, &app.company).await, "pending");
-        assert_eq!(app.wallet().await["balance"], 0);
-
-        assert_eq!(notify(app, &service, PAYSTACK_KEY, "order-1").await.status, 200);
-        app.settle().await;
-        assert_eq!(status(app, &app.company).await, "success");
-        assert_eq!(app.events(), ["payment.success"]);
-    }
-
-    async fn accounts_may_know_one_reference_each(app: TestApp) {
-        let b = app.new_company("Beta Lending").await;
-        let mut urls = Vec::new();
-        for (company, key) in [(&app.company, "sk_test_acme"), (&b, "sk_test_beta")] {
-            let path = format!("/companies/{}/providers/provider_a", company.id);
-            urls.push(app.use_paystack(&path, key).await);
-            paid_in_silence(app, company).await;
-        }
-        assert_ne!(urls[0], urls[1]);
-        assert_eq!(notify(app, &urls[1], "sk_test_acme", "order-1").await.failure().0, 401);
-        assert_eq!(notify(app, &urls[1], "sk_test_beta", "order-1").await.status, 200);
-        app.settle().await;
-        assert_eq!((status(app, &app.company).await, status(app, &b).await), (json!("pending"), json!("success")));
-        assert_eq!(notify(app, &urls[0], "sk_test_acme", "order-1").await.status, 200);
-        app.settle().await;
-        assert_eq!(status(app, &app.company).await, "success");
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     app::{Company, MASTER_KEY, OPERATOR_TOKEN, Reply, TestApp, config, reply},
     codes::to_email,
     command_line::{Ended, run_at},
-    identity,
+    identity, lending,
 };
 
 /// Another host on the same database, with these master keys.
@@ -122,6 +122,14 @@ async fn fill(app: &TestApp) {
     reply(request.json(&app.order("once"))).await.data();
 }
 
+/// The same of what debts are paid by.
+async fn lend(app: &TestApp) {
+    lending::user(app, "lender").await;
+    lending::saved_card(app, "lender", lending::SUCCESS_CARD).await;
+    let path = format!("/companies/{}/direct-debits/dd-1", app.company.id);
+    app.operator(Method::PUT, &path, lending::mandate("lender", "AUTH_1")).await.data();
+}
+
 /// Accounts of other companies, whose texts are those of the row of this number.
 async fn add_accounts(app: &TestApp, accounts: usize, text_of: fn(usize) -> usize) {
     let sealer = app.app.sealer.clone();
@@ -205,6 +213,25 @@ both! {
         assert_eq!(app.post("/payment/initialize", app.order("before")).await.status, 500);
     }
 
+    async fn what_a_register_said_is_found_again_and_opens(app: TestApp) {
+        identity::set_up(app).await;
+        app.post("/user/create", json!({ "user_id": "ada", "first_name": "Ada", "last_name": "Obi", "email": "ada@example.com" })).await.data();
+        let body = json!({ "bvn": identity::BVN, "user_id": "ada" });
+        let before = app.post("/kyc/nigeria/bvn/lookup", body.clone()).await.data().clone();
+        let new = new_master_key(&Random::system());
+        let both = Host::start(app, &format!("{new} {MASTER_KEY}")).await;
+        let ask = |host: &Host, method, path: &str| {
+            app.client.request(method, format!("{}/api/v1/kyc/{path}", host.api)).bearer_auth(&app.company.key)
+        };
+        let again = reply(ask(&both, Method::POST, "nigeria/bvn/lookup").json(&body)).await.data().clone();
+        assert_eq!(again, before);
+        both.command(&["rotate"]).await.said();
+        let alone = Host::start(app, &new).await;
+        let listed = reply(ask(&alone, Method::GET, "uid/list/ada")).await.data().clone();
+        assert_eq!(listed, json!([before]));
+        assert_eq!(identity::kept(app).await, 1);
+    }
+
     async fn many_rows_are_sealed_anew_and_damaged_ones_are_told(app: TestApp) {
         const ROWS: usize = 1_200;
         // One was moved here from another row.
@@ -229,9 +256,9 @@ both! {
         let host = Host::start(app, &format!("{new} {MASTER_KEY}")).await;
         let steps = host.walk(app).await;
         assert_eq!((sum(&steps, "resealed"), sum(&steps, "unreadable")), (ACCOUNTS + 2, DAMAGED));
-        // Two columns of each company, one of each account; 1,000 rows to a step.
+        // Two columns of each company, one of each account; 100 rows to a step.
         let rows = 2 * (DAMAGED + 1) + ACCOUNTS + 1;
-        assert_eq!(steps.len() as u64, rows.div_ceil(250));
+        assert_eq!(steps.len() as u64, rows.div_ceil(100));
         assert!(steps.iter().all(|step| step["done"] == step["cursor"].is_null()), "{steps:?}");
         let left = host.command(&["status", "--json"]).await.json()["sealed"].clone();
         let former = left.as_array().unwrap().iter().filter(|rows| rows["key"] == key_id(MASTER_KEY));
@@ -264,6 +291,7 @@ both! {
 
     async fn what_changes_while_it_is_sealed_anew_is_left_alone(app: TestApp) {
         fill(app).await;
+        lend(app).await;
         identity::set_up(app).await;
         app.post("/kyc/nigeria/bvn/lookup", json!({ "bvn": identity::BVN })).await.data();
         app.post("/otp/send", to_email(json!({}))).await;
@@ -287,6 +315,7 @@ both! {
 
     async fn every_column_with_a_sealed_text_is_known(app: TestApp) {
         fill(app).await;
+        lend(app).await;
         identity::set_up(app).await;
         app.post("/kyc/nigeria/bvn/lookup", json!({ "bvn": identity::BVN })).await.data();
         app.paid("order-1").await;

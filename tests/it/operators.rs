@@ -4,7 +4,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse::http::{Access, internal_routes};
 
-use crate::app::{OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp};
+use crate::{
+    app::{OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp},
+    lending::{SUCCESS_CARD, failed_refund, mandate, saved_card, small_loan, user},
+};
 
 fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value[field].as_str().expect(field)
@@ -219,6 +222,27 @@ fn actions(app: &TestApp) -> Vec<Action> {
     ]
 }
 
+/// What neighbouring systems put here, and what is looked after of it.
+fn actions_of_debts() -> Vec<Action> {
+    vec![
+        ("put", "/companies/{company}/loans/{loan}", small_loan("ada"), "loan.put", Log::Company),
+        (
+            "put",
+            "/companies/{company}/direct-debits/{direct_debit}",
+            mandate("ada", "AUTH_hidden_from_logs"),
+            "direct_debit.put",
+            Log::Company,
+        ),
+        (
+            "post",
+            "/companies/{company}/card-refunds/{refund}/retry",
+            json!({}),
+            "card_refund.retry",
+            Log::Company,
+        ),
+    ]
+}
+
 /// The same of the service, and of what is switched for everyone or for a company.
 fn actions_of_the_service(app: &TestApp) -> Vec<Action> {
     let account = json!({ "credentials": credentials(app, PAYSTACK_KEY) });
@@ -261,7 +285,10 @@ both! {
         let key = app.operator(Method::POST, &own(app, "/keys"), json!({})).await.data().clone();
         let event = see(app, &own(app, "/events")).await["docs"][0].clone();
         app.install(artifacts::NIGERIA).await;
-        let rows = [actions(app), actions_of_the_service(app)].concat();
+        user(app, "ada").await;
+        let card = saved_card(app, "ada", SUCCESS_CARD).await;
+        let refund = failed_refund(app, &app.company.id, &card["id"]).await;
+        let rows = [actions(app), actions_of_debts(), actions_of_the_service(app)].concat();
         for route in internal_routes().iter().filter(|route| route.access == Access::Operator && route.method != "get") {
             let path = route.path.strip_prefix("/internal/v1").expect("the prefix");
             let row = rows.iter().filter(|row| (row.0, row.1) == (route.method, path)).count();
@@ -276,6 +303,9 @@ both! {
                 .replace("{key}", text(&key, "id"))
                 .replace("{event}", text(&event, "id"))
                 .replace("{payment}", text(&payment, "id"))
+                .replace("{loan}", "loan-1")
+                .replace("{direct_debit}", "dd-1")
+                .replace("{refund}", &refund)
                 .replace("{provider}", "provider_a")
                 .replace("{country}/{identity}", "nigeria/bvn");
             let before = all_noted(app).await;

@@ -275,13 +275,13 @@ impl World<'_> {
 }
 
 /// Exactly: two decimals at most, and never through a float.
-fn minor(major: &Value) -> i64 {
+pub fn minor(major: &Value) -> i64 {
     let text = major.to_string();
     let (whole, decimals) = text.split_once('.').unwrap_or((&text, ""));
     format!("{whole}{decimals:0<2}").parse().expect("an amount")
 }
 
-fn seeds() -> Vec<u64> {
+pub fn seeds() -> Vec<u64> {
     match std::env::var("TOLLHOUSE_SIMULATION_SEED") {
         Ok(seed) => vec![seed.parse().expect("a number")],
         Err(_) => SEEDS.to_vec(),

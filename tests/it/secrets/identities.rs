@@ -22,6 +22,7 @@ pub async fn look_up(lab: &Lab) {
     } });
     lab.name("provider", &json!("nigeria"));
     lab.call("PUT /internal/v1/providers/{provider}", account).await;
+    gossip(lab).await;
     lab.name("provider", &json!("provider_a"));
     let free = json!({ "identity.nigeria.bvn": 0, "identity.nigeria.bvn.face": 0 });
     lab.call("PATCH /internal/v1/prices", free).await;
@@ -50,6 +51,24 @@ pub async fn look_up(lab: &Lab) {
     lab.settle().await;
     lab.ask("POST /api/v1/kyc/uid/verify/{uid_id}", r#"{"token":"none"}"#).await;
     remember(lab, &found);
+}
+
+/// A register that speaks of people where it may not.
+async fn gossip(lab: &Lab) {
+    assert_eq!(lab.ask("POST /internal/v1/plugins", artifacts::ATLANTIS).await["error"], false);
+    lab.name("provider", &json!("atlantis"));
+    let account = json!({ "credentials": {}, "active": true });
+    lab.call("PUT /internal/v1/providers/{provider}", account).await;
+    lab.call("PATCH /internal/v1/prices", json!({ "identity.atlantis.citizen": 0 })).await;
+    lab.name("country", &json!("atlantis"));
+    lab.name("*path", &json!("citizen/lookup"));
+    for number in ["gossip", "unavailable", "refused", "broken", "well"] {
+        lab.ask(LOOKUP, json!({ "number": number }).to_string()).await;
+    }
+    lab.personal
+        .lock()
+        .unwrap()
+        .extend(["Critias".to_owned(), "critias@people.example".to_owned()]);
 }
 
 fn remember(lab: &Lab, found: &Value) {

@@ -47,3 +47,20 @@ pub async fn stored(database: &Database) -> String {
     }
     all
 }
+
+/// What operators must read in the logs, and what nobody may.
+pub fn check_logs(logs: &str, telemetry: &str) {
+    // `name=value` for people, `"name":value` for machines.
+    let plain = logs.replace("\":", "=");
+    let alarm = plain.lines().find(|line| line.contains("alarm=\"amount mismatch\""));
+    let alarm = alarm.expect("an alarm");
+    for part in ["ERROR", "asked_minor=250050", "seen_minor=100", "company=", "subject=\"payment\""]
+    {
+        assert!(alarm.contains(part), "{part} in {alarm}");
+    }
+    for personal in ["ada.obi", "Adaeze", "Obiwanne", "8031234567", "order-1", "lender.example"] {
+        let line = logs.lines().find(|line| line.contains(personal));
+        assert_eq!(line, None, "{personal} in the logs");
+        assert!(!telemetry.contains(personal), "{personal} in the telemetry");
+    }
+}

@@ -11,12 +11,16 @@ use super::{Text, assert_none, texts};
 const LEAVES: [&str; 9] =
     ["clock", "email", "listing", "money", "phone", "random", "rate", "seal", "tls"];
 /// One per noun.
-const SLICES: [&str; 15] = [
+const SLICES: [&str; 21] = [
     "audit",
+    "cards",
+    "charges",
     "companies",
     "events",
     "idempotency",
     "identity",
+    "loans",
+    "mandates",
     "master_key",
     "messages",
     "notifications",
@@ -25,6 +29,8 @@ const SLICES: [&str; 15] = [
     "payments",
     "plans",
     "providers",
+    "recollections",
+    "streams",
     "users",
     "wallet",
 ];

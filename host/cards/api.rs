@@ -1,0 +1,250 @@
+//! The requests of the cards section of the specification; and what operators see of verification charges.
+
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    Card, FEATURE, Status, clean_up, confirm,
+    create::{self, Order},
+    missing, refund,
+    store::{self, Refund},
+    view::{Created, View},
+};
+use crate::{
+    app::App,
+    audit,
+    companies::Company,
+    error::{Error, Result},
+    http::{
+        Caller, Run,
+        answer::{Answer, Done},
+        body::Body,
+        fields::{Choice, HttpUrl, OneOf, Text, fields},
+        path::Path,
+        query::{Cursor, Direction, Limit, Query, Truth},
+    },
+    listing,
+    money::Money,
+    providers,
+    store::Tx,
+    users,
+};
+
+/// What cards are charged in.
+pub struct Currency;
+
+impl Choice for Currency {
+    const ALL: &'static [&'static str] = &["NGN", "USD"];
+}
+
+fields! {
+    /// A card to save.
+    Body NewCard {
+        /// The `user_id` or id of the user whose card it is.
+        user_id: Text<100>,
+        currency: OneOf<Currency>,
+        checkout: Body<Pages>,
+        /// The provider; if it is left out, your company's, else the service's.
+        #[schemars(extend("examples" = ["provider_a"]))]
+        payment_service: Option<Text<100>>,
+    }
+}
+
+fields! {
+    /// Where the customer goes from the page on which they verify the card.
+    #[schemars(rename = "CardPages")]
+    Body Pages {
+        success_url: HttpUrl,
+        cancel_url: Option<HttpUrl>,
+    }
+}
+
+pub async fn create(
+    State(app): State<App>,
+    Caller(company): Caller,
+    run: Run,
+    body: Body<NewCard>,
+) -> Result<Answer<Created>> {
+    company.check_feature(FEATURE)?;
+    let (user_id, currency) = (body.user_id()?, body.currency()?);
+    let checkout = body.checkout()?;
+    let (success_url, cancel_url) = (checkout.success_url()?, checkout.cancel_url()?);
+    let sent = body.payment_service()?;
+    let provider = providers::chosen(&app, &company, sent.as_deref(), &body)?;
+    if let Some(plugin) = app.plugins.provider(&provider) {
+        let takes: Vec<&str> = plugin.manifest().currencies.iter().map(String::as_str).collect();
+        body.must_be_among("currency", &currency, &takes)?;
+        if !plugin.offers("saved-card") {
+            return Err(body.must_be("payment_service", "a provider that saves cards"));
+        }
+    }
+    let minor = app.settings.card_charges.of(&currency);
+    let money = Money { minor, currency };
+    let order = Order { user_id, money, success_url, cancel_url, provider, run: run.name("card") };
+    let card = create::create(&app, &company, order).await?;
+    Answer::data(card.created(), "Card created successfully")
+}
+
+pub async fn verify(
+    State(app): State<App>,
+    Caller(company): Caller,
+    Path(card): Path<String>,
+) -> Result<Answer<View>> {
+    company.check_feature(FEATURE)?;
+    let card = find(&app, &company, &card).await?;
+    if card.is_valid() {
+        return Err(Error::invalid("card already verified"));
+    }
+    let mismatch = confirm::verify(&app, &card).await?;
+    let card = find(&app, &company, &card.id).await?;
+    match (card.status, mismatch) {
+        (Status::Pending, Some(mismatch)) => Err(Error::invalid(mismatch)),
+        (Status::Pending, None) => Err(Error::invalid("payment still pending")),
+        _ => Answer::data(card.view(), "Card verified successfully"),
+    }
+}
+
+pub async fn fetch(
+    State(app): State<App>,
+    Caller(company): Caller,
+    Path(card): Path<String>,
+) -> Result<Answer<View>> {
+    company.check_feature(FEATURE)?;
+    Answer::data(find(&app, &company, &card).await?.view(), "Card fetched successfully")
+}
+
+async fn find(app: &App, company: &Company, id: &str) -> Result<Card> {
+    let found = app.store.select(async |tx| store::find(tx, &company.id, id).await).await?;
+    found.ok_or_else(missing)
+}
+
+fields! {
+    /// Which of a user's cards, and in which order: the newest first, unless something else is asked for.
+    Query Wanted {
+        /// Those that can be charged, or the others.
+        valid: Truth,
+        sort_created_at as "sort-created_at": Direction,
+    }
+}
+
+pub async fn list(
+    State(app): State<App>,
+    Caller(company): Caller,
+    Path(user_id): Path<String>,
+    query: Query<Wanted>,
+) -> Result<Answer<Vec<View>>> {
+    company.check_feature(FEATURE)?;
+    let (valid, order) = (query.valid()?, query.sort_created_at()?);
+    let order = order.unwrap_or(listing::Order::Descending);
+    let read = async |tx: &mut Tx| -> Result<Vec<Card>> {
+        let user = users::find_named(tx, &company.id, &user_id).await?;
+        let user = user.ok_or_else(|| Error::not_found("user not found"))?;
+        Ok(store::of_user(tx, &company.id, &user.id, valid, order).await?)
+    };
+    let cards = app.store.read(read).await?;
+    Answer::data(cards.iter().map(Card::view).collect(), "Cards retrieved successfully")
+}
+
+pub async fn set_default(
+    State(app): State<App>,
+    Caller(company): Caller,
+    Path(card): Path<String>,
+) -> Result<Answer<View>> {
+    company.check_feature(FEATURE)?;
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let found = store::find(tx, &company.id, &card).await?.ok_or_else(missing)?;
+        users::lock(tx, &company.id, &found.user_key).await?;
+        let mut card = store::find(tx, &company.id, &card).await?.ok_or_else(missing)?;
+        if !card.is_valid() {
+            return Err(Error::invalid("only validated card can be set as default"));
+        }
+        let now = app.clock.now();
+        for other in store::others(tx, &card).await?.into_iter().filter(|card| card.is_default) {
+            store::update(tx, &Card { is_default: false, updated_at: now, ..other }).await?;
+        }
+        if !card.is_default {
+            card.is_default = true;
+            card.updated_at = now;
+            store::update(tx, &card).await?;
+        }
+        Answer::data(card.view(), "Default card set successfully")
+    })
+    .await
+}
+
+fields! {
+    /// What may be deleted.
+    Query Deleting {
+        /// Also the card that is charged when none is named.
+        delete_default: Truth,
+    }
+}
+
+pub async fn delete(
+    State(app): State<App>,
+    Caller(company): Caller,
+    Path(card): Path<String>,
+    query: Query<Deleting>,
+) -> Result<Done> {
+    company.check_feature(FEATURE)?;
+    let default_too = query.delete_default()?.unwrap_or(false);
+    let db = app.store.clone();
+    db.write(async move |tx| clean_up::delete(tx, &app, &company.id, &card, default_too).await)
+        .await?;
+    Ok(Done("Card deleted successfully"))
+}
+
+// ---- for operators ------------------------------------------------------------------------------
+
+/// How a verification charge's way back stands.
+pub struct Standing;
+
+impl Choice for Standing {
+    const ALL: &'static [&'static str] = &["requested", "pending", "done", "failed"];
+}
+
+fields! {
+    /// Which verification charges on their way back.
+    Query Refunds {
+        status: OneOf<Standing>,
+        /// The `next` of the answer before; without it, from the first on.
+        after: Cursor,
+        /// How many at most.
+        limit: Limit<100, 1_000>,
+    }
+}
+
+/// Verification charges on their way back.
+#[derive(Serialize, JsonSchema)]
+pub struct CardRefunds {
+    /// Oldest first.
+    refunds: Vec<Refund>,
+    /// Where to go on from; none at the end.
+    next: Option<String>,
+}
+
+pub async fn refunds(State(app): State<App>, query: Query<Refunds>) -> Result<Answer<CardRefunds>> {
+    let (status, after, limit) = (query.status()?, query.after()?, query.limit()?);
+    let read = async |tx: &mut Tx| store::refunds(tx, status.as_ref(), &after, limit).await;
+    let refunds = app.store.select(read).await?;
+    let is_full = i64::try_from(refunds.len()).is_ok_and(|read| read == limit);
+    let next = refunds.last().filter(|_| is_full).map(|last| last.id.clone());
+    Answer::data(CardRefunds { refunds, next }, "Refunds fetched successfully")
+}
+
+pub async fn retry_refund(
+    State(app): State<App>,
+    Path((company, refund)): Path<(String, String)>,
+) -> Result<Answer<Refund>> {
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let detail = json!({ "refund": refund });
+        audit::record(tx, &app, &company, "card_refund.retry", detail).await?;
+        let refund = refund::retry(tx, &app, &company, &refund).await?;
+        Answer::data(refund, "Refund requested successfully")
+    })
+    .await
+}

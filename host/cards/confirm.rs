@@ -1,0 +1,185 @@
+//! Confirming a card: ask the provider about the verification charge, then record what follows from its answer.
+//!
+//! Notifications, the reconciler and `verify` all come here. Whatever was charged is given back, whatever became of the card.
+
+use futures::{FutureExt, future::BoxFuture};
+use serde_json::json;
+use tracing::instrument;
+
+use super::{Card, SUBJECT, Status, clean_up, missing, refund, seal_context, store};
+use crate::{
+    app::App,
+    charges::{self, Desk, Verdict, is_ours, judge, next_check},
+    error::Result,
+    events,
+    jobs::{Job, Next},
+    notifications,
+    plugins::{Instrument, PaymentStatus, ProviderPayment},
+    store::Tx,
+    telemetry::spans::SPANS,
+    users,
+};
+
+const CARD_EXISTS: &str = "card already exists";
+const NOT_REUSABLE: &str = "the card cannot be charged again";
+
+/// Asks the provider about a card's verification charge and records what follows. Answers what was found of another amount or
+/// currency than was asked for, which is no success.
+#[instrument(target = SPANS, name = "cards.verify", skip_all)]
+pub async fn verify(app: &App, card: &Card) -> Result<Option<&'static str>> {
+    let desk = Desk::open(app, &card.payment_service, &card.account_id).await?;
+    let Card { company_id, id, .. } = card;
+    let read = async |tx: &mut Tx| notifications::references(tx, company_id, SUBJECT, id).await;
+    let mut mismatch = None;
+    // Pages that were given up may have been paid, too.
+    for service_ref in app.store.select(read).await? {
+        if let Some(seen) = desk.look(&service_ref).await? {
+            mismatch = record(app, card, seen, service_ref).await?.or(mismatch);
+        }
+    }
+    Ok(mismatch)
+}
+
+/// What the provider says of what it knows by `service_ref`.
+async fn record(
+    app: &App,
+    card: &Card,
+    seen: ProviderPayment,
+    service_ref: String,
+) -> Result<Option<&'static str>> {
+    let (db, app, card) = (app.store.clone(), app.clone(), card.clone());
+    db.write(async move |tx| {
+        users::lock(tx, &card.company_id, &card.user_key).await?;
+        let found = store::find_any(tx, &card.company_id, &card.id).await?;
+        let mut card = found.ok_or_else(missing)?;
+        let which = (&*card.company_id, SUBJECT, &*card.id);
+        if !is_ours(&card.id, true, &seen) {
+            if seen.status == PaymentStatus::Success {
+                charges::alarm(&app, which, &card.money(), &seen, "foreign payment");
+            }
+            return Ok(None);
+        }
+        let is_current = service_ref == card.service_ref;
+        let mismatch = match judge(card.status.of_charge(), &card.money(), &seen) {
+            Verdict::Succeeded => {
+                card.service_ref = service_ref;
+                refund::begin(tx, &app, &card, &seen).await?;
+                succeed(tx, &app, card, &seen).await?;
+                return Ok(None);
+            }
+            Verdict::Failed if is_current => {
+                fail(tx, &app, card, Status::Failed, &seen.message).await?;
+                return Ok(None);
+            }
+            // A second page of one card was paid.
+            Verdict::Unchanged if seen.status == PaymentStatus::Success => {
+                card.service_ref = service_ref;
+                refund::begin(tx, &app, &card, &seen).await?;
+                return Ok(None);
+            }
+            Verdict::AmountMismatch => "amount mismatch",
+            Verdict::CurrencyMismatch => "currency mismatch",
+            _ => return Ok(None),
+        };
+        charges::alarm(&app, which, &card.money(), &seen, mismatch);
+        card.message = Some(mismatch.to_owned());
+        card.updated_at = app.clock.now();
+        store::update(tx, &card).await?;
+        Ok(Some(mismatch))
+    })
+    .await
+}
+
+/// The charge was made. Nobody sees a card that was removed: it is given back, and that is all.
+async fn succeed(tx: &mut Tx, app: &App, mut card: Card, seen: &ProviderPayment) -> Result<()> {
+    card.transaction_id.clone_from(&seen.transaction_id);
+    if card.removed_at.is_some() {
+        return Ok(store::update(tx, &card).await?);
+    }
+    let usable = |instrument: &&Instrument| instrument.reusable && !instrument.token.is_empty();
+    let Some(instrument) = seen.instrument.as_ref().filter(usable) else {
+        return fail(tx, app, card, Status::Failed, NOT_REUSABLE).await;
+    };
+    let others = store::others(tx, &card).await?;
+    let same = others.iter().find(|other| {
+        other.payment_service == card.payment_service && other.signature == instrument.signature
+    });
+    if let Some(same) = same {
+        let same = with_token(app, same.clone(), instrument);
+        store::update(tx, &same).await?;
+        return fail(tx, app, card, Status::Duplicate, CARD_EXISTS).await;
+    }
+    let mut card = with_token(app, card, instrument);
+    card.status = Status::Valid;
+    card.is_default = !others.iter().any(|other| other.is_default);
+    card.message = Some("card verified".to_owned());
+    store::update(tx, &card).await?;
+    emit(tx, app, &card, "card.validation.success").await
+}
+
+/// What is kept of the way in which the customer paid.
+fn with_token(app: &App, card: Card, instrument: &Instrument) -> Card {
+    let Instrument { token, signature, bin, last4, exp_month, exp_year, .. } = instrument.clone();
+    let Instrument { brand, bank, country, holder, email, .. } = instrument.clone();
+    let context = seal_context(&card.company_id, &card.id);
+    Card {
+        token: Some(app.sealer.seal(&context, &token)),
+        email: if email.is_empty() { card.email.clone() } else { email },
+        signature,
+        bin,
+        last4,
+        exp_month,
+        exp_year,
+        brand,
+        bank,
+        country,
+        holder,
+        updated_at: app.clock.now(),
+        ..card
+    }
+}
+
+async fn fail(tx: &mut Tx, app: &App, mut card: Card, status: Status, message: &str) -> Result<()> {
+    card.status = status;
+    card.message = Some(message.to_owned());
+    card.updated_at = app.clock.now();
+    store::update(tx, &card).await?;
+    if card.removed_at.is_some() {
+        return Ok(());
+    }
+    emit(tx, app, &card, "card.validation.failed").await
+}
+
+async fn emit(tx: &mut Tx, app: &App, card: &Card, kind: &'static str) -> Result<()> {
+    let event = events::Event {
+        kind,
+        subject_id: card.id.clone(),
+        data: json!(card.view()),
+        callback_url: None,
+    };
+    events::emit(tx, app, &card.company_id, event).await
+}
+
+/// Brings a card up to what the provider knows; runs when a notification wakes it and by the schedule. One that is not valid after a
+/// day is removed; its page may still be paid for two days more.
+pub fn confirm_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+    async move {
+        let find = async |tx: &mut Tx| store::find_any(tx, &job.company_id, &job.subject).await;
+        let Some(card) = app.store.select(find).await? else { return Ok(Next::Done) };
+        let asked = verify(&app, &card).await;
+        let Some(card) = app.store.select(find).await? else { return Ok(Next::Done) };
+        let card = clean_up::remove_if_late(&app, card).await?;
+        let now = app.clock.now();
+        let next = [
+            next_check(card.status.of_charge(), card.created_at, now),
+            clean_up::late_at(&card).filter(|at| *at > now),
+        ];
+        let next = next.into_iter().flatten().min();
+        match (asked, next) {
+            (Err(error), None) => charges::keep_asking(&job, error),
+            (Err(error), _) => Err(error),
+            (Ok(_), next) => Ok(next.map_or(Next::Done, Next::At)),
+        }
+    }
+    .boxed()
+}

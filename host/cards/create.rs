@@ -1,0 +1,167 @@
+//! Beginning to save a card: record it, ask the provider for a page with a small charge, record the answer.
+//!
+//! The card is committed before the provider hears of it, so that a charge is found whatever happens then. No transaction is open
+//! while the provider is asked.
+
+use serde_json::json;
+use tracing::instrument;
+
+use super::{CONFIRM_JOB, Card, SUBJECT, Status, missing, store};
+use crate::{
+    app::App,
+    charges::{self, Desk, METADATA_KEY, next_check},
+    companies::Company,
+    error::{Error, Result},
+    jobs,
+    money::Money,
+    notifications::{self, Belongs},
+    plugins::{CheckoutOrder, CheckoutSession},
+    providers,
+    store::Tx,
+    telemetry::spans::SPANS,
+    users,
+};
+
+/// A card to save, its fields checked one by one.
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub user_id: String,
+    pub money: Money,
+    pub success_url: String,
+    pub cancel_url: Option<String>,
+    pub provider: String,
+    /// The name of the request, if it may run more than once.
+    pub run: Option<String>,
+}
+
+#[instrument(target = SPANS, name = "cards.create", skip_all)]
+pub async fn create(app: &App, company: &Company, order: Order) -> Result<Card> {
+    let card = record(app, company, order).await?;
+    // An earlier run of the request has got as far as this.
+    if card.checkout_url.is_some() || card.status != Status::Pending {
+        return Ok(card);
+    }
+    let desk = Desk::open(app, &card.payment_service, &card.account_id).await?;
+    let session = desk.provider.start_checkout(&desk.credentials, &order_of(&card)).await;
+    match session {
+        Ok(session) => keep(app, card, session).await,
+        Err(error) => Err(charges::refused(error, &card.payment_service, &["email", "currency"])),
+    }
+}
+
+/// Transaction 1: the attempt. A run that finds the card of an earlier one, which has no page, begins anew under another reference:
+/// nobody has seen the page of the former one.
+async fn record(app: &App, company: &Company, order: Order) -> Result<Card> {
+    let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
+    db.write(async move |tx| {
+        let user = users::find(tx, &company.id, &order.user_id).await?;
+        let user = user.ok_or_else(|| Error::not_found("user not found"))?;
+        let no_email = || Error::invalid("email address not found for this user");
+        let email = user.email.clone().ok_or_else(no_email)?;
+        let account = providers::resolve(tx, &company.id, &order.provider).await?;
+        let now = app.clock.now();
+        let new = Card {
+            company_id: company.id.clone(),
+            id: app.random.id(now),
+            user_key: user.id,
+            user_id: user.user_id,
+            run: order.run,
+            status: Status::Pending,
+            is_default: false,
+            payment_service: order.provider,
+            account_id: account.id,
+            amount: order.money.minor,
+            currency: order.money.currency,
+            email,
+            token: None,
+            signature: String::new(),
+            last4: String::new(),
+            holder: String::new(),
+            bin: String::new(),
+            brand: String::new(),
+            bank: String::new(),
+            country: String::new(),
+            exp_month: String::new(),
+            exp_year: String::new(),
+            service_ref: format!("card-{}", app.random.id(now)),
+            transaction_id: String::new(),
+            success_url: order.success_url,
+            cancel_url: order.cancel_url,
+            checkout_url: None,
+            message: None,
+            removed_at: None,
+            created_at: now,
+            updated_at: now,
+        };
+        let card = match store::insert(tx, &new).await? {
+            Some(card) => card,
+            None => again(tx, &new).await?,
+        };
+        if card.checkout_url.is_none() {
+            reserve(tx, &card).await?;
+        }
+        if let Some(at) = next_check(card.status.of_charge(), card.created_at, now) {
+            jobs::wake(tx, &card.company_id, CONFIRM_JOB, &card.id, at).await?;
+        }
+        Ok(card)
+    })
+    .await
+}
+
+async fn again(tx: &mut Tx, new: &Card) -> Result<Card> {
+    let run = new.run.as_deref().unwrap_or_default();
+    let found = store::of_run(tx, &new.company_id, run).await?.ok_or_else(missing)?;
+    if found.checkout_url.is_some() {
+        return Ok(found);
+    }
+    let card = Card { service_ref: new.service_ref.clone(), updated_at: new.updated_at, ..found };
+    store::update(tx, &card).await?;
+    Ok(card)
+}
+
+async fn reserve(tx: &mut Tx, card: &Card) -> Result<()> {
+    let belongs = Belongs {
+        company_id: card.company_id.clone(),
+        subject: SUBJECT.to_owned(),
+        subject_id: card.id.clone(),
+    };
+    let Card { account_id, service_ref, updated_at, .. } = card;
+    match notifications::reserve(tx, account_id, service_ref, &belongs, *updated_at).await? {
+        true => Ok(()),
+        false => Err(Error::internal("a new reference is taken")),
+    }
+}
+
+fn order_of(card: &Card) -> CheckoutOrder {
+    CheckoutOrder {
+        service_ref: card.service_ref.clone(),
+        amount: card.money(),
+        email: card.email.clone(),
+        customer_name: None,
+        narration: "Card verification".to_owned(),
+        channels: vec!["card".to_owned()],
+        success_url: card.success_url.clone(),
+        cancel_url: card.cancel_url.clone(),
+        metadata: json!({ METADATA_KEY: card.id, "event": "card" }).to_string(),
+        save_instrument: true,
+    }
+}
+
+/// Transaction 2: the page.
+async fn keep(app: &App, card: Card, session: CheckoutSession) -> Result<Card> {
+    let (db, now) = (app.store.clone(), app.clock.now());
+    db.write(async move |tx| {
+        users::lock(tx, &card.company_id, &card.user_key).await?;
+        let found = store::find_any(tx, &card.company_id, &card.id).await?;
+        let mut card = found.ok_or_else(missing)?;
+        if card.service_ref != session.service_ref {
+            card.service_ref = session.service_ref;
+            reserve(tx, &card).await?;
+        }
+        card.checkout_url = Some(session.url);
+        card.updated_at = now;
+        store::update(tx, &card).await?;
+        Ok(card)
+    })
+    .await
+}

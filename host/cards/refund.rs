@@ -1,0 +1,156 @@
+//! Giving a verification charge back: asked for until the provider has taken it on, then watched until it is done.
+//!
+//! The contract lets a refund be asked for again when an answer was lost: it is never made twice.
+
+use futures::{FutureExt, future::BoxFuture};
+use serde_json::json;
+
+use super::{
+    Card, REFUND_JOB,
+    store::{self, Refund, RefundStatus},
+};
+use crate::{
+    app::App,
+    charges::Desk,
+    error::{Error, Result},
+    jobs::{self, Job, Next},
+    operator_events::{self, CARD_REFUND_FAILED},
+    plugins::{self, ProviderPayment, RefundOrder},
+    store::Tx,
+};
+
+/// How often a provider that takes no refund on is asked: for some hours.
+const MOST_FAILURES: i64 = 20;
+/// How often a refund that the provider works on is looked at, and for how long.
+const WATCH_SECONDS: i64 = 3_600;
+const WATCHED_SECONDS: i64 = 30 * 86_400;
+
+/// Asks for a verification charge to be given back, in the transaction that finds it. Once for each charge.
+pub async fn begin(tx: &mut Tx, app: &App, card: &Card, seen: &ProviderPayment) -> Result<()> {
+    let now = app.clock.now();
+    let refund = Refund {
+        company_id: card.company_id.clone(),
+        id: app.random.id(now),
+        card_id: card.id.clone(),
+        status: RefundStatus::Requested,
+        payment_service: card.payment_service.clone(),
+        account_id: card.account_id.clone(),
+        service_ref: card.service_ref.clone(),
+        transaction_id: seen.transaction_id.clone(),
+        amount: seen.amount.minor,
+        currency: seen.amount.currency.clone(),
+        provider_id: String::new(),
+        tries: 1,
+        message: String::new(),
+        created_at: now,
+        updated_at: now,
+    };
+    if store::insert_refund(tx, &refund).await? {
+        jobs::wake(tx, &refund.company_id, REFUND_JOB, &refund.id, now).await?;
+    }
+    Ok(())
+}
+
+pub fn refund_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+    async move {
+        let find = async |tx: &mut Tx| store::refund(tx, &job.company_id, &job.subject).await;
+        let Some(refund) = app.store.select(find).await? else { return Ok(Next::Done) };
+        if matches!(refund.status, RefundStatus::Done | RefundStatus::Failed) {
+            return Ok(Next::Done);
+        }
+        match ask(&app, &refund).await {
+            Ok(seen) => record(&app, refund, seen).await,
+            Err(error) if job.failures >= MOST_FAILURES => {
+                let message = error.to_string();
+                end(&app, refund, RefundStatus::Failed, String::new(), message).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+    .boxed()
+}
+
+async fn ask(app: &App, refund: &Refund) -> Result<plugins::Refund> {
+    let Desk { provider, credentials } =
+        Desk::open(app, &refund.payment_service, &refund.account_id).await?;
+    let answer = match refund.status {
+        RefundStatus::Requested => provider.start_refund(&credentials, &order_of(refund)).await,
+        _ => provider.check_refund(&credentials, &refund.provider_id).await,
+    };
+    answer.map_err(|error| error.into_error(&refund.payment_service))
+}
+
+fn order_of(refund: &Refund) -> RefundOrder {
+    let refund_ref = match refund.tries {
+        1 => refund.id.clone(),
+        n => format!("{}-{n}", refund.id),
+    };
+    RefundOrder {
+        service_ref: refund.service_ref.clone(),
+        transaction_id: refund.transaction_id.clone(),
+        refund_ref,
+        amount: refund.money(),
+        reason: "card verification".to_owned(),
+    }
+}
+
+async fn record(app: &App, refund: Refund, seen: plugins::Refund) -> Result<Next> {
+    let now = app.clock.now();
+    let plugins::Refund { status, provider_id, message } = seen;
+    let is_watched = now < refund.created_at.plus_seconds(WATCHED_SECONDS);
+    match status {
+        plugins::RefundStatus::Done => {
+            end(app, refund, RefundStatus::Done, provider_id, message).await
+        }
+        plugins::RefundStatus::Pending if is_watched => {
+            let pending = RefundStatus::Pending;
+            end(app, refund, pending, provider_id, message).await?;
+            Ok(Next::At(now.plus_seconds(WATCH_SECONDS)))
+        }
+        plugins::RefundStatus::Pending | plugins::RefundStatus::Failed => {
+            end(app, refund, RefundStatus::Failed, provider_id, message).await
+        }
+    }
+}
+
+async fn end(
+    app: &App,
+    refund: Refund,
+    status: RefundStatus,
+    provider_id: String,
+    message: String,
+) -> Result<Next> {
+    let (db, app, was) = (app.store.clone(), app.clone(), refund.status);
+    let updated_at = app.clock.now();
+    let refund = Refund { status, provider_id, message, updated_at, ..refund };
+    db.write(async move |tx| {
+        let is_news = store::update_refund(tx, &refund, was).await?;
+        if is_news && refund.status == RefundStatus::Failed {
+            app.telemetry.noted.alarm("card refund failed");
+            let data = json!({ "card": refund.card_id, "refund": refund.id });
+            operator_events::tell(tx, &app, &refund.company_id, CARD_REFUND_FAILED, data).await?;
+        }
+        Ok(Next::Done)
+    })
+    .await
+}
+
+/// Begins one that has failed once more, for an operator.
+pub async fn retry(tx: &mut Tx, app: &App, company_id: &str, id: &str) -> Result<Refund> {
+    let found = store::lock_refund(tx, company_id, id).await?;
+    let refund = found.ok_or_else(|| Error::not_found("refund not found"))?;
+    if refund.status != RefundStatus::Failed {
+        return Err(Error::invalid("only failed refund can be tried again"));
+    }
+    let now = app.clock.now();
+    let refund = Refund {
+        status: RefundStatus::Requested,
+        provider_id: String::new(),
+        tries: refund.tries + 1,
+        updated_at: now,
+        ..refund
+    };
+    store::update_refund(tx, &refund, RefundStatus::Failed).await?;
+    jobs::wake(tx, company_id, REFUND_JOB, id, now).await?;
+    Ok(refund)
+}

@@ -1,0 +1,350 @@
+//! The rows of cards, and of verification charges on their way back.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Status, seal_context};
+use crate::{
+    clock::Timestamp,
+    listing::Order,
+    money::{Minor, Money},
+    seal::{SealedColumn, sealed_column},
+    store::{FromRow, Result, Tx, Type},
+};
+
+#[derive(Clone, Debug, FromRow)]
+pub struct Card {
+    pub company_id: String,
+    pub id: String,
+    /// The internal id of its user.
+    pub user_key: String,
+    pub user_id: String,
+    /// Of the request that made it.
+    pub run: Option<String>,
+    pub status: Status,
+    pub is_default: bool,
+    pub payment_service: String,
+    pub account_id: String,
+    /// Of the verification charge.
+    #[sqlx(rename = "amount_minor")]
+    pub amount: Minor,
+    pub currency: String,
+    /// Of the first charge.
+    pub email: String,
+    /// Sealed.
+    pub token: Option<String>,
+    pub signature: String,
+    pub last4: String,
+    pub holder: String,
+    pub bin: String,
+    pub brand: String,
+    pub bank: String,
+    pub country: String,
+    pub exp_month: String,
+    pub exp_year: String,
+    pub service_ref: String,
+    pub transaction_id: String,
+    pub success_url: String,
+    pub cancel_url: Option<String>,
+    pub checkout_url: Option<String>,
+    pub message: Option<String>,
+    /// Since when nobody sees it any more.
+    pub removed_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Card {
+    /// The verification charge.
+    pub fn money(&self) -> Money {
+        Money { minor: self.amount, currency: self.currency.clone() }
+    }
+}
+
+/// What of it is sealed.
+pub const SEALED: [SealedColumn; 1] =
+    [sealed_column!(cards(company_id, id).token, |company, id| seal_context(company, id))];
+
+/// `None` when an earlier run of the request has made one.
+pub async fn insert(tx: &mut Tx, card: &Card) -> Result<Option<Card>> {
+    tx.sql(
+        "INSERT INTO cards (company_id, id, user_key, user_id, run, status, is_default, payment_service,
+             account_id, amount_minor, currency, email, signature, last4, holder, bin, brand, bank,
+             country, exp_month, exp_year, service_ref, transaction_id, success_url, cancel_url,
+             created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, FALSE, $7, $8, $9, $10, $11, '', '', '', '', '', '', '', '', '',
+             $12, '', $13, $14, $15, $15)
+         ON CONFLICT (company_id, run) DO NOTHING
+         RETURNING *",
+    )
+    .bind(&card.company_id)
+    .bind(&card.id)
+    .bind(&card.user_key)
+    .bind(&card.user_id)
+    .bind(&card.run)
+    .bind(card.status)
+    .bind(&card.payment_service)
+    .bind(&card.account_id)
+    .bind(card.amount)
+    .bind(&card.currency)
+    .bind(&card.email)
+    .bind(&card.service_ref)
+    .bind(&card.success_url)
+    .bind(&card.cancel_url)
+    .bind(card.created_at)
+    .optional()
+    .await
+}
+
+/// Writes what of a card can change.
+pub async fn update(tx: &mut Tx, card: &Card) -> Result<()> {
+    tx.sql(
+        "UPDATE cards SET status = $3, is_default = $4, email = $5, token = $6, signature = $7, last4 = $8,
+             holder = $9, bin = $10, brand = $11, bank = $12, country = $13, exp_month = $14,
+             exp_year = $15, service_ref = $16, transaction_id = $17, checkout_url = $18, message = $19,
+             removed_at = $20, updated_at = $21
+         WHERE company_id = $1 AND id = $2",
+    )
+    .bind(&card.company_id)
+    .bind(&card.id)
+    .bind(card.status)
+    .bind(card.is_default)
+    .bind(&card.email)
+    .bind(&card.token)
+    .bind(&card.signature)
+    .bind(&card.last4)
+    .bind(&card.holder)
+    .bind(&card.bin)
+    .bind(&card.brand)
+    .bind(&card.bank)
+    .bind(&card.country)
+    .bind(&card.exp_month)
+    .bind(&card.exp_year)
+    .bind(&card.service_ref)
+    .bind(&card.transaction_id)
+    .bind(&card.checkout_url)
+    .bind(&card.message)
+    .bind(card.removed_at)
+    .bind(card.updated_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Unless it was removed.
+pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Card>> {
+    tx.sql("SELECT * FROM cards WHERE company_id = $1 AND id = $2 AND removed_at IS NULL")
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+/// Also when it was removed.
+pub async fn find_any(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Card>> {
+    tx.sql("SELECT * FROM cards WHERE company_id = $1 AND id = $2")
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+/// The one that an earlier run of a request has made.
+pub async fn of_run(tx: &mut Tx, company_id: &str, run: &str) -> Result<Option<Card>> {
+    tx.sql("SELECT * FROM cards WHERE company_id = $1 AND run = $2")
+        .bind(company_id)
+        .bind(run)
+        .optional()
+        .await
+}
+
+pub async fn default_of(tx: &mut Tx, company_id: &str, user_key: &str) -> Result<Option<Card>> {
+    tx.sql("SELECT * FROM cards WHERE company_id = $1 AND user_key = $2 AND is_default")
+        .bind(company_id)
+        .bind(user_key)
+        .optional()
+        .await
+}
+
+/// A user's other valid cards, the newest first.
+pub async fn others(tx: &mut Tx, card: &Card) -> Result<Vec<Card>> {
+    tx.sql(
+        "SELECT * FROM cards
+         WHERE company_id = $1 AND user_key = $2 AND id <> $3 AND status = 'valid' AND removed_at IS NULL
+         ORDER BY created_at DESC, id DESC",
+    )
+    .bind(&card.company_id)
+    .bind(&card.user_key)
+    .bind(&card.id)
+    .all()
+    .await
+}
+
+/// Those of a user that were not removed; `valid` asks for the valid ones, or the others.
+pub async fn of_user(
+    tx: &mut Tx,
+    company_id: &str,
+    user_key: &str,
+    valid: Option<bool>,
+    order: Order,
+) -> Result<Vec<Card>> {
+    macro_rules! selected {
+        ($order:literal) => {
+            concat!(
+                "SELECT * FROM cards WHERE company_id = $1 AND user_key = $2 AND removed_at IS NULL
+                 AND (CAST($3 AS BOOLEAN) IS NULL OR (status = 'valid') = $3) ORDER BY ",
+                $order
+            )
+        };
+    }
+    let sql = match order {
+        Order::Ascending => selected!("created_at, id"),
+        Order::Descending => selected!("created_at DESC, id DESC"),
+    };
+    tx.sql(sql).bind(company_id).bind(user_key).bind(valid).all().await
+}
+
+/// Forgets up to `limit` cards that were removed before `before`, whosesoever they were; answers how many.
+pub async fn sweep(tx: &mut Tx, before: Timestamp, limit: i64) -> Result<u64> {
+    tx.sql(
+        "DELETE FROM cards WHERE (company_id, id) IN (
+             SELECT company_id, id FROM cards WHERE removed_at < $1 AND token IS NULL
+             ORDER BY removed_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    )
+    .bind(before)
+    .bind(limit)
+    .run()
+    .await
+}
+
+/// A verification charge on its way back.
+#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
+#[schemars(rename = "CardRefund")]
+pub struct Refund {
+    #[serde(rename = "company")]
+    pub company_id: String,
+    pub id: String,
+    #[serde(rename = "card")]
+    pub card_id: String,
+    pub status: RefundStatus,
+    pub payment_service: String,
+    #[serde(skip)]
+    pub account_id: String,
+    pub service_ref: String,
+    pub transaction_id: String,
+    #[sqlx(rename = "amount_minor")]
+    pub amount: Minor,
+    pub currency: String,
+    /// The provider's id of it; empty until it has taken it on.
+    pub provider_id: String,
+    /// How often it was begun.
+    pub tries: i64,
+    /// What the provider says of it.
+    pub message: String,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Refund {
+    pub fn money(&self) -> Money {
+        Money { minor: self.amount, currency: self.currency.clone() }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "CardRefundStatus")]
+pub enum RefundStatus {
+    /// Asked for; whether the provider knows is not certain.
+    Requested,
+    /// The provider works on it.
+    Pending,
+    Done,
+    /// An operator must look after it.
+    Failed,
+}
+
+/// `false` when this charge is on its way back already.
+pub async fn insert_refund(tx: &mut Tx, refund: &Refund) -> Result<bool> {
+    let inserted = tx
+        .sql(
+            "INSERT INTO card_refunds (company_id, id, card_id, status, payment_service, account_id,
+                 service_ref, transaction_id, amount_minor, currency, provider_id, tries, message,
+                 created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, $12, $13, $14)
+             ON CONFLICT (company_id, card_id, service_ref) DO NOTHING",
+        )
+        .bind(&refund.company_id)
+        .bind(&refund.id)
+        .bind(&refund.card_id)
+        .bind(refund.status)
+        .bind(&refund.payment_service)
+        .bind(&refund.account_id)
+        .bind(&refund.service_ref)
+        .bind(&refund.transaction_id)
+        .bind(refund.amount)
+        .bind(&refund.currency)
+        .bind(&refund.provider_id)
+        .bind(&refund.message)
+        .bind(refund.created_at)
+        .bind(refund.updated_at)
+        .run()
+        .await?;
+    Ok(inserted == 1)
+}
+
+pub async fn refund(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Refund>> {
+    tx.sql("SELECT * FROM card_refunds WHERE company_id = $1 AND id = $2")
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+/// The same, locked until the transaction ends.
+pub async fn lock_refund(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Refund>> {
+    tx.sql("SELECT * FROM card_refunds WHERE company_id = $1 AND id = $2 FOR UPDATE")
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+/// Writes how a refund stands, if it still stands as it did.
+pub async fn update_refund(tx: &mut Tx, refund: &Refund, was: RefundStatus) -> Result<bool> {
+    let updated = tx
+        .sql(
+            "UPDATE card_refunds SET status = $4, provider_id = $5, tries = $6, message = $7, updated_at = $8
+             WHERE company_id = $1 AND id = $2 AND status = $3",
+        )
+        .bind(&refund.company_id)
+        .bind(&refund.id)
+        .bind(was)
+        .bind(refund.status)
+        .bind(&refund.provider_id)
+        .bind(refund.tries)
+        .bind(&refund.message)
+        .bind(refund.updated_at)
+        .run()
+        .await?;
+    Ok(updated == 1)
+}
+
+/// Those of all companies that stand like this, from an id on; the oldest first.
+pub async fn refunds(
+    tx: &mut Tx,
+    status: Option<&String>,
+    after: &str,
+    limit: i64,
+) -> Result<Vec<Refund>> {
+    tx.sql(
+        "SELECT * FROM card_refunds
+         WHERE (CAST($1 AS TEXT) IS NULL OR status = $1) AND id > $2 ORDER BY id LIMIT $3",
+    )
+    .bind(status)
+    .bind(after)
+    .bind(limit)
+    .all()
+    .await
+}

@@ -1,0 +1,113 @@
+//! Cards as companies see them: never with the token.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Card;
+use crate::clock::Timestamp;
+
+/// A saved card.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Card")]
+pub struct View {
+    id: String,
+    /// The internal id of its user.
+    user: String,
+    user_id: String,
+    /// Whether it is the one that is charged when none is named.
+    default: bool,
+    payment_service: String,
+    /// Whether it can be charged.
+    valid: bool,
+    currency: String,
+    card: Details,
+    /// Tells the physical card from others of this customer at this provider.
+    signature: String,
+    /// The provider's reference of the verification charge.
+    service_ref: String,
+    /// What came of the verification; none until something did.
+    message: Option<String>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+/// What stands on a card; empty until it is verified.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CardDetails")]
+pub struct Details {
+    last_4_digits: String,
+    card_holder_name: String,
+    /// The first six digits.
+    bin: String,
+    /// `visa`, `mastercard`, `verve` …
+    card_type: String,
+    bank: String,
+    /// Two letters.
+    country_code: String,
+    exp_month: String,
+    exp_year: String,
+    /// The user's e-mail address at the verification.
+    email: String,
+}
+
+/// A card that was begun to be saved.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CreatedCard")]
+pub struct Created {
+    #[serde(flatten)]
+    card: View,
+    checkout: Checkout,
+}
+
+/// Where the customer verifies the card.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CardCheckout")]
+pub struct Checkout {
+    success_url: String,
+    cancel_url: Option<String>,
+    url: Option<String>,
+}
+
+/// What events say of a card.
+pub type EventData = View;
+
+impl Card {
+    #[must_use]
+    pub fn view(&self) -> View {
+        View {
+            id: self.id.clone(),
+            user: self.user_key.clone(),
+            user_id: self.user_id.clone(),
+            default: self.is_default,
+            payment_service: self.payment_service.clone(),
+            valid: self.is_valid(),
+            currency: self.currency.clone(),
+            card: Details {
+                last_4_digits: self.last4.clone(),
+                card_holder_name: self.holder.clone(),
+                bin: self.bin.clone(),
+                card_type: self.brand.clone(),
+                bank: self.bank.clone(),
+                country_code: self.country.clone(),
+                exp_month: self.exp_month.clone(),
+                exp_year: self.exp_year.clone(),
+                email: self.email.clone(),
+            },
+            signature: self.signature.clone(),
+            service_ref: self.service_ref.clone(),
+            message: self.message.clone(),
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+
+    #[must_use]
+    pub fn created(&self) -> Created {
+        let checkout = Checkout {
+            success_url: self.success_url.clone(),
+            cancel_url: self.cancel_url.clone(),
+            url: self.checkout_url.clone(),
+        };
+        Created { card: self.view(), checkout }
+    }
+}

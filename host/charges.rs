@@ -1,0 +1,329 @@
+//! Charges: money that a provider is asked to take, for a payment, a card or a repayment. Here is what is judged and asked the same way
+//! for all of them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    app::App,
+    clock::Timestamp,
+    error::{Error, Result},
+    jobs::{Job, Next},
+    money::Money,
+    plugins::{
+        CallError, Certainty, Credentials, FaultCategory, PaymentStatus, Provider, ProviderPayment,
+    },
+    providers,
+    store::Type,
+};
+
+/// Where the metadata that goes to a provider names the record.
+pub const METADATA_KEY: &str = "tollhouse_payment";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "PaymentStatus")]
+pub enum Status {
+    Pending,
+    Success,
+    Failed,
+    Refunded,
+}
+
+/// What follows from what the provider says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing new, and nothing more to expect.
+    Unchanged,
+    StillPending,
+    Succeeded,
+    Failed,
+    /// The provider took a success back.
+    Reversed,
+    AmountMismatch,
+    CurrencyMismatch,
+}
+
+/// Final states never move back, save a success that is refunded; a verified success is accepted even after a failure. A
+/// provider may report more than was asked for when the customer bears the fees, so what was asked for is compared.
+#[must_use]
+pub fn judge(status: Status, asked: &Money, seen: &ProviderPayment) -> Verdict {
+    let reported = seen.requested.as_ref().unwrap_or(&seen.amount);
+    match (status, seen.status) {
+        (Status::Pending | Status::Failed, PaymentStatus::Success) => {
+            if reported.currency != asked.currency {
+                Verdict::CurrencyMismatch
+            } else if reported.minor != asked.minor {
+                Verdict::AmountMismatch
+            } else {
+                Verdict::Succeeded
+            }
+        }
+        (Status::Pending, PaymentStatus::Pending) => Verdict::StillPending,
+        (Status::Pending, PaymentStatus::Failed | PaymentStatus::Reversed) => Verdict::Failed,
+        (Status::Success, PaymentStatus::Reversed) => Verdict::Reversed,
+        _ => Verdict::Unchanged,
+    }
+}
+
+/// Whether what a provider knows under a payment's reference is that payment. The same text may be somebody else's at the
+/// provider, so either the metadata says it, or the provider gave us a session under this reference (`kept`).
+#[must_use]
+pub fn is_ours(payment_id: &str, kept: bool, seen: &ProviderPayment) -> bool {
+    let metadata = seen.metadata.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let named = metadata.as_ref().and_then(|metadata: &Value| metadata[METADATA_KEY].as_str());
+    named.map_or(kept, |named| named == payment_id)
+}
+
+/// When the reconciler asks about a payment next: 1, 5, 15 and 60 minutes after it was made, then hourly up to 72 hours. About
+/// one that failed it asks after 1, 24 and 72 hours: a customer may have tried again on the same page, and succeeded.
+#[must_use]
+pub fn next_check(status: Status, created_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    const MINUTE: i64 = 60;
+    const HOUR: i64 = 3_600;
+    let hourly = (1..=72).map(|n| n * HOUR);
+    let schedule: Vec<i64> = match status {
+        Status::Pending => [MINUTE, 5 * MINUTE, 15 * MINUTE].into_iter().chain(hourly).collect(),
+        Status::Failed => vec![HOUR, 24 * HOUR, 72 * HOUR],
+        Status::Success | Status::Refunded => vec![],
+    };
+    schedule.into_iter().map(|after| created_at.plus_seconds(after)).find(|at| *at > now)
+}
+
+/// Whoever asks a provider about a charge, with the credentials that it was made with.
+pub struct Desk {
+    pub provider: Provider,
+    pub credentials: Credentials,
+}
+
+impl Desk {
+    /// 400 when the provider, or the account there, is not set up any more.
+    pub async fn open(app: &App, provider: &str, account_id: &str) -> Result<Desk> {
+        let no_key = || Error::invalid("payment service key not found");
+        let provider = app.plugins.provider(provider).ok_or_else(no_key)?;
+        let account = app.store.select(async |tx| providers::by_id(tx, account_id).await).await?;
+        let credentials = account.ok_or_else(no_key)?.open_credentials(app)?;
+        Ok(Desk { provider, credentials })
+    }
+
+    /// What the provider knows under a reference; `None`: of no such charge.
+    pub async fn look(&self, service_ref: &str) -> Result<Option<ProviderPayment>> {
+        match self.provider.verify(&self.credentials, service_ref).await {
+            Ok(seen) => Ok(Some(seen)),
+            Err(error) if error.fault.category == FaultCategory::NotFound => Ok(None),
+            Err(error) => Err(error.into_error(&self.provider.manifest().name)),
+        }
+    }
+}
+
+/// Whether the provider finds fault with what was asked, and has done nothing.
+#[must_use]
+pub fn is_invalid(error: &CallError) -> bool {
+    error.fault.category == FaultCategory::Invalid && error.certainty == Certainty::NotDone
+}
+
+/// What the caller hears when a charge could not be begun. Only names of `fields`, which are ours, are repeated.
+#[must_use]
+pub fn refused(error: CallError, provider: &str, fields: &[&str]) -> Error {
+    if !is_invalid(&error) {
+        return error.into_error(provider);
+    }
+    match error.fault.details.iter().find(|(name, _)| name == "field") {
+        Some((_, field)) if fields.contains(&&**field) => {
+            Error::Invalid(format!("the {field} field must be one that {provider} accepts"))
+        }
+        _ => Error::Invalid(format!("{provider} does not accept this payment")),
+    }
+}
+
+/// How often a provider that does not answer is asked after the last scheduled check: for two days.
+const MOST_FAILURES: i64 = 100;
+
+/// What becomes of a job that no check is scheduled for any more and whose last one failed.
+pub fn keep_asking(job: &Job, error: Error) -> Result<Next> {
+    if job.failures < MOST_FAILURES {
+        return Err(error);
+    }
+    let (kind, subject, error) = (&job.kind, &job.subject, error.chain());
+    tracing::error!(kind, subject, error, "gave up asking the provider about a charge");
+    Ok(Next::Done)
+}
+
+/// The provider's answer without what charges again.
+#[must_use]
+pub fn without_token(seen: &ProviderPayment) -> String {
+    match &seen.instrument {
+        Some(instrument) if !instrument.token.is_empty() => {
+            seen.raw.replace(&instrument.token, "[token]")
+        }
+        _ => seen.raw.clone(),
+    }
+}
+
+/// Tells operators that a provider has taken something else than was asked for.
+pub fn alarm(
+    app: &App,
+    (company, subject, id): (&str, &str, &str),
+    asked: &Money,
+    seen: &ProviderPayment,
+    what: &'static str,
+) {
+    app.telemetry.noted.alarm(what);
+    tracing::error!(
+        alarm = what,
+        company,
+        subject,
+        id,
+        asked_minor = asked.minor.0,
+        asked_currency = asked.currency,
+        seen_minor = seen.amount.minor.0,
+        seen_currency = seen.amount.currency,
+        "the provider has taken something else than was asked for"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::money::Minor;
+
+    fn money(minor: i64, currency: &str) -> Money {
+        Money { minor: Minor(minor), currency: currency.to_owned() }
+    }
+
+    fn seen(status: PaymentStatus, amount: Money, requested: Option<Money>) -> ProviderPayment {
+        ProviderPayment {
+            status,
+            service_ref: "r".into(),
+            transaction_id: String::new(),
+            amount,
+            requested,
+            fees: None,
+            channel: String::new(),
+            paid_at: None,
+            message: String::new(),
+            instrument: None,
+            challenge_url: None,
+            metadata: None,
+            raw: String::new(),
+        }
+    }
+
+    #[test]
+    fn every_transition() {
+        use PaymentStatus as Seen;
+        for (status, says, verdict) in [
+            (Status::Pending, Seen::Pending, Verdict::StillPending),
+            (Status::Pending, Seen::Success, Verdict::Succeeded),
+            (Status::Pending, Seen::Failed, Verdict::Failed),
+            (Status::Pending, Seen::Reversed, Verdict::Failed),
+            (Status::Success, Seen::Pending, Verdict::Unchanged),
+            (Status::Success, Seen::Success, Verdict::Unchanged),
+            (Status::Success, Seen::Failed, Verdict::Unchanged),
+            (Status::Success, Seen::Reversed, Verdict::Reversed),
+            (Status::Failed, Seen::Pending, Verdict::Unchanged),
+            (Status::Failed, Seen::Success, Verdict::Succeeded),
+            (Status::Failed, Seen::Failed, Verdict::Unchanged),
+            (Status::Failed, Seen::Reversed, Verdict::Unchanged),
+            (Status::Refunded, Seen::Pending, Verdict::Unchanged),
+            (Status::Refunded, Seen::Success, Verdict::Unchanged),
+            (Status::Refunded, Seen::Failed, Verdict::Unchanged),
+            (Status::Refunded, Seen::Reversed, Verdict::Unchanged),
+        ] {
+            let asked = money(500, "NGN");
+            let judged = judge(status, &asked, &seen(says, asked.clone(), None));
+            assert_eq!(judged, verdict, "{status:?}, provider: {says:?}");
+        }
+    }
+
+    #[test]
+    fn a_success_must_be_of_what_was_asked_for() {
+        for (amount, requested, verdict) in [
+            (money(500, "NGN"), None, Verdict::Succeeded),
+            (money(499, "NGN"), None, Verdict::AmountMismatch),
+            (money(501, "NGN"), None, Verdict::AmountMismatch),
+            (money(500, "USD"), None, Verdict::CurrencyMismatch),
+            (money(600, "NGN"), Some(money(500, "NGN")), Verdict::Succeeded),
+            (money(500, "NGN"), Some(money(400, "NGN")), Verdict::AmountMismatch),
+        ] {
+            let seen = seen(PaymentStatus::Success, amount, requested);
+            assert_eq!(judge(Status::Pending, &money(500, "NGN"), &seen), verdict, "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn a_payment_is_ours_by_its_metadata_or_its_session() {
+        let named = |id: &str| Some(format!(r#"{{"tollhouse_payment":"{id}","order":1}}"#));
+        for (metadata, kept, ours) in [
+            (named("p1"), false, true),
+            (named("p1"), true, true),
+            (named("p2"), true, false),
+            (Some(r#"{"order":1}"#.to_owned()), true, true),
+            (Some(r#"{"order":1}"#.to_owned()), false, false),
+            (Some("no JSON".to_owned()), false, false),
+            (None, true, true),
+            (None, false, false),
+        ] {
+            let mut seen = seen(PaymentStatus::Success, money(500, "NGN"), None);
+            seen.metadata = metadata;
+            assert_eq!(is_ours("p1", kept, &seen), ours, "{:?}, kept: {kept}", seen.metadata);
+        }
+    }
+
+    proptest::proptest! {
+        /// Whatever a provider says in whatever order, a payment succeeds once, is refunded once, and never moves back.
+        #[test]
+        fn nothing_moves_back(says in proptest::collection::vec(0..4_usize, 0..30)) {
+            use PaymentStatus as Seen;
+            let asked = money(500, "NGN");
+            let (mut status, mut succeeded, mut reversed) = (Status::Pending, 0, 0);
+            for say in says {
+                let say = [Seen::Pending, Seen::Success, Seen::Failed, Seen::Reversed][say];
+                let before = status;
+                status = match judge(status, &asked, &seen(say, asked.clone(), None)) {
+                    Verdict::Succeeded => { succeeded += 1; Status::Success }
+                    Verdict::Failed => Status::Failed,
+                    Verdict::Reversed => { reversed += 1; Status::Refunded }
+                    _ => status,
+                };
+                let legal = before == status || matches!(
+                    (before, status),
+                    (Status::Pending, Status::Success | Status::Failed)
+                        | (Status::Failed, Status::Success)
+                        | (Status::Success, Status::Refunded)
+                );
+                proptest::prop_assert!(legal, "{:?} -> {:?}", before, status);
+            }
+            proptest::prop_assert!(succeeded <= 1 && reversed <= succeeded);
+        }
+    }
+
+    #[test]
+    fn the_reconciler_asks_less_and_less_often_and_then_no_more() {
+        let made = Timestamp(0);
+        let minutes = |status, now: i64| {
+            let next = next_check(status, made, made.plus_seconds(now * 60));
+            next.map(|at| at.unix_seconds() / 60)
+        };
+        for (status, now, next) in [
+            (Status::Pending, 0, Some(1)),
+            (Status::Pending, 1, Some(5)),
+            (Status::Pending, 5, Some(15)),
+            (Status::Pending, 15, Some(60)),
+            (Status::Pending, 60, Some(120)),
+            (Status::Pending, 61, Some(120)),
+            (Status::Pending, 71 * 60, Some(72 * 60)),
+            (Status::Pending, 72 * 60, None),
+            (Status::Failed, 5, Some(60)),
+            (Status::Failed, 60, Some(24 * 60)),
+            (Status::Failed, 24 * 60, Some(72 * 60)),
+            (Status::Failed, 72 * 60, None),
+            (Status::Success, 0, None),
+            (Status::Refunded, 0, None),
+        ] {
+            assert_eq!(minutes(status, now), next, "{status:?} after {now} minutes");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Collecting installments on their due dates: once per loan, installment and due date, whatever crashes or overlaps.
+//!
+//! One job per loan looks at one installment after the other. That an installment was looked at, the recollection and its fee are one
+//! transaction; the charge is made after it, and looked after by the recollection's own job if this one dies.
+
+use futures::{FutureExt, future::BoxFuture};
+use serde_json::json;
+
+use super::{
+    CARD, FEATURE, Recollection, charge, create,
+    store::{self, Installment},
+};
+use crate::{
+    app::App,
+    clock::Timestamp,
+    companies::{self, Company},
+    error::{Error, Result},
+    jobs::{Job, Next},
+    loans::{self, Entry, Loan, uncovered},
+    money::Minor,
+    operator_events::{self, NOT_COLLECTED},
+    store::Tx,
+    wallet,
+};
+
+/// What is to be done about a loan now.
+enum Due {
+    Charge(Box<Recollection>),
+    /// Something that was due needed no charge; there may be more.
+    Settled,
+    /// Nothing before then.
+    NotBefore(Option<Timestamp>),
+}
+
+pub fn collect_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+    async move {
+        let (db, host) = (app.store.clone(), app.clone());
+        let (company_id, loan_id) = (job.company_id, job.subject);
+        let due = db.write(async move |tx| next(tx, &host, &company_id, &loan_id).await).await?;
+        match due {
+            Due::NotBefore(at) => Ok(at.map_or(Next::Done, Next::At)),
+            Due::Settled => Ok(Next::At(app.clock.now())),
+            Due::Charge(recollection) => {
+                charge::attempt(&app, *recollection).await?;
+                Ok(Next::At(app.clock.now()))
+            }
+        }
+    }
+    .boxed()
+}
+
+/// Looks at the oldest installment that is due and was not looked at.
+async fn next(tx: &mut Tx, app: &App, company_id: &str, loan_id: &str) -> Result<Due> {
+    let Some(loan) = loans::lock(tx, company_id, loan_id).await? else {
+        return Ok(Due::NotBefore(None));
+    };
+    // Once it is disbursed, the loan is sent again.
+    if !loan.disbursed || loan.is_paid() {
+        return Ok(Due::NotBefore(None));
+    }
+    let collected = store::collected(tx, company_id, loan_id).await?;
+    let entries = loans::entries(tx, company_id, loan_id).await?;
+    let waits = |entry: &&Entry| {
+        entry.automatic
+            && entry.remaining > Minor(0)
+            && !collected.contains(&(entry.number, entry.due_at))
+    };
+    let first = entries.iter().filter(waits).min_by_key(|entry| (entry.due_at, entry.number));
+    let Some(entry) = first else { return Ok(Due::NotBefore(None)) };
+    let now = app.clock.now();
+    if entry.due_at > now {
+        return Ok(Due::NotBefore(Some(entry.due_at)));
+    }
+    let pending = store::pending_charges(tx, company_id, loan_id).await?;
+    let amount = uncovered(&entries, entry.number, pending);
+    let charged = match amount > Minor(0) {
+        true => charged(tx, app, &loan, amount).await?,
+        false => None,
+    };
+    let id = charged.as_ref().map(|recollection| &recollection.id);
+    let installment =
+        Installment { company_id, loan_id, number: entry.number, due_at: entry.due_at };
+    if !store::collect(tx, installment, id, now).await? {
+        return Err(Error::internal("an installment was collected under the loan's lock"));
+    }
+    Ok(charged.map_or(Due::Settled, |recollection| Due::Charge(recollection.into())))
+}
+
+/// The recollection of what is due, with its fee held; `None` when there is nothing to charge it to, or the fee is not covered.
+async fn charged(
+    tx: &mut Tx,
+    app: &App,
+    loan: &Loan,
+    amount: Minor,
+) -> Result<Option<Recollection>> {
+    let company = companies::get(tx, &loan.company_id).await?;
+    let mut new = create::blank(app, loan, amount);
+    let by_card = create::with_card(tx, app, &mut new, None).await;
+    let means = match by_card {
+        Ok(()) => Ok(()),
+        Err(_) => create::with_mandate(tx, &company, &mut new, None).await,
+    };
+    if means.is_err() {
+        return Ok(None);
+    }
+    let item = match &*new.payment_channel {
+        CARD => "recollection.card",
+        _ => "recollection.direct_debit",
+    };
+    if let Err(reason) = may_be_charged(tx, app, &company, item).await {
+        let data = json!({ "loan": loan.id, "amount": amount, "reason": reason.to_string() });
+        operator_events::tell(tx, app, &loan.company_id, NOT_COLLECTED, data).await?;
+        return Ok(None);
+    }
+    let key = format!("recollection:{}", new.id);
+    wallet::charge(tx, app, &company, item, 1, &key).await?;
+    new.fee_key = Some(key);
+    store::insert(tx, &new).await?;
+    create::begin(tx, &new).await?;
+    Ok(Some(new))
+}
+
+/// Whether the company may and can pay for it.
+async fn may_be_charged(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    item: &'static str,
+) -> Result<()> {
+    company.check_active(app.clock.now())?;
+    company.check_feature(FEATURE)?;
+    wallet::check(tx, company, item, 1).await
+}

@@ -1,0 +1,89 @@
+//! Charging a saved card or a mandate. It may be asked for again under the same reference, which the provider takes once.
+
+use super::{CARD, Recollection, create::metadata_of, settle};
+use crate::{
+    app::App,
+    cards,
+    charges::Desk,
+    error::Result,
+    mandates,
+    plugins::{CallError, CardOrder, Certainty, DebitOrder, FaultCategory, ProviderPayment},
+    store::Tx,
+};
+
+const NARRATION: &str = "Loan repayment";
+
+/// What the money is taken by.
+struct Means {
+    token: String,
+    email: String,
+}
+
+/// Asks the provider for the charge; answers the recollection as it stands then. When nobody knows whether the provider heard, it is
+/// pending, and looked after by the job.
+pub async fn attempt(app: &App, recollection: Recollection) -> Result<Recollection> {
+    let Some(means) = means(app, &recollection).await? else {
+        return settle::fail(app, recollection, "what was to be charged is there no more").await;
+    };
+    match charge(app, &recollection, means).await? {
+        Ok(seen) => settle::record(app, &recollection, seen).await.map(settle::Settled::into_inner),
+        Err(error) if is_refusal(&error) => {
+            let message = format!("{} refused the charge", recollection.payment_service);
+            settle::fail(app, recollection, &message).await
+        }
+        Err(error) => {
+            let error = error.into_error(&recollection.payment_service);
+            let (company, id, error) = (&recollection.company_id, &recollection.id, error.chain());
+            tracing::warn!(company, recollection = id, error, "a charge may not have been heard");
+            Ok(recollection)
+        }
+    }
+}
+
+/// `None` when the card or the mandate is gone.
+async fn means(app: &App, recollection: &Recollection) -> Result<Option<Means>> {
+    let Recollection { company_id, user_key, card_id, direct_debit_id, .. } = recollection;
+    let read = async |tx: &mut Tx| -> Result<Option<(String, String)>> {
+        if recollection.payment_channel == CARD {
+            let card = cards::find_for(tx, company_id, user_key, card_id.as_deref()).await?;
+            let card = card.filter(|card| card.is_valid());
+            card.map(|card| Ok((card.token(app)?, card.email))).transpose()
+        } else {
+            let id = direct_debit_id.as_deref();
+            let mandate = mandates::usable(tx, company_id, user_key, id).await?;
+            mandate.map(|mandate| Ok((mandate.token(app)?, mandate.email))).transpose()
+        }
+    };
+    let found = app.store.read(read).await?;
+    Ok(found.map(|(token, email)| Means { token, email }))
+}
+
+async fn charge(
+    app: &App,
+    recollection: &Recollection,
+    Means { token, email }: Means,
+) -> Result<Result<ProviderPayment, CallError>> {
+    let Desk { provider, credentials } =
+        Desk::open(app, &recollection.payment_service, &recollection.account_id).await?;
+    let (amount, service_ref) = (recollection.money(), recollection.service_ref.clone());
+    let (narration, metadata) = (NARRATION.to_owned(), metadata_of(recollection));
+    Ok(match &*recollection.payment_channel {
+        CARD => {
+            let order = CardOrder { token, email, amount, service_ref, narration, metadata };
+            provider.charge_card(&credentials, &order).await
+        }
+        _ => {
+            let mandate = token;
+            let order = DebitOrder { mandate, email, amount, service_ref, narration, metadata };
+            provider.debit(&credentials, &order).await
+        }
+    })
+}
+
+/// Whether the provider understood and will never do it. That it knows the reference is none: the charge is there.
+fn is_refusal(error: &CallError) -> bool {
+    use FaultCategory::{Invalid, NotFound, Refused};
+    error.certainty == Certainty::NotDone
+        && matches!(error.fault.category, Invalid | NotFound | Refused)
+        && error.fault.code != "duplicate-reference"
+}

@@ -1,0 +1,349 @@
+//! A company's own recollections: recorded, and begun at the provider if they are not manual.
+
+use serde_json::{Map, Value, json};
+use tracing::instrument;
+
+use super::{
+    CARD, CHECKOUT, DIRECT_DEBIT, Recollection, SETTLE_JOB, SUBJECT, Status, charge, settle, store,
+};
+use crate::{
+    app::App,
+    cards,
+    charges::{self, Desk, METADATA_KEY, next_check},
+    clock::Timestamp,
+    companies::Company,
+    error::{Error, Result},
+    jobs,
+    loans::{self, Loan},
+    mandates,
+    money::Minor,
+    notifications::{self, Belongs},
+    plugins::{CheckoutOrder, CheckoutSession},
+    providers::{self, Account},
+    store::{Json, Tx},
+    telemetry::spans::SPANS,
+    users,
+};
+
+/// A recollection as it is asked for, its fields checked one by one.
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub loan: String,
+    /// All that is owed, if it is not said.
+    pub amount: Option<Minor>,
+    pub way: Way,
+    pub reference: Option<String>,
+    /// The name of the request, if it may run more than once.
+    pub run: Option<String>,
+    pub callback_url: Option<String>,
+    pub metadata: Map<String, Value>,
+}
+
+/// How a loan is repaid.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// The money is there.
+    Manual { channel: String, repaid_at: Option<Timestamp> },
+    /// The customer pays on the provider's page.
+    Checkout { provider: String, success_url: String, cancel_url: Option<String> },
+    /// A saved card, else the default one, is charged.
+    Card(Option<String>),
+    /// A direct debit, else the default one.
+    DirectDebit(Option<String>),
+}
+
+impl Way {
+    fn is_charge(&self) -> bool {
+        matches!(self, Way::Card(_) | Way::DirectDebit(_))
+    }
+}
+
+#[instrument(target = SPANS, name = "recollections.create", skip_all)]
+pub async fn create(app: &App, company: &Company, order: Order) -> Result<Recollection> {
+    let recollection = record(app, company, order).await?;
+    if recollection.status != Status::Pending || recollection.checkout_url.is_some() {
+        return Ok(recollection);
+    }
+    if recollection.is_charge() {
+        return charge::attempt(app, recollection).await;
+    }
+    let desk = Desk::open(app, &recollection.payment_service, &recollection.account_id).await?;
+    let user = find_user(app, &recollection).await?;
+    let order = page_of(&recollection, user)?;
+    match desk.provider.start_checkout(&desk.credentials, &order).await {
+        Ok(session) => keep(app, recollection, session).await,
+        Err(error) => {
+            if charges::is_invalid(&error) {
+                forget(app, &recollection).await?;
+            }
+            let fields = ["amount", "metadata"];
+            Err(charges::refused(error, &recollection.payment_service, &fields))
+        }
+    }
+}
+
+// ---- transaction 1 ------------------------------------------------------------------------------
+
+async fn record(app: &App, company: &Company, order: Order) -> Result<Recollection> {
+    let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
+    db.write(async move |tx| {
+        let loan = loans::lock(tx, &company.id, &order.loan).await?;
+        let loan = loan.ok_or_else(|| Error::not_found("loan not found"))?;
+        if let Some(reference) = &order.reference
+            && let Some(known) = store::by_reference(tx, &company.id, reference).await?
+        {
+            return again(tx, &app, &order, known).await;
+        }
+        if loan.is_paid() {
+            return Err(Error::invalid("loan already been paid completely"));
+        }
+        if !loan.disbursed {
+            return Err(Error::invalid("loan has not been disbursed"));
+        }
+        let new = compose(tx, &app, &company, &loan, order).await?;
+        if !store::insert(tx, &new).await? {
+            // One of another loan was quicker with the same reference.
+            return Err(taken());
+        }
+        match new.with_provider {
+            true => begin(tx, &new).await.map(|()| new),
+            false => settle::succeed(tx, &app, loan, new).await,
+        }
+    })
+    .await
+}
+
+fn taken() -> Error {
+    Error::invalid("reference already exists")
+}
+
+/// A request that is run again finds what it has made. One whose page nobody has got begins anew under another reference at the
+/// provider, also for whoever sends the reference again.
+async fn again(tx: &mut Tx, app: &App, order: &Order, known: Recollection) -> Result<Recollection> {
+    let is_own = order.run.is_some() && order.run == known.run;
+    let has_no_page = known.status == Status::Pending
+        && known.payment_channel == CHECKOUT
+        && known.checkout_url.is_none();
+    if known.loan_id != order.loan || !(is_own || has_no_page) {
+        return Err(taken());
+    }
+    if !has_no_page {
+        return Ok(known);
+    }
+    let service_ref = format!("rec-{}", app.new_id());
+    let known = Recollection { service_ref, updated_at: app.clock.now(), ..known };
+    store::update(tx, &known).await?;
+    begin(tx, &known).await?;
+    Ok(known)
+}
+
+async fn compose(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    loan: &Loan,
+    order: Order,
+) -> Result<Recollection> {
+    let owed = loan.remaining().minor;
+    let mut most = owed;
+    if order.way.is_charge() {
+        // Nobody is debited twice for one debt.
+        most.0 -= store::pending_charges(tx, &loan.company_id, &loan.id).await?.0;
+    }
+    if most <= Minor(0) {
+        return Err(Error::invalid("a charge under way covers what is owed"));
+    }
+    let mut new = blank(app, loan, order.amount.unwrap_or(owed).min(most));
+    new.run = order.run;
+    new.callback_url = order.callback_url;
+    new.metadata = Json(order.metadata);
+    if let Some(reference) = order.reference {
+        new.reference = reference;
+    }
+    match order.way {
+        Way::Manual { channel, repaid_at } => {
+            new.payment_channel = channel;
+            new.repaid_at = repaid_at.or(Some(new.created_at));
+        }
+        Way::Checkout { provider, success_url, cancel_url } => {
+            let account = providers::resolve(tx, &company.id, &provider).await?;
+            let takes = app.plugins.provider(&provider);
+            let takes = takes.is_some_and(|p| p.manifest().currencies.contains(&new.currency));
+            if !takes {
+                let message = format!("{provider} does not take {}", new.currency);
+                return Err(Error::Invalid(message));
+            }
+            through(&mut new, CHECKOUT, &account);
+            (new.success_url, new.cancel_url) = (Some(success_url), cancel_url);
+        }
+        Way::Card(id) => with_card(tx, app, &mut new, id.as_deref()).await?,
+        Way::DirectDebit(id) => with_mandate(tx, company, &mut new, id.as_deref()).await?,
+    }
+    Ok(new)
+}
+
+/// A recollection of a loan, of which nothing else is known yet.
+pub fn blank(app: &App, loan: &Loan, amount: Minor) -> Recollection {
+    let now = app.clock.now();
+    Recollection {
+        company_id: loan.company_id.clone(),
+        id: app.random.id(now),
+        run: None,
+        loan_id: loan.id.clone(),
+        user_key: loan.user_key.clone(),
+        user_id: loan.user_id.clone(),
+        status: Status::Pending,
+        amount,
+        fees: Minor(0),
+        currency: loan.currency.clone(),
+        with_provider: false,
+        payment_service: String::new(),
+        payment_channel: String::new(),
+        account_id: String::new(),
+        credits_wallet: false,
+        reference: format!("rec-{}", app.random.id(now)),
+        service_ref: String::new(),
+        transaction_id: String::new(),
+        message: String::new(),
+        callback_url: None,
+        repaid_at: None,
+        card_id: None,
+        direct_debit_id: None,
+        success_url: None,
+        cancel_url: None,
+        checkout_url: None,
+        fee_key: None,
+        metadata: Json(Map::new()),
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+fn through(new: &mut Recollection, channel: &str, account: &Account) {
+    new.with_provider = true;
+    new.payment_channel = channel.to_owned();
+    new.payment_service.clone_from(&account.provider);
+    new.account_id.clone_from(&account.id);
+    new.credits_wallet = account.is_services();
+    new.service_ref = format!("rec-{}", new.id);
+}
+
+/// With a card of the loan's user, at the account that its token is good for.
+pub async fn with_card(
+    tx: &mut Tx,
+    app: &App,
+    new: &mut Recollection,
+    id: Option<&str>,
+) -> Result<()> {
+    let card = cards::find_for(tx, &new.company_id, &new.user_key, id).await?;
+    let card = card.ok_or_else(|| Error::not_found("card not found"))?;
+    if !card.is_valid() {
+        return Err(Error::invalid("card is not valid"));
+    }
+    if card.currency != new.currency {
+        return Err(Error::invalid("currency mismatch"));
+    }
+    let account = providers::by_id(tx, &card.account_id).await?;
+    let account = account.filter(|account| account.credentials.is_some());
+    let account = account.ok_or_else(|| Error::invalid("payment service key not found"))?;
+    if !account.active || app.plugins.provider(&account.provider).is_none() {
+        return Err(Error::Invalid(format!("{} has been deactivated", account.provider)));
+    }
+    through(new, CARD, &account);
+    new.card_id = Some(card.id);
+    Ok(())
+}
+
+pub async fn with_mandate(
+    tx: &mut Tx,
+    company: &Company,
+    new: &mut Recollection,
+    id: Option<&str>,
+) -> Result<()> {
+    let mandate = mandates::usable(tx, &new.company_id, &new.user_key, id).await?;
+    let mandate = mandate.ok_or_else(|| Error::not_found("direct debit not found"))?;
+    if mandate.currency != new.currency {
+        return Err(Error::invalid("currency mismatch"));
+    }
+    let account = providers::resolve(tx, &company.id, &mandate.payment_service).await?;
+    through(new, DIRECT_DEBIT, &account);
+    new.direct_debit_id = Some(mandate.id);
+    Ok(())
+}
+
+/// The provider will know it by its reference, and is asked about it now and then.
+pub async fn begin(tx: &mut Tx, new: &Recollection) -> Result<()> {
+    let belongs = Belongs {
+        company_id: new.company_id.clone(),
+        subject: SUBJECT.to_owned(),
+        subject_id: new.id.clone(),
+    };
+    let Recollection { account_id, service_ref, updated_at, .. } = new;
+    if !notifications::reserve(tx, account_id, service_ref, &belongs, *updated_at).await? {
+        return Err(Error::internal("a new reference is taken"));
+    }
+    if let Some(at) = next_check(new.status.of_charge(), new.created_at, *updated_at) {
+        jobs::wake(tx, &new.company_id, SETTLE_JOB, &new.id, at).await?;
+    }
+    Ok(())
+}
+
+// ---- the provider's page ------------------------------------------------------------------------
+
+async fn find_user(app: &App, recollection: &Recollection) -> Result<users::User> {
+    let Recollection { company_id, user_key, .. } = recollection;
+    let read = async |tx: &mut Tx| users::find(tx, company_id, user_key).await;
+    let user = app.store.read(read).await?;
+    user.ok_or_else(|| Error::not_found("user not found"))
+}
+
+fn page_of(recollection: &Recollection, user: users::User) -> Result<CheckoutOrder> {
+    let no_email = || Error::invalid("email address not found for this user");
+    Ok(CheckoutOrder {
+        service_ref: recollection.service_ref.clone(),
+        amount: recollection.money(),
+        email: user.email.ok_or_else(no_email)?,
+        customer_name: None,
+        narration: "Loan repayment".to_owned(),
+        channels: Vec::new(),
+        success_url: recollection.success_url.clone().unwrap_or_default(),
+        cancel_url: recollection.cancel_url.clone(),
+        metadata: metadata_of(recollection),
+        save_instrument: false,
+    })
+}
+
+/// What the recollection is known by at the provider.
+pub fn metadata_of(recollection: &Recollection) -> String {
+    json!({ METADATA_KEY: recollection.id, "event": "recollection" }).to_string()
+}
+
+/// Transaction 2: the page.
+async fn keep(app: &App, before: Recollection, session: CheckoutSession) -> Result<Recollection> {
+    let (db, now) = (app.store.clone(), app.clock.now());
+    db.write(async move |tx| {
+        loans::lock(tx, &before.company_id, &before.loan_id).await?;
+        let found = store::find(tx, &before.company_id, &before.id).await?;
+        let mut recollection = found.ok_or_else(super::missing)?;
+        if session.service_ref != recollection.service_ref {
+            recollection.service_ref = session.service_ref;
+            begin(tx, &recollection).await?;
+        }
+        recollection.checkout_url = Some(session.url);
+        recollection.updated_at = now;
+        store::update(tx, &recollection).await?;
+        Ok(recollection)
+    })
+    .await
+}
+
+/// It was refused before anyone heard of it.
+async fn forget(app: &App, recollection: &Recollection) -> Result<()> {
+    let (db, recollection) = (app.store.clone(), recollection.clone());
+    db.write(async move |tx| {
+        loans::lock(tx, &recollection.company_id, &recollection.loan_id).await?;
+        notifications::release(tx, &recollection.account_id, &recollection.service_ref).await?;
+        Ok(store::delete(tx, &recollection).await?)
+    })
+    .await
+}

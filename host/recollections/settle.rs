@@ -1,0 +1,251 @@
+//! Settling a recollection: ask the provider, then record what follows from its answer.
+//!
+//! Notifications, the reconciler and `verify` all come here. The loan's lock lets each consequence happen once, whatever arrives twice
+//! or out of order.
+
+use futures::{FutureExt, future::BoxFuture};
+use serde_json::json;
+use tracing::instrument;
+
+use super::{Recollection, SUBJECT, Status, Unknown, charge, missing, store};
+use crate::{
+    app::App,
+    charges::{self, Desk, Verdict, is_ours, judge, next_check},
+    error::{Error, Result},
+    events,
+    jobs::{Job, Next},
+    loans::{self, Loan, Repayment},
+    money::{Minor, Money},
+    notifications,
+    plugins::{PaymentStatus, ProviderPayment},
+    store::Tx,
+    telemetry::spans::SPANS,
+    users,
+    wallet::{self, Account as Ledger, Cover, Movement},
+};
+
+/// What asking the provider has brought.
+#[derive(Debug)]
+pub enum Settled {
+    /// The recollection as it stands now.
+    Known(Box<Recollection>),
+    /// The provider took something else than was asked for: not a success.
+    Mismatch(Box<Recollection>, &'static str),
+}
+
+impl Settled {
+    pub fn into_inner(self) -> Recollection {
+        let (Settled::Known(recollection) | Settled::Mismatch(recollection, _)) = self;
+        *recollection
+    }
+}
+
+/// Asks the provider about a recollection and records what follows.
+#[instrument(target = SPANS, name = "recollections.verify", skip_all)]
+pub async fn verify(app: &App, recollection: Recollection) -> Result<Settled> {
+    let Recollection { company_id, id, payment_service, account_id, .. } = &recollection;
+    let desk = Desk::open(app, payment_service, account_id).await?;
+    let read = async |tx: &mut Tx| notifications::references(tx, company_id, SUBJECT, id).await;
+    let references = app.store.select(read).await?;
+    let (mut is_known, mut last) = (false, Settled::Known(recollection.clone().into()));
+    // A page that was given up may have been paid, too.
+    for service_ref in references {
+        if let Some(seen) = desk.look(&service_ref).await? {
+            is_known = true;
+            last = record(app, &recollection, seen).await?;
+        }
+    }
+    if is_known || recollection.status != Status::Pending {
+        return Ok(last);
+    }
+    let settled = match recollection.unknown(app.clock.now()) {
+        Unknown::Wait => recollection,
+        Unknown::ChargeAgain => charge::attempt(app, recollection).await?,
+        Unknown::GiveUp => fail(app, recollection, "the provider was not reached").await?,
+    };
+    Ok(Settled::Known(settled.into()))
+}
+
+/// What the provider says of a charge that it knows.
+pub async fn record(
+    app: &App,
+    recollection: &Recollection,
+    seen: ProviderPayment,
+) -> Result<Settled> {
+    let (db, app, before) = (app.store.clone(), app.clone(), recollection.clone());
+    db.write(async move |tx| {
+        let (loan, mut now) = locked(tx, &before).await?;
+        let which = (&*before.company_id, SUBJECT, &*before.id);
+        if !is_ours(&now.id, true, &seen) {
+            if seen.status == PaymentStatus::Success {
+                charges::alarm(&app, which, &now.money(), &seen, "foreign payment");
+            }
+            return Ok(Settled::Known(now.into()));
+        }
+        let mismatch = match judge(now.status.of_charge(), &now.money(), &seen) {
+            Verdict::Succeeded => {
+                let now = taken_over(now, &app, seen);
+                return Ok(Settled::Known(succeed(tx, &app, loan, now).await?.into()));
+            }
+            // A page that was given up decides nothing by failing.
+            Verdict::Failed if seen.service_ref == now.service_ref => {
+                let now = taken_over(now, &app, seen);
+                return Ok(Settled::Known(end_without(tx, &app, now).await?.into()));
+            }
+            Verdict::StillPending if seen.challenge_url.is_some() => {
+                now.checkout_url = seen.challenge_url;
+                now.message = seen.message;
+                now.updated_at = app.clock.now();
+                store::update(tx, &now).await?;
+                return Ok(Settled::Known(now.into()));
+            }
+            Verdict::Reversed => {
+                charges::alarm(&app, which, &now.money(), &seen, "repayment reversed");
+                return Ok(Settled::Known(now.into()));
+            }
+            Verdict::AmountMismatch => "amount mismatch",
+            Verdict::CurrencyMismatch => "currency mismatch",
+            _ => return Ok(Settled::Known(now.into())),
+        };
+        charges::alarm(&app, which, &now.money(), &seen, mismatch);
+        now.message = mismatch.to_owned();
+        now.updated_at = app.clock.now();
+        store::update(tx, &now).await?;
+        Ok(Settled::Mismatch(now.into(), mismatch))
+    })
+    .await
+}
+
+/// The loan and then the recollection as they stand, both locked by the loan's row.
+async fn locked(tx: &mut Tx, before: &Recollection) -> Result<(Loan, Recollection)> {
+    let loan = loans::lock(tx, &before.company_id, &before.loan_id).await?;
+    let now = store::find(tx, &before.company_id, &before.id).await?;
+    loan.zip(now).ok_or_else(missing)
+}
+
+/// What the provider says that any outcome keeps.
+fn taken_over(now: Recollection, app: &App, seen: ProviderPayment) -> Recollection {
+    let at = app.clock.now();
+    Recollection {
+        service_ref: seen.service_ref,
+        transaction_id: seen.transaction_id,
+        fees: seen.fees.unwrap_or_default(),
+        message: seen.message,
+        repaid_at: (seen.status == PaymentStatus::Success).then(|| seen.paid_at.unwrap_or(at)),
+        ..now
+    }
+}
+
+/// The money is there: the loan is repaid by it, in the caller's transaction.
+pub async fn succeed(
+    tx: &mut Tx,
+    app: &App,
+    loan: Loan,
+    mut recollection: Recollection,
+) -> Result<Recollection> {
+    let now = app.clock.now();
+    let repayment = Repayment {
+        recollection_id: recollection.id.clone(),
+        amount: recollection.amount,
+        fees: recollection.fees,
+        payment_service: recollection.payment_service.clone(),
+        payment_channel: recollection.payment_channel.clone(),
+        at: recollection.repaid_at.unwrap_or(now),
+    };
+    let (_, repaid) = loans::repay(tx, app, loan, &repayment).await?;
+    if repaid.overpayment > Minor(0) {
+        let more = repaid.overpayment.to_major();
+        recollection.message = format!("{more} {} more than was owed", recollection.currency);
+    }
+    recollection.status = Status::Success;
+    recollection.updated_at = now;
+    store::update(tx, &recollection).await?;
+    credit(tx, app, &recollection).await?;
+    emit(tx, app, &recollection, "recollection.success").await?;
+    Ok(recollection)
+}
+
+/// What the provider took on the service's account is the company's.
+async fn credit(tx: &mut Tx, app: &App, recollection: &Recollection) -> Result<()> {
+    if !recollection.credits_wallet {
+        return Ok(());
+    }
+    let minor = Minor((recollection.amount.0 - recollection.fees.0).max(0));
+    let movement = Movement {
+        key: format!("recollection:{}:success", recollection.id),
+        kind: "recollection.success".into(),
+        from: Ledger::Provider(recollection.payment_service.clone()),
+        to: Ledger::Wallet,
+        money: Money { minor, currency: recollection.currency.clone() },
+    };
+    wallet::post(tx, app, &recollection.company_id, &movement, Cover::Waived).await?;
+    Ok(())
+}
+
+/// No money came, and none is expected.
+pub async fn fail(app: &App, before: Recollection, message: &str) -> Result<Recollection> {
+    let (db, app, message) = (app.store.clone(), app.clone(), message.to_owned());
+    db.write(async move |tx| {
+        let (_, now) = locked(tx, &before).await?;
+        match now.status {
+            Status::Pending => end_without(tx, &app, Recollection { message, ..now }).await,
+            Status::Success | Status::Failed => Ok(now),
+        }
+    })
+    .await
+}
+
+async fn end_without(
+    tx: &mut Tx,
+    app: &App,
+    mut recollection: Recollection,
+) -> Result<Recollection> {
+    recollection.status = Status::Failed;
+    recollection.updated_at = app.clock.now();
+    store::update(tx, &recollection).await?;
+    if let Some(key) = &recollection.fee_key {
+        wallet::give_back(tx, app, &recollection.company_id, key).await?;
+    }
+    emit(tx, app, &recollection, "recollection.failed").await?;
+    Ok(recollection)
+}
+
+async fn emit(
+    tx: &mut Tx,
+    app: &App,
+    recollection: &Recollection,
+    kind: &'static str,
+) -> Result<()> {
+    let user = users::find(tx, &recollection.company_id, &recollection.user_key).await?;
+    let user = user.map(|user| user.view(app.clock.now()));
+    let event = events::Event {
+        kind,
+        subject_id: recollection.id.clone(),
+        data: json!(recollection.clone().view(user)),
+        callback_url: recollection.callback_url.clone(),
+    };
+    events::emit(tx, app, &recollection.company_id, event).await
+}
+
+/// Brings a recollection up to what the provider knows; runs when a notification wakes it and by the schedule.
+pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+    async move {
+        let find = async |tx: &mut Tx| store::find(tx, &job.company_id, &job.subject).await;
+        let Some(recollection) = app.store.select(find).await? else { return Ok(Next::Done) };
+        let (created_at, before) = (recollection.created_at, recollection.status);
+        let settled = verify(&app, recollection).await.map(Settled::into_inner);
+        let status = settled.as_ref().map_or(before, |settled| settled.status);
+        match (settled, next_check(status.of_charge(), created_at, app.clock.now())) {
+            (Err(error), None) => charges::keep_asking(&job, error),
+            (Err(error), _) => Err(error),
+            (Ok(_), next) => Ok(next.map_or(Next::Done, Next::At)),
+        }
+    }
+    .boxed()
+}
+
+/// That it is not settled.
+#[must_use]
+pub fn still_pending() -> Error {
+    Error::invalid("payment is still pending")
+}

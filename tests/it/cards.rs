@@ -1,0 +1,217 @@
+//! Saved cards: verification, duplicates, the default one, deletion, and the way back of what was charged for it.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse_sandbox::{Fault, FaultKind};
+
+use crate::{
+    app::{TestApp, reply},
+    lending::{OTHER_CARD, SUCCESS_CARD, begin_card, fetch_card, pay, saved_card, user},
+};
+
+const DECLINED_CARD: &str = "4084080000005408";
+const DAY: i64 = 86_400;
+
+async fn list(app: &TestApp, query: &str) -> Vec<Value> {
+    let listed = app.get(&format!("/card/list/ada{query}")).await;
+    assert_eq!(listed.body["message"], "Cards retrieved successfully");
+    listed.data().as_array().expect("a list").clone()
+}
+
+async fn delete(app: &TestApp, id: &Value, query: &str) -> crate::app::Reply {
+    let path = format!("/card/delete/{}{query}", id.as_str().unwrap());
+    app.request(&app.company, Method::DELETE, &path, None).await
+}
+
+async fn set_default(app: &TestApp, id: &Value) -> crate::app::Reply {
+    let path = format!("/card/default/set/{}", id.as_str().unwrap());
+    app.request(&app.company, Method::PUT, &path, None).await
+}
+
+async fn verify(app: &TestApp, id: &Value) -> crate::app::Reply {
+    app.post(&format!("/card/verify/{}", id.as_str().unwrap()), json!({})).await
+}
+
+async fn refunds(app: &TestApp, query: &str) -> Vec<Value> {
+    let found = app.operator(Method::GET, &format!("/card-refunds{query}"), Value::Null).await;
+    found.data()["refunds"].as_array().expect("a list").clone()
+}
+
+both! {
+    async fn a_card_is_verified_by_a_charge_that_goes_back(app: TestApp) {
+        user(app, "ada").await;
+        let created = app.post("/card/create", json!({
+            "user_id": "ada", "currency": "NGN",
+            "checkout": { "success_url": "https://lender.example/saved", "cancel_url": "https://lender.example/no" },
+        })).await;
+        assert_eq!(created.body["message"], "Card created successfully");
+        let card = created.data().clone();
+        assert_eq!((&card["valid"], &card["default"], &card["message"]), (&json!(false), &json!(false), &Value::Null));
+        assert_eq!(card["card"]["card_holder_name"], "");
+        assert_eq!(card["checkout"]["cancel_url"], "https://lender.example/no");
+        pay(app, &card, "success", SUCCESS_CARD).await;
+        let fetched = app.get(&format!("/card/fetch/{}", card["id"].as_str().unwrap())).await;
+        assert_eq!(fetched.body["message"], "Card fetched successfully");
+        let card = fetched.data().clone();
+        assert_eq!((&card["valid"], &card["default"]), (&json!(true), &json!(true)));
+        let details = json!({
+            "last_4_digits": "4081", "bin": "408408", "card_type": "visa", "bank": "TEST BANK", "country_code": "NG",
+            "email": "ada@example.com",
+        });
+        for (name, value) in details.as_object().unwrap() {
+            assert_eq!(&card["card"][name], value, "{name}");
+        }
+        assert!(card.get("checkout").is_none() && card.get("token").is_none());
+        assert_eq!(app.events(), ["card.validation.success"]);
+        let refund = refunds(app, "").await.remove(0);
+        assert_eq!((&refund["card"], &refund["amount"]), (&card["id"], &json!(100)));
+        app.advance(3_600).await;
+        app.advance(3_600).await;
+        assert_eq!(refunds(app, "?status=done").await.len(), 1);
+        // The wallet has nothing to do with it.
+        assert_eq!(crate::codes::balance(app).await, json!(0));
+        assert_eq!(list(app, "").await, [card]);
+    }
+
+    async fn each_error_row(app: TestApp) {
+        user(app, "ada").await;
+        let order = |change: Value| {
+            let order = json!({ "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://a.example/" } });
+            crate::codes::with(order, change)
+        };
+        for (change, status, message) in [
+            (json!({ "user_id": null }), 400, "the user_id field is required"),
+            (json!({ "user_id": "nobody" }), 404, "user not found"),
+            (json!({ "currency": null }), 400, "the currency field is required"),
+            (json!({ "currency": "EUR" }), 400, "the currency field must be one of NGN, USD"),
+            (json!({ "checkout": null }), 400, "the checkout.success_url field is required"),
+            (json!({ "payment_service": "provider_z" }), 400, "the payment_service field must be one of provider_a, provider_b, provider_c"),
+        ] {
+            let refused = app.post("/card/create", order(change.clone())).await;
+            assert_eq!(refused.failure(), (status, message), "{change}");
+        }
+        let missing = json!("000000000000000000000000");
+        for answer in [
+            app.get("/card/fetch/000000000000000000000000").await,
+            set_default(app, &missing).await,
+            delete(app, &missing, "").await,
+            verify(app, &missing).await,
+        ] {
+            assert_eq!(answer.failure(), (404, "card not found"));
+        }
+        assert_eq!(app.get("/card/list/nobody").await.failure(), (404, "user not found"));
+        let pending = begin_card(app, "ada").await;
+        assert_eq!(set_default(app, &pending["id"]).await.failure(), (400, "only validated card can be set as default"));
+        assert_eq!(verify(app, &pending["id"]).await.failure(), (400, "payment still pending"));
+        let card = saved_card(app, "ada", SUCCESS_CARD).await;
+        assert_eq!(verify(app, &card["id"]).await.failure(), (400, "card already verified"));
+        assert_eq!(delete(app, &card["id"], "").await.failure(), (400, "default card cannot be deleted"));
+        let other = app.new_company("Beta Lending").await;
+        let path = format!("/card/fetch/{}", card["id"].as_str().unwrap());
+        assert_eq!(app.request(&other, Method::GET, &path, None).await.failure(), (404, "card not found"));
+    }
+
+    async fn a_failed_verification_is_told_and_cleaned_up(app: TestApp) {
+        user(app, "ada").await;
+        let card = begin_card(app, "ada").await;
+        pay(app, &card, "failed", DECLINED_CARD).await;
+        // Paystack tells nothing of a failure.
+        app.advance(60).await;
+        let failed = fetch_card(app, &card["id"]).await;
+        assert_eq!((&failed["valid"], &failed["message"]), (&json!(false), &json!("Declined")));
+        assert_eq!(app.events(), ["card.validation.failed"]);
+        let abandoned = begin_card(app, "ada").await;
+        app.advance(DAY - 61).await;
+        assert_eq!(list(app, "?valid=false").await.len(), 2);
+        app.advance(61).await;
+        assert_eq!(list(app, "").await.len(), 0);
+        // Its page is still open: what is paid there now goes back.
+        pay(app, &abandoned, "success", SUCCESS_CARD).await;
+        app.advance(3_600).await;
+        app.advance(3_600).await;
+        assert_eq!((list(app, "").await.len(), refunds(app, "?status=done").await.len()), (0, 1));
+        assert_eq!(app.events(), ["card.validation.failed"]);
+        app.advance(40 * DAY).await;
+        app.operator(Method::POST, "/clock/advance", json!({ "seconds": 0 })).await.data();
+        let count = async |tx: &mut tollhouse::store::Tx| tx.sql("SELECT COUNT(*) FROM cards").one().await;
+        let (left,): (i64,) = app.app.store.read(count).await.unwrap();
+        assert_eq!(left, 0);
+    }
+
+    async fn a_card_that_is_there_is_not_saved_twice(app: TestApp) {
+        user(app, "ada").await;
+        let first = saved_card(app, "ada", SUCCESS_CARD).await;
+        let again = begin_card(app, "ada").await;
+        pay(app, &again, "success", SUCCESS_CARD).await;
+        let again = fetch_card(app, &again["id"]).await;
+        assert_eq!((&again["valid"], &again["message"]), (&json!(false), &json!("card already exists")));
+        assert_eq!(app.events(), ["card.validation.success", "card.validation.failed"]);
+        assert_eq!(refunds(app, "").await.len(), 2);
+        assert_eq!(list(app, "?valid=true").await.len(), 1);
+        assert_eq!(fetch_card(app, &first["id"]).await["default"], true);
+        // Of another user it is another card.
+        user(app, "bola").await;
+        assert_eq!(saved_card(app, "bola", SUCCESS_CARD).await["default"], true);
+    }
+
+    async fn one_valid_card_is_the_default(app: TestApp) {
+        user(app, "ada").await;
+        let defaults = async || -> Vec<Value> {
+            list(app, "").await.into_iter().filter(|card| card["default"] == true).map(|card| card["id"].clone()).collect()
+        };
+        let first = saved_card(app, "ada", SUCCESS_CARD).await;
+        app.advance(1).await;
+        let second = saved_card(app, "ada", OTHER_CARD).await;
+        assert_eq!(defaults().await, [first["id"].clone()]);
+        let set = set_default(app, &second["id"]).await;
+        assert_eq!((&set.body["message"], &set.data()["default"]), (&json!("Default card set successfully"), &json!(true)));
+        assert_eq!(defaults().await, [second["id"].clone()]);
+        let deleted = delete(app, &second["id"], "?delete_default=true").await;
+        assert_eq!(deleted.body, json!({ "error": false, "message": "Card deleted successfully" }));
+        assert_eq!(defaults().await, [first["id"].clone()]);
+        app.settle().await;
+        let told = app.standins.paystack().requests();
+        assert!(told.contains(&("POST".to_owned(), "/customer/authorization/deactivate".to_owned())));
+        let tokens = async |tx: &mut tollhouse::store::Tx| tx.sql("SELECT COUNT(*) FROM cards WHERE token IS NOT NULL").one().await;
+        let (left,): (i64,) = app.app.store.read(tokens).await.unwrap();
+        assert_eq!(left, 1);
+        delete(app, &first["id"], "?delete_default=true").await;
+        assert_eq!(list(app, "").await.len(), 0);
+        app.settle().await;
+    }
+
+    async fn a_refund_that_fails_is_an_operators(app: TestApp) {
+        user(app, "ada").await;
+        saved_card(app, "ada", "4084080000671803").await;
+        for _ in 0..30 {
+            app.advance(3_600).await;
+        }
+        let failed = refunds(app, "?status=failed").await;
+        assert_eq!(failed.len(), 1, "{:?}", refunds(app, "").await);
+        app.advance(60).await;
+        let told = app.operator(Method::GET, "/events?kind=card.refund_failed", Value::Null).await;
+        assert_eq!(told.data()["events"][0]["data"]["refund"], failed[0]["id"]);
+        let path = format!("/companies/{}/card-refunds/{}/retry", app.company.id, failed[0]["id"].as_str().unwrap());
+        let retried = app.operator(Method::POST, &path, json!({})).await;
+        assert_eq!((&retried.data()["status"], &retried.data()["tries"]), (&json!("requested"), &json!(2)));
+        assert_eq!(app.operator(Method::POST, &path, json!({})).await.failure(), (400, "only failed refund can be tried again"));
+        for _ in 0..30 {
+            app.advance(3_600).await;
+        }
+    }
+
+    async fn a_page_that_never_came_is_begun_again_under_the_same_key(app: TestApp) {
+        user(app, "ada").await;
+        let order = json!({ "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://a.example/" } });
+        let ask = async || {
+            let request = app.client.post(format!("{}/api/v1/card/create", app.api)).bearer_auth(&app.company.key);
+            reply(request.header("idempotency-key", "one").json(&order)).await
+        };
+        app.standins.faults().push(Fault::new("initialize", FaultKind::CutAfter));
+        assert_eq!(ask().await.failure().0, 502);
+        let card = ask().await.data().clone();
+        assert_eq!((list(app, "").await.len(), ask().await.data()), (1, &card));
+        pay(app, &card, "success", SUCCESS_CARD).await;
+        assert_eq!(fetch_card(app, &card["id"]).await["valid"], true);
+    }
+}

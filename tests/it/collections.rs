@@ -1,0 +1,134 @@
+//! Installments that are collected on their due dates.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse_sandbox::{Fault, FaultKind};
+
+use crate::{
+    app::TestApp,
+    codes::{balance, credit},
+    lending::{SUCCESS_CARD, direct_debit, get_loan, loan, recollect, saved_card, user},
+};
+
+const DAY: i64 = 86_400;
+
+async fn set_prices(app: &TestApp) {
+    let path = format!("/companies/{}/prices", app.company.id);
+    let prices = json!({ "recollection.card": 20, "recollection.direct_debit": 10 });
+    app.operator(Method::PATCH, &path, prices).await.data();
+    credit(app, 100, "fees").await;
+}
+
+async fn made(app: &TestApp) -> Vec<Value> {
+    let listed = app.get("/recollection/list?sort-created_at=asc").await;
+    listed.data()["docs"].as_array().expect("a list").clone()
+}
+
+fn said(recollections: &[Value]) -> Vec<(&str, &str, f64)> {
+    recollections
+        .iter()
+        .map(|r| {
+            let field = |name: &str| r[name].as_str().expect("a text");
+            (field("payment_channel"), field("status"), r["amount"].as_f64().expect("a number"))
+        })
+        .collect()
+}
+
+both! {
+    async fn each_installment_is_collected_once_when_it_is_due(app: TestApp) {
+        user(app, "ada").await;
+        set_prices(app).await;
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        direct_debit(app, "dd-1", "ada").await;
+        loan(app, "loan-1", "ada", &[(2, 100.0), (4, 50.0)]).await;
+        app.advance(DAY).await;
+        assert_eq!(made(app).await.len(), 0);
+        app.advance(DAY).await;
+        assert_eq!(said(&made(app).await), [("card", "success", 100.0)]);
+        // The fee, and what the charge brought less 1.5 %.
+        assert_eq!(balance(app).await, json!(100.0 - 20.0 + 98.5));
+        // Sent again, and time passes: nothing more is due.
+        loan(app, "loan-1", "ada", &[(2, 100.0), (4, 50.0)]).await;
+        app.advance(DAY).await;
+        assert_eq!(made(app).await.len(), 1);
+        app.advance(DAY).await;
+        assert_eq!(said(&made(app).await), [("card", "success", 100.0), ("card", "success", 50.0)]);
+        assert_eq!(get_loan(app, "loan-1").await["paid"], true);
+        app.settle().await;
+        let events = app.events();
+        assert_eq!(events.iter().filter(|event| *event == "recollection.success").count(), 2);
+    }
+
+    async fn a_failure_costs_nothing_and_is_told(app: TestApp) {
+        user(app, "ada").await;
+        set_prices(app).await;
+        direct_debit(app, "dd-1", "ada").await;
+        loan(app, "loan-1", "ada", &[(2, 100.0)]).await;
+        app.standins.faults().push(Fault::new("charge", FaultKind::Decline));
+        app.advance(2 * DAY).await;
+        app.advance(60).await;
+        assert_eq!(said(&made(app).await), [("direct_debit", "failed", 100.0)]);
+        assert_eq!(balance(app).await, json!(100));
+        app.settle().await;
+        assert_eq!(app.events(), ["recollection.failed"]);
+        app.advance(10 * DAY).await;
+        assert_eq!(made(app).await.len(), 1);
+        assert_eq!(get_loan(app, "loan-1").await["amount_paid"], 0);
+    }
+
+    async fn without_cover_nothing_is_charged_and_operators_are_told(app: TestApp) {
+        user(app, "ada").await;
+        set_prices(app).await;
+        let path = format!("/companies/{}/prices", app.company.id);
+        app.operator(Method::PATCH, &path, json!({ "recollection.card": 101 })).await.data();
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        loan(app, "loan-1", "ada", &[(2, 100.0), (3, 100.0)]).await;
+        app.advance(2 * DAY).await;
+        assert_eq!((made(app).await.len(), balance(app).await), (0, json!(100)));
+        app.advance(120).await;
+        let told = app.operator(Method::GET, "/events?kind=loan.not_collected", Value::Null).await.data().clone();
+        assert_eq!(told["events"][0]["data"], json!({ "loan": "loan-1", "amount": 100, "reason": "insufficient balance, please top up your wallet." }));
+        credit(app, 1_000, "more").await;
+        app.advance(DAY).await;
+        assert_eq!(said(&made(app).await), [("card", "success", 100.0)]);
+    }
+
+    async fn what_needs_no_charge_is_left_alone(app: TestApp) {
+        user(app, "ada").await;
+        set_prices(app).await;
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        // Due before it was known; repaid; of nobody with a card; not disbursed.
+        loan(app, "late", "ada", &[(-5, 100.0), (0, 10.0), (5, 1.0)]).await;
+        loan(app, "repaid", "ada", &[(2, 100.0)]).await;
+        recollect(app, json!({ "loan": "repaid", "with_provider": false })).await.data();
+        user(app, "bola").await;
+        loan(app, "cardless", "bola", &[(2, 100.0)]).await;
+        let held = json!({
+            "user_id": "ada", "amount": 7, "currency": "NGN", "disbursed": false,
+            "schedule": [{ "due_date": crate::lending::day(2), "amount": 7 }],
+        });
+        crate::lending::put_loan(app, "held", held.clone()).await;
+        app.advance(3 * DAY).await;
+        let mut made_so_far = made(app).await;
+        made_so_far.sort_by_key(|one| one["payment_channel"].to_string());
+        assert_eq!(said(&made_so_far), [("card", "success", 10.0), ("cash", "success", 100.0)]);
+        // The older installment is repaid by it.
+        assert_eq!(get_loan(app, "late").await["schedule"][0]["amount_remaining"], 90);
+        crate::lending::put_loan(app, "held", crate::codes::with(held, json!({ "disbursed": true }))).await;
+        app.settle().await;
+        assert_eq!(made(app).await.last().unwrap()["amount"], 7);
+    }
+
+    async fn what_a_charge_under_way_covers_is_not_charged_again(app: TestApp) {
+        user(app, "ada").await;
+        set_prices(app).await;
+        direct_debit(app, "dd-1", "ada").await;
+        loan(app, "loan-1", "ada", &[(2, 100.0), (3, 100.0)]).await;
+        app.standins.faults().push(Fault::new("charge", FaultKind::Pending));
+        recollect(app, json!({
+            "loan": "loan-1", "with_provider": true, "payment_channel": "direct_debit", "amount": 130,
+        })).await.data();
+        app.advance(3 * DAY).await;
+        assert_eq!(said(&made(app).await), [("direct_debit", "pending", 130.0), ("direct_debit", "success", 70.0)]);
+    }
+}

@@ -1,0 +1,151 @@
+//! What tests of loans begin with: users who owe, and what they are charged by.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::app::{PAYSTACK_KEY, TestApp, reply};
+
+pub const SUCCESS_CARD: &str = "4084084084084081";
+pub const OTHER_CARD: &str = "5192602720584796";
+
+/// A user `user_id` with an e-mail address.
+pub async fn user(app: &TestApp, user_id: &str) -> Value {
+    let user = json!({
+        "user_id": user_id, "first_name": "Ada", "last_name": "Obi", "email": format!("{user_id}@example.com"),
+    });
+    app.post("/user/create", user).await.data().clone()
+}
+
+/// A day so many days from the begin of the tests.
+pub fn day(days: i64) -> String {
+    let at = crate::app::NOW.plus_seconds(days * 86_400).to_datetime();
+    at.format("%Y-%m-%d").to_string()
+}
+
+/// A disbursed loan of a user in NGN: how many days until each installment, and what it is.
+pub async fn loan(app: &TestApp, id: &str, user_id: &str, schedule: &[(i64, f64)]) -> Value {
+    let amount: f64 = schedule.iter().map(|(_, amount)| amount).sum();
+    let schedule: Vec<Value> = schedule
+        .iter()
+        .map(|(days, amount)| json!({ "due_date": day(*days), "amount": amount }))
+        .collect();
+    let loan = json!({
+        "user_id": user_id, "amount": amount, "currency": "NGN", "disbursed": true, "schedule": schedule,
+    });
+    put_loan(app, id, loan).await
+}
+
+pub async fn put_loan(app: &TestApp, id: &str, loan: Value) -> Value {
+    let path = format!("/companies/{}/loans/{id}", app.company.id);
+    app.operator(Method::PUT, &path, loan).await.data().clone()
+}
+
+pub async fn get_loan(app: &TestApp, id: &str) -> Value {
+    let path = format!("/companies/{}/loans/{id}", app.company.id);
+    app.operator(Method::GET, &path, Value::Null).await.data().clone()
+}
+
+/// A card that was begun to be saved.
+pub async fn begin_card(app: &TestApp, user_id: &str) -> Value {
+    let card = json!({
+        "user_id": user_id, "currency": "NGN", "checkout": { "success_url": "https://lender.example/saved" },
+    });
+    app.post("/card/create", card).await.data().clone()
+}
+
+/// What the customer does on the page of a card or a recollection; with a card of a number.
+pub async fn pay(app: &TestApp, begun: &Value, outcome: &str, number: &str) {
+    let url = begun["checkout"]["url"].as_str().expect("a checkout URL");
+    let body = json!({ "outcome": outcome, "card": number });
+    let answer = app.client.post(format!("{url}/complete")).json(&body).send().await;
+    assert!(answer.expect("an answer").status().is_success());
+    app.settle().await;
+}
+
+pub async fn fetch_card(app: &TestApp, id: &Value) -> Value {
+    let id = id.as_str().expect("an id");
+    app.get(&format!("/card/fetch/{id}")).await.data().clone()
+}
+
+/// A card that can be charged.
+pub async fn saved_card(app: &TestApp, user_id: &str, number: &str) -> Value {
+    let card = begin_card(app, user_id).await;
+    pay(app, &card, "success", number).await;
+    let card = fetch_card(app, &card["id"]).await;
+    assert_eq!(card["valid"], true, "{card}");
+    card
+}
+
+/// A mandate at Paystack, and a direct debit of it.
+pub async fn direct_debit(app: &TestApp, id: &str, user_id: &str) -> Value {
+    let email = format!("{user_id}@example.com");
+    let paystack = |method, path: &str| {
+        let url = format!("{}/paystack{path}", app.standins.url());
+        app.client.request(method, url).bearer_auth(PAYSTACK_KEY)
+    };
+    let asked = json!({
+        "email": email, "channel": "direct_debit", "callback_url": "https://lender.example/",
+        "account": { "number": "0123456789", "bank_code": "058" },
+    });
+    let open = paystack(Method::POST, "/customer/authorization/initialize").json(&asked);
+    let open: Value = open.send().await.unwrap().json().await.unwrap();
+    let page = open["data"]["redirect_url"].as_str().expect("a page");
+    let done = app.client.post(format!("{page}/complete")).json(&json!({ "outcome": "success" }));
+    assert!(done.send().await.unwrap().status().is_success());
+    app.advance(10).await;
+    let reference = open["data"]["reference"].as_str().expect("a reference");
+    let verified = paystack(Method::GET, &format!("/customer/authorization/verify/{reference}"));
+    let verified: Value = verified.send().await.unwrap().json().await.unwrap();
+    let token = &verified["data"]["authorization_code"];
+    let body = json!({
+        "user_id": user_id, "payment_service": "provider_a", "token": token, "email": email,
+        "bank": "GTBank", "active": true, "default": true,
+    });
+    let path = format!("/companies/{}/direct-debits/{id}", app.company.id);
+    app.operator(Method::PUT, &path, body).await.data().clone()
+}
+
+/// A verification charge of a company's card whose way back has failed; its id.
+pub async fn failed_refund(app: &TestApp, company_id: &str, card: &Value) -> String {
+    let (company_id, card) = (company_id.to_owned(), card.as_str().expect("an id").to_owned());
+    let fail = async move |tx: &mut tollhouse::store::Tx| {
+        tx.sql(
+            "UPDATE card_refunds SET status = 'failed' WHERE company_id = $1 AND card_id = $2 RETURNING id",
+        )
+        .bind(company_id)
+        .bind(card)
+        .one::<(String,)>()
+        .await
+    };
+    app.app.store.write(fail).await.expect("a refund").0
+}
+
+/// A loan as neighbours put it: due in ten days.
+pub fn small_loan(user_id: &str) -> Value {
+    json!({
+        "user_id": user_id, "amount": 100, "currency": "NGN", "disbursed": true,
+        "schedule": [{ "due_date": day(10), "amount": 100 }],
+    })
+}
+
+/// A direct debit as neighbours put it.
+pub fn mandate(user_id: &str, token: &str) -> Value {
+    json!({
+        "user_id": user_id, "payment_service": "provider_a", "token": token, "email": "ada@example.com",
+    })
+}
+
+pub async fn recollect(app: &TestApp, body: Value) -> crate::app::Reply {
+    app.post("/recollection/create", body).await
+}
+
+/// All entries of a stream of operators.
+pub async fn stream(app: &TestApp, name: &str) -> Vec<Value> {
+    // What may still be committed is not shown.
+    app.advance(120).await;
+    let url = format!("{}/internal/v1/{name}?limit=1000", app.internal);
+    let request = app.client.get(url).bearer_auth(crate::app::OPERATOR_TOKEN);
+    let part = reply(request).await.data().clone();
+    let entries = part["entries"].as_array().expect("a list").iter();
+    entries.map(|entry| entry["data"].clone()).collect()
+}

@@ -1,0 +1,53 @@
+//! Saved cards, direct debits, and loans that are repaid by them.
+
+use serde_json::{Value, json};
+
+use super::{Lab, PAYSTACK_KEY, reply};
+use crate::lending::{SUCCESS_CARD, mandate, small_loan};
+
+pub const MANDATE: &str = "AUTH_the_mandate_of_somebody";
+
+async fn save_card(lab: &Lab, number: &str) -> Value {
+    let card = json!({
+        "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://lender.example/saved" },
+    });
+    let card = lab.call("POST /api/v1/card/create", card).await;
+    let url = card["checkout"]["url"].as_str().expect("a checkout URL");
+    let body = json!({ "outcome": "success", "card": number });
+    let paid = lab.client.post(format!("{url}/complete")).json(&body).send().await;
+    assert!(paid.expect("an answer").status().is_success());
+    lab.name("card", &card["id"]);
+    card
+}
+
+/// Cards that are verified, charged and deleted, a loan that is repaid by one, and a direct debit.
+pub async fn collect(lab: &Lab) {
+    let card = save_card(lab, SUCCESS_CARD).await;
+    let verified = lab.ask("POST /api/v1/card/verify/{card}", "{}").await;
+    assert_eq!(verified["data"]["valid"], true, "{verified}");
+    let reference = card["service_ref"].as_str().expect("a reference");
+    let url = format!("{}/paystack/transaction/verify/{reference}", lab.standins.url());
+    let told = reply(lab.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
+    lab.name("card_token", &told["data"]["authorization"]["authorization_code"]);
+    lab.call("PUT /api/v1/card/default/set/{card}", json!({})).await;
+    lab.name("loan", &json!("loan-1"));
+    lab.call("PUT /internal/v1/companies/{company}/loans/{loan}", small_loan("ada")).await;
+    lab.name("direct_debit", &json!("dd-1"));
+    let debit = "PUT /internal/v1/companies/{company}/direct-debits/{direct_debit}";
+    lab.call(debit, mandate("ada", MANDATE)).await;
+    let create = "POST /api/v1/recollection/create";
+    let charge = json!({
+        "loan": "loan-1", "with_provider": true, "payment_channel": "card", "amount": 10, "reference": "order-1",
+    });
+    lab.name("recollection", &lab.call(create, charge).await["id"]);
+    lab.call("POST /api/v1/recollection/verify/{reference}", json!({})).await;
+    let debit = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "direct_debit", "direct_debit": "dd-1" });
+    lab.call(create, debit).await;
+    lab.settle().await;
+    lab.name("refund", &json!("none"));
+    lab.ask("POST /internal/v1/companies/{company}/card-refunds/{refund}/retry", "{}").await;
+    let first = card["id"].clone();
+    save_card(lab, "4084080000671803").await;
+    lab.ask("DELETE /api/v1/card/delete/{card}", "").await;
+    lab.name("card", &first);
+}
