@@ -1,22 +1,27 @@
 //! Stand-ins for the upstream providers, over real HTTP: what the plugins talk to in development and tests.
 //!
 //! Each provider is a folder that speaks that provider's documented protocol. Around them stand the parts that all
-//! of them share: scripted [`faults`], the outbox of notifications, the hosted checkout page, the receiver of
-//! Tollhouse's own [`events`] and the [`mailbox`], which a mail server (SMTP) and the SMS gateways fill. The identity
-//! registers share made-up people. All state is in memory; time comes from the injected clock only.
+//! of them share: merchants' accounts, scripted [`faults`], the outbox of notifications, the hosted checkout page, the
+//! receiver of Tollhouse's own [`events`] and the [`mailbox`], which a mail server (SMTP) and the SMS gateways fill. The
+//! identity registers share made-up people. All state is in memory; time comes from the injected clock only.
 
 mod africastalking;
+mod agenda;
 mod checkout;
 mod env;
 pub mod events;
 pub mod faults;
+mod fields;
 mod in_flight;
+mod keyed_hash;
 pub mod mailbox;
 mod outbox;
 mod pages;
 pub mod paystack;
+mod provider;
 mod random;
 mod registers;
+mod requests;
 mod server;
 mod sms;
 mod smtp;
@@ -38,9 +43,9 @@ pub use faults::{Fault, FaultKind, Faults};
 pub use mailbox::{Mailbox, Message};
 pub use paystack::Paystack;
 
-use checkout::Hosted;
 use env::Env;
 use events::Events;
+use provider::Upstream;
 
 /// How often what falls due by the clock is looked for; every other change wakes the task at once.
 const CLOCK_CHECK: Duration = Duration::from_millis(100);
@@ -175,7 +180,8 @@ impl Standins {
             self.advance();
             outbox.idle().await;
             self.0.env.in_flight.none().await;
-            if !self.0.paystack.has_due() && !outbox.has_due(self.0.env.clock.now()) {
+            let has_due = self.upstreams().iter().any(|upstream| upstream.has_due());
+            if !has_due && !outbox.has_due(self.0.env.clock.now()) {
                 return outbox.take_done();
             }
         }
@@ -183,13 +189,15 @@ impl Standins {
 
     /// One round of what is due now.
     fn advance(&self) {
-        self.0.paystack.advance();
+        for upstream in self.upstreams() {
+            upstream.advance();
+        }
         self.0.env.outbox.pump(self.0.env.clock.now());
     }
 
-    /// The providers that have checkout pages.
-    fn hosted(&self) -> [&dyn Hosted; 1] {
-        [&self.0.paystack]
+    /// The payment providers.
+    fn upstreams(&self) -> [&dyn Upstream; 1] {
+        [self.0.paystack.upstream()]
     }
 }
 

@@ -101,7 +101,7 @@ pub(crate) async fn serve_http(stream: TcpStream, router: Router) {
     let cut = connection.0.clone();
     let service = hyper::service::service_fn(move |mut request: hyper::Request<_>| {
         request.extensions_mut().insert(connection.clone());
-        trim_slash(request.uri_mut());
+        tidy_path(request.uri_mut());
         router.clone().oneshot(request)
     });
     tokio::select! {
@@ -115,16 +115,17 @@ pub(crate) async fn serve_http(stream: TcpStream, router: Router) {
     }
 }
 
-/// Providers take `/refund/` for `/refund`, and some of their client libraries write it so.
-fn trim_slash(uri: &mut Uri) {
+/// Providers take `/refund/` and `//refund` for `/refund`, and some of their client libraries write it so.
+fn tidy_path(uri: &mut Uri) {
     let (path, query) = (uri.path(), uri.query());
-    let trimmed = path.trim_end_matches('/');
-    if trimmed.is_empty() || trimmed.len() == path.len() {
+    let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
+    let tidy = format!("/{}", steps.join("/"));
+    if tidy == path {
         return;
     }
     let target = match query {
-        Some(query) => format!("{trimmed}?{query}"),
-        None => trimmed.to_owned(),
+        Some(query) => format!("{tidy}?{query}"),
+        None => tidy,
     };
     if let Ok(target) = target.parse() {
         *uri = target;
