@@ -16,12 +16,13 @@ use serde::{Deserialize, Serialize};
 use crate::{locked, server::Connection};
 
 /// What a fault may be scripted for.
-pub const OPERATIONS: [&str; 23] = [
+pub const OPERATIONS: [&str; 25] = [
     "initialize",
     "verify",
     "fetch",
     "list",
     "charge",
+    "token",
     "deactivate",
     "refund",
     "refund_status",
@@ -32,6 +33,7 @@ pub const OPERATIONS: [&str; 23] = [
     "mandate_list",
     "mandate_activate",
     "bin",
+    "resend",
     "notification",
     "events",
     "termii",

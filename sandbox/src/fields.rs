@@ -28,6 +28,10 @@ impl Fields {
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         text(self.get(name)?)
     }
+
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.get(name).and_then(Value::as_bool).unwrap_or_default()
+    }
 }
 
 /// A text that is not empty; numbers count as texts.

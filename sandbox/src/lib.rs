@@ -12,9 +12,11 @@ mod env;
 pub mod events;
 pub mod faults;
 mod fields;
+pub mod flutterwave;
 mod in_flight;
 mod keyed_hash;
 pub mod mailbox;
+mod money;
 mod outbox;
 mod pages;
 pub mod paystack;
@@ -40,6 +42,7 @@ use tollhouse::clock::Clock;
 pub use checkout::Outcome;
 pub use events::ReceivedEvent;
 pub use faults::{Fault, FaultKind, Faults};
+pub use flutterwave::Flutterwave;
 pub use mailbox::{Mailbox, Message};
 pub use paystack::Paystack;
 
@@ -74,6 +77,7 @@ struct Inner {
     env: Arc<Env>,
     smtp_addr: SocketAddr,
     paystack: Paystack,
+    flutterwave: Flutterwave,
     events: Events,
     hints: Mutex<Vec<Hint>>,
     links: Mutex<Vec<Link>>,
@@ -102,6 +106,7 @@ impl Standins {
         let env = Arc::new(Env::new(format!("http://127.0.0.1:{port}"), clock, seed));
         let standins = Standins(Arc::new(Inner {
             paystack: Paystack::new(env.clone()),
+            flutterwave: Flutterwave::new(env.clone()),
             env: env.clone(),
             smtp_addr,
             events: Events::default(),
@@ -132,6 +137,11 @@ impl Standins {
     #[must_use]
     pub fn paystack(&self) -> &Paystack {
         &self.0.paystack
+    }
+
+    #[must_use]
+    pub fn flutterwave(&self) -> &Flutterwave {
+        &self.0.flutterwave
     }
 
     #[must_use]
@@ -196,8 +206,8 @@ impl Standins {
     }
 
     /// The payment providers.
-    fn upstreams(&self) -> [&dyn Upstream; 1] {
-        [self.0.paystack.upstream()]
+    fn upstreams(&self) -> [&dyn Upstream; 2] {
+        [self.0.paystack.upstream(), self.0.flutterwave.upstream()]
     }
 }
 

@@ -24,7 +24,7 @@ use tower::ServiceExt;
 use crate::{
     Fault, Standins, africastalking,
     faults::{Faults, inject},
-    pages, paystack,
+    flutterwave, pages, paystack,
     registers::{self, dojah, prembly},
     termii, twilio,
 };
@@ -58,6 +58,7 @@ pub(crate) fn router(standins: Standins) -> Router {
         .route("/faults", get(list_faults).post(push_fault).delete(clear_faults))
         .route("/faults/release", post(release))
         .nest("/paystack", paystack::router(standins.paystack(), &faults))
+        .nest("/flutterwave", flutterwave::router(standins.flutterwave(), &faults))
         .nest("/termii/api", termii::router(&env))
         .nest("/africastalking", africastalking::router(&env))
         .nest("/twilio", twilio::router(&env))

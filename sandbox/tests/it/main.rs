@@ -5,6 +5,7 @@
 mod cards;
 mod events;
 mod faults;
+mod flutterwave;
 mod mandates;
 mod notifications;
 mod pages;
