@@ -16,12 +16,14 @@ use serde::{Deserialize, Serialize};
 use crate::{locked, server::Connection};
 
 /// What a fault may be scripted for.
-pub const OPERATIONS: [&str; 25] = [
+pub const OPERATIONS: [&str; 27] = [
+    "login",
     "initialize",
     "verify",
     "fetch",
     "list",
     "charge",
+    "authorize",
     "token",
     "deactivate",
     "refund",

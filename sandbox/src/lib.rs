@@ -17,6 +17,7 @@ mod in_flight;
 mod keyed_hash;
 pub mod mailbox;
 mod money;
+pub mod monnify;
 mod outbox;
 mod pages;
 pub mod paystack;
@@ -44,6 +45,7 @@ pub use events::ReceivedEvent;
 pub use faults::{Fault, FaultKind, Faults};
 pub use flutterwave::Flutterwave;
 pub use mailbox::{Mailbox, Message};
+pub use monnify::Monnify;
 pub use paystack::Paystack;
 
 use env::Env;
@@ -78,6 +80,7 @@ struct Inner {
     smtp_addr: SocketAddr,
     paystack: Paystack,
     flutterwave: Flutterwave,
+    monnify: Monnify,
     events: Events,
     hints: Mutex<Vec<Hint>>,
     links: Mutex<Vec<Link>>,
@@ -107,6 +110,7 @@ impl Standins {
         let standins = Standins(Arc::new(Inner {
             paystack: Paystack::new(env.clone()),
             flutterwave: Flutterwave::new(env.clone()),
+            monnify: Monnify::new(env.clone()),
             env: env.clone(),
             smtp_addr,
             events: Events::default(),
@@ -142,6 +146,11 @@ impl Standins {
     #[must_use]
     pub fn flutterwave(&self) -> &Flutterwave {
         &self.0.flutterwave
+    }
+
+    #[must_use]
+    pub fn monnify(&self) -> &Monnify {
+        &self.0.monnify
     }
 
     #[must_use]
@@ -206,8 +215,8 @@ impl Standins {
     }
 
     /// The payment providers.
-    fn upstreams(&self) -> [&dyn Upstream; 2] {
-        [self.0.paystack.upstream(), self.0.flutterwave.upstream()]
+    fn upstreams(&self) -> [&dyn Upstream; 3] {
+        [self.0.paystack.upstream(), self.0.flutterwave.upstream(), self.0.monnify.upstream()]
     }
 }
 

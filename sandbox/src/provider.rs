@@ -88,6 +88,11 @@ impl<M: Merchant> Provider<M> {
         meant.count() > 0
     }
 
+    /// The first account that has what is looked for.
+    pub(crate) fn find<T>(&self, look: impl Fn(&M, &Env) -> Option<T>) -> Option<T> {
+        locked(&self.accounts).values().find_map(|account| look(account, &self.env))
+    }
+
     pub(crate) fn tamper(&self, reference: &str, amount_minor: u64, currency: &str) -> bool {
         self.any(|account, _| account.tamper(reference, amount_minor, currency))
     }

@@ -24,7 +24,7 @@ use tower::ServiceExt;
 use crate::{
     Fault, Standins, africastalking,
     faults::{Faults, inject},
-    flutterwave, pages, paystack,
+    flutterwave, monnify, pages, paystack,
     registers::{self, dojah, prembly},
     termii, twilio,
 };
@@ -59,6 +59,7 @@ pub(crate) fn router(standins: Standins) -> Router {
         .route("/faults/release", post(release))
         .nest("/paystack", paystack::router(standins.paystack(), &faults))
         .nest("/flutterwave", flutterwave::router(standins.flutterwave(), &faults))
+        .nest("/monnify", monnify::router(standins.monnify(), &faults))
         .nest("/termii/api", termii::router(&env))
         .nest("/africastalking", africastalking::router(&env))
         .nest("/twilio", twilio::router(&env))

@@ -7,6 +7,7 @@ mod events;
 mod faults;
 mod flutterwave;
 mod mandates;
+mod monnify;
 mod notifications;
 mod pages;
 mod program;
