@@ -1,4 +1,4 @@
-//! What the hosted checkout page knows of a provider.
+//! What the hosted checkout page knows.
 
 use serde::{Deserialize, Serialize};
 
@@ -42,15 +42,7 @@ pub(crate) enum Refusal {
     TakesNoCards,
 }
 
-/// A provider with a hosted page. `None`: the id is not one of its checkouts.
-pub(crate) trait Hosted {
-    /// Newest first.
-    fn open_checkouts(&self) -> Vec<Checkout>;
-    fn checkout(&self, id: &str) -> Option<Checkout>;
-    fn complete(
-        &self,
-        id: &str,
-        outcome: Outcome,
-        card: Option<&str>,
-    ) -> Option<Result<Completed, Refusal>>;
+/// A card's number without the blanks between its groups.
+pub(crate) fn bare_number(number: &str) -> String {
+    number.chars().filter(|c| !c.is_whitespace()).collect()
 }

@@ -16,12 +16,15 @@ use serde::{Deserialize, Serialize};
 use crate::{locked, server::Connection};
 
 /// What a fault may be scripted for.
-pub const OPERATIONS: [&str; 23] = [
+pub const OPERATIONS: [&str; 27] = [
+    "login",
     "initialize",
     "verify",
     "fetch",
     "list",
     "charge",
+    "authorize",
+    "token",
     "deactivate",
     "refund",
     "refund_status",
@@ -32,6 +35,7 @@ pub const OPERATIONS: [&str; 23] = [
     "mandate_list",
     "mandate_activate",
     "bin",
+    "resend",
     "notification",
     "events",
     "termii",

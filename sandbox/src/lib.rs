@@ -1,22 +1,30 @@
 //! Stand-ins for the upstream providers, over real HTTP: what the plugins talk to in development and tests.
 //!
 //! Each provider is a folder that speaks that provider's documented protocol. Around them stand the parts that all
-//! of them share: scripted [`faults`], the outbox of notifications, the hosted checkout page, the receiver of
-//! Tollhouse's own [`events`] and the [`mailbox`], which a mail server (SMTP) and the SMS gateways fill. The identity
-//! registers share made-up people. All state is in memory; time comes from the injected clock only.
+//! of them share: merchants' accounts, scripted [`faults`], the outbox of notifications, the hosted checkout page, the
+//! receiver of Tollhouse's own [`events`] and the [`mailbox`], which a mail server (SMTP) and the SMS gateways fill. The
+//! identity registers share made-up people. All state is in memory; time comes from the injected clock only.
 
 mod africastalking;
+mod agenda;
 mod checkout;
 mod env;
 pub mod events;
 pub mod faults;
+mod fields;
+pub mod flutterwave;
 mod in_flight;
+mod keyed_hash;
 pub mod mailbox;
+mod money;
+pub mod monnify;
 mod outbox;
 mod pages;
 pub mod paystack;
+mod provider;
 mod random;
 mod registers;
+mod requests;
 mod server;
 mod sms;
 mod smtp;
@@ -35,12 +43,14 @@ use tollhouse::clock::Clock;
 pub use checkout::Outcome;
 pub use events::ReceivedEvent;
 pub use faults::{Fault, FaultKind, Faults};
+pub use flutterwave::Flutterwave;
 pub use mailbox::{Mailbox, Message};
+pub use monnify::Monnify;
 pub use paystack::Paystack;
 
-use checkout::Hosted;
 use env::Env;
 use events::Events;
+use provider::Upstream;
 
 /// How often what falls due by the clock is looked for; every other change wakes the task at once.
 const CLOCK_CHECK: Duration = Duration::from_millis(100);
@@ -69,6 +79,8 @@ struct Inner {
     env: Arc<Env>,
     smtp_addr: SocketAddr,
     paystack: Paystack,
+    flutterwave: Flutterwave,
+    monnify: Monnify,
     events: Events,
     hints: Mutex<Vec<Hint>>,
     links: Mutex<Vec<Link>>,
@@ -97,6 +109,8 @@ impl Standins {
         let env = Arc::new(Env::new(format!("http://127.0.0.1:{port}"), clock, seed));
         let standins = Standins(Arc::new(Inner {
             paystack: Paystack::new(env.clone()),
+            flutterwave: Flutterwave::new(env.clone()),
+            monnify: Monnify::new(env.clone()),
             env: env.clone(),
             smtp_addr,
             events: Events::default(),
@@ -127,6 +141,16 @@ impl Standins {
     #[must_use]
     pub fn paystack(&self) -> &Paystack {
         &self.0.paystack
+    }
+
+    #[must_use]
+    pub fn flutterwave(&self) -> &Flutterwave {
+        &self.0.flutterwave
+    }
+
+    #[must_use]
+    pub fn monnify(&self) -> &Monnify {
+        &self.0.monnify
     }
 
     #[must_use]
@@ -175,7 +199,8 @@ impl Standins {
             self.advance();
             outbox.idle().await;
             self.0.env.in_flight.none().await;
-            if !self.0.paystack.has_due() && !outbox.has_due(self.0.env.clock.now()) {
+            let has_due = self.upstreams().iter().any(|upstream| upstream.has_due());
+            if !has_due && !outbox.has_due(self.0.env.clock.now()) {
                 return outbox.take_done();
             }
         }
@@ -183,13 +208,15 @@ impl Standins {
 
     /// One round of what is due now.
     fn advance(&self) {
-        self.0.paystack.advance();
+        for upstream in self.upstreams() {
+            upstream.advance();
+        }
         self.0.env.outbox.pump(self.0.env.clock.now());
     }
 
-    /// The providers that have checkout pages.
-    fn hosted(&self) -> [&dyn Hosted; 1] {
-        [&self.0.paystack]
+    /// The payment providers.
+    fn upstreams(&self) -> [&dyn Upstream; 3] {
+        [self.0.paystack.upstream(), self.0.flutterwave.upstream(), self.0.monnify.upstream()]
     }
 }
 

@@ -30,12 +30,27 @@ pub(crate) struct Delivery {
     pub lane: String,
     pub url: String,
     pub body: String,
-    /// Goes over the body as it is sent.
-    pub signature_header: &'static str,
-    pub sign: fn(key: &str, body: &[u8]) -> String,
-    pub key: String,
+    pub signatures: Vec<Signature>,
     /// Milliseconds until the next attempt after this many failed ones; `None` gives up.
     pub retry_ms: fn(u32) -> Option<i64>,
+}
+
+/// A header that says who sent it; made from the body as it is sent.
+#[derive(Clone)]
+pub(crate) struct Signature {
+    header: &'static str,
+    sign: fn(key: &str, body: &[u8]) -> String,
+    key: String,
+}
+
+impl Signature {
+    pub(crate) fn new(
+        header: &'static str,
+        sign: fn(key: &str, body: &[u8]) -> String,
+        key: &str,
+    ) -> Signature {
+        Signature { header, sign, key: key.to_owned() }
+    }
 }
 
 struct Queued {
@@ -161,13 +176,15 @@ impl Outbox {
 
     /// Providers take 200 alone for received.
     async fn post(&self, delivery: &Delivery) -> bool {
-        let signature = (delivery.sign)(&delivery.key, delivery.body.as_bytes());
-        let request = self
+        let mut request = self
             .client
             .post(&delivery.url)
             .header("content-type", "application/json")
-            .header(delivery.signature_header, signature)
             .body(delivery.body.clone());
+        for signature in &delivery.signatures {
+            let value = (signature.sign)(&signature.key, delivery.body.as_bytes());
+            request = request.header(signature.header, value);
+        }
         match request.send().await {
             Ok(answer) => answer.status() == reqwest::StatusCode::OK,
             Err(error) => {

@@ -2,6 +2,8 @@
 
 mod people;
 
+use std::cmp::Reverse;
+
 use axum::{
     Form, Json,
     extract::{Path, State},
@@ -141,7 +143,7 @@ pub(crate) async fn complete_checkout(
 }
 
 fn find(standins: &Standins, id: &str) -> Option<Checkout> {
-    standins.hosted().iter().find_map(|provider| provider.checkout(id))
+    standins.upstreams().iter().find_map(|provider| provider.checkout(id))
 }
 
 fn complete(
@@ -150,7 +152,7 @@ fn complete(
     outcome: Outcome,
     card: Option<&str>,
 ) -> Option<Result<Completed, Refusal>> {
-    standins.hosted().iter().find_map(|provider| provider.complete(id, outcome, card))
+    standins.upstreams().iter().find_map(|provider| provider.complete(id, outcome, card))
 }
 
 fn no_checkout() -> Response {
@@ -243,19 +245,16 @@ fn hints(hints: &[Hint]) -> Markup {
 }
 
 fn open_checkouts(standins: &Standins) -> Markup {
-    let open: Vec<Checkout> = standins
-        .hosted()
-        .iter()
-        .flat_map(|provider| provider.open_checkouts())
-        .take(SHOWN)
-        .collect();
+    let mut open: Vec<(u64, Checkout)> =
+        standins.upstreams().iter().flat_map(|provider| provider.open_checkouts()).collect();
+    open.sort_by_key(|(number, _)| Reverse(*number));
     html! {
         section {
             h2 { "Open checkouts" }
             @if open.is_empty() { p.empty { "None." } } @else {
                 table {
                     tr { th { "Checkout" } th { "Amount" } th { "E-mail" } th { "Provider" } }
-                    @for checkout in &open {
+                    @for (_, checkout) in open.iter().take(SHOWN) {
                         tr {
                             td { a href={ "/checkout/" (checkout.id) } { (checkout.reference) } }
                             td {

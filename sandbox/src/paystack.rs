@@ -5,50 +5,40 @@
 mod accounts;
 mod cards;
 mod charges;
-mod due;
 mod hosted;
 mod http;
 mod mandates;
+mod merchant;
 mod notify;
 mod refunds;
 mod render;
 mod transactions;
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex},
-};
+use std::sync::Arc;
 
 use axum::{
     Router,
-    extract::{OriginalUri, Request, State},
-    middleware::{Next, from_fn_with_state},
-    response::Response,
     routing::{get, post, put},
 };
 
-use crate::{Outcome, env::Env, faults::Faults, locked, server::faulty};
-use accounts::{Account, Book};
-use transactions::Status;
+use crate::{
+    Outcome,
+    env::Env,
+    faults::Faults,
+    provider::{Provider, Upstream, tamper},
+    server::faulty,
+};
+use accounts::Account;
 
 pub use notify::sign;
 
-/// Requests remembered, newest.
-const REMEMBERED: usize = 10_000;
-
 /// The Paystack stand-in. Cheap to clone.
 #[derive(Clone)]
-pub struct Paystack(Arc<Inner>);
-
-struct Inner {
-    env: Arc<Env>,
-    book: Mutex<Book>,
-    requests: Mutex<VecDeque<(String, String)>>,
-}
+pub struct Paystack(Arc<Provider<Account>>);
 
 impl Paystack {
     pub(crate) fn new(env: Arc<Env>) -> Paystack {
-        Paystack(Arc::new(Inner { env, book: Mutex::default(), requests: Mutex::default() }))
+        Paystack(Arc::new(Provider::new(env)))
     }
 
     /// The address that the notifications of this secret key's account go to.
@@ -58,53 +48,43 @@ impl Paystack {
 
     /// Makes Paystack report another amount or currency; false when no transaction has this reference.
     pub fn tamper(&self, reference: &str, amount_minor: u64, currency: &str) -> bool {
-        self.each_with(reference, |transaction| {
-            transaction.reported_amount = Some((amount_minor, currency.to_owned()));
-        })
+        self.0.tamper(reference, amount_minor, currency)
     }
 
     /// Makes Paystack report the transaction as reversed (charged back, say), without a notification.
     pub fn reverse(&self, reference: &str) -> bool {
-        self.each_with(reference, |transaction| transaction.status = Status::Reversed)
+        self.0.reverse(reference)
     }
 
     /// Ends a charge that a `pending` fault, or a direct debit, left open; notifies as Paystack does.
     ///
     /// False when no transaction with this reference is under way.
     pub fn resolve(&self, reference: &str, outcome: Outcome) -> bool {
-        let mut book = locked(&self.0.book);
-        let accounts = book.accounts.values_mut();
-        accounts
-            .filter_map(|a| a.finish_charge(&self.0.env, reference, outcome).then_some(()))
-            .count()
-            > 0
+        self.0.resolve(reference, outcome)
     }
 
     /// Method and path (as under Paystack's own base address) of the newest requests, oldest first.
     #[must_use]
     pub fn requests(&self) -> Vec<(String, String)> {
-        locked(&self.0.requests).iter().cloned().collect()
+        self.0.requests()
     }
 
-    /// One change of the account of this key, which is made on first sight.
+    pub(crate) fn upstream(&self) -> &dyn Upstream {
+        &*self.0
+    }
+
     fn account<T>(&self, key: &str, change: impl FnOnce(&mut Account, &Env) -> T) -> T {
-        let env = &self.0.env;
-        let mut book = locked(&self.0.book);
-        change(book.account(key, env), env)
-    }
-
-    fn each_with(&self, reference: &str, change: impl Fn(&mut transactions::Transaction)) -> bool {
-        let mut book = locked(&self.0.book);
-        let transactions =
-            book.accounts.values_mut().filter_map(|account| account.by_reference_mut(reference));
-        transactions.map(change).count() > 0
+        self.0.account(key, change)
     }
 }
 
 /// All routes, each with the name that faults know it by.
-pub(crate) fn router<S>(paystack: &Paystack, faults: &Faults) -> Router<S> {
+pub(crate) fn router<S: Clone + Send + Sync + 'static>(
+    paystack: &Paystack,
+    faults: &Faults,
+) -> Router<S> {
     let on = |operation, route| faulty(faults, operation, route);
-    Router::new()
+    let api = Router::new()
         .route("/transaction/initialize", on("initialize", post(transactions::initialize)))
         .route("/transaction/verify/{reference}", on("verify", get(transactions::verify)))
         .route("/transaction/charge_authorization", on("charge", post(charges::charge)))
@@ -132,25 +112,11 @@ pub(crate) fn router<S>(paystack: &Paystack, faults: &Faults) -> Router<S> {
         )
         .route("/directdebit/mandate-authorizations", on("mandate_list", get(mandates::list)))
         .route("/decision/bin/{bin}", on("bin", get(cards::resolve_bin)))
-        .fallback(http::unknown_path)
-        .layer(from_fn_with_state(paystack.clone(), remember))
-        // Controls of the stand-in, which are no requests to Paystack.
+        .fallback(http::unknown_path);
+    paystack
+        .0
+        .remembering("/paystack", api)
         .route("/webhook", put(http::set_webhook))
-        .route("/tamper", put(http::tamper))
         .with_state(paystack.clone())
-}
-
-async fn remember(State(paystack): State<Paystack>, request: Request, next: Next) -> Response {
-    let uri =
-        request.extensions().get::<OriginalUri>().map_or(request.uri(), |original| &original.0);
-    let path = uri.path();
-    let path = path.strip_prefix("/paystack").unwrap_or(path).to_owned();
-    {
-        let mut requests = locked(&paystack.0.requests);
-        if requests.len() == REMEMBERED {
-            requests.pop_front();
-        }
-        requests.push_back((request.method().to_string(), path));
-    }
-    next.run(request).await
+        .route("/tamper", put(tamper).with_state(paystack.0.clone()))
 }

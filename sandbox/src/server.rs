@@ -24,7 +24,7 @@ use tower::ServiceExt;
 use crate::{
     Fault, Standins, africastalking,
     faults::{Faults, inject},
-    pages, paystack,
+    flutterwave, monnify, pages, paystack,
     registers::{self, dojah, prembly},
     termii, twilio,
 };
@@ -58,6 +58,8 @@ pub(crate) fn router(standins: Standins) -> Router {
         .route("/faults", get(list_faults).post(push_fault).delete(clear_faults))
         .route("/faults/release", post(release))
         .nest("/paystack", paystack::router(standins.paystack(), &faults))
+        .nest("/flutterwave", flutterwave::router(standins.flutterwave(), &faults))
+        .nest("/monnify", monnify::router(standins.monnify(), &faults))
         .nest("/termii/api", termii::router(&env))
         .nest("/africastalking", africastalking::router(&env))
         .nest("/twilio", twilio::router(&env))
@@ -101,7 +103,7 @@ pub(crate) async fn serve_http(stream: TcpStream, router: Router) {
     let cut = connection.0.clone();
     let service = hyper::service::service_fn(move |mut request: hyper::Request<_>| {
         request.extensions_mut().insert(connection.clone());
-        trim_slash(request.uri_mut());
+        tidy_path(request.uri_mut());
         router.clone().oneshot(request)
     });
     tokio::select! {
@@ -115,16 +117,17 @@ pub(crate) async fn serve_http(stream: TcpStream, router: Router) {
     }
 }
 
-/// Providers take `/refund/` for `/refund`, and some of their client libraries write it so.
-fn trim_slash(uri: &mut Uri) {
+/// Providers take `/refund/` and `//refund` for `/refund`, and some of their client libraries write it so.
+fn tidy_path(uri: &mut Uri) {
     let (path, query) = (uri.path(), uri.query());
-    let trimmed = path.trim_end_matches('/');
-    if trimmed.is_empty() || trimmed.len() == path.len() {
+    let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
+    let tidy = format!("/{}", steps.join("/"));
+    if tidy == path {
         return;
     }
     let target = match query {
-        Some(query) => format!("{trimmed}?{query}"),
-        None => trimmed.to_owned(),
+        Some(query) => format!("{tidy}?{query}"),
+        None => tidy,
     };
     if let Ok(target) = target.parse() {
         *uri = target;

@@ -9,8 +9,13 @@ use tollhouse_sandbox::{Hint, Link, Standins};
 
 use crate::Failure;
 
-/// The service's own account at the Paystack stand-in.
+/// The service's own accounts at the stand-ins of the payment providers.
 const PAYSTACK_KEY: &str = "sk_test_tollhouse_service_account";
+const FLUTTERWAVE_KEY: &str = "FLWSECK_TEST-tollhouse_service_account-X";
+const FLUTTERWAVE_HASH: &str = "tollhouse_webhook_hash";
+const MONNIFY_KEY: &str = "MK_TEST_TOLLHOUSE1";
+const MONNIFY_SECRET: &str = "tollhouse_service_account";
+const MONNIFY_CONTRACT: &str = "4934121686";
 /// In the major unit: what a tester cannot use up by accident.
 const FUNDS: u64 = 5_000_000;
 
@@ -36,11 +41,14 @@ pub async fn run(config: &Config, standins: &Standins) -> Result<Told, Failure> 
         operator.install(plugin.wasm).await?;
     }
     let sandbox = standins.url();
-    let credentials =
-        json!({ "secret_key": PAYSTACK_KEY, "base_url": format!("{sandbox}/paystack") });
-    let set = json!({ "credentials": credentials, "active": true });
-    let account = operator.json(Method::PUT, "/providers/provider_a", &set).await?;
-    standins.paystack().set_webhook(PAYSTACK_KEY, text(&account, "notification_url")?);
+    for (provider, credentials, tell) in provider_accounts(&sandbox) {
+        if is_built_in(provider) {
+            let set = json!({ "credentials": credentials, "active": true });
+            let path = format!("/providers/{provider}");
+            let account = operator.json(Method::PUT, &path, &set).await?;
+            tell(standins, text(&account, "notification_url")?);
+        }
+    }
     for (gateway, credentials) in gateway_accounts(&sandbox) {
         let set = json!({ "credentials": credentials, "active": true });
         operator.json(Method::PUT, &format!("/providers/{gateway}"), &set).await?;
@@ -75,6 +83,38 @@ pub async fn run(config: &Config, standins: &Standins) -> Result<Told, Failure> 
         api_key: text(&company, "api_key")?.to_owned(),
         event_secret: event_secret.to_owned(),
     })
+}
+
+/// Tells a stand-in where the notifications of the service's account go.
+type Tell = fn(&Standins, notification_url: &str);
+
+/// The service's own accounts at the stand-ins of the payment providers.
+fn provider_accounts(sandbox: &str) -> [(&'static str, Value, Tell); 3] {
+    [
+        (
+            "provider_a",
+            json!({ "secret_key": PAYSTACK_KEY, "base_url": format!("{sandbox}/paystack") }),
+            |standins, url| standins.paystack().set_webhook(PAYSTACK_KEY, url),
+        ),
+        (
+            "provider_b",
+            json!({
+                "secret_key": FLUTTERWAVE_KEY, "webhook_hash": FLUTTERWAVE_HASH,
+                "base_url": format!("{sandbox}/flutterwave/v3"),
+            }),
+            |standins, url| {
+                standins.flutterwave().set_webhook(FLUTTERWAVE_KEY, FLUTTERWAVE_HASH, url);
+            },
+        ),
+        (
+            "provider_c",
+            json!({
+                "api_key": MONNIFY_KEY, "secret_key": MONNIFY_SECRET,
+                "contract_code": MONNIFY_CONTRACT, "base_url": format!("{sandbox}/monnify"),
+            }),
+            |standins, url| standins.monnify().set_webhook(MONNIFY_KEY, MONNIFY_SECRET, url),
+        ),
+    ]
 }
 
 /// The service's own accounts at the stand-ins of the SMS gateways, which take any credentials.

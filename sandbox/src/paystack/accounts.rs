@@ -1,29 +1,14 @@
 //! What Paystack keeps of each account.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use axum::http::StatusCode;
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
-use tollhouse::clock::Timestamp;
 
 use super::{
-    cards::Card, due::Due, http::Refusal, mandates::Mandate, refunds::Refund,
+    cards::Card, http::Refusal, mandates::Mandate, merchant::Due, refunds::Refund,
     transactions::Transaction,
 };
-use crate::env::Env;
-
-#[derive(Default)]
-pub(super) struct Book {
-    /// By secret key.
-    pub accounts: BTreeMap<String, Account>,
-}
-
-impl Book {
-    pub(super) fn account(&mut self, key: &str, env: &Env) -> &mut Account {
-        self.accounts.entry(key.to_owned()).or_insert_with(|| Account::new(key, env))
-    }
-}
+use crate::{agenda::Agenda, env::Env, keyed_hash};
 
 pub(super) struct Account {
     pub key: String,
@@ -38,8 +23,7 @@ pub(super) struct Account {
     pub mandates: BTreeMap<String, Mandate>,
     /// By access code.
     pub pages: HashMap<String, Page>,
-    /// What happens by itself, in the order of time.
-    pub due: BTreeSet<(Timestamp, Due)>,
+    pub agenda: Agenda<Due>,
 }
 
 /// What a hosted page is for.
@@ -76,7 +60,7 @@ pub(super) enum Instrument {
 }
 
 impl Account {
-    fn new(key: &str, env: &Env) -> Account {
+    pub(super) fn new(key: &str, env: &Env) -> Account {
         Account {
             key: key.to_owned(),
             integration: 100_000 + env.random.below(900_000),
@@ -88,7 +72,7 @@ impl Account {
             refunds: BTreeMap::new(),
             mandates: BTreeMap::new(),
             pages: HashMap::new(),
-            due: BTreeSet::new(),
+            agenda: Agenda::default(),
         }
     }
 
@@ -143,10 +127,8 @@ impl Account {
 
     /// The same for the same card in one account, and different in another.
     fn signature(&self, number: &str) -> String {
-        let mac = Hmac::<Sha256>::new_from_slice(self.key.as_bytes())
-            .expect("HMAC takes a key of any length")
-            .chain_update(number);
-        format!("SIG_{}", &hex::encode(mac.finalize().into_bytes())[..20])
+        let hash = keyed_hash::sha256(self.key.as_bytes(), number.as_bytes());
+        format!("SIG_{}", &hex::encode(hash)[..20])
     }
 
     /// The reference asked for, if it is well formed and free, or a new one.

@@ -4,6 +4,7 @@ use axum::extract::Path;
 use serde_json::json;
 
 use super::http::{Answer, Caller, Refusal, Reply};
+use crate::checkout::bare_number;
 
 /// How a charge of a card ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ pub(super) static CARDS: [Card; 10] = [
 
 /// Blanks between the groups are welcome.
 pub(super) fn find(number: &str) -> Option<&'static Card> {
-    let digits: String = number.chars().filter(|c| !c.is_whitespace()).collect();
+    let digits = bare_number(number);
     CARDS.iter().find(|card| card.number == digits)
 }
 

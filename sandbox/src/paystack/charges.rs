@@ -7,11 +7,11 @@ use super::{
     Paystack,
     accounts::{Account, Authorization, Instrument},
     cards::{Card, Charge},
-    due::Due,
     http::{Answer, Caller, Params, Refusal, Reply},
+    merchant::Due,
     transactions::{Status, Transaction, checkout_url},
 };
-use crate::{FaultKind, Outcome, env::Env};
+use crate::{FaultKind, Outcome, env::Env, provider::Merchant};
 
 impl Account {
     /// One attempt with a card. A failing card fails; Paystack sends no notification of that.

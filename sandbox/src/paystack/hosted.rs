@@ -1,7 +1,6 @@
 //! Paystack's side of the hosted page.
 
 use super::{
-    Paystack,
     accounts::{Account, Instrument, Page},
     cards::{self, CARDS, Card},
     mandates::Mandate,
@@ -9,46 +8,33 @@ use super::{
 };
 use crate::{
     Outcome,
-    checkout::{Checkout, Completed, Hosted, Refusal},
+    checkout::{Checkout, Completed, Refusal},
     env::Env,
-    locked,
 };
 
-impl Hosted for Paystack {
-    fn open_checkouts(&self) -> Vec<Checkout> {
-        let book = locked(&self.0.book);
-        let mut open: Vec<(u64, Checkout)> =
-            book.accounts.values().flat_map(Account::open_pages).collect();
-        open.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
-        open.into_iter().map(|(_, checkout)| checkout).collect()
+impl Account {
+    pub(super) fn page(&self, id: &str) -> Option<Checkout> {
+        match self.pages.get(id)? {
+            Page::Transaction(id) => Some(self.payment_page(self.transactions.get(id)?)),
+            Page::Mandate(name) => Some(self.mandate_page(self.mandates.get(name)?)),
+        }
     }
 
-    fn checkout(&self, id: &str) -> Option<Checkout> {
-        let book = locked(&self.0.book);
-        book.accounts.values().find_map(|account| match account.pages.get(id)? {
-            Page::Transaction(id) => Some(account.payment_page(account.transactions.get(id)?)),
-            Page::Mandate(name) => Some(account.mandate_page(account.mandates.get(name)?)),
-        })
-    }
-
-    fn complete(
-        &self,
+    pub(super) fn complete_page(
+        &mut self,
+        env: &Env,
         id: &str,
         outcome: Outcome,
         card: Option<&str>,
     ) -> Option<Result<Completed, Refusal>> {
-        let mut book = locked(&self.0.book);
-        let account = book.accounts.values_mut().find(|account| account.pages.contains_key(id))?;
-        Some(match account.pages.get(id)?.clone() {
-            Page::Transaction(id) => account.complete_payment(&self.0.env, id, outcome, card),
+        Some(match self.pages.get(id)?.clone() {
+            Page::Transaction(id) => self.complete_payment(env, id, outcome, card),
             Page::Mandate(_) if card.is_some() => Err(Refusal::TakesNoCards),
-            Page::Mandate(name) => account.complete_mandate(&self.0.env, &name, outcome),
+            Page::Mandate(name) => self.complete_mandate(env, &name, outcome),
         })
     }
-}
 
-impl Account {
-    fn open_pages(&self) -> Vec<(u64, Checkout)> {
+    pub(super) fn open_pages(&self) -> Vec<(u64, Checkout)> {
         let payments = self.transactions.values().filter(|t| t.access_code.is_some() && is_open(t));
         let mandates = self.mandates.values().filter(|mandate| mandate.is_open());
         let payments = payments.map(|payment| (payment.id, self.payment_page(payment)));

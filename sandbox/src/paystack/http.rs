@@ -10,7 +10,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::Paystack;
-use crate::server::refusal;
+use crate::{
+    fields::{Fields, email},
+    server::refusal,
+};
 
 /// What an endpoint answers.
 pub(super) type Answer = Result<Reply, Refusal>;
@@ -145,7 +148,7 @@ pub(super) fn is_secret_key(key: &str) -> bool {
 }
 
 /// The parameters of a body, JSON or form.
-pub(super) struct Params(Map<String, Value>);
+pub(super) struct Params(Fields);
 
 impl<S: Send + Sync> FromRequest<S> for Params {
     type Rejection = Refusal;
@@ -161,30 +164,20 @@ impl<S: Send + Sync> FromRequest<S> for Params {
         };
         let body = String::from_request(request, state).await.map_err(|_| unreadable())?;
         if form {
-            return Ok(Params(parse_form(&body)));
+            return Ok(Params(parse_form(&body).into()));
         }
-        if body.trim().is_empty() {
-            return Ok(Params(Map::new()));
-        }
-        match serde_json::from_str(&body) {
-            Ok(Value::Object(map)) => Ok(Params(map)),
-            _ => Err(unreadable()),
-        }
+        Fields::parse(&body).map(Params).ok_or_else(unreadable)
     }
 }
 
 impl Params {
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name).filter(|value| !value.is_null())
+        self.0.get(name)
     }
 
     /// A text that is there and not empty; numbers count as texts.
     pub(super) fn text(&self, name: &str) -> Option<String> {
-        match self.get(name)? {
-            Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
-            Value::Number(number) => Some(number.to_string()),
-            _ => None,
-        }
+        self.0.text(name)
     }
 
     pub(super) fn required(&self, name: &str) -> Result<String, Refusal> {
@@ -209,24 +202,13 @@ impl Params {
 
     /// Lower-cased.
     pub(super) fn email(&self) -> Result<String, Refusal> {
-        let email = self.required("email")?.to_lowercase();
-        let plain = |part: &str| {
-            !part.is_empty() && part.chars().all(|c| c.is_ascii_graphic() && !"@,;<>\"".contains(c))
-        };
-        let valid = email.split_once('@').is_some_and(|(name, domain)| {
-            plain(name)
-                && plain(domain)
-                && domain.split('.').all(|d| !d.is_empty())
-                && domain.contains('.')
-        });
-        if valid {
-            return Ok(email);
-        }
-        Err(Refusal::invalid(
-            "invalid_email_address",
-            "Invalid Email Address Passed",
-            "Ensure that you're passing a valid email address",
-        ))
+        email(&self.required("email")?).ok_or_else(|| {
+            Refusal::invalid(
+                "invalid_email_address",
+                "Invalid Email Address Passed",
+                "Ensure that you're passing a valid email address",
+            )
+        })
     }
 }
 
@@ -286,37 +268,6 @@ pub(super) async fn set_webhook(State(paystack): State<Paystack>, body: String) 
         }
         _ => refusal(StatusCode::BAD_REQUEST, "secret_key (sk_test_...) and url are required"),
     }
-}
-
-#[derive(Deserialize)]
-pub(super) struct Tampering {
-    reference: String,
-    amount_minor: Option<u64>,
-    currency: Option<String>,
-    #[serde(default)]
-    reversed: bool,
-}
-
-/// The stand-in's own control: makes a transaction report what it is not.
-pub(super) async fn tamper(State(paystack): State<Paystack>, body: String) -> Response {
-    let Ok(tampering) = serde_json::from_str::<Tampering>(&body) else {
-        return refusal(
-            StatusCode::BAD_REQUEST,
-            "reference, and amount_minor with currency, or reversed",
-        );
-    };
-    let reference = &tampering.reference;
-    let mut found = true;
-    match (tampering.amount_minor, &tampering.currency) {
-        (Some(amount), Some(currency)) => found = paystack.tamper(reference, amount, currency),
-        (None, None) => {}
-        _ => return refusal(StatusCode::BAD_REQUEST, "amount_minor and currency go together"),
-    }
-    if tampering.reversed {
-        found = paystack.reverse(reference);
-    }
-    let status = if found { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND };
-    status.into_response()
 }
 
 pub(super) async fn unknown_path() -> Refusal {

@@ -11,10 +11,10 @@ use tollhouse::clock::Timestamp;
 use super::{
     Paystack,
     accounts::{Account, Authorization, Instrument, Page},
-    due::Due,
     http::{Answer, Caller, Params, Refusal, Reply},
+    merchant::Due,
 };
-use crate::{Outcome, env::Env};
+use crate::{Outcome, env::Env, provider::Merchant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {

@@ -1,11 +1,13 @@
 //! Paystack's notifications: signed with the account's secret key and tried again on its schedule.
 
-use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
-use sha2::Sha512;
 
 use super::accounts::Account;
-use crate::{env::Env, outbox::Delivery};
+use crate::{
+    env::Env,
+    keyed_hash,
+    outbox::{Delivery, Signature},
+};
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
@@ -13,10 +15,7 @@ const HOUR_MS: i64 = 60 * MINUTE_MS;
 /// `x-paystack-signature` of a body: lower-case hexadecimal HMAC-SHA512.
 #[must_use]
 pub fn sign(secret_key: &str, body: &[u8]) -> String {
-    let mac = Hmac::<Sha512>::new_from_slice(secret_key.as_bytes())
-        .expect("HMAC takes a key of any length")
-        .chain_update(body);
-    hex::encode(mac.finalize().into_bytes())
+    hex::encode(keyed_hash::sha512(secret_key.as_bytes(), body))
 }
 
 impl Account {
@@ -28,9 +27,7 @@ impl Account {
             lane: format!("paystack {} {subject}", self.integration),
             url,
             body,
-            signature_header: "x-paystack-signature",
-            sign,
-            key: self.key.clone(),
+            signatures: vec![Signature::new("x-paystack-signature", sign, &self.key)],
             retry_ms: if self.is_live() { retry_live } else { retry_test },
         };
         env.outbox.enqueue(delivery, env.clock.now());

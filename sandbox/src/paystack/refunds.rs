@@ -12,11 +12,14 @@ use super::{
     Paystack,
     accounts::{Account, Instrument},
     cards::Returns,
-    due::{Due, STEP_SECONDS},
     http::{Answer, Caller, Params, Refusal, Reply},
+    merchant::Due,
     transactions::{Status, Transaction},
 };
-use crate::env::Env;
+use crate::{
+    env::Env,
+    provider::{Merchant, STEP_SECONDS},
+};
 
 pub(super) struct Refund {
     id: u64,

@@ -5,7 +5,9 @@
 mod cards;
 mod events;
 mod faults;
+mod flutterwave;
 mod mandates;
+mod monnify;
 mod notifications;
 mod pages;
 mod program;

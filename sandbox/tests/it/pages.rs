@@ -190,6 +190,23 @@ async fn the_html_of_a_mail_is_shown_where_it_can_do_nothing() {
 }
 
 #[tokio::test]
+async fn the_front_page_lists_the_checkouts_of_all_providers_newest_first() {
+    let world = World::new().await;
+    world.initialize("of-paystack").await;
+    let flutterwave = json!({
+        "tx_ref": "of-flutterwave", "amount": 1, "redirect_url": "https://shop.test/",
+        "customer": { "email": "ada@example.com" },
+    });
+    let request = world.request(Method::POST, "/flutterwave/v3/payments").json(&flutterwave);
+    assert_eq!(request.bearer_auth("FLWSECK_TEST-x-X").send().await.unwrap().status(), 200);
+    world.initialize("of-paystack-again").await;
+    let page = html(&world, "/").await;
+    let at = |reference: &str| page.find(&format!(">{reference}<")).unwrap();
+    assert!(at("of-paystack-again") < at("of-flutterwave"));
+    assert!(at("of-flutterwave") < at("of-paystack"));
+}
+
+#[tokio::test]
 async fn the_front_page_says_whom_nothing_reaches() {
     let page = html(&World::new().await, "/").await;
     for text in

@@ -1,0 +1,122 @@
+//! Flutterwave's API (v3) under `/flutterwave/v3`, its notifications and its hosted page.
+//!
+//! Accounts are separate worlds, keyed by their secret key and made on first sight. Amounts are in the major unit on the wire
+//! and in minor units inside.
+
+mod accounts;
+mod cards;
+mod charges;
+mod hosted;
+mod http;
+mod mandates;
+mod merchant;
+mod notify;
+mod refunds;
+mod render;
+mod tokens;
+mod transactions;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    routing::{get, post, put},
+};
+
+use crate::{
+    Outcome,
+    env::Env,
+    faults::Faults,
+    provider::{Provider, Upstream, tamper},
+    server::faulty,
+};
+use accounts::Account;
+
+pub use notify::{Webhook, sign};
+
+/// The Flutterwave stand-in. Cheap to clone.
+#[derive(Clone)]
+pub struct Flutterwave(Arc<Provider<Account>>);
+
+impl Flutterwave {
+    pub(crate) fn new(env: Arc<Env>) -> Flutterwave {
+        Flutterwave(Arc::new(Provider::new(env)))
+    }
+
+    /// Where the notifications of this secret key's account go, and the hash that they carry as they are.
+    pub fn set_webhook(&self, secret_key: &str, hash: &str, url: &str) {
+        self.configure_webhook(secret_key, Webhook::new(hash, url));
+    }
+
+    /// As [`Flutterwave::set_webhook`], with every choice of a merchant's dashboard.
+    pub fn configure_webhook(&self, secret_key: &str, webhook: Webhook) {
+        self.account(secret_key, |account, _| account.webhook = Some(webhook));
+    }
+
+    /// Makes Flutterwave report another amount or currency; false when no transaction has this `tx_ref`.
+    pub fn tamper(&self, tx_ref: &str, amount_minor: u64, currency: &str) -> bool {
+        self.0.tamper(tx_ref, amount_minor, currency)
+    }
+
+    /// Makes Flutterwave report a transaction that succeeded as failed, without a notification.
+    pub fn reverse(&self, tx_ref: &str) -> bool {
+        self.0.reverse(tx_ref)
+    }
+
+    /// Ends a charge that a `pending` fault or a challenge left open; notifies as Flutterwave does.
+    ///
+    /// False when no transaction with this `tx_ref` is under way.
+    pub fn resolve(&self, tx_ref: &str, outcome: Outcome) -> bool {
+        self.0.resolve(tx_ref, outcome)
+    }
+
+    /// Method and path (as under Flutterwave's own base address) of the newest requests, oldest first.
+    #[must_use]
+    pub fn requests(&self) -> Vec<(String, String)> {
+        self.0.requests()
+    }
+
+    pub(crate) fn upstream(&self) -> &dyn Upstream {
+        &*self.0
+    }
+
+    fn account<T>(&self, key: &str, change: impl FnOnce(&mut Account, &Env) -> T) -> T {
+        self.0.account(key, change)
+    }
+}
+
+/// All routes, each with the name that faults know it by.
+pub(crate) fn router<S: Clone + Send + Sync + 'static>(
+    flutterwave: &Flutterwave,
+    faults: &Faults,
+) -> Router<S> {
+    let on = |operation, route| faulty(faults, operation, route);
+    let api = Router::new()
+        .route("/payments", on("initialize", post(transactions::initialize)))
+        .route("/transactions", on("list", get(transactions::list)))
+        .route(
+            "/transactions/verify_by_reference",
+            on("verify", get(transactions::verify_by_reference)),
+        )
+        .route("/transactions/{id}/verify", on("verify", get(transactions::verify)))
+        .route("/transactions/{id}/resend-hook", on("resend", post(transactions::resend_hook)))
+        .route("/transactions/{id}/refund", on("refund", post(refunds::create)))
+        .route("/refunds", on("refund_list", get(refunds::list)))
+        .route("/refunds/{id}", on("refund_status", get(refunds::fetch)))
+        .route("/tokenized-charges", on("charge", post(charges::charge)))
+        .route("/tokens/{token}", on("token", put(tokens::update)))
+        .route("/accounts/tokenize", on("mandate", post(mandates::tokenize)))
+        .route(
+            "/accounts/token/{reference}",
+            on("mandate_verify", get(mandates::fetch))
+                .merge(on("deactivate", put(mandates::update))),
+        )
+        .route("/card-bins/{bin}", on("bin", get(cards::resolve_bin)));
+    let api = flutterwave.0.remembering("/flutterwave/v3", api);
+    Router::new()
+        .nest("/v3", api)
+        .fallback(http::unknown_path)
+        .route("/webhook", put(notify::set_webhook))
+        .with_state(flutterwave.clone())
+        .route("/tamper", put(tamper).with_state(flutterwave.0.clone()))
+}

@@ -1,0 +1,108 @@
+//! What Flutterwave keeps of each account.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tollhouse::clock::Timestamp;
+
+use super::{
+    http::Refusal, mandates::Mandate, merchant::Due, notify::Webhook, refunds::Refund,
+    tokens::Token, transactions::Transaction,
+};
+use crate::{agenda::Agenda, env::Env};
+
+/// The longest `tx_ref`.
+const LONGEST_REFERENCE: usize = 100;
+
+pub(super) struct Account {
+    key: String,
+    pub id: u64,
+    pub webhook: Option<Webhook>,
+    pub transactions: BTreeMap<u64, Transaction>,
+    pub references: HashMap<String, u64>,
+    pub customers: BTreeMap<String, Customer>,
+    /// Saved cards and bank accounts.
+    pub tokens: BTreeMap<String, Token>,
+    /// By reference.
+    pub mandates: BTreeMap<String, Mandate>,
+    pub refunds: BTreeMap<u64, Refund>,
+    /// Ids of transactions by the ids of their pages.
+    pub pages: HashMap<String, u64>,
+    pub agenda: Agenda<Due>,
+}
+
+#[derive(Clone)]
+pub(super) struct Customer {
+    pub id: u64,
+    pub email: String,
+    pub name: String,
+    pub phone_number: Option<String>,
+    pub created_at: Timestamp,
+}
+
+impl Account {
+    pub(super) fn new(key: &str, env: &Env) -> Account {
+        Account {
+            key: key.to_owned(),
+            id: 100_000 + env.random.below(900_000),
+            webhook: None,
+            transactions: BTreeMap::new(),
+            references: HashMap::new(),
+            customers: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            mandates: BTreeMap::new(),
+            refunds: BTreeMap::new(),
+            pages: HashMap::new(),
+            agenda: Agenda::default(),
+        }
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.key.starts_with("FLWSECK-")
+    }
+
+    pub(super) fn by_reference(&self, tx_ref: &str) -> Option<&Transaction> {
+        self.transactions.get(self.references.get(tx_ref)?)
+    }
+
+    pub(super) fn by_reference_mut(&mut self, tx_ref: &str) -> Option<&mut Transaction> {
+        self.transactions.get_mut(self.references.get(tx_ref)?)
+    }
+
+    /// The customer of an e-mail, made on first sight; what is told later of one is kept.
+    pub(super) fn customer(
+        &mut self,
+        email: &str,
+        name: Option<String>,
+        phone_number: Option<String>,
+        env: &Env,
+    ) -> &Customer {
+        let customer = self.customers.entry(email.to_owned()).or_insert_with(|| Customer {
+            id: env.next_id(),
+            email: email.to_owned(),
+            name: "Anonymous customer".to_owned(),
+            phone_number: None,
+            created_at: env.clock.now(),
+        });
+        if let Some(name) = name {
+            customer.name = name;
+        }
+        customer.phone_number = phone_number.or(customer.phone_number.take());
+        customer
+    }
+
+    /// The reference, if it is well formed and free.
+    pub(super) fn new_reference(&self, tx_ref: String) -> Result<String, Refusal> {
+        if tx_ref.chars().count() > LONGEST_REFERENCE {
+            return Err(Refusal::invalid("tx_ref must not be longer than 100 characters"));
+        }
+        if self.references.contains_key(&tx_ref) {
+            return Err(Refusal::invalid("Duplicate transaction reference: tx_ref must be unique"));
+        }
+        Ok(tx_ref)
+    }
+
+    /// Random parts of tokens and references end in the name of the network that issued them.
+    pub(super) fn network(&self) -> &'static str {
+        if self.is_live() { "k3n" } else { "m03k" }
+    }
+}

@@ -1,0 +1,182 @@
+//! Charges: attempts on the hosted page, and charges of tokens.
+
+use axum::extract::State;
+use serde_json::json;
+
+use super::{
+    Flutterwave,
+    accounts::Account,
+    cards::Card,
+    http::{Answer, Caller, Params, Refusal, Reply},
+    mandates::Stage,
+    tokens::Instrument,
+    transactions::{Order, Status, Transaction, fee},
+};
+use crate::{FaultKind, Outcome, env::Env};
+
+const DECLINED: &str = "Transaction declined by your bank";
+const NO_FUNDS: &str = "Insufficient Funds";
+
+impl Account {
+    /// One attempt with a card; the first success leaves a token.
+    pub(super) fn attempt(
+        &mut self,
+        env: &Env,
+        id: u64,
+        card: &'static Card,
+        outcome: Outcome,
+    ) -> Outcome {
+        let refusal = match (card.refusal, outcome) {
+            (Some(reason), _) => Some(reason),
+            (None, Outcome::Failed) => Some(DECLINED),
+            (None, Outcome::Success) => None,
+            (None, Outcome::Abandoned) => return Outcome::Abandoned,
+        };
+        let Some(transaction) = self.transactions.get_mut(&id) else { return Outcome::Abandoned };
+        "card".clone_into(&mut transaction.payment_type);
+        card.auth_model.clone_into(&mut transaction.auth_model);
+        transaction.instrument = Some(Instrument::Card(card));
+        let email = transaction.email.clone();
+        if let Some(reason) = refusal {
+            self.fail(env, id, reason);
+            return Outcome::Failed;
+        }
+        let token = self.issue(&email, Instrument::Card(card), env);
+        if let Some(transaction) = self.transactions.get_mut(&id) {
+            transaction.token = Some(token);
+        }
+        self.succeed(env, id);
+        Outcome::Success
+    }
+
+    /// Records the money and tells the webhook.
+    pub(super) fn succeed(&mut self, env: &Env, id: u64) {
+        self.end(env, id, Status::Successful, "Approved by Financial Institution");
+    }
+
+    /// Flutterwave tells of failures, too.
+    pub(super) fn fail(&mut self, env: &Env, id: u64, reason: &str) {
+        self.end(env, id, Status::Failed, reason);
+    }
+
+    fn end(&mut self, env: &Env, id: u64, status: Status, processor_response: &str) {
+        let Some(transaction) = self.transactions.get_mut(&id) else { return };
+        transaction.status = status;
+        transaction.processor_response = Some(processor_response.to_owned());
+        transaction.fee =
+            (status == Status::Successful).then(|| fee(transaction.amount, &transaction.currency));
+        if let Some(transaction) = self.transactions.get(&id) {
+            self.notify_charge(env, transaction);
+        }
+    }
+
+    /// Ends a charge that is pending; false when there is none.
+    pub(super) fn finish_charge(&mut self, env: &Env, tx_ref: &str, outcome: Outcome) -> bool {
+        let Some(transaction) = self.by_reference_mut(tx_ref) else { return false };
+        if !transaction.status.is_pending() {
+            return false;
+        }
+        let id = transaction.id;
+        match outcome {
+            Outcome::Success => self.succeed(env, id),
+            Outcome::Failed => self.fail(env, id, NO_FUNDS),
+            Outcome::Abandoned => transaction.status = Status::Cancelled,
+        }
+        true
+    }
+
+    fn charge(&mut self, env: &Env, params: &Params) -> Answer {
+        let text = params.required("token")?;
+        let order = Order::new(params, params.email()?, self)?;
+        let token = self.tokens.get(&text).filter(|token| token.email == order.email).cloned();
+        let token = token.ok_or_else(|| unknown(&text))?;
+        let transaction = Transaction {
+            narration: params.text("narration").unwrap_or_else(|| "CARD Transaction ".to_owned()),
+            redirect_url: params.text("redirect_url"),
+            token: Some(text),
+            instrument: Some(token.instrument.clone()),
+            auth_model: "noauth".to_owned(),
+            ..Transaction::new(order, self, env)
+        };
+        let names = [params.text("first_name"), params.text("last_name")];
+        let name = names.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        self.customer(&transaction.email, Some(name).filter(|n| !n.is_empty()), None, env);
+        match token.instrument {
+            Instrument::Card(_) => {
+                params.required("currency")?;
+                Ok(self.charge_card(env, transaction, params.flag("do_3ds")))
+            }
+            Instrument::Mandate(reference) => self.debit(env, transaction, &reference),
+        }
+    }
+
+    fn charge_card(&mut self, env: &Env, mut transaction: Transaction, challenge: bool) -> Reply {
+        let fault = env.faults.take("charge", FaultKind::is_outcome).map(|fault| fault.kind);
+        if challenge || fault == Some(FaultKind::Challenge) {
+            return self.challenge(env, transaction);
+        }
+        transaction.status = Status::Pending;
+        let id = self.add(transaction);
+        self.answer_charge(env, id, fault)
+    }
+
+    /// The customer must complete the bank's page first.
+    fn challenge(&mut self, env: &Env, mut transaction: Transaction) -> Reply {
+        let page = env.random.code(20);
+        let redirect = format!("{}/checkout/{page}", env.url);
+        transaction.status = Status::PendingAuth;
+        "VBVSECURECODE".clone_into(&mut transaction.auth_model);
+        transaction.page = Some(page);
+        let id = self.add(transaction);
+        let mut data = self.verified_json(&self.transactions[&id]);
+        data["status"] = json!("pending");
+        let authorization = json!({ "mode": "redirect", "redirect": redirect });
+        Reply::new("Charge initiated", data).with_meta(json!({ "authorization": authorization }))
+    }
+
+    fn debit(&mut self, env: &Env, mut transaction: Transaction, reference: &str) -> Answer {
+        let mandate = self.mandates.get(reference);
+        let mandate = mandate.filter(|mandate| mandate.stage == Stage::Active);
+        let mandate = mandate.ok_or_else(|| Refusal::invalid("Account token is not active"))?;
+        if transaction.amount > mandate.amount || transaction.currency != "NGN" {
+            return Err(Refusal::invalid("Amount exceeds what the token was authorized for"));
+        }
+        "account".clone_into(&mut transaction.payment_type);
+        "EMANDATE".clone_into(&mut transaction.auth_model);
+        transaction.status = Status::Pending;
+        let id = self.add(transaction);
+        let fault = env.faults.take("charge", FaultKind::is_outcome).map(|fault| fault.kind);
+        Ok(self.answer_charge(env, id, fault))
+    }
+
+    fn answer_charge(&mut self, env: &Env, id: u64, fault: Option<FaultKind>) -> Reply {
+        let message = match fault {
+            Some(FaultKind::Pending | FaultKind::Challenge) => "Charge initiated",
+            Some(FaultKind::Decline) => {
+                self.fail(env, id, NO_FUNDS);
+                "Charge failed"
+            }
+            _ => {
+                self.succeed(env, id);
+                "Charge successful"
+            }
+        };
+        Reply::new(message, self.verified_json(&self.transactions[&id]))
+    }
+}
+
+fn unknown(token: &str) -> Refusal {
+    let message = match token.starts_with("flw-1bt-") {
+        true => "Wrong account token or customer email passed in.",
+        false => "Wrong token or email passed",
+    };
+    Refusal::invalid(message)
+}
+
+pub(super) async fn charge(
+    State(flutterwave): State<Flutterwave>,
+    Caller(key): Caller,
+    params: Params,
+) -> Answer {
+    flutterwave.account(&key, |account, env| account.charge(env, &params))
+}

@@ -1,0 +1,180 @@
+//! Flutterwave's side of the hosted page: payments, challenges of saved cards, and consent to mandates.
+
+use super::{
+    accounts::Account,
+    cards::{self, CARDS},
+    transactions::{Status, Transaction},
+};
+use crate::{
+    Outcome,
+    checkout::{Checkout, Completed, Refusal},
+    env::Env,
+};
+
+const PROVIDER: &str = "Flutterwave";
+
+impl Account {
+    pub(super) fn page(&self, env: &Env, id: &str) -> Option<Checkout> {
+        let of_payment = || {
+            let transaction = self.transactions.get(self.pages.get(id)?)?;
+            Some(self.payment_page(env, transaction))
+        };
+        of_payment().or_else(|| self.mandate_page(id))
+    }
+
+    pub(super) fn open_pages(&self, env: &Env) -> Vec<(u64, Checkout)> {
+        let payments = self.transactions.values().filter(|t| t.page.is_some() && is_open(env, t));
+        let payments = payments.map(|payment| (payment.id, self.payment_page(env, payment)));
+        let mandates = self.mandates.values().filter(|mandate| mandate.is_open());
+        let page = |reference: &str| self.mandate_page(reference);
+        let mandates = mandates.filter_map(|m| Some((m.id, page(&m.reference)?)));
+        payments.chain(mandates).collect()
+    }
+
+    pub(super) fn complete_page(
+        &mut self,
+        env: &Env,
+        page: &str,
+        outcome: Outcome,
+        card: Option<&str>,
+    ) -> Option<Result<Completed, Refusal>> {
+        if let Some(id) = self.pages.get(page).copied() {
+            return Some(self.complete_payment(env, id, outcome, card));
+        }
+        let open = self.mandates.get(page)?.is_open();
+        Some(match (open, card) {
+            (_, Some(_)) => Err(Refusal::TakesNoCards),
+            (false, None) => Err(Refusal::AlreadyPaid),
+            (true, None) => {
+                self.decide_mandate(env, page, outcome);
+                Ok(Completed { outcome, redirect_url: None })
+            }
+        })
+    }
+
+    fn payment_page(&self, env: &Env, transaction: &Transaction) -> Checkout {
+        let cards = if asks_for_card(transaction) { &CARDS[..] } else { &[] };
+        Checkout {
+            id: transaction.page.clone().unwrap_or_default(),
+            provider: PROVIDER,
+            merchant: self.merchant(),
+            email: transaction.email.clone(),
+            amount: Some((transaction.amount, transaction.currency.clone())),
+            reference: transaction.tx_ref.clone(),
+            open: is_open(env, transaction),
+            cards: cards.iter().map(|card| (card.number, card.meaning)).collect(),
+        }
+    }
+
+    /// Stands for the transfer with which the customer consents. Its id is the mandate's reference, since Flutterwave gives no
+    /// link to it.
+    fn mandate_page(&self, reference: &str) -> Option<Checkout> {
+        let mandate = self.mandates.get(reference)?;
+        Some(Checkout {
+            id: reference.to_owned(),
+            provider: PROVIDER,
+            merchant: self.merchant(),
+            email: mandate.email.clone(),
+            amount: None,
+            reference: reference.to_owned(),
+            open: mandate.is_open(),
+            cards: Vec::new(),
+        })
+    }
+
+    fn merchant(&self) -> String {
+        format!("Merchant {}", self.id)
+    }
+
+    fn complete_payment(
+        &mut self,
+        env: &Env,
+        id: u64,
+        outcome: Outcome,
+        card: Option<&str>,
+    ) -> Result<Completed, Refusal> {
+        let Some(transaction) = self.transactions.get(&id).filter(|t| is_open(env, t)) else {
+            return Err(Refusal::AlreadyPaid);
+        };
+        let outcome = if asks_for_card(transaction) {
+            let card = match card {
+                Some(number) => cards::find(number).ok_or(Refusal::UnknownCard)?,
+                None => &CARDS[0],
+            };
+            self.attempt(env, id, card, outcome)
+        } else if card.is_some() {
+            return Err(Refusal::TakesNoCards);
+        } else {
+            self.attempt_without_card(env, id, outcome);
+            outcome
+        };
+        let transaction = self.transactions.get_mut(&id);
+        let redirect_url = transaction.and_then(|transaction| {
+            if outcome == Outcome::Failed {
+                let left = transaction.attempts_left;
+                transaction.attempts_left = left.map(|left| left.saturating_sub(1));
+            }
+            back(transaction, outcome)
+        });
+        Ok(Completed { outcome, redirect_url })
+    }
+
+    fn attempt_without_card(&mut self, env: &Env, id: u64, outcome: Outcome) {
+        let Some(transaction) = self.transactions.get_mut(&id) else { return };
+        if let Some(option) = transaction.payment_options.first() {
+            transaction.payment_type = payment_type(option);
+        }
+        match outcome {
+            Outcome::Success => self.succeed(env, id),
+            Outcome::Failed => self.fail(env, id, "Transaction failed"),
+            Outcome::Abandoned => {}
+        }
+    }
+}
+
+/// A saved card that is challenged is known already.
+fn asks_for_card(transaction: &Transaction) -> bool {
+    transaction.status != Status::PendingAuth && transaction.takes_cards()
+}
+
+/// A customer may try again after a failure of the page, never after a success, and a challenge is completed once.
+fn is_open(env: &Env, transaction: &Transaction) -> bool {
+    let may_try = match transaction.status {
+        Status::Untried | Status::PendingAuth => true,
+        Status::Failed => transaction.token.is_none() && transaction.attempts_left != Some(0),
+        Status::Pending | Status::Successful | Status::Cancelled => false,
+    };
+    may_try && transaction.page_closes_at.is_none_or(|at| env.clock.now() < at)
+}
+
+/// What a way to pay is called once it was used.
+fn payment_type(option: &str) -> String {
+    let name = match option {
+        "banktransfer" => "bank_transfer",
+        "qr" => "nqr",
+        "mobilemoneyghana" => "mobilemoneygh",
+        "mobilemoneyrwanda" => "mobilemoneyrw",
+        "mobilemoneyuganda" => "mobilemoneyug",
+        "mobilemoneyzambia" => "mobilemoneyzm",
+        "mobilemoneytanzania" => "mobilemoneytz",
+        "mobilemoneyfranco" => "mobilemoneysn",
+        other => other,
+    };
+    name.to_owned()
+}
+
+/// There is no address for those who leave: they come back to the same one, without the id of a transaction.
+fn back(transaction: &Transaction, outcome: Outcome) -> Option<String> {
+    let mut url = url::Url::parse(transaction.redirect_url.as_deref()?).ok()?;
+    let status = match outcome {
+        Outcome::Success if transaction.payment_type == "card" => "successful",
+        Outcome::Success => "completed",
+        Outcome::Failed => "failed",
+        Outcome::Abandoned => "cancelled",
+    };
+    url.query_pairs_mut().append_pair("status", status).append_pair("tx_ref", &transaction.tx_ref);
+    if outcome != Outcome::Abandoned {
+        url.query_pairs_mut().append_pair("transaction_id", &transaction.id.to_string());
+    }
+    Some(url.into())
+}

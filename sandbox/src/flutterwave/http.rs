@@ -1,0 +1,172 @@
+//! The envelope, the errors, the key and the body that all of Flutterwave's endpoints share.
+
+use axum::{
+    Json,
+    extract::{FromRequest, FromRequestParts, Request},
+    http::{StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    fields::{Fields, email},
+    money,
+};
+
+/// What an endpoint answers.
+pub(super) type Answer = Result<Reply, Refusal>;
+
+pub(super) struct Reply {
+    message: &'static str,
+    data: Value,
+    meta: Option<Value>,
+}
+
+impl Reply {
+    pub(super) fn new(message: &'static str, data: Value) -> Reply {
+        Reply { message, data, meta: None }
+    }
+
+    pub(super) fn with_meta(self, meta: Value) -> Reply {
+        Reply { meta: Some(meta), ..self }
+    }
+
+    /// A list on a single page.
+    pub(super) fn page(message: &'static str, rows: Vec<Value>, page: Page) -> Reply {
+        let total = rows.len();
+        let rows = rows.into_iter().skip((page.number - 1).saturating_mul(page.size));
+        let info = json!({
+            "total": total, "current_page": page.number, "total_pages": total.div_ceil(page.size),
+            "page_size": page.size,
+        });
+        Reply::new(message, rows.take(page.size).collect()).with_meta(json!({ "page_info": info }))
+    }
+}
+
+/// Which part of a list.
+pub(super) struct Page {
+    number: usize,
+    size: usize,
+}
+
+impl Page {
+    pub(super) fn numbered(number: Option<usize>, size: usize) -> Page {
+        Page { number: number.unwrap_or(1).max(1), size }
+    }
+}
+
+impl IntoResponse for Reply {
+    fn into_response(self) -> Response {
+        let mut body = json!({ "status": "success", "message": self.message, "data": self.data });
+        if let Some(meta) = self.meta {
+            body["meta"] = meta;
+        }
+        Json(body).into_response()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    message: String,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Refusal {
+        Refusal { status, message: message.into() }
+    }
+
+    pub(super) fn invalid(message: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    pub(super) fn missing(field: &str) -> Refusal {
+        Refusal::invalid(format!("{field} is required"))
+    }
+
+    /// Clients must be ready for 400 and for 404: the one comes by id, the other by reference.
+    pub(super) fn no_transaction(status: StatusCode) -> Refusal {
+        Refusal::new(status, "No transaction was found for this id")
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let body = json!({ "status": "error", "message": self.message, "data": null });
+        (self.status, Json(body)).into_response()
+    }
+}
+
+/// The secret key of the request: the account.
+pub(super) struct Caller(pub String);
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Caller, Refusal> {
+        let refused = |message: &str| Refusal::new(StatusCode::UNAUTHORIZED, message);
+        let header = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let header = header.ok_or_else(|| refused("Authorization required"))?;
+        let key = header.strip_prefix("Bearer ").map(str::trim).filter(|key| is_secret_key(key));
+        let key = key.ok_or_else(|| refused("Invalid authorization key"))?;
+        Ok(Caller(key.to_owned()))
+    }
+}
+
+pub(super) fn is_secret_key(key: &str) -> bool {
+    let rest = key.strip_prefix("FLWSECK_TEST-").or_else(|| key.strip_prefix("FLWSECK-"));
+    rest.is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_graphic()))
+}
+
+/// The members of a JSON body.
+pub(super) struct Params(Fields);
+
+impl<S: Send + Sync> FromRequest<S> for Params {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &S) -> Result<Params, Refusal> {
+        let unreadable = || Refusal::invalid("Unable to parse the request body");
+        let body = String::from_request(request, state).await.map_err(|_| unreadable())?;
+        Fields::parse(&body).map(Params).ok_or_else(unreadable)
+    }
+}
+
+impl Params {
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        self.0.text(name)
+    }
+
+    pub(super) fn flag(&self, name: &str) -> bool {
+        self.0.flag(name)
+    }
+
+    pub(super) fn required(&self, name: &str) -> Result<String, Refusal> {
+        self.text(name).ok_or_else(|| Refusal::missing(name))
+    }
+
+    /// Minor units; more than nothing.
+    pub(super) fn amount(&self, name: &str) -> Result<Option<u64>, Refusal> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let amount = money::minor(value).filter(|amount| *amount > 0);
+        amount
+            .map(Some)
+            .ok_or_else(|| Refusal::invalid(format!("{name} must be a positive number")))
+    }
+
+    pub(super) fn email(&self) -> Result<String, Refusal> {
+        valid_email(&self.required("email")?)
+    }
+}
+
+/// Lower-cased.
+pub(super) fn valid_email(text: &str) -> Result<String, Refusal> {
+    email(text).ok_or_else(|| Refusal::invalid("email must be a valid email"))
+}
+
+pub(super) async fn unknown_path() -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, "Cannot find the requested resource")
+}

@@ -1,0 +1,282 @@
+//! E-mandates: an account number is made a token by a small transfer of the customer's, and can be charged once it is active.
+
+use axum::extract::{Path, State};
+use chrono::{DateTime, NaiveDate, Utc};
+use serde_json::{Value, json};
+use tollhouse::clock::Timestamp;
+
+use super::{
+    Flutterwave,
+    accounts::Account,
+    http::{Answer, Caller, Params, Refusal, Reply},
+    merchant::Due,
+    tokens::Instrument,
+};
+use crate::{
+    Outcome,
+    env::Env,
+    money::major,
+    provider::{Merchant, STEP_SECONDS},
+};
+
+/// In minor units.
+const LEAST_LIVE: u64 = 20_000;
+const LEAST_TEST: u64 = 10_000;
+const LONGEST_DAYS: i64 = 365;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Waits for the customer's transfer.
+    Pending,
+    /// The customer said no: the transfer never comes.
+    Refused,
+    /// The customer agreed, the bank has not activated it yet.
+    Approved,
+    Active,
+    Suspended,
+    Deleted,
+}
+
+impl Stage {
+    fn name(self) -> &'static str {
+        match self {
+            Stage::Pending | Stage::Refused => "PENDING",
+            Stage::Approved => "APPROVED",
+            Stage::Active => "ACTIVE",
+            Stage::Suspended => "SUSPENDED",
+            Stage::Deleted => "DELETED",
+        }
+    }
+}
+
+pub(super) struct Mandate {
+    pub id: u64,
+    pub reference: String,
+    pub email: String,
+    pub stage: Stage,
+    /// The most that one charge may be, in minor units.
+    pub amount: u64,
+    pub account_number: String,
+    pub account_bank: String,
+    token: Option<String>,
+    address: String,
+    narration: Option<String>,
+    customer_id: u64,
+    start_date: DateTime<Utc>,
+    end_date: DateTime<Utc>,
+    active_on: Option<Timestamp>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl Mandate {
+    pub(super) fn is_open(&self) -> bool {
+        self.stage == Stage::Pending
+    }
+}
+
+impl Account {
+    fn tokenize(&mut self, env: &Env, params: &Params) -> Answer {
+        let email = params.email()?;
+        let amount = params.amount("amount")?.ok_or_else(|| Refusal::missing("amount"))?;
+        let least = if self.is_live() { LEAST_LIVE } else { LEAST_TEST };
+        if amount < least {
+            return Err(Refusal::invalid(format!("amount must be at least {}", major(least))));
+        }
+        if params.text("currency").is_some_and(|currency| currency != "NGN") {
+            return Err(Refusal::invalid("currency must be NGN"));
+        }
+        let address = params.required("address")?;
+        let (account_bank, account_number) =
+            (params.required("account_bank")?, params.required("account_number")?);
+        let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+        if account_number.len() != 10 || !digits(&account_number) || !digits(&account_bank) {
+            return Err(Refusal::invalid("Account details could not be resolved."));
+        }
+        let now = env.clock.now();
+        let (start_date, end_date) = period(params, now)?;
+        let customer_id = self.customer(&email, None, params.text("phone_number"), env).id;
+        let id = env.next_id();
+        let mandate = Mandate {
+            id,
+            reference: format!("URF_EMANDATE_{}_{}", now.0, id % 1_000_000),
+            email,
+            stage: Stage::Pending,
+            amount,
+            account_number,
+            account_bank,
+            token: None,
+            address,
+            narration: params.text("narration"),
+            customer_id,
+            start_date,
+            end_date,
+            active_on: None,
+            created_at: now,
+            updated_at: now,
+        };
+        let mut data = self.mandate_json(&mandate);
+        data["mandate_consent"] = consent_json();
+        let reference = mandate.reference.clone();
+        self.mandates.insert(reference.clone(), mandate);
+        self.schedule(env, Due::Consent(reference));
+        Ok(Reply::new("Account tokenization successful.", data))
+    }
+
+    /// What the customer decides on the page that stands for the transfer.
+    pub(super) fn decide_mandate(&mut self, env: &Env, reference: &str, outcome: Outcome) {
+        match outcome {
+            Outcome::Success => self.consent(env, reference),
+            Outcome::Failed => {
+                if let Some(mandate) = self.mandates.get_mut(reference) {
+                    mandate.stage = Stage::Refused;
+                }
+            }
+            Outcome::Abandoned => {}
+        }
+    }
+
+    /// The transfer has arrived: the token goes to the webhook.
+    pub(super) fn consent(&mut self, env: &Env, reference: &str) {
+        let pending = self.mandates.get(reference).filter(|mandate| mandate.is_open());
+        let Some(email) = pending.map(|mandate| mandate.email.clone()) else { return };
+        let token = self.issue(&email, Instrument::Mandate(reference.to_owned()), env);
+        if let Some(mandate) = self.mandates.get_mut(reference) {
+            mandate.stage = Stage::Approved;
+            mandate.token = Some(token);
+            mandate.active_on = Some(env.clock.now().plus_seconds(STEP_SECONDS));
+            mandate.updated_at = env.clock.now();
+        }
+        self.schedule(env, Due::Activation(reference.to_owned()));
+        if let Some(mandate) = self.mandates.get(reference) {
+            let body = json!({ "event": "account.tokenize", "data": self.mandate_json(mandate) });
+            self.notify(env, reference, &body);
+        }
+    }
+
+    pub(super) fn activate(&mut self, env: &Env, reference: &str) {
+        let mandate = self.mandates.get_mut(reference);
+        if let Some(mandate) = mandate.filter(|mandate| mandate.stage == Stage::Approved) {
+            mandate.stage = Stage::Active;
+            mandate.updated_at = env.clock.now();
+        }
+    }
+
+    fn mandate_json(&self, mandate: &Mandate) -> Value {
+        let (code, message) = match mandate.token {
+            Some(_) => ("00", "Approved Or Completed Successfully"),
+            None => ("02", "Kindly proceed with a token payment of N50:00 into the account shown"),
+        };
+        json!({
+            "token": mandate.token,
+            "reference": mandate.reference,
+            "status": mandate.stage.name(),
+            "amount": major(mandate.amount),
+            "currency": "NGN",
+            "address": mandate.address,
+            "narration": mandate.narration,
+            "start_date": Timestamp(mandate.start_date.timestamp_millis()),
+            "end_date": Timestamp(mandate.end_date.timestamp_millis()),
+            "active_on": mandate.active_on,
+            // Answers of different age name the same thing differently.
+            "response_code": code,
+            "response_message": message,
+            "processor_code": code,
+            "processor_response": message,
+            "account_id": self.id,
+            "customer_id": mandate.customer_id,
+            "created_at": mandate.created_at,
+            "updated_at": mandate.updated_at,
+        })
+    }
+
+    fn mandate(&mut self, reference: &str) -> Result<&mut Mandate, Refusal> {
+        let unknown = || Refusal::invalid("No mandate token found for reference.");
+        self.mandates.get_mut(reference).ok_or_else(unknown)
+    }
+
+    fn restage(&mut self, reference: &str, status: &str, now: Timestamp) -> Answer {
+        let stage = match status.to_uppercase().as_str() {
+            "ACTIVE" => Stage::Active,
+            "SUSPENDED" => Stage::Suspended,
+            "DELETED" => Stage::Deleted,
+            _ => return Err(Refusal::invalid("status must be ACTIVE, SUSPENDED or DELETED")),
+        };
+        let mandate = self.mandate(reference)?;
+        let revives = mandate.stage == Stage::Suspended || mandate.stage == Stage::Active;
+        if mandate.stage == Stage::Deleted || (stage != Stage::Deleted && !revives) {
+            return Err(Refusal::invalid("The token cannot be updated"));
+        }
+        mandate.stage = stage;
+        mandate.updated_at = now;
+        let data = self.mandate_json(&self.mandates[reference]);
+        Ok(Reply::new("Account token updated successfully.", data))
+    }
+}
+
+/// The account that proves the customer's consent by a transfer into it.
+fn consent_json() -> Value {
+    json!({
+        "bank": "Mock Bank",
+        "bank_name": "Mock Bank",
+        "account_name": "FLUTTERWAVE MANDATE ACTIVATION",
+        "account_number": "3662146895",
+        "amount": "N50:00",
+    })
+}
+
+/// From tomorrow at the earliest (from now, when nothing is said), for a year at most.
+fn period(params: &Params, now: Timestamp) -> Result<(DateTime<Utc>, DateTime<Utc>), Refusal> {
+    let told = |name: &str| {
+        let Some(text) = params.text(name) else { return Ok(None) };
+        date(&text).map(Some).ok_or_else(|| Refusal::invalid(format!("{name} must be a date")))
+    };
+    let now = now.to_datetime();
+    let start = told("start_date")?;
+    if start.is_some_and(|start| start.date_naive() <= now.date_naive()) {
+        return Err(Refusal::invalid("start_date must be at least one day after today"));
+    }
+    let start = start.unwrap_or(now);
+    let end = told("end_date")?.ok_or_else(|| Refusal::missing("end_date"))?;
+    if end <= start || (end - start).num_days() > LONGEST_DAYS {
+        return Err(Refusal::invalid("end_date must be within 365 days after start_date"));
+    }
+    Ok((start, end))
+}
+
+fn date(text: &str) -> Option<DateTime<Utc>> {
+    let with_time = || DateTime::parse_from_rfc3339(text).ok().map(DateTime::from);
+    let alone = || Some(text.parse::<NaiveDate>().ok()?.and_hms_opt(0, 0, 0)?.and_utc());
+    with_time().or_else(alone)
+}
+
+pub(super) async fn tokenize(
+    State(flutterwave): State<Flutterwave>,
+    Caller(key): Caller,
+    params: Params,
+) -> Answer {
+    flutterwave.account(&key, |account, env| account.tokenize(env, &params))
+}
+
+pub(super) async fn fetch(
+    State(flutterwave): State<Flutterwave>,
+    Caller(key): Caller,
+    Path(reference): Path<String>,
+) -> Answer {
+    flutterwave.account(&key, |account, _| {
+        account.mandate(&reference)?;
+        let data = account.mandate_json(&account.mandates[&reference]);
+        Ok(Reply::new("Account token fetched successfully.", data))
+    })
+}
+
+/// Suspends a token, takes it up again, or deletes it for good.
+pub(super) async fn update(
+    State(flutterwave): State<Flutterwave>,
+    Caller(key): Caller,
+    Path(reference): Path<String>,
+    params: Params,
+) -> Answer {
+    let status = params.required("status")?;
+    flutterwave.account(&key, |account, env| account.restage(&reference, &status, env.clock.now()))
+}

@@ -1,0 +1,106 @@
+//! Flutterwave's notifications: of successes and of failures, with a hash that signs nothing, and a signature for those who
+//! ask for one.
+
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Flutterwave, accounts::Account, http::is_secret_key, transactions::Transaction};
+use crate::{
+    env::Env,
+    keyed_hash,
+    outbox::{Delivery, Signature},
+    server::refusal,
+};
+
+/// Between an attempt and the next.
+const RETRY_MS: i64 = 30 * 60_000;
+const RETRIES: u32 = 3;
+
+/// Where an account's notifications go, as its dashboard is told.
+#[derive(Clone, Debug)]
+pub struct Webhook {
+    hash: String,
+    url: String,
+    signed: bool,
+}
+
+impl Webhook {
+    /// `hash` is sent as it is, in `verif-hash`.
+    #[must_use]
+    pub fn new(hash: &str, url: &str) -> Webhook {
+        Webhook { hash: hash.to_owned(), url: url.to_owned(), signed: false }
+    }
+
+    /// Sends `flutterwave-signature` as well.
+    #[must_use]
+    pub fn signed(self) -> Webhook {
+        Webhook { signed: true, ..self }
+    }
+
+    fn signatures(&self) -> Vec<Signature> {
+        let mut signatures =
+            vec![Signature::new("verif-hash", |hash, _| hash.to_owned(), &self.hash)];
+        if self.signed {
+            signatures.push(Signature::new("flutterwave-signature", sign, &self.hash));
+        }
+        signatures
+    }
+}
+
+/// `flutterwave-signature` of a body: HMAC-SHA256 in base64, under the hash that the dashboard was told.
+#[must_use]
+pub fn sign(secret_hash: &str, body: &[u8]) -> String {
+    BASE64_STANDARD.encode(keyed_hash::sha256(secret_hash.as_bytes(), body))
+}
+
+impl Account {
+    /// A charge that has come to an end, good or bad.
+    pub(super) fn notify_charge(&self, env: &Env, transaction: &Transaction) {
+        let body = json!({
+            "event": "charge.completed",
+            "data": self.notified_json(transaction),
+            "event.type": format!("{}_TRANSACTION", transaction.payment_type.to_uppercase()),
+        });
+        self.notify(env, &transaction.tx_ref, &body);
+    }
+
+    /// Tells the account's webhook, if it has one. `subject` keeps what concerns one thing in order.
+    pub(super) fn notify(&self, env: &Env, subject: &str, body: &Value) {
+        let Some(webhook) = &self.webhook else { return };
+        let delivery = Delivery {
+            lane: format!("flutterwave {} {subject}", self.id),
+            url: webhook.url.clone(),
+            body: body.to_string(),
+            signatures: webhook.signatures(),
+            retry_ms: |failures| (failures <= RETRIES).then_some(RETRY_MS),
+        };
+        env.outbox.enqueue(delivery, env.clock.now());
+    }
+}
+
+#[derive(Deserialize)]
+struct Told {
+    secret_key: String,
+    hash: String,
+    url: String,
+    #[serde(default)]
+    signed: bool,
+}
+
+/// The stand-in's own control: where an account's notifications go.
+pub(super) async fn set_webhook(State(flutterwave): State<Flutterwave>, body: String) -> Response {
+    let told = serde_json::from_str::<Told>(&body).ok();
+    let told = told.filter(|t| is_secret_key(&t.secret_key) && url::Url::parse(&t.url).is_ok());
+    let Some(Told { secret_key, hash, url, signed }) = told else {
+        let wanted = "secret_key (FLWSECK_TEST-...), hash and url are required";
+        return refusal(StatusCode::BAD_REQUEST, wanted);
+    };
+    flutterwave.configure_webhook(&secret_key, Webhook { signed, ..Webhook::new(&hash, &url) });
+    StatusCode::NO_CONTENT.into_response()
+}

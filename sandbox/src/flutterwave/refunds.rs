@@ -1,0 +1,169 @@
+//! Refunds: `completed` at once, which says only that they were begun; where the money went shows later.
+
+use axum::{
+    extract::{Path, Query, State},
+    http::StatusCode,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tollhouse::clock::Timestamp;
+
+use super::{
+    Flutterwave,
+    accounts::Account,
+    http::{Answer, Caller, Page, Params, Refusal, Reply},
+    merchant::Due,
+    tokens::Instrument,
+    transactions::{Status, Transaction},
+};
+use crate::{env::Env, money::major, provider::Merchant};
+
+const PER_PAGE: usize = 20;
+
+pub(super) struct Refund {
+    id: u64,
+    /// Id of the transaction.
+    transaction: u64,
+    flw_ref: String,
+    /// Minor units.
+    amount: u64,
+    status: &'static str,
+    comment: Option<String>,
+    wallet_id: u64,
+    created_at: Timestamp,
+}
+
+/// Begun, and not with the customer yet.
+const BEGUN: &str = "completed";
+const FAILED: &str = "failed";
+
+impl Account {
+    fn refund(&mut self, env: &Env, id: &str, params: &Params) -> Answer {
+        let transaction = id.parse().ok().and_then(|id: u64| self.transactions.get_mut(&id));
+        let transaction = transaction.filter(|t| t.status != Status::Untried);
+        let transaction =
+            transaction.ok_or_else(|| Refusal::no_transaction(StatusCode::NOT_FOUND))?;
+        let amount = refundable(transaction, params)?;
+        transaction.refunding += amount;
+        let transaction = transaction.id;
+        let now = env.clock.now();
+        let id = env.next_id();
+        let refund = Refund {
+            id,
+            transaction,
+            flw_ref: format!("URF_{}_{}", now.0, id % 10_000_000),
+            amount,
+            status: BEGUN,
+            comment: params.text("comments"),
+            wallet_id: self.id + 1,
+            created_at: now,
+        };
+        let data = self.begun_json(&refund);
+        self.refunds.insert(id, refund);
+        self.schedule(env, Due::Refund(id));
+        Ok(Reply::new("Transaction refund initiated", data))
+    }
+
+    /// The money reaches the customer, or not.
+    pub(super) fn finish_refund(&mut self, id: u64) {
+        let Some(refund) = self.refunds.get_mut(&id) else { return };
+        let Some(transaction) = self.transactions.get_mut(&refund.transaction) else { return };
+        refund.status = match &transaction.instrument {
+            Some(Instrument::Card(card)) if card.refunds_fail => FAILED,
+            Some(Instrument::Card(_)) => "completed-mpgs",
+            _ => "completed-bank-transfer",
+        };
+        if refund.status == FAILED {
+            transaction.refunding -= refund.amount;
+        }
+    }
+
+    fn begun_json(&self, refund: &Refund) -> Value {
+        json!({
+            "id": refund.id,
+            "account_id": self.id,
+            "tx_id": refund.transaction,
+            "flw_ref": refund.flw_ref,
+            "wallet_id": refund.wallet_id,
+            "amount_refunded": major(refund.amount),
+            "status": refund.status,
+            "destination": "payment_source",
+            "meta": { "source": "availablebalance" },
+            "created_at": refund.created_at,
+        })
+    }
+
+    /// As it is shown later: under another name for the transaction, and with its `meta` as a text.
+    fn refund_json(&self, refund: &Refund) -> Value {
+        let mut data = self.begun_json(refund);
+        data["transaction_id"] = json!(refund.transaction);
+        data["comment"] = json!(refund.comment);
+        data["settlement_id"] = json!("NEW");
+        data["meta"] = json!(data["meta"].to_string());
+        data
+    }
+}
+
+/// The amount asked for, or all that is left of the transaction.
+fn refundable(transaction: &Transaction, params: &Params) -> Result<u64, Refusal> {
+    if transaction.status != Status::Successful {
+        return Err(Refusal::invalid("Only a successful transaction can be refunded"));
+    }
+    let left = transaction.amount - transaction.refunding;
+    if left == 0 {
+        return Err(Refusal::invalid("Transaction has been refunded already"));
+    }
+    let amount = params.amount("amount")?.unwrap_or(left);
+    if amount > left {
+        return Err(Refusal::invalid("Refund amount is more than what is left of the transaction"));
+    }
+    Ok(amount)
+}
+
+pub(super) async fn create(
+    State(flutterwave): State<Flutterwave>,
+    Caller(key): Caller,
+    Path(id): Path<String>,
+    params: Params,
+) -> Answer {
+    flutterwave.account(&key, |account, env| account.refund(env, &id, &params))
+}
+
+pub(super) async fn fetch(
+    State(flutterwave): State<Flutterwave>,
+    Caller(key): Caller,
+    Path(id): Path<String>,
+) -> Answer {
+    flutterwave.account(&key, |account, _| {
+        let refund = id.parse().ok().and_then(|id: u64| account.refunds.get(&id));
+        let refund =
+            refund.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "Refund not found"))?;
+        Ok(Reply::new("Refund fetched", account.refund_json(refund)))
+    })
+}
+
+#[derive(Deserialize)]
+pub(super) struct ListQuery {
+    /// That of the transaction.
+    id: Option<String>,
+    status: Option<String>,
+    flw_ref: Option<String>,
+    page: Option<usize>,
+}
+
+pub(super) async fn list(
+    State(flutterwave): State<Flutterwave>,
+    Caller(key): Caller,
+    Query(query): Query<ListQuery>,
+) -> Answer {
+    let fits = |refund: &&Refund| {
+        query.id.as_ref().is_none_or(|wanted| *wanted == refund.transaction.to_string())
+            && query.status.as_ref().is_none_or(|wanted| wanted == refund.status)
+            && query.flw_ref.as_ref().is_none_or(|wanted| *wanted == refund.flw_ref)
+    };
+    flutterwave.account(&key, |account, _| {
+        let found = account.refunds.values().rev().filter(fits);
+        let rows = found.map(|refund| account.refund_json(refund)).collect();
+        Ok(Reply::page("Refunds fetched", rows, Page::numbered(query.page, PER_PAGE)))
+    })
+}

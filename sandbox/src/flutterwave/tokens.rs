@@ -1,0 +1,66 @@
+//! Tokens: cards and bank accounts that can be charged again.
+
+use axum::extract::{Path, State};
+use serde_json::json;
+
+use super::{
+    Flutterwave,
+    accounts::Account,
+    cards::Card,
+    http::{Answer, Caller, Params, Refusal, Reply},
+};
+use crate::env::Env;
+
+#[derive(Clone)]
+pub(super) struct Token {
+    /// Charges must name the e-mail of the first one.
+    pub email: String,
+    pub instrument: Instrument,
+}
+
+#[derive(Clone)]
+pub(super) enum Instrument {
+    Card(&'static Card),
+    /// By reference.
+    Mandate(String),
+}
+
+impl Account {
+    /// A new token, and its text.
+    pub(super) fn issue(&mut self, email: &str, instrument: Instrument, env: &Env) -> String {
+        let kind = match instrument {
+            Instrument::Card(_) => "t1nf",
+            Instrument::Mandate(_) => "1bt",
+        };
+        let text = format!("flw-{kind}-{}-{}", env.random.code(32), self.network());
+        self.tokens.insert(text.clone(), Token { email: email.to_owned(), instrument });
+        text
+    }
+}
+
+/// The customer of a saved card moves to another address.
+pub(super) async fn update(
+    State(flutterwave): State<Flutterwave>,
+    Caller(key): Caller,
+    Path(text): Path<String>,
+    params: Params,
+) -> Answer {
+    let email = params.email()?;
+    let name = params.text("full_name").or_else(|| {
+        let names = [params.text("first_name"), params.text("last_name")];
+        Some(names.into_iter().flatten().collect::<Vec<_>>().join(" ")).filter(|n| !n.is_empty())
+    });
+    flutterwave.account(&key, |account, env| {
+        let token = account.tokens.get_mut(&text);
+        let token = token.ok_or_else(|| Refusal::invalid("Token not found"))?;
+        token.email.clone_from(&email);
+        let customer = account.customer(&email, name, params.text("phone_number"), env);
+        let data = json!({
+            "customer_email": customer.email,
+            "customer_full_name": customer.name,
+            "customer_phone_number": customer.phone_number,
+            "created_at": customer.created_at,
+        });
+        Ok(Reply::new("Token details updated", data))
+    })
+}

@@ -1,0 +1,145 @@
+//! Monnify's API under `/monnify/api`, its notifications and its hosted page.
+//!
+//! Accounts are separate worlds, keyed by their API key and made on first sight; the secret key and the contract that one
+//! first names are its own from then on. Amounts are in the major unit on the wire and in minor units inside.
+
+mod accounts;
+mod cards;
+mod challenges;
+mod charges;
+mod debits;
+mod hosted;
+mod http;
+mod login;
+mod mandates;
+mod merchant;
+mod notify;
+mod refunds;
+mod render;
+mod times;
+mod transactions;
+mod transfers;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    middleware::from_fn,
+    routing::{get, patch, post, put},
+};
+
+use crate::{
+    Outcome,
+    env::Env,
+    faults::Faults,
+    provider::{Provider, Upstream, tamper},
+    server::faulty,
+};
+use accounts::Account;
+
+pub use notify::sign;
+pub use transfers::Underpaid;
+
+/// The Monnify stand-in. Cheap to clone.
+#[derive(Clone)]
+pub struct Monnify(Arc<Provider<Account>>);
+
+impl Monnify {
+    pub(crate) fn new(env: Arc<Env>) -> Monnify {
+        Monnify(Arc::new(Provider::new(env)))
+    }
+
+    /// The address that the notifications of this API key's account go to, signed with its secret key.
+    pub fn set_webhook(&self, api_key: &str, secret_key: &str, url: &str) {
+        self.account(api_key, |account, _| {
+            account.secret_key = Some(secret_key.to_owned());
+            account.webhook = Some(url.to_owned());
+        });
+    }
+
+    /// Whether paid cards leave a token; they do until it is switched off.
+    pub fn set_tokenization(&self, api_key: &str, on: bool) {
+        self.account(api_key, |account, _| account.tokenization = on);
+    }
+
+    /// Makes Monnify report another amount or currency; false when no transaction has this payment reference.
+    pub fn tamper(&self, payment_reference: &str, amount_minor: u64, currency: &str) -> bool {
+        self.0.tamper(payment_reference, amount_minor, currency)
+    }
+
+    /// Makes Monnify report the transaction as `REVERSED`, without a notification.
+    pub fn reverse(&self, payment_reference: &str) -> bool {
+        self.0.reverse(payment_reference)
+    }
+
+    /// Ends a charge that a `pending` fault, a challenge or a debit left open; notifies as Monnify does. A checkout that nobody
+    /// has tried to pay can be abandoned, too: it expires.
+    ///
+    /// False when no transaction with this payment reference is under way.
+    pub fn resolve(&self, payment_reference: &str, outcome: Outcome) -> bool {
+        self.0.resolve(payment_reference, outcome)
+    }
+
+    /// A bank transfer of so much arrives for a checkout, which may be less or more than was asked for.
+    ///
+    /// False when there is no such checkout, or it is paid.
+    pub fn transfer(
+        &self,
+        payment_reference: &str,
+        amount_minor: u64,
+        underpaid: Underpaid,
+    ) -> bool {
+        self.0.any(|account, env| account.transfer(env, payment_reference, amount_minor, underpaid))
+    }
+
+    /// Method and path (as under Monnify's own base address) of the newest requests, oldest first.
+    #[must_use]
+    pub fn requests(&self) -> Vec<(String, String)> {
+        self.0.requests()
+    }
+
+    pub(crate) fn upstream(&self) -> &dyn Upstream {
+        &*self.0
+    }
+
+    fn account<T>(&self, api_key: &str, change: impl FnOnce(&mut Account, &Env) -> T) -> T {
+        self.0.account(api_key, change)
+    }
+}
+
+/// All routes, each with the name that faults know it by.
+pub(crate) fn router<S: Clone + Send + Sync + 'static>(
+    monnify: &Monnify,
+    faults: &Faults,
+) -> Router<S> {
+    let on = |operation, route| faulty(faults, operation, route);
+    let api = Router::new()
+        .route("/v1/auth/login", on("login", post(login::login)))
+        .route(
+            "/v1/merchant/transactions/init-transaction",
+            on("initialize", post(transactions::initialize)),
+        )
+        .route("/v2/transactions/{reference}", on("verify", get(transactions::status)))
+        .route("/v2/merchant/transactions/query", on("verify", get(transactions::query)))
+        .route("/v1/merchant/cards/charge-card-token", on("charge", post(charges::charge)))
+        .route("/v1/merchant/cards/otp/authorize", on("authorize", post(challenges::authorize)))
+        .route("/v1/refunds/initiate-refund", on("refund", post(refunds::create)))
+        .route("/v1/refunds/{reference}", on("refund_status", get(refunds::fetch)))
+        .route("/v1/direct-debit/mandate/create", on("mandate", post(mandates::create)))
+        .route("/v1/direct-debit/mandate", on("mandate_verify", get(mandates::list)))
+        .route("/v1/direct-debit/mandate/debit", on("charge", post(debits::debit)))
+        .route("/v1/direct-debit/mandate/debit-status", on("verify", get(debits::status)))
+        .route(
+            "/v1/direct-debit/mandate/cancel-mandate/{code}",
+            on("deactivate", patch(mandates::cancel)),
+        )
+        .layer(from_fn(http::refuse_bars));
+    let api = monnify.0.remembering("/monnify", api);
+    Router::new()
+        .nest("/api", api)
+        .fallback(http::unknown_path)
+        .route("/webhook", put(notify::set_webhook))
+        .route("/transfer", post(transfers::control))
+        .with_state(monnify.clone())
+        .route("/tamper", put(tamper).with_state(monnify.0.clone()))
+}

@@ -1,0 +1,110 @@
+//! What Monnify keeps of each account.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tollhouse::clock::Timestamp;
+
+use super::{
+    cards::Card,
+    http::{Params, Refusal},
+    mandates::Mandate,
+    merchant::Due,
+    refunds::Refund,
+    transactions::Transaction,
+};
+use crate::{agenda::Agenda, env::Env};
+
+pub(super) struct Account {
+    pub number: u64,
+    pub api_key: String,
+    pub secret_key: Option<String>,
+    contract_code: Option<String>,
+    pub webhook: Option<String>,
+    pub tokenization: bool,
+    /// When each expires.
+    pub access_tokens: BTreeMap<String, Timestamp>,
+    /// By payment reference.
+    pub transactions: BTreeMap<String, Transaction>,
+    /// Payment references by transaction reference.
+    pub references: HashMap<String, String>,
+    pub saved_cards: BTreeMap<String, SavedCard>,
+    /// By the merchant's reference.
+    pub refunds: BTreeMap<String, Refund>,
+    /// By code.
+    pub mandates: BTreeMap<String, Mandate>,
+    pub pages: HashMap<String, Page>,
+    pub agenda: Agenda<Due>,
+}
+
+/// What a hosted page is for.
+#[derive(Clone)]
+pub(super) enum Page {
+    /// By payment reference.
+    Transaction(String),
+    /// By code.
+    Mandate(String),
+}
+
+#[derive(Clone)]
+pub(super) struct SavedCard {
+    pub card: &'static Card,
+    /// Charges must name the e-mail of the first one.
+    pub email: String,
+}
+
+impl Account {
+    pub(super) fn new(api_key: &str, env: &Env) -> Account {
+        Account {
+            number: 10_000_000 + env.random.below(90_000_000),
+            api_key: api_key.to_owned(),
+            secret_key: None,
+            contract_code: None,
+            webhook: None,
+            tokenization: true,
+            access_tokens: BTreeMap::new(),
+            transactions: BTreeMap::new(),
+            references: HashMap::new(),
+            saved_cards: BTreeMap::new(),
+            refunds: BTreeMap::new(),
+            mandates: BTreeMap::new(),
+            pages: HashMap::new(),
+            agenda: Agenda::default(),
+        }
+    }
+
+    pub(super) fn merchant(&self) -> String {
+        format!("Merchant {}", self.number)
+    }
+
+    /// Named by either of its references.
+    pub(super) fn by_reference(&self, reference: &str) -> Option<&Transaction> {
+        let own = self.references.get(reference).map_or(reference, String::as_str);
+        self.transactions.get(own)
+    }
+
+    pub(super) fn by_reference_mut(&mut self, reference: &str) -> Option<&mut Transaction> {
+        let own = self.references.get(reference).map_or(reference, String::as_str);
+        self.transactions.get_mut(own)
+    }
+
+    /// Demands the account's contract: the one that it first names.
+    pub(super) fn check_contract(&mut self, params: &Params) -> Result<String, Refusal> {
+        let code = params.required("contractCode")?;
+        let well_formed = code.len() >= 6 && code.bytes().all(|b| b.is_ascii_digit());
+        let own = |own: &String| *own == code;
+        if !well_formed || !self.contract_code.as_ref().is_none_or(own) {
+            return Err(Refusal::invalid("Contract code is not valid for this merchant"));
+        }
+        self.contract_code = Some(code.clone());
+        Ok(code)
+    }
+
+    /// The payment reference asked for, if it is free.
+    pub(super) fn new_reference(&self, params: &Params) -> Result<String, Refusal> {
+        let reference = params.required("paymentReference")?;
+        if self.transactions.contains_key(&reference) {
+            return Err(Refusal::invalid("Duplicate payment reference"));
+        }
+        Ok(reference)
+    }
+}

@@ -1,0 +1,79 @@
+//! What a saved card may ask of its holder before it is charged: a code, or the bank's page.
+
+use axum::extract::State;
+use serde_json::{Value, json};
+
+use super::{
+    Monnify,
+    accounts::{Account, Page},
+    http::{Answer, Caller, Params, Refusal, Reply},
+    transactions::Status,
+};
+use crate::env::Env;
+
+/// Monnify's documents disagree on the code of the test cards.
+const CODES: [&str; 2] = ["123456", "12345"];
+
+impl Account {
+    pub(super) fn ask_for_otp(&mut self, env: &Env, payment_reference: &str) -> Value {
+        let id = self.open_challenge(env, payment_reference);
+        let mut body = self.charge_json(
+            payment_reference,
+            "OTP_AUTHORIZATION_REQUIRED",
+            "OTP Authorization required",
+        );
+        body["otpData"] = json!({
+            "id": id, "message": "Please enter the OTP: 123456 for test cards", "authData": null,
+        });
+        body
+    }
+
+    pub(super) fn ask_for_3ds(&mut self, env: &Env, payment_reference: &str) -> Value {
+        let id = self.open_challenge(env, payment_reference);
+        let mut body = self.charge_json(
+            payment_reference,
+            "BANK_AUTHORIZATION_REQUIRED",
+            "3D Secure Authorization required",
+        );
+        let redirect = format!("{}/checkout/{id}", env.url);
+        body["secure3dData"] = json!({ "id": id, "redirectUrl": redirect });
+        body
+    }
+
+    /// A page on which the customer passes or not; its id is that of the challenge.
+    fn open_challenge(&mut self, env: &Env, payment_reference: &str) -> String {
+        let id = env.random.code(20);
+        if let Some(transaction) = self.transactions.get_mut(payment_reference) {
+            transaction.page = Some(id.clone());
+            self.pages.insert(id.clone(), Page::Transaction(payment_reference.to_owned()));
+        }
+        id
+    }
+
+    fn authorize(&mut self, env: &Env, params: &Params) -> Answer {
+        let reference = params.required("transactionReference")?;
+        let (challenge, code) = (params.required("tokenId")?, params.required("token")?);
+        let transaction = self.by_reference(&reference).ok_or_else(Refusal::no_transaction)?;
+        let waits =
+            transaction.status == Status::Pending && transaction.page.as_ref() == Some(&challenge);
+        if !waits {
+            return Err(Refusal::invalid("Transaction does not wait for an OTP"));
+        }
+        let own = transaction.payment_reference.clone();
+        let passed = CODES.contains(&code.as_str());
+        self.finish(env, &own, passed);
+        let (status, message) = match passed {
+            true => ("SUCCESS", "Transaction Successful"),
+            false => ("FAILED", "OTP is invalid"),
+        };
+        Ok(Reply(self.charge_json(&own, status, message)))
+    }
+}
+
+pub(super) async fn authorize(
+    State(monnify): State<Monnify>,
+    Caller(key): Caller,
+    params: Params,
+) -> Answer {
+    monnify.account(&key, |account, env| account.authorize(env, &params))
+}

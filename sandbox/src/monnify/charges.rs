@@ -1,0 +1,131 @@
+//! Charges by card: attempts on the hosted page, and charges of a saved card.
+
+use axum::extract::State;
+use serde_json::{Value, json};
+
+use super::{
+    Monnify,
+    accounts::{Account, SavedCard},
+    cards::{Asks, Card},
+    http::{Answer, Caller, Params, Refusal, Reply},
+    transactions::{Order, Origin, Status, Transaction},
+};
+use crate::{FaultKind, Outcome, env::Env, money::major};
+
+impl Account {
+    /// One attempt with a card. A failing card fails; Monnify sends no notification of that.
+    pub(super) fn attempt(
+        &mut self,
+        env: &Env,
+        payment_reference: &str,
+        card: &'static Card,
+        outcome: Outcome,
+    ) -> Outcome {
+        let outcome = match (card.refusal, outcome) {
+            (Some(_), _) => Outcome::Failed,
+            (None, outcome) => outcome,
+        };
+        let Some(transaction) = self.transactions.get_mut(payment_reference) else {
+            return Outcome::Abandoned;
+        };
+        if outcome == Outcome::Abandoned {
+            return outcome;
+        }
+        "CARD".clone_into(&mut transaction.method);
+        transaction.card = Some(card);
+        if outcome == Outcome::Failed {
+            transaction.status = Status::Failed;
+            return outcome;
+        }
+        if self.tokenization {
+            let token = format!("MNFY_{}", env.random.code(32).to_uppercase());
+            transaction.token = Some(token.clone());
+            let email = transaction.email.clone();
+            self.saved_cards.insert(token, SavedCard { card, email });
+        }
+        self.receive_all(env, payment_reference);
+        outcome
+    }
+
+    fn charge(&mut self, env: &Env, params: &Params) -> Answer {
+        let token = params.required("cardToken")?;
+        let amount = params.required_amount("amount")?;
+        let email = params.email("customerEmail")?;
+        let payment_reference = self.new_reference(params)?;
+        self.check_contract(params)?;
+        if params.required("apiKey")? != self.api_key {
+            return Err(Refusal::invalid("API key is not valid for this merchant"));
+        }
+        if params.text("currencyCode").is_some_and(|currency| currency != "NGN") {
+            return Err(Refusal::invalid("Currency is not supported"));
+        }
+        let saved = self.saved_cards.get(&token);
+        let saved = saved.ok_or_else(|| Refusal::invalid("Card token is invalid"))?;
+        if saved.email != email {
+            return Err(Refusal::invalid("Card token does not belong to this customer"));
+        }
+        let card = saved.card;
+        let order = Order { payment_reference: payment_reference.clone(), amount, email };
+        self.add(Transaction {
+            name: params.text("customerName"),
+            description: params.text("paymentDescription"),
+            meta: params.get("metaData").cloned(),
+            card: Some(card),
+            token: Some(token),
+            ..Transaction::new(order, Origin::CardToken, env)
+        });
+        let fault = env.faults.take("charge", FaultKind::is_outcome).map(|fault| fault.kind);
+        Ok(Reply(self.charge_saved(env, &payment_reference, card, fault)))
+    }
+
+    fn charge_saved(
+        &mut self,
+        env: &Env,
+        payment_reference: &str,
+        card: &Card,
+        fault: Option<FaultKind>,
+    ) -> Value {
+        match (fault, card.asks) {
+            (Some(FaultKind::Pending), _) => {
+                self.charge_json(payment_reference, "PENDING", "Transaction is in progress")
+            }
+            (Some(FaultKind::Decline), _) => {
+                self.finish(env, payment_reference, false);
+                self.charge_json(payment_reference, "FAILED", "Insufficient funds")
+            }
+            (None, Asks::Otp) => self.ask_for_otp(env, payment_reference),
+            (Some(FaultKind::Challenge), _) | (None, Asks::ThreeDSecure) => {
+                self.ask_for_3ds(env, payment_reference)
+            }
+            _ => {
+                self.finish(env, payment_reference, true);
+                self.charge_json(payment_reference, "SUCCESS", "Transaction Successful")
+            }
+        }
+    }
+
+    /// The transaction's status, and what answers to direct charges of cards say of it.
+    pub(super) fn charge_json(
+        &self,
+        payment_reference: &str,
+        status: &str,
+        message: &str,
+    ) -> Value {
+        let Some(transaction) = self.transactions.get(payment_reference) else {
+            return Value::Null;
+        };
+        let mut body = self.status_json(transaction);
+        body["status"] = json!(status);
+        body["message"] = json!(message);
+        body["authorizedAmount"] = major(transaction.payable);
+        body
+    }
+}
+
+pub(super) async fn charge(
+    State(monnify): State<Monnify>,
+    Caller(key): Caller,
+    params: Params,
+) -> Answer {
+    monnify.account(&key, |account, env| account.charge(env, &params))
+}

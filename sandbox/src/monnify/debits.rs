@@ -1,0 +1,94 @@
+//! Debits of a mandate: pending until the bank answers, by the clock.
+
+use axum::extract::{Query, State};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    Monnify,
+    accounts::Account,
+    http::{Answer, Caller, Params, Refusal, Reply},
+    mandates::Stage,
+    merchant::Due,
+    transactions::{Order, Origin, Transaction},
+};
+use crate::{FaultKind, env::Env, money::major, provider::Merchant};
+
+impl Account {
+    fn debit(&mut self, env: &Env, params: &Params) -> Answer {
+        let payment_reference = self.new_reference(params)?;
+        let code = params.required("mandateCode")?;
+        let amount = params.required_amount("debitAmount")?;
+        let email = params.email("customerEmail")?;
+        let narration = params.required("narration")?;
+        let mandate = self.mandates.get(&code);
+        let mandate = mandate.ok_or_else(|| Refusal::unknown("There is no such mandate"))?;
+        if mandate.stage != Stage::Activated {
+            return Err(Refusal::invalid("Mandate is not active"));
+        }
+        if amount > mandate.amount {
+            return Err(Refusal::invalid("Debit amount is more than the mandate allows"));
+        }
+        let fault = env.faults.take("charge", FaultKind::is_outcome).map(|fault| fault.kind);
+        let order = Order { payment_reference: payment_reference.clone(), amount, email };
+        let transaction = Transaction {
+            name: mandate.customer_name(),
+            description: Some(narration),
+            method: "DIRECT_DEBIT".to_owned(),
+            debit_fails: fault == Some(FaultKind::Decline),
+            ..Transaction::new(order, Origin::Debit(code), env)
+        };
+        let accepted = json!("Debit mandate request accepted for processing");
+        let body = debit_json(&transaction, accepted);
+        self.add(transaction);
+        if fault.is_none_or(|kind| kind == FaultKind::Decline) {
+            self.schedule(env, Due::Debit(payment_reference));
+        }
+        Ok(Reply(body))
+    }
+}
+
+fn debit_json(transaction: &Transaction, message: Value) -> Value {
+    let code = match &transaction.origin {
+        Origin::Debit(code) => json!(code),
+        _ => Value::Null,
+    };
+    json!({
+        "transactionStatus": transaction.status.name(),
+        "responseMessage": message,
+        "transactionReference": transaction.reference,
+        "paymentReference": transaction.payment_reference,
+        "debitAmount": major(transaction.payable),
+        "narration": transaction.description,
+        "mandateCode": code,
+    })
+}
+
+pub(super) async fn debit(
+    State(monnify): State<Monnify>,
+    Caller(key): Caller,
+    params: Params,
+) -> Answer {
+    monnify.account(&key, |account, env| account.debit(env, &params))
+}
+
+#[derive(Deserialize)]
+pub(super) struct StatusQuery {
+    #[serde(rename = "paymentReference")]
+    reference: Option<String>,
+}
+
+pub(super) async fn status(
+    State(monnify): State<Monnify>,
+    Caller(key): Caller,
+    Query(query): Query<StatusQuery>,
+) -> Answer {
+    let reference = query.reference.ok_or_else(|| Refusal::missing("paymentReference"))?;
+    monnify.account(&key, |account, _| {
+        let debit = account.transactions.get(&reference);
+        let debit = debit.filter(|debit| matches!(debit.origin, Origin::Debit(_)));
+        let debit = debit.ok_or_else(Refusal::no_transaction)?;
+        // An empty object where the debit itself was answered with a text.
+        Ok(Reply(debit_json(debit, json!({}))))
+    })
+}

@@ -1,0 +1,158 @@
+//! The envelope, the errors, the access token and the body that all of Monnify's endpoints share.
+
+use axum::{
+    Json,
+    extract::{FromRequest, FromRequestParts, OriginalUri, Request},
+    http::{StatusCode, header, request::Parts},
+    middleware::Next,
+    response::{Html, IntoResponse, Response},
+};
+use serde_json::{Value, json};
+
+use super::Monnify;
+use crate::{
+    fields::{Fields, email},
+    money,
+};
+
+/// What an endpoint answers.
+pub(super) type Answer = Result<Reply, Refusal>;
+
+/// The `responseBody`.
+pub(super) struct Reply(pub Value);
+
+impl IntoResponse for Reply {
+    fn into_response(self) -> Response {
+        let body = json!({
+            "requestSuccessful": true, "responseMessage": "success", "responseCode": "0",
+            "responseBody": self.0,
+        });
+        Json(body).into_response()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+}
+
+impl Refusal {
+    pub(super) fn new(
+        status: StatusCode,
+        code: &'static str,
+        message: impl Into<String>,
+    ) -> Refusal {
+        Refusal { status, code, message: message.into() }
+    }
+
+    pub(super) fn invalid(message: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::BAD_REQUEST, "99", message)
+    }
+
+    pub(super) fn missing(field: &str) -> Refusal {
+        Refusal::invalid(format!("{field} is required"))
+    }
+
+    pub(super) fn unknown(message: &str) -> Refusal {
+        Refusal::new(StatusCode::NOT_FOUND, "99", message)
+    }
+
+    pub(super) fn no_transaction() -> Refusal {
+        Refusal::unknown("There is no transaction with the supplied reference")
+    }
+
+    pub(super) fn unauthorized(message: &str) -> Refusal {
+        Refusal::new(StatusCode::UNAUTHORIZED, "99", message)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let body = json!({
+            "requestSuccessful": false, "responseMessage": self.message, "responseCode": self.code,
+        });
+        (self.status, Json(body)).into_response()
+    }
+}
+
+/// The API key that the access token was given to: the account.
+pub(super) struct Caller(pub String);
+
+impl FromRequestParts<Monnify> for Caller {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, monnify: &Monnify) -> Result<Caller, Refusal> {
+        let header = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token = header.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
+        let token = token.ok_or_else(|| Refusal::unauthorized("Access token is missing"))?;
+        let holder = monnify.0.find(|account, env| {
+            account.holds(token, env.clock.now()).then(|| account.api_key.clone())
+        });
+        let refused = || Refusal::unauthorized("Access token is invalid or has expired");
+        holder.map(Caller).ok_or_else(refused)
+    }
+}
+
+/// The members of a JSON body.
+pub(super) struct Params(Fields);
+
+impl<S: Send + Sync> FromRequest<S> for Params {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &S) -> Result<Params, Refusal> {
+        let unreadable = || Refusal::invalid("Request body could not be read");
+        let body = String::from_request(request, state).await.map_err(|_| unreadable())?;
+        Fields::parse(&body).map(Params).ok_or_else(unreadable)
+    }
+}
+
+impl Params {
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        self.0.text(name)
+    }
+
+    pub(super) fn flag(&self, name: &str) -> bool {
+        self.0.flag(name)
+    }
+
+    pub(super) fn required(&self, name: &str) -> Result<String, Refusal> {
+        self.text(name).ok_or_else(|| Refusal::missing(name))
+    }
+
+    /// Minor units; more than nothing.
+    pub(super) fn amount(&self, name: &str) -> Result<Option<u64>, Refusal> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let amount = money::minor(value).filter(|amount| *amount > 0);
+        amount.map(Some).ok_or_else(|| Refusal::invalid(format!("{name} is not a valid amount")))
+    }
+
+    pub(super) fn required_amount(&self, name: &str) -> Result<u64, Refusal> {
+        self.amount(name)?.ok_or_else(|| Refusal::missing(name))
+    }
+
+    /// Lower-cased.
+    pub(super) fn email(&self, name: &str) -> Result<String, Refusal> {
+        let text = self.required(name)?;
+        email(&text).ok_or_else(|| Refusal::invalid(format!("{name} is not a valid email")))
+    }
+}
+
+/// References contain `|`, which must be sent as `%7C`: the real server knows no better than this.
+pub(super) async fn refuse_bars(uri: OriginalUri, request: Request, next: Next) -> Response {
+    let bare = uri.path_and_query().is_some_and(|target| target.as_str().contains('|'));
+    if bare {
+        return (StatusCode::BAD_REQUEST, Html("<h1>HTTP Status 400 – Bad Request</h1>"))
+            .into_response();
+    }
+    next.run(request).await
+}
+
+pub(super) async fn unknown_path() -> Refusal {
+    Refusal::unknown("There is no such endpoint")
+}

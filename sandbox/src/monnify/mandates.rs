@@ -1,0 +1,269 @@
+//! Mandates: authorised by the customer on a page, activated by the clock, ended by their merchant or their dates.
+
+use axum::extract::{Path, Query, State};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tollhouse::clock::Timestamp;
+
+use super::{
+    Monnify,
+    accounts::{Account, Page},
+    http::{Answer, Caller, Params, Refusal, Reply},
+    merchant::Due,
+    times::{self, spaced, universal},
+};
+use crate::{Outcome, env::Env, money::major, provider::Merchant};
+
+/// How long the customer may take.
+const AUTHORIZATION_SECONDS: i64 = 24 * 60 * 60;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    PendingAuthorization,
+    PendingActivation,
+    Activated,
+    AuthorizationExpired,
+    Expired,
+    Cancelled,
+    Failed,
+}
+
+impl Stage {
+    fn name(self) -> &'static str {
+        match self {
+            Stage::PendingAuthorization => "PENDING AUTHORIZATION",
+            Stage::PendingActivation => "PENDING ACTIVATION",
+            Stage::Activated => "ACTIVATED",
+            Stage::AuthorizationExpired => "AUTHORIZATION EXPIRED",
+            Stage::Expired => "EXPIRED",
+            Stage::Cancelled => "CANCELLED",
+            Stage::Failed => "FAILED",
+        }
+    }
+
+    fn has_ended(self) -> bool {
+        use Stage::{AuthorizationExpired, Cancelled, Expired, Failed};
+        matches!(self, AuthorizationExpired | Expired | Cancelled | Failed)
+    }
+}
+
+pub(super) struct Mandate {
+    /// Rises from mandate to mandate.
+    pub number: u64,
+    pub code: String,
+    pub reference: String,
+    pub email: String,
+    /// The id of its hosted page.
+    pub page: String,
+    pub redirect_url: Option<String>,
+    pub stage: Stage,
+    /// The most that one debit may be, in minor units.
+    pub amount: u64,
+    debit_amount: Option<u64>,
+    contract_code: String,
+    auto_renew: bool,
+    starts_at: Timestamp,
+    ends_at: Timestamp,
+    link: String,
+    /// What is only shown again: names, address and account of the customer, and what the mandate is for.
+    shown: Value,
+}
+
+/// Members that are shown as they were told.
+const SHOWN: [&str; 7] = [
+    "customerName",
+    "customerPhoneNumber",
+    "customerAddress",
+    "customerAccountName",
+    "customerAccountNumber",
+    "customerAccountBankCode",
+    "mandateDescription",
+];
+
+impl Mandate {
+    pub(super) fn is_open(&self) -> bool {
+        self.stage == Stage::PendingAuthorization
+    }
+
+    pub(super) fn customer_name(&self) -> Option<String> {
+        self.shown["customerName"].as_str().map(str::to_owned)
+    }
+}
+
+impl Account {
+    fn open_mandate(&mut self, env: &Env, params: &Params) -> Answer {
+        let reference = params.required("mandateReference")?;
+        let contract_code = self.check_contract(params)?;
+        let email = params.email("customerEmailAddress")?;
+        for name in ["customerName", "customerAccountBankCode", "mandateDescription"] {
+            params.required(name)?;
+        }
+        let account_number = params.required("customerAccountNumber")?;
+        if account_number.len() != 10 || !account_number.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(Refusal::invalid("customerAccountNumber is not a valid account number"));
+        }
+        let date = |name: &str| {
+            let at = times::parse(&params.required(name)?);
+            at.ok_or_else(|| Refusal::invalid(format!("{name} is not a valid date")))
+        };
+        let (starts_at, ends_at) = (date("mandateStartDate")?, date("mandateEndDate")?);
+        if ends_at <= starts_at || ends_at <= env.clock.now() {
+            return Err(Refusal::invalid("mandateEndDate must be after mandateStartDate and now"));
+        }
+        if self.mandates.values().any(|mandate| mandate.reference == reference) {
+            return Err(Refusal::invalid("Duplicate mandate reference"));
+        }
+        let code = format!("MTDD|{}", env.random.code(26).to_uppercase());
+        let page = env.random.code(20);
+        let shown = SHOWN.iter().map(|name| ((*name).to_owned(), json!(params.text(name))));
+        let mandate = Mandate {
+            number: env.next_id(),
+            code: code.clone(),
+            reference,
+            email,
+            link: format!("{}/checkout/{page}", env.url),
+            page: page.clone(),
+            redirect_url: params.text("redirectUrl"),
+            stage: Stage::PendingAuthorization,
+            amount: params.required_amount("mandateAmount")?,
+            debit_amount: params.amount("debitAmount")?,
+            contract_code,
+            auto_renew: params.flag("autoRenew"),
+            starts_at,
+            ends_at,
+            shown: shown.collect(),
+        };
+        // It is being made while the answer leaves; whoever asks for it afterwards finds the customer's turn come.
+        let body = summary_json(&mandate, "PENDING", "Your request for a mandate is submitted.");
+        let deadline = env.clock.now().plus_seconds(AUTHORIZATION_SECONDS);
+        self.agenda.add(deadline, Due::MandateAuthorizationEnd(code.clone()));
+        self.agenda.add(ends_at, Due::MandateEnd(code.clone()));
+        self.pages.insert(page, Page::Mandate(code.clone()));
+        self.mandates.insert(code, mandate);
+        Ok(Reply(body))
+    }
+
+    /// What the customer decides on the page of an open mandate.
+    pub(super) fn decide_mandate(&mut self, env: &Env, code: &str, outcome: Outcome) {
+        match outcome {
+            Outcome::Success => {
+                self.restage(env, code, Stage::PendingActivation);
+                self.schedule(env, Due::MandateActivation(code.to_owned()));
+            }
+            Outcome::Failed => self.restage(env, code, Stage::Failed),
+            Outcome::Abandoned => {}
+        }
+    }
+
+    pub(super) fn activate_mandate(&mut self, env: &Env, code: &str) {
+        if self.mandates.get(code).is_some_and(|m| m.stage == Stage::PendingActivation) {
+            self.restage(env, code, Stage::Activated);
+        }
+    }
+
+    pub(super) fn end_authorization(&mut self, env: &Env, code: &str) {
+        if self.mandates.get(code).is_some_and(Mandate::is_open) {
+            self.restage(env, code, Stage::AuthorizationExpired);
+        }
+    }
+
+    pub(super) fn end_mandate(&mut self, env: &Env, code: &str) {
+        if self.mandates.get(code).is_some_and(|m| !m.stage.has_ended() && !m.auto_renew) {
+            self.restage(env, code, Stage::Expired);
+        }
+    }
+
+    fn restage(&mut self, env: &Env, code: &str, stage: Stage) {
+        let Some(mandate) = self.mandates.get_mut(code) else { return };
+        mandate.stage = stage;
+        let (data, subject) = (notified_json(mandate), mandate.reference.clone());
+        self.notify(env, "MANDATE_UPDATE", &subject, &data);
+    }
+
+    fn cancel_mandate(&mut self, env: &Env, code: &str) -> Answer {
+        let mandate = self.mandates.get(code);
+        let mandate = mandate.ok_or_else(|| Refusal::unknown("There is no such mandate"))?;
+        if mandate.stage.has_ended() {
+            return Err(Refusal::invalid("Mandate has ended already"));
+        }
+        self.restage(env, code, Stage::Cancelled);
+        let mandate = &self.mandates[code];
+        let message = "Mandate has been requested to be cancelled.";
+        Ok(Reply(summary_json(mandate, mandate.stage.name(), message)))
+    }
+}
+
+fn summary_json(mandate: &Mandate, status: &str, message: &str) -> Value {
+    json!({
+        "responseMessage": message,
+        "mandateReference": mandate.reference,
+        "mandateCode": mandate.code,
+        "mandateStatus": status,
+    })
+}
+
+fn common_json(mandate: &Mandate) -> Value {
+    let mut data = mandate.shown.clone();
+    data["mandateCode"] = json!(mandate.code);
+    data["externalMandateReference"] = json!(mandate.reference);
+    data["mandateStatus"] = json!(mandate.stage.name());
+    data["mandateAmount"] = major(mandate.amount);
+    data["autoRenew"] = json!(mandate.auto_renew);
+    data["contractCode"] = json!(mandate.contract_code);
+    data["customerEmailAddress"] = json!(mandate.email);
+    data
+}
+
+fn listed_json(mandate: &Mandate) -> Value {
+    let name = mandate.customer_name().unwrap_or_default();
+    let mut row = common_json(mandate);
+    row["startDate"] = json!(universal(mandate.starts_at));
+    row["endDate"] = json!(universal(mandate.ends_at));
+    row["debitAmount"] = mandate.debit_amount.map_or(Value::Null, major);
+    row["authorizationMessage"] = json!(format!("Ask {name} to authorise the mandate."));
+    row["authorizationLink"] = json!(mandate.link);
+    row
+}
+
+fn notified_json(mandate: &Mandate) -> Value {
+    let mut data = common_json(mandate);
+    data["startDate"] = json!(spaced(mandate.starts_at));
+    data["endDate"] = json!(spaced(mandate.ends_at));
+    data
+}
+
+pub(super) async fn create(
+    State(monnify): State<Monnify>,
+    Caller(key): Caller,
+    params: Params,
+) -> Answer {
+    monnify.account(&key, |account, env| account.open_mandate(env, &params))
+}
+
+#[derive(Deserialize)]
+pub(super) struct ListQuery {
+    /// With commas between them.
+    #[serde(rename = "mandateReferences")]
+    references: Option<String>,
+}
+
+pub(super) async fn list(
+    State(monnify): State<Monnify>,
+    Caller(key): Caller,
+    Query(query): Query<ListQuery>,
+) -> Answer {
+    let wanted = query.references.ok_or_else(|| Refusal::missing("mandateReferences"))?;
+    let wanted: Vec<&str> = wanted.split(',').map(str::trim).collect();
+    monnify.account(&key, |account, _| {
+        let found = account.mandates.values().filter(|m| wanted.contains(&m.reference.as_str()));
+        Ok(Reply(found.map(listed_json).collect()))
+    })
+}
+
+pub(super) async fn cancel(
+    State(monnify): State<Monnify>,
+    Caller(key): Caller,
+    Path(code): Path<String>,
+) -> Answer {
+    monnify.account(&key, |account, env| account.cancel_mandate(env, &code))
+}

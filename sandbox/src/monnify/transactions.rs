@@ -1,0 +1,276 @@
+//! Transactions: what they are, the start for the hosted page, and asking for them.
+
+use axum::extract::{Path, Query, State};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tollhouse::clock::Timestamp;
+
+use super::{
+    Monnify,
+    accounts::{Account, Page},
+    cards::Card,
+    http::{Answer, Caller, Params, Refusal, Reply},
+    times::compact,
+};
+use crate::env::Env;
+
+const METHODS: [&str; 5] = ["CARD", "ACCOUNT_TRANSFER", "USSD", "PHONE_NUMBER", "DIRECT_DEBIT"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    Pending,
+    Paid,
+    Overpaid,
+    PartiallyPaid,
+    Failed,
+    Cancelled,
+    Expired,
+    Reversed,
+}
+
+impl Status {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Status::Pending => "PENDING",
+            Status::Paid => "PAID",
+            Status::Overpaid => "OVERPAID",
+            Status::PartiallyPaid => "PARTIALLY_PAID",
+            Status::Failed => "FAILED",
+            Status::Cancelled => "CANCELLED",
+            Status::Expired => "EXPIRED",
+            Status::Reversed => "REVERSED",
+        }
+    }
+
+    pub(super) fn is_paid(self) -> bool {
+        matches!(self, Status::Paid | Status::Overpaid)
+    }
+}
+
+/// Where a transaction came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Checkout,
+    /// A charge of a saved card.
+    CardToken,
+    /// By the mandate's code.
+    Debit(String),
+}
+
+pub(super) struct Transaction {
+    /// Rises from transaction to transaction.
+    pub number: u64,
+    pub reference: String,
+    pub payment_reference: String,
+    /// Minor units.
+    pub payable: u64,
+    pub paid: u64,
+    pub currency: String,
+    pub email: String,
+    pub name: Option<String>,
+    pub description: Option<String>,
+    pub meta: Option<Value>,
+    pub redirect_url: Option<String>,
+    /// The id of its hosted page.
+    pub page: Option<String>,
+    pub methods: Vec<String>,
+    pub method: String,
+    pub status: Status,
+    pub origin: Origin,
+    pub paid_at: Option<Timestamp>,
+    /// The card that was tried, and its token.
+    pub card: Option<&'static Card>,
+    pub token: Option<String>,
+    pub debit_fails: bool,
+    /// Reserved by refunds that have not failed.
+    pub refunding: u64,
+    /// Given back by refunds that are completed.
+    pub refunded: u64,
+    /// What a test makes Monnify say instead.
+    pub reported_amount: Option<(u64, String)>,
+}
+
+/// What every transaction begins with.
+pub(super) struct Order {
+    pub payment_reference: String,
+    pub amount: u64,
+    pub email: String,
+}
+
+impl Transaction {
+    pub(super) fn new(order: Order, origin: Origin, env: &Env) -> Transaction {
+        let number = env.next_id();
+        let (branch, count) = (number % 100, number % 1_000_000);
+        Transaction {
+            number,
+            reference: format!("MNFY|{branch:02}|{}|{count:06}", compact(env.clock.now())),
+            payment_reference: order.payment_reference,
+            payable: order.amount,
+            paid: 0,
+            currency: "NGN".to_owned(),
+            email: order.email,
+            name: None,
+            description: None,
+            meta: None,
+            redirect_url: None,
+            page: None,
+            methods: Vec::new(),
+            method: "CARD".to_owned(),
+            status: Status::Pending,
+            origin,
+            paid_at: None,
+            card: None,
+            token: None,
+            debit_fails: false,
+            refunding: 0,
+            refunded: 0,
+            reported_amount: None,
+        }
+    }
+
+    pub(super) fn takes_cards(&self) -> bool {
+        self.origin == Origin::Checkout && self.methods.iter().any(|method| method == "CARD")
+    }
+}
+
+/// Monnify's price, in minor units.
+pub(super) fn fee(paid: u64) -> u64 {
+    ((paid.saturating_mul(15) + 500) / 1_000).min(200_000)
+}
+
+impl Account {
+    pub(super) fn add(&mut self, transaction: Transaction) {
+        let own = transaction.payment_reference.clone();
+        if let Some(page) = &transaction.page {
+            self.pages.insert(page.clone(), Page::Transaction(own.clone()));
+        }
+        self.references.insert(transaction.reference.clone(), own.clone());
+        self.transactions.insert(own, transaction);
+    }
+
+    /// Records the money and tells the webhook. A failure is told to nobody.
+    pub(super) fn receive(&mut self, env: &Env, payment_reference: &str, amount: u64) {
+        let Some(transaction) = self.transactions.get_mut(payment_reference) else { return };
+        transaction.paid += amount;
+        transaction.paid_at = Some(env.clock.now());
+        transaction.status = match transaction.paid.cmp(&transaction.payable) {
+            std::cmp::Ordering::Less => Status::PartiallyPaid,
+            std::cmp::Ordering::Equal => Status::Paid,
+            std::cmp::Ordering::Greater => Status::Overpaid,
+        };
+        if let Some(transaction) = self.transactions.get(payment_reference) {
+            self.notify_payment(env, transaction);
+        }
+    }
+
+    pub(super) fn receive_all(&mut self, env: &Env, payment_reference: &str) {
+        let payable = self.transactions.get(payment_reference).map(|t| t.payable);
+        self.receive(env, payment_reference, payable.unwrap_or_default());
+    }
+
+    /// Ends what is pending; false when nothing is.
+    pub(super) fn finish(&mut self, env: &Env, reference: &str, success: bool) -> bool {
+        let Some(transaction) = self.by_reference_mut(reference) else { return false };
+        if transaction.status != Status::Pending {
+            return false;
+        }
+        let own = transaction.payment_reference.clone();
+        if success {
+            self.receive_all(env, &own);
+        } else {
+            transaction.status = Status::Failed;
+        }
+        true
+    }
+
+    fn begin(&mut self, env: &Env, params: &Params) -> Answer {
+        let amount = params.required_amount("amount")?;
+        let email = params.email("customerEmail")?;
+        let payment_reference = self.new_reference(params)?;
+        if params.required("currencyCode")? != "NGN" {
+            return Err(Refusal::invalid("Currency is not supported"));
+        }
+        self.check_contract(params)?;
+        let methods = methods(params)?;
+        let page = env.random.code(20);
+        let order = Order { payment_reference, amount, email };
+        let transaction = Transaction {
+            name: params.text("customerName"),
+            description: params.text("paymentDescription"),
+            meta: params.get("metaData").cloned(),
+            redirect_url: params.text("redirectUrl"),
+            page: Some(page.clone()),
+            method: methods[0].clone(),
+            methods,
+            ..Transaction::new(order, Origin::Checkout, env)
+        };
+        let body = json!({
+            "transactionReference": transaction.reference,
+            "paymentReference": transaction.payment_reference,
+            "merchantName": self.merchant(),
+            "apiKey": self.api_key,
+            "redirectUrl": transaction.redirect_url,
+            "enabledPaymentMethod": transaction.methods,
+            "checkoutUrl": format!("{}/checkout/{page}", env.url),
+        });
+        self.add(transaction);
+        Ok(Reply(body))
+    }
+
+    fn answer_status(&self, reference: &str) -> Answer {
+        let transaction = self.by_reference(reference).ok_or_else(Refusal::no_transaction)?;
+        Ok(Reply(self.status_json(transaction)))
+    }
+}
+
+/// Those asked for, or cards and transfers.
+fn methods(params: &Params) -> Result<Vec<String>, Refusal> {
+    let asked = params.get("paymentMethods").and_then(Value::as_array);
+    let asked = asked.map(Vec::as_slice).unwrap_or_default();
+    let known = |method: &Value| {
+        let method = method.as_str().filter(|method| METHODS.contains(method));
+        method.map(str::to_owned).ok_or_else(|| Refusal::invalid("Unknown payment method"))
+    };
+    let methods = asked.iter().map(known).collect::<Result<Vec<_>, _>>()?;
+    let usual = || METHODS[..2].iter().map(|method| (*method).to_owned()).collect();
+    Ok(if methods.is_empty() { usual() } else { methods })
+}
+
+pub(super) async fn initialize(
+    State(monnify): State<Monnify>,
+    Caller(key): Caller,
+    params: Params,
+) -> Answer {
+    monnify.account(&key, |account, env| account.begin(env, &params))
+}
+
+pub(super) async fn status(
+    State(monnify): State<Monnify>,
+    Caller(key): Caller,
+    Path(reference): Path<String>,
+) -> Answer {
+    monnify.account(&key, |account, _| {
+        // By Monnify's reference alone: the merchant's has the other address.
+        if !account.references.contains_key(&reference) {
+            return Err(Refusal::no_transaction());
+        }
+        account.answer_status(&reference)
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StatusQuery {
+    payment_reference: Option<String>,
+    transaction_reference: Option<String>,
+}
+
+pub(super) async fn query(
+    State(monnify): State<Monnify>,
+    Caller(key): Caller,
+    Query(query): Query<StatusQuery>,
+) -> Answer {
+    let reference = query.payment_reference.or(query.transaction_reference);
+    let reference = reference.ok_or_else(|| Refusal::missing("paymentReference"))?;
+    monnify.account(&key, |account, _| account.answer_status(&reference))
+}

@@ -1,0 +1,103 @@
+//! Bank transfers into a checkout, of the amount asked for or of another.
+
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{
+    Monnify,
+    accounts::Account,
+    times::spaced,
+    transactions::{Origin, Status},
+};
+use crate::{env::Env, money::major, server::refusal};
+
+/// What a merchant wants done with transfers that are too small.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Underpaid {
+    /// The money goes back, and a notification tells of it.
+    #[default]
+    Rejected,
+    /// The transaction is partially paid.
+    Kept,
+}
+
+impl Account {
+    pub(super) fn transfer(
+        &mut self,
+        env: &Env,
+        payment_reference: &str,
+        amount: u64,
+        underpaid: Underpaid,
+    ) -> bool {
+        let Some(transaction) = self.transactions.get_mut(payment_reference) else { return false };
+        let open = matches!(transaction.status, Status::Pending | Status::PartiallyPaid);
+        if !open || transaction.origin != Origin::Checkout {
+            return false;
+        }
+        "ACCOUNT_TRANSFER".clone_into(&mut transaction.method);
+        if transaction.paid + amount < transaction.payable && underpaid == Underpaid::Rejected {
+            self.notify_rejection(env, payment_reference, amount);
+        } else {
+            self.receive(env, payment_reference, amount);
+        }
+        true
+    }
+
+    fn notify_rejection(&self, env: &Env, payment_reference: &str, amount: u64) {
+        let Some(transaction) = self.transactions.get(payment_reference) else { return };
+        let data = json!({
+            "metaData": transaction.meta,
+            "product": { "reference": payment_reference, "type": "WEB_SDK" },
+            "amount": major(transaction.payable),
+            // One object here, a list in all other notifications.
+            "paymentSourceInformation": {
+                "bankCode": "058",
+                "amountPaid": major(amount),
+                "accountName": "TEST CUSTOMER",
+                "sessionId": format!("{:030}", transaction.number),
+                "accountNumber": "0123456789",
+            },
+            "transactionReference": transaction.reference,
+            "createdOn": spaced(env.clock.now()),
+            "created_on": spaced(env.clock.now()),
+            "paymentReference": payment_reference,
+            "paymentRejectionInformation": {
+                "bankCode": "035",
+                "destinationAccountNumber": "7023576853",
+                "bankName": "Wema bank",
+                "rejectionReason": "UNDER_PAYMENT",
+                "expectedAmount": major(transaction.payable),
+            },
+            "paymentDescription": transaction.description,
+            "customer": { "name": transaction.name, "email": transaction.email },
+        });
+        self.notify(env, "REJECTED_PAYMENT", payment_reference, &data);
+    }
+}
+
+#[derive(Deserialize)]
+struct Transfer {
+    reference: String,
+    amount_minor: u64,
+    #[serde(default)]
+    underpaid: Underpaid,
+}
+
+/// The stand-in's own control: money arrives for a checkout.
+pub(super) async fn control(State(monnify): State<Monnify>, body: String) -> Response {
+    let Ok(transfer) = serde_json::from_str::<Transfer>(&body) else {
+        let wanted = "reference and amount_minor are required; underpaid is rejected or kept";
+        return refusal(StatusCode::BAD_REQUEST, wanted);
+    };
+    let Transfer { reference, amount_minor, underpaid } = transfer;
+    match monnify.transfer(&reference, amount_minor, underpaid) {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false => refusal(StatusCode::NOT_FOUND, "no such checkout is waiting for money"),
+    }
+}

@@ -1,0 +1,50 @@
+//! What a provider was asked, for tests that count.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
+
+use axum::{
+    extract::{OriginalUri, Request, State},
+    middleware::Next,
+    response::Response,
+};
+
+use crate::locked;
+
+/// Requests remembered, newest.
+const REMEMBERED: usize = 10_000;
+
+/// Method and path of each request. Cheap to clone; every clone is the same list.
+#[derive(Clone, Default)]
+pub(crate) struct Requests(Arc<Mutex<VecDeque<(String, String)>>>);
+
+impl Requests {
+    /// Oldest first.
+    pub(crate) fn list(&self) -> Vec<(String, String)> {
+        locked(&self.0).iter().cloned().collect()
+    }
+
+    fn add(&self, method: String, path: String) {
+        let mut requests = locked(&self.0);
+        if requests.len() == REMEMBERED {
+            requests.pop_front();
+        }
+        requests.push_back((method, path));
+    }
+}
+
+/// The middleware of an API; `base` is where it stands here, in place of the provider's own base address.
+pub(crate) async fn remember(
+    State((requests, base)): State<(Requests, &'static str)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let uri =
+        request.extensions().get::<OriginalUri>().map_or(request.uri(), |original| &original.0);
+    let path = uri.path();
+    let path = path.strip_prefix(base).unwrap_or(path).to_owned();
+    requests.add(request.method().to_string(), path);
+    next.run(request).await
+}
