@@ -9,6 +9,7 @@
 //! fn ghana() {}
 //! fn nigeria() {}
 //! fn provider_a() {}
+//! fn provider_b() {}
 //! fn sprout() {}
 //! fn termii() {}
 //! fn twilio() {}

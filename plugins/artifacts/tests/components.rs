@@ -65,6 +65,10 @@ fn provider_a() {
     exports(artifacts::PROVIDER_A, &ALL);
 }
 
+fn provider_b() {
+    exports(artifacts::PROVIDER_B, &ALL);
+}
+
 fn sprout() {
     exports(artifacts::SPROUT, &BASIC);
 }
