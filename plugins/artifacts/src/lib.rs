@@ -10,6 +10,7 @@
 //! fn nigeria() {}
 //! fn provider_a() {}
 //! fn provider_b() {}
+//! fn provider_c() {}
 //! fn sprout() {}
 //! fn termii() {}
 //! fn twilio() {}

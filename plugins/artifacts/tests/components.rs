@@ -69,6 +69,10 @@ fn provider_b() {
     exports(artifacts::PROVIDER_B, &ALL);
 }
 
+fn provider_c() {
+    exports(artifacts::PROVIDER_C, &ALL);
+}
+
 fn sprout() {
     exports(artifacts::SPROUT, &BASIC);
 }
