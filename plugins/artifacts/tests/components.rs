@@ -69,6 +69,14 @@ fn provider_a() {
     exports(artifacts::PROVIDER_A, &ALL);
 }
 
+fn provider_b() {
+    exports(artifacts::PROVIDER_B, &ALL);
+}
+
+fn provider_c() {
+    exports(artifacts::PROVIDER_C, &ALL);
+}
+
 fn sprout() {
     exports(artifacts::SPROUT, &BASIC);
 }

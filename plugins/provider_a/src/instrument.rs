@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use tollhouse_plugin::card;
 use tollhouse_plugin::payments::Instrument;
 
 use crate::loose;
@@ -40,7 +41,7 @@ pub(crate) fn of(transaction: &Transaction) -> Option<Instrument> {
         email: loose::text(&transaction.customer["email"]),
         bin: loose::text(&found.bin),
         last4: loose::text(&found.last4),
-        exp_month: month(&found.exp_month),
+        exp_month: card::month(&found.exp_month),
         exp_year: loose::text(&found.exp_year),
         brand: brand(&found),
         bank: loose::text(&found.bank),
@@ -54,7 +55,7 @@ fn reusable(found: &Authorization) -> bool {
 }
 
 fn kind(found: &Authorization, paid_by: &Value) -> Option<&'static str> {
-    let card_type = first_word(&found.card_type);
+    let card_type = card::brand(&found.card_type);
     match loose::either(&found.channel, paid_by).as_str() {
         "direct_debit" => Some("mandate"),
         _ if card_type == "mandate" => Some("mandate"),
@@ -68,16 +69,6 @@ fn kind(found: &Authorization, paid_by: &Value) -> Option<&'static str> {
 
 /// `card_type` says more than the brand, and has trailing blanks: "visa ", "mastercard DEBIT".
 fn brand(found: &Authorization) -> String {
-    let brand = first_word(&found.card_type);
-    if brand.is_empty() { first_word(&found.brand) } else { brand }
-}
-
-fn first_word(value: &Value) -> String {
-    loose::text(value).split_whitespace().next().unwrap_or_default().to_lowercase()
-}
-
-/// Two digits: a text for cards, a number for mandates.
-fn month(value: &Value) -> String {
-    let month = loose::text(value);
-    if month.len() == 1 { format!("0{month}") } else { month }
+    let brand = card::brand(&found.card_type);
+    if brand.is_empty() { card::brand(&found.brand) } else { brand }
 }

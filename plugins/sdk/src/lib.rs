@@ -72,16 +72,20 @@
 //! puts them where `export!` is expanded, so only what the author names ends up in the component; wit-component unites
 //! the worlds it finds.
 
+pub mod amount;
 pub mod cache;
+pub mod card;
 mod fault;
 pub mod http;
 pub mod log;
+pub mod loose;
 pub mod normal;
 pub mod record;
 pub mod settings;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 pub mod text;
+pub mod told;
 pub mod vault;
 
 /// The host's side (http, vault, ...) and the types that interfaces share.

@@ -8,8 +8,10 @@ use serde_json::Value;
 use crate::identity_face::Comparison;
 
 mod date;
+mod moment;
 
 pub use date::{date, expiry};
+pub use moment::moment;
 
 /// How upstreams write that they know nothing, in lower case. Stars are what they put in the place of what they hide.
 const NOTHING: [&str; 8] = ["", "n/a", "na", "n.a.", "null", "none", "nil", "undefined"];

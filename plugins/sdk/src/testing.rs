@@ -13,7 +13,10 @@ use crate::log::Level;
 use crate::types::Fault;
 
 mod calls;
+mod examples;
 pub(crate) mod port;
+
+pub use examples::example_notification;
 
 thread_local! {
     static CURRENT: RefCell<Option<Rc<RefCell<FakeHost>>>> = const { RefCell::new(None) };
@@ -233,6 +236,10 @@ mod tests {
         assert!(vault::signed_hex("sha256", "key", data, hex).unwrap());
         assert!(!vault::signed_hex("sha256", "key", b"else", hex).unwrap());
         assert!(!vault::signed_hex("sha256", "key", data, "").unwrap());
+        let base64 = "W9zBRr9gdU5qBCQmCJV1x1oAPwidJzmDnexYuWTsOEM=";
+        assert!(vault::signed_base64("sha256", "key", data, base64).unwrap());
+        assert!(!vault::signed_base64("sha256", "key", b"else", base64).unwrap());
+        assert!(!vault::signed_base64("sha256", "key", data, "").unwrap());
         assert_eq!(vault::hmac("sha512", "key", data).unwrap().len(), 64);
         assert!(vault::hmac("md5", "key", data).is_err());
         assert!(vault::matches("key", b"Jefe").unwrap());

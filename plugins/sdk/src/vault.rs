@@ -1,5 +1,7 @@
 //! Work with secrets that never enter the sandbox. Names are those of the manifest's `secrets`.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use subtle::ConstantTimeEq;
 
 use crate::port;
@@ -35,5 +37,17 @@ pub fn signed_hex(
 ) -> Result<bool, Fault> {
     let expected = hmac(algorithm, secret, data)?;
     let given = hex::decode(signature.trim()).unwrap_or_default();
+    Ok(expected.ct_eq(&given).into())
+}
+
+/// Whether `signature` is the keyed hash of `data` in base64; compared in constant time.
+pub fn signed_base64(
+    algorithm: &str,
+    secret: &str,
+    data: &[u8],
+    signature: &str,
+) -> Result<bool, Fault> {
+    let expected = hmac(algorithm, secret, data)?;
+    let given = STANDARD.decode(signature.trim()).unwrap_or_default();
     Ok(expected.ct_eq(&given).into())
 }

@@ -25,7 +25,7 @@ const MONTHS: [&str; 12] = [
 ];
 
 /// Year, month, day: what is earlier is less.
-type Day = (i64, i64, i64);
+pub(super) type Day = (i64, i64, i64);
 
 /// Which century a year of two digits is of.
 #[derive(Clone, Copy)]
@@ -43,6 +43,16 @@ pub fn date(value: &Value) -> Option<String> {
 /// The day on which something ends, in the same notations.
 pub fn expiry(value: &Value) -> Option<String> {
     written(read(&super::text(value)?, Century::This)?)
+}
+
+/// The day that a moment's text begins with.
+pub(super) fn day(told: &str) -> Option<Day> {
+    read(told, Century::This)
+}
+
+/// The day so many days later.
+pub(super) fn shifted(day: Day, days: i64) -> Day {
+    day_of(days_until(day) + days)
 }
 
 fn written((year, month, day): Day) -> Option<String> {
@@ -147,6 +157,14 @@ fn day_of(days: i64) -> Day {
     let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
     let year = year + era * 400 + i64::from(month <= 2);
     (year, month, day)
+}
+
+/// The inverse of [`day_of`].
+fn days_until((year, month, day): Day) -> i64 {
+    let year = year - i64::from(month <= 2);
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
 #[cfg(test)]
@@ -255,6 +273,7 @@ mod tests {
             (20_779, (2026, 11, 22)),
         ] {
             assert_eq!(day_of(days), day, "{days}");
+            assert_eq!(days_until(day), days, "{day:?}");
         }
     }
 }

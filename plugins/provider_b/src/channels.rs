@@ -1,0 +1,55 @@
+//! Ways to pay: ours, what the page is asked for, and what a payment is told to have been made by.
+
+use tollhouse_plugin::checkout::CheckoutOrder;
+use tollhouse_plugin::types::Fault;
+
+/// The page's `payment_options` for the order's wishes; none when there are no wishes. Only cards can be charged again.
+pub(crate) fn options(order: &CheckoutOrder) -> Result<Option<String>, Fault> {
+    let wanted: Vec<&str> = match (order.channels.is_empty(), order.save_instrument) {
+        (true, false) => return Ok(None),
+        (true, true) => vec!["card"],
+        (false, only_card) => {
+            let channels = order.channels.iter().map(String::as_str);
+            channels.filter(|channel| !only_card || *channel == "card").collect()
+        }
+    };
+    let currency = &order.amount.currency;
+    let options: Vec<&str> = wanted.iter().filter_map(|name| option(name, currency)).collect();
+    match options.is_empty() {
+        true => Err(Fault::invalid("channels", "Flutterwave has none of these ways to pay")),
+        false => Ok(Some(options.join(","))),
+    }
+}
+
+/// Mobile money is another option in each currency, and none in naira and dollars.
+fn option(channel: &str, currency: &str) -> Option<&'static str> {
+    match (channel, currency) {
+        ("card", _) => Some("card"),
+        ("bank", _) => Some("account"),
+        ("ussd", _) => Some("ussd"),
+        ("qr", _) => Some("nqr"),
+        ("bank_transfer", _) => Some("banktransfer"),
+        ("mobile_money", "GHS") => Some("mobilemoneyghana"),
+        ("mobile_money", "RWF") => Some("mobilemoneyrwanda"),
+        ("mobile_money", "TZS") => Some("mobilemoneytanzania"),
+        ("mobile_money", "UGX") => Some("mobilemoneyuganda"),
+        ("mobile_money", "ZMW") => Some("mobilemoneyzambia"),
+        ("mobile_money", "XAF" | "XOF") => Some("mobilemoneyfranco"),
+        ("mobile_money", "KES") => Some("mpesa"),
+        _ => None,
+    }
+}
+
+/// Our name of a transaction's `payment_type`, or Flutterwave's own.
+pub(crate) fn name(payment_type: &str) -> String {
+    let told = payment_type.to_lowercase();
+    let ours = match told.as_str() {
+        "account" | "debit_ng_account" => "bank",
+        "nqr" => "qr",
+        "banktransfer" => "bank_transfer",
+        "mpesa" => "mobile_money",
+        other if other.starts_with("mobilemoney") => "mobile_money",
+        _ => return told,
+    };
+    ours.to_owned()
+}

@@ -1,0 +1,69 @@
+//! Charging again without the customer: one call of Flutterwave's for cards and for e-mandates.
+
+use serde::Serialize;
+use tollhouse_plugin::amount::Major;
+use tollhouse_plugin::direct_debit::{self, DebitOrder};
+use tollhouse_plugin::payments::Payment;
+use tollhouse_plugin::saved_card::{self, CardOrder};
+use tollhouse_plugin::types::{Fault, FaultCategory, Money};
+
+use crate::api::{self, Answer};
+use crate::{Flutterwave, transaction};
+
+/// There is no room for metadata here, so a charge is told without.
+#[derive(Serialize)]
+struct Charge<'a> {
+    token: &'a str,
+    /// That of the first charge: Flutterwave compares.
+    email: &'a str,
+    amount: Major,
+    currency: &'a str,
+    tx_ref: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    narration: &'a str,
+}
+
+impl saved_card::Guest for Flutterwave {
+    fn charge(order: CardOrder) -> Result<Payment, Fault> {
+        let CardOrder { token, email, amount, service_ref, narration, .. } = &order;
+        charge(token, email, amount, service_ref, narration)
+    }
+
+    /// Flutterwave forgets no token.
+    fn deauthorize(_token: String) -> Result<bool, Fault> {
+        Ok(false)
+    }
+}
+
+impl direct_debit::Guest for Flutterwave {
+    fn debit(order: DebitOrder) -> Result<Payment, Fault> {
+        let DebitOrder { mandate, email, amount, service_ref, narration, .. } = &order;
+        charge(mandate, email, amount, service_ref, narration)
+    }
+}
+
+fn charge(
+    token: &str,
+    email: &str,
+    money: &Money,
+    service_ref: &str,
+    narration: &str,
+) -> Result<Payment, Fault> {
+    let (amount, currency) = (Major::from(money), &*money.currency);
+    let body = Charge { token, email, amount, currency, tx_ref: service_ref, narration };
+    let answer = match api::post("/tokenized-charges", &body) {
+        Err(fault) if fault.code == api::DUPLICATE_REFERENCE => charged_before(service_ref)?,
+        answer => answer?,
+    };
+    transaction::payment(&answer, service_ref, Some(money))
+}
+
+/// What came of the first attempt, whose answer was lost. That there was one is certain, so no answer about it may say
+/// that nothing was charged.
+fn charged_before(service_ref: &str) -> Result<Answer, Fault> {
+    transaction::find(service_ref).map_err(|fault| Fault {
+        category: FaultCategory::Unavailable,
+        retryable: true,
+        ..fault
+    })
+}

@@ -1,0 +1,58 @@
+//! What is reusable of how the customer paid: a card's token, which verification alone tells.
+
+use serde::Deserialize;
+use serde_json::Value;
+use tollhouse_plugin::payments::Instrument;
+use tollhouse_plugin::{card, loose};
+
+use crate::transaction::Transaction;
+
+/// Flutterwave names no physical card: signatures are derived, under this name.
+const SIGNER: &str = "provider_b";
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Card {
+    token: Value,
+    first_6digits: Value,
+    last_4digits: Value,
+    issuer: Value,
+    country: Value,
+    #[serde(rename = "type")]
+    brand: Value,
+    expiry: Value,
+}
+
+/// The card of a transaction; none when it was paid in another way, or cannot be charged again.
+pub(crate) fn of(transaction: &Transaction) -> Option<Instrument> {
+    let found = Card::deserialize(&transaction.card).ok()?;
+    let token = loose::text(&found.token);
+    if token.is_empty() {
+        return None;
+    }
+    let expiry = loose::text(&found.expiry);
+    let (month, year) = expiry.split_once('/').unwrap_or_default();
+    let card = Instrument {
+        kind: "card".to_owned(),
+        token,
+        reusable: true,
+        signature: String::new(),
+        email: loose::text(&transaction.customer["email"]),
+        bin: loose::text(&found.first_6digits),
+        last4: loose::text(&found.last_4digits),
+        exp_month: card::month(&month.into()),
+        exp_year: card::year(&year.into()),
+        brand: card::brand(&found.brand),
+        bank: loose::text(&found.issuer),
+        country: country(&loose::text(&found.country)),
+        holder: String::new(),
+    };
+    Some(Instrument { signature: card::signature(SIGNER, &card), ..card })
+}
+
+/// "NIGERIA NG" when asked for, "NG" elsewhere: the last two letters.
+fn country(told: &str) -> String {
+    let code = told.split_whitespace().last().unwrap_or_default();
+    let is_code = code.len() == 2 && code.bytes().all(|letter| letter.is_ascii_alphabetic());
+    if is_code { code.to_ascii_uppercase() } else { String::new() }
+}

@@ -1,0 +1,57 @@
+//! What Flutterwave sends of its own accord: little more than a hint, for the shared text that comes with it signs nothing.
+
+use serde::Deserialize;
+use serde_json::Value;
+use tollhouse_plugin::notifications::{self, Notification, Refusal, Subject};
+use tollhouse_plugin::types::Fault;
+use tollhouse_plugin::{http, log, loose, vault};
+
+use crate::Flutterwave;
+
+/// The manifest's name for the text that the account's owner chose on the dashboard.
+const HASH: &str = "webhook_hash";
+
+#[derive(Deserialize)]
+struct Event {
+    event: String,
+    #[serde(default)]
+    data: Value,
+}
+
+impl notifications::Guest for Flutterwave {
+    fn parse(headers: Vec<(String, String)>, body: Vec<u8>) -> Result<Vec<Notification>, Refusal> {
+        let authentic = is_authentic(&headers, &body).unwrap_or_else(|fault| {
+            log::error(&format!("a notification cannot be checked: {}", fault.message));
+            false
+        });
+        if !authentic {
+            return Err(Refusal::Unauthentic);
+        }
+        let event: Event = serde_json::from_slice(&body)
+            .map_err(|_| Refusal::Malformed("no event of Flutterwave's".into()))?;
+        Ok(vec![notification(event)?])
+    }
+}
+
+/// Older accounts send the text itself, newer ones a hash of the body that is keyed with it. One of the two must be there,
+/// and what is there must be right.
+fn is_authentic(headers: &[(String, String)], body: &[u8]) -> Result<bool, Fault> {
+    let hash = http::header(headers, "verif-hash")
+        .map(|told| Ok(!told.is_empty() && vault::matches(HASH, told.as_bytes())?));
+    let signature = http::header(headers, "flutterwave-signature")
+        .map(|told| vault::signed_base64("sha256", HASH, body, told));
+    let proofs: Vec<bool> = hash.into_iter().chain(signature).collect::<Result<_, Fault>>()?;
+    Ok(!proofs.is_empty() && proofs.into_iter().all(|right| right))
+}
+
+fn notification(Event { event, data }: Event) -> Result<Notification, Refusal> {
+    if event != "charge.completed" {
+        let (service_ref, transaction_id) = Default::default();
+        return Ok(Notification { subject: Subject::Other, event, service_ref, transaction_id });
+    }
+    let (service_ref, transaction_id) = (loose::text(&data["tx_ref"]), loose::text(&data["id"]));
+    if service_ref.is_empty() {
+        return Err(Refusal::Malformed("the event names no payment".into()));
+    }
+    Ok(Notification { subject: Subject::Payment, event, service_ref, transaction_id })
+}

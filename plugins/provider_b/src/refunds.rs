@@ -1,0 +1,141 @@
+//! Giving money back. Flutterwave takes no reference for a refund, so `start` looks for one before it asks for one: a
+//! repeat after a lost answer finds what the first attempt made.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tollhouse_plugin::amount::Major;
+use tollhouse_plugin::refunds::{self, Refund, RefundOrder, RefundStatus};
+use tollhouse_plugin::told::Told;
+use tollhouse_plugin::types::{Fault, FaultCategory};
+use tollhouse_plugin::{http, loose};
+
+use crate::{Flutterwave, api, transaction};
+
+/// Of the list of refunds, should it be longer than those of one transaction.
+const MOST_PAGES: u64 = 10;
+
+#[derive(Serialize)]
+struct Order {
+    amount: Major,
+    comments: String,
+}
+
+/// A refund as it is told when it is made, and in lists, where some names differ.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Made {
+    id: Value,
+    status: Value,
+    amount_refunded: Option<Major>,
+    tx_id: Value,
+    transaction_id: Value,
+    comments: Value,
+    comment: Value,
+}
+
+impl refunds::Guest for Flutterwave {
+    fn start(order: RefundOrder) -> Result<Refund, Fault> {
+        let transaction = transaction_id(&order)?;
+        if let Some(made) = existing(&transaction, &order)? {
+            return Ok(made);
+        }
+        let comments = format!("{} {}", order.reason, note_of(&order)).trim().to_owned();
+        let body = Order { amount: Major::from(&order.amount), comments };
+        let path = format!("/transactions/{}/refund", http::encode(&transaction));
+        refund(&api::post(&path, &body)?.data)
+    }
+
+    fn check(provider_id: String) -> Result<Refund, Fault> {
+        refund(&api::get(&format!("/refunds/{}", http::encode(&provider_id)))?.data)
+    }
+}
+
+/// Refunds are asked for by Flutterwave's own id.
+fn transaction_id(order: &RefundOrder) -> Result<String, Fault> {
+    if !order.transaction_id.is_empty() {
+        return Ok(order.transaction_id.clone());
+    }
+    let found = transaction::payment(&transaction::find(&order.service_ref)?, "", None)?;
+    match found.transaction_id.is_empty() {
+        true => Err(unreadable()),
+        false => Ok(found.transaction_id),
+    }
+}
+
+/// Our refund of this transaction, if there is one that did not fail. One that somebody else made of a part leaves less
+/// than was ordered.
+fn existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund>, Fault> {
+    let mut of_others = false;
+    for told in list(transaction)? {
+        let item: Made = told.read()?;
+        if !is_of(&item, transaction)? {
+            continue;
+        }
+        let made = refund(&told)?;
+        match made.status {
+            RefundStatus::Failed => {}
+            _ if is_ours(&item, order)? => return Ok(Some(made)),
+            _ => of_others = true,
+        }
+    }
+    match of_others {
+        true => Err(Fault::refused("partly-refunded", "a part was refunded at Flutterwave before")),
+        false => Ok(None),
+    }
+}
+
+/// All refunds of the transaction, and maybe others. If not all of them can be seen, nobody knows whether ours is there.
+fn list(transaction: &str) -> Result<Vec<Told>, Fault> {
+    let mut all = Vec::new();
+    for page in 1..=MOST_PAGES {
+        let path = format!("/refunds?id={}&page={page}", http::encode(transaction));
+        let answer = match api::get(&path) {
+            Ok(answer) => answer,
+            Err(fault) if fault.category == FaultCategory::NotFound => return Ok(all),
+            Err(fault) => return Err(fault),
+        };
+        all.extend(answer.data.read::<Vec<Told>>()?);
+        if answer.meta["page_info"]["total_pages"].as_u64().unwrap_or(1) <= page {
+            return Ok(all);
+        }
+    }
+    Err(Fault::unavailable("Flutterwave's list of refunds is too long to be searched"))
+}
+
+/// By the note that `start` wrote. One of the whole amount serves as well, whoever made it.
+fn is_ours(item: &Made, order: &RefundOrder) -> Result<bool, Fault> {
+    if loose::either(&item.comments, &item.comment).contains(&note_of(order)) {
+        return Ok(true);
+    }
+    let amount = item.amount_refunded.ok_or_else(unreadable)?;
+    Ok(amount.minor() == order.amount.minor)
+}
+
+fn note_of(order: &RefundOrder) -> String {
+    format!("[{}]", order.refund_ref)
+}
+
+fn is_of(item: &Made, transaction: &str) -> Result<bool, Fault> {
+    let named = loose::either(&item.tx_id, &item.transaction_id);
+    if named.is_empty() { Err(unreadable()) } else { Ok(named == transaction) }
+}
+
+fn refund(told: &Told) -> Result<Refund, Fault> {
+    let made: Made = told.read()?;
+    let provider_id = loose::text(&made.id);
+    if provider_id.is_empty() {
+        return Err(unreadable());
+    }
+    // "completed" alone says that it was begun; by which way it was disbursed comes behind it: "completed-mpgs".
+    let (status, message) = match made.status.as_str().ok_or_else(unreadable)? {
+        done if done.starts_with("completed-") => (RefundStatus::Done, ""),
+        "failed" => (RefundStatus::Failed, "Flutterwave could not refund"),
+        _ => (RefundStatus::Pending, ""),
+    };
+    let raw = loose::without(&["token"], "", told.value());
+    Ok(Refund { status, provider_id, message: message.to_owned(), raw })
+}
+
+fn unreadable() -> Fault {
+    Fault::unavailable("Flutterwave's refund cannot be read").with_code("unexpected-answer")
+}

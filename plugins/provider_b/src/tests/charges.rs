@@ -1,0 +1,149 @@
+use serde_json::{Value, json};
+use tollhouse_plugin::direct_debit::{self, DebitOrder};
+use tollhouse_plugin::payments::{Payment, PaymentStatus};
+use tollhouse_plugin::saved_card::{self, CardOrder};
+use tollhouse_plugin::types::{Fault, FaultCategory};
+
+use super::{VERIFY, host, naira, parsed, refused, told, transaction, transaction_with};
+use crate::Flutterwave;
+
+const PATH: &str = "/tokenized-charges";
+const TOKEN: &str = "flw-t1nf-f9b3bf384cd30d6fca42b6df9d27bd2f-k3n";
+
+fn order() -> CardOrder {
+    CardOrder {
+        token: TOKEN.into(),
+        email: "demo@test.com".into(),
+        amount: naira(6000),
+        service_ref: "3456787654".into(),
+        narration: "Loan".into(),
+        metadata: r#"{"order":7}"#.into(),
+    }
+}
+
+fn charge(status: u16, answer: Value) -> Result<Payment, Fault> {
+    let _host = host().answer("POST", PATH, status, answer).install();
+    <Flutterwave as saved_card::Guest>::charge(order())
+}
+
+fn wanted() -> Value {
+    json!({
+        "token": TOKEN, "email": "demo@test.com", "amount": 60, "currency": "NGN",
+        "tx_ref": "3456787654", "narration": "Loan",
+    })
+}
+
+#[test]
+fn charges_a_card() {
+    let host = host().answer("POST", PATH, 200, told(transaction())).install();
+    let payment = <Flutterwave as saved_card::Guest>::charge(order()).unwrap();
+    assert_eq!((payment.status, payment.amount), (PaymentStatus::Success, naira(6000)));
+    assert_eq!(host.requests()[0].json(), wanted());
+}
+
+#[test]
+fn a_mandate_is_debited_by_the_same_call() {
+    let data = transaction_with(json!({
+        "status": "pending", "payment_type": "debit_ng_account", "card": null, "app_fee": null,
+    }));
+    let host = host().answer("POST", PATH, 200, told(data)).install();
+    let CardOrder { token, email, amount, service_ref, narration, metadata } = order();
+    let order = DebitOrder { mandate: token, email, amount, service_ref, narration, metadata };
+    let payment = <Flutterwave as direct_debit::Guest>::debit(order).unwrap();
+    assert_eq!((payment.status, payment.channel.as_str()), (PaymentStatus::Pending, "bank"));
+    assert_eq!(payment.instrument, None);
+    assert_eq!(host.requests()[0].json(), wanted());
+}
+
+/// HTTP 200 and "success" say that the charge was tried, not that it went well.
+#[test]
+fn a_declined_card_is_a_failed_payment() {
+    let data = transaction_with(json!({"status": "failed", "processor_response": "Declined"}));
+    let payment = charge(200, told(data)).unwrap();
+    assert_eq!((payment.status, payment.message.as_str()), (PaymentStatus::Failed, "Declined"));
+}
+
+const BANK: &str = "https://ravesandboxapi.flutterwave.com/mockvbvpage?ref=FLW-MOCK";
+
+/// Told within `data` or beside it.
+#[test]
+fn a_bank_that_wants_to_see_the_customer_is_a_challenge() {
+    let meta = json!({"authorization": {"mode": "redirect", "redirect": BANK}});
+    let mut within = told(transaction_with(json!({"status": "pending", "meta": meta})));
+    within["message"] = json!("Charge initiated");
+    let mut beside = told(transaction_with(json!({"status": "pending", "meta": null})));
+    beside["meta"] = meta;
+    for answer in [within, beside] {
+        let payment = charge(200, answer).unwrap();
+        assert_eq!(payment.status, PaymentStatus::Pending);
+        assert_eq!(payment.challenge_url.as_deref(), Some(BANK));
+        assert_eq!(payment.metadata, None);
+    }
+}
+
+#[test]
+fn a_charge_that_is_over_sends_nobody_on() {
+    let meta = json!({"authorization": {"mode": "redirect", "redirect": BANK}});
+    for status in ["successful", "failed"] {
+        let data = transaction_with(json!({"status": status, "meta": meta}));
+        assert_eq!(charge(200, told(data)).unwrap().challenge_url, None);
+    }
+    let by_code = json!({"authorization": {"mode": "otp"}});
+    let data = transaction_with(json!({"status": "pending", "meta": by_code}));
+    assert_eq!(charge(200, told(data)).unwrap().challenge_url, None);
+}
+
+#[test]
+fn what_waits_may_be_told_with_little() {
+    let payment = charge(200, told(json!({"id": 1, "status": "pending"}))).unwrap();
+    assert_eq!((payment.status, payment.amount), (PaymentStatus::Pending, naira(6000)));
+    assert_eq!(payment.service_ref, "3456787654");
+    let fault = charge(200, told(json!({"id": 1, "status": "successful"}))).unwrap_err();
+    assert_eq!(fault.category, FaultCategory::Unavailable);
+}
+
+#[test]
+fn the_token_stays_out_of_raw() {
+    let raw = charge(200, told(transaction())).unwrap().raw;
+    assert!(!raw.contains(TOKEN) && parsed(&raw)["card"]["last_4digits"] == "7238", "{raw}");
+}
+
+/// Charges under a reference that was used before; gives what it makes of this answer about it.
+fn charge_again(status: u16, answer: Value) -> Result<Payment, Fault> {
+    let _host = host()
+        .answer("POST", PATH, 400, refused("Duplicate transaction reference"))
+        .answer("GET", VERIFY, status, answer)
+        .install();
+    <Flutterwave as saved_card::Guest>::charge(order())
+}
+
+#[test]
+fn a_repeated_reference_is_answered_by_its_first_charge() {
+    assert_eq!(charge_again(200, told(transaction())), charge(200, told(transaction())));
+    let failed = transaction_with(json!({"status": "failed"}));
+    assert_eq!(charge_again(200, told(failed)).unwrap().status, PaymentStatus::Failed);
+}
+
+/// It may have been charged, so nobody may take it for refused.
+#[test]
+fn a_repeated_reference_whose_charge_is_not_shown_is_not_refused() {
+    let unknown = refused("No transaction was found for this id");
+    for (status, answer) in [(404, unknown), (401, json!({})), (500, json!({}))] {
+        let fault = charge_again(status, answer).unwrap_err();
+        assert!(fault.category == FaultCategory::Unavailable && fault.retryable, "{status}");
+    }
+}
+
+#[test]
+fn a_late_503_leaves_the_outcome_open() {
+    let answer = refused("An error occurred. Please contact support");
+    let fault = charge(503, answer).unwrap_err();
+    assert_eq!((fault.category, fault.code.as_str()), (FaultCategory::Unavailable, "http-503"));
+}
+
+#[test]
+fn no_token_is_given_back() {
+    let host = host().install();
+    assert_eq!(<Flutterwave as saved_card::Guest>::deauthorize(TOKEN.into()), Ok(false));
+    assert!(host.requests().is_empty());
+}

@@ -1,0 +1,69 @@
+//! The manifest's examples are enough for every call.
+
+use tollhouse_plugin::checkout::{self, CheckoutOrder};
+use tollhouse_plugin::direct_debit::{self, DebitOrder};
+use tollhouse_plugin::refunds::{self, RefundOrder};
+use tollhouse_plugin::saved_card::{self, CardOrder};
+use tollhouse_plugin::testing::{FakeHost, example_notification};
+use tollhouse_plugin::{notifications, verification};
+
+use super::naira;
+use crate::{Flutterwave, MANIFEST};
+
+#[test]
+fn every_call_succeeds() {
+    let _host = FakeHost::new().examples(MANIFEST).install();
+    let (service_ref, email) = ("example-1".to_owned(), "ada@example.com".to_owned());
+    let (amount, narration) = (naira(500_000), "Example".to_owned());
+    let metadata = r#"{"order":"1"}"#.to_owned();
+    let card = CardOrder {
+        token: "example-token".into(),
+        email: email.clone(),
+        amount: amount.clone(),
+        service_ref: service_ref.clone(),
+        narration: narration.clone(),
+        metadata: metadata.clone(),
+    };
+    let debit = DebitOrder {
+        mandate: "example-token".into(),
+        email: email.clone(),
+        amount: amount.clone(),
+        service_ref: service_ref.clone(),
+        narration: narration.clone(),
+        metadata: metadata.clone(),
+    };
+    let refund = RefundOrder {
+        service_ref: service_ref.clone(),
+        transaction_id: "1001".into(),
+        refund_ref: "example-refund-1".into(),
+        amount: amount.clone(),
+        reason: "Example".into(),
+    };
+    let page = CheckoutOrder {
+        service_ref: service_ref.clone(),
+        amount: amount.clone(),
+        email,
+        customer_name: Some("Ada Obi".into()),
+        narration,
+        channels: vec![],
+        success_url: "https://shop.example/done".into(),
+        cancel_url: None,
+        metadata,
+        save_instrument: false,
+    };
+    assert!(<Flutterwave as checkout::Guest>::start(page).is_ok());
+    let verified = <Flutterwave as verification::Guest>::verify(service_ref).unwrap();
+    assert_eq!(verified.requested, Some(amount.clone()));
+    assert_eq!(<Flutterwave as saved_card::Guest>::charge(card).unwrap().amount, amount);
+    assert_eq!(<Flutterwave as direct_debit::Guest>::debit(debit).unwrap().amount, amount);
+    assert_eq!(<Flutterwave as refunds::Guest>::start(refund).unwrap().provider_id, "2001");
+    assert_eq!(<Flutterwave as refunds::Guest>::check("2001".into()).unwrap().provider_id, "2001");
+}
+
+#[test]
+fn the_notification_is_authentic() {
+    let _host = FakeHost::new().examples(MANIFEST).install();
+    let (headers, body) = example_notification(MANIFEST);
+    let found = <Flutterwave as notifications::Guest>::parse(headers, body).unwrap();
+    assert_eq!((found.len(), found[0].service_ref.as_str()), (1, "example-1"));
+}

@@ -1,0 +1,81 @@
+//! Amounts are exact on the way there and back. Bodies are texts here: in a `Value` they would be floats already.
+
+use tollhouse_plugin::payments::Payment;
+use tollhouse_plugin::saved_card::{CardOrder, Guest as _};
+use tollhouse_plugin::types::Fault;
+use tollhouse_plugin::verification::Guest as _;
+
+use super::{VERIFY, host, naira};
+use crate::Flutterwave;
+
+fn verify(amount: &str, charged: &str, fee: &str) -> Result<Payment, Fault> {
+    let body = format!(
+        r#"{{"status":"success","data":{{"id":1,"tx_ref":"3456787654","status":"successful","currency":"NGN",
+        "amount":{amount},"charged_amount":{charged},"app_fee":{fee}}}}}"#
+    );
+    let _host = host().answer_text("GET", VERIFY, 200, &body).install();
+    Flutterwave::verify("3456787654".into())
+}
+
+#[test]
+fn what_is_told_is_read_to_the_last_digit() {
+    for (amount, charged, fee, minor) in [
+        ("60", "60", "0.84", (6_000, 6_000, Some(84))),
+        ("60.5", "61.35", "null", (6_050, 6_135, None)),
+        ("\"60.50\"", "\"60.50\"", "\"0.8\"", (6_050, 6_050, Some(80))),
+        ("1234567.89", "1234567.89", "18518.52", (123_456_789, 123_456_789, Some(1_851_852))),
+        (
+            "90071992547409.93",
+            "90071992547409.93",
+            "0",
+            (9_007_199_254_740_993, 9_007_199_254_740_993, Some(0)),
+        ),
+        ("1e3", "1E+3", "1.40", (100_000, 100_000, Some(140))),
+    ] {
+        let payment = verify(amount, charged, fee).unwrap();
+        let requested = payment.requested.unwrap();
+        assert_eq!((requested.minor, payment.amount.minor, payment.fees_minor), minor, "{amount}");
+    }
+}
+
+#[test]
+fn what_is_finer_than_kobo_or_no_amount_is_not_rounded() {
+    for (amount, charged, fee) in [
+        ("60.001", "60", "0"),
+        ("60", "60.001", "0"),
+        ("60", "60", "0.845"),
+        ("59.99999999999999999999", "60", "0"),
+        ("-60", "60", "0"),
+        ("\"sixty\"", "60", "0"),
+        ("{}", "60", "0"),
+        ("null", "60", "0"),
+    ] {
+        let fault = verify(amount, charged, fee).unwrap_err();
+        assert_eq!(fault.code, "unexpected-answer", "{amount} {charged} {fee}");
+        assert!(fault.retryable);
+    }
+}
+
+#[test]
+fn what_is_ordered_is_written_to_the_last_digit() {
+    for (minor, written) in [
+        (6_000, r#""amount":60,"#),
+        (5, r#""amount":0.05,"#),
+        (250_050, r#""amount":2500.50,"#),
+        (123_456_789, r#""amount":1234567.89,"#),
+        (9_007_199_254_740_993, r#""amount":90071992547409.93,"#),
+    ] {
+        let host = host().timeout("POST", "/tokenized-charges").install();
+        let order = CardOrder {
+            token: "t".into(),
+            email: "demo@test.com".into(),
+            amount: naira(minor),
+            service_ref: "r".into(),
+            narration: String::new(),
+            metadata: String::new(),
+        };
+        assert_eq!(Flutterwave::charge(order).unwrap_err().code, "timeout");
+        let sent = host.requests()[0].text();
+        assert!(sent.contains(written), "{sent}");
+    }
+}

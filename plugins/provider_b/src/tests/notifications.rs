@@ -1,0 +1,105 @@
+use serde_json::{Value, json};
+use tollhouse_plugin::notifications::{Guest, Notification, Refusal, Subject};
+use tollhouse_plugin::testing::FakeHost;
+
+use super::{HASH, host, transaction};
+use crate::Flutterwave;
+
+/// The documented vector.
+const BODY: &[u8] = br#"{"event":"charge.completed","data":{"tx_ref":"pay-1"}}"#;
+const SIGNATURE: &str = "UX+0vDcfjwZZ5uGVO+SaKSRVqvM4MrxWZU/Lddr8lVs=";
+
+fn parse(headers: &[(&str, &str)], body: &[u8]) -> Result<Vec<Notification>, Refusal> {
+    let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Flutterwave::parse(headers.collect(), body.to_vec())
+}
+
+fn parse_known(body: &[u8]) -> Result<Vec<Notification>, Refusal> {
+    let _host = host().install();
+    parse(&[("verif-hash", HASH)], body)
+}
+
+fn event(name: &str, data: Value) -> Notification {
+    let body = json!({"event": name, "data": data, "event.type": "CARD_TRANSACTION"});
+    parse_known(body.to_string().as_bytes()).unwrap().remove(0)
+}
+
+/// Either header will do, and both.
+#[test]
+fn the_shared_text_or_the_documented_signature() {
+    let _host = host().install();
+    let (hash, signature) = (("verif-hash", HASH), ("flutterwave-signature", SIGNATURE));
+    for headers in [&[hash][..], &[signature], &[hash, signature]] {
+        let found = parse(headers, BODY).unwrap();
+        assert_eq!((found.len(), found[0].event.as_str()), (1, "charge.completed"));
+        assert_eq!((found[0].subject, found[0].service_ref.as_str()), (Subject::Payment, "pay-1"));
+    }
+}
+
+/// At least one, and what is there must be right: a good one does not make up for a bad one.
+#[test]
+fn strangers_are_not_heard() {
+    let _host = host().install();
+    let almost = SIGNATURE.replace("UX+0", "UX+1");
+    let hex = "517fb4bc371f8f0659e6e1953be49a292455aaf33832bc56654fcb75dafc955b";
+    let (hash, signature) = (("verif-hash", HASH), ("flutterwave-signature", SIGNATURE));
+    for headers in [
+        &[][..],
+        &[("verif-hash", "")],
+        &[("verif-hash", "my-secret-hasH")],
+        &[("verif-hash", SIGNATURE)],
+        &[("flutterwave-signature", "")],
+        &[("flutterwave-signature", HASH)],
+        &[("flutterwave-signature", &almost)],
+        &[("flutterwave-signature", hex)],
+        &[hash, ("flutterwave-signature", &almost)],
+        &[hash, ("flutterwave-signature", "")],
+        &[("verif-hash", "other"), signature],
+        &[("verif-hash", ""), signature],
+    ] {
+        assert_eq!(parse(headers, BODY).unwrap_err(), Refusal::Unauthentic, "{headers:?}");
+    }
+    let altered = br#"{"event":"charge.completed","data":{"tx_ref":"pay-2"}}"#;
+    assert_eq!(parse(&[signature], altered).unwrap_err(), Refusal::Unauthentic);
+}
+
+#[test]
+fn nobody_is_authentic_without_a_shared_text() {
+    let host = FakeHost::new().manifest(crate::MANIFEST).secret("secret_key", "k").install();
+    for header in [("verif-hash", HASH), ("flutterwave-signature", SIGNATURE)] {
+        assert_eq!(parse(&[header], BODY).unwrap_err(), Refusal::Unauthentic);
+    }
+    assert_eq!(host.logs().len(), 2);
+    drop(host);
+    // Nor with one that says nothing.
+    let _host = FakeHost::new().secret("webhook_hash", "").install();
+    assert_eq!(parse(&[("verif-hash", "")], BODY).unwrap_err(), Refusal::Unauthentic);
+}
+
+#[test]
+fn a_charge_that_failed_is_told_as_well() {
+    for status in ["successful", "failed"] {
+        let mut data = transaction();
+        data["status"] = json!(status);
+        let found = event("charge.completed", data);
+        assert_eq!((found.subject, found.service_ref.as_str()), (Subject::Payment, "3456787654"));
+        assert_eq!(found.transaction_id, "782728102");
+    }
+}
+
+#[test]
+fn the_rest_is_named_and_nothing_more() {
+    for name in ["transfer.completed", "subscription.cancelled", "singlebillpayment.status", "new"]
+    {
+        let found = event(name, json!({"tx_ref": "x", "id": 1}));
+        assert_eq!((found.subject, found.event.as_str()), (Subject::Other, name));
+        assert_eq!((found.service_ref.as_str(), found.transaction_id.as_str()), ("", ""));
+    }
+}
+
+#[test]
+fn nonsense_of_a_friend_is_malformed() {
+    for body in [&b"no json"[..], b"{}", b"[]", br#"{"event":"charge.completed","data":{}}"#] {
+        assert!(matches!(parse_known(body).unwrap_err(), Refusal::Malformed(_)));
+    }
+}

@@ -1,0 +1,200 @@
+use serde_json::{Value, json};
+use tollhouse_plugin::refunds::{Guest, Refund, RefundOrder, RefundStatus};
+use tollhouse_plugin::types::{Fault, FaultCategory};
+
+use super::{VERIFY, host, naira, parsed, refused, told, transaction};
+use crate::Flutterwave;
+
+const LIST: &str = "/refunds?id=5708&page=1";
+const START: &str = "/transactions/5708/refund";
+
+fn order() -> RefundOrder {
+    RefundOrder {
+        service_ref: "3456787654".into(),
+        transaction_id: "5708".into(),
+        refund_ref: "R-1".into(),
+        amount: naira(500_000),
+        reason: "Returned".into(),
+    }
+}
+
+/// As it is told when it is made.
+fn refund(id: u64, status: &str) -> Value {
+    json!({
+        "id": id, "account_id": 73362, "tx_id": 5708, "flw_ref": "URF_1577867664541_3572735",
+        "wallet_id": 74639, "amount_refunded": 5000, "status": status,
+        "destination": "payment_source", "meta": {"source": "availablebalance"},
+        "created_at": "2020-01-24T09:18:37.366Z",
+    })
+}
+
+fn refund_with(changes: Value) -> Value {
+    let mut refund = refund(7, "completed-mpgs");
+    for (name, value) in changes.as_object().into_iter().flatten() {
+        refund[name] = value.clone();
+    }
+    refund
+}
+
+/// Starts with these refunds there already; gives how many requests to refund left.
+fn start(existing: Value) -> (Refund, usize) {
+    let host = host()
+        .answer("GET", LIST, 200, told(existing))
+        .answer("POST", START, 200, told(refund(8612, "completed")))
+        .install();
+    let refund = Flutterwave::start(order()).unwrap();
+    (refund, host.requests().iter().filter(|sent| sent.method == "POST").count())
+}
+
+/// "completed" says that it was begun.
+#[test]
+fn refunds_once() {
+    let (made, posts) = start(json!([]));
+    assert_eq!((made.status, made.provider_id.as_str()), (RefundStatus::Pending, "8612"));
+    assert_eq!(posts, 1);
+    assert_eq!(parsed(&made.raw)["amount_refunded"], 5000);
+}
+
+#[test]
+fn says_whose_refund_it_is_and_of_how_much() {
+    let host = host()
+        .answer("GET", LIST, 404, refused("No refunds found"))
+        .answer("POST", START, 200, told(refund(8612, "completed")))
+        .install();
+    Flutterwave::start(RefundOrder { amount: naira(500_050), ..order() }).unwrap();
+    let sent = host.requests()[1].text();
+    assert_eq!(sent, r#"{"amount":5000.50,"comments":"Returned [R-1]"}"#);
+}
+
+#[test]
+fn a_repeat_finds_what_was_made() {
+    for named in [
+        json!({"tx_id": 5708}),
+        json!({"tx_id": "5708"}),
+        json!({"tx_id": null, "transaction_id": 5708}),
+        json!({"tx_id": 5708, "transaction_id": 5708}),
+    ] {
+        let (made, posts) = start(json!([refund_with(named)]));
+        assert_eq!((made.status, made.provider_id.as_str()), (RefundStatus::Done, "7"));
+        assert_eq!(posts, 0);
+    }
+}
+
+#[test]
+fn failed_refunds_and_those_of_others_do_not_count() {
+    let (failed, others) = (refund(7, "failed"), refund_with(json!({"tx_id": 5709})));
+    let (made, posts) = start(json!([failed, others]));
+    assert_eq!((made.provider_id.as_str(), posts), ("8612", 1));
+}
+
+/// Starts with a refund there that leaves nothing to do; gives why.
+fn start_in_vain(existing: Value) -> Fault {
+    let host = host().answer("GET", LIST, 200, told(existing)).install();
+    let fault = Flutterwave::start(order()).unwrap_err();
+    assert_eq!(host.requests().len(), 1);
+    fault
+}
+
+#[test]
+fn a_refund_of_a_part_is_not_ours() {
+    for amount in [json!(4000), json!("4999.99"), json!(5000.01)] {
+        let fault = start_in_vain(json!([refund_with(json!({"amount_refunded": amount}))]));
+        let found = (fault.category, fault.code.as_str());
+        assert_eq!(found, (FaultCategory::Refused, "partly-refunded"));
+    }
+    // Whether that was all of it, or whose, nobody knows.
+    for unclear in [json!({"amount_refunded": null}), json!({"tx_id": null}), json!({"id": null})] {
+        assert!(start_in_vain(json!([refund_with(unclear)])).retryable);
+    }
+}
+
+/// Lists spell the note otherwise.
+#[test]
+fn ours_is_known_by_its_note_or_by_its_amount() {
+    let part = refund_with(json!({"amount_refunded": 1, "id": 8}));
+    for ours in [
+        json!({"amount_refunded": "5000.00"}),
+        json!({"amount_refunded": 4500, "comment": "x [R-1]"}),
+        json!({"amount_refunded": 4500, "comments": "x [R-1]"}),
+    ] {
+        let (made, posts) = start(json!([part, refund_with(ours)]));
+        assert_eq!((made.provider_id.as_str(), posts), ("7", 0));
+    }
+    let theirs = json!({"amount_refunded": 4500, "comment": "x [R-11]"});
+    assert_eq!(start_in_vain(json!([refund_with(theirs)])).code, "partly-refunded");
+}
+
+/// Without the list nobody knows whether there is one.
+#[test]
+fn no_list_no_refund() {
+    let ask = |status: u16, answer: Value| {
+        let host = host().answer("GET", LIST, status, answer).install();
+        let fault = Flutterwave::start(order()).unwrap_err();
+        assert_eq!(host.requests().len(), 1);
+        fault
+    };
+    assert!(ask(500, json!({})).retryable);
+    assert!(ask(200, told(json!({"odd": true}))).retryable);
+}
+
+fn page(number: u64, of: u64, refunds: Value) -> Value {
+    let info = json!({"total": 40, "current_page": number, "total_pages": of});
+    json!({"status": "success", "message": "ok", "meta": {"page_info": info}, "data": refunds})
+}
+
+#[test]
+fn every_page_of_the_list_is_read() {
+    let others = json!([refund_with(json!({"tx_id": 1}))]);
+    let host = host()
+        .answer("GET", LIST, 200, page(1, 2, others))
+        .answer("GET", "/refunds?id=5708&page=2", 200, page(2, 2, json!([refund_with(json!({}))])))
+        .install();
+    assert_eq!(Flutterwave::start(order()).unwrap().provider_id, "7");
+    assert_eq!(host.requests().len(), 2);
+}
+
+#[test]
+fn a_list_that_does_not_end_is_not_searched_for_ever() {
+    let host = host().answer("GET", "/refunds", 200, page(1, 1000, json!([]))).install();
+    assert!(Flutterwave::start(order()).unwrap_err().retryable);
+    assert_eq!(host.requests().len(), 10);
+}
+
+#[test]
+fn an_unknown_transaction_id_is_looked_up() {
+    let host = host()
+        .answer("GET", VERIFY, 200, told(transaction()))
+        .answer("GET", "/refunds", 200, told(json!([])))
+        .answer("POST", "/transactions/782728102/refund", 200, told(refund(1, "completed")))
+        .install();
+    Flutterwave::start(RefundOrder { transaction_id: String::new(), ..order() }).unwrap();
+    assert_eq!(host.requests().len(), 3);
+}
+
+fn check(status: u16, answer: Value) -> Result<Refund, Fault> {
+    let _host = host().answer("GET", "/refunds/8612", status, answer).install();
+    Flutterwave::check("8612".into())
+}
+
+#[test]
+fn statuses() {
+    for (told_status, status, speaks) in [
+        ("completed", RefundStatus::Pending, false),
+        ("completed-mpgs", RefundStatus::Done, false),
+        ("completed-bank-transfer", RefundStatus::Done, false),
+        ("pending", RefundStatus::Pending, false),
+        ("processing", RefundStatus::Pending, false),
+        ("failed", RefundStatus::Failed, true),
+        ("something new", RefundStatus::Pending, false),
+    ] {
+        let found = check(200, told(refund(8612, told_status))).unwrap();
+        assert_eq!((found.status, !found.message.is_empty()), (status, speaks), "{told_status}");
+    }
+}
+
+#[test]
+fn what_is_no_refund() {
+    let unknown = refused("Refund not found");
+    assert_eq!(check(404, unknown).unwrap_err().category, FaultCategory::NotFound);
+    assert_eq!(check(200, told(json!({}))).unwrap_err().category, FaultCategory::Unavailable);
+}

@@ -1,0 +1,149 @@
+use serde_json::{Value, json};
+use tollhouse_plugin::log::Level;
+use tollhouse_plugin::payments::{Payment, PaymentStatus};
+use tollhouse_plugin::types::{Fault, FaultCategory};
+use tollhouse_plugin::verification::Guest;
+
+use super::{VERIFY, host, naira, parsed, refused, told, transaction, transaction_with};
+use crate::Flutterwave;
+
+fn verify_told(status: u16, answer: Value) -> Result<Payment, Fault> {
+    let _host = host().answer("GET", VERIFY, status, answer).install();
+    Flutterwave::verify("3456787654".into())
+}
+
+fn verify(data: Value) -> Payment {
+    verify_told(200, told(data)).unwrap()
+}
+
+#[test]
+fn reads_the_recorded_answer() {
+    let payment = verify(transaction());
+    assert_eq!(payment.status, PaymentStatus::Success);
+    assert_eq!(payment.service_ref, "3456787654");
+    assert_eq!(payment.transaction_id, "782728102");
+    assert_eq!(payment.amount, naira(6000));
+    assert_eq!(payment.requested, Some(naira(6000)));
+    assert_eq!(payment.fees_minor, Some(84));
+    assert_eq!(payment.channel, "card");
+    assert_eq!(payment.paid_at.as_deref(), Some("2022-12-11T07:06:45.000Z"));
+    assert_eq!(payment.message, "Approved by Financial Institution");
+    assert_eq!(payment.challenge_url, None);
+}
+
+#[test]
+fn statuses() {
+    for (told, status, logs) in [
+        ("successful", PaymentStatus::Success, 0),
+        ("failed", PaymentStatus::Failed, 0),
+        ("cancelled", PaymentStatus::Failed, 0),
+        ("pending", PaymentStatus::Pending, 0),
+        ("pending auth", PaymentStatus::Pending, 0),
+        ("PENDING", PaymentStatus::Pending, 0),
+        ("something new", PaymentStatus::Pending, 1),
+        ("", PaymentStatus::Pending, 1),
+    ] {
+        let answer = super::told(transaction_with(json!({"status": told})));
+        let host = host().answer("GET", VERIFY, 200, answer).install();
+        let payment = Flutterwave::verify("3456787654".into()).unwrap();
+        assert_eq!((payment.status, host.logs().len()), (status, logs), "{told}");
+        assert!(host.logs().iter().all(|(level, _)| *level == Level::Warn));
+    }
+}
+
+/// What the customer pays on top is not what was asked for.
+#[test]
+fn fees_that_the_customer_bears_are_not_asked_for() {
+    let payment = verify(transaction_with(json!({"amount": 60, "charged_amount": 60.84})));
+    assert_eq!((payment.requested, payment.amount), (Some(naira(6000)), naira(6084)));
+    let payment = verify(transaction_with(json!({"charged_amount": null})));
+    assert_eq!(payment.amount, naira(6000));
+}
+
+#[test]
+fn metadata_is_the_orders_without_flutterwaves() {
+    for (meta, echoed) in [
+        (json!({"__CheckoutInitAddress": "https://x.test", "order": 7}), Some(r#"{"order":7}"#)),
+        (json!({"__CheckoutInitAddress": "https://x.test"}), None),
+        (json!({}), None),
+        (json!(null), None),
+        (json!([{"metaname": "order", "metavalue": "7"}]), None),
+    ] {
+        let payment = verify(transaction_with(json!({"meta": meta})));
+        assert_eq!(payment.metadata.as_deref(), echoed, "{meta}");
+    }
+}
+
+#[test]
+fn raw_charges_nothing_and_keeps_what_is_the_callers() {
+    let meta = json!({"token": "the caller's own"});
+    let raw = parsed(&verify(transaction_with(json!({"meta": meta}))).raw);
+    assert_eq!(
+        (&raw["card"]["token"], &raw["card"]["last_4digits"]),
+        (&json!(null), &json!("7238"))
+    );
+    assert_eq!(raw["meta"]["token"], "the caller's own");
+    assert!(!verify(transaction()).raw.contains("flw-t1nf"));
+}
+
+#[test]
+fn what_is_absent_is_not_guessed() {
+    let payment = verify(transaction_with(json!({
+        "app_fee": null, "created_at": null, "card": null, "processor_response": null,
+        "meta": null, "customer": null, "payment_type": null,
+    })));
+    assert_eq!((payment.fees_minor, payment.paid_at, payment.instrument), (None, None, None));
+    assert_eq!((payment.message.as_str(), payment.channel.as_str()), ("successful", ""));
+}
+
+#[test]
+fn nothing_is_paid_before_it_is_taken() {
+    for status in ["pending", "failed"] {
+        assert_eq!(verify(transaction_with(json!({"status": status}))).paid_at, None);
+    }
+}
+
+#[test]
+fn large_ids_stay_whole() {
+    let payment = verify(transaction_with(json!({"id": u64::MAX})));
+    assert_eq!(payment.transaction_id, "18446744073709551615");
+}
+
+/// The customer never opened the link, or the provider never heard of it: the wording differs.
+#[test]
+fn an_unknown_reference() {
+    for (status, message) in [
+        (400, "No transaction was found for this id"),
+        (404, "No transaction was found for this id"),
+        (404, "Nothing here"),
+        (400, "Transaction not found"),
+    ] {
+        let fault = verify_told(status, refused(message)).unwrap_err();
+        assert_eq!(fault.category, FaultCategory::NotFound, "{status} {message}");
+    }
+}
+
+/// A 404 of something in between must not pass for "never paid".
+#[test]
+fn a_stray_404_is_no_answer() {
+    let _host = host().answer_text("GET", VERIFY, 404, "<h1>Not found</h1>").install();
+    let fault = Flutterwave::verify("3456787654".into()).unwrap_err();
+    assert_eq!(fault.category, FaultCategory::Unavailable);
+}
+
+#[test]
+fn references_cannot_leave_their_place_in_the_query() {
+    let path = "/verify_by_reference?tx_ref=a%26id%3D1%2F..";
+    let host = host().answer("GET", path, 200, told(transaction())).install();
+    assert!(Flutterwave::verify("a&id=1/..".into()).is_ok());
+    assert!(host.requests()[0].url.ends_with(path));
+}
+
+#[test]
+fn a_payment_without_amount_is_unreadable() {
+    for data in [json!({"amount": null}), json!({"currency": null})] {
+        let fault = verify_told(200, told(transaction_with(data))).unwrap_err();
+        assert_eq!(fault.category, FaultCategory::Unavailable);
+    }
+    assert!(verify_told(200, told(json!(null))).is_err());
+}

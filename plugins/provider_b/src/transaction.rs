@@ -1,0 +1,120 @@
+//! How a payment stands, in the shape that verification and charges share.
+
+use serde::Deserialize;
+use serde_json::Value;
+use tollhouse_plugin::amount::Major;
+use tollhouse_plugin::payments::{Payment, PaymentStatus};
+use tollhouse_plugin::types::{Fault, Money};
+use tollhouse_plugin::{http, log, loose, normal, text, verification};
+
+use crate::api::{self, Answer};
+use crate::{Flutterwave, channels, instrument};
+
+impl verification::Guest for Flutterwave {
+    fn verify(service_ref: String) -> Result<Payment, Fault> {
+        payment(&find(&service_ref)?, &service_ref, None)
+    }
+}
+
+/// A transaction by our reference. There is none before the customer has chosen how to pay on the page.
+pub(crate) fn find(service_ref: &str) -> Result<Answer, Fault> {
+    let reference = http::encode(service_ref);
+    api::get(&format!("/transactions/verify_by_reference?tx_ref={reference}"))
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct Transaction {
+    id: Value,
+    tx_ref: Value,
+    status: Value,
+    /// What was asked for; `charged_amount` is more when the customer bears the fees.
+    amount: Option<Major>,
+    charged_amount: Option<Major>,
+    app_fee: Option<Major>,
+    currency: Value,
+    payment_type: Value,
+    processor_response: Value,
+    created_at: Value,
+    pub(crate) card: Value,
+    pub(crate) customer: Value,
+    meta: Value,
+}
+
+/// Reads a transaction. `asked` stands in for an amount that Flutterwave leaves out before anything was taken.
+pub(crate) fn payment(
+    answer: &Answer,
+    service_ref: &str,
+    asked: Option<&Money>,
+) -> Result<Payment, Fault> {
+    let transaction: Transaction = answer.data.read()?;
+    let told = loose::text(&transaction.status).to_lowercase();
+    let status = status(&told);
+    let requested = requested(&transaction, status, asked)?;
+    let charged = transaction.charged_amount.map(|amount| amount.money(&requested.currency));
+    let reference = loose::text(&transaction.tx_ref);
+    let created_at = normal::moment(&transaction.created_at, 0);
+    let response = loose::text(&transaction.processor_response);
+    Ok(Payment {
+        status,
+        service_ref: if reference.is_empty() { service_ref.to_owned() } else { reference },
+        transaction_id: loose::text(&transaction.id),
+        amount: charged.unwrap_or_else(|| requested.clone()),
+        requested: Some(requested),
+        fees_minor: transaction.app_fee.map(Major::minor),
+        channel: channels::name(&loose::text(&transaction.payment_type)),
+        paid_at: created_at.filter(|_| status == PaymentStatus::Success),
+        message: if response.is_empty() { told } else { response },
+        instrument: instrument::of(&transaction),
+        challenge_url: challenge(answer, &transaction, status),
+        metadata: metadata(&transaction.meta),
+        raw: loose::without(&["token"], "meta", answer.data.value()),
+    })
+}
+
+/// Nothing was taken for certain unless it says how much.
+fn requested(
+    transaction: &Transaction,
+    status: PaymentStatus,
+    asked: Option<&Money>,
+) -> Result<Money, Fault> {
+    let currency = loose::text(&transaction.currency);
+    match (transaction.amount, asked) {
+        (Some(amount), _) if !currency.is_empty() => Ok(amount.money(&currency)),
+        (Some(amount), Some(asked)) => Ok(amount.money(&asked.currency)),
+        (None, Some(asked)) if status != PaymentStatus::Success => Ok(asked.clone()),
+        _ => Err(Fault::unavailable("Flutterwave's transaction names no amount")
+            .with_code("unexpected-answer")),
+    }
+}
+
+fn status(told: &str) -> PaymentStatus {
+    match told {
+        "successful" => PaymentStatus::Success,
+        // The customer said no; should they pay on the same page after all, that is told as a success.
+        "failed" | "cancelled" => PaymentStatus::Failed,
+        "pending" | "pending auth" => PaymentStatus::Pending,
+        unknown => {
+            let unknown = text::code(unknown);
+            log::warn(&format!("Flutterwave tells of a payment that is \"{unknown}\""));
+            PaymentStatus::Pending
+        }
+    }
+}
+
+/// Where the customer must go on: told with the transaction or beside it.
+fn challenge(answer: &Answer, transaction: &Transaction, status: PaymentStatus) -> Option<String> {
+    let redirect = |meta: &Value| meta["authorization"]["redirect"].as_str().map(str::to_owned);
+    let url = redirect(&transaction.meta).or_else(|| redirect(&answer.meta))?;
+    (status == PaymentStatus::Pending && !url.is_empty()).then_some(url)
+}
+
+/// What Flutterwave puts into `meta` of its own.
+const OF_FLUTTERWAVE: [&str; 2] = ["__CheckoutInitAddress", "authorization"];
+
+/// The order's metadata, if it is told.
+fn metadata(meta: &Value) -> Option<String> {
+    let mut meta = meta.as_object()?.clone();
+    meta.retain(|name, _| !OF_FLUTTERWAVE.contains(&name.as_str()));
+    (!meta.is_empty()).then(|| Value::Object(meta).to_string())
+}

@@ -1,0 +1,115 @@
+//! One call to Monnify: authentication, the envelope around every answer, and what its errors mean.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tollhouse_plugin::http::{Request, Response};
+use tollhouse_plugin::told::Told;
+use tollhouse_plugin::types::Fault;
+use tollhouse_plugin::{loose, settings};
+
+use crate::token;
+
+/// The manifest's names for the two halves of the account's credentials. The second signs notifications as well.
+pub(crate) const API_KEY: &str = "api_key";
+pub(crate) const SECRET_KEY: &str = "secret_key";
+
+/// The code of the contract for a reference that was used before.
+pub(crate) const DUPLICATE_REFERENCE: &str = "duplicate-reference";
+
+/// Asks; gives the envelope's body.
+pub(crate) fn get(path: &str) -> Result<Told, Fault> {
+    send(Request::get(url(path)?))
+}
+
+/// The same for somebody who does not wait long.
+pub(crate) fn get_soon(path: &str) -> Result<Told, Fault> {
+    const SOON_MS: u32 = 3_000;
+    send(Request::get(url(path)?).timeout_ms(SOON_MS))
+}
+
+/// Orders; gives the envelope's body.
+pub(crate) fn post(path: &str, body: &impl Serialize) -> Result<Told, Fault> {
+    send(Request::post(url(path)?).json(body))
+}
+
+pub(crate) fn url(path: &str) -> Result<String, Fault> {
+    settings::url("base_url", path)
+}
+
+/// A token may end before its time: nothing was done under it then, and a new one is asked for once.
+fn send(request: Request) -> Result<Told, Fault> {
+    let mut response = request.clone().bearer(&token::get()?).send()?;
+    if response.status == 401 {
+        response = request.bearer(&token::renew()?).send()?;
+    }
+    read(&response)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope {
+    request_successful: bool,
+    #[serde(default)]
+    response_message: Value,
+    #[serde(default)]
+    response_code: Value,
+    #[serde(default)]
+    response_body: Told,
+}
+
+/// What an answer gives, or means.
+pub(crate) fn read(response: &Response) -> Result<Told, Fault> {
+    check_service(response)?;
+    let envelope: Envelope = response.json()?;
+    if envelope.request_successful && response.is_success() {
+        return Ok(envelope.response_body);
+    }
+    let code = loose::text(&envelope.response_code);
+    Err(refusal(response.status, &code, &loose::text(&envelope.response_message)))
+}
+
+/// What can be told from the HTTP status alone.
+fn check_service(response: &Response) -> Result<(), Fault> {
+    match response.status {
+        401 => Err(Fault::misconfigured("Monnify does not accept the API key and secret key")),
+        status @ (408 | 429 | 500..) => Err(Fault::unavailable(format!("Monnify says {status}"))
+            .with_code(&format!("http-{status}"))),
+        _ => Ok(()),
+    }
+}
+
+fn refusal(status: u16, code: &str, message: &str) -> Fault {
+    let words = message.to_lowercase();
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
+    if says(&["duplicate"]) {
+        return Fault::refused(DUPLICATE_REFERENCE, message);
+    }
+    let unknown = ["not found", "no transaction", "not exist", "could not find"];
+    if status == 404 || matches!(code, "R1" | "R7") || says(&unknown) {
+        return Fault::not_found(message).with_code(code);
+    }
+    match blamed(&words) {
+        Some(field) if matches!(status, 400 | 422) => {
+            Fault::invalid(field, message).with_code(code)
+        }
+        _ => Fault::refused(code, message),
+    }
+}
+
+/// The field of the contract that a validation error speaks of.
+fn blamed(words: &str) -> Option<&'static str> {
+    let known = [
+        ("email", "email"),
+        ("customeremail", "email"),
+        ("amount", "amount"),
+        ("currency", "currency"),
+        ("currencycode", "currency"),
+        ("paymentmethods", "channels"),
+        ("paymentreference", "reference"),
+        ("metadata", "metadata"),
+    ];
+    words
+        .split(|c: char| !c.is_alphanumeric())
+        .find_map(|word| known.iter().find(|(theirs, _)| *theirs == word))
+        .map(|(_, ours)| *ours)
+}

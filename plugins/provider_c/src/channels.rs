@@ -1,0 +1,35 @@
+//! Ways to pay: ours, and Monnify's payment methods.
+
+use tollhouse_plugin::checkout::CheckoutOrder;
+use tollhouse_plugin::types::Fault;
+
+/// A bank is paid from by direct debit, which is the closest that there is.
+const METHODS: [(&str, &str); 4] = [
+    ("card", "CARD"),
+    ("bank", "DIRECT_DEBIT"),
+    ("ussd", "USSD"),
+    ("bank_transfer", "ACCOUNT_TRANSFER"),
+];
+
+/// The page's `paymentMethods` for the order's wishes; none when there are no wishes. Only cards can be charged again.
+pub(crate) fn methods(order: &CheckoutOrder) -> Result<Option<Vec<&'static str>>, Fault> {
+    if order.channels.is_empty() && !order.save_instrument {
+        return Ok(None);
+    }
+    let wanted = |channel: &str| {
+        let named = order.channels.is_empty() || order.channels.iter().any(|name| name == channel);
+        named && (!order.save_instrument || channel == "card")
+    };
+    let methods = METHODS.iter().filter(|(ours, _)| wanted(ours)).map(|(_, theirs)| *theirs);
+    let methods: Vec<&str> = methods.collect();
+    match methods.is_empty() {
+        true => Err(Fault::invalid("channels", "Monnify has none of these ways to pay")),
+        false => Ok(Some(methods)),
+    }
+}
+
+/// Our name of a transaction's `paymentMethod`, or Monnify's own.
+pub(crate) fn name(method: &str) -> String {
+    let known = METHODS.iter().find(|(_, theirs)| *theirs == method);
+    known.map_or_else(|| method.to_lowercase(), |(ours, _)| (*ours).to_owned())
+}

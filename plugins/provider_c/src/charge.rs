@@ -1,0 +1,100 @@
+//! Charging again without the customer: saved cards by their token, bank accounts by their mandate.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tollhouse_plugin::amount::Major;
+use tollhouse_plugin::direct_debit::{self, DebitOrder};
+use tollhouse_plugin::payments::Payment;
+use tollhouse_plugin::saved_card::{self, CardOrder};
+use tollhouse_plugin::told::Told;
+use tollhouse_plugin::types::{Fault, FaultCategory, Money};
+use tollhouse_plugin::{loose, settings, vault};
+
+use crate::{Monnify, api, naira, transaction};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Charge<'a> {
+    card_token: &'a str,
+    amount: Major,
+    /// Demanded, and not known: the address stands in.
+    customer_name: &'a str,
+    /// That of the first charge: Monnify compares.
+    customer_email: &'a str,
+    payment_reference: &'a str,
+    payment_description: &'a str,
+    currency_code: &'a str,
+    contract_code: String,
+    api_key: String,
+    meta_data: Map<String, Value>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Debit<'a> {
+    payment_reference: &'a str,
+    mandate_code: &'a str,
+    debit_amount: Major,
+    narration: &'a str,
+    customer_email: &'a str,
+}
+
+impl saved_card::Guest for Monnify {
+    fn charge(order: CardOrder) -> Result<Payment, Fault> {
+        let charge = Charge {
+            card_token: &order.token,
+            amount: naira::of(&order.amount)?,
+            customer_name: &order.email,
+            customer_email: &order.email,
+            payment_reference: &order.service_ref,
+            payment_description: &order.narration,
+            currency_code: naira::CODE,
+            contract_code: settings::required("contract_code")?,
+            api_key: vault::secret(api::API_KEY)?,
+            meta_data: loose::metadata(&order.metadata)?,
+        };
+        let answer = api::post("/api/v1/merchant/cards/charge-card-token", &charge);
+        outcome(answer, &order.service_ref, &order.amount)
+    }
+
+    /// Monnify forgets no token.
+    fn deauthorize(_token: String) -> Result<bool, Fault> {
+        Ok(false)
+    }
+}
+
+impl direct_debit::Guest for Monnify {
+    fn debit(order: DebitOrder) -> Result<Payment, Fault> {
+        let debit = Debit {
+            payment_reference: &order.service_ref,
+            mandate_code: &order.mandate,
+            debit_amount: naira::of(&order.amount)?,
+            narration: &order.narration,
+            customer_email: &order.email,
+        };
+        let answer = api::post("/api/v1/direct-debit/mandate/debit", &debit);
+        outcome(answer, &order.service_ref, &order.amount)
+    }
+}
+
+fn outcome(
+    answer: Result<Told, Fault>,
+    service_ref: &str,
+    asked: &Money,
+) -> Result<Payment, Fault> {
+    let told = match answer {
+        Err(fault) if fault.code == api::DUPLICATE_REFERENCE => charged_before(service_ref)?,
+        answer => answer?,
+    };
+    transaction::payment(&told, service_ref, Some(asked))
+}
+
+/// What came of the first attempt, whose answer was lost. That there was one is certain, so no answer about it may say
+/// that nothing was charged.
+fn charged_before(service_ref: &str) -> Result<Told, Fault> {
+    transaction::find(service_ref).map_err(|fault| Fault {
+        category: FaultCategory::Unavailable,
+        retryable: true,
+        ..fault
+    })
+}

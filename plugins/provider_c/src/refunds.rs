@@ -1,0 +1,121 @@
+//! Giving money back. A refund is known by the reference that we give it, so `start` asks for that before it asks for money:
+//! a repeat after a lost answer finds what the first attempt made.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tollhouse_plugin::amount::Major;
+use tollhouse_plugin::refunds::{self, Refund, RefundOrder, RefundStatus};
+use tollhouse_plugin::told::Told;
+use tollhouse_plugin::types::{Fault, FaultCategory};
+use tollhouse_plugin::{http, loose};
+
+use crate::{Monnify, api, naira, transaction};
+
+/// 100 naira.
+const LEAST_MINOR: u64 = 10_000;
+const MOST_REASON_CHARS: usize = 64;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Order<'a> {
+    transaction_reference: String,
+    refund_reference: &'a str,
+    refund_amount: Major,
+    refund_reason: String,
+    /// What the customer reads on their statement: at most 16 characters.
+    customer_note: &'a str,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct Made {
+    refund_reference: Value,
+    refund_status: Value,
+}
+
+impl refunds::Guest for Monnify {
+    fn start(order: RefundOrder) -> Result<Refund, Fault> {
+        let refund_amount = naira::of(&order.amount)?;
+        if order.amount.minor < LEAST_MINOR {
+            return Err(Fault::invalid("amount", "Monnify refunds no less than 100 naira"));
+        }
+        if let Some(made) = existing(&order.refund_ref)? {
+            return Ok(made);
+        }
+        let body = Order {
+            transaction_reference: transaction_reference(&order)?,
+            refund_reference: &order.refund_ref,
+            refund_amount,
+            refund_reason: reason(&order),
+            customer_note: "Refund",
+        };
+        match api::post("/api/v1/refunds/initiate-refund", &body) {
+            Ok(told) => refund(&told),
+            // Somebody was quicker; the same reference is the same refund.
+            Err(fault) if matches!(&*fault.code, "R9" | api::DUPLICATE_REFERENCE) => {
+                existing(&order.refund_ref)?.ok_or_else(unreadable)
+            }
+            Err(fault) => Err(meaning(fault)),
+        }
+    }
+
+    fn check(provider_id: String) -> Result<Refund, Fault> {
+        let path = format!("/api/v1/refunds/{}", http::encode(&provider_id));
+        refund(&api::get(&path)?)
+    }
+}
+
+fn existing(refund_ref: &str) -> Result<Option<Refund>, Fault> {
+    match api::get(&format!("/api/v1/refunds/{}", http::encode(refund_ref))) {
+        Ok(told) => refund(&told).map(Some),
+        Err(fault) if fault.category == FaultCategory::NotFound => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Refunds are asked for by Monnify's own reference.
+fn transaction_reference(order: &RefundOrder) -> Result<String, Fault> {
+    if !order.transaction_id.is_empty() {
+        return Ok(order.transaction_id.clone());
+    }
+    let told = transaction::find(&order.service_ref)?;
+    let found = transaction::payment(&told, &order.service_ref, None)?.transaction_id;
+    if found.is_empty() { Err(unreadable()) } else { Ok(found) }
+}
+
+fn reason(order: &RefundOrder) -> String {
+    let reason = if order.reason.trim().is_empty() { "Refund" } else { &order.reason };
+    reason.chars().take(MOST_REASON_CHARS).collect()
+}
+
+/// What Monnify's own codes for refunds say beyond a plain no.
+fn meaning(fault: Fault) -> Fault {
+    let message = fault.message.clone();
+    match fault.code.as_str() {
+        "R3" | "R4" => Fault::invalid("amount", message).with_code(&fault.code),
+        // The account's balance cannot be seen, or the bank does not answer: another time it may.
+        "R10" | "R11" => Fault::unavailable(message).with_code(&fault.code),
+        // With what was refunded before it would be more than was paid.
+        "R12" => Fault::refused("partly-refunded", message),
+        _ => fault,
+    }
+}
+
+fn refund(told: &Told) -> Result<Refund, Fault> {
+    let made: Made = told.read()?;
+    let provider_id = loose::text(&made.refund_reference);
+    if provider_id.is_empty() {
+        return Err(unreadable());
+    }
+    let (status, message) = match made.refund_status.as_str().ok_or_else(unreadable)? {
+        "COMPLETED" => (RefundStatus::Done, ""),
+        "FAILED" => (RefundStatus::Failed, "Monnify could not refund"),
+        _ => (RefundStatus::Pending, ""),
+    };
+    let (message, raw) = (message.to_owned(), transaction::raw(told));
+    Ok(Refund { status, provider_id, message, raw })
+}
+
+fn unreadable() -> Fault {
+    Fault::unavailable("Monnify's refund cannot be read").with_code("unexpected-answer")
+}

@@ -1,0 +1,141 @@
+use serde_json::{Value, json};
+use tollhouse_plugin::payments::{Payment, PaymentStatus};
+use tollhouse_plugin::saved_card::{CardOrder, Guest};
+use tollhouse_plugin::types::{Fault, FaultCategory};
+
+use super::{DEBIT, QUERY, host, naira, parsed, refused, told, transaction, transaction_with};
+use crate::Monnify;
+
+const PATH: &str = "/api/v1/merchant/cards/charge-card-token";
+
+fn order() -> CardOrder {
+    CardOrder {
+        token: "MNFY_8C1F7E2A".into(),
+        email: "demo@test.com".into(),
+        amount: naira(40333),
+        service_ref: "pay-1".into(),
+        narration: "Loan".into(),
+        metadata: r#"{"order":7}"#.into(),
+    }
+}
+
+fn charge(status: u16, answer: Value) -> Result<Payment, Fault> {
+    let _host = host().answer("POST", PATH, status, answer).install();
+    Monnify::charge(order())
+}
+
+#[test]
+fn charges_a_card() {
+    let host = host().answer("POST", PATH, 200, told(transaction())).install();
+    let payment = Monnify::charge(order()).unwrap();
+    assert_eq!((payment.status, payment.amount), (PaymentStatus::Success, naira(40333)));
+    let wanted = json!({
+        "cardToken": "MNFY_8C1F7E2A", "amount": 403.33, "customerName": "demo@test.com",
+        "customerEmail": "demo@test.com", "paymentReference": "pay-1", "paymentDescription": "Loan",
+        "currencyCode": "NGN", "contractCode": "5867418298", "apiKey": "MK_TEST_SAF7HR5F3F",
+        "metaData": {"order": 7},
+    });
+    assert_eq!(host.requests()[0].json(), wanted);
+}
+
+/// In the words of direct charges, with little else.
+fn direct(status: &str, more: Value) -> Value {
+    let mut body = json!({
+        "status": status, "transactionReference": "MNFY|1", "paymentReference": "pay-1",
+        "authorizedAmount": "403.33",
+    });
+    for (name, value) in more.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    told(body)
+}
+
+#[test]
+fn the_words_of_direct_charges() {
+    for (word, status) in [
+        ("SUCCESS", PaymentStatus::Success),
+        ("PENDING", PaymentStatus::Pending),
+        ("OTP_AUTHORIZATION_REQUIRED", PaymentStatus::Pending),
+        ("BANK_AUTHORIZATION_REQUIRED", PaymentStatus::Pending),
+        ("FAILED", PaymentStatus::Failed),
+        ("something new", PaymentStatus::Pending),
+    ] {
+        let payment = charge(200, direct(word, json!({}))).unwrap();
+        assert_eq!((payment.status, payment.amount), (status, naira(40333)), "{word}");
+    }
+}
+
+const BANK: &str = "https://sandbox.monnify.com/3ds/1";
+
+#[test]
+fn a_bank_that_wants_to_see_the_customer_is_a_challenge() {
+    let more = json!({"secure3dData": {"id": "1", "redirectUrl": BANK}});
+    let payment = charge(200, direct("BANK_AUTHORIZATION_REQUIRED", more.clone())).unwrap();
+    assert_eq!(payment.status, PaymentStatus::Pending);
+    assert_eq!(payment.challenge_url.as_deref(), Some(BANK));
+    for over in ["SUCCESS", "FAILED"] {
+        assert_eq!(charge(200, direct(over, more.clone())).unwrap().challenge_url, None);
+    }
+}
+
+/// There is no page on which it could be typed, and what would let us type it is not shown.
+#[test]
+fn a_code_that_was_sent_is_waited_for() {
+    let otp = json!({"id": "MNFY-1", "message": "Enter the OTP", "authData": "s3cr3t"});
+    let payment = charge(200, direct("OTP_AUTHORIZATION_REQUIRED", json!({"otpData": otp})));
+    let payment = payment.unwrap();
+    assert_eq!((payment.status, payment.challenge_url), (PaymentStatus::Pending, None));
+    assert_eq!(payment.message, "Enter the OTP");
+    assert!(!payment.raw.contains("s3cr3t"));
+}
+
+#[test]
+fn what_waits_may_be_told_with_little() {
+    let payment = charge(200, told(json!({"status": "PENDING"}))).unwrap();
+    assert_eq!((payment.status, payment.amount), (PaymentStatus::Pending, naira(40333)));
+    assert_eq!(payment.service_ref, "pay-1");
+    let fault = charge(200, told(json!({"status": "SUCCESS"}))).unwrap_err();
+    assert_eq!(fault.category, FaultCategory::Unavailable);
+}
+
+#[test]
+fn the_token_stays_out_of_raw() {
+    let raw = charge(200, told(transaction())).unwrap().raw;
+    assert!(!raw.contains("MNFY_8C1F7E2A"), "{raw}");
+    assert_eq!(parsed(&raw)["cardDetails"]["last4"], "1111");
+}
+
+/// Charges under a reference that was used before; gives what it makes of this answer about it.
+fn charge_again(status: u16, answer: Value) -> Result<Payment, Fault> {
+    let _host = host()
+        .answer("POST", PATH, 422, refused("99", "Duplicate payment reference"))
+        .answer("GET", QUERY, status, answer)
+        .answer("GET", DEBIT, 404, refused("99", "Not found"))
+        .answer("POST", "/auth/login", 401, json!({}))
+        .install();
+    Monnify::charge(order())
+}
+
+#[test]
+fn a_repeated_reference_is_answered_by_its_first_charge() {
+    assert_eq!(charge_again(200, told(transaction())), charge(200, told(transaction())));
+    let failed = transaction_with(json!({"paymentStatus": "FAILED"}));
+    assert_eq!(charge_again(200, told(failed)).unwrap().status, PaymentStatus::Failed);
+}
+
+/// It may have been charged, so nobody may take it for refused.
+#[test]
+fn a_repeated_reference_whose_charge_is_not_shown_is_not_refused() {
+    let unknown = refused("99", "No transaction");
+    for (status, answer) in [(404, unknown), (401, json!({})), (500, json!({}))] {
+        let fault = charge_again(status, answer).unwrap_err();
+        assert!(fault.category == FaultCategory::Unavailable && fault.retryable, "{status}");
+    }
+}
+
+#[test]
+fn no_token_is_given_back() {
+    let host = host().install();
+    assert_eq!(Monnify::deauthorize("MNFY_8C1F7E2A".into()), Ok(false));
+    assert!(host.requests().is_empty());
+}

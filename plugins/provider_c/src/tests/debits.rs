@@ -1,0 +1,80 @@
+use serde_json::{Value, json};
+use tollhouse_plugin::direct_debit::{DebitOrder, Guest};
+use tollhouse_plugin::payments::{Payment, PaymentStatus};
+use tollhouse_plugin::types::Fault;
+use tollhouse_plugin::verification;
+
+use super::{DEBIT, QUERY, host, naira, refused, told};
+use crate::Monnify;
+
+const PATH: &str = "/api/v1/direct-debit/mandate/debit";
+
+fn debited(status: &str) -> Value {
+    told(json!({
+        "transactionStatus": status, "responseMessage": "Debit in progress",
+        "transactionReference": "MNFY|1", "paymentReference": "pay-1", "debitAmount": 403.33,
+        "narration": "Loan", "mandateCode": "MTDD|01HT",
+    }))
+}
+
+fn order() -> DebitOrder {
+    DebitOrder {
+        mandate: "MTDD|01HT".into(),
+        email: "demo@test.com".into(),
+        amount: naira(40333),
+        service_ref: "pay-1".into(),
+        narration: "Loan".into(),
+        metadata: r#"{"order":7}"#.into(),
+    }
+}
+
+fn debit(status: u16, answer: Value) -> Result<Payment, Fault> {
+    let _host = host().answer("POST", PATH, status, answer).install();
+    Monnify::debit(order())
+}
+
+#[test]
+fn debits_a_mandate() {
+    let host = host().answer("POST", PATH, 200, debited("PENDING")).install();
+    let payment = Monnify::debit(order()).unwrap();
+    assert_eq!((payment.status, payment.amount), (PaymentStatus::Pending, naira(40333)));
+    assert_eq!(payment.transaction_id, "MNFY|1");
+    assert_eq!(payment.message, "Debit in progress");
+    let wanted = json!({
+        "paymentReference": "pay-1", "mandateCode": "MTDD|01HT", "debitAmount": 403.33,
+        "narration": "Loan", "customerEmail": "demo@test.com",
+    });
+    assert_eq!(host.requests()[0].json(), wanted);
+}
+
+#[test]
+fn the_mandate_is_the_instrument_and_stays_out_of_raw() {
+    let payment = debit(200, debited("PAID")).unwrap();
+    assert_eq!(payment.status, PaymentStatus::Success);
+    assert!(!payment.raw.contains("MTDD"), "{}", payment.raw);
+    let mandate = payment.instrument.unwrap();
+    assert_eq!((mandate.kind.as_str(), mandate.reusable), ("mandate", true));
+    assert_eq!((mandate.token.as_str(), mandate.signature.as_str()), ("MTDD|01HT", ""));
+}
+
+/// A debit is no transaction of the other list.
+#[test]
+fn a_debit_is_verified_where_debits_are() {
+    let host = host()
+        .answer("GET", QUERY, 404, refused("99", "There is no transaction with the reference"))
+        .answer("GET", DEBIT, 200, debited("PAID"))
+        .install();
+    let payment = <Monnify as verification::Guest>::verify("pay-1".into()).unwrap();
+    assert_eq!((payment.status, payment.amount), (PaymentStatus::Success, naira(40333)));
+    assert_eq!(host.requests().len(), 2);
+}
+
+#[test]
+fn a_repeated_reference_is_answered_by_its_first_debit() {
+    let _host = host()
+        .answer("POST", PATH, 400, refused("99", "Duplicate payment reference"))
+        .answer("GET", QUERY, 404, refused("99", "Not found"))
+        .answer("GET", DEBIT, 200, debited("PAID"))
+        .install();
+    assert_eq!(Monnify::debit(order()).unwrap().status, PaymentStatus::Success);
+}

@@ -1,0 +1,150 @@
+use serde_json::{Value, json};
+use tollhouse_plugin::notifications::{Guest, Notification, Refusal, Subject};
+use tollhouse_plugin::testing::FakeHost;
+use tollhouse_plugin::vault;
+
+use super::{host, told, transaction};
+use crate::Monnify;
+
+/// The documented vector.
+const BODY: &[u8] =
+    br#"{"eventType":"SUCCESSFUL_TRANSACTION","eventData":{"paymentReference":"pay-1"}}"#;
+const SIGNATURE: &str = "9455b60b54102c5a72f9bb31e6a399f37a62311110aa6e3945ceb825924f59b5\
+    e92aeefc78f696d957fbf0495baca66bcdac8b2a3dee2a453d18ea33d2ebfa90";
+
+fn parse(signature: &str, body: &[u8]) -> Result<Vec<Notification>, Refusal> {
+    let headers = vec![("monnify-signature".to_owned(), signature.to_owned())];
+    Monnify::parse(headers, body.to_vec())
+}
+
+/// Parses what is properly signed, on the installed host.
+fn parse_signed(body: &[u8]) -> Result<Vec<Notification>, Refusal> {
+    let mac = vault::hmac("sha512", "secret_key", body).unwrap();
+    parse(&mac.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), body)
+}
+
+fn event(name: &str, data: Value) -> Notification {
+    let body = json!({"eventType": name, "eventData": data}).to_string();
+    parse_signed(body.as_bytes()).unwrap().remove(0)
+}
+
+#[test]
+fn the_documented_signature_in_either_case() {
+    let _host = host().install();
+    for signature in [SIGNATURE.to_owned(), SIGNATURE.to_uppercase()] {
+        let found = parse(&signature, BODY).unwrap();
+        assert_eq!((found.len(), found[0].event.as_str()), (1, "SUCCESSFUL_TRANSACTION"));
+        assert_eq!((found[0].subject, found[0].service_ref.as_str()), (Subject::Payment, "pay-1"));
+    }
+}
+
+#[test]
+fn strangers_are_not_heard() {
+    let _host = host().install();
+    let mut altered = BODY.to_vec();
+    altered[70] ^= 1;
+    let almost = format!("{}1", &SIGNATURE[..127]);
+    for (signature, body) in [
+        ("", BODY),
+        ("zz", BODY),
+        (&SIGNATURE[..126], BODY),
+        (&almost, BODY),
+        (SIGNATURE, &altered),
+    ] {
+        assert_eq!(parse(signature, body).unwrap_err(), Refusal::Unauthentic);
+    }
+    assert_eq!(Monnify::parse(vec![], BODY.to_vec()).unwrap_err(), Refusal::Unauthentic);
+}
+
+#[test]
+fn nobody_is_authentic_without_a_key() {
+    let host = FakeHost::new().manifest(crate::MANIFEST).install();
+    assert_eq!(parse(SIGNATURE, BODY).unwrap_err(), Refusal::Unauthentic);
+    assert_eq!(host.logs().len(), 1);
+}
+
+#[test]
+fn payments_and_transfers_that_were_rejected() {
+    let _host = host().install();
+    for name in ["SUCCESSFUL_TRANSACTION", "REJECTED_PAYMENT"] {
+        let found = event(name, transaction());
+        assert_eq!((found.subject, found.event.as_str()), (Subject::Payment, name));
+        assert_eq!(found.service_ref, "pay-1");
+        assert_eq!(found.transaction_id, "MNFY|20220121154928|000001");
+    }
+}
+
+fn refund() -> Value {
+    json!({
+        "merchantReason": "Returned", "transactionReference": "MNFY|20220121154928|000001",
+        "completedOn": "21/01/2022 03:49:28 PM", "refundStatus": "COMPLETED", "customerNote": "Refund",
+        "createdOn": "21/01/2022 03:40:00 PM", "refundReference": "R-1", "refundAmount": 403.33,
+    })
+}
+
+/// A refund's event names the payment by Monnify's reference alone, whose `|` may not stand in a path.
+#[test]
+fn refunds_are_traced_to_their_payment() {
+    let path = "/api/v2/transactions/MNFY%7C20220121154928%7C000001";
+    for name in ["SUCCESSFUL_REFUND", "FAILED_REFUND"] {
+        let host = host().answer("GET", path, 200, told(transaction())).install();
+        let found = event(name, refund());
+        assert_eq!((found.subject, found.event.as_str()), (Subject::Refund, name));
+        assert_eq!(found.service_ref, "pay-1");
+        assert_eq!(found.transaction_id, "MNFY|20220121154928|000001");
+        assert_eq!(host.requests()[0].timeout_ms, Some(3_000));
+    }
+}
+
+#[test]
+fn a_refund_that_cannot_be_traced_is_told_all_the_same() {
+    let host = host().timeout("GET", "/api/v2/transactions/MNFY%7C20220121154928%7C000001");
+    let host = host.install();
+    let found = event("SUCCESSFUL_REFUND", refund());
+    assert_eq!((found.subject, found.service_ref.as_str()), (Subject::Refund, ""));
+    assert_eq!(host.logs().len(), 1);
+}
+
+#[test]
+fn a_refund_that_names_its_payment_is_not_asked_about() {
+    let host = host().install();
+    let mut data = refund();
+    data["paymentReference"] = json!("pay-1");
+    assert_eq!(event("SUCCESSFUL_REFUND", data).service_ref, "pay-1");
+    assert!(host.requests().is_empty());
+}
+
+#[test]
+fn mandates() {
+    let _host = host().install();
+    let data = json!({
+        "mandateCode": "MTDD|01HT", "externalMandateReference": "m-1", "mandateStatus": "ACTIVATED",
+    });
+    let found = event("MANDATE_UPDATE", data);
+    assert_eq!((found.subject, found.service_ref.as_str()), (Subject::Mandate, "m-1"));
+    assert_eq!(found.transaction_id, "");
+}
+
+#[test]
+fn the_rest_is_named_and_nothing_more() {
+    let _host = host().install();
+    for name in ["SETTLEMENT", "ACCOUNT_ACTIVITY", "SUCCESSFUL_DISBURSEMENT", "low_balance_alert"] {
+        let found = event(name, json!({"paymentReference": "x", "transactionReference": "MNFY|1"}));
+        assert_eq!((found.subject, found.event.as_str()), (Subject::Other, name));
+        assert_eq!((found.service_ref.as_str(), found.transaction_id.as_str()), ("", ""));
+    }
+}
+
+#[test]
+fn signed_nonsense_is_malformed() {
+    let _host = host().install();
+    for body in [
+        &b"no json"[..],
+        b"{}",
+        b"[]",
+        br#"{"eventType":"SUCCESSFUL_TRANSACTION","eventData":{}}"#,
+        br#"{"eventType":"SUCCESSFUL_REFUND","eventData":{}}"#,
+    ] {
+        assert!(matches!(parse_signed(body).unwrap_err(), Refusal::Malformed(_)));
+    }
+}

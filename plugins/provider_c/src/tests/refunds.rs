@@ -1,0 +1,181 @@
+use serde_json::{Value, json};
+use tollhouse_plugin::refunds::{Guest, Refund, RefundOrder, RefundStatus};
+use tollhouse_plugin::testing::FakeHost;
+use tollhouse_plugin::types::{Fault, FaultCategory, Money};
+
+use super::{QUERY, host, naira, parsed, refused, told, transaction};
+use crate::Monnify;
+
+const FIND: &str = "/api/v1/refunds/R-1";
+const START: &str = "/api/v1/refunds/initiate-refund";
+
+fn order() -> RefundOrder {
+    RefundOrder {
+        service_ref: "pay-1".into(),
+        transaction_id: "MNFY|20220121154928|000001".into(),
+        refund_ref: "R-1".into(),
+        amount: naira(40333),
+        reason: "Returned".into(),
+    }
+}
+
+fn refund(status: &str) -> Value {
+    told(json!({
+        "refundReference": "R-1", "transactionReference": "MNFY|20220121154928|000001",
+        "refundReason": "Returned", "customerNote": "Refund", "refundAmount": 403.33,
+        "refundType": "FULL_REFUND", "refundStatus": status, "refundStrategy": "MERCHANT_WALLET",
+        "comment": "x", "completedOn": "", "createdOn": "21/01/2022 03:40:00 PM",
+    }))
+}
+
+fn unknown() -> Value {
+    refused("R7", "No refund was initiated with the reference")
+}
+
+/// A host where the refund is not there yet.
+fn fresh() -> FakeHost {
+    host().answer("GET", FIND, 404, unknown())
+}
+
+#[test]
+fn refunds_once() {
+    let host = fresh().answer("POST", START, 200, refund("IN_PROGRESS")).install();
+    let made = Monnify::start(order()).unwrap();
+    assert_eq!((made.status, made.provider_id.as_str()), (RefundStatus::Pending, "R-1"));
+    assert_eq!(parsed(&made.raw)["refundAmount"], 403.33);
+    let wanted = json!({
+        "transactionReference": "MNFY|20220121154928|000001", "refundReference": "R-1",
+        "refundAmount": 403.33, "refundReason": "Returned", "customerNote": "Refund",
+    });
+    assert_eq!(host.requests()[1].json(), wanted);
+}
+
+/// Of a failed one, too: its reference is used up.
+#[test]
+fn a_repeat_finds_what_was_made() {
+    for (word, status) in [
+        ("IN_PROGRESS", RefundStatus::Pending),
+        ("COMPLETED", RefundStatus::Done),
+        ("FAILED", RefundStatus::Failed),
+    ] {
+        let host = host().answer("GET", FIND, 200, refund(word)).install();
+        let made = Monnify::start(order()).unwrap();
+        assert_eq!((made.status, made.provider_id.as_str()), (status, "R-1"));
+        assert_eq!(host.requests().len(), 1);
+    }
+}
+
+/// Without an answer about it nobody knows whether there is one.
+#[test]
+fn no_answer_no_refund() {
+    for (status, answer) in [(500, json!({})), (200, told(json!({}))), (404, json!({}))] {
+        let host = host().answer("GET", FIND, status, answer).install();
+        assert!(Monnify::start(order()).unwrap_err().retryable, "{status}");
+        assert_eq!(host.requests().len(), 1);
+    }
+}
+
+#[test]
+fn a_reference_that_was_used_meanwhile_is_looked_up() {
+    for duplicate in [refused("R9", "Refund reference exists"), refused("99", "Duplicate refund")] {
+        let host = fresh()
+            .answer("GET", FIND, 200, refund("IN_PROGRESS"))
+            .answer("POST", START, 400, duplicate.clone())
+            .install();
+        assert_eq!(Monnify::start(order()).unwrap().provider_id, "R-1");
+        assert_eq!(host.requests().len(), 3);
+        drop(host);
+        // It may have been made, so nobody may take it for refused.
+        let _host = fresh().answer("POST", START, 400, duplicate).install();
+        assert!(Monnify::start(order()).unwrap_err().retryable);
+    }
+}
+
+fn start_told(status: u16, answer: Value) -> Fault {
+    let _host = fresh().answer("POST", START, status, answer).install();
+    Monnify::start(order()).unwrap_err()
+}
+
+#[test]
+fn codes_of_refunds() {
+    use FaultCategory::{Invalid, NotFound, Refused, Unavailable};
+    for (code, category, ours) in [
+        ("R1", NotFound, "R1"),
+        ("R2", Refused, "R2"),
+        ("R3", Invalid, "R3"),
+        ("R4", Invalid, "R4"),
+        ("R5", Refused, "R5"),
+        ("R6", Refused, "R6"),
+        ("R8", Refused, "R8"),
+        ("R10", Unavailable, "R10"),
+        ("R11", Unavailable, "R11"),
+        ("R12", Refused, "partly-refunded"),
+        ("99", Refused, "99"),
+    ] {
+        let fault = start_told(400, refused(code, "No"));
+        assert_eq!((fault.category, fault.code.as_str()), (category, ours), "{code}");
+        assert_eq!(fault.field(), (category == Invalid).then_some("amount"));
+        assert_eq!(fault.retryable, category == Unavailable);
+    }
+}
+
+#[test]
+fn less_than_a_hundred_naira_is_not_asked_for() {
+    let host = host().install();
+    let fault = Monnify::start(RefundOrder { amount: naira(9_999), ..order() }).unwrap_err();
+    assert_eq!((fault.category, fault.field()), (FaultCategory::Invalid, Some("amount")));
+    assert!(fault.message.contains("100 naira"));
+    let dollars = Money { minor: 20_000, currency: "USD".into() };
+    let fault = Monnify::start(RefundOrder { amount: dollars, ..order() }).unwrap_err();
+    assert_eq!(fault.field(), Some("currency"));
+    assert!(host.requests().is_empty());
+    drop(host);
+    let _host = fresh().answer("POST", START, 200, refund("PENDING")).install();
+    assert!(Monnify::start(RefundOrder { amount: naira(10_000), ..order() }).is_ok());
+}
+
+#[test]
+fn reasons_are_there_and_not_too_long() {
+    for (reason, sent) in [("é".repeat(80), "é".repeat(64)), (" ".into(), "Refund".into())] {
+        let host = fresh().answer("POST", START, 200, refund("PENDING")).install();
+        Monnify::start(RefundOrder { reason, ..order() }).unwrap();
+        assert_eq!(host.requests()[1].json()["refundReason"], sent);
+    }
+}
+
+#[test]
+fn an_unknown_transaction_is_looked_up() {
+    let host = fresh()
+        .answer("GET", QUERY, 200, told(transaction()))
+        .answer("POST", START, 200, refund("IN_PROGRESS"))
+        .install();
+    Monnify::start(RefundOrder { transaction_id: String::new(), ..order() }).unwrap();
+    let sent = host.requests()[2].json();
+    assert_eq!(sent["transactionReference"], "MNFY|20220121154928|000001");
+}
+
+fn check(status: u16, answer: Value) -> Result<Refund, Fault> {
+    let _host = host().answer("GET", FIND, status, answer).install();
+    Monnify::check("R-1".into())
+}
+
+#[test]
+fn statuses() {
+    for (told_status, status, speaks) in [
+        ("IN_PROGRESS", RefundStatus::Pending, false),
+        ("PENDING", RefundStatus::Pending, false),
+        ("COMPLETED", RefundStatus::Done, false),
+        ("FAILED", RefundStatus::Failed, true),
+        ("SOMETHING_NEW", RefundStatus::Pending, false),
+    ] {
+        let found = check(200, refund(told_status)).unwrap();
+        assert_eq!((found.status, !found.message.is_empty()), (status, speaks), "{told_status}");
+    }
+}
+
+#[test]
+fn what_is_no_refund() {
+    assert_eq!(check(404, unknown()).unwrap_err().category, FaultCategory::NotFound);
+    assert_eq!(check(400, unknown()).unwrap_err().category, FaultCategory::NotFound);
+    assert_eq!(check(200, told(json!({}))).unwrap_err().category, FaultCategory::Unavailable);
+}

@@ -1,0 +1,170 @@
+//! How a payment stands, in the shape that verification, charges and debits share.
+
+use serde::Deserialize;
+use serde_json::Value;
+use tollhouse_plugin::amount::Major;
+use tollhouse_plugin::payments::{Payment, PaymentStatus};
+use tollhouse_plugin::told::Told;
+use tollhouse_plugin::types::{Fault, FaultCategory, Money};
+use tollhouse_plugin::{http, loose, normal, verification};
+
+use crate::{Monnify, api, channels, instrument, naira, status};
+
+/// Monnify's clocks are those of Lagos.
+const LAGOS_AHEAD_MINUTES: i64 = 60;
+
+/// What could charge again, or speak for the account or the customer. A mandate is charged by its code alone.
+const CHARGES_AGAIN: [&str; 5] = ["cardToken", "mandateCode", "authData", "apiKey", "accessToken"];
+
+impl verification::Guest for Monnify {
+    fn verify(service_ref: String) -> Result<Payment, Fault> {
+        payment(&find(&service_ref)?, &service_ref, None)
+    }
+}
+
+/// A transaction by our reference. What there is not may be the debit of a mandate, which is asked for elsewhere; a merchant
+/// without mandates is refused there, and has none.
+pub(crate) fn find(service_ref: &str) -> Result<Told, Fault> {
+    let reference = http::encode(service_ref);
+    let known =
+        api::get(&format!("/api/v2/merchant/transactions/query?paymentReference={reference}"));
+    let unknown = match known {
+        Err(fault) if fault.category == FaultCategory::NotFound => fault,
+        known => return known,
+    };
+    let path = format!("/api/v1/direct-debit/mandate/debit-status?paymentReference={reference}");
+    api::get(&path).map_err(|fault| match fault.category {
+        FaultCategory::NotFound | FaultCategory::Refused | FaultCategory::Invalid => unknown,
+        _ => fault,
+    })
+}
+
+/// Our reference of the transaction that Monnify knows by its own: a text with a `|`.
+pub(crate) fn reference_of(transaction: &str) -> Result<String, Fault> {
+    let path = format!("/api/v2/transactions/{}", http::encode(transaction));
+    let found: Transaction = api::get_soon(&path)?.read()?;
+    Ok(loose::text(&found.payment_reference))
+}
+
+/// The fields differ between checkout, cards and mandates.
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Transaction {
+    transaction_reference: Value,
+    payment_reference: Value,
+    payment_status: Value,
+    transaction_status: Value,
+    status: Value,
+    amount_paid: Option<Major>,
+    authorized_amount: Option<Major>,
+    debit_amount: Option<Major>,
+    total_payable: Option<Major>,
+    settlement_amount: Option<Major>,
+    currency: Value,
+    payment_method: Value,
+    paid_on: Value,
+    message: Value,
+    response_message: Value,
+    otp_data: Value,
+    secure3d_data: Value,
+    meta_data: Value,
+    pub(crate) card_details: Value,
+    pub(crate) customer: Value,
+    pub(crate) mandate_code: Value,
+}
+
+impl Transaction {
+    fn status(&self) -> String {
+        let told = loose::either(&self.payment_status, &self.transaction_status);
+        if told.is_empty() { loose::text(&self.status) } else { told }.to_uppercase()
+    }
+
+    fn currency(&self) -> String {
+        let told = loose::text(&self.currency);
+        if told.is_empty() { naira::CODE.to_owned() } else { told }
+    }
+
+    fn paid(&self) -> Option<Major> {
+        self.amount_paid.or(self.authorized_amount).or(self.debit_amount)
+    }
+
+    /// Only if that much was paid, whatever the status says: less must not pass for all.
+    fn requested(&self) -> Option<Major> {
+        let paid = self.paid()?;
+        self.total_payable.filter(|asked| *asked <= paid)
+    }
+
+    fn fees(&self) -> Option<u64> {
+        self.paid()?.minor().checked_sub(self.settlement_amount?.minor())
+    }
+}
+
+/// Reads a transaction. `asked` stands in for an amount that Monnify leaves out before anything was taken.
+pub(crate) fn payment(
+    told: &Told,
+    service_ref: &str,
+    asked: Option<&Money>,
+) -> Result<Payment, Fault> {
+    let transaction: Transaction = told.read()?;
+    let word = transaction.status();
+    let status = status::of(&word);
+    let currency = transaction.currency();
+    let reference = loose::text(&transaction.payment_reference);
+    let taken = status == PaymentStatus::Success;
+    Ok(Payment {
+        status,
+        service_ref: if reference.is_empty() { service_ref.to_owned() } else { reference },
+        transaction_id: loose::text(&transaction.transaction_reference),
+        amount: amount(&transaction, status, asked)?,
+        requested: transaction.requested().map(|amount| amount.money(&currency)),
+        fees_minor: transaction.fees().filter(|_| taken),
+        channel: channels::name(&loose::text(&transaction.payment_method)),
+        paid_at: normal::moment(&transaction.paid_on, LAGOS_AHEAD_MINUTES).filter(|_| taken),
+        message: message(&transaction, word),
+        instrument: instrument::of(&transaction),
+        challenge_url: challenge(&transaction, status),
+        metadata: loose::object(&transaction.meta_data),
+        raw: raw(told),
+    })
+}
+
+/// Nothing was taken for certain unless it says how much.
+fn amount(
+    transaction: &Transaction,
+    status: PaymentStatus,
+    asked: Option<&Money>,
+) -> Result<Money, Fault> {
+    let told = match status {
+        PaymentStatus::Success => transaction.paid(),
+        _ => transaction.paid().or(transaction.total_payable),
+    };
+    match (told, asked) {
+        (Some(amount), _) => Ok(amount.money(&transaction.currency())),
+        (None, Some(asked)) if status != PaymentStatus::Success => Ok(asked.clone()),
+        _ => Err(Fault::unavailable("Monnify's transaction names no amount")
+            .with_code("unexpected-answer")),
+    }
+}
+
+/// For the company: why, or how much, or else the state itself.
+fn message(transaction: &Transaction, word: String) -> String {
+    let Transaction { message, response_message, otp_data, .. } = transaction;
+    let said = [message, response_message, &otp_data["message"]].map(loose::text);
+    match (word.as_str(), transaction.amount_paid, transaction.total_payable) {
+        ("OVERPAID" | "PARTIALLY_PAID", Some(paid), Some(asked)) => {
+            format!("{word}: {paid} of {asked} {}", transaction.currency())
+        }
+        _ => said.into_iter().find(|text| !text.is_empty()).unwrap_or(word),
+    }
+}
+
+/// Where the customer must go on: to the bank's page. A code that was sent to them has no page.
+fn challenge(transaction: &Transaction, status: PaymentStatus) -> Option<String> {
+    let url = loose::text(&transaction.secure3d_data["redirectUrl"]);
+    (status == PaymentStatus::Pending && !url.is_empty()).then_some(url)
+}
+
+/// An answer to be shown.
+pub(crate) fn raw(told: &Told) -> String {
+    loose::without(&CHARGES_AGAIN, "metaData", told.value())
+}

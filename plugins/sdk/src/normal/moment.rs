@@ -1,0 +1,120 @@
+//! Moments of many notations in RFC 3339 and UTC.
+
+use serde_json::Value;
+
+use super::date;
+
+const DAY_MINUTES: i64 = 1_440;
+
+/// A moment as RFC 3339 has it, in UTC. Read are ISO 8601 and `DD/MM/YYYY hh:mm:ss PM`; where no offset stands, the clock is
+/// one that is so many minutes ahead of UTC.
+pub fn moment(value: &Value, ahead_minutes: i64) -> Option<String> {
+    let told = super::text(value)?;
+    let day = date::day(&told)?;
+    let (_, clock) = told.split_once(['T', ' '])?;
+    let (clock, ahead) = without_offset(clock.trim(), ahead_minutes)?;
+    let (hour, minute, rest) = time(clock)?;
+    let minutes = hour * 60 + minute - ahead;
+    let (year, month, day) = date::shifted(day, minutes.div_euclid(DAY_MINUTES));
+    let (hour, minute) = (minutes.rem_euclid(DAY_MINUTES) / 60, minutes.rem_euclid(60));
+    Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{rest}Z"))
+}
+
+/// The clock alone, and by how many minutes it is ahead of UTC.
+fn without_offset(clock: &str, ahead: i64) -> Option<(&str, i64)> {
+    if let Some(clock) = clock.strip_suffix('Z') {
+        return Some((clock, 0));
+    }
+    let Some(at) = clock.find(['+', '-']) else { return Some((clock, ahead)) };
+    let (clock, offset) = clock.split_at(at);
+    let digits = offset[1..].replace(':', "");
+    let minutes =
+        number(digits.get(..2)?)? * 60 + number(digits.get(2..).filter(|m| m.len() == 2)?)?;
+    Some((clock, if offset.starts_with('-') { -minutes } else { minutes }))
+}
+
+/// Hour, minute, and the seconds as RFC 3339 has them.
+fn time(clock: &str) -> Option<(i64, i64, String)> {
+    let (clock, half) = match clock.split_once(' ') {
+        Some((clock, half)) => (clock, Some(half.to_ascii_uppercase())),
+        None => (clock, None),
+    };
+    let mut parts = clock.splitn(3, ':');
+    let (hour, minute, seconds) = (parts.next()?, parts.next()?, parts.next().unwrap_or("00"));
+    let (hour, minute) = (number(hour)?, number(minute)?);
+    let hour = match half.as_deref() {
+        None => hour,
+        Some("AM") if (1..=12).contains(&hour) => hour % 12,
+        Some("PM") if (1..=12).contains(&hour) => hour % 12 + 12,
+        Some(_) => return None,
+    };
+    let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, "0"));
+    let fits = whole.len() == 2 && number(whole)? < 60 && (1..=9).contains(&fraction.len());
+    let digits = fraction.bytes().all(|digit| digit.is_ascii_digit());
+    (hour < 24 && minute < 60 && fits && digits).then(|| (hour, minute, seconds.to_owned()))
+}
+
+fn number(digits: &str) -> Option<i64> {
+    let plain = (1..=2).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+    plain.then(|| digits.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const LAGOS: i64 = 60;
+
+    #[test]
+    fn notations() {
+        for (told, read) in [
+            ("21/01/2022 03:49:28 PM", "2022-01-21T14:49:28Z"),
+            ("21/01/2022 12:30:00 AM", "2022-01-20T23:30:00Z"),
+            ("21/01/2022 12:30:00 pm", "2022-01-21T11:30:00Z"),
+            ("01/03/2024 12:59:59 AM", "2024-02-29T23:59:59Z"),
+            ("01/01/2022 12:00:00 AM", "2021-12-31T23:00:00Z"),
+            ("21/01/2022 15:49:28", "2022-01-21T14:49:28Z"),
+            ("2022-01-21 15:49:28.123", "2022-01-21T14:49:28.123Z"),
+            ("2022-01-21T15:49:28", "2022-01-21T14:49:28Z"),
+            ("2022-01-21T15:49", "2022-01-21T14:49:00Z"),
+            ("2022-01-21T15:49:28.000Z", "2022-01-21T15:49:28.000Z"),
+            ("2022-01-21T15:49:28+01:00", "2022-01-21T14:49:28Z"),
+            ("2022-01-21T15:49:28.5+0000", "2022-01-21T15:49:28.5Z"),
+            ("2022-12-31T23:30:00-01:00", "2023-01-01T00:30:00Z"),
+        ] {
+            assert_eq!(moment(&json!(told), LAGOS).as_deref(), Some(read), "{told}");
+        }
+        let plain = json!("2022-01-21 15:49:28");
+        assert_eq!(moment(&plain, 0).as_deref(), Some("2022-01-21T15:49:28Z"));
+    }
+
+    #[test]
+    fn garbage_is_no_moment() {
+        for garbage in [
+            "",
+            "N/A",
+            "yesterday",
+            "2022-01-21",
+            "21/01/2022",
+            "2022-01-21T",
+            "2022-01-21T24:00:00Z",
+            "2022-01-21T15:60:00Z",
+            "2022-01-21T15:49:60Z",
+            "2022-01-21T15:49:28.Z",
+            "2022-01-21T15:49:28.xZ",
+            "2022-01-21T15:49:28+1",
+            "2022-01-21T15:49:28+01:0",
+            "2022-02-30T15:49:28Z",
+            "21/01/2022 13:49:28 PM",
+            "21/01/2022 00:49:28 AM",
+            "21/01/2022 03:49:28 XM",
+            "1642780168000",
+            "2022-01-21T15:49:28+é",
+        ] {
+            assert_eq!(moment(&json!(garbage), LAGOS), None, "{garbage}");
+        }
+        assert_eq!(moment(&json!(null), LAGOS), None);
+    }
+}

@@ -1,0 +1,42 @@
+//! A manifest's examples in a native test: the world in which `tollhouse bench` measures the plugin.
+
+use serde_json::Value;
+
+use super::FakeHost;
+
+/// What every secret of an example account is, and the settings that have no default.
+const SECRET: &str = "example-secret";
+const SETTING: &str = "example";
+const URL_SETTING: &str = "https://provider.example";
+
+impl FakeHost {
+    /// Takes a manifest whole: the defaults of its settings, an account of example values, and its examples' answers.
+    pub fn examples(self, json: &str) -> FakeHost {
+        let manifest: Value = serde_json::from_str(json).expect("the manifest is no JSON");
+        let mut host = self;
+        for name in manifest["secrets"].as_array().into_iter().flatten() {
+            host = host.secret(name.as_str().expect("a secret has a name"), SECRET);
+        }
+        for (name, setting) in manifest["settings"].as_object().into_iter().flatten() {
+            let value = if setting["kind"] == "url" { URL_SETTING } else { SETTING };
+            host = host.setting(name, setting["default"].as_str().unwrap_or(value));
+        }
+        for answer in manifest["examples"]["answers"].as_array().into_iter().flatten() {
+            let to = answer["to"].as_str().and_then(|to| to.split_once(' '));
+            let (method, url) = to.expect("an example's answer is to a method and a URL");
+            let status = answer["status"].as_u64().and_then(|status| u16::try_from(status).ok());
+            host = host.answer(method, url, status.unwrap_or(200), answer["body"].clone());
+        }
+        host
+    }
+}
+
+/// Headers and body of the manifest's example of a notification.
+pub fn example_notification(json: &str) -> (Vec<(String, String)>, Vec<u8>) {
+    let manifest: Value = serde_json::from_str(json).expect("the manifest is no JSON");
+    let notification = &manifest["examples"]["notification"];
+    let text = |value: &Value| value.as_str().expect("an example is of texts").to_owned();
+    let headers = notification["headers"].as_object().into_iter().flatten();
+    let headers = headers.map(|(name, value)| (name.clone(), text(value))).collect();
+    (headers, text(&notification["body"]).into_bytes())
+}
