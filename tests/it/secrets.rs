@@ -345,8 +345,11 @@ async fn operate(lab: &Lab) {
     for prices in [&*of("/prices"), "/internal/v1/prices"] {
         lab.call(&format!("PATCH {prices}"), json!({ "otp.email": 2.5 })).await;
     }
-    lab.call(&format!("PUT {}", of("/subscription")), json!({ "features": ["payments", "otp"] }))
-        .await;
+    lab.call(
+        &format!("PUT {}", of("/subscription")),
+        json!({ "features": ["payments", "otp", "cards", "recollections"] }),
+    )
+    .await;
     let events = lab.call(&format!("GET {}", of("/events")), Value::String(String::new())).await;
     lab.name("event", &events["docs"][0]["id"]);
     lab.call(&format!("POST {}", of("/events/{event}/redeliver")), json!({})).await;

@@ -148,7 +148,7 @@ async fn bad_requests_are_refused() {
         (with("customer", json!({})), "customer.email is required"),
         (with("customer", json!({ "email": "nobody" })), "email must be a valid email"),
         (with("redirect_url", json!(null)), "redirect_url is required"),
-        (with("currency", json!("XXX")), "currency is not supported"),
+        (with("currency", json!("ZZZ")), "currency is not supported"),
         (
             with("session_duration", json!(1441)),
             "session_duration must be between 1 and 1440 minutes",

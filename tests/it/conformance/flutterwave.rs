@@ -1,0 +1,85 @@
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+use tollhouse_sandbox::flutterwave::{Webhook, sign};
+
+use super::Subject;
+use crate::app::{TestApp, reply};
+
+const KEY: &str = "FLWSECK_TEST-the_services_own_account-X";
+const HASH: &str = "the_hash_of_the_services_own_account";
+
+pub struct Flutterwave;
+
+fn ask(app: &TestApp, method: Method, path: &str) -> RequestBuilder {
+    let url = format!("{}/flutterwave/v3{path}", app.standins.url());
+    app.client.request(method, url).bearer_auth(KEY)
+}
+
+async fn verified(app: &TestApp, reference: &str) -> Value {
+    let path = format!("/transactions/verify_by_reference?tx_ref={reference}");
+    reply(ask(app, Method::GET, &path)).await.body["data"].clone()
+}
+
+impl Subject for Flutterwave {
+    const NAME: &'static str = "provider_b";
+    const BEGINS: (&'static str, &'static str) = ("POST", "/payments");
+    const REFUNDS: (&'static str, &'static str) = ("POST", "/transactions/{id}/refund");
+    const FEES: f64 = 35.01; // 1.4 %
+
+    async fn set_up(app: &TestApp) -> String {
+        app.install(artifacts::PROVIDER_B).await;
+        let base_url = format!("{}/flutterwave/v3", app.standins.url());
+        let credentials = json!({ "secret_key": KEY, "webhook_hash": HASH, "base_url": base_url });
+        let set = json!({ "credentials": credentials, "active": true });
+        let account = app.operator(Method::PUT, "/providers/provider_b", set).await.data().clone();
+        let url = account["notification_url"].as_str().expect("a URL").to_owned();
+        app.standins.flutterwave().configure_webhook(KEY, Webhook::new(HASH, &url).signed());
+        url
+    }
+
+    /// Without the numbers of transactions.
+    fn requests(app: &TestApp) -> Vec<(String, String)> {
+        let plain = |part: &str| match part.parse::<u64>() {
+            Ok(_) => "{id}".to_owned(),
+            Err(_) => part.to_owned(),
+        };
+        let plain = |path: String| path.split('/').map(plain).collect::<Vec<_>>().join("/");
+        let requests = app.standins.flutterwave().requests().into_iter();
+        requests.map(|(method, path)| (method, plain(path))).collect()
+    }
+
+    fn notification(reference: &str) -> String {
+        let data = json!({ "tx_ref": reference, "id": 1, "amount": 2500.5, "currency": "NGN", "status": "successful" });
+        json!({ "event": "charge.completed", "data": data }).to_string()
+    }
+
+    fn signature(body: &str, authentic: bool) -> (&'static str, String) {
+        let hash = if authentic { HASH } else { "a_hash_of_somebody_else" };
+        ("flutterwave-signature", sign(hash, body.as_bytes()))
+    }
+
+    fn tamper(app: &TestApp, reference: &str, minor: u64, currency: &str) {
+        assert!(app.standins.flutterwave().tamper(reference, minor, currency));
+    }
+
+    async fn take_reference(app: &TestApp, reference: &str) {
+        let order = json!({
+            "tx_ref": reference, "amount": 2500.5, "currency": "NGN", "redirect_url": "https://eve.example/",
+            "customer": { "email": "eve@example.com" },
+        });
+        let taken = ask(app, Method::POST, "/payments").json(&order).send().await;
+        assert!(taken.expect("an answer").status().is_success());
+    }
+
+    async fn refund_elsewhere(app: &TestApp, reference: &str, minor: u64) {
+        let path = format!("/transactions/{}/refund", verified(app, reference).await["id"]);
+        let part = json!({ "amount": minor / 100 });
+        let refunded = ask(app, Method::POST, &path).json(&part).send().await;
+        assert!(refunded.expect("an answer").status().is_success());
+    }
+
+    async fn charges_again(app: &TestApp, reference: &str) -> Vec<String> {
+        let card = verified(app, reference).await["card"].clone();
+        vec![card["token"].as_str().expect("a card's").to_owned()]
+    }
+}

@@ -1,0 +1,88 @@
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+use tollhouse_sandbox::monnify::sign;
+
+use super::Subject;
+use crate::app::{TestApp, reply};
+
+const KEY: &str = "MK_TEST_SERVICE001";
+const SECRET: &str = "the_secret_of_the_services_own_account";
+const CONTRACT: &str = "4934121686";
+
+pub struct Monnify;
+
+async fn ask(app: &TestApp, method: Method, path: &str) -> RequestBuilder {
+    let url = |path: &str| format!("{}/monnify/api{path}", app.standins.url());
+    let login = app.client.post(url("/v1/auth/login")).basic_auth(KEY, Some(SECRET));
+    let token = reply(login).await.body["responseBody"]["accessToken"].clone();
+    app.client.request(method, url(path)).bearer_auth(token.as_str().expect("a token"))
+}
+
+async fn queried(app: &TestApp, reference: &str) -> Value {
+    let path = format!("/v2/merchant/transactions/query?paymentReference={reference}");
+    reply(ask(app, Method::GET, &path).await).await.body["responseBody"].clone()
+}
+
+impl Subject for Monnify {
+    const NAME: &'static str = "provider_c";
+    const BEGINS: (&'static str, &'static str) =
+        ("POST", "/api/v1/merchant/transactions/init-transaction");
+    const REFUNDS: (&'static str, &'static str) = ("POST", "/api/v1/refunds/initiate-refund");
+    const FEES: f64 = 37.51; // 1.5 %
+
+    async fn set_up(app: &TestApp) -> String {
+        app.install(artifacts::PROVIDER_C).await;
+        let base_url = format!("{}/monnify", app.standins.url());
+        let credentials = json!({
+            "api_key": KEY, "secret_key": SECRET, "contract_code": CONTRACT, "base_url": base_url,
+        });
+        let set = json!({ "credentials": credentials, "active": true });
+        let account = app.operator(Method::PUT, "/providers/provider_c", set).await.data().clone();
+        let url = account["notification_url"].as_str().expect("a URL").to_owned();
+        app.standins.monnify().set_webhook(KEY, SECRET, &url);
+        url
+    }
+
+    fn requests(app: &TestApp) -> Vec<(String, String)> {
+        app.standins.monnify().requests()
+    }
+
+    fn notification(reference: &str) -> String {
+        let data = json!({ "paymentReference": reference, "transactionReference": "MNFY|1", "amountPaid": 2500.5, "paymentStatus": "PAID" });
+        json!({ "eventType": "SUCCESSFUL_TRANSACTION", "eventData": data }).to_string()
+    }
+
+    fn signature(body: &str, authentic: bool) -> (&'static str, String) {
+        let secret = if authentic { SECRET } else { "a_secret_of_somebody_else" };
+        ("monnify-signature", sign(secret, body.as_bytes()))
+    }
+
+    fn tamper(app: &TestApp, reference: &str, minor: u64, currency: &str) {
+        assert!(app.standins.monnify().tamper(reference, minor, currency));
+    }
+
+    async fn take_reference(app: &TestApp, reference: &str) {
+        let order = json!({
+            "paymentReference": reference, "amount": 2500.5, "currencyCode": "NGN", "contractCode": CONTRACT,
+            "customerEmail": "eve@example.com", "customerName": "Eve", "paymentDescription": "x",
+            "redirectUrl": "https://eve.example/",
+        });
+        let begin = ask(app, Method::POST, "/v1/merchant/transactions/init-transaction").await;
+        assert!(begin.json(&order).send().await.expect("an answer").status().is_success());
+    }
+
+    async fn refund_elsewhere(app: &TestApp, reference: &str, minor: u64) {
+        let order = json!({
+            "transactionReference": queried(app, reference).await["transactionReference"],
+            "refundReference": "elsewhere-1", "refundAmount": minor / 100, "refundReason": "a part",
+            "customerNote": "a part",
+        });
+        let refund = ask(app, Method::POST, "/v1/refunds/initiate-refund").await;
+        assert!(refund.json(&order).send().await.expect("an answer").status().is_success());
+    }
+
+    async fn charges_again(app: &TestApp, reference: &str) -> Vec<String> {
+        let card = queried(app, reference).await["cardDetails"].clone();
+        vec![card["cardToken"].as_str().expect("a card's").to_owned()]
+    }
+}

@@ -1,0 +1,61 @@
+use serde_json::json;
+use tollhouse_sandbox::paystack;
+
+use super::Subject;
+use crate::app::{PAYSTACK_KEY, TestApp, reply};
+
+pub struct Paystack;
+
+impl Subject for Paystack {
+    const NAME: &'static str = "provider_a";
+    const BEGINS: (&'static str, &'static str) = ("POST", "/transaction/initialize");
+    const REFUNDS: (&'static str, &'static str) = ("POST", "/refund");
+    const FEES: f64 = 137.51; // 1.5 % and 100
+
+    async fn set_up(app: &TestApp) -> String {
+        app.install(artifacts::PROVIDER_A).await;
+        app.use_paystack("/providers/provider_a", PAYSTACK_KEY).await
+    }
+
+    fn requests(app: &TestApp) -> Vec<(String, String)> {
+        app.standins.paystack().requests()
+    }
+
+    fn notification(reference: &str) -> String {
+        let data = json!({ "reference": reference, "id": 1, "amount": 250_050, "currency": "NGN", "status": "success" });
+        json!({ "event": "charge.success", "data": data }).to_string()
+    }
+
+    fn signature(body: &str, authentic: bool) -> (&'static str, String) {
+        let key = if authentic { PAYSTACK_KEY } else { "sk_test_of_somebody_else" };
+        ("x-paystack-signature", paystack::sign(key, body.as_bytes()))
+    }
+
+    fn tamper(app: &TestApp, reference: &str, minor: u64, currency: &str) {
+        assert!(app.standins.paystack().tamper(reference, minor, currency));
+    }
+
+    async fn take_reference(app: &TestApp, reference: &str) {
+        let order =
+            json!({ "email": "eve@example.com", "amount": 250_050, "reference": reference });
+        let url = format!("{}/paystack/transaction/initialize", app.standins.url());
+        let taken = app.client.post(url).bearer_auth(PAYSTACK_KEY).json(&order).send().await;
+        assert!(taken.expect("an answer").status().is_success());
+    }
+
+    async fn refund_elsewhere(app: &TestApp, reference: &str, minor: u64) {
+        let order = json!({ "transaction": reference, "amount": minor });
+        let url = format!("{}/paystack/refund", app.standins.url());
+        let refunded = app.client.post(url).bearer_auth(PAYSTACK_KEY).json(&order).send().await;
+        assert!(refunded.expect("an answer").status().is_success());
+    }
+
+    async fn charges_again(app: &TestApp, reference: &str) -> Vec<String> {
+        let url = format!("{}/paystack/transaction/verify/{reference}", app.standins.url());
+        let told = reply(app.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
+        let authorization = &told["data"]["authorization"];
+        ["authorization_code", "signature"]
+            .map(|name| authorization[name].as_str().expect("a card's").to_owned())
+            .to_vec()
+    }
+}
