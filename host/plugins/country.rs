@@ -149,6 +149,10 @@ impl IdentityType {
         if self.display_name.trim().is_empty() || self.rule.trim().is_empty() {
             return must("have a display_name and a rule");
         }
+        let texts = [&self.display_name, &self.description, &self.image, &self.rule, &self.example];
+        if texts.iter().any(|text| text.chars().any(char::is_control)) {
+            return must("have no control characters in its texts");
+        }
         let Prices { lookup, face, image } = self.prices;
         if [lookup, face, image].iter().any(|price| *price < Minor(0)) {
             return must("have no price below 0");
@@ -166,6 +170,14 @@ impl Country {
     pub(super) fn check(&self, name: &str, interfaces: &[&str]) -> Result<(), String> {
         if NO_COUNTRIES.contains(&name) || name.contains('-') {
             return Err(format!("a country cannot be called {name}"));
+        }
+        let is_code = self.code.len() == 2 && self.code.bytes().all(|b| b.is_ascii_uppercase());
+        if !is_code {
+            return Err("a country's code is two capital letters".to_owned());
+        }
+        let places = self.countries.iter().chain(&self.continents);
+        if places.clone().any(|name| name.is_empty() || name.chars().any(char::is_control)) {
+            return Err("the names of countries and continents are texts on a line".to_owned());
         }
         if !(1..=MOST_IDENTITIES).contains(&self.identities.len()) {
             return Err(format!("a country has 1 to {MOST_IDENTITIES} identities"));
@@ -240,6 +252,7 @@ mod tests {
             ("field", json!("user_id"), "have a field"),
             ("image", json!("http://a.example/x.png"), "have an image"),
             ("rule", json!(" "), "a rule"),
+            ("description", json!("a\u{1b}[2J"), "no control characters"),
             ("example", json!("12ab"), "have an example"),
             ("prices", json!({ "face": -1 }), "no price below 0"),
             ("prices", json!({ "face": 0.001 }), "two decimals"),
@@ -252,6 +265,14 @@ mod tests {
             assert!(refused.contains(reason), "{field} {value}: {refused}");
         }
         let country = country(|_| ()).unwrap();
+        for (code, place) in [("ng", "Nigeria"), ("NGA", "Nigeria"), ("NG", ""), ("NG", "a\nb")] {
+            let odd = Country {
+                code: code.to_owned(),
+                countries: vec![place.to_owned()],
+                ..country.clone()
+            };
+            assert!(odd.check("nigeria", &["identity-face"]).is_err(), "{code} {place:?}");
+        }
         for name in ["uid", "identity", "south-africa"] {
             assert!(country.check(name, &["identity-face"]).is_err(), "{name}");
         }

@@ -8,16 +8,20 @@ use prometheus_client::{
 use super::metric::Label;
 
 /// Each is shown from the start, so that its first case is seen as a change.
-const ALARMS: [&str; 5] = [
+const ALARMS: [&str; 8] = [
     "amount mismatch",
+    "card not revoked",
+    "card refund failed",
     "currency mismatch",
     "foreign payment",
     "refund failed",
     "refund still pending",
+    "repayment reversed",
 ];
 
 /// The same, of what operators are told.
-const TOLD: [&str; 2] = ["otp.few_verified", "wallet.low_balance"];
+const TOLD: [&str; 4] =
+    ["card.refund_failed", "loan.not_collected", "otp.few_verified", "wallet.low_balance"];
 
 #[derive(Clone)]
 pub struct Noted {

@@ -2,6 +2,7 @@
 //!
 //! A provider joins with a [`Subject`] and a line in [`conforms`].
 
+mod cards;
 mod flutterwave;
 mod monnify;
 mod paystack;
@@ -20,6 +21,8 @@ trait Subject {
     /// Method and path by which the provider is asked to begin a payment, and to refund one.
     const BEGINS: (&'static str, &'static str);
     const REFUNDS: (&'static str, &'static str);
+    /// The same of charging a saved card.
+    const CHARGES: (&'static str, &'static str);
     /// What it keeps of 2,500.50 NGN.
     const FEES: f64;
 
@@ -62,6 +65,9 @@ macro_rules! conforms {
                 async fn an_upstream_that_fails_while_a_payment_begins_loses_none(app: TestApp) { begins_again::<S>(app).await }
                 async fn an_upstream_that_fails_while_it_is_asked_decides_nothing(app: TestApp) { asks_again::<S>(app).await }
                 async fn nothing_that_charges_again_is_shown(app: TestApp) { keeps_tokens::<S>(app).await }
+                async fn a_card_is_verified_and_what_it_cost_goes_back(app: TestApp) { cards::verifies::<S>(app).await }
+                async fn a_saved_card_is_charged_declined_and_challenged(app: TestApp) { cards::charges::<S>(app).await }
+                async fn a_charge_whose_answer_was_lost_is_made_once(app: TestApp) { cards::charges_once::<S>(app).await }
             }
 
             #[tokio::test]

@@ -24,6 +24,7 @@ impl Subject for Flutterwave {
     const NAME: &'static str = "provider_b";
     const BEGINS: (&'static str, &'static str) = ("POST", "/payments");
     const REFUNDS: (&'static str, &'static str) = ("POST", "/transactions/{id}/refund");
+    const CHARGES: (&'static str, &'static str) = ("POST", "/tokenized-charges");
     const FEES: f64 = 35.01; // 1.4 %
 
     async fn set_up(app: &TestApp) -> String {

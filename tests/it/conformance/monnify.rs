@@ -28,6 +28,8 @@ impl Subject for Monnify {
     const BEGINS: (&'static str, &'static str) =
         ("POST", "/api/v1/merchant/transactions/init-transaction");
     const REFUNDS: (&'static str, &'static str) = ("POST", "/api/v1/refunds/initiate-refund");
+    const CHARGES: (&'static str, &'static str) =
+        ("POST", "/api/v1/merchant/cards/charge-card-token");
     const FEES: f64 = 37.51; // 1.5 %
 
     async fn set_up(app: &TestApp) -> String {

@@ -10,6 +10,7 @@ impl Subject for Paystack {
     const NAME: &'static str = "provider_a";
     const BEGINS: (&'static str, &'static str) = ("POST", "/transaction/initialize");
     const REFUNDS: (&'static str, &'static str) = ("POST", "/refund");
+    const CHARGES: (&'static str, &'static str) = ("POST", "/transaction/charge_authorization");
     const FEES: f64 = 137.51; // 1.5 % and 100
 
     async fn set_up(app: &TestApp) -> String {
