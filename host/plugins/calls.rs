@@ -143,14 +143,14 @@ impl Calls {
         {
             // A register's words may be about somebody.
             let is_country = plugin.manifest.kind == Kind::Country;
-            let message = if is_country { "" } else { &*fault.message };
+            let said = if is_country { "" } else { &*fault.message };
             let (plugin, code) = (&*plugin.label, &*fault.code);
             tracing::error!(
                 alarm = "plugin",
                 plugin,
                 function,
                 code,
-                message,
+                said,
                 "an operator must look"
             );
         }

@@ -2,12 +2,14 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse::jobs;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
-    app::TestApp,
+    app::{MASTER_KEY, NOW, TestApp},
     codes::{balance, credit},
     lending::{SUCCESS_CARD, direct_debit, get_loan, loan, recollect, saved_card, user},
+    master_key::Host,
 };
 
 const DAY: i64 = 86_400;
@@ -117,6 +119,34 @@ both! {
         crate::lending::put_loan(app, "held", crate::codes::with(held, json!({ "disbursed": true }))).await;
         app.settle().await;
         assert_eq!(made(app).await.last().unwrap()["amount"], 7);
+    }
+
+    async fn hosts_share_what_is_due_without_overlap(app: TestApp) {
+        const LOANS: usize = 40;
+        user(app, "ada").await;
+        set_prices(app).await;
+        credit(app, 10_000, "more").await;
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        for n in 0..LOANS {
+            loan(app, &format!("loan-{n}"), "ada", &[(2, 100.0), (2, 50.0)]).await;
+        }
+        let other = Host::start_with(app, MASTER_KEY, app.app.clock.clone(), &[]).await;
+        app.app.clock.advance_to(NOW.plus_seconds(2 * DAY));
+        let ours = async { jobs::run_due(&app.app).await.expect("jobs that run") };
+        tokio::join!(ours, other.run_due());
+        app.settle().await;
+        let listed = app.get("/recollection/list?limit=1000").await.data()["docs"].clone();
+        let mut of_loans = std::collections::BTreeMap::<String, Vec<f64>>::new();
+        for one in listed.as_array().expect("a list") {
+            assert_eq!(one["status"], "success", "{one}");
+            let loan = one["loan"].as_str().expect("an id").to_owned();
+            of_loans.entry(loan).or_default().push(one["amount"].as_f64().expect("a number"));
+        }
+        assert_eq!(of_loans.len(), LOANS);
+        assert!(of_loans.values().all(|amounts| amounts.len() == 2), "{of_loans:?}");
+        let requests = app.standins.paystack().requests().into_iter();
+        let charges = requests.filter(|(_, path)| path == "/transaction/charge_authorization");
+        assert_eq!(charges.count(), 2 * LOANS);
     }
 
     async fn what_a_charge_under_way_covers_is_not_charged_again(app: TestApp) {
