@@ -56,7 +56,8 @@ pub async fn verifies<S: Subject>(app: &TestApp) {
     digits("last_4_digits", 4);
     digits("exp_month", 2);
     digits("exp_year", 4);
-    assert_eq!(text("country_code").len(), 2, "{details}");
+    // Not every provider tells it.
+    assert!([0, 2].contains(&text("country_code").len()), "{details}");
     assert!(!text("card_type").is_empty() && text("card_type") == text("card_type").to_lowercase());
     assert!(!card["signature"].as_str().expect("a text").is_empty());
     for _ in 0..3 {
