@@ -200,6 +200,24 @@ both! {
         }
     }
 
+    async fn a_refund_that_no_provider_takes_on_is_an_operators_too(app: TestApp) {
+        user(app, "ada").await;
+        app.standins.faults().push(Fault::new("refund", FaultKind::Error500).times(10_000));
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        app.advance(3_600).await;
+        assert_eq!(refunds(app, "?status=requested").await.len(), 1);
+        for _ in 0..24 {
+            app.advance(3_600).await;
+        }
+        let given_up = refunds(app, "?status=failed").await.remove(0);
+        app.standins.faults().clear();
+        let path = format!("/companies/{}/card-refunds/{}/retry", app.company.id, given_up["id"].as_str().unwrap());
+        app.operator(Method::POST, &path, json!({})).await.data();
+        app.advance(3_600).await;
+        app.advance(3_600).await;
+        assert_eq!(refunds(app, "?status=done").await.len(), 1);
+    }
+
     async fn a_page_that_never_came_is_begun_again_under_the_same_key(app: TestApp) {
         user(app, "ada").await;
         let order = json!({ "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://a.example/" } });

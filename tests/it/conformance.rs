@@ -3,6 +3,7 @@
 //! A provider joins with a [`Subject`] and a line in [`conforms`].
 
 mod cards;
+mod debits;
 mod flutterwave;
 mod monnify;
 mod paystack;
@@ -39,6 +40,8 @@ trait Subject {
     async fn take_reference(app: &TestApp, reference: &str);
     /// Refunds so much of a payment without the host.
     async fn refund_elsewhere(app: &TestApp, reference: &str, minor: u64);
+    /// The token of a mandate of ada@example.com that can be debited.
+    async fn mandate(app: &TestApp) -> String;
     /// What the provider gives with a payment that would charge again.
     async fn charges_again(app: &TestApp, reference: &str) -> Vec<String>;
 }
@@ -67,6 +70,8 @@ macro_rules! conforms {
                 async fn nothing_that_charges_again_is_shown(app: TestApp) { keeps_tokens::<S>(app).await }
                 async fn a_card_is_verified_and_what_it_cost_goes_back(app: TestApp) { cards::verifies::<S>(app).await }
                 async fn a_saved_card_is_charged_declined_and_challenged(app: TestApp) { cards::charges::<S>(app).await }
+                async fn a_bank_account_is_debited_and_declined(app: TestApp) { debits::debits::<S>(app).await }
+                async fn a_debit_whose_answer_was_lost_is_made_once(app: TestApp) { debits::debits_once::<S>(app).await }
                 async fn a_charge_whose_answer_was_lost_is_made_once(app: TestApp) { cards::charges_once::<S>(app).await }
             }
 

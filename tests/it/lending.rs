@@ -76,9 +76,8 @@ pub async fn saved_card(app: &TestApp, user_id: &str, number: &str) -> Value {
     card
 }
 
-/// A mandate at Paystack, and a direct debit of it.
-pub async fn direct_debit(app: &TestApp, id: &str, user_id: &str) -> Value {
-    let email = format!("{user_id}@example.com");
+/// A mandate at Paystack that can be debited.
+pub async fn paystack_mandate(app: &TestApp, email: &str) -> String {
     let paystack = |method, path: &str| {
         let url = format!("{}/paystack{path}", app.standins.url());
         app.client.request(method, url).bearer_auth(PAYSTACK_KEY)
@@ -88,15 +87,21 @@ pub async fn direct_debit(app: &TestApp, id: &str, user_id: &str) -> Value {
         "account": { "number": "0123456789", "bank_code": "058" },
     });
     let open = paystack(Method::POST, "/customer/authorization/initialize").json(&asked);
-    let open: Value = open.send().await.unwrap().json().await.unwrap();
+    let open = reply(open).await.body;
     let page = open["data"]["redirect_url"].as_str().expect("a page");
     let done = app.client.post(format!("{page}/complete")).json(&json!({ "outcome": "success" }));
-    assert!(done.send().await.unwrap().status().is_success());
+    assert!(done.send().await.expect("an answer").status().is_success());
     app.advance(10).await;
     let reference = open["data"]["reference"].as_str().expect("a reference");
-    let verified = paystack(Method::GET, &format!("/customer/authorization/verify/{reference}"));
-    let verified: Value = verified.send().await.unwrap().json().await.unwrap();
-    let token = &verified["data"]["authorization_code"];
+    let verify = paystack(Method::GET, &format!("/customer/authorization/verify/{reference}"));
+    let verified = reply(verify).await.body;
+    verified["data"]["authorization_code"].as_str().expect("a code").to_owned()
+}
+
+/// A mandate at Paystack, and a user's default direct debit of it.
+pub async fn direct_debit(app: &TestApp, id: &str, user_id: &str) -> Value {
+    let email = format!("{user_id}@example.com");
+    let token = paystack_mandate(app, &email).await;
     let body = json!({
         "user_id": user_id, "payment_service": "provider_a", "token": token, "email": email,
         "bank": "GTBank", "active": true, "default": true,

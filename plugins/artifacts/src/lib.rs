@@ -6,6 +6,7 @@
 //!
 //! ```
 //! fn africastalking() {}
+//! fn atlantis() {}
 //! fn ghana() {}
 //! fn nigeria() {}
 //! fn provider_a() {}

@@ -79,6 +79,21 @@ impl Subject for Flutterwave {
         assert!(refunded.expect("an answer").status().is_success());
     }
 
+    async fn mandate(app: &TestApp) -> String {
+        let order = json!({
+            "email": "ada@example.com", "amount": 10_000, "address": "1 Allen Avenue", "phone_number": "0800",
+            "account_bank": "058", "account_number": "0123456789", "start_date": "2026-11-22T00:00:00.000Z",
+            "end_date": "2027-11-20T00:00:00.000Z", "narration": "loan",
+        });
+        let opened = reply(ask(app, Method::POST, "/accounts/tokenize").json(&order)).await.body;
+        // The customer's transfer arrives, and then the bank's consent.
+        app.advance(10).await;
+        app.advance(10).await;
+        let reference = opened["data"]["reference"].as_str().expect("a reference");
+        let found = reply(ask(app, Method::GET, &format!("/accounts/token/{reference}"))).await;
+        found.body["data"]["token"].as_str().expect("a token").to_owned()
+    }
+
     async fn charges_again(app: &TestApp, reference: &str) -> Vec<String> {
         let card = verified(app, reference).await["card"].clone();
         vec![card["token"].as_str().expect("a card's").to_owned()]

@@ -83,6 +83,27 @@ impl Subject for Monnify {
         assert!(refund.json(&order).send().await.expect("an answer").status().is_success());
     }
 
+    async fn mandate(app: &TestApp) -> String {
+        let order = json!({
+            "contractCode": CONTRACT, "mandateReference": "ada-1", "autoRenew": false,
+            "customerCancellation": true, "customerName": "Ada Obi", "customerPhoneNumber": "08030000001",
+            "customerEmailAddress": "ada@example.com", "customerAddress": "1 Allen Avenue",
+            "customerAccountName": "ADA OBI", "customerAccountNumber": "0123456789",
+            "customerAccountBankCode": "058", "mandateDescription": "Loan",
+            "mandateStartDate": "2026-11-21T10:15:30", "mandateEndDate": "2027-11-21T10:15:30",
+            "mandateAmount": "50000.00",
+        });
+        let create = ask(app, Method::POST, "/v1/direct-debit/mandate/create").await;
+        let created = reply(create.json(&order)).await.body["responseBody"].clone();
+        let find = "/v1/direct-debit/mandate/?mandateReferences=ada-1";
+        let found = reply(ask(app, Method::GET, find).await).await.body["responseBody"][0].clone();
+        let page = found["authorizationLink"].as_str().expect("a page");
+        let done = app.client.post(format!("{page}/complete"));
+        done.json(&json!({ "outcome": "success" })).send().await.expect("an answer");
+        app.advance(10).await;
+        created["mandateCode"].as_str().expect("a code").to_owned()
+    }
+
     async fn charges_again(app: &TestApp, reference: &str) -> Vec<String> {
         let card = queried(app, reference).await["cardDetails"].clone();
         vec![card["cardToken"].as_str().expect("a card's").to_owned()]

@@ -2,7 +2,10 @@ use serde_json::json;
 use tollhouse_sandbox::paystack;
 
 use super::Subject;
-use crate::app::{PAYSTACK_KEY, TestApp, reply};
+use crate::{
+    app::{PAYSTACK_KEY, TestApp, reply},
+    lending,
+};
 
 pub struct Paystack;
 
@@ -49,6 +52,10 @@ impl Subject for Paystack {
         let url = format!("{}/paystack/refund", app.standins.url());
         let refunded = app.client.post(url).bearer_auth(PAYSTACK_KEY).json(&order).send().await;
         assert!(refunded.expect("an answer").status().is_success());
+    }
+
+    async fn mandate(app: &TestApp) -> String {
+        lending::paystack_mandate(app, "ada@example.com").await
     }
 
     async fn charges_again(app: &TestApp, reference: &str) -> Vec<String> {
