@@ -14,16 +14,13 @@ def before_load_schema(_context, document):
     for schema in document["components"]["schemas"].values():
         required = schema.get("required", [])
         for name, field in schema.get("properties", {}).items():
-            if name not in required:
-                may_be_empty(field)
-    operations = (operation for path in document["paths"].values() for operation in path.values())
-    for parameter in (parameter for operation in operations for parameter in operation.get("parameters", [])):
-        if parameter.get("in") == "query" and not parameter.get("required"):
-            may_be_empty(parameter["schema"])
+            if name not in required and "string" in field.get("type", []):
+                rules = {rule: field.pop(rule) for rule in ("enum", "format", "pattern") if rule in field}
+                if rules:
+                    field["anyOf"] = [rules, {"maxLength": 0}]
 
 
-def may_be_empty(field):
-    if "string" in field.get("type", []):
-        rules = {rule: field.pop(rule) for rule in ("enum", "format", "pattern") if rule in field}
-        if rules:
-            field["anyOf"] = [rules, {"maxLength": 0}]
+@schemathesis.hook
+def filter_query(_context, query):
+    """The same of parameters: an empty one is no violation of anything."""
+    return not any(value in ("", [], {}, None) for value in (query or {}).values())
