@@ -14,7 +14,7 @@ struct Text {
     text: String,
 }
 
-/// All files with this extension in these folders, those in which something was built aside.
+/// All files with this extension in these folders, but what was built or fetched there.
 fn texts(folders: &[&str], extension: &str) -> Vec<Text> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
@@ -39,7 +39,7 @@ fn collect(path: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     let entries = std::fs::read_dir(path).expect("a folder of this repository");
     for entry in entries.map(|entry| entry.expect("an entry of a folder").path()) {
         let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name != "target" && !name.starts_with('.') {
+        if !["node_modules", "target"].contains(&&*name) && !name.starts_with('.') {
             collect(&entry, extension, found);
         }
     }
