@@ -96,7 +96,7 @@ async fn read<P>(
     };
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     check(announced)?;
-    let mut bytes = BytesMut::with_capacity(announced);
+    let mut bytes = BytesMut::new(); // what is announced may never come
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| Error::invalid("the body could not be read"))?;
         if let Ok(data) = frame.into_data() {
