@@ -16,7 +16,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::{automatic::collect_job, settle::settle_job, store::Recollection, view::EventData};
-use crate::{charges, clock::Timestamp, error::Error, store::Type};
+use crate::{
+    app::App,
+    charges,
+    clock::Timestamp,
+    error::{Error, Result},
+    store::{Tx, Type},
+    users::{self, User},
+};
 
 /// What a plan must include for recollections.
 pub const FEATURE: &str = "recollections";
@@ -78,6 +85,13 @@ impl Recollection {
             (true, false) => Unknown::GiveUp,
         }
     }
+}
+
+/// Who owes its loan.
+async fn user_of(app: &App, recollection: &Recollection) -> Result<Option<User>> {
+    let Recollection { company_id, user_key, .. } = recollection;
+    let read = async |tx: &mut Tx| users::find(tx, company_id, user_key).await;
+    Ok(app.store.read(read).await?)
 }
 
 /// Of another company as of nobody.

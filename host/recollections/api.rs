@@ -8,6 +8,7 @@ use super::{
     missing,
     settle::{self, Settled, still_pending},
     store::{self, Filter, Sort},
+    user_of,
     view::{LoanId, View},
 };
 use crate::{
@@ -28,7 +29,7 @@ use crate::{
     money::Minor,
     providers,
     store::Tx,
-    users::{self, User},
+    users,
 };
 
 /// What a manual one says of how the money came, if nothing is said.
@@ -121,12 +122,6 @@ fn way(app: &App, company: &Company, body: &Body<NewRecollection>) -> Result<Way
         Some(DIRECT_DEBIT) => Ok(Way::DirectDebit(body.direct_debit()?)),
         Some(_) => Err(Error::invalid("invalid payment channel provided")),
     }
-}
-
-async fn user_of(app: &App, recollection: &Recollection) -> Result<Option<User>> {
-    let Recollection { company_id, user_key, .. } = recollection;
-    let read = async |tx: &mut Tx| users::find(tx, company_id, user_key).await;
-    Ok(app.store.read(read).await?)
 }
 
 pub async fn verify(

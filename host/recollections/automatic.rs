@@ -95,19 +95,17 @@ async fn charged(
 ) -> Result<Option<Recollection>> {
     let company = companies::get(tx, &loan.company_id).await?;
     let mut new = create::blank(app, loan, amount);
-    let by_card = create::with_card(tx, app, &mut new, None).await;
-    let means = match by_card {
-        Ok(()) => Ok(()),
-        Err(_) => create::with_mandate(tx, &company, &mut new, None).await,
-    };
-    if means.is_err() {
+    let no_card = reason(create::with_card(tx, app, &mut new, None).await)?;
+    if no_card.is_some()
+        && reason(create::with_mandate(tx, &company, &mut new, None).await)?.is_some()
+    {
         return Ok(None);
     }
     let item = match &*new.payment_channel {
         CARD => "recollection.card",
         _ => "recollection.direct_debit",
     };
-    if let Err(reason) = may_be_charged(tx, app, &company, item).await {
+    if let Some(reason) = reason(may_be_charged(tx, app, &company, item).await)? {
         let data = json!({ "loan": loan.id, "amount": amount, "reason": reason.to_string() });
         operator_events::tell(tx, app, &loan.company_id, NOT_COLLECTED, data).await?;
         return Ok(None);
@@ -118,6 +116,17 @@ async fn charged(
     store::insert(tx, &new).await?;
     create::begin(tx, &new).await?;
     Ok(Some(new))
+}
+
+/// Why it cannot be. What failed on our side is no reason: the job is tried again.
+fn reason(checked: Result<()>) -> Result<Option<Error>> {
+    match checked {
+        Ok(()) => Ok(None),
+        Err(reason @ (Error::Invalid(_) | Error::NotFound(_) | Error::Forbidden(_))) => {
+            Ok(Some(reason))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether the company may and can pay for it.

@@ -5,6 +5,7 @@ use tracing::instrument;
 
 use super::{
     CARD, CHECKOUT, DIRECT_DEBIT, Recollection, SETTLE_JOB, SUBJECT, Status, charge, settle, store,
+    user_of,
 };
 use crate::{
     app::App,
@@ -68,7 +69,8 @@ pub async fn create(app: &App, company: &Company, order: Order) -> Result<Recoll
         return charge::attempt(app, recollection).await;
     }
     let desk = Desk::open(app, &recollection.payment_service, &recollection.account_id).await?;
-    let user = find_user(app, &recollection).await?;
+    let user = user_of(app, &recollection).await?;
+    let user = user.ok_or_else(|| Error::not_found("user not found"))?;
     let order = page_of(&recollection, user)?;
     match desk.provider.start_checkout(&desk.credentials, &order).await {
         Ok(session) => keep(app, recollection, session).await,
@@ -289,13 +291,6 @@ pub async fn begin(tx: &mut Tx, new: &Recollection) -> Result<()> {
 }
 
 // ---- the provider's page ------------------------------------------------------------------------
-
-async fn find_user(app: &App, recollection: &Recollection) -> Result<users::User> {
-    let Recollection { company_id, user_key, .. } = recollection;
-    let read = async |tx: &mut Tx| users::find(tx, company_id, user_key).await;
-    let user = app.store.read(read).await?;
-    user.ok_or_else(|| Error::not_found("user not found"))
-}
 
 fn page_of(recollection: &Recollection, user: users::User) -> Result<CheckoutOrder> {
     let no_email = || Error::invalid("email address not found for this user");
