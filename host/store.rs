@@ -31,6 +31,7 @@ mod backup;
 mod columns;
 mod error;
 mod file;
+mod lifespan;
 mod look;
 mod pool;
 mod postgres;
@@ -58,6 +59,7 @@ pub use self::{
     tx::{Param, Record, Statement, Tx},
 };
 use self::{
+    lifespan::Lifespan,
     postgres::Postgres,
     sqlite::Sqlite,
     tx::{Connection, Mode},
@@ -107,6 +109,7 @@ pub struct Store {
     random: Random,
     jobs_woken: Arc<Notify>,
     metrics: StoreMetrics,
+    lifespan: Lifespan,
 }
 
 #[derive(Clone)]
@@ -147,7 +150,7 @@ impl Store {
                 Sqlite::open(url, limits, &sqlite_schema(), woken, metrics.clone()).await?,
             )
         };
-        Ok(Store { engine, limits, random, jobs_woken, metrics })
+        Ok(Store { engine, limits, random, jobs_woken, metrics, lifespan: Lifespan::default() })
     }
 
     /// Runs `work` on one snapshot of the data. It cannot change any.
@@ -212,6 +215,16 @@ impl Store {
         }
     }
 
+    /// For tests: whoever asks for more than so many transactions waits for good, as if the host had died between two of them.
+    pub fn end_after(&self, transactions: usize) {
+        self.lifespan.end_after(transactions);
+    }
+
+    /// Resolves when more was asked for than [`Store::end_after`] grants.
+    pub async fn ended(&self) {
+        self.lifespan.ended().await;
+    }
+
     /// What has not been committed so long after its transaction began never will be, on any host with these limits: it is the
     /// time of a run, of silence before its commit, and of the commit.
     #[must_use]
@@ -240,6 +253,7 @@ impl Store {
     }
 
     async fn measured<F: Future>(&self, operation: &'static str, work: F) -> F::Output {
+        self.lifespan.begin().await;
         let began = Instant::now();
         let done = work.instrument(spans::transaction(operation)).await;
         self.metrics.ended(operation, began.elapsed());

@@ -56,7 +56,6 @@ mod remote;
 mod s3;
 mod secrets;
 mod simulation;
-mod simulation_debts;
 mod smtp;
 mod sprout;
 mod store;

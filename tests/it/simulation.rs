@@ -1,8 +1,15 @@
-//! A seeded simulation: companies that begin, resume, verify and refund payments, customers who pay, a provider that fails in
-//! every way it can, callers who hang up half-way, notifications that are lost, doubled and late. After each step no money was
-//! made or lost and nothing has moved back; once the provider is well again, everything that was paid has arrived.
+//! A seeded simulation of all that moves money: payments that are begun, resumed, verified and refunded, cards that are saved, defaulted
+//! and deleted, loans that are put and sent again, repayments by hand, page, card and mandate, due dates; a provider that fails in every
+//! way it can, callers who hang up half-way, hosts that die between two transactions, notifications that are lost, doubled and late.
 //!
-//! A failure names its seed: `TOLLHOUSE_SIMULATION_SEED=… cargo test --test it simulation::` repeats it.
+//! After each step no money was made or lost, nothing has moved back, and payments, loans, schedules, wallets, fees and events agree.
+//! Once the provider is well again, all that was paid has arrived, and the provider's books say the same as ours.
+//!
+//! A failure names its seed: `TOLLHOUSE_SIMULATION_SEEDS=7 cargo test --test it simulation::` repeats it, `1..1000` runs many.
+
+mod debts;
+mod mortal;
+mod payments;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,43 +18,51 @@ use serde_json::{Value, json};
 use tollhouse::random::Random;
 use tollhouse_sandbox::{Fault, FaultKind};
 
-use crate::app::{Company, TestApp};
+use self::{debts::Debts, mortal::Mortal, payments::Payment};
+use crate::{
+    app::{Company, Engine, NOW, OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp, postgres, reply},
+    codes::credit,
+};
 
-const STEPS: usize = 60;
-const SEEDS: [u64; 3] = [1, 2, 3];
+const STEPS: usize = 90;
+const SEEDS: &str = "1..3";
+/// Worlds that share a host and a database before there is a new one: looking at the books takes longer with each.
+const WORLDS: usize = 20;
 /// Of the company that has an account of its own at the provider.
 const OWN_KEY: &str = "sk_test_the_companys_own_account";
+/// What a company has in its wallet.
+const FUNDS: i64 = 1_000;
+const DAY: i64 = 86_400;
 
-/// A payment as the simulation knows it.
-struct Known {
-    company: usize,
-    reference: String,
-    order: Value,
-    /// Where a customer can pay, once somebody has heard of it.
-    url: Option<String>,
-    /// The customer has paid.
-    paid: bool,
-    status: String,
+/// Who asks.
+#[derive(Clone, Copy)]
+enum Caller {
+    /// One of the two.
+    Company(usize),
+    Operator,
 }
 
 struct World<'a> {
     app: &'a TestApp,
     random: Random,
     seed: u64,
+    /// The first borrows the service's account and lends, the second has an account of its own.
     companies: [Company; 2],
-    payments: Vec<Known>,
+    payments: Vec<Payment>,
+    debts: Debts,
 }
 
 impl World<'_> {
-    async fn new(app: &TestApp, seed: u64) -> World<'_> {
-        let random = Random::seeded(seed);
-        let companies = [
-            app.new_company(&format!("Service {seed}")).await,
-            app.new_company(&format!("Own {seed}")).await,
-        ];
-        let path = format!("/companies/{}/providers/provider_a", companies[1].id);
+    /// Of companies of its own, the first of which is the app's.
+    async fn new(app: &mut TestApp, seed: u64) -> World<'_> {
+        app.company = app.new_company(&format!("Service {seed}")).await;
+        let own = app.new_company(&format!("Own {seed}")).await;
+        let path = format!("/companies/{}/providers/provider_a", own.id);
         app.use_paystack(&path, OWN_KEY).await;
-        World { app, random, seed, companies, payments: Vec::new() }
+        credit(app, FUNDS, "funds").await;
+        let (random, companies) = (Random::seeded(seed), [app.company.clone(), own]);
+        let debts = Debts::new(app).await;
+        World { app, random, seed, companies, payments: Vec::new(), debts }
     }
 
     /// One of `n`.
@@ -56,119 +71,87 @@ impl World<'_> {
         usize::try_from(self.random.up_to(most)).expect("no less than 0")
     }
 
-    fn any(&self) -> Option<usize> {
-        (!self.payments.is_empty()).then(|| self.pick(self.payments.len()))
-    }
-
     async fn step(&mut self) {
-        match self.pick(12) {
-            0..=2 => self.begin().await,
-            3 => self.begin_again().await,
-            4..=5 => self.pay().await,
-            6 => self.verify().await,
-            7 => self.refund().await,
-            8..=9 => self.break_something(),
-            10 => drop(self.app.standins.release()),
-            _ => {
-                let seconds = [1, 30, 60, 300, 3_600][self.pick(5)];
-                self.app.advance(seconds).await;
-            }
+        match self.pick(28) {
+            0..=2 => self.begin_payment().await,
+            3 => self.begin_payment_again().await,
+            4..=5 => self.pay_payment().await,
+            6 => self.verify_payment().await,
+            7 => self.refund_payment().await,
+            8 => self.save_means().await,
+            9..=10 => self.pay_page().await,
+            11 => self.change_card().await,
+            12 => self.put_loan().await,
+            13..=15 => self.repay().await,
+            16 => self.verify_recollection().await,
+            17..=21 => self.break_something(),
+            22 => drop(self.app.standins.release()),
+            23 => self.let_a_host_die_at_work().await,
+            24..=26 => self.app.advance([1, 30, 60, 300, 3_600][self.pick(5)]).await,
+            _ => self.app.advance(DAY).await,
         }
     }
 
-    async fn begin(&mut self) {
-        let reference = format!("sim-{}-{}", self.seed, self.payments.len());
-        let mut order = self.app.order(&reference);
-        order["amount"] = json!(1 + self.random.up_to(500_000));
-        let (company, status) = (self.pick(2), "pending".to_owned());
-        self.payments.push(Known { company, reference, order, url: None, paid: false, status });
-        self.initialize(self.payments.len() - 1).await;
-    }
-
-    async fn begin_again(&mut self) {
-        if let Some(n) = self.any() {
-            self.initialize(n).await;
-        }
-    }
-
-    /// Every fifth caller hangs up before the answer.
-    async fn initialize(&mut self, n: usize) {
-        let patience = if self.pick(5) == 0 { 3 } else { 20_000 };
-        let known = &self.payments[n];
-        let company = &self.companies[known.company];
-        let request = self.app.request(
-            company,
-            Method::POST,
-            "/payment/initialize",
-            Some(known.order.clone()),
-        );
-        let Ok(reply) = tokio::time::timeout(Duration::from_millis(patience), request).await else {
-            // Whoever is still at the provider for it is given time to be taken for dead.
-            return self.app.advance(71).await;
+    /// An answer, unless the caller hangs up before, as one of eight does, or the host that is asked dies, as one of eight does.
+    async fn ask(
+        &self,
+        caller: Caller,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Option<Reply> {
+        let request = |api: &str, internal: &str| {
+            let (url, token) = match caller {
+                Caller::Company(n) => (format!("{api}/api/v1{path}"), &*self.companies[n].key),
+                Caller::Operator => (format!("{internal}/internal/v1{path}"), OPERATOR_TOKEN),
+            };
+            let request = self.app.client.request(method, url).bearer_auth(token);
+            reply(match &body {
+                Some(body) => request.json(body),
+                None => request,
+            })
         };
-        match reply.status.as_u16() {
-            200 => {
-                let url = reply.data()["checkout"]["url"].as_str();
-                self.payments[n].url = url.map(str::to_owned);
+        let (api, internal) = (&*self.app.api, &*self.app.internal);
+        let reply = match self.pick(8) {
+            0 => {
+                let most = Duration::from_millis(1 + self.pick(5) as u64);
+                tokio::time::timeout(most, request(api, internal)).await.ok()?
             }
-            502 | 504 => {}
-            _ => panic!("{}", reply.body),
-        }
+            1 => {
+                let host = Mortal::start(self.app, self.pick(14)).await;
+                host.outlive(request(&host.api, &host.internal)).await?
+            }
+            _ => request(api, internal).await,
+        };
+        let expected = [200, 400, 404, 502, 504].contains(&reply.status.as_u16());
+        assert!(expected, "{path}: {}", reply.body);
+        Some(reply)
     }
 
-    async fn pay(&mut self) {
-        let Some(n) = self.any() else { return };
-        let Some(url) = &self.payments[n].url else { return };
-        let outcome = ["success", "success", "failed", "abandoned"][self.pick(4)];
-        let request = self.app.client.post(format!("{url}/complete"));
-        let answer = request.json(&json!({ "outcome": outcome })).send().await.expect("an answer");
-        if answer.status().is_success() && outcome == "success" {
-            self.payments[n].paid = true;
-        }
-    }
-
-    async fn verify(&mut self) {
-        let Some(n) = self.any() else { return };
-        let known = &self.payments[n];
-        let path = format!("/payment/verify/{}", known.reference);
-        let company = &self.companies[known.company];
-        let reply = self.app.request(company, Method::POST, &path, Some(json!({}))).await;
-        assert!([200, 400, 404, 502, 504].contains(&reply.status.as_u16()), "{}", reply.body);
-    }
-
-    async fn refund(&mut self) {
-        let Some(n) = self.any() else { return };
-        let Some(payment) = self.fetch(n).await else { return };
-        let path = self.refund_path(n, &payment);
-        let reply =
-            self.app.operator(Method::POST, &path, json!({ "force": self.pick(2) == 0 })).await;
-        assert!([200, 400, 502, 504].contains(&reply.status.as_u16()), "{}", reply.body);
-    }
-
-    fn refund_path(&self, n: usize, payment: &Value) -> String {
-        let company = &self.companies[self.payments[n].company].id;
-        format!("/companies/{company}/payments/{}/refund", payment["id"].as_str().expect("an id"))
+    /// Time passes, and what becomes due is begun by a host that gets no further than that.
+    async fn let_a_host_die_at_work(&self) {
+        let seconds = [1, 60, 300, DAY][self.pick(4)];
+        let host = Mortal::start(self.app, self.pick(30)).await;
+        self.app.app.clock.advance_to(self.app.app.clock.now().plus_seconds(seconds));
+        host.run_due().await;
+        drop(host);
+        self.app.settle().await;
     }
 
     fn break_something(&self) {
-        use FaultKind::{Cut, CutAfter, Duplicate, Error500, Hold, Malformed, Reorder};
-        let (operation, kinds): (_, &[FaultKind]) = match self.pick(4) {
+        use FaultKind::{
+            Challenge, Cut, CutAfter, Decline, Duplicate, Error500, Hold, Malformed, Pending,
+            Reorder,
+        };
+        let (operation, kinds): (_, &[FaultKind]) = match self.pick(6) {
             0 => ("initialize", &[Cut, CutAfter, Error500, Malformed]),
             1 => ("verify", &[Cut, CutAfter, Error500, Malformed]),
             2 => ("refund", &[Cut, CutAfter, Error500, Malformed]),
+            3..=4 => ("charge", &[Cut, CutAfter, Error500, Malformed, Decline, Challenge, Pending]),
             _ => ("notification", &[Cut, Duplicate, Hold, Reorder]),
         };
         let kind = kinds[self.pick(kinds.len())];
         self.app.standins.faults().push(Fault::new(operation, kind).times(1));
-    }
-
-    /// `None`: the host has not heard of it.
-    async fn fetch(&self, n: usize) -> Option<Value> {
-        let known = &self.payments[n];
-        let path = format!("/payment/fetch/reference/{}", known.reference);
-        let reply =
-            self.app.request(&self.companies[known.company], Method::GET, &path, None).await;
-        (reply.status != 404).then(|| reply.data().clone())
     }
 
     // ---- what must hold ------------------------------------------------------------------------
@@ -176,22 +159,8 @@ impl World<'_> {
     async fn check(&mut self) {
         self.app.check_books().await;
         let events = [self.events(0).await, self.events(1).await];
-        let mut expected = [(0, 0); 2];
-        for n in 0..self.payments.len() {
-            let Some(payment) = self.fetch(n).await else {
-                assert_eq!(self.payments[n].status, "pending", "a payment is gone");
-                continue;
-            };
-            let company = self.payments[n].company;
-            let none = Vec::new();
-            let told = events[company].get(payment["id"].as_str().expect("an id")).unwrap_or(&none);
-            self.check_payment(n, &payment, told);
-            let (balance, pending) = self.share(n, &payment).await;
-            if company == 0 {
-                expected[0] = (expected[0].0 + balance, expected[0].1 + pending);
-            }
-            self.payments[n].status = payment["status"].as_str().expect("a status").to_owned();
-        }
+        let mut expected = self.check_payments(&events).await;
+        expected[0].0 += FUNDS * 100 + self.check_debts(&events[0]).await;
         for (company, expected) in self.companies.iter().zip(expected) {
             let path = format!("/companies/{}/wallet", company.id);
             let wallet = self.app.operator(Method::GET, &path, Value::Null).await.data().clone();
@@ -200,78 +169,61 @@ impl World<'_> {
         }
     }
 
-    /// Kinds of events by payment, oldest first.
-    async fn events(&self, company: usize) -> BTreeMap<String, Vec<String>> {
-        let path = format!("/companies/{}/events?limit=1000", self.companies[company].id);
-        let events = self.app.operator(Method::GET, &path, Value::Null).await.data().clone();
-        let mut told: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for event in events["docs"].as_array().expect("a list").iter().rev() {
+    /// Kinds of events by their subjects, oldest first.
+    async fn events(&self, company: usize) -> Events {
+        let mut told = Events::new();
+        for event in self.all_events(company).await.iter().rev() {
             let text = |name: &str| event[name].as_str().expect("a text").to_owned();
             told.entry(text("subject")).or_default().push(text("event"));
+        }
+        for kinds in told.values() {
+            let mut once = kinds.clone();
+            once.sort();
+            once.dedup();
+            assert_eq!(once.len(), kinds.len(), "told more than once: {kinds:?}");
         }
         told
     }
 
-    fn check_payment(&self, n: usize, payment: &Value, told: &[String]) {
-        let (before, status) =
-            (&*self.payments[n].status, payment["status"].as_str().expect("a status"));
-        let legal = before == status
-            || matches!(
-                (before, status),
-                ("pending", _) | ("failed", "success" | "refunded") | ("success", "refunded")
-            );
-        assert!(legal, "{before} -> {status}: {payment}");
-        let once = |kind: &str| told.iter().filter(|told| *told == kind).count() <= 1;
-        assert!(
-            ["payment.success", "payment.failed", "payment.refunded"].iter().all(|k| once(k)),
-            "{told:?}"
-        );
-        let last = told.last().map(String::as_str);
-        let expected = match status {
-            "pending" => None,
-            "success" => Some("payment.success"),
-            "failed" => Some("payment.failed"),
-            _ => Some("payment.refunded"),
-        };
-        assert_eq!(last, expected, "{payment}: {told:?}");
-        let succeeded = ["success", "refunded"].contains(&status);
-        assert!(!succeeded || self.payments[n].paid, "nobody has paid {payment}");
+    async fn all_events(&self, company: usize) -> Vec<Value> {
+        let path = format!("/companies/{}/events?limit=1000", self.companies[company].id);
+        let events = self.app.operator(Method::GET, &path, Value::Null).await.data().clone();
+        events["docs"].as_array().expect("a list").clone()
     }
 
-    /// What a payment adds to the balance and to what is pending, in minor units.
-    async fn share(&self, n: usize, payment: &Value) -> (i64, i64) {
-        let amount = minor(&payment["amount"]);
-        match payment["status"].as_str().expect("a status") {
-            "pending" => (0, amount),
-            "success" => {
-                let path = self.refund_path(n, payment);
-                let refund = self.app.operator(Method::GET, &path, Value::Null).await;
-                let held = refund.body["data"]["status"] == "requested";
-                (if held { 0 } else { amount - minor(&payment["fees"]) }, 0)
-            }
-            _ => (0, 0),
-        }
-    }
-
-    /// The provider is well again: what was paid arrives, and every event is delivered.
+    /// The provider is well again: what was paid arrives, nothing is under way but what waits for customers, and every event is
+    /// delivered.
     async fn heal(&mut self) {
         self.app.standins.faults().clear();
         self.app.standins.release();
-        self.app.advance(73 * 3_600).await; // as long as the reconciler asks
-        self.check().await;
-        for n in 0..self.payments.len() {
-            let known = &self.payments[n];
-            let arrived = ["success", "refunded"].contains(&known.status.as_str());
-            assert_eq!(arrived, known.paid, "{}: {}", known.reference, known.status);
+        for _ in 0..4 {
+            self.app.advance(DAY).await;
+            self.check().await;
         }
-        for company in &self.companies {
-            let path = format!("/companies/{}/events?limit=1000", company.id);
-            let events = self.app.operator(Method::GET, &path, Value::Null).await.data().clone();
-            for event in events["docs"].as_array().expect("a list") {
+        self.check_arrived();
+        self.check_provider().await;
+        for company in 0..2 {
+            for event in self.all_events(company).await {
                 assert_eq!(event["deliveries"][0]["state"], "delivered", "{event}");
             }
         }
     }
+
+    /// What the provider says of a charge on the service's account.
+    async fn at_provider(&self, service_ref: &str) -> Value {
+        let url = format!("{}/paystack/transaction/verify/{service_ref}", self.app.standins.url());
+        let answer = self.app.client.get(url).bearer_auth(PAYSTACK_KEY).send().await;
+        let answer: Value = answer.expect("an answer").json().await.expect("JSON");
+        answer["data"]["status"].clone()
+    }
+}
+
+/// Kinds of events by their subjects.
+type Events = BTreeMap<String, Vec<String>>;
+
+/// Days since the begin of the tests.
+fn today(app: &TestApp) -> i64 {
+    (app.app.clock.now().unix_seconds() - NOW.unix_seconds()) / DAY
 }
 
 /// Exactly: two decimals at most, and never through a float.
@@ -281,23 +233,44 @@ pub fn minor(major: &Value) -> i64 {
     format!("{whole}{decimals:0<2}").parse().expect("an amount")
 }
 
-pub fn seeds() -> Vec<u64> {
-    match std::env::var("TOLLHOUSE_SIMULATION_SEED") {
-        Ok(seed) => vec![seed.parse().expect("a number")],
-        Err(_) => SEEDS.to_vec(),
+fn major(minor: i64) -> Value {
+    json!(serde_json::Number::from_string_unchecked(format!("{}.{:02}", minor / 100, minor % 100)))
+}
+
+/// `7`, or `1..1000` with both ends.
+fn seeds() -> Vec<u64> {
+    let named = std::env::var("TOLLHOUSE_SIMULATION_SEEDS");
+    let named = named.unwrap_or_else(|_| SEEDS.to_owned());
+    let number = |text: &str| text.parse::<u64>().expect("a number");
+    match named.split_once("..") {
+        Some((first, last)) => (number(first)..=number(last)).collect(),
+        None => vec![number(&named)],
     }
 }
 
-both! {
-    async fn whatever_happens_no_money_is_made_or_lost(app: TestApp) {
-        for seed in seeds() {
-            println!("TOLLHOUSE_SIMULATION_SEED={seed}");
-            let mut world = World::new(app, seed).await;
+async fn simulate(engine: Engine) {
+    for seeds in seeds().chunks(WORLDS) {
+        let mut app = TestApp::start(engine.clone()).await;
+        for seed in seeds {
+            println!("TOLLHOUSE_SIMULATION_SEEDS={seed}");
+            let mut world = World::new(&mut app, *seed).await;
             for _ in 0..STEPS {
                 world.step().await;
                 world.check().await;
             }
             world.heal().await;
         }
+        app.finish().await;
     }
+}
+
+#[tokio::test]
+async fn whatever_happens_no_money_is_made_or_lost_on_sqlite() {
+    simulate(Engine::Sqlite).await;
+}
+
+#[tokio::test]
+async fn whatever_happens_no_money_is_made_or_lost_on_postgres() {
+    let Some(server) = postgres() else { return };
+    simulate(Engine::Postgres(server)).await;
 }

@@ -1,0 +1,297 @@
+//! What companies and their customers do about cards and loans, and what must hold of these.
+
+use std::collections::BTreeMap;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse::store::Tx;
+
+use super::{Caller, Events, World, major, minor, today};
+use crate::{
+    app::TestApp,
+    lending::{OTHER_CARD, SUCCESS_CARD, day, direct_debit, get_loan, put_loan, user},
+};
+
+const LENDER: Caller = Caller::Company(0);
+const USERS: [&str; 2] = ["ada", "bola"];
+/// What is charged for collecting, in minor units.
+const CARD_FEE: i64 = 2_000;
+const DEBIT_FEE: i64 = 1_000;
+
+/// A loan as the simulation knows it.
+#[derive(Clone)]
+struct Loan {
+    id: String,
+    user: &'static str,
+    /// Nobody but the host repays it, by charges.
+    is_charged_only: bool,
+}
+
+#[derive(Default)]
+pub struct Debts {
+    loans: Vec<Loan>,
+    /// Of cards and recollections, those that somebody has got.
+    pages: Vec<String>,
+    references: usize,
+    /// The last status of each recollection.
+    seen: BTreeMap<String, String>,
+}
+
+impl Debts {
+    pub async fn new(app: &TestApp) -> Debts {
+        for id in USERS {
+            user(app, id).await;
+        }
+        let prices = json!({ "recollection.card": 20, "recollection.direct_debit": 10 });
+        let path = format!("/companies/{}/prices", app.company.id);
+        app.operator(Method::PATCH, &path, prices).await.data();
+        Debts::default()
+    }
+}
+
+impl World<'_> {
+    /// A card on a page, or a mandate.
+    pub async fn save_means(&mut self) {
+        let user = USERS[self.pick(2)];
+        if self.pick(4) == 0 {
+            // A mandate is made at the provider, which must be well for that.
+            if self.app.standins.faults().list().is_empty() {
+                direct_debit(self.app, &format!("dd-{user}"), user).await;
+            }
+            return;
+        }
+        let card = json!({
+            "user_id": user, "currency": "NGN", "checkout": { "success_url": "https://a.example/" },
+        });
+        self.open_page("/card/create", card).await;
+    }
+
+    /// Keeps the page, if one came.
+    async fn open_page(&mut self, path: &str, body: Value) {
+        if let Some(reply) = self.ask(LENDER, Method::POST, path, Some(body)).await {
+            let url = reply.body["data"]["checkout"]["url"].as_str();
+            self.debts.pages.extend(url.map(str::to_owned));
+        }
+    }
+
+    pub async fn pay_page(&mut self) {
+        if self.debts.pages.is_empty() {
+            return;
+        }
+        let url = &self.debts.pages[self.pick(self.debts.pages.len())];
+        let outcome = ["success", "success", "success", "failed", "abandoned"][self.pick(5)];
+        let number = [SUCCESS_CARD, OTHER_CARD][self.pick(2)];
+        let body = json!({ "outcome": outcome, "card": number });
+        let paid = self.app.client.post(format!("{url}/complete")).json(&body).send().await;
+        let _already = paid.expect("an answer");
+    }
+
+    async fn cards(&self, user: &str) -> Vec<Value> {
+        let listed = self.app.get(&format!("/card/list/{user}")).await;
+        listed.data().as_array().expect("a list").clone()
+    }
+
+    pub async fn change_card(&mut self) {
+        let cards = self.cards(USERS[self.pick(2)]).await;
+        if cards.is_empty() {
+            return;
+        }
+        let id = cards[self.pick(cards.len())]["id"].as_str().expect("an id");
+        let (method, path, body) = match self.pick(4) {
+            0 => (Method::PUT, format!("/card/default/set/{id}"), None),
+            1 => (Method::DELETE, format!("/card/delete/{id}"), None),
+            2 => (Method::DELETE, format!("/card/delete/{id}?delete_default=true"), None),
+            _ => (Method::POST, format!("/card/verify/{id}"), Some(json!({}))),
+        };
+        self.ask(LENDER, method, &path, body).await;
+    }
+
+    /// A new loan, or one that is sent again with other installments.
+    pub async fn put_loan(&mut self) {
+        let known = self.debts.loans.len();
+        let again = (known > 0 && self.pick(3) == 0).then(|| self.pick(known));
+        let paid = match again {
+            Some(n) => minor(&get_loan(self.app, &self.debts.loans[n].id).await["amount_paid"]),
+            None => {
+                let (id, user) = (format!("loan-{known}"), USERS[self.pick(2)]);
+                self.debts.loans.push(Loan { id, user, is_charged_only: self.pick(2) == 0 });
+                0
+            }
+        };
+        let Loan { id, user, .. } = self.debts.loans[again.unwrap_or(known)].clone();
+        let mut schedule = Vec::new();
+        for _ in 0..=self.pick(3) {
+            schedule.push((1 + self.pick(4), 1 + self.random.up_to(20_000)));
+        }
+        let sum = |schedule: &[(usize, i64)]| schedule.iter().map(|(_, minor)| minor).sum::<i64>();
+        if sum(&schedule) < paid {
+            schedule.push((2, paid - sum(&schedule)));
+        }
+        let begins = today(self.app);
+        let entries = schedule.iter().map(|(days, minor)| {
+            let due = day(begins + i64::try_from(*days).expect("small"));
+            json!({ "due_date": due, "amount": major(*minor) })
+        });
+        let loan = json!({
+            "user_id": user, "amount": major(sum(&schedule)), "currency": "NGN", "disbursed": true,
+            "schedule": entries.collect::<Vec<_>>(),
+        });
+        put_loan(self.app, &id, loan).await;
+    }
+
+    pub async fn repay(&mut self) {
+        if self.debts.loans.is_empty() {
+            return;
+        }
+        let Loan { id, is_charged_only, .. } =
+            self.debts.loans[self.pick(self.debts.loans.len())].clone();
+        let mut body = json!({ "loan": id, "amount": major(1 + self.random.up_to(15_000)) });
+        if self.pick(3) == 0 {
+            self.debts.references += 1;
+            body["reference"] = json!(format!("{id}-{}", self.debts.references));
+        }
+        let is_charge = is_charged_only || self.pick(2) == 0;
+        let channel = match (is_charge, self.pick(2)) {
+            (true, 0) => "card",
+            (true, _) => "direct_debit",
+            (false, 0) => "checkout",
+            (false, _) => "cash",
+        };
+        body["payment_channel"] = json!(channel);
+        body["with_provider"] = json!(channel != "cash");
+        if channel == "checkout" {
+            body["checkout"] = json!({ "success_url": "https://a.example/" });
+        }
+        self.open_page("/recollection/create", body).await;
+    }
+
+    async fn recollections(&self) -> Vec<Value> {
+        let listed = self.app.get("/recollection/list?limit=1000").await;
+        listed.data()["docs"].as_array().expect("a list").clone()
+    }
+
+    pub async fn verify_recollection(&mut self) {
+        let all = self.recollections().await;
+        if !all.is_empty() {
+            let reference = all[self.pick(all.len())]["reference"].as_str().expect("a reference");
+            let path = format!("/recollection/verify/{reference}");
+            self.ask(LENDER, Method::POST, &path, Some(json!({}))).await;
+        }
+    }
+
+    // ---- what must hold ------------------------------------------------------------------------
+
+    /// What repayments have brought to the lender's wallet, less what collecting has cost.
+    pub async fn check_debts(&mut self, events: &Events) -> i64 {
+        let all = self.recollections().await;
+        for loan in &self.debts.loans {
+            let of_loan: Vec<&Value> = all.iter().filter(|one| one["loan"] == *loan.id).collect();
+            loan.check(&get_loan(self.app, &loan.id).await, &of_loan);
+        }
+        for recollection in &all {
+            let id = recollection["id"].as_str().expect("an id").to_owned();
+            let status = recollection["status"].as_str().expect("a status").to_owned();
+            let told = events.get(&id).and_then(|told| told.last());
+            let expected = (status != "pending").then(|| format!("recollection.{status}"));
+            assert_eq!(told, expected.as_ref(), "{recollection}");
+            let before = self.debts.seen.insert(id, status.clone());
+            let before = before.unwrap_or_else(|| "pending".into());
+            let legal = before == status
+                || before == "pending"
+                || (before == "failed" && status == "success");
+            assert!(legal, "{before} -> {status}: {recollection}");
+        }
+        for user in USERS {
+            check_cards(&self.cards(user).await);
+        }
+        all.iter().map(share).sum::<i64>() - self.fees().await
+    }
+
+    /// What collecting by itself has cost, of all that did not fail.
+    async fn fees(&self) -> i64 {
+        let company = &self.companies[0].id;
+        let collected = async |tx: &mut Tx| {
+            tx.sql(
+                "SELECT r.payment_channel, COUNT(*) FROM collections c
+                 JOIN recollections r ON r.company_id = c.company_id AND r.id = c.recollection_id
+                 WHERE c.company_id = $1 AND r.status <> 'failed' GROUP BY r.payment_channel",
+            )
+            .bind(company)
+            .all::<(String, i64)>()
+            .await
+        };
+        let rows = self.app.app.store.read(collected).await.expect("the collections");
+        let fee = |channel: &str| if channel == "card" { CARD_FEE } else { DEBIT_FEE };
+        rows.iter().map(|(channel, n)| n * fee(channel)).sum()
+    }
+
+    /// Reference, status and the provider's reference of each recollection at the provider.
+    async fn charges(&self) -> Vec<(String, String, String)> {
+        let company = &self.companies[0].id;
+        let charges = async |tx: &mut Tx| {
+            tx.sql(
+                "SELECT reference, status, service_ref FROM recollections
+                 WHERE company_id = $1 AND with_provider",
+            )
+            .bind(company)
+            .all()
+            .await
+        };
+        self.app.app.store.read(charges).await.expect("the recollections")
+    }
+
+    /// What the provider took is what is known to be repaid, and what verifying cards took went back.
+    pub async fn check_provider(&self) {
+        for (reference, status, service_ref) in self.charges().await {
+            let taken = self.at_provider(&service_ref).await;
+            assert_eq!(taken == "success", status == "success", "{reference}: {taken}");
+        }
+        let open = async |tx: &mut Tx| {
+            tx.sql("SELECT COUNT(*) FROM card_refunds WHERE status NOT IN ('done', 'failed')")
+                .one::<(i64,)>()
+                .await
+        };
+        let (open,) = self.app.app.store.read(open).await.expect("a count");
+        assert_eq!(open, 0, "verification charges that did not go back");
+    }
+}
+
+impl Loan {
+    fn check(&self, loan: &Value, recollections: &[&Value]) {
+        let (amount, paid) = (minor(&loan["amount"]), minor(&loan["amount_paid"]));
+        let remaining = minor(&loan["amount_remaining_to_pay"]);
+        assert_eq!(paid + remaining, amount, "{loan}");
+        let schedule = loan["schedule"].as_array().expect("a schedule");
+        let sum = |name: &str| schedule.iter().map(|entry| minor(&entry[name])).sum::<i64>();
+        assert_eq!((sum("amount"), sum("amount_remaining")), (amount, remaining), "{loan}");
+        assert_eq!(loan["paid"], remaining == 0, "{loan}");
+        let of = |status: &str| {
+            let these = recollections.iter().filter(|one| one["status"] == status);
+            these.map(|one| minor(&one["amount"])).sum::<i64>()
+        };
+        assert!(paid <= of("success"), "{loan}: {recollections:?}");
+        if self.is_charged_only {
+            // Never more than is owed.
+            assert_eq!(paid, of("success"), "{loan}: {recollections:?}");
+            assert!(of("pending") <= remaining, "{loan}: {recollections:?}");
+        }
+    }
+}
+
+/// One of those that can be charged is the default, if there is one.
+fn check_cards(cards: &[Value]) {
+    let valid = cards.iter().filter(|card| card["valid"] == true).count();
+    let defaults = cards.iter().filter(|card| card["default"] == true);
+    assert!(defaults.clone().all(|card| card["valid"] == true), "{cards:?}");
+    assert_eq!(defaults.count(), valid.min(1), "{cards:?}");
+}
+
+/// What a recollection has brought to the wallet: of charges and pages less 1.5 %, rounded up, and 100 more from 2,500 on.
+fn share(recollection: &Value) -> i64 {
+    if recollection["with_provider"] != true || recollection["status"] != "success" {
+        return 0;
+    }
+    let amount = minor(&recollection["amount"]);
+    let flat = if amount >= 250_000 { 10_000 } else { 0 };
+    amount - (amount * 15 + 999) / 1_000 - flat
+}

@@ -1,0 +1,84 @@
+//! A host that dies between two of its transactions, with all that it was doing.
+
+use tokio::{
+    net::TcpListener,
+    runtime::{Builder, Runtime},
+    sync::watch,
+};
+use tollhouse::{app::App, http, random::Random};
+
+use crate::app::{TestApp, config, smtp};
+
+/// Another host on the same database, by the same clock. It runs no jobs by itself.
+pub struct Mortal {
+    pub app: App,
+    pub api: String,
+    pub internal: String,
+    /// Its own, so that nothing of it goes on after its end.
+    runtime: Option<Runtime>,
+}
+
+impl Mortal {
+    /// One that dies when it wants to begin another transaction after so many.
+    pub async fn start(beside: &TestApp, transactions: usize) -> Mortal {
+        let smtp = smtp(&beside.standins);
+        let flags = smtp.iter().map(String::as_str).chain(["--database-connections=2"]);
+        let mut config = config(&beside.database, &flags.collect::<Vec<_>>());
+        config.listeners.public_url = Some(beside.api.clone());
+        let clock = beside.app.clock.clone();
+        let start = move || {
+            let mut runtime = Builder::new_multi_thread();
+            let runtime = runtime.worker_threads(1).enable_all().build().expect("a runtime");
+            let started = runtime.block_on(async move {
+                let app = App::open(&config, clock, Random::system(), None).await;
+                let app = app.expect("a host that starts");
+                let api = listen(&app, http::public_routes()).await;
+                let internal = listen(&app, http::internal_routes()).await;
+                (app, api, internal)
+            });
+            (runtime, started)
+        };
+        let started = tokio::task::spawn_blocking(start).await;
+        let (runtime, (app, api, internal)) = started.expect("a host");
+        app.store.end_after(transactions);
+        Mortal { app, api, internal, runtime: Some(runtime) }
+    }
+
+    /// What comes of `work`, unless the host dies before.
+    pub async fn outlive<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = self.app.store.ended() => None,
+        }
+    }
+
+    /// Whatever is due is begun here.
+    pub async fn run_due(&self) {
+        let app = self.app.clone();
+        let runtime = self.runtime.as_ref().expect("it lives");
+        let work = runtime.spawn(async move { tollhouse::jobs::run_due(&app).await });
+        if let Some(done) = self.outlive(work).await {
+            done.expect("no panic").expect("jobs that run");
+        }
+    }
+}
+
+impl Drop for Mortal {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+async fn listen(app: &App, routes: Vec<http::Route>) -> String {
+    let tcp = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}", tcp.local_addr().expect("a bound listener"));
+    let app = app.clone();
+    let (_, never) = watch::channel(false);
+    tokio::spawn(
+        async move { http::listen(&app, http::Listener::plain(tcp), routes, never).await },
+    );
+    url
+}

@@ -1,0 +1,172 @@
+//! What companies and their customers do about payments, and what must hold of these.
+
+use std::collections::BTreeMap;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse::store::Tx;
+
+use super::{Caller, Events, World, minor};
+
+/// For whoever is at the provider to be taken for dead.
+const TAKEN_FOR_DEAD: i64 = 71;
+
+/// A payment as the simulation knows it.
+pub struct Payment {
+    company: usize,
+    reference: String,
+    order: Value,
+    /// Where a customer can pay, once somebody has heard of it.
+    url: Option<String>,
+    /// The customer has paid.
+    paid: bool,
+    status: String,
+}
+
+impl World<'_> {
+    fn any_payment(&self) -> Option<usize> {
+        (!self.payments.is_empty()).then(|| self.pick(self.payments.len()))
+    }
+
+    pub async fn begin_payment(&mut self) {
+        let reference = format!("sim-{}-{}", self.seed, self.payments.len());
+        let mut order = self.app.order(&reference);
+        order["amount"] = json!(1 + self.random.up_to(500_000));
+        let (company, status) = (self.pick(2), "pending".to_owned());
+        self.payments.push(Payment { company, reference, order, url: None, paid: false, status });
+        self.initialize(self.payments.len() - 1).await;
+    }
+
+    pub async fn begin_payment_again(&mut self) {
+        if let Some(n) = self.any_payment() {
+            self.initialize(n).await;
+        }
+    }
+
+    async fn initialize(&mut self, n: usize) {
+        let known = &self.payments[n];
+        let (caller, order) = (Caller::Company(known.company), known.order.clone());
+        let reply = self.ask(caller, Method::POST, "/payment/initialize", Some(order)).await;
+        let Some(reply) = reply else {
+            return self.app.advance(TAKEN_FOR_DEAD).await;
+        };
+        match reply.status.as_u16() {
+            200 => {
+                let url = reply.data()["checkout"]["url"].as_str();
+                self.payments[n].url = url.map(str::to_owned);
+            }
+            502 | 504 => {}
+            _ => panic!("{}", reply.body),
+        }
+    }
+
+    pub async fn pay_payment(&mut self) {
+        let Some(n) = self.any_payment() else { return };
+        let Some(url) = &self.payments[n].url else { return };
+        let outcome = ["success", "success", "failed", "abandoned"][self.pick(4)];
+        let request = self.app.client.post(format!("{url}/complete"));
+        let answer = request.json(&json!({ "outcome": outcome })).send().await.expect("an answer");
+        if answer.status().is_success() && outcome == "success" {
+            self.payments[n].paid = true;
+        }
+    }
+
+    pub async fn verify_payment(&mut self) {
+        let Some(n) = self.any_payment() else { return };
+        let known = &self.payments[n];
+        let path = format!("/payment/verify/{}", known.reference);
+        self.ask(Caller::Company(known.company), Method::POST, &path, Some(json!({}))).await;
+    }
+
+    pub async fn refund_payment(&mut self) {
+        let Some(n) = self.any_payment() else { return };
+        let known = &self.payments[n];
+        let path = format!("/payment/fetch/reference/{}", known.reference);
+        let company = &self.companies[known.company];
+        let payment = self.app.request(company, Method::GET, &path, None).await;
+        // The host may not have heard of it.
+        let Some(id) = payment.body["data"]["id"].as_str() else { return };
+        let path = format!("/companies/{}/payments/{id}/refund", company.id);
+        let body = json!({ "force": self.pick(2) == 0 });
+        self.ask(Caller::Operator, Method::POST, &path, Some(body)).await;
+    }
+
+    // ---- what must hold ------------------------------------------------------------------------
+
+    /// What payments have brought to both wallets, and what of these is pending.
+    pub async fn check_payments(&mut self, events: &[Events; 2]) -> [(i64, i64); 2] {
+        let refunds = self.payment_refunds().await;
+        let mut listed = BTreeMap::new();
+        for company in &self.companies {
+            let list = self.app.request(company, Method::GET, "/payment/list?limit=1000", None);
+            for payment in list.await.data()["docs"].as_array().expect("a list") {
+                let reference = payment["reference"].as_str().expect("a reference").to_owned();
+                listed.insert(reference, payment.clone());
+            }
+        }
+        let mut shares = [(0, 0); 2];
+        for known in &mut self.payments {
+            let Some(payment) = listed.get(&known.reference) else {
+                assert_eq!(known.status, "pending", "a payment is gone");
+                continue;
+            };
+            let id = payment["id"].as_str().expect("an id");
+            let told = events[known.company].get(id).map_or(&[][..], Vec::as_slice);
+            known.check(payment, told);
+            // The money of the other goes to its own account.
+            if known.company == 0 {
+                let held = refunds.get(id).is_some_and(|status| status == "requested");
+                let (balance, pending) = share(payment, held);
+                shares[0].0 += balance;
+                shares[0].1 += pending;
+            }
+        }
+        shares
+    }
+
+    /// By payment, the state of its refund.
+    async fn payment_refunds(&self) -> BTreeMap<String, String> {
+        let company = &self.companies[0].id;
+        let read = async |tx: &mut Tx| {
+            tx.sql("SELECT payment_id, status FROM refunds WHERE company_id = $1")
+                .bind(company)
+                .all::<(String, String)>()
+                .await
+        };
+        self.app.app.store.read(read).await.expect("the refunds").into_iter().collect()
+    }
+
+    pub fn check_arrived(&self) {
+        for known in &self.payments {
+            let arrived = ["success", "refunded"].contains(&&*known.status);
+            assert_eq!(arrived, known.paid, "{}: {}", known.reference, known.status);
+        }
+    }
+}
+
+impl Payment {
+    fn check(&mut self, payment: &Value, told: &[String]) {
+        let (before, status) = (&*self.status, payment["status"].as_str().expect("a status"));
+        let legal = before == status
+            || matches!(
+                (before, status),
+                ("pending", _) | ("failed", "success" | "refunded") | ("success", "refunded")
+            );
+        assert!(legal, "{before} -> {status}: {payment}");
+        let expected = (status != "pending").then(|| format!("payment.{status}"));
+        assert_eq!(told.last(), expected.as_ref(), "{payment}: {told:?}");
+        let succeeded = ["success", "refunded"].contains(&status);
+        assert!(!succeeded || self.paid, "nobody has paid {payment}");
+        self.status = status.to_owned();
+    }
+}
+
+/// What a payment adds to the balance and to what is pending, in minor units; unless a refund holds it.
+fn share(payment: &Value, held: bool) -> (i64, i64) {
+    let amount = minor(&payment["amount"]);
+    match payment["status"].as_str().expect("a status") {
+        "pending" => (0, amount),
+        "success" if !held => (amount - minor(&payment["fees"]), 0),
+        _ => (0, 0),
+    }
+}
