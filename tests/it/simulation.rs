@@ -92,7 +92,7 @@ impl World<'_> {
         }
     }
 
-    /// An answer, unless the caller hangs up before, as one of eight does, or the host that is asked dies, as one of eight does.
+    /// An answer, unless the caller hangs up before, as one of six does, or the host that is asked dies, as one of six does.
     async fn ask(
         &self,
         caller: Caller,
@@ -112,13 +112,13 @@ impl World<'_> {
             })
         };
         let (api, internal) = (&*self.app.api, &*self.app.internal);
-        let reply = match self.pick(8) {
+        let reply = match self.pick(6) {
             0 => {
                 let most = Duration::from_millis(1 + self.pick(5) as u64);
                 tokio::time::timeout(most, request(api, internal)).await.ok()?
             }
             1 => {
-                let host = Mortal::start(self.app, self.pick(14)).await;
+                let host = Mortal::start(self.app, self.pick(8)).await;
                 host.outlive(request(&host.api, &host.internal)).await?
             }
             _ => request(api, internal).await,
@@ -131,7 +131,7 @@ impl World<'_> {
     /// Time passes, and what becomes due is begun by a host that gets no further than that.
     async fn let_a_host_die_at_work(&self) {
         let seconds = [1, 60, 300, DAY][self.pick(4)];
-        let host = Mortal::start(self.app, self.pick(30)).await;
+        let host = Mortal::start(self.app, self.pick(16)).await;
         self.app.app.clock.advance_to(self.app.app.clock.now().plus_seconds(seconds));
         host.run_due().await;
         drop(host);
