@@ -43,7 +43,7 @@ const ROUNDS: usize = 25;
 const ASKED: u64 = 2_000;
 /// What every one-time password is.
 const CODE: &str = "123456";
-const OPERATOR_TOKEN: &str = "op_bench_0123456789abcdef0123456789abcdef";
+pub const OPERATOR_TOKEN: &str = "op_bench_0123456789abcdef0123456789abcdef";
 const MASTER_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 
 pub fn measure(bench: &mut Bench) {
@@ -358,7 +358,7 @@ fn request(method: Method, path: &str, token: &str, body: Bytes) -> Request<Full
         .expect("a request")
 }
 
-fn config(database: &Database, standins: &Standins) -> Config {
+pub fn config(database: &Database, standins: &Standins) -> Config {
     #[derive(Parser)]
     struct Flags {
         #[command(flatten)]

@@ -3,6 +3,7 @@
 //! `cargo bench -p tollhouse` measures everything, `cargo bench -p tollhouse -- plugins` what has that word in its name, and
 //! `cargo bench -p tollhouse -- --test` runs each thing once. docs/PERFORMANCE.md says what the figures mean.
 
+mod backlog;
 mod database;
 mod http;
 mod plugins;
@@ -34,6 +35,7 @@ fn main() {
     plugins::measure(&mut bench);
     store::measure(&mut bench);
     http::measure(&mut bench);
+    backlog::measure(&mut bench);
     bench.criterion.final_summary();
     plugins::compare(&bench);
     http::compare(&bench);

@@ -86,7 +86,8 @@ async fn next(tx: &mut Tx, app: &App, company_id: &str, loan_id: &str) -> Result
     Ok(charged.map_or(Due::Settled, |recollection| Due::Charge(recollection.into())))
 }
 
-/// The recollection of what is due, with its fee held; `None` when there is nothing to charge it to, or the fee is not covered.
+/// The recollection of what is due, with its fee held; `None` when it cannot be charged, of which operators are told unless the user
+/// has nothing to charge it to.
 async fn charged(
     tx: &mut Tx,
     app: &App,
@@ -95,27 +96,44 @@ async fn charged(
 ) -> Result<Option<Recollection>> {
     let company = companies::get(tx, &loan.company_id).await?;
     let mut new = create::blank(app, loan, amount);
-    let no_card = reason(create::with_card(tx, app, &mut new, None).await)?;
-    if no_card.is_some()
-        && reason(create::with_mandate(tx, &company, &mut new, None).await)?.is_some()
-    {
-        return Ok(None);
-    }
-    let item = match &*new.payment_channel {
-        CARD => "recollection.card",
-        _ => "recollection.direct_debit",
+    let obstacle = match means(tx, &company, &mut new).await? {
+        Some(Error::NotFound(_)) => return Ok(None),
+        Some(obstacle) => Some(obstacle),
+        None => reason(may_be_charged(tx, app, &company, item(&new)).await)?,
     };
-    if let Some(reason) = reason(may_be_charged(tx, app, &company, item).await)? {
-        let data = json!({ "loan": loan.id, "amount": amount, "reason": reason.to_string() });
+    if let Some(obstacle) = obstacle {
+        let reason = obstacle.to_string();
+        let data = json!({ "loan": loan.id, "amount": amount, "reason": reason });
         operator_events::tell(tx, app, &loan.company_id, NOT_COLLECTED, data).await?;
         return Ok(None);
     }
+    if app.plugins.provider(&new.payment_service).is_none() {
+        // Not the end of it: another host, or this one in a while, does.
+        let text = format!("{} is not served by this host", new.payment_service);
+        return Err(Error::internal(text));
+    }
     let key = format!("recollection:{}", new.id);
-    wallet::charge(tx, app, &company, item, 1, &key).await?;
+    wallet::charge(tx, app, &company, item(&new), 1, &key).await?;
     new.fee_key = Some(key);
     store::insert(tx, &new).await?;
     create::begin(tx, &new).await?;
     Ok(Some(new))
+}
+
+/// Charges the default card, else the default direct debit; answers why neither can be.
+async fn means(tx: &mut Tx, company: &Company, new: &mut Recollection) -> Result<Option<Error>> {
+    let Some(no_card) = reason(create::with_card(tx, new, None).await)? else { return Ok(None) };
+    let Some(no_mandate) = reason(create::with_mandate(tx, company, new, None).await)? else {
+        return Ok(None);
+    };
+    Ok(Some(if matches!(no_card, Error::NotFound(_)) { no_mandate } else { no_card }))
+}
+
+fn item(new: &Recollection) -> &'static str {
+    match &*new.payment_channel {
+        CARD => "recollection.card",
+        _ => "recollection.direct_debit",
+    }
 }
 
 /// Why it cannot be. What failed on our side is no reason: the job is tried again.

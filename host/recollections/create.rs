@@ -169,19 +169,25 @@ async fn compose(
         }
         Way::Checkout { provider, success_url, cancel_url } => {
             let account = providers::resolve(tx, &company.id, &provider).await?;
-            let takes = app.plugins.provider(&provider);
-            let takes = takes.is_some_and(|p| p.manifest().currencies.contains(&new.currency));
-            if !takes {
+            let served = app.plugins.provider(&provider).ok_or_else(|| deactivated(&provider))?;
+            if !served.manifest().currencies.contains(&new.currency) {
                 let message = format!("{provider} does not take {}", new.currency);
                 return Err(Error::Invalid(message));
             }
             through(&mut new, CHECKOUT, &account);
             (new.success_url, new.cancel_url) = (Some(success_url), cancel_url);
         }
-        Way::Card(id) => with_card(tx, app, &mut new, id.as_deref()).await?,
+        Way::Card(id) => with_card(tx, &mut new, id.as_deref()).await?,
         Way::DirectDebit(id) => with_mandate(tx, company, &mut new, id.as_deref()).await?,
     }
+    if new.with_provider && app.plugins.provider(&new.payment_service).is_none() {
+        return Err(deactivated(&new.payment_service));
+    }
     Ok(new)
+}
+
+fn deactivated(provider: &str) -> Error {
+    Error::Invalid(format!("{provider} has been deactivated"))
 }
 
 /// A recollection of a loan, of which nothing else is known yet.
@@ -231,12 +237,7 @@ fn through(new: &mut Recollection, channel: &str, account: &Account) {
 }
 
 /// With a card of the loan's user, at the account that its token is good for.
-pub async fn with_card(
-    tx: &mut Tx,
-    app: &App,
-    new: &mut Recollection,
-    id: Option<&str>,
-) -> Result<()> {
+pub async fn with_card(tx: &mut Tx, new: &mut Recollection, id: Option<&str>) -> Result<()> {
     let card = cards::find_for(tx, &new.company_id, &new.user_key, id).await?;
     let card = card.ok_or_else(|| Error::not_found("card not found"))?;
     if !card.is_valid() {
@@ -248,8 +249,8 @@ pub async fn with_card(
     let account = providers::by_id(tx, &card.account_id).await?;
     let account = account.filter(|account| account.credentials.is_some());
     let account = account.ok_or_else(|| Error::invalid("payment service key not found"))?;
-    if !account.active || app.plugins.provider(&account.provider).is_none() {
-        return Err(Error::Invalid(format!("{} has been deactivated", account.provider)));
+    if !account.active {
+        return Err(deactivated(&account.provider));
     }
     through(new, CARD, &account);
     new.card_id = Some(card.id);

@@ -2,11 +2,11 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::jobs;
+use tollhouse::{app::App, clock::Clock, jobs, random::Random};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
-    app::{MASTER_KEY, NOW, TestApp},
+    app::{Database, Engine, MASTER_KEY, NOW, TestApp, config, postgres},
     codes::{balance, credit},
     lending::{SUCCESS_CARD, direct_debit, get_loan, loan, recollect, saved_card, user},
     master_key::Host,
@@ -95,6 +95,20 @@ both! {
         assert_eq!(said(&made(app).await), [("card", "success", 100.0)]);
     }
 
+    async fn operators_are_told_of_means_that_cannot_be_charged(app: TestApp) {
+        user(app, "ada").await;
+        set_prices(app).await;
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        loan(app, "loan-1", "ada", &[(2, 100.0)]).await;
+        let off = json!({ "active": false });
+        app.operator(Method::PUT, "/providers/provider_a", off).await.data();
+        app.advance(2 * DAY).await;
+        assert_eq!((made(app).await.len(), balance(app).await), (0, json!(100)));
+        app.advance(120).await;
+        let told = app.operator(Method::GET, "/events?kind=loan.not_collected", Value::Null).await.data().clone();
+        assert_eq!(told["events"][0]["data"]["reason"], "provider_a has been deactivated");
+    }
+
     async fn what_needs_no_charge_is_left_alone(app: TestApp) {
         user(app, "ada").await;
         set_prices(app).await;
@@ -161,4 +175,35 @@ both! {
         app.advance(3 * DAY).await;
         assert_eq!(said(&made(app).await), [("direct_debit", "pending", 130.0), ("direct_debit", "success", 70.0)]);
     }
+}
+
+/// It has not heard of the plugin yet, or could not take it over.
+async fn a_host_that_does_not_serve_the_provider_passes_nothing_over(engine: Engine) {
+    let database = Database::create(engine).await;
+    let settings = config(&database, &[]);
+    let bare = App::open(&settings, Clock::frozen_at(NOW), Random::system(), None).await;
+    let bare = bare.expect("a host that starts");
+    let app = TestApp::start_on(database, &[]).await;
+    user(&app, "ada").await;
+    set_prices(&app).await;
+    saved_card(&app, "ada", SUCCESS_CARD).await;
+    loan(&app, "loan-1", "ada", &[(2, 100.0)]).await;
+    bare.clock.advance_to(NOW.plus_seconds(2 * DAY));
+    assert!(jobs::run_due(&bare).await.expect("jobs that run") > 0);
+    assert_eq!((made(&app).await.len(), balance(&app).await), (0, json!(100)));
+    app.advance(2 * DAY).await;
+    app.advance(60).await;
+    assert_eq!(said(&made(&app).await), [("card", "success", 100.0)]);
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_host_that_does_not_serve_the_provider_passes_nothing_over_on_sqlite() {
+    a_host_that_does_not_serve_the_provider_passes_nothing_over(Engine::Sqlite).await;
+}
+
+#[tokio::test]
+async fn a_host_that_does_not_serve_the_provider_passes_nothing_over_on_postgres() {
+    let Some(server) = postgres() else { return };
+    a_host_that_does_not_serve_the_provider_passes_nothing_over(Engine::Postgres(server)).await;
 }
