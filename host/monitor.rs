@@ -9,7 +9,9 @@ mod store;
 use std::time::Duration;
 
 use self::ledger::Sweep;
-use crate::{app::App, error::Result, messages::Channel, store::Tx};
+use crate::{
+    app::App, clock::Timestamp, error::Result, messages::Channel, recollections, store::Tx,
+};
 
 const PAUSE: Duration = Duration::from_secs(15);
 
@@ -76,7 +78,7 @@ impl Watch {
 async fn see_what_waits(app: &App) -> Result<()> {
     let now = app.clock.now();
     let begins = AGES.map(|(_, seconds)| now.plus_seconds(-seconds));
-    let (jobs, deliveries, payments, messages) = app
+    let (jobs, deliveries, payments, charges, messages) = app
         .store
         .read(async |tx: &mut Tx| -> Result<_> {
             let mut jobs = Vec::new();
@@ -86,8 +88,9 @@ async fn see_what_waits(app: &App) -> Result<()> {
             let untried = store::untried_deliveries(tx).await?;
             let retried = store::retried_deliveries(tx).await?;
             let payments = store::pending_payments(tx, begins).await?;
+            let charges = store::pending_charges(tx).await?;
             let messages = store::waiting_messages(tx).await?;
-            Ok((jobs, [("no", untried), ("yes", retried)], payments, messages))
+            Ok((jobs, [("no", untried), ("yes", retried)], payments, charges, messages))
         })
         .await?;
     let watched = &app.telemetry.watched;
@@ -102,11 +105,20 @@ async fn see_what_waits(app: &App) -> Result<()> {
         let (count, oldest) = aged.map_or((0, None), |(_, count, oldest)| (*count, *oldest));
         watched.payments.set(age, count, oldest, now);
     }
+    for channel in [recollections::CARD, recollections::DIRECT_DEBIT] {
+        let (count, oldest) = of(channel, &charges);
+        watched.charges.set(channel, count, oldest, now);
+    }
     for channel in Channel::NAMES {
-        let waiting = messages.iter().find(|(waiting, ..)| waiting == channel);
-        let (count, oldest) = waiting.map_or((0, None), |(_, count, oldest)| (*count, *oldest));
+        let (count, oldest) = of(channel, &messages);
         watched.messages.set(channel, count, oldest, now);
     }
     watched.looked(now);
     Ok(())
+}
+
+/// How many were seen of one channel, and since when the oldest is there.
+fn of(channel: &str, seen: &[(String, i64, Option<Timestamp>)]) -> (i64, Option<Timestamp>) {
+    let these = seen.iter().find(|(of, ..)| of == channel);
+    these.map_or((0, None), |(_, count, oldest)| (*count, *oldest))
 }

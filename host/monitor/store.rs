@@ -83,6 +83,20 @@ pub async fn pending_payments(
     .await
 }
 
+/// By channel, the charges of cards and mandates whose outcome is not known.
+pub async fn pending_charges(tx: &mut Tx) -> Result<Vec<(String, i64, Option<Timestamp>)>> {
+    tx.sql(
+        "SELECT payment_channel, COUNT(*), MIN(created_at) FROM (
+             SELECT payment_channel, created_at FROM recollections
+             WHERE status = 'pending' AND payment_channel IN ('card', 'direct_debit')
+             ORDER BY created_at LIMIT $1) pending
+         GROUP BY payment_channel",
+    )
+    .bind(MOST)
+    .all()
+    .await
+}
+
 /// By currency, what all books together are off by.
 pub async fn imbalance(tx: &mut Tx) -> Result<Vec<(String, i64)>> {
     tx.sql(

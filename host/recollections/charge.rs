@@ -87,3 +87,29 @@ fn is_refusal(error: &CallError) -> bool {
         && matches!(error.fault.category, Invalid | NotFound | Refused)
         && error.fault.code != "duplicate-reference"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugins::Fault;
+
+    #[test]
+    fn what_the_provider_will_never_do() {
+        use Certainty::{NotDone, Unknown};
+        use FaultCategory::{Invalid, Misconfigured, NotFound, Refused, Unavailable};
+        for (category, code, certainty, refusal) in [
+            (Refused, "", NotDone, true),
+            (Invalid, "", NotDone, true),
+            (NotFound, "", NotDone, true),
+            (Refused, "", Unknown, false),
+            (Unavailable, "", NotDone, false),
+            (Misconfigured, "", NotDone, false),
+            // The charge is there.
+            (Refused, "duplicate-reference", NotDone, false),
+        ] {
+            let fault = Fault::new(category, code, "");
+            let error = CallError { fault, certainty, timed_out: false };
+            assert_eq!(is_refusal(&error), refusal, "{error:?}");
+        }
+    }
+}

@@ -37,6 +37,7 @@ pub struct Watched {
     pub jobs: Waiting,
     pub deliveries: Waiting,
     pub payments: Waiting,
+    pub charges: Waiting,
     pub messages: Waiting,
     imbalance: Family<Label<String>, Gauge>,
     pub unbalanced_transactions: Gauge,
@@ -55,6 +56,7 @@ impl Default for Watched {
             jobs: Waiting::by("kind"),
             deliveries: Waiting::by("attempted"),
             payments: Waiting::by("age"),
+            charges: Waiting::by("channel"),
             messages: Waiting::by("channel"),
             imbalance: Family::default(),
             unbalanced_transactions: Gauge::default(),
@@ -113,6 +115,11 @@ impl Watched {
             ("jobs_due", "Jobs of all hosts that are due and not begun", &self.jobs),
             ("event_deliveries_pending", "Event deliveries that wait", &self.deliveries),
             ("payments_pending", "Payments that the reconciler still asks about", &self.payments),
+            (
+                "charges_pending",
+                "Charges of cards and mandates whose outcome is not known",
+                &self.charges,
+            ),
             ("messages_pending", "E-mails and text messages that wait", &self.messages),
         ] {
             registry.register(name, what, waiting.count.clone());

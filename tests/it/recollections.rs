@@ -1,6 +1,6 @@
 //! Recollections: manual ones, and those through checkout, card and direct debit.
 
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use serde_json::{Value, json};
 use tollhouse_sandbox::{Fault, FaultKind, Outcome};
 
@@ -234,6 +234,27 @@ both! {
         let charges = app.standins.paystack().requests().into_iter();
         // The one that was cut was asked for again.
         assert_eq!(charges.filter(|(_, path)| path == "/transaction/charge_authorization").count(), 3);
+    }
+
+    async fn a_charge_that_the_provider_hears_twice_is_one(app: TestApp) {
+        set_up(app).await;
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        let faults = app.standins.faults();
+        // The first gets there after the second, which is answered later still.
+        faults.push(Fault::new("charge", FaultKind::Slow).delay_ms(600));
+        faults.push(Fault::new("charge", FaultKind::SlowAfter).delay_ms(1_500));
+        let first = recollect(app, charge("card", json!({ "reference": "r-1" })));
+        let second = async {
+            while faults.list().len() == 2 {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+            app.post("/recollection/verify/r-1", json!({})).await
+        };
+        let (first, second) = join(first, second).await;
+        assert_eq!(first.data()["status"], "success");
+        assert_eq!(second.data()["status"], "success");
+        app.settle().await;
+        assert_eq!(app.events(), ["card.validation.success", "recollection.success"]);
     }
 
     async fn a_charge_that_never_gets_there_is_given_up(app: TestApp) {

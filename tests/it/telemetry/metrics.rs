@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use tollhouse::monitor::Watch;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use super::{meddle, scrape, value};
 use crate::{
     app::TestApp,
+    lending::{SUCCESS_CARD, loan, recollect, saved_card, user},
     unruly::{ask, unleash},
 };
 
@@ -146,6 +148,20 @@ both! {
         assert_eq!(due("payments_pending_oldest_seconds", r#"age="1h""#), Some(600.0));
         assert_eq!(due("payments_pending_oldest_seconds", r#"age="24h""#), Some(0.0));
         app.settle().await;
+    }
+
+    async fn charges_of_unknown_outcome_are_seen_with_their_age(app: TestApp) {
+        user(app, "ada").await;
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        loan(app, "loan-1", "ada", &[(2, 100.0)]).await;
+        app.standins.faults().push(Fault::new("charge", FaultKind::Pending));
+        recollect(app, json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card" })).await.data();
+        app.advance(600).await;
+        let page = look(app).await;
+        let pending = |what: &str| value(&page, &format!("tollhouse_charges_pending{what}"));
+        assert_eq!(pending(r#"{channel="card"}"#), Some(1.0));
+        assert_eq!(pending(r#"_oldest_seconds{channel="card"}"#), Some(600.0));
+        assert_eq!(pending(r#"{channel="direct_debit"}"#), Some(0.0));
     }
 
     async fn a_delivery_that_fails_waits_as_one_that_was_attempted(app: TestApp) {

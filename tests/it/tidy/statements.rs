@@ -22,9 +22,10 @@ const FINDS_THE_COMPANY: [(&str, &str); 5] = [
 ];
 
 /// Statements that find out whose something is, or work for all companies.
-const UNSCOPED: [(&str, &str, &str); 10] = [
+const UNSCOPED: [(&str, &str, &str); 11] = [
     ("host/cards/store.rs", "card_refunds", "operators look after those of all companies"),
     ("host/monitor/store.rs", "messages", "what waits of all companies"),
+    ("host/monitor/store.rs", "recollections", "what is pending of all companies"),
     ("host/companies/store.rs", "api_keys", "a key finds its company"),
     (
         "host/providers/store.rs",
