@@ -9,7 +9,7 @@ use tollhouse::store::Tx;
 use super::{Caller, Events, World, major, minor, today};
 use crate::{
     app::TestApp,
-    lending::{OTHER_CARD, SUCCESS_CARD, day, direct_debit, get_loan, put_loan, user},
+    lending::{OTHER_CARD, SUCCESS_CARD, day, direct_debit, get_loan, put_loan, saved_card, user},
 };
 
 const LENDER: Caller = Caller::Company(0);
@@ -38,6 +38,7 @@ pub struct Debts {
 }
 
 impl Debts {
+    /// One user has a card, the other a direct debit.
     pub async fn new(app: &TestApp) -> Debts {
         for id in USERS {
             user(app, id).await;
@@ -45,6 +46,8 @@ impl Debts {
         let prices = json!({ "recollection.card": 20, "recollection.direct_debit": 10 });
         let path = format!("/companies/{}/prices", app.company.id);
         app.operator(Method::PATCH, &path, prices).await.data();
+        saved_card(app, USERS[0], SUCCESS_CARD).await;
+        direct_debit(app, &format!("dd-{}", USERS[1]), USERS[1]).await;
         Debts::default()
     }
 }
@@ -191,9 +194,12 @@ impl World<'_> {
         for recollection in &all {
             let id = recollection["id"].as_str().expect("an id").to_owned();
             let status = recollection["status"].as_str().expect("a status").to_owned();
-            let told = events.get(&id).and_then(|told| told.last());
+            let told = events.get(&id).map_or(&[][..], Vec::as_slice);
             let expected = (status != "pending").then(|| format!("recollection.{status}"));
-            assert_eq!(told, expected.as_ref(), "{recollection}");
+            assert_eq!(told.last(), expected.as_ref(), "{recollection}");
+            // A customer may fail on a page and then pay; what the host does by itself ends once.
+            let has_page = recollection["checkout"]["url"].is_string();
+            assert!(has_page || told.len() <= 1, "{told:?}: {recollection}");
             let before = self.debts.seen.insert(id, status.clone());
             let before = before.unwrap_or_else(|| "pending".into());
             let legal = before == status
