@@ -3,15 +3,19 @@
 mod ask;
 mod audit;
 mod bench;
+mod card_refund;
 mod company;
 mod config;
 mod database;
+mod direct_debit;
 mod event;
 mod failure;
 mod host;
 mod identity;
 mod init;
+mod input;
 mod key;
+mod loan;
 mod master_key;
 mod message;
 mod output;
@@ -75,6 +79,12 @@ enum Command {
     Plugin(plugin::Plugin),
     /// Find payments, verify and refund them
     Payment(payment::Payment),
+    /// See and save loans, and read what was repaid
+    Loan(loan::Loan),
+    /// See and save direct debits
+    DirectDebit(direct_debit::DirectDebit),
+    /// See how verification charges of cards go back, and try again
+    CardRefund(card_refund::CardRefund),
     /// See and correct what companies have
     Wallet(wallet::Wallet),
     /// Set what companies are charged
@@ -132,6 +142,9 @@ async fn execute(parsed: &Parsed) -> Result<Report, Failure> {
         Command::Provider(provider) => provider.run().await,
         Command::Plugin(plugin) => plugin.run().await,
         Command::Payment(payment) => payment.run().await,
+        Command::Loan(loan) => loan.run().await,
+        Command::DirectDebit(direct_debit) => direct_debit.run().await,
+        Command::CardRefund(card_refund) => card_refund.run().await,
         Command::Wallet(wallet) => wallet.run().await,
         Command::Price(price) => price.run().await,
         Command::Event(event) => event.run().await,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     failure::Failure,
-    host::{Access, Host, Page},
+    host::{Access, Host, Page, Part},
     output::{Report, left, right, text},
 };
 
@@ -38,10 +38,7 @@ enum Action {
     #[command(
         after_help = "An event is shown a minute after it happened, so that none is missed.\n\nExample:\n  tollhouse event stream --kind wallet.low_balance"
     )]
-    Stream {
-        #[command(flatten)]
-        part: Part,
-    },
+    Stream(Reading),
     /// Deliver an event again, also to a destination that was switched off
     Redeliver {
         /// The company's id
@@ -52,19 +49,15 @@ enum Action {
 }
 
 #[derive(Args)]
-struct Part {
-    /// Where the answer before ended
-    #[arg(long, value_name = "CURSOR")]
-    after: Option<String>,
+struct Reading {
     /// Events of this kind only, such as wallet.low_balance
     #[arg(long)]
     kind: Option<String>,
     /// Events about this company only, by its id
     #[arg(long)]
     company: Option<String>,
-    /// How many at most, up to 1000
-    #[arg(long, default_value_t = 100)]
-    limit: u32,
+    #[command(flatten)]
+    part: Part,
 }
 
 impl Event {
@@ -73,7 +66,7 @@ impl Event {
         match self.action {
             Action::List { company, page } => list(&host, &company, &page).await,
             Action::Attempts { company, event } => attempts(&host, &company, &event).await,
-            Action::Stream { part } => stream(&host, part).await,
+            Action::Stream(reading) => stream(&host, reading).await,
             Action::Redeliver { company, event } => {
                 let path = ["companies", &*company, "events", &event, "redeliver"];
                 let queued = host.send_json(Method::POST, &path, &json!({})).await?;
@@ -116,10 +109,10 @@ async fn attempts(host: &Host, company: &str, event: &str) -> Result<Report, Fai
     Ok(Report::table(attempts.clone(), &attempts, &columns))
 }
 
-async fn stream(host: &Host, part: Part) -> Result<Report, Failure> {
-    let Part { after, kind, company, limit } = part;
-    let named = [("after", after), ("kind", kind), ("company", company)];
-    let mut query = vec![("limit", limit.to_string())];
+async fn stream(host: &Host, reading: Reading) -> Result<Report, Failure> {
+    let Reading { kind, company, part } = reading;
+    let mut query = part.query();
+    let named = [("kind", kind), ("company", company)];
     query.extend(named.into_iter().filter_map(|(name, value)| Some((name, value?))));
     let read = host.get(&["events"], &query).await?;
     let columns = [
@@ -128,6 +121,5 @@ async fn stream(host: &Host, part: Part) -> Result<Report, Failure> {
         left("COMPANY", |v| text(&v["company_id"])),
         left("DATA", |v| v["data"].to_string()),
     ];
-    let next = format!("Go on with --after {}", text(&read["next"]));
-    Ok(Report::table(read.clone(), &read["events"], &columns).and(&next))
+    Ok(Report::part(read, "events", &columns))
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use reqwest::{Certificate, Client, Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 use tollhouse::{
@@ -42,6 +42,29 @@ impl Page {
     pub fn query(&self) -> Vec<(&'static str, String)> {
         vec![("page", self.page.to_string()), ("limit", self.limit.to_string())]
     }
+}
+
+/// Which part of what is read by cursor.
+#[derive(Args)]
+pub struct Part {
+    /// Where the answer before ended
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<String>,
+    /// How many at most, up to 1000
+    #[arg(long, default_value_t = 100)]
+    limit: u32,
+}
+
+impl Part {
+    pub fn query(self) -> Vec<(&'static str, String)> {
+        let after = self.after.map(|after| ("after", after));
+        after.into_iter().chain([("limit", self.limit.to_string())]).collect()
+    }
+}
+
+/// The name by which the host knows a choice, too.
+pub fn name(choice: &impl ValueEnum) -> String {
+    choice.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 pub struct Host {

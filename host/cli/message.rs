@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::{
     failure::Failure,
-    host::{Access, Host, Page},
+    host::{Access, Host, Page, name},
     output::{Report, left, right, text},
 };
 
@@ -44,11 +44,6 @@ enum State {
 enum Channel {
     Email,
     Sms,
-}
-
-/// The name by which the host knows a choice, too.
-fn name(choice: &impl ValueEnum) -> String {
-    choice.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 impl Message {

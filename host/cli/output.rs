@@ -39,6 +39,15 @@ impl Report {
         Report::new(json, text)
     }
 
+    /// A part of what is read by cursor, and where to go on, unless that was the end.
+    pub fn part(json: Value, name: &str, columns: &[Column]) -> Report {
+        let report = Report::table(json.clone(), &json[name], columns);
+        match json["next"].as_str() {
+            Some(next) => report.and(&format!("Go on with --after {next}")),
+            None => report,
+        }
+    }
+
     /// One record, its fields below each other.
     pub fn record(json: Value, fields: &[Column]) -> Report {
         let width = fields.iter().map(|field| field.title.len()).max().unwrap_or(0);
@@ -49,6 +58,12 @@ impl Report {
         });
         let text = lines.collect::<Vec<_>>().join("\n");
         Report::new(json, text)
+    }
+
+    /// With records below it, for people.
+    #[must_use]
+    pub fn over(self, records: &Value, columns: &[Column]) -> Report {
+        self.and(&table(records.as_array().map_or(&[], Vec::as_slice), columns))
     }
 
     /// With something to keep in mind, for people.

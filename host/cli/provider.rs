@@ -1,6 +1,6 @@
 //! `tollhouse provider`.
 
-use std::{fs, io::Read, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
@@ -10,6 +10,7 @@ use super::{
     ask::Yes,
     failure::Failure,
     host::{Access, Host},
+    input,
     output::{Report, left, text},
 };
 
@@ -66,7 +67,8 @@ impl Provider {
             Action::Set { provider, credentials_file, no_credentials, active, yes } => {
                 let mut body = Map::new();
                 if let Some(file) = credentials_file {
-                    body.insert("credentials".to_owned(), credentials(file)?);
+                    let credentials = input::object(file, "{\"secret_key\": \"…\"}")?;
+                    body.insert("credentials".to_owned(), credentials);
                 }
                 if *no_credentials {
                     yes.ask("Take the credentials away? Payments that are pending on them stay unsettled.")?;
@@ -91,21 +93,6 @@ impl Provider {
                 Ok(if sends { report.and(url) } else { report })
             }
         }
-    }
-}
-
-fn credentials(file: &PathBuf) -> Result<Value, Failure> {
-    let mut read = String::new();
-    let done = match file.as_os_str() == "-" {
-        true => std::io::stdin().read_to_string(&mut read).map(drop),
-        false => fs::read_to_string(file).map(|text| read = text),
-    };
-    let wrong = |what: &str| Failure::Usage(format!("credentials_file {}: {what}", file.display()));
-    done.map_err(|error| wrong(&error.to_string()))?;
-    // What the parser says may quote the text, which is secret.
-    match serde_json::from_str(&read) {
-        Ok(Value::Object(values)) => Ok(Value::Object(values)),
-        _ => Err(wrong("it is no JSON object like {\"secret_key\": \"…\"}")),
     }
 }
 

@@ -1,8 +1,10 @@
 //! The program, as operators use it.
 
+mod debts;
+mod input;
+
 use std::{
     ffi::OsStr,
-    io::Write,
     process::{Command, Output, Stdio},
 };
 
@@ -76,7 +78,7 @@ async fn run(app: &TestApp, arguments: &[&str]) -> Ended {
     run_at(&app.internal, OPERATOR_TOKEN, arguments).await
 }
 
-/// The same in JSON.
+/// What it printed in JSON.
 async fn json_of(app: &TestApp, arguments: &[&str]) -> Value {
     run(app, &[arguments, &["--json"]].concat()).await.json()
 }
@@ -313,34 +315,6 @@ both! {
         attempts.sort_unstable();
         assert_eq!(attempts, ["1", "2"]);
         assert!(run(app, &["event", "list", id]).await.said().contains("delivered (2)"));
-    }
-
-    async fn credentials_come_from_a_file_or_standard_input(app: TestApp) {
-        let id = &*app.company.id;
-        let credentials = json!({ "secret_key": "sk_test_own", "base_url": format!("{}/paystack", app.standins.url()) });
-        let file_name = file(app, "credentials.json", credentials.to_string().as_bytes());
-        let set = run(app, &["provider", "set", "provider_a", "--credentials-file", &file_name, "--company", id]).await;
-        assert_eq!((field(set.said(), "has credentials"), field(&set.out, "active")), ("yes", "yes"));
-        let url = field(&set.out, "notification URL").to_owned();
-        let list = run(app, &["provider", "list", "--company", id]).await;
-        assert_eq!(rows(list.said()), [["provider_a", "yes", "yes", &url]]);
-        app.initialize("order-1").await;
-
-        let arguments = ["provider", "set", "provider_a", "--credentials-file", "-", "--json"];
-        let mut command = program(&arguments);
-        command.env("TOLLHOUSE_INTERNAL_URL", &app.internal).env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program starts");
-        child.stdin.take().unwrap().write_all(b"{\"secret_key\": \"sk_test_piped").unwrap();
-        let refused = tokio::task::spawn_blocking(|| ended(child.wait_with_output().unwrap())).await.unwrap();
-        assert_eq!(refused.failure().0, 2);
-        assert!(!refused.err.contains("piped"), "{}", refused.err);
-        let off = run(app, &["provider", "set", "provider_a", "--active", "false", "--company", id]).await;
-        assert_eq!((field(off.said(), "active"), field(&off.out, "has credentials")), ("no", "yes"));
-        let gone = ["provider", "set", "provider_a", "--no-credentials", "--company", id];
-        assert_eq!(run(app, &gone).await.failure().0, 2);
-        let gone = run(app, &[&gone[..], &["--yes"]].concat()).await;
-        assert_eq!(field(gone.said(), "has credentials"), "no");
     }
 
     async fn a_backup_is_made_while_the_host_serves_and_put_back_when_it_does_not(app: TestApp) {

@@ -1,0 +1,94 @@
+//! Loans, direct debits, and what verifying cards charged.
+
+use serde_json::json;
+
+use super::{field, file, input::feed, json_of, rows, run};
+use crate::lending::{
+    SUCCESS_CARD, day, failed_refund, get_loan, mandate, recollect, saved_card, user,
+};
+
+both! {
+    async fn a_loan_is_saved_shown_and_its_repayments_are_read(app: TestApp) {
+        let id = &*app.company.id;
+        user(app, "ada").await;
+        let loan = json!({
+            "user_id": "ada", "amount": 300.5, "currency": "NGN", "disbursed": true,
+            "schedule": [{ "due_date": day(10), "amount": 100.5 }, { "due_date": day(40), "amount": 200 }],
+        });
+        let loan_file = file(app, "loan.json", loan.to_string().as_bytes());
+        let put = run(app, &["loan", "put", id, "loan-1", "--file", &loan_file]).await;
+        assert_eq!((field(put.said(), "loan"), field(&put.out, "amount")), ("loan-1", "300.50 NGN"));
+        recollect(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 150 })).await.data();
+        let shown = run(app, &["loan", "show", id, "loan-1"]).await;
+        for (name, value) in [("user", "ada"), ("repaid", "150.00 NGN"), ("remaining", "150.50 NGN"), ("paid", "no")] {
+            assert_eq!(field(shown.said(), name), value);
+        }
+        let (_, schedule) = shown.out.split_once("\n\n").expect("a schedule");
+        let schedule: Vec<String> = rows(schedule).into_iter().map(|row| row[1..].join(" ")).collect();
+        assert_eq!(schedule, ["100.50 NGN 0.00 NGN", "200.00 NGN 150.50 NGN"]);
+        let again = run(app, &["loan", "put", id, "loan-1", "--file", &loan_file, "--json"]).await.json();
+        assert_eq!(again, get_loan(app, "loan-1").await, "what was repaid stays repaid");
+        let unknown = run(app, &["loan", "show", id, "loan-2"]).await;
+        assert_eq!(unknown.failure(), (1, "tollhouse: loan not found"));
+
+        app.advance(1).await;
+        recollect(app, json!({ "loan": "loan-1", "with_provider": false })).await.data();
+        app.advance(120).await;
+        let read = run(app, &["loan", "transactions", "--company", id]).await;
+        let amounts: Vec<String> = rows(read.said())[..2].iter().map(|row| row[4..].join(" ")).collect();
+        assert_eq!(amounts, ["cash 150.00 NGN 150.00 NGN", "cash 150.50 NGN 150.50 NGN"]);
+        let first = json_of(app, &["loan", "credit-events", "--limit", "1"]).await;
+        assert_eq!(first["entries"][0]["data"]["paid"], false);
+        let next = first["next"].as_str().expect("a cursor");
+        let rest = run(app, &["loan", "credit-events", "--after", next]).await;
+        assert_eq!(rows(rest.said())[0][1..], [id, "loan-1", "ada", "150.50", "NGN", "0", "yes"]);
+        let next = rest.out.trim_end().rsplit(' ').next().expect("a cursor");
+        assert!(run(app, &["loan", "credit-events", "--after", next]).await.said().starts_with("none\n"));
+    }
+
+    async fn a_direct_debit_is_saved_and_its_token_stays_secret(app: TestApp) {
+        let id = &*app.company.id;
+        user(app, "ada").await;
+        let token = "AUTH_a_very_secret_token";
+        let put = ["direct-debit", "put", id, "dd-1", "--file", "-"];
+        let saved = feed(app, &put, &mandate("ada", token).to_string()).await;
+        assert_eq!((field(saved.said(), "direct debit"), field(&saved.out, "active")), ("dd-1", "yes"));
+        let shown = run(app, &["direct-debit", "show", id, "dd-1"]).await;
+        assert_eq!(shown.said(), saved.out);
+        let broken = feed(app, &put, &format!("{{\"token\": \"{token}")).await;
+        assert!(broken.failure().0 == 2 && broken.err.starts_with("tollhouse: standard input: it is no JSON object"), "{}", broken.err);
+        let refused = feed(app, &put, &json!({ "user_id": "ada", "token": token }).to_string()).await;
+        assert_eq!(refused.failure().0, 1);
+        for said in [saved, shown, broken, refused] {
+            assert!(!said.out.contains(token) && !said.err.contains(token));
+        }
+        let missing = run(app, &["loan", "put", id, "loan-1", "--file", "/no/such.json"]).await;
+        assert!(missing.failure().0 == 2 && missing.err.starts_with("tollhouse: /no/such.json: "), "{}", missing.err);
+    }
+
+    async fn a_refund_that_has_failed_is_found_and_tried_again(app: TestApp) {
+        let id = &*app.company.id;
+        user(app, "ada").await;
+        let card = saved_card(app, "ada", SUCCESS_CARD).await;
+        let refund = failed_refund(app, id, &card["id"]).await;
+        let list = ["card-refund", "list", "--status", "failed"];
+        let failed = run(app, &list).await;
+        let expected = [&*refund, id, card["id"].as_str().unwrap(), "failed", "100.00", "NGN", "provider_a"];
+        assert_eq!(rows(failed.said())[0][..7], expected);
+        assert_eq!(run(app, &["card-refund", "list", "--status", "done"]).await.said(), "none\n");
+        assert_eq!(run(app, &["card-refund", "list", "--status", "lost"]).await.failure().0, 2);
+        let retry = ["card-refund", "retry", id, &refund];
+        let unasked = run(app, &retry).await;
+        assert!(unasked.failure().0 == 2 && unasked.err.contains("--yes"), "{}", unasked.err);
+        let retry = [&retry[..], &["--yes"]].concat();
+        let asked = run(app, &retry).await;
+        assert_eq!(asked.said(), "provider_a is asked to give 100.00 NGN back\n");
+        assert_eq!(run(app, &list).await.said(), "none\n");
+        let again = run(app, &retry).await;
+        assert_eq!(again.failure(), (1, "tollhouse: only failed refund can be tried again"));
+        let part = run(app, &["card-refund", "list", "--limit", "1"]).await;
+        let end = run(app, &["card-refund", "list", "--after", part.said().trim_end().rsplit(' ').next().unwrap()]).await;
+        assert_eq!(end.said(), "none\n", "nothing comes after the last: no cursor either");
+        app.settle().await;
+    }
+}

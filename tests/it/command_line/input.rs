@@ -1,0 +1,50 @@
+//! What commands read from files and from standard input.
+
+use std::process::Stdio;
+
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+
+use super::{Ended, ended, field, file, program, rows, run};
+use crate::app::{OPERATOR_TOKEN, TestApp};
+
+/// Runs the program against a host, fed through standard input.
+pub async fn feed(app: &TestApp, arguments: &[&str], input: &str) -> Ended {
+    let mut command = tokio::process::Command::from(program(arguments));
+    command
+        .env("TOLLHOUSE_INTERNAL_URL", &app.internal)
+        .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    let mut stdin = child.stdin.take().expect("it is fed");
+    stdin.write_all(input.as_bytes()).await.expect("it reads");
+    drop(stdin);
+    ended(child.wait_with_output().await.expect("its end"))
+}
+
+both! {
+    async fn credentials_come_from_a_file_or_standard_input(app: TestApp) {
+        let id = &*app.company.id;
+        let credentials = json!({ "secret_key": "sk_test_own", "base_url": format!("{}/paystack", app.standins.url()) });
+        let file_name = file(app, "credentials.json", credentials.to_string().as_bytes());
+        let set = run(app, &["provider", "set", "provider_a", "--credentials-file", &file_name, "--company", id]).await;
+        assert_eq!((field(set.said(), "has credentials"), field(&set.out, "active")), ("yes", "yes"));
+        let url = field(&set.out, "notification URL").to_owned();
+        let list = run(app, &["provider", "list", "--company", id]).await;
+        assert_eq!(rows(list.said()), [["provider_a", "yes", "yes", &url]]);
+        app.initialize("order-1").await;
+
+        let arguments = ["provider", "set", "provider_a", "--credentials-file", "-", "--json"];
+        let refused = feed(app, &arguments, "{\"secret_key\": \"sk_test_piped").await;
+        assert_eq!(refused.failure().0, 2);
+        assert!(!refused.err.contains("piped"), "{}", refused.err);
+        let off = run(app, &["provider", "set", "provider_a", "--active", "false", "--company", id]).await;
+        assert_eq!((field(off.said(), "active"), field(&off.out, "has credentials")), ("no", "yes"));
+        let gone = ["provider", "set", "provider_a", "--no-credentials", "--company", id];
+        assert_eq!(run(app, &gone).await.failure().0, 2);
+        let gone = run(app, &[&gone[..], &["--yes"]].concat()).await;
+        assert_eq!(field(gone.said(), "has credentials"), "no");
+    }
+}
