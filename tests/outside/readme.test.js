@@ -73,6 +73,23 @@ describe('README.md', () => {
     assert.deepEqual(tried, { error: false, message: 'Uid verified successfully' });
   });
 
+  test('a repayment in a minute', async () => {
+    const script = commands('## A repayment in a minute')
+      .replaceAll('first-loan', unused('first-loan'))
+      .replaceAll('"ada', `"${unused('ada')}`);
+    const [names, put, save, charge, look] = script.split(/^# \d\. .*$/m);
+    assert.equal(type(names + put).match(/"error":false/g).length, 2);
+    assert.equal(JSON.parse(type(names + save)).outcome, 'success');
+    const charged = await until('the card is saved', () => {
+      const answer = JSON.parse(type(names + charge));
+      return !answer.error && answer.data;
+    });
+    assert.deepEqual([charged.status, charged.amount, charged.payment_channel], ['success', 150, 'card']);
+    const { amount_paid: paid, amount_remaining_to_pay: remaining, schedule } = JSON.parse(type(names + look));
+    assert.deepEqual([paid, remaining], [150, 150]);
+    assert.deepEqual(schedule.map((installment) => installment.amount_remaining), [0, 150]);
+  });
+
   test('install a plugin into a running host', () => {
     const said = type(commands('### … install a plugin into a running host'));
     assert.match(said, /^sprout 1\.0\.0 is serving/m);
