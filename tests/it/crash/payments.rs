@@ -1,0 +1,84 @@
+//! Payments on a page.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{Asked, Lab, Process, id, kill_again_and_again};
+use crate::app::{Company, Engine, postgres, reply};
+
+/// `None` when the host was killed before it answered.
+async fn initialize(lab: &Lab, company: &Company, reference: &str) -> Option<Value> {
+    let order = json!({
+        "email": "ada@example.com", "amount": 100, "currency": "NGN", "reference": reference,
+        "checkout": { "success_url": "https://lender.example/paid" },
+    });
+    lab.heard(lab.to_api(company, Method::POST, "/payment/initialize").json(&order)).await
+}
+
+async fn be_a_client(lab: Arc<Lab>, company: Company, name: String, asked: Asked) {
+    for n in 0.. {
+        let reference = format!("{name}-{n}");
+        asked.lock().unwrap().insert(reference.clone(), None);
+        let Some(payment) = initialize(&lab, &company, &reference).await else { return };
+        asked.lock().unwrap().insert(reference, Some(id(&payment)));
+        lab.pay(&payment).await;
+    }
+}
+
+async fn killing_the_host(engine: Engine) {
+    let lab = Arc::new(Lab::build(engine).await);
+    let process = Process::start(&lab).await;
+    let (company, asked) = (lab.set_up().await, Asked::default());
+    let client = |name| be_a_client(lab.clone(), company.clone(), name, asked.clone());
+    let process = kill_again_and_again(&lab, process, client).await;
+
+    // What was not answered can be asked for again, and all of it is paid in the end.
+    let asked = asked.lock().unwrap().clone();
+    let answered = asked.values().flatten().count();
+    println!("{} payments asked for, {answered} answered before a kill", asked.len());
+    for reference in asked.iter().filter(|(_, id)| id.is_none()).map(|(reference, _)| reference) {
+        // Whoever was killed at the provider is left alone for a while.
+        lab.advance(120).await;
+        let payment = initialize(&lab, &company, reference).await.expect("a payment that resumes");
+        lab.pay(&payment).await;
+    }
+    lab.advance(4 * 3600).await;
+    check(&lab, &company, &asked).await;
+    process.kill();
+    lab.database.drop_schema().await;
+}
+
+async fn check(lab: &Lab, company: &Company, asked: &BTreeMap<String, Option<String>>) {
+    assert!(asked.values().any(Option::is_some), "no request was answered");
+    let mut paid = BTreeSet::new();
+    for (reference, known) in asked {
+        let path = format!("/payment/fetch/reference/{reference}");
+        let payment = reply(lab.to_api(company, Method::GET, &path)).await.data().clone();
+        assert_eq!(payment["status"], "success", "{reference}");
+        if let Some(known) = known {
+            assert_eq!(payment["id"], known.as_str(), "{reference}");
+        }
+        paid.insert(id(&payment));
+    }
+    let told = lab.told("payment.success");
+    assert_eq!(told.keys().cloned().collect::<BTreeSet<_>>(), paid);
+    assert!(told.values().all(|ids| ids.len() == 1), "{told:?}");
+    // 100 NGN less 1.5 %.
+    assert_eq!(lab.balance(company).await, 9_850 * i64::try_from(paid.len()).unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killing_the_host_loses_nothing_on_sqlite() {
+    killing_the_host(Engine::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killing_the_host_loses_nothing_on_postgres() {
+    let Some(server) = postgres() else { return };
+    killing_the_host(Engine::Postgres(server)).await;
+}

@@ -1,0 +1,239 @@
+//! Charges of a saved card: asked for by the company, and made by the host itself when an installment is due.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+use tollhouse::clock::Clock;
+
+use super::{Asked, Lab, Process, id, kill_again_and_again};
+use crate::{
+    app::{Company, Engine, PAYSTACK_KEY, postgres, reply},
+    simulation::minor,
+};
+
+/// In the major unit.
+const FUNDS: i64 = 100_000;
+/// In minor units: what each loan is repaid by, what of it comes to the wallet, and what collecting it costs.
+const OWED: i64 = 10_000;
+const SHARE: i64 = 9_850;
+const FEE: i64 = 2_000;
+/// Until a loan is due: one that the host collects, at once, and one that it does not.
+const NOW: i64 = 0;
+const LATER: i64 = 30;
+
+/// Who lends, to somebody whose card was saved.
+struct World {
+    lab: Lab,
+    company: Company,
+    card: Value,
+    /// Loans that were repaid, under their own names as references, and the recollections.
+    repaid: Asked,
+    /// Loans that were left to the host, and their ids.
+    left: Asked,
+}
+
+impl World {
+    async fn set_up(lab: Lab) -> World {
+        let company = lab.set_up().await;
+        let path = format!("/companies/{}/prices", company.id);
+        lab.operator(Method::PATCH, &path, json!({ "recollection.card": FEE / 100 })).await;
+        let path = format!("/companies/{}/wallet/credit", company.id);
+        lab.operator(Method::POST, &path, json!({ "amount": FUNDS, "key": "funds" })).await;
+        let ask = async |path: &str, body: Value| {
+            reply(lab.to_api(&company, Method::POST, path).json(&body)).await.data().clone()
+        };
+        let user = json!({ "user_id": "ada", "first_name": "Ada", "last_name": "Obi", "email": "ada@example.com" });
+        ask("/user/create", user).await;
+        let card = json!({
+            "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://lender.example/saved" },
+        });
+        let card = ask("/card/create", card).await;
+        lab.pay(&card).await;
+        // Unless the notification was quicker.
+        let verify = format!("/card/verify/{}", id(&card));
+        reply(lab.to_api(&company, Method::POST, &verify)).await;
+        let path = format!("/card/fetch/{}", id(&card));
+        let card = reply(lab.to_api(&company, Method::GET, &path)).await.data().clone();
+        assert_eq!(card["valid"], true);
+        World { lab, company, card, repaid: Asked::default(), left: Asked::default() }
+    }
+
+    fn put(&self, loan: &str, due_days: i64) -> RequestBuilder {
+        let due = Clock::system().now().plus_seconds(due_days * 86_400).to_datetime();
+        let amount = OWED / 100;
+        let body = json!({
+            "user_id": "ada", "amount": amount, "currency": "NGN", "disbursed": true,
+            "schedule": [{ "due_date": due.format("%Y-%m-%d").to_string(), "amount": amount }],
+        });
+        let path = format!("/companies/{}/loans/{loan}", self.company.id);
+        self.lab.to_operator(Method::PUT, &path).json(&body)
+    }
+
+    /// Repays all of a loan by the card.
+    fn repay(&self, loan: &str) -> RequestBuilder {
+        let body = json!({
+            "loan": loan, "with_provider": true, "payment_channel": "card", "reference": loan,
+        });
+        let request = self.lab.to_api(&self.company, Method::POST, "/recollection/create");
+        let request = request.json(&body);
+        match has_key(loan) {
+            true => request.header("Idempotency-Key", loan),
+            false => request,
+        }
+    }
+
+    /// Puts one loan after the other, and repays every other one; the rest is left to the host.
+    async fn be_a_client(self: Arc<World>, name: String) {
+        let first = usize::from(name.ends_with(['1', '3']));
+        for n in first.. {
+            let loan = format!("{name}-{n}");
+            let is_left = n % 2 == 1;
+            let asked = if is_left { &self.left } else { &self.repaid };
+            asked.lock().unwrap().insert(loan.clone(), None);
+            let due_days = if is_left { NOW } else { LATER };
+            let mut answer = self.lab.heard(self.put(&loan, due_days)).await;
+            if answer.is_some() && !is_left {
+                answer = self.lab.heard(self.repay(&loan)).await;
+            }
+            let Some(answer) = answer else { return };
+            asked.lock().unwrap().insert(loan, Some(id(&answer)));
+        }
+    }
+
+    /// What was not answered is put again.
+    async fn put_again(&self) {
+        for loan in unanswered(&self.repaid) {
+            reply(self.put(&loan, LATER)).await.data();
+        }
+        for loan in unanswered(&self.left) {
+            reply(self.put(&loan, NOW)).await.data();
+        }
+    }
+
+    /// Repays again what was not answered, by the requests that have a key or by those that have none.
+    async fn repay_again(&self, with_key: bool) {
+        let unanswered = unanswered(&self.repaid).into_iter();
+        for loan in unanswered.filter(|loan| has_key(loan) == with_key) {
+            let again = reply(self.repay(&loan)).await;
+            if with_key || again.status == 200 {
+                assert_eq!(again.data()["status"], "success");
+            } else {
+                assert_eq!(again.failure(), (400, "reference already exists"));
+            }
+        }
+    }
+
+    // ---- what must hold ------------------------------------------------------------------------
+
+    async fn check(&self) {
+        let (repaid, left) =
+            (self.repaid.lock().unwrap().clone(), self.left.lock().unwrap().clone());
+        assert!(repaid.values().any(Option::is_some), "no request was answered");
+        for loan in repaid.keys().chain(left.keys()) {
+            let path = format!("/companies/{}/loans/{loan}", self.company.id);
+            let loan = self.lab.operator(Method::GET, &path, json!({})).await;
+            assert_eq!(
+                (minor(&loan["amount_paid"]), &loan["paid"]),
+                (OWED, &json!(true)),
+                "{loan}"
+            );
+        }
+        let made = self.made().await;
+        assert!(made.keys().eq(self.asked().iter()), "{made:?}");
+        for (loan, recollection) in &made {
+            assert_eq!(
+                (&recollection["status"], minor(&recollection["amount"])),
+                (&json!("success"), OWED)
+            );
+            if let Some(Some(known)) = repaid.get(loan) {
+                assert_eq!(recollection["id"], known.as_str());
+            }
+        }
+        let mut ids: Vec<String> = made.values().map(id).collect();
+        ids.sort();
+        let told = self.lab.told("recollection.success");
+        assert!(told.keys().eq(ids.iter()), "{told:?}");
+        assert!(told.values().all(|ids| ids.len() == 1), "{told:?}");
+        ids.push(id(&self.card));
+        ids.sort();
+        assert_eq!(self.charged().await, ids);
+        let [made, left] = [made.len(), left.len()].map(|n| i64::try_from(n).unwrap());
+        let expected = FUNDS * 100 + SHARE * made - FEE * left;
+        assert_eq!(self.lab.balance(&self.company).await, expected);
+    }
+
+    /// All loans, in order.
+    fn asked(&self) -> Vec<String> {
+        let (repaid, left) = (self.repaid.lock().unwrap(), self.left.lock().unwrap());
+        let mut all: Vec<String> = repaid.keys().chain(left.keys()).cloned().collect();
+        all.sort();
+        all
+    }
+
+    /// The recollection of each loan, of which there is one.
+    async fn made(&self) -> BTreeMap<String, Value> {
+        let request = self.lab.to_api(&self.company, Method::GET, "/recollection/list?limit=1000");
+        let listed = reply(request).await.data()["docs"].clone();
+        let listed = listed.as_array().expect("a list");
+        let of_loan = |one: &Value| (one["loan"].as_str().expect("an id").to_owned(), one.clone());
+        let made: BTreeMap<String, Value> = listed.iter().map(of_loan).collect();
+        assert_eq!(made.len(), listed.len(), "a loan has several: {listed:?}");
+        made
+    }
+
+    /// What the provider has taken money for, in order: each charge under its own reference.
+    async fn charged(&self) -> Vec<String> {
+        let url = format!("{}/paystack/transaction?perPage=10000", self.lab.standins.url());
+        let listed = self.lab.client.get(url).bearer_auth(PAYSTACK_KEY).send().await;
+        let listed: Value = listed.expect("an answer").json().await.expect("JSON");
+        let listed = listed["data"].as_array().expect("a list").iter();
+        let ours =
+            |charge: &Value| charge["metadata"]["tollhouse_payment"].as_str().map(str::to_owned);
+        let mut charged: Vec<String> =
+            listed.filter(|one| one["status"] != "abandoned").filter_map(ours).collect();
+        charged.sort();
+        charged
+    }
+}
+
+/// Half of the clients name their requests.
+fn has_key(loan: &str) -> bool {
+    ["-c0-", "-c1-"].iter().any(|client| loan.contains(client))
+}
+
+fn unanswered(asked: &Asked) -> Vec<String> {
+    let asked = asked.lock().unwrap();
+    asked.iter().filter(|(_, id)| id.is_none()).map(|(loan, _)| loan.clone()).collect()
+}
+
+async fn killing_the_host(engine: Engine) {
+    let lab = Lab::build(engine).await;
+    let process = Process::start(&lab).await;
+    let world = Arc::new(World::set_up(lab).await);
+    let lab = &world.lab;
+    let process = kill_again_and_again(lab, process, |name| world.clone().be_a_client(name)).await;
+    let (all, left) = (world.asked().len(), world.left.lock().unwrap().len());
+    let lost = unanswered(&world.repaid).len() + unanswered(&world.left).len();
+    println!("{all} loans, {left} of them left to the host, {lost} not answered before a kill");
+    world.put_again().await;
+    world.repay_again(false).await;
+    // What a killed host had to itself, keys included, is free again then.
+    lab.advance(180).await;
+    world.repay_again(true).await;
+    lab.advance(4 * 3600).await;
+    world.check().await;
+    process.kill();
+    lab.database.drop_schema().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killing_the_host_charges_everybody_once_on_sqlite() {
+    killing_the_host(Engine::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killing_the_host_charges_everybody_once_on_postgres() {
+    let Some(server) = postgres() else { return };
+    killing_the_host(Engine::Postgres(server)).await;
+}
