@@ -63,6 +63,8 @@ pub enum Status {
     Failed,
     /// The customer has this card already.
     Duplicate,
+    /// It was charged, and cannot be charged again.
+    Unusable,
 }
 
 impl Status {
@@ -70,7 +72,7 @@ impl Status {
     fn of_charge(self) -> charges::Status {
         match self {
             Status::Pending => charges::Status::Pending,
-            Status::Valid | Status::Duplicate => charges::Status::Success,
+            Status::Valid | Status::Duplicate | Status::Unusable => charges::Status::Success,
             Status::Failed => charges::Status::Failed,
         }
     }

@@ -10,7 +10,7 @@ use crate::{
     clock::Timestamp,
     error::{Error, Result},
     jobs::{Job, Next},
-    money::Money,
+    money::{Minor, Money},
     plugins::{
         CallError, Certainty, Credentials, FaultCategory, PaymentStatus, Provider, ProviderPayment,
     },
@@ -75,6 +75,14 @@ pub fn is_ours(payment_id: &str, kept: bool, seen: &ProviderPayment) -> bool {
     let metadata = seen.metadata.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let named = metadata.as_ref().and_then(|metadata: &Value| metadata[METADATA_KEY].as_str());
     named.map_or(kept, |named| named == payment_id)
+}
+
+/// What of the provider's fees is the company's to bear: what the customer has paid on top of what was asked for has paid for them.
+#[must_use]
+pub fn fees(seen: &ProviderPayment) -> Minor {
+    let asked = seen.requested.as_ref().unwrap_or(&seen.amount);
+    let on_top = (seen.amount.minor.0 - asked.minor.0).max(0);
+    Minor((seen.fees.unwrap_or_default().0 - on_top).max(0))
 }
 
 /// When the reconciler asks about a payment next: 1, 5, 15 and 60 minutes after it was made, then hourly up to 72 hours. About
@@ -187,7 +195,6 @@ pub fn alarm(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::money::Minor;
 
     fn money(minor: i64, currency: &str) -> Money {
         Money { minor: Minor(minor), currency: currency.to_owned() }
@@ -250,6 +257,23 @@ mod tests {
         ] {
             let seen = seen(PaymentStatus::Success, amount, requested);
             assert_eq!(judge(Status::Pending, &money(500, "NGN"), &seen), verdict, "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn fees_that_the_customer_bore_are_none_of_the_companys() {
+        for (amount, requested, fees, borne) in [
+            (500, None, None, 0),
+            (500, None, Some(8), 8),
+            (500, Some(500), Some(8), 8),
+            (508, Some(500), Some(8), 0),
+            (505, Some(500), Some(8), 3),
+            (600, Some(500), Some(8), 0),
+        ] {
+            let requested = requested.map(|minor| money(minor, "NGN"));
+            let mut seen = seen(PaymentStatus::Success, money(amount, "NGN"), requested);
+            seen.fees = fees.map(Minor);
+            assert_eq!(super::fees(&seen), Minor(borne), "{seen:?}");
         }
     }
 

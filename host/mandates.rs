@@ -25,11 +25,6 @@ pub async fn usable(
     Ok(found.filter(|mandate| mandate.active && mandate.user_key == user_key))
 }
 
-/// One that a charge under way was begun with, whatever became of it since.
-pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> db::Result<Option<Mandate>> {
-    store::find(tx, company_id, id).await
-}
-
 impl Mandate {
     /// What debits the account. Never shown, never logged.
     pub fn token(&self, app: &App) -> Result<String> {

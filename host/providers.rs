@@ -37,9 +37,20 @@ pub async fn usable(tx: &mut Tx, company_id: &str, provider: &str) -> Result<Opt
     Ok(choose(own, services, provider).ok())
 }
 
+/// Whether a provider is switched off, for the company or for everyone.
+pub async fn is_deactivated(tx: &mut Tx, company_id: &str, provider: &str) -> Result<bool> {
+    let own = store::find(tx, company_id, provider).await?;
+    let services = store::find(tx, SERVICE, provider).await?;
+    Ok(is_off(own.as_ref(), services.as_ref()))
+}
+
+fn is_off(own: Option<&Account>, services: Option<&Account>) -> bool {
+    own.into_iter().chain(services).any(|account| !account.active)
+}
+
 /// Inactive for everyone or for the company: nobody's. The company's own credentials come before the service's.
 fn choose(own: Option<Account>, services: Option<Account>, provider: &str) -> Result<Account> {
-    if own.iter().chain(&services).any(|account| !account.active) {
+    if is_off(own.as_ref(), services.as_ref()) {
         return Err(Error::invalid(format!("{provider} has been deactivated")));
     }
     let usable = |account: &Account| account.credentials.is_some();

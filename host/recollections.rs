@@ -37,8 +37,10 @@ pub const CHECKOUT: &str = "checkout";
 pub const CARD: &str = "card";
 pub const DIRECT_DEBIT: &str = "direct_debit";
 
-/// For how long a charge that the provider has not heard of is asked for.
+/// For how long a charge that the provider has not heard of is asked for, and one that waits for the customer holds up others.
 const CHARGED_SECONDS: i64 = 3_600;
+/// For how long a page may be on its way: longer than any request.
+const STARTING_SECONDS: i64 = 70;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
@@ -76,6 +78,11 @@ impl Recollection {
     #[must_use]
     pub fn is_charge(&self) -> bool {
         [CARD, DIRECT_DEBIT].contains(&&*self.payment_channel) && self.with_provider
+    }
+
+    /// Since when the provider is asked about it.
+    fn begun_at(&self) -> Timestamp {
+        self.begun_at.unwrap_or(self.created_at)
     }
 
     fn unknown(&self, now: Timestamp) -> Unknown {

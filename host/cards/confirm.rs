@@ -20,6 +20,8 @@ use crate::{
     users,
 };
 
+/// Some providers tell eight.
+const BIN_DIGITS: usize = 6;
 const CARD_EXISTS: &str = "card already exists";
 const NOT_REUSABLE: &str = "the card cannot be charged again";
 
@@ -92,20 +94,26 @@ async fn record(
 
 /// The charge was made. Nobody sees a card that was removed: it is given back, and that is all.
 async fn succeed(tx: &mut Tx, app: &App, mut card: Card, seen: &ProviderPayment) -> Result<()> {
+    if card.status == Status::Failed {
+        tracing::warn!(card = card.id, "a failed verification charge turned out to be a success");
+    }
     card.transaction_id.clone_from(&seen.transaction_id);
     if card.removed_at.is_some() {
         return Ok(store::update(tx, &card).await?);
     }
     let usable = |instrument: &&Instrument| instrument.reusable && !instrument.token.is_empty();
     let Some(instrument) = seen.instrument.as_ref().filter(usable) else {
-        return fail(tx, app, card, Status::Failed, NOT_REUSABLE).await;
+        return fail(tx, app, card, Status::Unusable, NOT_REUSABLE).await;
     };
     let others = store::others(tx, &card).await?;
-    let same = others.iter().find(|other| {
+    // Of a card without a signature nobody knows which one it is.
+    let same = others.iter().filter(|_| !instrument.signature.is_empty()).find(|other| {
         other.payment_service == card.payment_service && other.signature == instrument.signature
     });
     if let Some(same) = same {
-        let same = with_token(app, same.clone(), instrument);
+        // The new token is good at the account that gave it.
+        let account_id = card.account_id.clone();
+        let same = Card { account_id, ..with_token(app, same.clone(), instrument) };
         store::update(tx, &same).await?;
         return fail(tx, app, card, Status::Duplicate, CARD_EXISTS).await;
     }
@@ -126,7 +134,7 @@ fn with_token(app: &App, card: Card, instrument: &Instrument) -> Card {
         token: Some(app.sealer.seal(&context, &token)),
         email: if email.is_empty() { card.email.clone() } else { email },
         signature,
-        bin,
+        bin: bin.chars().take(BIN_DIGITS).collect(),
         last4,
         exp_month,
         exp_year,
@@ -140,11 +148,12 @@ fn with_token(app: &App, card: Card, instrument: &Instrument) -> Card {
 }
 
 async fn fail(tx: &mut Tx, app: &App, mut card: Card, status: Status, message: &str) -> Result<()> {
+    let is_news = card.status == Status::Pending;
     card.status = status;
     card.message = Some(message.to_owned());
     card.updated_at = app.clock.now();
     store::update(tx, &card).await?;
-    if card.removed_at.is_some() {
+    if card.removed_at.is_some() || !is_news {
         return Ok(());
     }
     emit(tx, app, &card, "card.validation.failed").await

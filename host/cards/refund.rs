@@ -28,6 +28,8 @@ const WATCHED_SECONDS: i64 = 30 * 86_400;
 /// Asks for a verification charge to be given back, in the transaction that finds it. Once for each charge.
 pub async fn begin(tx: &mut Tx, app: &App, card: &Card, seen: &ProviderPayment) -> Result<()> {
     let now = app.clock.now();
+    // What a customer paid on top was the provider's fee, which does not come back.
+    let amount = seen.requested.as_ref().unwrap_or(&seen.amount);
     let refund = Refund {
         company_id: card.company_id.clone(),
         id: app.random.id(now),
@@ -37,8 +39,8 @@ pub async fn begin(tx: &mut Tx, app: &App, card: &Card, seen: &ProviderPayment) 
         account_id: card.account_id.clone(),
         service_ref: card.service_ref.clone(),
         transaction_id: seen.transaction_id.clone(),
-        amount: seen.amount.minor,
-        currency: seen.amount.currency.clone(),
+        amount: amount.minor,
+        currency: amount.currency.clone(),
         provider_id: String::new(),
         tries: 1,
         message: String::new(),
@@ -60,14 +62,26 @@ pub fn refund_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
         }
         match ask(&app, &refund).await {
             Ok(seen) => record(&app, refund, seen).await,
-            Err(error) if job.failures >= MOST_FAILURES => {
-                let message = error.to_string();
-                end(&app, refund, RefundStatus::Failed, String::new(), message).await
+            Err(error) if is_given_up(&app, &refund, &job) => {
+                let (provider_id, message) = (refund.provider_id.clone(), error.to_string());
+                end(&app, refund, RefundStatus::Failed, provider_id, message).await
             }
             Err(error) => Err(error),
         }
     }
     .boxed()
+}
+
+/// One that the provider has taken on is asked about for as long as it is watched.
+fn is_given_up(app: &App, refund: &Refund, job: &Job) -> bool {
+    match refund.status {
+        RefundStatus::Pending => !is_watched(app, refund),
+        _ => job.failures >= MOST_FAILURES,
+    }
+}
+
+fn is_watched(app: &App, refund: &Refund) -> bool {
+    app.clock.now() < refund.created_at.plus_seconds(WATCHED_SECONDS)
 }
 
 async fn ask(app: &App, refund: &Refund) -> Result<plugins::Refund> {
@@ -97,12 +111,11 @@ fn order_of(refund: &Refund) -> RefundOrder {
 async fn record(app: &App, refund: Refund, seen: plugins::Refund) -> Result<Next> {
     let now = app.clock.now();
     let plugins::Refund { status, provider_id, message } = seen;
-    let is_watched = now < refund.created_at.plus_seconds(WATCHED_SECONDS);
     match status {
         plugins::RefundStatus::Done => {
             end(app, refund, RefundStatus::Done, provider_id, message).await
         }
-        plugins::RefundStatus::Pending if is_watched => {
+        plugins::RefundStatus::Pending if is_watched(app, &refund) => {
             let pending = RefundStatus::Pending;
             end(app, refund, pending, provider_id, message).await?;
             Ok(Next::At(now.plus_seconds(WATCH_SECONDS)))

@@ -102,7 +102,7 @@ pub async fn update(tx: &mut Tx, card: &Card) -> Result<()> {
         "UPDATE cards SET status = $3, is_default = $4, email = $5, token = $6, signature = $7, last4 = $8,
              holder = $9, bin = $10, brand = $11, bank = $12, country = $13, exp_month = $14,
              exp_year = $15, service_ref = $16, transaction_id = $17, checkout_url = $18, message = $19,
-             removed_at = $20, updated_at = $21
+             removed_at = $20, updated_at = $21, account_id = $22
          WHERE company_id = $1 AND id = $2",
     )
     .bind(&card.company_id)
@@ -126,6 +126,7 @@ pub async fn update(tx: &mut Tx, card: &Card) -> Result<()> {
     .bind(&card.message)
     .bind(card.removed_at)
     .bind(card.updated_at)
+    .bind(&card.account_id)
     .run()
     .await?;
     Ok(())

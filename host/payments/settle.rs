@@ -149,7 +149,7 @@ async fn succeed(
     let now = app.clock.now();
     let payment = Payment {
         status: Status::Success,
-        fees: seen.fees.unwrap_or_default(),
+        fees: charges::fees(seen),
         paid_at: Some(seen.paid_at.unwrap_or(now)),
         payment_channel: seen.channel.clone(),
         ..taken_over(payment, app, seen)

@@ -7,7 +7,8 @@ use futures::{FutureExt, future::BoxFuture};
 use serde_json::json;
 
 use super::{
-    CARD, FEATURE, Recollection, charge, create,
+    CARD, CHARGED_SECONDS, FEATURE, Recollection, charge,
+    create::{self, Attempt},
     store::{self, Installment},
 };
 use crate::{
@@ -20,7 +21,7 @@ use crate::{
     money::Minor,
     operator_events::{self, NOT_COLLECTED},
     store::Tx,
-    wallet,
+    users, wallet,
 };
 
 /// What is to be done about a loan now.
@@ -41,7 +42,7 @@ pub fn collect_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
             Due::NotBefore(at) => Ok(at.map_or(Next::Done, Next::At)),
             Due::Settled => Ok(Next::At(app.clock.now())),
             Due::Charge(recollection) => {
-                charge::attempt(&app, *recollection).await?;
+                charge::attempt(&app, *recollection, Attempt::First).await?;
                 Ok(Next::At(app.clock.now()))
             }
         }
@@ -63,7 +64,7 @@ async fn next(tx: &mut Tx, app: &App, company_id: &str, loan_id: &str) -> Result
     let waits = |entry: &&Entry| {
         entry.automatic
             && entry.remaining > Minor(0)
-            && !collected.contains(&(entry.number, entry.due_at))
+            && !collected.contains(&(place(&entries, entry), entry.due_at))
     };
     let first = entries.iter().filter(waits).min_by_key(|entry| (entry.due_at, entry.number));
     let Some(entry) = first else { return Ok(Due::NotBefore(None)) };
@@ -71,7 +72,8 @@ async fn next(tx: &mut Tx, app: &App, company_id: &str, loan_id: &str) -> Result
     if entry.due_at > now {
         return Ok(Due::NotBefore(Some(entry.due_at)));
     }
-    let pending = store::pending_charges(tx, company_id, loan_id).await?;
+    let abandoned = now.plus_seconds(-CHARGED_SECONDS);
+    let pending = store::pending_charges(tx, company_id, loan_id, abandoned).await?;
     let amount = uncovered(&entries, entry.number, pending);
     let charged = match amount > Minor(0) {
         true => charged(tx, app, &loan, amount).await?,
@@ -79,11 +81,18 @@ async fn next(tx: &mut Tx, app: &App, company_id: &str, loan_id: &str) -> Result
     };
     let id = charged.as_ref().map(|recollection| &recollection.id);
     let installment =
-        Installment { company_id, loan_id, number: entry.number, due_at: entry.due_at };
+        Installment { company_id, loan_id, number: place(&entries, entry), due_at: entry.due_at };
     if !store::collect(tx, installment, id, now).await? {
         return Err(Error::internal("an installment was collected under the loan's lock"));
     }
     Ok(charged.map_or(Due::Settled, |recollection| Due::Charge(recollection.into())))
+}
+
+/// An installment's place among those of its due date, from 1: what else stands in a schedule that is sent again changes nothing
+/// about it.
+fn place(entries: &[Entry], entry: &Entry) -> i64 {
+    let before = |other: &&Entry| other.due_at == entry.due_at && other.number <= entry.number;
+    i64::try_from(entries.iter().filter(before).count()).unwrap_or(i64::MAX)
 }
 
 /// The recollection of what is due, with its fee held; `None` when it cannot be charged, of which operators are told unless the user
@@ -96,6 +105,9 @@ async fn charged(
 ) -> Result<Option<Recollection>> {
     let company = companies::get(tx, &loan.company_id).await?;
     let mut new = create::blank(app, loan, amount);
+    if let Some(user) = users::find(tx, &loan.company_id, &loan.user_key).await? {
+        new.user_id = user.user_id;
+    }
     let obstacle = match means(tx, &company, &mut new).await? {
         Some(Error::NotFound(_)) => return Ok(None),
         Some(obstacle) => Some(obstacle),

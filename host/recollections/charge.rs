@@ -1,6 +1,10 @@
 //! Charging a saved card or a mandate. It may be asked for again under the same reference, which the provider takes once.
 
-use super::{CARD, Recollection, create::metadata_of, settle};
+use super::{
+    CARD, Recollection,
+    create::{Attempt, metadata_of},
+    settle,
+};
 use crate::{
     app::App,
     cards,
@@ -21,13 +25,25 @@ struct Means {
 
 /// Asks the provider for the charge; answers the recollection as it stands then. When nobody knows whether the provider heard, it is
 /// pending, and looked after by the job.
-pub async fn attempt(app: &App, recollection: Recollection) -> Result<Recollection> {
+///
+/// When it was asked for before, that may still get there: nothing that happens to another try makes it fail.
+pub async fn attempt(
+    app: &App,
+    recollection: Recollection,
+    attempt: Attempt,
+) -> Result<Recollection> {
+    let is_first = attempt == Attempt::First;
     let Some(means) = means(app, &recollection).await? else {
-        return settle::fail(app, recollection, "what was to be charged is there no more").await;
+        return match is_first {
+            true => {
+                settle::fail(app, recollection, "what was to be charged is there no more").await
+            }
+            false => Ok(recollection),
+        };
     };
     match charge(app, &recollection, means).await? {
         Ok(seen) => settle::record(app, &recollection, seen).await.map(settle::Settled::into_inner),
-        Err(error) if is_refusal(&error) => {
+        Err(error) if is_first && is_refusal(&error) => {
             let message = format!("{} refused the charge", recollection.payment_service);
             settle::fail(app, recollection, &message).await
         }

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 use tracing::instrument;
 
 use super::{
-    CARD, CHECKOUT, DIRECT_DEBIT, Recollection, SETTLE_JOB, SUBJECT, Status, charge, settle, store,
-    user_of,
+    CARD, CHARGED_SECONDS, CHECKOUT, DIRECT_DEBIT, Recollection, SETTLE_JOB, STARTING_SECONDS,
+    SUBJECT, Status, charge, settle, store, user_of,
 };
 use crate::{
     app::App,
@@ -59,14 +59,21 @@ impl Way {
     }
 }
 
+/// Whether the provider may have heard of it before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    First,
+    Again,
+}
+
 #[instrument(target = SPANS, name = "recollections.create", skip_all)]
 pub async fn create(app: &App, company: &Company, order: Order) -> Result<Recollection> {
-    let recollection = record(app, company, order).await?;
+    let (recollection, attempt) = record(app, company, order).await?;
     if recollection.status != Status::Pending || recollection.checkout_url.is_some() {
         return Ok(recollection);
     }
     if recollection.is_charge() {
-        return charge::attempt(app, recollection).await;
+        return charge::attempt(app, recollection, attempt).await;
     }
     let desk = Desk::open(app, &recollection.payment_service, &recollection.account_id).await?;
     let user = user_of(app, &recollection).await?;
@@ -75,9 +82,9 @@ pub async fn create(app: &App, company: &Company, order: Order) -> Result<Recoll
     match desk.provider.start_checkout(&desk.credentials, &order).await {
         Ok(session) => keep(app, recollection, session).await,
         Err(error) => {
-            if charges::is_invalid(&error) {
-                forget(app, &recollection).await?;
-            }
+            // What was known before stays known.
+            let is_forgotten = charges::is_invalid(&error) && attempt == Attempt::First;
+            end_attempt(app, &recollection, is_forgotten).await?;
             let fields = ["amount", "metadata"];
             Err(charges::refused(error, &recollection.payment_service, &fields))
         }
@@ -86,7 +93,7 @@ pub async fn create(app: &App, company: &Company, order: Order) -> Result<Recoll
 
 // ---- transaction 1 ------------------------------------------------------------------------------
 
-async fn record(app: &App, company: &Company, order: Order) -> Result<Recollection> {
+async fn record(app: &App, company: &Company, order: Order) -> Result<(Recollection, Attempt)> {
     let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
     db.write(async move |tx| {
         let loan = loans::lock(tx, &company.id, &order.loan).await?;
@@ -94,25 +101,31 @@ async fn record(app: &App, company: &Company, order: Order) -> Result<Recollecti
         if let Some(reference) = &order.reference
             && let Some(known) = store::by_reference(tx, &company.id, reference).await?
         {
-            return again(tx, &app, &order, known).await;
+            return Ok((again(tx, &app, &loan, &order, known).await?, Attempt::Again));
         }
-        if loan.is_paid() {
-            return Err(Error::invalid("loan already been paid completely"));
-        }
-        if !loan.disbursed {
-            return Err(Error::invalid("loan has not been disbursed"));
-        }
+        check_owed(&loan)?;
         let new = compose(tx, &app, &company, &loan, order).await?;
         if !store::insert(tx, &new).await? {
             // One of another loan was quicker with the same reference.
             return Err(taken());
         }
-        match new.with_provider {
+        let recorded = match new.with_provider {
             true => begin(tx, &new).await.map(|()| new),
             false => settle::succeed(tx, &app, loan, new).await,
-        }
+        };
+        Ok((recorded?, Attempt::First))
     })
     .await
+}
+
+fn check_owed(loan: &Loan) -> Result<()> {
+    if loan.is_paid() {
+        return Err(Error::invalid("loan already been paid completely"));
+    }
+    if !loan.disbursed {
+        return Err(Error::invalid("loan has not been disbursed"));
+    }
+    Ok(())
 }
 
 fn taken() -> Error {
@@ -120,20 +133,36 @@ fn taken() -> Error {
 }
 
 /// A request that is run again finds what it has made. One whose page nobody has got begins anew under another reference at the
-/// provider, also for whoever sends the reference again.
-async fn again(tx: &mut Tx, app: &App, order: &Order, known: Recollection) -> Result<Recollection> {
+/// provider, also for whoever asks for a page under the same reference, once nobody is there for it any more.
+async fn again(
+    tx: &mut Tx,
+    app: &App,
+    loan: &Loan,
+    order: &Order,
+    known: Recollection,
+) -> Result<Recollection> {
+    let now = app.clock.now();
     let is_own = order.run.is_some() && order.run == known.run;
     let has_no_page = known.status == Status::Pending
         && known.payment_channel == CHECKOUT
         && known.checkout_url.is_none();
-    if known.loan_id != order.loan || !(is_own || has_no_page) {
+    let is_free = known.starting_until.is_none_or(|until| until <= now);
+    let resumes = has_no_page && is_free && matches!(order.way, Way::Checkout { .. });
+    if known.loan_id != order.loan || !(is_own || resumes) {
         return Err(taken());
     }
-    if !has_no_page {
+    if !resumes {
         return Ok(known);
     }
-    let service_ref = format!("rec-{}", app.new_id());
-    let known = Recollection { service_ref, updated_at: app.clock.now(), ..known };
+    check_owed(loan)?;
+    let known = Recollection {
+        service_ref: format!("rec-{}", app.new_id()),
+        amount: known.amount.min(loan.remaining().minor),
+        begun_at: Some(now),
+        starting_until: Some(now.plus_seconds(STARTING_SECONDS)),
+        updated_at: now,
+        ..known
+    };
     store::update(tx, &known).await?;
     begin(tx, &known).await?;
     Ok(known)
@@ -150,12 +179,16 @@ async fn compose(
     let mut most = owed;
     if order.way.is_charge() {
         // Nobody is debited twice for one debt.
-        most.0 -= store::pending_charges(tx, &loan.company_id, &loan.id).await?.0;
+        let abandoned = app.clock.now().plus_seconds(-CHARGED_SECONDS);
+        most.0 -= store::pending_charges(tx, &loan.company_id, &loan.id, abandoned).await?.0;
     }
     if most <= Minor(0) {
         return Err(Error::invalid("a charge under way covers what is owed"));
     }
+    let user = users::find(tx, &loan.company_id, &loan.user_key).await?;
+    let user = user.ok_or_else(|| Error::not_found("user not found"))?;
     let mut new = blank(app, loan, order.amount.unwrap_or(owed).min(most));
+    new.user_id = user.user_id;
     new.run = order.run;
     new.callback_url = order.callback_url;
     new.metadata = Json(order.metadata);
@@ -174,8 +207,13 @@ async fn compose(
                 let message = format!("{provider} does not take {}", new.currency);
                 return Err(Error::Invalid(message));
             }
+            if user.email.is_none() {
+                return Err(no_email());
+            }
             through(&mut new, CHECKOUT, &account);
             (new.success_url, new.cancel_url) = (Some(success_url), cancel_url);
+            new.begun_at = Some(new.created_at);
+            new.starting_until = Some(new.created_at.plus_seconds(STARTING_SECONDS));
         }
         Way::Card(id) => with_card(tx, &mut new, id.as_deref()).await?,
         Way::DirectDebit(id) => with_mandate(tx, company, &mut new, id.as_deref()).await?,
@@ -184,6 +222,10 @@ async fn compose(
         return Err(deactivated(&new.payment_service));
     }
     Ok(new)
+}
+
+fn no_email() -> Error {
+    Error::invalid("email address not found for this user")
 }
 
 fn deactivated(provider: &str) -> Error {
@@ -220,6 +262,8 @@ pub fn blank(app: &App, loan: &Loan, amount: Minor) -> Recollection {
         success_url: None,
         cancel_url: None,
         checkout_url: None,
+        begun_at: None,
+        starting_until: None,
         fee_key: None,
         metadata: Json(Map::new()),
         created_at: now,
@@ -249,7 +293,7 @@ pub async fn with_card(tx: &mut Tx, new: &mut Recollection, id: Option<&str>) ->
     let account = providers::by_id(tx, &card.account_id).await?;
     let account = account.filter(|account| account.credentials.is_some());
     let account = account.ok_or_else(|| Error::invalid("payment service key not found"))?;
-    if !account.active {
+    if providers::is_deactivated(tx, &new.company_id, &account.provider).await? {
         return Err(deactivated(&account.provider));
     }
     through(new, CARD, &account);
@@ -285,7 +329,7 @@ pub async fn begin(tx: &mut Tx, new: &Recollection) -> Result<()> {
     if !notifications::reserve(tx, account_id, service_ref, &belongs, *updated_at).await? {
         return Err(Error::internal("a new reference is taken"));
     }
-    if let Some(at) = next_check(new.status.of_charge(), new.created_at, *updated_at) {
+    if let Some(at) = next_check(new.status.of_charge(), new.begun_at(), *updated_at) {
         jobs::wake(tx, &new.company_id, SETTLE_JOB, &new.id, at).await?;
     }
     Ok(())
@@ -294,7 +338,6 @@ pub async fn begin(tx: &mut Tx, new: &Recollection) -> Result<()> {
 // ---- the provider's page ------------------------------------------------------------------------
 
 fn page_of(recollection: &Recollection, user: users::User) -> Result<CheckoutOrder> {
-    let no_email = || Error::invalid("email address not found for this user");
     Ok(CheckoutOrder {
         service_ref: recollection.service_ref.clone(),
         amount: recollection.money(),
@@ -326,6 +369,7 @@ async fn keep(app: &App, before: Recollection, session: CheckoutSession) -> Resu
             begin(tx, &recollection).await?;
         }
         recollection.checkout_url = Some(session.url);
+        recollection.starting_until = None;
         recollection.updated_at = now;
         store::update(tx, &recollection).await?;
         Ok(recollection)
@@ -333,13 +377,22 @@ async fn keep(app: &App, before: Recollection, session: CheckoutSession) -> Resu
     .await
 }
 
-/// It was refused before anyone heard of it.
-async fn forget(app: &App, recollection: &Recollection) -> Result<()> {
-    let (db, recollection) = (app.store.clone(), recollection.clone());
+/// No page came. What was refused before anyone heard of it is forgotten; all else may be begun again, by anyone, at once.
+async fn end_attempt(app: &App, recollection: &Recollection, is_forgotten: bool) -> Result<()> {
+    let (db, before) = (app.store.clone(), recollection.clone());
     db.write(async move |tx| {
-        loans::lock(tx, &recollection.company_id, &recollection.loan_id).await?;
-        notifications::release(tx, &recollection.account_id, &recollection.service_ref).await?;
-        Ok(store::delete(tx, &recollection).await?)
+        loans::lock(tx, &before.company_id, &before.loan_id).await?;
+        if is_forgotten {
+            notifications::release(tx, &before.account_id, &before.service_ref).await?;
+            return Ok(store::delete(tx, &before).await?);
+        }
+        let found = store::find(tx, &before.company_id, &before.id).await?;
+        let mut now = found.ok_or_else(super::missing)?;
+        if now.starting_until == before.starting_until {
+            now.starting_until = None;
+            store::update(tx, &now).await?;
+        }
+        Ok(())
     })
     .await
 }

@@ -7,7 +7,7 @@ use futures::{FutureExt, future::BoxFuture};
 use serde_json::json;
 use tracing::instrument;
 
-use super::{Recollection, SUBJECT, Status, Unknown, charge, missing, store};
+use super::{Recollection, SUBJECT, Status, Unknown, charge, create::Attempt, missing, store};
 use crate::{
     app::App,
     charges::{self, Desk, Verdict, is_ours, judge, next_check},
@@ -60,7 +60,7 @@ pub async fn verify(app: &App, recollection: Recollection) -> Result<Settled> {
     }
     let settled = match recollection.unknown(app.clock.now()) {
         Unknown::Wait => recollection,
-        Unknown::ChargeAgain => charge::attempt(app, recollection).await?,
+        Unknown::ChargeAgain => charge::attempt(app, recollection, Attempt::Again).await?,
         Unknown::GiveUp => fail(app, recollection, "the provider was not reached").await?,
     };
     Ok(Settled::Known(settled.into()))
@@ -84,6 +84,10 @@ pub async fn record(
         }
         let mismatch = match judge(now.status.of_charge(), &now.money(), &seen) {
             Verdict::Succeeded => {
+                if now.status == Status::Failed {
+                    let id = &now.id;
+                    tracing::warn!(recollection = id, "a failed one turned out to be a success");
+                }
                 let now = taken_over(now, &app, seen);
                 return Ok(Settled::Known(succeed(tx, &app, loan, now).await?.into()));
             }
@@ -103,6 +107,11 @@ pub async fn record(
                 charges::alarm(&app, which, &now.money(), &seen, "repayment reversed");
                 return Ok(Settled::Known(now.into()));
             }
+            // Another page of it was paid, too.
+            Verdict::Unchanged if is_paid_again(&now, &seen) => {
+                charges::alarm(&app, which, &now.money(), &seen, "repaid twice");
+                return Ok(Settled::Known(now.into()));
+            }
             Verdict::AmountMismatch => "amount mismatch",
             Verdict::CurrencyMismatch => "currency mismatch",
             _ => return Ok(Settled::Known(now.into())),
@@ -116,6 +125,11 @@ pub async fn record(
     .await
 }
 
+fn is_paid_again(now: &Recollection, seen: &ProviderPayment) -> bool {
+    let is_other = seen.service_ref != now.service_ref;
+    is_other && now.status == Status::Success && seen.status == PaymentStatus::Success
+}
+
 /// The loan and then the recollection as they stand, both locked by the loan's row.
 async fn locked(tx: &mut Tx, before: &Recollection) -> Result<(Loan, Recollection)> {
     let loan = loans::lock(tx, &before.company_id, &before.loan_id).await?;
@@ -125,11 +139,11 @@ async fn locked(tx: &mut Tx, before: &Recollection) -> Result<(Loan, Recollectio
 
 /// What the provider says that any outcome keeps.
 fn taken_over(now: Recollection, app: &App, seen: ProviderPayment) -> Recollection {
-    let at = app.clock.now();
+    let (at, fees) = (app.clock.now(), charges::fees(&seen));
     Recollection {
         service_ref: seen.service_ref,
         transaction_id: seen.transaction_id,
-        fees: seen.fees.unwrap_or_default(),
+        fees,
         message: seen.message,
         repaid_at: (seen.status == PaymentStatus::Success).then(|| seen.paid_at.unwrap_or(at)),
         ..now
@@ -232,16 +246,35 @@ pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
     async move {
         let find = async |tx: &mut Tx| store::find(tx, &job.company_id, &job.subject).await;
         let Some(recollection) = app.store.select(find).await? else { return Ok(Next::Done) };
-        let (created_at, before) = (recollection.created_at, recollection.status);
+        let (begun_at, before) = (recollection.begun_at(), recollection.status);
         let settled = verify(&app, recollection).await.map(Settled::into_inner);
         let status = settled.as_ref().map_or(before, |settled| settled.status);
-        match (settled, next_check(status.of_charge(), created_at, app.clock.now())) {
+        match (settled, next_check(status.of_charge(), begun_at, app.clock.now())) {
             (Err(error), None) => charges::keep_asking(&job, error),
             (Err(error), _) => Err(error),
-            (Ok(_), next) => Ok(next.map_or(Next::Done, Next::At)),
+            (Ok(_), Some(next)) => Ok(Next::At(next)),
+            (Ok(recollection), None) => {
+                release_fee(&app, recollection).await?;
+                Ok(Next::Done)
+            }
         }
     }
     .boxed()
+}
+
+/// Nobody waits any longer for a charge that has not ended: collecting it costs nothing, whatever becomes of it.
+async fn release_fee(app: &App, before: Recollection) -> Result<()> {
+    let (db, app) = (app.store.clone(), app.clone());
+    db.write(async move |tx| {
+        let (_, now) = locked(tx, &before).await?;
+        match &now.fee_key {
+            Some(key) if now.status == Status::Pending => {
+                wallet::give_back(tx, &app, &now.company_id, key).await
+            }
+            _ => Ok(()),
+        }
+    })
+    .await
 }
 
 /// That it is not settled.

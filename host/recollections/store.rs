@@ -44,6 +44,10 @@ pub struct Recollection {
     pub success_url: Option<String>,
     pub cancel_url: Option<String>,
     pub checkout_url: Option<String>,
+    /// When the provider was last asked for a page.
+    pub begun_at: Option<Timestamp>,
+    /// Somebody is at the provider for a page until then.
+    pub starting_until: Option<Timestamp>,
     /// Of what the service charges for collecting it by itself.
     pub fee_key: Option<String>,
     pub metadata: Json<Map<String, Value>>,
@@ -65,9 +69,9 @@ pub async fn insert(tx: &mut Tx, new: &Recollection) -> Result<bool> {
                  amount_minor, fees_minor, currency, with_provider, payment_service, payment_channel,
                  account_id, credits_wallet, reference, service_ref, transaction_id, message,
                  callback_url, repaid_at, card_id, direct_debit_id, success_url, cancel_url,
-                 checkout_url, fee_key, metadata, created_at, updated_at)
+                 checkout_url, fee_key, metadata, created_at, updated_at, begun_at, starting_until)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                 $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30)
+                 $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32)
              ON CONFLICT (company_id, reference) DO NOTHING",
         )
         .bind(&new.company_id)
@@ -100,6 +104,8 @@ pub async fn insert(tx: &mut Tx, new: &Recollection) -> Result<bool> {
         .bind(&new.metadata)
         .bind(new.created_at)
         .bind(new.updated_at)
+        .bind(new.begun_at)
+        .bind(new.starting_until)
         .run()
         .await?;
     Ok(inserted == 1)
@@ -109,7 +115,8 @@ pub async fn insert(tx: &mut Tx, new: &Recollection) -> Result<bool> {
 pub async fn update(tx: &mut Tx, recollection: &Recollection) -> Result<()> {
     tx.sql(
         "UPDATE recollections SET status = $3, fees_minor = $4, service_ref = $5, transaction_id = $6,
-             message = $7, repaid_at = $8, checkout_url = $9, updated_at = $10
+             message = $7, repaid_at = $8, checkout_url = $9, updated_at = $10, amount_minor = $11,
+             begun_at = $12, starting_until = $13
          WHERE company_id = $1 AND id = $2",
     )
     .bind(&recollection.company_id)
@@ -122,6 +129,9 @@ pub async fn update(tx: &mut Tx, recollection: &Recollection) -> Result<()> {
     .bind(recollection.repaid_at)
     .bind(&recollection.checkout_url)
     .bind(recollection.updated_at)
+    .bind(recollection.amount)
+    .bind(recollection.begun_at)
+    .bind(recollection.starting_until)
     .run()
     .await?;
     Ok(())
@@ -156,16 +166,24 @@ pub async fn by_reference(
         .await
 }
 
-/// What charges of a loan that are under way may bring. Pages that customers may pay are not among them.
-pub async fn pending_charges(tx: &mut Tx, company_id: &str, loan_id: &str) -> Result<Minor> {
+/// What charges of a loan that are under way may bring. Pages that customers may pay are not among them, nor is a charge begun before
+/// `abandoned` that waits for its customer.
+pub async fn pending_charges(
+    tx: &mut Tx,
+    company_id: &str,
+    loan_id: &str,
+    abandoned: Timestamp,
+) -> Result<Minor> {
     let (sum,): (i64,) = tx
         .sql(
             "SELECT CAST(COALESCE(SUM(amount_minor), 0) AS BIGINT) FROM recollections
              WHERE company_id = $1 AND loan_id = $2 AND status = 'pending'
-                 AND payment_channel IN ('card', 'direct_debit')",
+                 AND payment_channel IN ('card', 'direct_debit')
+                 AND (checkout_url IS NULL OR created_at > $3)",
         )
         .bind(company_id)
         .bind(loan_id)
+        .bind(abandoned)
         .one()
         .await?;
     Ok(Minor(sum))
@@ -194,13 +212,15 @@ impl Filter {
             .value(company_id);
         if let Some(user_id) = &self.user_id {
             sql = sql
-                .then(" AND user_key IN (SELECT id FROM users WHERE company_id = ")
+                .then(" AND (user_id = ")
+                .value(user_id.as_str())
+                .then(" OR user_key IN (SELECT id FROM users WHERE company_id = ")
                 .value(company_id)
                 .then(" AND (user_id = ")
                 .value(user_id.as_str())
                 .then(" OR id = ")
                 .value(user_id.as_str())
-                .then("))");
+                .then(")))");
         }
         if let Some(loan) = &self.loan {
             sql = sql.then(" AND loan_id = ").value(loan.as_str());
@@ -238,6 +258,7 @@ pub async fn list(
 pub struct Installment<'i> {
     pub company_id: &'i str,
     pub loan_id: &'i str,
+    /// Its place among those of its due date, from 1.
     pub number: i64,
     pub due_at: Timestamp,
 }
@@ -266,7 +287,7 @@ pub async fn collect(
     Ok(inserted == 1)
 }
 
-/// The installments of a loan that were looked at: number and due date.
+/// The installments of a loan that were looked at: place among those of the due date, and this.
 pub async fn collected(
     tx: &mut Tx,
     company_id: &str,

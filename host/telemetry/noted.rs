@@ -8,7 +8,7 @@ use prometheus_client::{
 use super::metric::Label;
 
 /// Each is shown from the start, so that its first case is seen as a change.
-const ALARMS: [&str; 8] = [
+const ALARMS: [&str; 9] = [
     "amount mismatch",
     "card not revoked",
     "card refund failed",
@@ -16,6 +16,7 @@ const ALARMS: [&str; 8] = [
     "foreign payment",
     "refund failed",
     "refund still pending",
+    "repaid twice",
     "repayment reversed",
 ];
 

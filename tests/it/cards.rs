@@ -6,7 +6,9 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
     app::{TestApp, reply},
-    lending::{OTHER_CARD, SUCCESS_CARD, begin_card, fetch_card, pay, saved_card, user},
+    lending::{
+        OTHER_CARD, SUCCESS_CARD, begin_card, fetch_card, loan, pay, recollect, saved_card, user,
+    },
 };
 
 const DECLINED_CARD: &str = "4084080000005408";
@@ -35,6 +37,17 @@ async fn verify(app: &TestApp, id: &Value) -> crate::app::Reply {
 async fn refunds(app: &TestApp, query: &str) -> Vec<Value> {
     let found = app.operator(Method::GET, &format!("/card-refunds{query}"), Value::Null).await;
     found.data()["refunds"].as_array().expect("a list").clone()
+}
+
+/// Gives a card the signature of another.
+async fn sign(app: &TestApp, card: &Value, other: &Value) {
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let (id, signature) = (text(&card["id"]), text(&other["signature"]));
+    let sign = async move |tx: &mut tollhouse::store::Tx| -> tollhouse::store::Result<_> {
+        let sql = tx.sql("UPDATE cards SET signature = $1 WHERE id = $2");
+        sql.bind(signature).bind(id).run().await
+    };
+    assert_eq!(app.app.store.write(sign).await.expect("a card"), 1);
 }
 
 both! {
@@ -152,6 +165,55 @@ both! {
         // Of another user it is another card.
         user(app, "bola").await;
         assert_eq!(saved_card(app, "bola", SUCCESS_CARD).await["default"], true);
+    }
+
+    async fn a_verification_that_fails_twice_is_told_once(app: TestApp) {
+        user(app, "ada").await;
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        let again = begin_card(app, "ada").await;
+        pay(app, &again, "failed", SUCCESS_CARD).await;
+        pay(app, &again, "success", SUCCESS_CARD).await;
+        app.advance(3_600).await;
+        assert_eq!(fetch_card(app, &again["id"]).await["message"], "card already exists");
+        assert_eq!(app.events(), ["card.validation.success", "card.validation.failed"]);
+        assert_eq!(refunds(app, "").await.len(), 2);
+    }
+
+    async fn a_card_that_is_saved_again_is_charged_at_the_account_that_knows_it(app: TestApp) {
+        user(app, "ada").await;
+        let card = saved_card(app, "ada", SUCCESS_CARD).await;
+        let path = format!("/companies/{}/providers/provider_a", app.company.id);
+        app.use_paystack(&path, "sk_test_the_companys_own").await;
+        // As by providers that tell the same of a card at each account.
+        user(app, "bola").await;
+        let same = saved_card(app, "bola", SUCCESS_CARD).await;
+        sign(app, &card, &same).await;
+        let again = begin_card(app, "ada").await;
+        pay(app, &again, "success", SUCCESS_CARD).await;
+        assert_eq!(fetch_card(app, &again["id"]).await["message"], "card already exists");
+        loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
+        let charge = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card", "card": card["id"] });
+        assert_eq!(recollect(app, charge).await.data()["status"], "success");
+        app.settle().await;
+        // The company's own account took it.
+        assert_eq!(app.wallet().await["balance"], 0);
+    }
+
+    async fn a_refund_that_the_provider_works_on_outlasts_an_outage(app: TestApp) {
+        user(app, "ada").await;
+        let card = begin_card(app, "ada").await;
+        let url = format!("{}/complete", card["checkout"]["url"].as_str().unwrap());
+        let paid = json!({ "outcome": "success", "card": SUCCESS_CARD });
+        app.client.post(url).json(&paid).send().await.unwrap();
+        app.post(&format!("/card/verify/{}", card["id"].as_str().unwrap()), json!({})).await.data();
+        app.standins.faults().push(Fault::new("refund_status", FaultKind::Error500).times(200));
+        app.advance(12 * 3_600).await;
+        let waits = refunds(app, "?status=pending").await;
+        assert_eq!(waits.len(), 1, "{:?}", refunds(app, "").await);
+        assert_ne!(waits[0]["provider_id"], "");
+        app.standins.faults().clear();
+        app.advance(DAY).await;
+        assert_eq!(refunds(app, "?status=done").await.len(), 1);
     }
 
     async fn one_valid_card_is_the_default(app: TestApp) {

@@ -50,6 +50,7 @@ mod proxy;
 mod python;
 mod rate_limits;
 mod recollections;
+mod recollections_begun;
 mod references;
 mod refunds;
 mod remote;

@@ -91,6 +91,15 @@ impl World<'_> {
         self.ask(Caller::Operator, Method::POST, &path, Some(body)).await;
     }
 
+    /// What was paid after three days is known when somebody asks.
+    pub async fn ask_about_payments(&self) {
+        for known in self.payments.iter().filter(|known| known.paid) {
+            let path = format!("/payment/verify/{}", known.reference);
+            let company = &self.companies[known.company];
+            self.app.request(company, Method::POST, &path, Some(json!({}))).await;
+        }
+    }
+
     // ---- what must hold ------------------------------------------------------------------------
 
     /// What payments have brought to both wallets, and what of these is pending.

@@ -1,0 +1,166 @@
+//! Recollections that were begun at a provider and have not ended: pages that are asked for again, charges that nobody finishes.
+
+use futures::future::join;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse_sandbox::{Fault, FaultKind};
+
+use crate::{
+    app::{Reply, TestApp},
+    codes::{balance, credit, with},
+    lending::{SUCCESS_CARD, direct_debit, get_loan, loan, recollect, saved_card, user},
+};
+
+const DAY: i64 = 86_400;
+
+async fn set_up(app: &TestApp) {
+    user(app, "ada").await;
+    loan(app, "loan-1", "ada", &[(10, 1_000.0)]).await;
+}
+
+fn by(channel: &str, more: Value) -> Value {
+    with(json!({ "loan": "loan-1", "with_provider": true, "payment_channel": channel }), more)
+}
+
+fn page(reference: &str) -> Value {
+    let pages = json!({ "success_url": "https://a.example/" });
+    by("checkout", json!({ "reference": reference, "checkout": pages }))
+}
+
+async fn of(app: &TestApp, reference: &str) -> Value {
+    app.get(&format!("/recollection/fetch/reference/{reference}")).await.data().clone()
+}
+
+async fn complete(app: &TestApp, begun: &Reply) {
+    let url = begun.data()["checkout"]["url"].as_str().expect("a page");
+    let done = app.client.post(format!("{url}/complete")).json(&json!({ "outcome": "success" }));
+    assert!(done.send().await.expect("an answer").status().is_success());
+    app.settle().await;
+}
+
+both! {
+    async fn one_page_at_a_time_is_asked_for(app: TestApp) {
+        set_up(app).await;
+        let slow = Fault::new("initialize", FaultKind::Slow).delay_ms(700);
+        app.standins.faults().push(slow);
+        let second = async {
+            while !app.standins.faults().list().is_empty() {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+            recollect(app, page("r-1")).await
+        };
+        let (first, second) = join(recollect(app, page("r-1")), second).await;
+        assert_eq!(second.failure(), (400, "reference already exists"));
+        complete(app, &first).await;
+        assert_eq!(of(app, "r-1").await["status"], "success");
+    }
+
+    async fn a_page_that_never_came_is_begun_again_for_what_is_owed_then(app: TestApp) {
+        set_up(app).await;
+        for reference in ["r-1", "r-2"] {
+            app.standins.faults().push(Fault::new("initialize", FaultKind::CutAfter));
+            assert_eq!(recollect(app, page(reference)).await.failure().0, 502);
+        }
+        // The reference is that of a page: nothing else is recorded under it.
+        let cash = json!({ "loan": "loan-1", "with_provider": false, "reference": "r-1" });
+        assert_eq!(recollect(app, cash).await.failure(), (400, "reference already exists"));
+        recollect(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 400 })).await.data();
+        // Four days later, it is asked about like a new one.
+        app.advance(4 * DAY).await;
+        app.standins.faults().push(Fault::new("notification", FaultKind::Cut));
+        let begun = recollect(app, page("r-1")).await;
+        assert_eq!(begun.data()["amount"], 600);
+        complete(app, &begun).await;
+        app.advance(300).await;
+        assert_eq!(of(app, "r-1").await["status"], "success");
+        let late = recollect(app, page("r-2")).await;
+        assert_eq!(late.failure(), (400, "loan already been paid completely"));
+    }
+
+    async fn nobody_without_an_address_is_sent_to_a_page(app: TestApp) {
+        set_up(app).await;
+        let edit = json!({ "email": "" });
+        app.request(&app.company, Method::PUT, "/user/edit/ada", Some(edit)).await.data();
+        let refused = recollect(app, page("r-1")).await;
+        assert_eq!(refused.failure(), (400, "email address not found for this user"));
+        assert_eq!(app.get("/recollection/list").await.data()["total"], 0);
+    }
+
+    async fn a_charge_that_its_customer_abandons_holds_up_others_for_an_hour(app: TestApp) {
+        set_up(app).await;
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        app.standins.faults().push(Fault::new("charge", FaultKind::Challenge));
+        recollect(app, by("card", json!({}))).await.data();
+        let more = recollect(app, by("card", json!({}))).await;
+        assert_eq!(more.failure(), (400, "a charge under way covers what is owed"));
+        app.advance(3_600).await;
+        assert_eq!(recollect(app, by("card", json!({}))).await.data()["status"], "success");
+        assert_eq!(get_loan(app, "loan-1").await["paid"], true);
+        app.settle().await;
+    }
+
+    async fn collecting_what_never_ends_costs_nothing_after_three_days(app: TestApp) {
+        set_up(app).await;
+        let path = format!("/companies/{}/prices", app.company.id);
+        app.operator(Method::PATCH, &path, json!({ "recollection.card": 20 })).await.data();
+        credit(app, 100, "fees").await;
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        app.standins.faults().push(Fault::new("charge", FaultKind::Challenge));
+        app.advance(10 * DAY).await;
+        assert_eq!(balance(app).await, json!(80));
+        app.advance(3 * DAY).await;
+        assert_eq!(balance(app).await, json!(100));
+    }
+
+    async fn what_happens_to_another_try_does_not_fail_a_charge(app: TestApp) {
+        set_up(app).await;
+        let card = saved_card(app, "ada", SUCCESS_CARD).await;
+        app.standins.faults().push(Fault::new("charge", FaultKind::Cut));
+        recollect(app, by("card", json!({ "reference": "r-1" }))).await.data();
+        let delete = format!("/card/delete/{}?delete_default=true", card["id"].as_str().unwrap());
+        app.request(&app.company, Method::DELETE, &delete, None).await.data();
+        app.advance(900).await;
+        assert_eq!(of(app, "r-1").await["status"], "pending");
+        app.advance(3_600).await;
+        assert_eq!(of(app, "r-1").await["status"], "failed");
+    }
+
+    async fn a_provider_that_is_switched_off_charges_no_card(app: TestApp) {
+        set_up(app).await;
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        direct_debit(app, "dd-1", "ada").await;
+        let path = format!("/companies/{}/providers/provider_a", app.company.id);
+        app.operator(Method::PUT, &path, json!({ "active": false })).await.data();
+        for channel in ["card", "direct_debit"] {
+            let refused = recollect(app, by(channel, json!({}))).await;
+            assert_eq!(refused.failure(), (400, "provider_a has been deactivated"), "{channel}");
+        }
+    }
+
+    async fn an_installment_stays_itself_in_a_schedule_that_is_sent_again(app: TestApp) {
+        user(app, "ada").await;
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        loan(app, "loan-1", "ada", &[(2, 100.0), (2, 50.0)]).await;
+        app.standins.faults().push(Fault::new("charge", FaultKind::Decline).times(2));
+        app.advance(2 * DAY).await;
+        let failed = || async { app.get("/recollection/list").await.data()["total"].clone() };
+        assert_eq!(failed().await, 2);
+        loan(app, "loan-1", "ada", &[(9, 10.0), (2, 100.0), (8, 10.0), (2, 50.0)]).await;
+        app.advance(DAY).await;
+        assert_eq!(failed().await, 2);
+    }
+
+    async fn a_customer_who_is_called_otherwise_is_so_from_then_on(app: TestApp) {
+        set_up(app).await;
+        recollect(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 1 })).await.data();
+        let edit = json!({ "user_id": "ada-2" });
+        app.request(&app.company, Method::PUT, "/user/edit/ada", Some(edit)).await.data();
+        let made = recollect(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 1 })).await;
+        assert_eq!(made.data()["user_id"], "ada-2");
+        for (user_id, total) in [("ada-2", 2), ("ada", 1)] {
+            let found = app.get(&format!("/recollection/list?user_id={user_id}")).await;
+            assert_eq!(found.data()["total"], total, "{user_id}");
+        }
+        app.settle().await;
+    }
+}
