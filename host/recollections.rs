@@ -37,8 +37,10 @@ pub const CHECKOUT: &str = "checkout";
 pub const CARD: &str = "card";
 pub const DIRECT_DEBIT: &str = "direct_debit";
 
-/// For how long a charge that the provider has not heard of is asked for, and one that waits for the customer holds up others.
+/// For how long a charge that the provider has not heard of is asked for.
 const CHARGED_SECONDS: i64 = 3_600;
+/// After that a charge that waits for its customer holds up no other: nobody asks about it any more.
+const ABANDONED_SECONDS: i64 = 72 * 3_600;
 /// For how long a page may be on its way: longer than any request.
 const STARTING_SECONDS: i64 = 70;
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use tracing::instrument;
 
 use super::{
-    CARD, CHARGED_SECONDS, CHECKOUT, DIRECT_DEBIT, Recollection, SETTLE_JOB, STARTING_SECONDS,
+    ABANDONED_SECONDS, CARD, CHECKOUT, DIRECT_DEBIT, Recollection, SETTLE_JOB, STARTING_SECONDS,
     SUBJECT, Status, charge, settle, store, user_of,
 };
 use crate::{
@@ -179,7 +179,7 @@ async fn compose(
     let mut most = owed;
     if order.way.is_charge() {
         // Nobody is debited twice for one debt.
-        let abandoned = app.clock.now().plus_seconds(-CHARGED_SECONDS);
+        let abandoned = app.clock.now().plus_seconds(-ABANDONED_SECONDS);
         most.0 -= store::pending_charges(tx, &loan.company_id, &loan.id, abandoned).await?.0;
     }
     if most <= Minor(0) {

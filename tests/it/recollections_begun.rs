@@ -86,14 +86,14 @@ both! {
         assert_eq!(app.get("/recollection/list").await.data()["total"], 0);
     }
 
-    async fn a_charge_that_its_customer_abandons_holds_up_others_for_an_hour(app: TestApp) {
+    async fn a_charge_that_its_customer_abandons_holds_up_others_for_three_days(app: TestApp) {
         set_up(app).await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         app.standins.faults().push(Fault::new("charge", FaultKind::Challenge));
         recollect(app, by("card", json!({}))).await.data();
         let more = recollect(app, by("card", json!({}))).await;
         assert_eq!(more.failure(), (400, "a charge under way covers what is owed"));
-        app.advance(3_600).await;
+        app.advance(3 * DAY).await;
         assert_eq!(recollect(app, by("card", json!({}))).await.data()["status"], "success");
         assert_eq!(get_loan(app, "loan-1").await["paid"], true);
         app.settle().await;
