@@ -81,7 +81,7 @@ fn check_service(response: &Response) -> Result<(), Fault> {
 fn refusal(status: u16, code: &str, message: &str) -> Fault {
     let words = message.to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
-    if says(&["duplicate"]) {
+    if says(&["duplicate", "been used", "already exist", "already used"]) {
         return Fault::refused(DUPLICATE_REFERENCE, message);
     }
     let unknown = ["not found", "no transaction", "not exist", "could not find"];

@@ -46,6 +46,17 @@ impl Fault {
         self
     }
 
+    /// Whether it says no: `invalid`, `refused` or `not-found`. The host takes what was asked for as not done then.
+    pub fn is_refusal(&self) -> bool {
+        use FaultCategory::{Invalid, NotFound, Refused};
+        matches!(self.category, Invalid | Refused | NotFound)
+    }
+
+    /// The same as `unavailable`, where what went wrong must not pass for an answer to what was asked for.
+    pub fn into_unavailable(self) -> Fault {
+        Fault { category: FaultCategory::Unavailable, retryable: true, ..self }
+    }
+
     /// The field of the request that is to blame, if one was named.
     pub fn field(&self) -> Option<&str> {
         self.details.iter().find(|(name, _)| name == "field").map(|(_, value)| value.as_str())
@@ -59,5 +70,28 @@ fn fault(category: FaultCategory, message: &str) -> Fault {
         message: text::short(message),
         retryable: false,
         details: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_says_no_and_what_must_not() {
+        let faults = [
+            (Fault::invalid("amount", ""), true),
+            (Fault::refused("", ""), true),
+            (Fault::not_found(""), true),
+            (Fault::unavailable(""), false),
+            (Fault::misconfigured(""), false),
+            (Fault::other(""), false),
+        ];
+        for (fault, refuses) in faults {
+            assert_eq!(fault.is_refusal(), refuses, "{fault:?}");
+            let fault = fault.with_code("x").into_unavailable();
+            assert_eq!((fault.category, fault.retryable), (FaultCategory::Unavailable, true));
+            assert_eq!(fault.code, "x");
+        }
     }
 }

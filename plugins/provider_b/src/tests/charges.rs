@@ -134,6 +134,32 @@ fn a_repeated_reference_whose_charge_is_not_shown_is_not_refused() {
     }
 }
 
+/// Nobody knows all words for a reference that was used before.
+#[test]
+fn a_refusal_in_whatever_words_is_checked() {
+    let nothing = refused("No transaction was found for this id");
+    for (status, words) in
+        [(400, "tx_ref must be unique"), (400, "Try another one"), (404, "Token not found")]
+    {
+        let charge = |found: u16, answer: &Value| {
+            let host = host()
+                .answer("POST", PATH, status, refused(words))
+                .answer("GET", VERIFY, found, answer.clone())
+                .install();
+            let outcome = <Flutterwave as saved_card::Guest>::charge(order());
+            assert_eq!(host.requests().len(), 2);
+            outcome
+        };
+        assert_eq!(charge(200, &told(transaction())).unwrap().status, PaymentStatus::Success);
+        let refusal = charge(404, &nothing).unwrap_err();
+        assert!(refusal.is_refusal() && refusal.message == words, "{refusal:?}");
+        for (found, answer) in [(401, json!({})), (500, json!({})), (400, refused("Not today"))] {
+            let fault = charge(found, &answer).unwrap_err();
+            assert_eq!(fault.category, FaultCategory::Unavailable, "{words} {found}");
+        }
+    }
+}
+
 #[test]
 fn a_late_503_leaves_the_outcome_open() {
     let answer = refused("An error occurred. Please contact support");

@@ -133,6 +133,35 @@ fn a_repeated_reference_whose_charge_is_not_shown_is_not_refused() {
     }
 }
 
+/// Nobody knows all words for a reference that was used before.
+#[test]
+fn a_refusal_in_whatever_words_is_checked() {
+    let nothing = refused("99", "No transaction");
+    for (status, words) in [
+        (422, "paymentReference must be unique"),
+        (400, "Try another one"),
+        (404, "Card token not found"),
+    ] {
+        let charge = |found: u16, answer: &Value| {
+            let host = host()
+                .answer("POST", PATH, status, refused("99", words))
+                .answer("GET", QUERY, found, answer.clone())
+                .answer("GET", DEBIT, 404, nothing.clone())
+                .answer("POST", "/auth/login", 401, json!({}));
+            let _host = host.install();
+            Monnify::charge(order())
+        };
+        assert_eq!(charge(200, &told(transaction())).unwrap().status, PaymentStatus::Success);
+        let refusal = charge(404, &nothing).unwrap_err();
+        assert!(refusal.is_refusal() && refusal.message == words, "{refusal:?}");
+        let other = refused("99", "Not today");
+        for (found, answer) in [(401, json!({})), (500, json!({})), (400, other)] {
+            let fault = charge(found, &answer).unwrap_err();
+            assert_eq!(fault.category, FaultCategory::Unavailable, "{words} {found}");
+        }
+    }
+}
+
 #[test]
 fn no_token_is_given_back() {
     let host = host().install();

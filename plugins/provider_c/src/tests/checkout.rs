@@ -129,7 +129,13 @@ fn start_told(status: u16, answer: Value) -> Fault {
 
 #[test]
 fn a_reference_is_good_once() {
-    for (status, message) in [(400, "Duplicate payment reference"), (422, "DUPLICATE_REFERENCE")] {
+    for (status, message) in [
+        (400, "Duplicate payment reference"),
+        (422, "DUPLICATE_REFERENCE"),
+        (400, "Payment reference has been used"),
+        (400, "paymentReference already exists"),
+        (422, "Reference already used"),
+    ] {
         let fault = start_told(status, refused("99", message));
         assert_eq!(fault.category, FaultCategory::Refused);
         assert_eq!((fault.code.as_str(), fault.retryable), ("duplicate-reference", false));
