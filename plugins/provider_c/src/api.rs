@@ -16,6 +16,9 @@ pub(crate) const SECRET_KEY: &str = "secret_key";
 /// The code of the contract for a reference that was used before.
 pub(crate) const DUPLICATE_REFERENCE: &str = "duplicate-reference";
 
+/// The detail of a refusal that holds its HTTP status.
+const HTTP_STATUS: &str = "http_status";
+
 /// Asks; gives the envelope's body.
 pub(crate) fn get(path: &str) -> Result<Told, Fault> {
     send(Request::get(url(path)?))
@@ -92,8 +95,13 @@ fn refusal(status: u16, code: &str, message: &str) -> Fault {
         Some(field) if matches!(status, 400 | 422) => {
             Fault::invalid(field, message).with_code(code)
         }
-        _ => Fault::refused(code, message),
+        _ => Fault::refused(code, message).with_detail(HTTP_STATUS, &status.to_string()),
     }
+}
+
+/// Whether what was asked for is not switched on for the merchant.
+pub(crate) fn is_forbidden(fault: &Fault) -> bool {
+    fault.details.iter().any(|(name, value)| name == HTTP_STATUS && value == "403")
 }
 
 /// The field of the contract that a validation error speaks of.

@@ -22,8 +22,8 @@ impl verification::Guest for Monnify {
     }
 }
 
-/// A transaction by our reference. What there is not may be the debit of a mandate, which is asked for elsewhere; a merchant
-/// without mandates is refused there, and has none.
+/// A transaction by our reference. What there is not may be the debit of a mandate, which is asked for elsewhere. A merchant
+/// who may not debit has none; any other refusal leaves open whether there is one.
 pub(crate) fn find(service_ref: &str) -> Result<Told, Fault> {
     let reference = http::encode(service_ref);
     let known =
@@ -34,7 +34,9 @@ pub(crate) fn find(service_ref: &str) -> Result<Told, Fault> {
     };
     let path = format!("/api/v1/direct-debit/mandate/debit-status?paymentReference={reference}");
     api::get(&path).map_err(|fault| match fault.category {
-        FaultCategory::NotFound | FaultCategory::Refused | FaultCategory::Invalid => unknown,
+        FaultCategory::NotFound => unknown,
+        _ if api::is_forbidden(&fault) => unknown,
+        _ if fault.is_refusal() => fault.into_unavailable(),
         _ => fault,
     })
 }

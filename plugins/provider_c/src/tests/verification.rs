@@ -112,7 +112,15 @@ fn what_is_neither_a_transaction_nor_a_debit_is_unknown() {
 /// Nobody may begin again what may be there.
 #[test]
 fn what_may_be_a_debit_is_not_unknown() {
-    for (status, answer) in [(500, json!({})), (429, json!({})), (404, json!([]))] {
+    for (status, answer) in [
+        (500, json!({})),
+        (429, json!({})),
+        (404, json!([])),
+        (200, refused("99", "Something went wrong")),
+        (400, refused("99", "Please try again")),
+        (400, refused("99", "paymentReference cannot be read now")),
+        (422, refused("D04", "Duplicate request")),
+    ] {
         assert_eq!(unknown(status, answer).category, FaultCategory::Unavailable, "{status}");
     }
 }
