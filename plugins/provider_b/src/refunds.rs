@@ -42,7 +42,10 @@ impl refunds::Guest for Flutterwave {
         let comments = format!("{} {}", order.reason, note_of(&order)).trim().to_owned();
         let body = Order { amount: Major::from(&order.amount), comments };
         let path = format!("/transactions/{}/refund", http::encode(&transaction));
-        refund(&api::post(&path, &body)?.data)
+        match api::post(&path, &body) {
+            Err(refusal) if refusal.is_refusal() => made_before(&transaction, &order, refusal),
+            answer => refund(&answer?.data),
+        }
     }
 
     fn check(provider_id: String) -> Result<Refund, Fault> {
@@ -60,6 +63,25 @@ fn transaction_id(order: &RefundOrder) -> Result<String, Fault> {
         true => Err(unreadable()),
         false => Ok(found.transaction_id),
     }
+}
+
+/// What there is of a refund that was refused: an attempt whose answer was lost may only now have come into the list. Nobody may
+/// take it for refused while the words say that there is one.
+fn made_before(transaction: &str, order: &RefundOrder, refusal: Fault) -> Result<Refund, Fault> {
+    match existing(transaction, order) {
+        Ok(Some(made)) => Ok(made),
+        Ok(None) if says_refunded(&refusal) => Err(refusal.into_unavailable()),
+        Ok(None) => Err(refusal),
+        Err(fault) if fault.is_refusal() => Err(fault),
+        Err(fault) => Err(fault.into_unavailable()),
+    }
+}
+
+fn says_refunded(refusal: &Fault) -> bool {
+    let words = refusal.message.to_lowercase();
+    let of_refunds = words.contains("refund");
+    let done = ["already", "been refunded", "was refunded", "fully refunded", "duplicate"];
+    of_refunds && done.iter().any(|phrase| words.contains(phrase))
 }
 
 /// Our refund of this transaction, if there is one that did not fail. One that somebody else made of a part leaves less
@@ -91,7 +113,8 @@ fn list(transaction: &str) -> Result<Vec<Told>, Fault> {
         let path = format!("/refunds?id={}&page={page}", http::encode(transaction));
         let answer = match api::get(&path) {
             Ok(answer) => answer,
-            Err(fault) if fault.category == FaultCategory::NotFound => return Ok(all),
+            Err(fault) if fault.category == FaultCategory::NotFound && page == 1 => return Ok(all),
+            Err(fault) if fault.is_refusal() => return Err(fault.into_unavailable()),
             Err(fault) => return Err(fault),
         };
         all.extend(answer.data.read::<Vec<Told>>()?);

@@ -160,6 +160,75 @@ fn a_list_that_does_not_end_is_not_searched_for_ever() {
     assert_eq!(host.requests().len(), 10);
 }
 
+/// What cannot be seen may be ours.
+#[test]
+fn a_list_that_breaks_off_is_no_empty_one() {
+    let others = json!([refund_with(json!({"tx_id": 1}))]);
+    let breaks_off = host().answer("GET", LIST, 200, page(1, 2, others)).answer(
+        "GET",
+        "/refunds?id=5708&page=2",
+        404,
+        refused("No refunds found"),
+    );
+    let is_refused = host().answer("GET", LIST, 400, refused("Not today"));
+    for host in [breaks_off, is_refused] {
+        let host = host.install();
+        let fault = Flutterwave::start(order()).unwrap_err();
+        assert_eq!(fault.category, FaultCategory::Unavailable);
+        assert!(host.requests().iter().all(|sent| sent.method == "GET"));
+    }
+}
+
+/// Orders a refund that is not in the list yet and is refused in these words; then the list has these.
+fn start_refused(words: &str, then: (u16, Value)) -> Result<Refund, Fault> {
+    let host = host()
+        .answer("GET", LIST, 200, told(json!([])))
+        .answer("POST", START, 400, refused(words))
+        .answer("GET", LIST, then.0, then.1)
+        .install();
+    let outcome = Flutterwave::start(order());
+    assert_eq!(host.requests().len(), 3);
+    outcome
+}
+
+const REFUNDED: [&str; 4] = [
+    "Transaction has been refunded already",
+    "Transaction already refunded",
+    "This transaction was fully refunded",
+    "Duplicate refund request",
+];
+
+#[test]
+fn a_refusal_is_answered_by_what_was_made_before() {
+    for words in REFUNDED.into_iter().chain(["Not today"]) {
+        let made = start_refused(words, (200, told(json!([refund_with(json!({}))])))).unwrap();
+        assert_eq!((made.provider_id.as_str(), made.status), ("7", RefundStatus::Done), "{words}");
+        for status in [500, 401, 400] {
+            let unseen = start_refused(words, (status, json!({}))).unwrap_err();
+            assert_eq!(unseen.category, FaultCategory::Unavailable, "{words} {status}");
+        }
+        let part = json!([refund_with(json!({"amount_refunded": 1}))]);
+        assert_eq!(start_refused(words, (200, told(part))).unwrap_err().code, "partly-refunded");
+    }
+}
+
+/// The list may be behind.
+#[test]
+fn what_is_said_to_be_refunded_is_not_refused() {
+    for words in REFUNDED {
+        let fault = start_refused(words, (200, told(json!([])))).unwrap_err();
+        assert_eq!(
+            (fault.category, fault.retryable),
+            (FaultCategory::Unavailable, true),
+            "{words}"
+        );
+    }
+    for words in ["Balance too low for this refund", "Refunds have been switched off"] {
+        let fault = start_refused(words, (200, told(json!([])))).unwrap_err();
+        assert!(fault.is_refusal() && fault.message == words, "{fault:?}");
+    }
+}
+
 #[test]
 fn an_unknown_transaction_id_is_looked_up() {
     let host = host()
