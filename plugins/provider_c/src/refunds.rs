@@ -65,10 +65,12 @@ impl refunds::Guest for Monnify {
     }
 }
 
+/// Nobody knows whether it was made when Monnify refuses to say.
 fn existing(refund_ref: &str) -> Result<Option<Refund>, Fault> {
     match api::get(&format!("/api/v1/refunds/{}", http::encode(refund_ref))) {
         Ok(told) => refund(&told).map(Some),
         Err(fault) if fault.category == FaultCategory::NotFound => Ok(None),
+        Err(fault) if fault.is_refusal() => Err(fault.into_unavailable()),
         Err(fault) => Err(fault),
     }
 }

@@ -68,7 +68,12 @@ fn a_repeat_finds_what_was_made() {
 /// Without an answer about it nobody knows whether there is one.
 #[test]
 fn no_answer_no_refund() {
-    for (status, answer) in [(500, json!({})), (200, told(json!({}))), (404, json!({}))] {
+    for (status, answer) in [
+        (500, json!({})),
+        (200, told(json!({}))),
+        (404, json!({})),
+        (400, refused("99", "Not today")),
+    ] {
         let host = host().answer("GET", FIND, status, answer).install();
         assert!(Monnify::start(order()).unwrap_err().retryable, "{status}");
         assert_eq!(host.requests().len(), 1);
