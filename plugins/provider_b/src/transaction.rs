@@ -2,8 +2,9 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use tollhouse_plugin::amount::Major;
+use tollhouse_plugin::amount::{Major, Rounding};
 use tollhouse_plugin::payments::{Payment, PaymentStatus};
+use tollhouse_plugin::told::Told;
 use tollhouse_plugin::types::{Fault, Money};
 use tollhouse_plugin::{http, log, loose, normal, text, verification};
 
@@ -30,8 +31,8 @@ pub(crate) struct Transaction {
     status: Value,
     /// What was asked for; `charged_amount` is more when the customer bears the fees.
     amount: Option<Major>,
-    charged_amount: Option<Major>,
-    app_fee: Option<Major>,
+    charged_amount: Told,
+    app_fee: Told,
     currency: Value,
     payment_type: Value,
     processor_response: Value,
@@ -39,6 +40,16 @@ pub(crate) struct Transaction {
     pub(crate) card: Value,
     pub(crate) customer: Value,
     meta: Value,
+}
+
+impl Transaction {
+    fn charged(&self) -> Option<Major> {
+        Major::rounded(&self.charged_amount, Rounding::Down, "Flutterwave's charged_amount")
+    }
+
+    fn fee(&self) -> Option<Major> {
+        Major::rounded(&self.app_fee, Rounding::Up, "Flutterwave's app_fee")
+    }
 }
 
 /// Reads a transaction. `asked` stands in for an amount that Flutterwave leaves out before anything was taken.
@@ -51,7 +62,7 @@ pub(crate) fn payment(
     let told = loose::text(&transaction.status).to_lowercase();
     let status = status(&told);
     let requested = requested(&transaction, status, asked)?;
-    let charged = transaction.charged_amount.map(|amount| amount.money(&requested.currency));
+    let charged = transaction.charged().map(|amount| amount.money(&requested.currency));
     let reference = loose::text(&transaction.tx_ref);
     let created_at = normal::moment(&transaction.created_at, 0);
     let response = loose::text(&transaction.processor_response);
@@ -61,7 +72,7 @@ pub(crate) fn payment(
         transaction_id: loose::text(&transaction.id),
         amount: charged.unwrap_or_else(|| requested.clone()),
         requested: Some(requested),
-        fees_minor: transaction.app_fee.map(Major::minor),
+        fees_minor: transaction.fee().map(Major::minor),
         channel: channels::name(&loose::text(&transaction.payment_type)),
         paid_at: created_at.filter(|_| status == PaymentStatus::Success),
         message: if response.is_empty() { told } else { response },

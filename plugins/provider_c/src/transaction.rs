@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use tollhouse_plugin::amount::Major;
+use tollhouse_plugin::amount::{Major, Rounding};
 use tollhouse_plugin::payments::{Payment, PaymentStatus};
 use tollhouse_plugin::told::Told;
 use tollhouse_plugin::types::{Fault, FaultCategory, Money};
@@ -61,7 +61,7 @@ pub(crate) struct Transaction {
     authorized_amount: Option<Major>,
     debit_amount: Option<Major>,
     total_payable: Option<Major>,
-    settlement_amount: Option<Major>,
+    settlement_amount: Told,
     currency: Value,
     payment_method: Value,
     paid_on: Value,
@@ -96,8 +96,12 @@ impl Transaction {
         self.total_payable.filter(|asked| *asked <= paid)
     }
 
+    fn settled(&self) -> Option<Major> {
+        Major::rounded(&self.settlement_amount, Rounding::Down, "Monnify's settlementAmount")
+    }
+
     fn fees(&self) -> Option<u64> {
-        self.paid()?.minor().checked_sub(self.settlement_amount?.minor())
+        self.paid()?.minor().checked_sub(self.settled()?.minor())
     }
 }
 

@@ -7,6 +7,8 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::log;
+use crate::told::Told;
 use crate::types::Money;
 
 /// An amount of a currency with two decimals (naira, dollar). In JSON it is written as a number, and read from a number or a
@@ -37,28 +39,63 @@ impl Major {
 
     /// Reads "2500.5", "2500.50" and "25005e-1".
     pub fn read(text: &str) -> Option<Major> {
-        let text = text.trim();
-        let (decimal, exponent) = match text.split_once(['e', 'E']) {
-            Some((decimal, exponent)) => (decimal, exponent.parse::<i8>().ok()?),
-            None => (text, 0),
-        };
-        let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
-        let fraction = fraction.trim_end_matches('0');
-        let digits = format!("{whole}{fraction}");
-        if whole.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        let (below, above) = bounds(text)?;
+        (below == above).then_some(Major { minor: below })
+    }
+
+    /// Reads what nothing is compared with, like fees: it must not keep back the payment that it stands in. What is finer than
+    /// the minor unit is rounded, what is no amount is none; either is logged as a warning about `what`.
+    pub fn rounded(told: &Told, rounding: Rounding, what: &str) -> Option<Major> {
+        let written = told.text().trim_matches('"').trim();
+        if matches!(written, "" | "null") {
             return None;
         }
-        // How many places the digits, taken for a whole number, are short of the minor unit.
-        let places = 2 + i64::from(exponent) - i64::try_from(fraction.len()).ok()?;
-        let unit = 10_u64.checked_pow(u32::try_from(places.unsigned_abs()).ok()?)?;
-        let digits: u64 = digits.parse().ok()?;
-        let minor = match places {
-            0.. => digits.checked_mul(unit)?,
-            _ if digits.is_multiple_of(unit) => digits / unit,
-            _ => return None,
+        let Some((below, above)) = bounds(written) else {
+            log::warn(&format!("{what} is no amount, and is left out"));
+            return None;
+        };
+        if below != above {
+            log::warn(&format!("{what} is finer than the minor unit, and is rounded"));
+        }
+        let minor = match rounding {
+            Rounding::Down => below,
+            Rounding::Up => above,
         };
         Some(Major { minor })
     }
+}
+
+/// Which way to go with what is finer than the minor unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rounding {
+    /// What we get is no more than was told.
+    Down,
+    /// What we pay is no less than was told.
+    Up,
+}
+
+/// The amounts of the minor unit next to a decimal, which are the same where it is one itself.
+fn bounds(text: &str) -> Option<(u64, u64)> {
+    let text = text.trim();
+    let (decimal, exponent) = match text.split_once(['e', 'E']) {
+        Some((decimal, exponent)) => (decimal, exponent.parse::<i8>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let digits = format!("{whole}{fraction}");
+    if whole.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    // How many places the digits, taken for a whole number, are short of the minor unit.
+    let places = 2 + i64::from(exponent) - i64::try_from(fraction.len()).ok()?;
+    let unit = 10_u128.checked_pow(u32::try_from(places.unsigned_abs()).ok()?)?;
+    let digits: u128 = digits.parse().ok()?;
+    let (below, above) = match places {
+        0.. => (digits.checked_mul(unit)?, digits.checked_mul(unit)?),
+        _ => (digits / unit, digits.div_ceil(unit)),
+    };
+    Some((u64::try_from(below).ok()?, u64::try_from(above).ok()?))
 }
 
 impl From<&Money> for Major {
@@ -95,6 +132,7 @@ impl<'de> Deserialize<'de> for Major {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::FakeHost;
 
     #[test]
     fn amounts_are_read_to_the_last_digit() {
@@ -148,6 +186,33 @@ mod tests {
             "[1]",
         ] {
             assert!(serde_json::from_str::<Major>(written).is_err(), "{written}");
+        }
+    }
+
+    #[test]
+    fn what_nothing_is_compared_with_is_rounded() {
+        for (written, down, up, warnings) in [
+            ("0.84", Some(84), Some(84), 0),
+            ("\"0.84\"", Some(84), Some(84), 0),
+            ("null", None, None, 0),
+            ("\"\"", None, None, 0),
+            ("0.845", Some(84), Some(85), 1),
+            ("\"0.841\"", Some(84), Some(85), 1),
+            ("0.8400000000000001", Some(84), Some(85), 1),
+            ("59.99999999999999999999", Some(5_999), Some(6_000), 1),
+            ("1e-3", Some(0), Some(1), 1),
+            ("-1", None, None, 1),
+            ("\"sixty\"", None, None, 1),
+            ("{}", None, None, 1),
+            ("1e99", None, None, 1),
+        ] {
+            let told: Told = serde_json::from_str(written).unwrap();
+            let host = FakeHost::new().install();
+            let read = |rounding| Major::rounded(&told, rounding, "a fee").map(Major::minor);
+            assert_eq!((read(Rounding::Down), read(Rounding::Up)), (down, up), "{written}");
+            let logs = host.logs();
+            assert_eq!(logs.len(), 2 * warnings, "{written}");
+            assert!(logs.iter().all(|(_, line)| line.starts_with("a fee is")));
         }
     }
 

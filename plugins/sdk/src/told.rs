@@ -24,6 +24,11 @@ impl Told {
         })
     }
 
+    /// As it was written.
+    pub(crate) fn text(&self) -> &str {
+        self.0.get()
+    }
+
     /// As a value, to be shown; amounts are read by [`Told::read`].
     pub fn value(&self) -> Value {
         serde_json::from_str(self.0.get()).unwrap_or_default()

@@ -42,8 +42,6 @@ fn what_is_told_is_read_to_the_last_digit() {
 fn what_is_finer_than_kobo_or_no_amount_is_not_rounded() {
     for (amount, charged, fee) in [
         ("60.001", "60", "0"),
-        ("60", "60.001", "0"),
-        ("60", "60", "0.845"),
         ("59.99999999999999999999", "60", "0"),
         ("-60", "60", "0"),
         ("\"sixty\"", "60", "0"),
@@ -53,6 +51,22 @@ fn what_is_finer_than_kobo_or_no_amount_is_not_rounded() {
         let fault = verify(amount, charged, fee).unwrap_err();
         assert_eq!(fault.code, "unexpected-answer", "{amount} {charged} {fee}");
         assert!(fault.retryable);
+    }
+}
+
+/// What nothing is compared with keeps back no success.
+#[test]
+fn fees_and_what_was_charged_may_be_finer_or_unreadable() {
+    for (charged, fee, minor) in [
+        ("60.845", "0.845", (6_084, Some(85))),
+        ("\"60.849\"", "\"0.8401\"", (6_084, Some(85))),
+        ("60.84", "1e-3", (6_084, Some(1))),
+        ("{}", "-1", (6_000, None)),
+        ("\"sixty\"", "\"little\"", (6_000, None)),
+    ] {
+        let payment = verify("60", charged, fee).unwrap();
+        assert_eq!((payment.amount.minor, payment.fees_minor), minor, "{charged} {fee}");
+        assert_eq!(payment.requested, Some(naira(6_000)));
     }
 }
 

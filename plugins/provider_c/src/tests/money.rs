@@ -49,7 +49,6 @@ fn what_is_finer_than_kobo_or_no_amount_is_not_rounded() {
         ("30.001", "30", "29"),
         ("\"30.001\"", "30", "29"),
         ("30", "\"30.009\"", "29"),
-        ("30", "30", "29.995"),
         ("\"1,000.00\"", "1000", "990"),
         ("-30", "30", "29"),
         ("\"\"", "30", "29"),
@@ -57,6 +56,21 @@ fn what_is_finer_than_kobo_or_no_amount_is_not_rounded() {
     ] {
         let fault = verify(paid, payable, settled).unwrap_err();
         assert_eq!((fault.code.as_str(), fault.retryable), ("unexpected-answer", true), "{paid}");
+    }
+}
+
+/// What nothing is compared with keeps back no success.
+#[test]
+fn a_settlement_may_be_finer_or_unreadable() {
+    for (settled, fees) in [
+        ("29.995", Some(1)),
+        ("\"29.571\"", Some(43)),
+        ("\"1,000.00\"", None),
+        ("-29", None),
+        ("{}", None),
+    ] {
+        let payment = verify("30", "30", settled).unwrap();
+        assert_eq!((payment.amount.minor, payment.fees_minor), (3_000, fees), "{settled}");
     }
 }
 
