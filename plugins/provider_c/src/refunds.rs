@@ -9,7 +9,8 @@ use tollhouse_plugin::told::Told;
 use tollhouse_plugin::types::{Fault, FaultCategory};
 use tollhouse_plugin::{http, loose};
 
-use crate::{Monnify, api, naira, transaction};
+use crate::transaction::{self, Transaction};
+use crate::{Monnify, api, naira};
 
 /// 100 naira.
 const LEAST_MINOR: u64 = 10_000;
@@ -80,9 +81,8 @@ fn transaction_reference(order: &RefundOrder) -> Result<String, Fault> {
     if !order.transaction_id.is_empty() {
         return Ok(order.transaction_id.clone());
     }
-    let told = transaction::find(&order.service_ref)?;
-    let found = transaction::payment(&told, &order.service_ref, None)?.transaction_id;
-    if found.is_empty() { Err(unreadable()) } else { Ok(found) }
+    let found: Transaction = transaction::find(&order.service_ref)?.read()?;
+    if found.id().is_empty() { Err(unreadable()) } else { Ok(found.id()) }
 }
 
 fn reason(order: &RefundOrder) -> String {

@@ -24,6 +24,10 @@ const SECRET: &str = "91MUDL9N6U3BQRXBQ2PJ9M0PW4J22M1Y";
 const QUERY: &str = "/api/v2/merchant/transactions/query?paymentReference=pay-1";
 const DEBIT: &str = "/api/v1/direct-debit/mandate/debit-status?paymentReference=pay-1";
 
+/// Where the transactions `MNFY|20220121154928|000001` and `MNFY|1` are told.
+const PAGE: &str = "/api/v2/transactions/MNFY%7C20220121154928%7C000001";
+const PAGE_1: &str = "/api/v2/transactions/MNFY%7C1";
+
 /// An account that is logged in.
 fn host() -> FakeHost {
     stranger().cached("access_token", "t0k3n")

@@ -41,11 +41,15 @@ pub(crate) fn find(service_ref: &str) -> Result<Told, Fault> {
     })
 }
 
-/// Our reference of the transaction that Monnify knows by its own: a text with a `|`.
+/// Our reference of the transaction that Monnify knows by its own.
 pub(crate) fn reference_of(transaction: &str) -> Result<String, Fault> {
-    let path = format!("/api/v2/transactions/{}", http::encode(transaction));
-    let found: Transaction = api::get_soon(&path)?.read()?;
+    let found: Transaction = api::get_soon(&path_of(transaction))?.read()?;
     Ok(loose::text(&found.payment_reference))
+}
+
+/// Where a transaction is told by Monnify's reference: a text with a `|`.
+fn path_of(transaction: &str) -> String {
+    format!("/api/v2/transactions/{}", http::encode(transaction))
 }
 
 /// The fields differ between checkout, cards and mandates.
@@ -76,6 +80,11 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
+    /// Monnify's reference.
+    pub(crate) fn id(&self) -> String {
+        loose::text(&self.transaction_reference)
+    }
+
     fn status(&self) -> String {
         let told = loose::either(&self.payment_status, &self.transaction_status);
         if told.is_empty() { loose::text(&self.status) } else { told }.to_uppercase()
@@ -99,10 +108,6 @@ impl Transaction {
     fn settled(&self) -> Option<Major> {
         Major::rounded(&self.settlement_amount, Rounding::Down, "Monnify's settlementAmount")
     }
-
-    fn fees(&self) -> Option<u64> {
-        self.paid()?.minor().checked_sub(self.settled()?.minor())
-    }
 }
 
 /// Reads a transaction. `asked` stands in for an amount that Monnify leaves out before anything was taken.
@@ -120,10 +125,10 @@ pub(crate) fn payment(
     Ok(Payment {
         status,
         service_ref: if reference.is_empty() { service_ref.to_owned() } else { reference },
-        transaction_id: loose::text(&transaction.transaction_reference),
+        transaction_id: transaction.id(),
         amount: amount(&transaction, status, asked)?,
         requested: transaction.requested().map(|amount| amount.money(&currency)),
-        fees_minor: transaction.fees().filter(|_| taken),
+        fees_minor: if taken { fees(&transaction)? } else { None },
         channel: channels::name(&loose::text(&transaction.payment_method)),
         paid_at: normal::moment(&transaction.paid_on, LAGOS_AHEAD_MINUTES).filter(|_| taken),
         message: message(&transaction, word),
@@ -149,6 +154,28 @@ fn amount(
         (None, Some(asked)) if status != PaymentStatus::Success => Ok(asked.clone()),
         _ => Err(Fault::unavailable("Monnify's transaction names no amount")
             .with_code("unexpected-answer")),
+    }
+}
+
+/// What Monnify keeps of what was taken. If that is not told it is asked for: the company's wallet gets the rest.
+fn fees(transaction: &Transaction) -> Result<Option<u64>, Fault> {
+    let settled = match transaction.settled() {
+        None => settled_elsewhere(&transaction.id())?,
+        told => told,
+    };
+    let kept = transaction.paid().zip(settled);
+    Ok(kept.and_then(|(paid, settled)| paid.minor().checked_sub(settled.minor())))
+}
+
+/// What a transaction's own page says of it. A debit may have none.
+fn settled_elsewhere(id: &str) -> Result<Option<Major>, Fault> {
+    if id.is_empty() {
+        return Ok(None);
+    }
+    match api::get(&path_of(id)) {
+        Ok(told) => Ok(told.read::<Transaction>()?.settled()),
+        Err(fault) if fault.category == FaultCategory::NotFound => Ok(None),
+        Err(fault) => Err(fault.into_unavailable()),
     }
 }
 

@@ -3,7 +3,9 @@ use tollhouse_plugin::payments::{Payment, PaymentStatus};
 use tollhouse_plugin::saved_card::{CardOrder, Guest};
 use tollhouse_plugin::types::{Fault, FaultCategory};
 
-use super::{DEBIT, QUERY, host, naira, parsed, refused, told, transaction, transaction_with};
+use super::{
+    DEBIT, PAGE_1, QUERY, host, naira, parsed, refused, told, transaction, transaction_with,
+};
 use crate::Monnify;
 
 const PATH: &str = "/api/v1/merchant/cards/charge-card-token";
@@ -20,7 +22,8 @@ fn order() -> CardOrder {
 }
 
 fn charge(status: u16, answer: Value) -> Result<Payment, Fault> {
-    let _host = host().answer("POST", PATH, status, answer).install();
+    let host = host().answer("POST", PATH, status, answer);
+    let _host = host.answer("GET", PAGE_1, 200, told(json!({"settlementAmount": 400}))).install();
     Monnify::charge(order())
 }
 
@@ -62,6 +65,8 @@ fn the_words_of_direct_charges() {
     ] {
         let payment = charge(200, direct(word, json!({}))).unwrap();
         assert_eq!((payment.status, payment.amount), (status, naira(40333)), "{word}");
+        let fees = (status == PaymentStatus::Success).then_some(333);
+        assert_eq!(payment.fees_minor, fees, "{word}");
     }
 }
 

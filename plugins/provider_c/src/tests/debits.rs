@@ -4,7 +4,7 @@ use tollhouse_plugin::payments::{Payment, PaymentStatus};
 use tollhouse_plugin::types::Fault;
 use tollhouse_plugin::verification;
 
-use super::{DEBIT, QUERY, host, naira, refused, told};
+use super::{DEBIT, PAGE_1, QUERY, host, naira, refused, told};
 use crate::Monnify;
 
 const PATH: &str = "/api/v1/direct-debit/mandate/debit";
@@ -29,7 +29,8 @@ fn order() -> DebitOrder {
 }
 
 fn debit(status: u16, answer: Value) -> Result<Payment, Fault> {
-    let _host = host().answer("POST", PATH, status, answer).install();
+    let host = host().answer("POST", PATH, status, answer);
+    let _host = host.answer("GET", PAGE_1, 404, refused("99", "Not found")).install();
     Monnify::debit(order())
 }
 
@@ -63,10 +64,12 @@ fn a_debit_is_verified_where_debits_are() {
     let host = host()
         .answer("GET", QUERY, 404, refused("99", "There is no transaction with the reference"))
         .answer("GET", DEBIT, 200, debited("PAID"))
+        .answer("GET", PAGE_1, 404, refused("99", "Not found"))
         .install();
     let payment = <Monnify as verification::Guest>::verify("pay-1".into()).unwrap();
     assert_eq!((payment.status, payment.amount), (PaymentStatus::Success, naira(40333)));
-    assert_eq!(host.requests().len(), 2);
+    assert_eq!(payment.fees_minor, None);
+    assert_eq!(host.requests().len(), 3);
 }
 
 #[test]
@@ -76,6 +79,7 @@ fn a_repeated_reference_is_answered_by_its_first_debit() {
             .answer("POST", PATH, 400, refused("99", words))
             .answer("GET", QUERY, 404, refused("99", "Not found"))
             .answer("GET", DEBIT, 200, debited("PAID"))
+            .answer("GET", PAGE_1, 404, refused("99", "Not found"))
             .install();
         assert_eq!(Monnify::debit(order()).unwrap().status, PaymentStatus::Success, "{words}");
     }

@@ -3,7 +3,7 @@ use tollhouse_plugin::notifications::{Guest, Notification, Refusal, Subject};
 use tollhouse_plugin::testing::FakeHost;
 use tollhouse_plugin::vault;
 
-use super::{host, told, transaction};
+use super::{PAGE, host, told, transaction};
 use crate::Monnify;
 
 /// The documented vector.
@@ -85,9 +85,8 @@ fn refund() -> Value {
 /// A refund's event names the payment by Monnify's reference alone, whose `|` may not stand in a path.
 #[test]
 fn refunds_are_traced_to_their_payment() {
-    let path = "/api/v2/transactions/MNFY%7C20220121154928%7C000001";
     for name in ["SUCCESSFUL_REFUND", "FAILED_REFUND"] {
-        let host = host().answer("GET", path, 200, told(transaction())).install();
+        let host = host().answer("GET", PAGE, 200, told(transaction())).install();
         let found = event(name, refund());
         assert_eq!((found.subject, found.event.as_str()), (Subject::Refund, name));
         assert_eq!(found.service_ref, "pay-1");
@@ -98,7 +97,7 @@ fn refunds_are_traced_to_their_payment() {
 
 #[test]
 fn a_refund_that_cannot_be_traced_is_told_all_the_same() {
-    let host = host().timeout("GET", "/api/v2/transactions/MNFY%7C20220121154928%7C000001");
+    let host = host().timeout("GET", PAGE);
     let host = host.install();
     let found = event("SUCCESSFUL_REFUND", refund());
     assert_eq!((found.subject, found.service_ref.as_str()), (Subject::Refund, ""));

@@ -3,11 +3,14 @@ use tollhouse_plugin::payments::{Payment, PaymentStatus};
 use tollhouse_plugin::types::{Fault, FaultCategory};
 use tollhouse_plugin::verification::Guest;
 
-use super::{DEBIT, QUERY, host, naira, parsed, refused, told, transaction, transaction_with};
+use super::{
+    DEBIT, PAGE, QUERY, host, naira, parsed, refused, told, transaction, transaction_with,
+};
 use crate::Monnify;
 
 fn verify(data: Value) -> Payment {
-    let _host = host().answer("GET", QUERY, 200, told(data)).install();
+    let host = host().answer("GET", QUERY, 200, told(data));
+    let _host = host.answer("GET", PAGE, 404, refused("99", "Not found")).install();
     Monnify::verify("pay-1".into()).unwrap()
 }
 
@@ -72,6 +75,41 @@ fn what_is_absent_is_not_guessed() {
     assert_eq!((payment.fees_minor, payment.paid_at, payment.requested), (None, None, None));
     assert_eq!((payment.instrument, payment.metadata), (None, None));
     assert_eq!((payment.channel.as_str(), payment.amount), ("", naira(40333)));
+}
+
+/// Verifies a success that says nothing of what is settled; this is what Monnify's own reference leads to.
+fn verify_unsettled(status: u16, page: Value) -> Result<Option<u64>, Fault> {
+    let data = transaction_with(json!({"settlementAmount": null}));
+    let host = host().answer("GET", QUERY, 200, told(data)).answer("GET", PAGE, status, page);
+    let host = host.install();
+    let payment = Monnify::verify("pay-1".into());
+    assert_eq!(host.requests().len(), 2);
+    payment.map(|payment| payment.fees_minor)
+}
+
+#[test]
+fn what_is_settled_is_asked_for_where_it_is_not_told() {
+    assert_eq!(verify_unsettled(200, told(transaction())), Ok(Some(1_010)));
+    let silent = transaction_with(json!({"settlementAmount": null}));
+    assert_eq!(verify_unsettled(200, told(silent)), Ok(None));
+    assert_eq!(verify_unsettled(404, refused("99", "Not found")), Ok(None));
+    for (status, page) in
+        [(500, json!({})), (400, refused("99", "Not today")), (200, told(json!(null)))]
+    {
+        let fault = verify_unsettled(status, page).unwrap_err();
+        assert_eq!(fault.category, FaultCategory::Unavailable, "{status}");
+    }
+}
+
+/// Before anything is taken nothing is kept.
+#[test]
+fn what_waits_or_failed_has_no_settlement_to_ask_for() {
+    for status in ["PENDING", "FAILED", "REVERSED"] {
+        let data = transaction_with(json!({"settlementAmount": null, "paymentStatus": status}));
+        let host = host().answer("GET", QUERY, 200, told(data)).install();
+        assert_eq!(Monnify::verify("pay-1".into()).unwrap().fees_minor, None);
+        assert_eq!(host.requests().len(), 1);
+    }
 }
 
 #[test]
