@@ -197,7 +197,14 @@ fn challenge(transaction: &Transaction, status: PaymentStatus) -> Option<String>
     (status == PaymentStatus::Pending && !url.is_empty()).then_some(url)
 }
 
-/// An answer to be shown.
+/// An answer to be shown. Of a debit the product is the mandate, which is named by its code.
 pub(crate) fn raw(told: &Told) -> String {
-    loose::without(&CHARGES_AGAIN, "metaData", told.value())
+    let mut shown = told.value();
+    if let Some(product) = shown.get_mut("product").and_then(Value::as_object_mut) {
+        let kind = product.get("type").map(loose::text).unwrap_or_default();
+        if kind.eq_ignore_ascii_case("DIRECT_DEBIT") {
+            product.remove("reference");
+        }
+    }
+    loose::without(&CHARGES_AGAIN, "metaData", shown)
 }

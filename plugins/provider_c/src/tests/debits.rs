@@ -4,7 +4,7 @@ use tollhouse_plugin::payments::{Payment, PaymentStatus};
 use tollhouse_plugin::types::Fault;
 use tollhouse_plugin::verification;
 
-use super::{DEBIT, PAGE_1, QUERY, host, naira, refused, told};
+use super::{DEBIT, PAGE_1, QUERY, host, naira, parsed, refused, told, transaction_with};
 use crate::Monnify;
 
 const PATH: &str = "/api/v1/direct-debit/mandate/debit";
@@ -56,6 +56,19 @@ fn the_mandate_is_the_instrument_and_stays_out_of_raw() {
     let mandate = payment.instrument.unwrap();
     assert_eq!((mandate.kind.as_str(), mandate.reusable), ("mandate", true));
     assert_eq!((mandate.token.as_str(), mandate.signature.as_str()), ("MTDD|01HT", ""));
+}
+
+/// Where all transactions are told the mandate stands under another name.
+#[test]
+fn the_mandate_as_a_product_stays_out_of_raw() {
+    let product = |kind: &str| json!({"product": {"type": kind, "reference": "MTDD|01HT"}});
+    for (kind, shows) in [("DIRECT_DEBIT", false), ("direct_debit", false), ("WEB_SDK", true)] {
+        let data = transaction_with(product(kind));
+        let _host = host().answer("GET", QUERY, 200, told(data)).install();
+        let raw = <Monnify as verification::Guest>::verify("pay-1".into()).unwrap().raw;
+        assert_eq!(raw.contains("MTDD"), shows, "{raw}");
+        assert_eq!(parsed(&raw)["product"]["type"], kind);
+    }
 }
 
 /// A debit is no transaction of the other list.
