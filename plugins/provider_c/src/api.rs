@@ -19,20 +19,38 @@ pub(crate) const DUPLICATE_REFERENCE: &str = "duplicate-reference";
 /// The detail of a refusal that holds its HTTP status.
 const HTTP_STATUS: &str = "http_status";
 
+/// How long an answer may take; a login that it needs, too.
+#[derive(Clone, Copy)]
+pub(crate) enum Wait {
+    /// As long as the call itself may.
+    Long,
+    Short,
+}
+
+impl Wait {
+    const SHORT_MS: u32 = 3_000;
+
+    pub(crate) fn send(self, request: Request) -> Result<Response, Fault> {
+        match self {
+            Wait::Long => request.send(),
+            Wait::Short => request.timeout_ms(Wait::SHORT_MS).send(),
+        }
+    }
+}
+
 /// Asks; gives the envelope's body.
 pub(crate) fn get(path: &str) -> Result<Told, Fault> {
-    send(Request::get(url(path)?))
+    send(Request::get(url(path)?), Wait::Long)
 }
 
 /// The same for somebody who does not wait long.
 pub(crate) fn get_soon(path: &str) -> Result<Told, Fault> {
-    const SOON_MS: u32 = 3_000;
-    send(Request::get(url(path)?).timeout_ms(SOON_MS))
+    send(Request::get(url(path)?), Wait::Short)
 }
 
 /// Orders; gives the envelope's body.
 pub(crate) fn post(path: &str, body: &impl Serialize) -> Result<Told, Fault> {
-    send(Request::post(url(path)?).json(body))
+    send(Request::post(url(path)?).json(body), Wait::Long)
 }
 
 pub(crate) fn url(path: &str) -> Result<String, Fault> {
@@ -40,10 +58,10 @@ pub(crate) fn url(path: &str) -> Result<String, Fault> {
 }
 
 /// A token may end before its time: nothing was done under it then, and a new one is asked for once.
-fn send(request: Request) -> Result<Told, Fault> {
-    let mut response = request.clone().bearer(&token::get()?).send()?;
+fn send(request: Request, wait: Wait) -> Result<Told, Fault> {
+    let mut response = wait.send(request.clone().bearer(&token::get(wait)?))?;
     if response.status == 401 {
-        response = request.bearer(&token::renew()?).send()?;
+        response = wait.send(request.bearer(&token::renew(wait)?))?;
     }
     read(&response)
 }

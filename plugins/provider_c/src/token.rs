@@ -6,7 +6,7 @@ use tollhouse_plugin::http::Request;
 use tollhouse_plugin::types::Fault;
 use tollhouse_plugin::{cache, loose, vault};
 
-use crate::api;
+use crate::api::{self, Wait};
 
 const KEPT_AS: &str = "access_token";
 const MARGIN_SECONDS: u32 = 60;
@@ -20,15 +20,15 @@ struct Login {
 }
 
 /// The token of an earlier call, or a new one.
-pub(crate) fn get() -> Result<String, Fault> {
-    cache::get(KEPT_AS).map_or_else(renew, Ok)
+pub(crate) fn get(wait: Wait) -> Result<String, Fault> {
+    cache::get(KEPT_AS).map_or_else(|| renew(wait), Ok)
 }
 
 /// A new one, whatever was kept.
-pub(crate) fn renew() -> Result<String, Fault> {
+pub(crate) fn renew(wait: Wait) -> Result<String, Fault> {
     let credentials = vault::basic(api::API_KEY, api::SECRET_KEY)?;
     let login = Request::post(api::url("/api/v1/auth/login")?).basic(&credentials);
-    let Login { access_token, expires_in } = api::read(&login.send()?)?.read()?;
+    let Login { access_token, expires_in } = api::read(&wait.send(login)?)?.read()?;
     let seconds = loose::text(&expires_in).parse::<u32>().unwrap_or(0);
     let kept = seconds.saturating_sub(MARGIN_SECONDS);
     if kept > 0 {

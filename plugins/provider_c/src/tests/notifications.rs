@@ -3,7 +3,7 @@ use tollhouse_plugin::notifications::{Guest, Notification, Refusal, Subject};
 use tollhouse_plugin::testing::FakeHost;
 use tollhouse_plugin::vault;
 
-use super::{PAGE, host, told, transaction};
+use super::{PAGE, host, stranger, told, transaction};
 use crate::Monnify;
 
 /// The documented vector.
@@ -92,6 +92,22 @@ fn refunds_are_traced_to_their_payment() {
         assert_eq!(found.service_ref, "pay-1");
         assert_eq!(found.transaction_id, "MNFY|20220121154928|000001");
         assert_eq!(host.requests()[0].timeout_ms, Some(3_000));
+    }
+}
+
+/// Monnify does not wait longer than that for us, whatever there is to do.
+#[test]
+fn a_login_for_a_trace_is_not_waited_for_longer() {
+    let login = "/api/v1/auth/login";
+    let token = told(json!({"accessToken": "new", "expiresIn": 3567}));
+    let unknown = stranger().answer("GET", PAGE, 200, told(transaction()));
+    let ended =
+        host().answer("GET", PAGE, 401, json!({})).answer("GET", PAGE, 200, told(transaction()));
+    for (host, requests) in [(unknown, 2), (ended, 3)] {
+        let host = host.answer("POST", login, 200, token.clone()).install();
+        assert_eq!(event("SUCCESSFUL_REFUND", refund()).service_ref, "pay-1");
+        assert_eq!(host.requests().len(), requests);
+        assert!(host.requests().iter().all(|sent| sent.timeout_ms == Some(3_000)));
     }
 }
 
