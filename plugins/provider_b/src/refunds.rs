@@ -7,7 +7,7 @@ use tollhouse_plugin::amount::Major;
 use tollhouse_plugin::refunds::{self, Refund, RefundOrder, RefundStatus};
 use tollhouse_plugin::told::Told;
 use tollhouse_plugin::types::{Fault, FaultCategory};
-use tollhouse_plugin::{http, loose};
+use tollhouse_plugin::{http, log, loose, text};
 
 use crate::{Flutterwave, api, transaction};
 
@@ -150,10 +150,16 @@ fn refund(told: &Told) -> Result<Refund, Fault> {
         return Err(unreadable());
     }
     // "completed" alone says that it was begun; by which way it was disbursed comes behind it: "completed-mpgs".
-    let (status, message) = match made.status.as_str().ok_or_else(unreadable)? {
+    let word = made.status.as_str().ok_or_else(unreadable)?.to_lowercase();
+    let (status, message) = match word.as_str() {
         done if done.starts_with("completed-") => (RefundStatus::Done, ""),
         "failed" => (RefundStatus::Failed, "Flutterwave could not refund"),
-        _ => (RefundStatus::Pending, ""),
+        "completed" | "pending" | "processing" => (RefundStatus::Pending, ""),
+        unknown => {
+            let unknown = text::code(unknown);
+            log::warn(&format!("Flutterwave tells of a refund that is \"{unknown}\""));
+            (RefundStatus::Pending, "")
+        }
     };
     let raw = loose::without(&["token"], "", told.value());
     Ok(Refund { status, provider_id, message: message.to_owned(), raw })

@@ -7,7 +7,7 @@ use tollhouse_plugin::amount::Major;
 use tollhouse_plugin::refunds::{self, Refund, RefundOrder, RefundStatus};
 use tollhouse_plugin::told::Told;
 use tollhouse_plugin::types::{Fault, FaultCategory};
-use tollhouse_plugin::{http, loose};
+use tollhouse_plugin::{http, log, loose, text};
 
 use crate::transaction::{self, Transaction};
 use crate::{Monnify, api, naira};
@@ -109,10 +109,16 @@ fn refund(told: &Told) -> Result<Refund, Fault> {
     if provider_id.is_empty() {
         return Err(unreadable());
     }
-    let (status, message) = match made.refund_status.as_str().ok_or_else(unreadable)? {
+    let word = made.refund_status.as_str().ok_or_else(unreadable)?.to_uppercase();
+    let (status, message) = match word.as_str() {
         "COMPLETED" => (RefundStatus::Done, ""),
         "FAILED" => (RefundStatus::Failed, "Monnify could not refund"),
-        _ => (RefundStatus::Pending, ""),
+        "PENDING" | "IN_PROGRESS" => (RefundStatus::Pending, ""),
+        unknown => {
+            let unknown = text::code(unknown);
+            log::warn(&format!("Monnify tells of a refund that is \"{unknown}\""));
+            (RefundStatus::Pending, "")
+        }
     };
     let (message, raw) = (message.to_owned(), transaction::raw(told));
     Ok(Refund { status, provider_id, message, raw })

@@ -247,17 +247,22 @@ fn check(status: u16, answer: Value) -> Result<Refund, Fault> {
 
 #[test]
 fn statuses() {
-    for (told_status, status, speaks) in [
-        ("completed", RefundStatus::Pending, false),
-        ("completed-mpgs", RefundStatus::Done, false),
-        ("completed-bank-transfer", RefundStatus::Done, false),
-        ("pending", RefundStatus::Pending, false),
-        ("processing", RefundStatus::Pending, false),
-        ("failed", RefundStatus::Failed, true),
-        ("something new", RefundStatus::Pending, false),
+    for (told_status, status, speaks, logs) in [
+        ("completed", RefundStatus::Pending, false, 0),
+        ("completed-mpgs", RefundStatus::Done, false, 0),
+        ("Completed-MPGS", RefundStatus::Done, false, 0),
+        ("completed-bank-transfer", RefundStatus::Done, false, 0),
+        ("pending", RefundStatus::Pending, false, 0),
+        ("processing", RefundStatus::Pending, false, 0),
+        ("failed", RefundStatus::Failed, true, 0),
+        ("FAILED", RefundStatus::Failed, true, 0),
+        ("something new", RefundStatus::Pending, false, 1),
     ] {
-        let found = check(200, told(refund(8612, told_status))).unwrap();
+        let answer = told(refund(8612, told_status));
+        let host = host().answer("GET", "/refunds/8612", 200, answer).install();
+        let found = Flutterwave::check("8612".into()).unwrap();
         assert_eq!((found.status, !found.message.is_empty()), (status, speaks), "{told_status}");
+        assert_eq!(host.logs().len(), logs, "{told_status}");
     }
 }
 

@@ -166,15 +166,19 @@ fn check(status: u16, answer: Value) -> Result<Refund, Fault> {
 
 #[test]
 fn statuses() {
-    for (told_status, status, speaks) in [
-        ("IN_PROGRESS", RefundStatus::Pending, false),
-        ("PENDING", RefundStatus::Pending, false),
-        ("COMPLETED", RefundStatus::Done, false),
-        ("FAILED", RefundStatus::Failed, true),
-        ("SOMETHING_NEW", RefundStatus::Pending, false),
+    for (told_status, status, speaks, logs) in [
+        ("IN_PROGRESS", RefundStatus::Pending, false, 0),
+        ("PENDING", RefundStatus::Pending, false, 0),
+        ("COMPLETED", RefundStatus::Done, false, 0),
+        ("Completed", RefundStatus::Done, false, 0),
+        ("FAILED", RefundStatus::Failed, true, 0),
+        ("failed", RefundStatus::Failed, true, 0),
+        ("SOMETHING_NEW", RefundStatus::Pending, false, 1),
     ] {
-        let found = check(200, refund(told_status)).unwrap();
+        let host = host().answer("GET", FIND, 200, refund(told_status)).install();
+        let found = Monnify::check("R-1".into()).unwrap();
         assert_eq!((found.status, !found.message.is_empty()), (status, speaks), "{told_status}");
+        assert_eq!(host.logs().len(), logs, "{told_status}");
     }
 }
 
