@@ -29,6 +29,12 @@ pub(crate) fn get(path: &str) -> Result<Answer, Fault> {
     send(Request::get(url(path)?))
 }
 
+/// The same for somebody who does not wait long.
+pub(crate) fn get_soon(path: &str) -> Result<Answer, Fault> {
+    const SOON_MS: u32 = 3_000;
+    send(Request::get(url(path)?).timeout_ms(SOON_MS))
+}
+
 /// Orders.
 pub(crate) fn post(path: &str, body: &impl Serialize) -> Result<Answer, Fault> {
     send(Request::post(url(path)?).json(body))

@@ -1,22 +1,14 @@
 //! What Flutterwave sends of its own accord: little more than a hint, for the shared text that comes with it signs nothing.
 
-use serde::Deserialize;
 use serde_json::Value;
 use tollhouse_plugin::notifications::{self, Notification, Refusal, Subject};
 use tollhouse_plugin::types::Fault;
 use tollhouse_plugin::{http, log, loose, vault};
 
-use crate::Flutterwave;
+use crate::{Flutterwave, transaction};
 
 /// The manifest's name for the text that the account's owner chose on the dashboard.
 const HASH: &str = "webhook_hash";
-
-#[derive(Deserialize)]
-struct Event {
-    event: String,
-    #[serde(default)]
-    data: Value,
-}
 
 impl notifications::Guest for Flutterwave {
     fn parse(headers: Vec<(String, String)>, body: Vec<u8>) -> Result<Vec<Notification>, Refusal> {
@@ -27,9 +19,12 @@ impl notifications::Guest for Flutterwave {
         if !authentic {
             return Err(Refusal::Unauthentic);
         }
-        let event: Event = serde_json::from_slice(&body)
-            .map_err(|_| Refusal::Malformed("no event of Flutterwave's".into()))?;
-        Ok(vec![notification(event)?])
+        let told: Value = serde_json::from_slice(&body).map_err(|_| unknown())?;
+        let notification = match told["event"].as_str() {
+            Some(event) => event_of(event.to_owned(), &told["data"])?,
+            None => refund(&told)?,
+        };
+        Ok(vec![notification])
     }
 }
 
@@ -44,7 +39,7 @@ fn is_authentic(headers: &[(String, String)], body: &[u8]) -> Result<bool, Fault
     Ok(!proofs.is_empty() && proofs.into_iter().all(|right| right))
 }
 
-fn notification(Event { event, data }: Event) -> Result<Notification, Refusal> {
+fn event_of(event: String, data: &Value) -> Result<Notification, Refusal> {
     if event != "charge.completed" {
         let (service_ref, transaction_id) = Default::default();
         return Ok(Notification { subject: Subject::Other, event, service_ref, transaction_id });
@@ -54,4 +49,26 @@ fn notification(Event { event, data }: Event) -> Result<Notification, Refusal> {
         return Err(Refusal::Malformed("the event names no payment".into()));
     }
     Ok(Notification { subject: Subject::Payment, event, service_ref, transaction_id })
+}
+
+/// A refund comes without the name of an event, and names the payment by Flutterwave's id alone.
+fn refund(told: &Value) -> Result<Notification, Refusal> {
+    let transaction_id = loose::either(&told["TransactionId"], &told["transaction_id"]);
+    if transaction_id.is_empty() {
+        return Err(unknown());
+    }
+    let (event, service_ref) = ("refund".to_owned(), payment_of(&transaction_id));
+    Ok(Notification { subject: Subject::Refund, event, service_ref, transaction_id })
+}
+
+/// "" when Flutterwave does not tell our reference just now: the host asks about its refunds by itself as well.
+fn payment_of(transaction: &str) -> String {
+    transaction::reference_of(transaction).unwrap_or_else(|fault| {
+        log::warn(&format!("whose refund it is cannot be asked: {}", fault.message));
+        String::new()
+    })
+}
+
+fn unknown() -> Refusal {
+    Refusal::Malformed("no event of Flutterwave's".into())
 }

@@ -20,17 +20,32 @@ struct Order {
     comments: String,
 }
 
-/// A refund as it is told when it is made, and in lists, where some names differ.
+/// A refund as it is told when it is made, and in lists, where some names differ; in some they are spelled as in notifications.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Made {
     id: Value,
     status: Value,
     amount_refunded: Option<Major>,
+    #[serde(rename = "AmountRefunded")]
+    amount_as_notified: Option<Major>,
     tx_id: Value,
     transaction_id: Value,
+    #[serde(rename = "TransactionId")]
+    transaction_as_notified: Value,
     comments: Value,
     comment: Value,
+}
+
+impl Made {
+    fn amount(&self) -> Option<Major> {
+        self.amount_refunded.or(self.amount_as_notified)
+    }
+
+    fn transaction(&self) -> String {
+        let told = loose::either(&self.tx_id, &self.transaction_id);
+        if told.is_empty() { loose::text(&self.transaction_as_notified) } else { told }
+    }
 }
 
 impl refunds::Guest for Flutterwave {
@@ -130,7 +145,7 @@ fn is_ours(item: &Made, order: &RefundOrder) -> Result<bool, Fault> {
     if loose::either(&item.comments, &item.comment).contains(&note_of(order)) {
         return Ok(true);
     }
-    let amount = item.amount_refunded.ok_or_else(unreadable)?;
+    let amount = item.amount().ok_or_else(unreadable)?;
     Ok(amount.minor() == order.amount.minor)
 }
 
@@ -139,7 +154,7 @@ fn note_of(order: &RefundOrder) -> String {
 }
 
 fn is_of(item: &Made, transaction: &str) -> Result<bool, Fault> {
-    let named = loose::either(&item.tx_id, &item.transaction_id);
+    let named = item.transaction();
     if named.is_empty() { Err(unreadable()) } else { Ok(named == transaction) }
 }
 

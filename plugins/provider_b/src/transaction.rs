@@ -23,6 +23,12 @@ pub(crate) fn find(service_ref: &str) -> Result<Answer, Fault> {
     api::get(&format!("/transactions/verify_by_reference?tx_ref={reference}"))
 }
 
+/// Our reference of the transaction that Flutterwave knows by its own id.
+pub(crate) fn reference_of(id: &str) -> Result<String, Fault> {
+    let answer = api::get_soon(&format!("/transactions/{}/verify", http::encode(id)))?;
+    Ok(loose::text(&answer.data.value()["tx_ref"]))
+}
+
 #[derive(Deserialize, Default)]
 #[serde(default)]
 pub(crate) struct Transaction {

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use tollhouse_plugin::notifications::{Guest, Notification, Refusal, Subject};
 use tollhouse_plugin::testing::FakeHost;
 
-use super::{HASH, host, transaction};
+use super::{HASH, host, told, transaction};
 use crate::Flutterwave;
 
 /// The documented vector.
@@ -87,6 +87,30 @@ fn a_charge_that_failed_is_told_as_well() {
     }
 }
 
+/// Told flat, without an event, and with nothing of ours.
+#[test]
+fn refunds_are_traced_to_their_payment() {
+    let by_id = "/transactions/782728102/verify";
+    for name in ["TransactionId", "transaction_id"] {
+        let body = json!({
+            "id": 8612, "AmountRefunded": 60, name: 782728102, "FlwRef": "URF_1", "status": "completed-mpgs",
+        });
+        let answers = [
+            (host().answer("GET", by_id, 200, told(transaction())), "3456787654", 0),
+            (host().timeout("GET", by_id), "", 1),
+        ];
+        for (host, service_ref, logs) in answers {
+            let host = host.install();
+            let body = body.to_string();
+            let found = parse(&[("verif-hash", HASH)], body.as_bytes()).unwrap().remove(0);
+            assert_eq!((found.subject, found.service_ref.as_str()), (Subject::Refund, service_ref));
+            assert_eq!(found.transaction_id, "782728102");
+            assert_eq!(host.requests()[0].timeout_ms, Some(3_000));
+            assert_eq!(host.logs().len(), logs);
+        }
+    }
+}
+
 #[test]
 fn the_rest_is_named_and_nothing_more() {
     for name in ["transfer.completed", "subscription.cancelled", "singlebillpayment.status", "new"]
@@ -99,7 +123,14 @@ fn the_rest_is_named_and_nothing_more() {
 
 #[test]
 fn nonsense_of_a_friend_is_malformed() {
-    for body in [&b"no json"[..], b"{}", b"[]", br#"{"event":"charge.completed","data":{}}"#] {
+    for body in [
+        &b"no json"[..],
+        b"{}",
+        b"[]",
+        br#"{"event":"charge.completed","data":{}}"#,
+        br#"{"event":7}"#,
+        br#"{"TransactionId":""}"#,
+    ] {
         assert!(matches!(parse_known(body).unwrap_err(), Refusal::Malformed(_)));
     }
 }

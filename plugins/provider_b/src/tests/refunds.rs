@@ -73,6 +73,8 @@ fn a_repeat_finds_what_was_made() {
         json!({"tx_id": "5708"}),
         json!({"tx_id": null, "transaction_id": 5708}),
         json!({"tx_id": 5708, "transaction_id": 5708}),
+        json!({"tx_id": null, "TransactionId": 5708, "amount_refunded": null, "AmountRefunded": 5000}),
+        json!({"TransactionId": 5708, "AmountRefunded": "5000.00", "FlwRef": "URF_1"}),
     ] {
         let (made, posts) = start(json!([refund_with(named)]));
         assert_eq!((made.status, made.provider_id.as_str()), (RefundStatus::Done, "7"));
