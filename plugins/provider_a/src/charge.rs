@@ -46,18 +46,17 @@ fn charge(
         "metadata": metadata,
     });
     let data = match api::post("/transaction/charge_authorization", &body) {
-        Err(fault) if fault.code == api::DUPLICATE_REFERENCE => charged_before(service_ref)?,
+        Err(refusal) if refusal.is_refusal() => charged_before(service_ref, refusal)?,
         answer => answer?,
     };
     transaction::payment(&data, service_ref, Some(amount))
 }
 
-/// What came of the first attempt, whose answer was lost. That there was one is certain, so no answer about it may say
-/// that nothing was charged.
-fn charged_before(service_ref: &str) -> Result<Value, Fault> {
-    transaction::find(service_ref).map_err(|fault| Fault {
-        category: FaultCategory::Unavailable,
-        retryable: true,
-        ..fault
+/// What there is under the reference of a charge that was refused. A first attempt whose answer was lost is there, in whatever
+/// words its repeat is refused; only where there is nothing was it refused, and not even there if the words say it is used.
+fn charged_before(service_ref: &str, refusal: Fault) -> Result<Value, Fault> {
+    transaction::find(service_ref).map_err(|fault| match fault.category {
+        FaultCategory::NotFound if refusal.code != api::DUPLICATE_REFERENCE => refusal,
+        _ => fault.into_unavailable(),
     })
 }

@@ -96,6 +96,23 @@ fn a_repeated_reference_whose_charge_is_not_shown_is_not_refused() {
     }
 }
 
+/// Only what Paystack does not know was refused for good.
+#[test]
+fn a_refusal_in_whatever_words_is_checked() {
+    let refused = json!({"status": false, "message": "This reference has been taken"});
+    let unknown = json!({"status": false, "message": "Transaction reference not found"});
+    let again = |status, answer| {
+        let _host = host()
+            .answer("POST", PATH, 400, refused.clone())
+            .answer("GET", "/transaction/verify/re4lyvq3s3", status, answer)
+            .install();
+        <Paystack as saved_card::Guest>::charge(order())
+    };
+    assert_eq!(again(200, told(transaction())), charge(200, told(transaction())));
+    assert_eq!(again(404, unknown).unwrap_err().category, FaultCategory::Refused);
+    assert_eq!(again(500, json!({})).unwrap_err().category, FaultCategory::Unavailable);
+}
+
 #[test]
 fn a_mandate_takes_its_time() {
     let data = transaction_with(json!({
