@@ -252,6 +252,19 @@ impl World<'_> {
 /// Kinds of events by their subjects.
 type Events = BTreeMap<String, Vec<String>>;
 
+/// What was told of a record is how it stands. Events of one second come in any order.
+fn check_told(kind: &str, status: &str, told: &[String]) {
+    let tells = |outcome: &str| told.contains(&format!("{kind}.{outcome}"));
+    let later: &[&str] = match status {
+        "pending" => &["failed", "success", "refunded"],
+        "failed" => &["success", "refunded"],
+        "success" => &["refunded"],
+        _ => &[],
+    };
+    assert!(status == "pending" || tells(status), "{status}: {told:?}");
+    assert!(!later.iter().any(|outcome| tells(outcome)), "{status}: {told:?}");
+}
+
 /// Days since the begin of the tests.
 fn today(app: &TestApp) -> i64 {
     (app.app.clock.now().unix_seconds() - NOW.unix_seconds()) / DAY

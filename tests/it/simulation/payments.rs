@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse::store::Tx;
 
-use super::{Caller, Events, World, minor};
+use super::{Caller, Events, World, check_told, minor};
 
 /// For whoever is at the provider to be taken for dead.
 const TAKEN_FOR_DEAD: i64 = 71;
@@ -162,8 +162,7 @@ impl Payment {
                 ("pending", _) | ("failed", "success" | "refunded") | ("success", "refunded")
             );
         assert!(legal, "{before} -> {status}: {payment}");
-        let expected = (status != "pending").then(|| format!("payment.{status}"));
-        assert_eq!(told.last(), expected.as_ref(), "{payment}: {told:?}");
+        check_told("payment", status, told);
         let succeeded = ["success", "refunded"].contains(&status);
         assert!(!succeeded || self.paid, "nobody has paid {payment}");
         self.status = status.to_owned();
