@@ -25,7 +25,7 @@ use crate::{
     telemetry::{scrape, value},
 };
 
-const STEPS: usize = 90;
+const STEPS: usize = 60;
 const SEEDS: &str = "1..3";
 /// Worlds that share a host and a database before there is a new one: looking at the books takes longer with each.
 const WORLDS: usize = 5;
