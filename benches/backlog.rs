@@ -29,6 +29,8 @@ use crate::{
 const HOW_MANY: &str = "TOLLHOUSE_BENCH_INSTALLMENTS";
 const COMPANIES: usize = 10;
 const CONNECTIONS: usize = 16;
+/// Counting reads all loans.
+const POLL: Duration = Duration::from_secs(1);
 const PROVIDER_KEY: &str = "sk_test_bench";
 const CARD: &str = "4084084084084081";
 /// 2026-11-21T09:00:00Z. Loans are made then, and due two days later.
@@ -177,7 +179,7 @@ impl Fleet {
         let work: Vec<JoinHandle<()>> =
             self.hosts.iter().map(|host| tokio::spawn(jobs::work(host.clone()))).collect();
         while store.select(repaid).await.expect("a count") < count {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::sleep(POLL).await;
         }
         let took = began.elapsed();
         work.iter().for_each(JoinHandle::abort);
