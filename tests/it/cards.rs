@@ -172,6 +172,8 @@ both! {
         saved_card(app, "ada", SUCCESS_CARD).await;
         let again = begin_card(app, "ada").await;
         pay(app, &again, "failed", SUCCESS_CARD).await;
+        app.advance(60).await;
+        assert_eq!(fetch_card(app, &again["id"]).await["valid"], false);
         pay(app, &again, "success", SUCCESS_CARD).await;
         app.advance(3_600).await;
         assert_eq!(fetch_card(app, &again["id"]).await["message"], "card already exists");
