@@ -106,10 +106,8 @@ async fn succeed(tx: &mut Tx, app: &App, mut card: Card, seen: &ProviderPayment)
         return fail(tx, app, card, Status::Unusable, NOT_REUSABLE).await;
     };
     let others = store::others(tx, &card).await?;
-    // Of a card without a signature nobody knows which one it is.
-    let same = others.iter().filter(|_| !instrument.signature.is_empty()).find(|other| {
-        other.payment_service == card.payment_service && other.signature == instrument.signature
-    });
+    let new = (&*card.payment_service, &*instrument.signature);
+    let same = others.iter().find(|other| is_same((&other.payment_service, &other.signature), new));
     if let Some(same) = same {
         // The new token is good at the account that gave it.
         let account_id = card.account_id.clone();
@@ -123,6 +121,11 @@ async fn succeed(tx: &mut Tx, app: &App, mut card: Card, seen: &ProviderPayment)
     card.message = Some("card verified".to_owned());
     store::update(tx, &card).await?;
     emit(tx, app, &card, "card.validation.success").await
+}
+
+/// Whether two cards of a customer, each by its provider and signature, are one. Without a signature nobody knows.
+fn is_same(one: (&str, &str), other: (&str, &str)) -> bool {
+    one == other && !one.1.is_empty()
 }
 
 /// What is kept of the way in which the customer paid.
@@ -191,4 +194,21 @@ pub fn confirm_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
         }
     }
     .boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cards_are_one_by_their_signature_at_a_provider() {
+        for (one, other, same) in [
+            (("a", "s"), ("a", "s"), true),
+            (("a", "s"), ("b", "s"), false),
+            (("a", "s"), ("a", "t"), false),
+            (("a", ""), ("a", ""), false),
+        ] {
+            assert_eq!(is_same(one, other), same, "{one:?} {other:?}");
+        }
+    }
 }
