@@ -34,12 +34,10 @@ pub async fn attempt(
 ) -> Result<Recollection> {
     let is_first = attempt == Attempt::First;
     let Some(means) = means(app, &recollection).await? else {
-        return match is_first {
-            true => {
-                settle::fail(app, recollection, "what was to be charged is there no more").await
-            }
-            false => Ok(recollection),
-        };
+        if !is_first {
+            return Ok(recollection);
+        }
+        return settle::fail(app, recollection, "what was to be charged is there no more").await;
     };
     match charge(app, &recollection, means).await? {
         Ok(seen) => settle::record(app, &recollection, seen).await.map(settle::Settled::into_inner),

@@ -147,11 +147,14 @@ async fn again(
         && known.payment_channel == CHECKOUT
         && known.checkout_url.is_none();
     let is_free = known.starting_until.is_none_or(|until| until <= now);
-    let resumes = has_no_page && is_free && matches!(order.way, Way::Checkout { .. });
-    if known.loan_id != order.loan || !(is_own || resumes) {
+    let may = match has_no_page {
+        true => is_free && matches!(order.way, Way::Checkout { .. }),
+        false => is_own,
+    };
+    if known.loan_id != order.loan || !may {
         return Err(taken());
     }
-    if !resumes {
+    if !has_no_page {
         return Ok(known);
     }
     check_owed(loan)?;
