@@ -7,7 +7,7 @@ use futures::{FutureExt, future::BoxFuture};
 use serde_json::json;
 
 use super::{
-    ABANDONED_SECONDS, CARD, FEATURE, Recollection, charge,
+    CARD, FEATURE, Recollection, charge,
     create::{self, Attempt},
     store::{self, Installment},
 };
@@ -72,8 +72,7 @@ async fn next(tx: &mut Tx, app: &App, company_id: &str, loan_id: &str) -> Result
     if entry.due_at > now {
         return Ok(Due::NotBefore(Some(entry.due_at)));
     }
-    let abandoned = now.plus_seconds(-ABANDONED_SECONDS);
-    let pending = store::pending_charges(tx, company_id, loan_id, abandoned).await?;
+    let pending = store::pending_charges(tx, company_id, loan_id, now).await?;
     let amount = uncovered(&entries, entry.number, pending);
     let charged = match amount > Minor(0) {
         true => charged(tx, app, &loan, amount).await?,

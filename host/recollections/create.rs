@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 use tracing::instrument;
 
 use super::{
-    ABANDONED_SECONDS, CARD, CHECKOUT, DIRECT_DEBIT, Recollection, SETTLE_JOB, STARTING_SECONDS,
-    SUBJECT, Status, charge, settle, store, user_of,
+    CARD, CHECKOUT, DIRECT_DEBIT, Recollection, SETTLE_JOB, STARTING_SECONDS, SUBJECT, Status,
+    charge, settle, store, user_of,
 };
 use crate::{
     app::App,
@@ -182,8 +182,8 @@ async fn compose(
     let mut most = owed;
     if order.way.is_charge() {
         // Nobody is debited twice for one debt.
-        let abandoned = app.clock.now().plus_seconds(-ABANDONED_SECONDS);
-        most.0 -= store::pending_charges(tx, &loan.company_id, &loan.id, abandoned).await?.0;
+        let now = app.clock.now();
+        most.0 -= store::pending_charges(tx, &loan.company_id, &loan.id, now).await?.0;
     }
     if most <= Minor(0) {
         return Err(Error::invalid("a charge under way covers what is owed"));

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Status;
+use super::{ABANDONED_SECONDS, Status};
 use crate::{
     clock::Timestamp,
     listing::{Order, Page, Period},
@@ -166,13 +166,13 @@ pub async fn by_reference(
         .await
 }
 
-/// What charges of a loan that are under way may bring. Pages that customers may pay are not among them, nor is a charge begun before
-/// `abandoned` that waits for its customer.
+/// What charges of a loan that are under way may bring. Pages that customers may pay are not among them, nor are charges that have
+/// waited for their customer for so long that nobody asks about them any more.
 pub async fn pending_charges(
     tx: &mut Tx,
     company_id: &str,
     loan_id: &str,
-    abandoned: Timestamp,
+    now: Timestamp,
 ) -> Result<Minor> {
     let (sum,): (i64,) = tx
         .sql(
@@ -183,7 +183,7 @@ pub async fn pending_charges(
         )
         .bind(company_id)
         .bind(loan_id)
-        .bind(abandoned)
+        .bind(now.plus_seconds(-ABANDONED_SECONDS))
         .one()
         .await?;
     Ok(Minor(sum))

@@ -26,6 +26,7 @@ trait Subject {
     const CHARGES: (&'static str, &'static str);
     /// What it keeps of 2,500.50 NGN.
     const FEES: f64;
+    const DOLLARS: bool;
 
     /// Gives the service an account; answers the notification URL.
     async fn set_up(app: &TestApp) -> String;
@@ -60,6 +61,7 @@ macro_rules! conforms {
                 async fn an_abandoned_payment_stays_pending(app: TestApp) { waits::<S>(app).await }
                 async fn what_the_provider_never_heard_of_is_no_failure(app: TestApp) { is_unknown::<S>(app).await }
                 async fn amounts_arrive_to_the_last_digit(app: TestApp) { counts::<S>(app).await }
+                async fn dollars_are_taken_or_refused(app: TestApp) { takes_dollars::<S>(app).await }
                 async fn another_amount_is_no_success(app: TestApp) { compares::<S>(app).await }
                 async fn a_refund_is_made_once(app: TestApp) { refunds::<S>(app).await }
                 async fn a_refund_of_a_part_is_not_taken_for_ours(app: TestApp) { tells_refunds_apart::<S>(app).await }
@@ -230,6 +232,26 @@ async fn counts<S: Subject>(app: &TestApp) {
         balance += minor(&amount) - minor(&payment["fees"]);
         assert_eq!(minor(&app.wallet().await["balance"]), balance, "{amount}");
     }
+}
+
+async fn takes_dollars<S: Subject>(app: &TestApp) {
+    S::set_up(app).await;
+    let mut order = app.order("order-1");
+    (order["payment_service"], order["currency"]) = (json!(S::NAME), json!("USD"));
+    let begun = app.post("/payment/initialize", order).await;
+    if !S::DOLLARS {
+        assert_eq!(begun.failure(), (400, "the currency field must be one of NGN"));
+        assert_eq!(app.get("/payment/list").await.data()["total"], 0);
+        return;
+    }
+    app.complete(begun.data(), "success").await;
+    app.settle().await;
+    let payment = app.fetch("order-1").await;
+    assert_eq!((&payment["status"], &payment["currency"]), (&json!("success"), &json!("USD")));
+    let left = (2500.5 - payment["fees"].as_f64().expect("a number")) * 100.0;
+    let wallet = app.wallet().await;
+    assert_eq!(wallet["balances"]["USD"]["balance"].as_f64(), Some(left.round() / 100.0));
+    assert_eq!(wallet["balance"], json!(0));
 }
 
 async fn compares<S: Subject>(app: &TestApp) {

@@ -9,6 +9,8 @@ use crate::{
     app::{Reply, TestApp},
     codes::{balance, credit, with},
     lending::{SUCCESS_CARD, direct_debit, get_loan, loan, recollect, saved_card, user},
+    references::open_checkouts,
+    telemetry::{scrape, value},
 };
 
 const DAY: i64 = 86_400;
@@ -75,6 +77,25 @@ both! {
         assert_eq!(of(app, "r-1").await["status"], "success");
         let late = recollect(app, page("r-2")).await;
         assert_eq!(late.failure(), (400, "loan already been paid completely"));
+    }
+
+    async fn a_repayment_that_is_made_on_two_pages_counts_once_and_alarms(app: TestApp) {
+        set_up(app).await;
+        app.standins.faults().push(Fault::new("initialize", FaultKind::CutAfter));
+        assert_eq!(recollect(app, page("r-1")).await.failure().0, 502);
+        let lost = open_checkouts(app).await;
+        let begun = recollect(app, page("r-1")).await;
+        assert_ne!(begun.data()["service_ref"], "r-1");
+        complete(app, &begun).await;
+        assert_eq!(of(app, "r-1").await["status"], "success");
+        let url = format!("{}{}/complete", app.standins.url(), lost[0]);
+        let paid = app.client.post(url).json(&json!({ "outcome": "success" })).send().await;
+        assert_eq!(paid.expect("an answer").status(), 200);
+        app.settle().await;
+        assert_eq!(get_loan(app, "loan-1").await["amount_paid"], 1_000);
+        assert_eq!(app.events(), ["recollection.success"]);
+        let page = scrape(app).await;
+        assert_eq!(value(&page, r#"tollhouse_alarms_total{alarm="repaid twice"}"#), Some(1.0));
     }
 
     async fn nobody_without_an_address_is_sent_to_a_page(app: TestApp) {

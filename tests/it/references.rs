@@ -6,7 +6,7 @@ use tollhouse_sandbox::{Fault, FaultKind};
 use crate::app::{PAYSTACK_KEY, TestApp};
 
 /// The paths of the pages on which somebody could pay now, as the stand-ins' front page names them.
-async fn open_checkouts(app: &TestApp) -> Vec<String> {
+pub async fn open_checkouts(app: &TestApp) -> Vec<String> {
     let page = app.client.get(format!("{}/", app.standins.url())).send().await.expect("a page");
     let page = page.text().await.expect("a page");
     let links = page.split("href=\"").filter(|link| link.starts_with("/checkout/"));

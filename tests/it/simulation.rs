@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::random::Random;
+use tollhouse::{random::Random, store::Tx};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use self::{debts::Debts, mortal::Mortal, payments::Payment};
@@ -74,6 +74,7 @@ impl World<'_> {
         usize::try_from(self.random.up_to(most)).expect("no less than 0")
     }
 
+    /// Something happens; what it may have changed is looked at.
     async fn step(&mut self) {
         match self.pick(32) {
             0..=1 => self.begin_payment().await,
@@ -87,12 +88,13 @@ impl World<'_> {
             11 => self.put_loan().await,
             12..=17 => self.repay().await,
             18..=19 => self.verify_recollection().await,
-            20..=24 => self.break_something(),
+            20..=24 => return self.break_something(), // nothing of ours
             25 => drop(self.app.standins.release()),
             26 => self.let_a_host_die_at_work().await,
             27..=29 => self.app.advance([1, 30, 60, 300, 3_600][self.pick(5)]).await,
             _ => self.app.advance(DAY).await,
         }
+        self.check().await;
     }
 
     /// An answer, unless the caller hangs up before, as one of six does, or the host that is asked dies, as one of six does.
@@ -135,7 +137,9 @@ impl World<'_> {
             }
             _ => request(api, internal).await,
         };
-        let expected = [200, 400, 404, 502, 504].contains(&reply.status.as_u16());
+        // A refund that a host was asking for when it died is nobody else's for a while.
+        let busy = path.ends_with("/refund") && reply.status == 409;
+        let expected = busy || [200, 400, 404, 502, 504].contains(&reply.status.as_u16());
         assert!(expected, "{path}: {}", reply.body);
         Some(reply)
     }
@@ -196,18 +200,20 @@ impl World<'_> {
         }
     }
 
-    /// Kinds of events by their subjects, oldest first.
+    /// Kinds of events of a company by their subjects, oldest first.
     async fn events(&self, company: usize) -> Events {
+        let id = &self.companies[company].id;
+        let read = async |tx: &mut Tx| {
+            tx.sql("SELECT subject_id, kind FROM events WHERE company_id = $1 ORDER BY created_at")
+                .bind(id)
+                .all::<(String, String)>()
+                .await
+        };
         let mut told = Events::new();
-        for event in self.all_events(company).await.iter().rev() {
-            let text = |name: &str| event[name].as_str().expect("a text").to_owned();
-            told.entry(text("subject")).or_default().push(text("event"));
-        }
-        for kinds in told.values() {
-            let mut once = kinds.clone();
-            once.sort();
-            once.dedup();
-            assert_eq!(once.len(), kinds.len(), "told more than once: {kinds:?}");
+        for (subject, kind) in self.app.app.store.select(read).await.expect("the events") {
+            let kinds = told.entry(subject).or_default();
+            assert!(!kinds.contains(&kind), "told more than once: {kind} after {kinds:?}");
+            kinds.push(kind);
         }
         told
     }
@@ -300,7 +306,6 @@ async fn simulate(engine: Engine) {
             let mut world = World::new(&mut app, *seed).await;
             for _ in 0..STEPS {
                 world.step().await;
-                world.check().await;
             }
             world.heal().await;
         }

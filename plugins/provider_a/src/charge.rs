@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use tollhouse_plugin::direct_debit::{self, DebitOrder};
 use tollhouse_plugin::payments::Payment;
+use tollhouse_plugin::repeat;
 use tollhouse_plugin::saved_card::{self, CardOrder};
-use tollhouse_plugin::types::{Fault, FaultCategory, Money};
+use tollhouse_plugin::types::{Fault, Money};
 
 use crate::{Paystack, api, loose, transaction};
 
@@ -45,18 +46,8 @@ fn charge(
         "reference": service_ref,
         "metadata": metadata,
     });
-    let data = match api::post("/transaction/charge_authorization", &body) {
-        Err(refusal) if refusal.is_refusal() => charged_before(service_ref, refusal)?,
-        answer => answer?,
-    };
+    let answer = api::post("/transaction/charge_authorization", &body);
+    let data =
+        repeat::charged(answer, api::DUPLICATE_REFERENCE, || transaction::find(service_ref))?;
     transaction::payment(&data, service_ref, Some(amount))
-}
-
-/// What there is under the reference of a charge that was refused. A first attempt whose answer was lost is there, in whatever
-/// words its repeat is refused; only where there is nothing was it refused, and not even there if the words say it is used.
-fn charged_before(service_ref: &str, refusal: Fault) -> Result<Value, Fault> {
-    transaction::find(service_ref).map_err(|fault| match fault.category {
-        FaultCategory::NotFound if refusal.code != api::DUPLICATE_REFERENCE => refusal,
-        _ => fault.into_unavailable(),
-    })
 }

@@ -4,11 +4,11 @@ use serde::Serialize;
 use tollhouse_plugin::amount::Major;
 use tollhouse_plugin::direct_debit::{self, DebitOrder};
 use tollhouse_plugin::payments::Payment;
+use tollhouse_plugin::repeat;
 use tollhouse_plugin::saved_card::{self, CardOrder};
-use tollhouse_plugin::types::{Fault, FaultCategory, Money};
+use tollhouse_plugin::types::{Fault, Money};
 
-use crate::api::{self, Answer};
-use crate::{Flutterwave, transaction};
+use crate::{Flutterwave, api, transaction};
 
 /// There is no room for metadata here, so a charge is told without.
 #[derive(Serialize)]
@@ -51,18 +51,8 @@ fn charge(
 ) -> Result<Payment, Fault> {
     let (amount, currency) = (Major::from(money), &*money.currency);
     let body = Charge { token, email, amount, currency, tx_ref: service_ref, narration };
-    let answer = match api::post("/tokenized-charges", &body) {
-        Err(refusal) if refusal.is_refusal() => charged_before(service_ref, refusal)?,
-        answer => answer?,
-    };
+    let answer = api::post("/tokenized-charges", &body);
+    let answer =
+        repeat::charged(answer, api::DUPLICATE_REFERENCE, || transaction::find(service_ref))?;
     transaction::payment(&answer, service_ref, Some(money))
-}
-
-/// What there is under the reference of a charge that was refused. A first attempt whose answer was lost is there, in whatever
-/// words its repeat is refused; only where there is nothing was it refused, and not even there if the words say it is used.
-fn charged_before(service_ref: &str, refusal: Fault) -> Result<Answer, Fault> {
-    transaction::find(service_ref).map_err(|fault| match fault.category {
-        FaultCategory::NotFound if refusal.code != api::DUPLICATE_REFERENCE => refusal,
-        _ => fault.into_unavailable(),
-    })
 }

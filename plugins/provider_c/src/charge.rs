@@ -7,8 +7,8 @@ use tollhouse_plugin::direct_debit::{self, DebitOrder};
 use tollhouse_plugin::payments::Payment;
 use tollhouse_plugin::saved_card::{self, CardOrder};
 use tollhouse_plugin::told::Told;
-use tollhouse_plugin::types::{Fault, FaultCategory, Money};
-use tollhouse_plugin::{loose, settings, vault};
+use tollhouse_plugin::types::{Fault, Money};
+use tollhouse_plugin::{loose, repeat, settings, vault};
 
 use crate::{Monnify, api, naira, transaction};
 
@@ -82,18 +82,7 @@ fn outcome(
     service_ref: &str,
     asked: &Money,
 ) -> Result<Payment, Fault> {
-    let told = match answer {
-        Err(refusal) if refusal.is_refusal() => charged_before(service_ref, refusal)?,
-        answer => answer?,
-    };
+    let told =
+        repeat::charged(answer, api::DUPLICATE_REFERENCE, || transaction::find(service_ref))?;
     transaction::payment(&told, service_ref, Some(asked))
-}
-
-/// What there is under the reference of a charge that was refused. A first attempt whose answer was lost is there, in whatever
-/// words its repeat is refused; only where there is nothing was it refused, and not even there if the words say it is used.
-fn charged_before(service_ref: &str, refusal: Fault) -> Result<Told, Fault> {
-    transaction::find(service_ref).map_err(|fault| match fault.category {
-        FaultCategory::NotFound if refusal.code != api::DUPLICATE_REFERENCE => refusal,
-        _ => fault.into_unavailable(),
-    })
 }

@@ -81,6 +81,7 @@ pub mod log;
 pub mod loose;
 pub mod normal;
 pub mod record;
+pub mod repeat;
 pub mod settings;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;

@@ -47,6 +47,9 @@ pub async fn debits<S: Subject>(app: &TestApp) {
     app.advance(300).await;
     assert_eq!(status(app, &declined).await, "failed");
     assert_eq!(get_loan(app, "loan-1").await["amount_paid"], json!(500.5));
+    // The service's own account took it: what the provider left of it is the company's.
+    let balance = app.wallet().await["balance"].as_f64();
+    assert!(balance.is_some_and(|balance| (480.0..=500.5).contains(&balance)), "{balance:?}");
 }
 
 /// Whatever becomes of the answer, the account is debited once.

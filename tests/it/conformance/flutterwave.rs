@@ -26,6 +26,7 @@ impl Subject for Flutterwave {
     const REFUNDS: (&'static str, &'static str) = ("POST", "/transactions/{id}/refund");
     const CHARGES: (&'static str, &'static str) = ("POST", "/tokenized-charges");
     const FEES: f64 = 35.01; // 1.4 %
+    const DOLLARS: bool = true;
 
     async fn set_up(app: &TestApp) -> String {
         app.install(artifacts::PROVIDER_B).await;

@@ -31,6 +31,7 @@ impl Subject for Monnify {
     const CHARGES: (&'static str, &'static str) =
         ("POST", "/api/v1/merchant/cards/charge-card-token");
     const FEES: f64 = 37.51; // 1.5 %
+    const DOLLARS: bool = false;
 
     async fn set_up(app: &TestApp) -> String {
         app.install(artifacts::PROVIDER_C).await;

@@ -15,6 +15,7 @@ impl Subject for Paystack {
     const REFUNDS: (&'static str, &'static str) = ("POST", "/refund");
     const CHARGES: (&'static str, &'static str) = ("POST", "/transaction/charge_authorization");
     const FEES: f64 = 137.51; // 1.5 % and 100
+    const DOLLARS: bool = true;
 
     async fn set_up(app: &TestApp) -> String {
         app.install(artifacts::PROVIDER_A).await;
