@@ -108,9 +108,14 @@ pub struct Desk {
 
 impl Desk {
     /// 400 when the provider, or the account there, is not set up any more.
-    pub async fn open(app: &App, provider: &str, account_id: &str) -> Result<Desk> {
+    pub async fn open(
+        app: &App,
+        company_id: &str,
+        provider: &str,
+        account_id: &str,
+    ) -> Result<Desk> {
         let no_key = || Error::invalid("payment service key not found");
-        let provider = app.plugins.provider(provider).ok_or_else(no_key)?;
+        let provider = app.plugins.provider(provider, company_id)?;
         let account = app.store.select(async |tx| providers::by_id(tx, account_id).await).await?;
         let credentials = account.ok_or_else(no_key)?.open_credentials(app)?;
         Ok(Desk { provider, credentials })

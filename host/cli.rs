@@ -5,6 +5,7 @@ mod audit;
 mod bench;
 mod card_refund;
 mod company;
+mod compile;
 mod config;
 mod database;
 mod direct_debit;
@@ -102,6 +103,9 @@ enum Command {
     Audit(audit::Audit),
     /// Compare how fast plugins are, without a network
     Bench(bench::Bench),
+    /// What a host starts to compile a plugin
+    #[command(hide = true)]
+    CompilePlugin(compile::CompilePlugin),
 }
 
 /// Does what the command line asks for.
@@ -153,5 +157,6 @@ async fn execute(parsed: &Parsed) -> Result<Report, Failure> {
         Command::MasterKey(command) => command.run().await,
         Command::Audit(audit) => audit.run().await,
         Command::Bench(bench) => bench.run().await,
+        Command::CompilePlugin(compile) => compile.run(),
     }
 }

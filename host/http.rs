@@ -58,7 +58,7 @@ use crate::{
 };
 
 /// The route whose bodies are components, which are larger than other bodies may be.
-const COMPONENTS: &str = "/internal/v1/plugins";
+const COMPONENTS: [&str; 2] = ["/internal/v1/plugins", "/internal/v1/plugins/examine"];
 /// The routes that take files, and how large a body with one may be: of users (decisions, 6), and images of 5 MiB in base64.
 const UPLOADS: [(&str, usize); 2] =
     [("/api/v1/user/bulk/create", 16 << 20), ("/api/v1/kyc/{country}/{*path}", 8 << 20)];
@@ -229,6 +229,13 @@ pub fn internal_routes() -> Vec<Route> {
         post   "/internal/v1/master-key/rotate" Operator master_key::api::rotate "Seal anew what is under former master keys" [];
         get    "/internal/v1/plugins" Operator plugins::api::list "List plugins" [];
         post   "/internal/v1/plugins" Operator plugins::api::install "Install a plugin: it serves when this answers" [409];
+        post   "/internal/v1/plugins/examine" Operator plugins::api::examine "See what a plugin asks for, and whether it would be taken" [];
+        get    "/internal/v1/plugins/{plugin}" Operator plugins::api::fetch "List the versions of a plugin" [];
+        post   "/internal/v1/plugins/{plugin}/activate" Operator plugins::api::activate "Make a version of a plugin serve everyone" [400 409];
+        post   "/internal/v1/plugins/{plugin}/canary" Operator plugins::api::canary "Try a version of a plugin on some" [409];
+        post   "/internal/v1/plugins/{plugin}/rollback" Operator plugins::api::roll_back "Go back to the version of a plugin that served before" [400 409];
+        post   "/internal/v1/plugins/{plugin}/deactivate" Operator plugins::api::deactivate "Take a plugin out of service" [400 409];
+        delete "/internal/v1/plugins/{plugin}/{digest}" Operator plugins::api::uninstall "Uninstall a version of a plugin that serves nobody" [409];
         post   "/internal/v1/clock/advance" Operator health::advance_clock "Move the clock, in development" [403];
     }
 }
@@ -277,7 +284,7 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
         let usual = app.settings.http.body_bytes;
         let most = match UPLOADS.iter().find(|(uploads, _)| path == *uploads) {
             Some((_, most)) => usual.max(*most),
-            None if path == COMPONENTS => app.plugins.most_component_bytes(),
+            None if COMPONENTS.contains(&path) => app.plugins.most_component_bytes(),
             None => usual,
         };
         let room = if access == Access::Open { &strangers } else { &callers };

@@ -9,6 +9,7 @@ mod store;
 use std::time::Duration;
 
 use self::ledger::Sweep;
+pub use self::store::plugin_uses;
 use crate::{
     app::App, clock::Timestamp, error::Result, messages::Channel, recollections, store::Tx,
 };

@@ -4,22 +4,27 @@
 //! of the host sees [`Provider`], [`Gateway`] and [`Registers`]. A call either gives what was asked for or a [`CallError`], which says whether
 //! something may have been done.
 
+mod admission;
 pub mod api;
 mod cache;
 mod callable;
 mod calls;
+mod capabilities;
 mod compile;
 mod country;
 mod engine;
 mod examples;
+mod life;
 mod manifest;
 mod output;
 mod registers;
 mod registry;
+mod serving;
 mod session;
 mod store;
 mod v1;
 mod vault;
+mod versions;
 
 use std::ops::Deref;
 
@@ -29,13 +34,14 @@ use self::vault::VaultError;
 pub use self::{
     callable::{Callable, Credentials, Plugin, Watch},
     calls::Usage,
-    compile::fault as cache_fault,
+    compile::{Compiler, compile_as_child, fault as cache_fault},
     country::{Country, IdentityType},
     engine::Limits,
     examples::{Call, Examples},
+    life::Wish,
     manifest::{Kind, Manifest, ReferenceRules},
     registers::{Comparison, Entry, Image, Person, Question, Registers},
-    registry::{Installed, Plugins, serving},
+    registry::{Plugins, serving},
     v1::{Answering, Floor, Typed, Warm},
 };
 use crate::{

@@ -39,6 +39,7 @@ mod sqlite;
 mod tx;
 
 use std::{
+    convert::Infallible,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -230,6 +231,15 @@ impl Store {
     #[must_use]
     pub fn longest_transaction(&self) -> Duration {
         self.limits.deadline * (1 + IDLE_DEADLINES + 1)
+    }
+
+    /// Calls `heard` whenever something was announced on a channel, by whichever host, or may have been missed. Ends with an error
+    /// only; on SQLite it waits for good.
+    pub async fn listen(&self, channel: &'static str, heard: impl Fn()) -> Result<Infallible> {
+        match &self.engine {
+            Engine::Sqlite(_) => std::future::pending().await,
+            Engine::Postgres(postgres) => postgres.listen(channel, heard).await,
+        }
     }
 
     /// Resolves when a transaction of this process that woke jobs was committed.

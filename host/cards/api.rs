@@ -73,7 +73,7 @@ pub async fn create(
     let (success_url, cancel_url) = (checkout.success_url()?, checkout.cancel_url()?);
     let sent = body.payment_service()?;
     let provider = providers::chosen(&app, &company, sent.as_deref(), &body)?;
-    if let Some(plugin) = app.plugins.provider(&provider) {
+    if let Ok(plugin) = app.plugins.provider(&provider, &company.id) {
         let takes: Vec<&str> = plugin.manifest().currencies.iter().map(String::as_str).collect();
         body.must_be_among("currency", &currency, &takes)?;
         if !plugin.offers("saved-card") {

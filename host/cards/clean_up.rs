@@ -98,7 +98,7 @@ pub fn revoke_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
 
 async fn revoke(app: &App, card: &Card) -> Result<()> {
     let Desk { provider, credentials } =
-        Desk::open(app, &card.payment_service, &card.account_id).await?;
+        Desk::open(app, &card.company_id, &card.payment_service, &card.account_id).await?;
     if !provider.offers("saved-card") {
         return Ok(());
     }

@@ -29,7 +29,7 @@ const NOT_REUSABLE: &str = "the card cannot be charged again";
 /// currency than was asked for, which is no success.
 #[instrument(target = SPANS, name = "cards.verify", skip_all)]
 pub async fn verify(app: &App, card: &Card) -> Result<Option<&'static str>> {
-    let desk = Desk::open(app, &card.payment_service, &card.account_id).await?;
+    let desk = Desk::open(app, &card.company_id, &card.payment_service, &card.account_id).await?;
     let Card { company_id, id, .. } = card;
     let read = async |tx: &mut Tx| notifications::references(tx, company_id, SUBJECT, id).await;
     let mut mismatch = None;

@@ -41,7 +41,7 @@ pub async fn create(app: &App, company: &Company, order: Order) -> Result<Card> 
     if card.checkout_url.is_some() || card.status != Status::Pending {
         return Ok(card);
     }
-    let desk = Desk::open(app, &card.payment_service, &card.account_id).await?;
+    let desk = Desk::open(app, &card.company_id, &card.payment_service, &card.account_id).await?;
     let session = desk.provider.start_checkout(&desk.credentials, &order_of(&card)).await;
     match session {
         Ok(session) => keep(app, card, session).await,
@@ -59,6 +59,7 @@ async fn record(app: &App, company: &Company, order: Order) -> Result<Card> {
         let no_email = || Error::invalid("email address not found for this user");
         let email = user.email.clone().ok_or_else(no_email)?;
         let account = providers::resolve(tx, &company.id, &order.provider).await?;
+        app.plugins.provider(&order.provider, &company.id)?;
         let now = app.clock.now();
         let new = Card {
             company_id: company.id.clone(),

@@ -86,7 +86,7 @@ fn is_watched(app: &App, refund: &Refund) -> bool {
 
 async fn ask(app: &App, refund: &Refund) -> Result<plugins::Refund> {
     let Desk { provider, credentials } =
-        Desk::open(app, &refund.payment_service, &refund.account_id).await?;
+        Desk::open(app, &refund.company_id, &refund.payment_service, &refund.account_id).await?;
     let answer = match refund.status {
         RefundStatus::Requested => provider.start_refund(&credentials, &order_of(refund)).await,
         _ => provider.check_refund(&credentials, &refund.provider_id).await,

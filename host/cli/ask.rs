@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::failure::Failure;
 
-#[derive(Args)]
+#[derive(Args, Default)]
 pub struct Yes {
     /// Do it without asking
     #[arg(long, short)]

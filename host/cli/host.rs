@@ -119,8 +119,17 @@ impl Host {
         self.change(self.client.request(method, self.url(path)?).json(body)).await
     }
 
-    pub async fn post_bytes(&self, path: &[&str], body: Vec<u8>) -> Result<Value, Failure> {
-        self.change(self.client.post(self.url(path)?).body(body)).await
+    pub async fn post_bytes(
+        &self,
+        path: &[&str],
+        query: &[(&str, String)],
+        body: Vec<u8>,
+    ) -> Result<Value, Failure> {
+        let mut url = self.url(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        self.change(self.client.post(url).body(body)).await
     }
 
     pub async fn delete(&self, path: &[&str]) -> Result<Value, Failure> {

@@ -1,11 +1,16 @@
 //! `tollhouse plugin`.
 
-use std::path::PathBuf;
+use std::{
+    io::{IsTerminal, stdin},
+    path::PathBuf,
+};
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use reqwest::Method;
+use serde_json::{Value, json};
 
 use super::{
+    ask::Yes,
     failure::Failure,
     host::{Access, Host},
     output::{Report, left, text},
@@ -21,9 +26,24 @@ pub struct Plugin {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Install a component, upgrade to it, or roll back to it, without a restart
-    #[command(after_help = "Example:\n  tollhouse plugin install provider_a.wasm")]
+    /// Install a component, and make it serve, without a restart
+    #[command(after_help = "\
+A component that asks for more than the version before it waits until that is granted; meanwhile that version goes on serving.
+
+Example:
+  tollhouse plugin install provider_a.wasm")]
     Install {
+        /// The component
+        file: PathBuf,
+        /// Grant it all that it asks for, without asking
+        #[arg(long)]
+        grant: bool,
+        /// Only keep it: it serves nobody yet
+        #[arg(long)]
+        inactive: bool,
+    },
+    /// See what a component asks for, and whether it would be taken; nothing is kept
+    Examine {
         /// The component
         file: PathBuf,
     },
@@ -31,51 +51,207 @@ enum Action {
     List,
     /// Show the version that serves, and which credentials it needs
     Show { name: String },
+    /// Make a version serve everyone
+    Activate {
+        name: String,
+        /// The version, or the first digits of its digest; without it, the one that served last
+        version: Option<String>,
+        /// Grant it all that it asks for
+        #[arg(long)]
+        grant: bool,
+    },
+    /// Try a version on some, beside the one that serves everyone else
+    #[command(after_help = "Example:\n  tollhouse plugin canary provider_a 1.1.0 --percent 5")]
+    Canary {
+        name: String,
+        /// The version, or the first digits of its digest
+        version: String,
+        /// The share of what the plugin is asked for
+        #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
+        percent: u8,
+        /// A company's id, any number of times: it always gets this version
+        #[arg(long = "company", value_name = "COMPANY")]
+        companies: Vec<String>,
+        /// Grant it all that it asks for
+        #[arg(long)]
+        grant: bool,
+    },
+    /// End a canary, or go back to the version that served before
+    Rollback { name: String },
+    /// Take a plugin out of service; `activate` brings it back
+    Deactivate {
+        name: String,
+        #[command(flatten)]
+        yes: Yes,
+    },
+    /// Remove a version that serves nobody
+    Uninstall {
+        name: String,
+        /// The version, or the first digits of its digest
+        version: String,
+        #[command(flatten)]
+        yes: Yes,
+    },
 }
 
 impl Plugin {
     pub async fn run(self) -> Result<Report, Failure> {
         let host = Host::new(&self.access)?;
         match self.action {
-            Action::Install { file } => install(&host, file).await,
+            Action::Install { file, grant, inactive } => {
+                install(&host, &file, grant, !inactive).await
+            }
+            Action::Examine { file } => examine(&host, &file).await,
             Action::List => list(&host).await,
             Action::Show { name } => show(&host, &name).await,
+            Action::Activate { name, version, grant } => {
+                let digest = match version {
+                    Some(version) => Some(digest_of(&host, &name, &version).await?),
+                    None => None,
+                };
+                let body = json!({ "digest": digest, "grant": grant });
+                change(&host, &name, "activate", &body).await
+            }
+            Action::Canary { name, version, percent, companies, grant } => {
+                let digest = digest_of(&host, &name, &version).await?;
+                let body = json!({
+                    "digest": digest, "percent": percent, "companies": companies, "grant": grant,
+                });
+                change(&host, &name, "canary", &body).await
+            }
+            Action::Rollback { name } => change(&host, &name, "rollback", &json!({})).await,
+            Action::Deactivate { name, yes } => {
+                yes.ask(&format!("Take {name} out of service, for everyone?"))?;
+                change(&host, &name, "deactivate", &json!({})).await
+            }
+            Action::Uninstall { name, version, yes } => {
+                let digest = digest_of(&host, &name, &version).await?;
+                yes.ask(&format!("Remove {name} {version}?"))?;
+                let gone = host.delete(&["plugins", &name, &digest]).await?;
+                let said = format!("{name} {} is gone", text(&gone["version"]));
+                Ok(Report::new(gone, said))
+            }
         }
     }
 }
 
-async fn install(host: &Host, file: PathBuf) -> Result<Report, Failure> {
-    let wasm = std::fs::read(&file)
-        .map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
-    let plugin = host.post_bytes(&["plugins"], wasm).await?;
-    let field = |name: &str| text(&plugin[name]);
-    let mut said =
-        format!("{} {} is serving ({})", field("name"), field("version"), field("digest"));
-    if let Some(former) = plugin["replaces"].as_str() {
-        said = format!("{said}\nit replaces {former}");
-    }
+fn read(file: &PathBuf) -> Result<Vec<u8>, Failure> {
+    std::fs::read(file).map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))
+}
+
+async fn install(
+    host: &Host,
+    file: &PathBuf,
+    grant: bool,
+    activate: bool,
+) -> Result<Report, Failure> {
+    let query = [("grant", grant.to_string()), ("activate", activate.to_string())];
+    let plugin = host.post_bytes(&["plugins"], &query, read(file)?).await?;
+    let named = format!("{} {}", text(&plugin["name"]), text(&plugin["version"]));
+    let waits_for = text(&plugin["waits_for"]);
+    let said = match plugin["state"].as_str() {
+        Some("waiting") if activate && stdin().is_terminal() => {
+            return grant_and_activate(host, &plugin, &named).await;
+        }
+        Some("waiting") => {
+            let command = format!("tollhouse plugin activate {named} --grant");
+            let failure =
+                Failure::refused(format!("{named} waits for a grant of {waits_for}: {command}"));
+            return Ok(Report::new(plugin, String::new()).failing(failure));
+        }
+        Some("active") => format!("{named} is serving ({})", text(&plugin["digest"])),
+        _ => format!("{named} is installed, and serves nobody ({})", text(&plugin["digest"])),
+    };
+    let said = match plugin["replaces"].as_str() {
+        Some(former) if plugin["state"] == "active" => format!("{said}\nit replaces {former}"),
+        _ => said,
+    };
     Ok(Report::new(plugin, said))
+}
+
+/// After somebody at the terminal has agreed.
+async fn grant_and_activate(host: &Host, plugin: &Value, named: &str) -> Result<Report, Failure> {
+    Yes::default().ask(&format!(
+        "{named} asks for {}. Grant it, and let it serve?",
+        text(&plugin["waits_for"])
+    ))?;
+    let body = json!({ "digest": plugin["digest"], "grant": true });
+    change(host, plugin["name"].as_str().unwrap_or_default(), "activate", &body).await
+}
+
+async fn examine(host: &Host, file: &PathBuf) -> Result<Report, Failure> {
+    let examined = host.post_bytes(&["plugins", "examine"], &[], read(file)?).await?;
+    let columns = [
+        left("CHECK", |v| text(&v["check"])),
+        left("PASSED", |v| text(&v["passed"])),
+        left("FOUND", |v| text(&v["said"])),
+    ];
+    let report = Report::table(examined.clone(), &examined["checks"], &columns);
+    Ok(match examined["admitted"] == true {
+        true => report.and(&format!("It asks for {}", text(&examined["asks_for"]))),
+        false => report.failing(Failure::refused("the host would not take it")),
+    })
 }
 
 async fn list(host: &Host) -> Result<Report, Failure> {
     let plugins = host.get(&["plugins"], &[]).await?;
+    Ok(versions(plugins))
+}
+
+fn versions(plugins: Value) -> Report {
     let columns = [
         left("NAME", |v| text(&v["name"])),
         left("VERSION", |v| text(&v["version"])),
-        left("STATE", |v| text(&v["state"])),
+        left("STATE", state),
         left("INSTALLED", |v| text(&v["installed_at"])),
         left("DIGEST", |v| text(&v["digest"])),
     ];
-    Ok(Report::table(plugins.clone(), &plugins, &columns))
+    Report::table(plugins.clone(), &plugins, &columns)
+}
+
+/// With whom a canary serves.
+fn state(plugin: &Value) -> String {
+    let companies = plugin["companies"].as_array().map_or(0, Vec::len);
+    match plugin["state"].as_str() {
+        Some("canary") if companies > 0 => {
+            format!("canary ({} %, {companies} companies)", plugin["percent"])
+        }
+        Some("canary") => format!("canary ({} %)", plugin["percent"]),
+        _ => text(&plugin["state"]),
+    }
+}
+
+/// The digest of the one version that is called so.
+async fn digest_of(host: &Host, name: &str, version: &str) -> Result<String, Failure> {
+    let plugins = host.get(&["plugins", name], &[]).await?;
+    let plugins = plugins.as_array().into_iter().flatten();
+    let is_meant = |plugin: &&Value| {
+        let digest = plugin["digest"].as_str().unwrap_or_default();
+        plugin["version"] == version || version.len() >= 4 && digest.starts_with(version)
+    };
+    let meant: Vec<&str> = plugins.filter(is_meant).filter_map(|p| p["digest"].as_str()).collect();
+    match meant[..] {
+        [digest] => Ok(digest.to_owned()),
+        [] => Err(Failure::refused(format!("no version {version} of {name} is installed"))),
+        _ => {
+            let message =
+                format!("several builds of {name} are called {version}: name one by its digest");
+            Err(Failure::refused(message))
+        }
+    }
+}
+
+/// What is installed under the name, after the change.
+async fn change(host: &Host, name: &str, what: &str, body: &Value) -> Result<Report, Failure> {
+    let plugins = host.send_json(Method::POST, &["plugins", name, what], body).await?;
+    Ok(versions(plugins))
 }
 
 async fn show(host: &Host, name: &str) -> Result<Report, Failure> {
-    let plugins = host.get(&["plugins"], &[]).await?;
+    let plugins = host.get(&["plugins", name], &[]).await?;
     let mut plugins = plugins.as_array().into_iter().flatten();
-    let serves = |plugin: &&Value| plugin["name"] == name && plugin["state"] == "active";
-    let plugin = plugins.find(serves);
-    let plugin =
-        plugin.ok_or_else(|| Failure::refused(format!("no plugin {name} is installed")))?;
+    let plugin = plugins.find(|plugin| plugin["state"] == "active");
+    let plugin = plugin.ok_or_else(|| Failure::refused(format!("no version of {name} serves")))?;
     Ok(Report::record(
         plugin.clone(),
         &[
@@ -84,7 +260,9 @@ async fn show(host: &Host, name: &str) -> Result<Report, Failure> {
             left("version", |v| text(&v["version"])),
             left("digest", |v| text(&v["digest"])),
             left("installed", |v| text(&v["installed_at"])),
+            left("serving since", |v| text(&v["active_at"])),
             left("interfaces", |v| text(&v["interfaces"])),
+            left("may use", |v| text(&v["granted"])),
             left("currencies", |v| text(&v["manifest"]["currencies"])),
             left("channels", |v| text(&v["manifest"]["channels"])),
             left("hosts", |v| text(&v["manifest"]["hosts"])),

@@ -1,6 +1,6 @@
 //! `tollhouse serve`.
 
-use std::error::Error;
+use std::{error::Error, path::PathBuf};
 
 use clap::Args;
 use sd_notify::NotifyState;
@@ -40,7 +40,8 @@ pub struct Serve {
 impl Serve {
     /// Until a signal says stop.
     pub async fn run(self) -> Result<Report, Failure> {
-        let config = self.config;
+        let mut config = self.config;
+        config.plugins.plugin_compiler.get_or_insert_with(this_program);
         let wrong = check::problems(&config);
         if !wrong.is_empty() {
             return Err(Failure::settings(wrong));
@@ -51,6 +52,12 @@ impl Serve {
         reports.finish().await;
         served
     }
+}
+
+/// The program that runs, also after its file was replaced by another version's.
+fn this_program() -> PathBuf {
+    let running = PathBuf::from("/proc/self/exe");
+    if running.exists() { running } else { std::env::current_exe().unwrap_or(running) }
 }
 
 async fn serve(config: &Config) -> Result<Report, Failure> {

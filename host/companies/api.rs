@@ -221,7 +221,9 @@ struct SmsChange {
 
 fn read_sms(app: &App, body: &Body<CompanyChange>) -> Result<SmsChange> {
     let gateway = body.sms_gateway()?;
-    if gateway.as_ref().is_some_and(|name| app.plugins.gateway(name).is_none()) {
+    if gateway.as_ref().is_some_and(|name| {
+        app.plugins.get(name).is_none_or(|plugin| plugin.manifest().kind != Kind::Sms)
+    }) {
         return Err(body.must_be("sms_gateway", "an installed gateway for text messages"));
     }
     let sender = body.sms_sender()?;

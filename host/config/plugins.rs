@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 
-use crate::plugins::Limits;
+use crate::plugins::{Compiler, Limits};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Plugins")]
@@ -13,6 +13,18 @@ pub struct Plugins {
     /// and not used when it belongs to another or others may write into it. Without it, plugins are compiled at every start
     #[arg(long, env = "TOLLHOUSE_PLUGIN_CACHE", value_name = "folder")]
     pub plugin_cache: Option<PathBuf>,
+    /// The program that compiles plugins, each in a process of its own with bounds of its own: a `tollhouse` of the same version.
+    /// Without it, the one that serves
+    #[arg(long, env = "TOLLHOUSE_PLUGIN_COMPILER", value_name = "program")]
+    pub plugin_compiler: Option<PathBuf>,
+    /// Memory of compiling one plugin
+    #[arg(long, env = "TOLLHOUSE_PLUGIN_COMPILE_MIB", value_name = "MiB", default_value_t = 2_048,
+          value_parser = clap::value_parser!(u64).range(128..))]
+    pub plugin_compile_mib: u64,
+    /// Time of compiling one plugin
+    #[arg(long, env = "TOLLHOUSE_PLUGIN_COMPILE_S", value_name = "s", default_value_t = 60,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub plugin_compile_s: u64,
     /// At once; more calls wait
     #[arg(long, env = "TOLLHOUSE_PLUGIN_INSTANCES", value_name = "instances", default_value_t = 200,
           value_parser = clap::value_parser!(u32).range(1..))]
@@ -49,8 +61,19 @@ impl Plugins {
             requests: self.plugin_requests,
             response_bytes: mib(self.plugin_response_mib),
             compile_cache: self.plugin_cache.clone(),
+            compiler: self.compiler(),
             ..Limits::default()
         }
+    }
+}
+
+impl Plugins {
+    /// Whoever has no program to name compiles by itself.
+    fn compiler(&self) -> Compiler {
+        let Some(program) = self.plugin_compiler.clone() else { return Compiler::Here };
+        let memory_bytes = self.plugin_compile_mib.saturating_mul(1 << 20);
+        let time = Duration::from_secs(self.plugin_compile_s);
+        Compiler::Child { program, memory_bytes, time }
     }
 }
 

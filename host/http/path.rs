@@ -28,11 +28,12 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
 }
 
 /// What the parameters of all routes are.
-const PARAMETERS: [(&str, &str); 20] = [
+const PARAMETERS: [(&str, &str); 22] = [
     ("account", "The account at the provider, as the notification URL names it."),
     ("card", "The card's id."),
     ("company", "The company's id."),
     ("country", "The country, such as `nigeria`."),
+    ("digest", "The SHA-256 of the component."),
     ("direct_debit", "The direct debit's id, as the one who made it has it."),
     ("email_or_id", "An e-mail address, a `user_id` or an id."),
     ("event", "The event's id."),
@@ -43,6 +44,7 @@ const PARAMETERS: [(&str, &str); 20] = [
     ("loan", "The loan's id, as the one who made it has it."),
     ("path", "The type of identity, and how it is looked up."),
     ("payment", "The payment's id."),
+    ("plugin", "The plugin's name, such as `provider_a`."),
     ("provider", "The provider's name, such as `provider_a`."),
     ("recollection", "The repayment's id."),
     ("reference", "The reference of the payment or the repayment."),

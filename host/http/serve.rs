@@ -14,9 +14,6 @@ use crate::{
     jobs, monitor,
 };
 
-/// How soon this host notices that another one has changed the plugins.
-const FOLLOW: Duration = Duration::from_secs(1);
-
 /// How often what is out of date is thrown away.
 const CLEAN: Duration = Duration::from_secs(60);
 
@@ -78,12 +75,7 @@ pub(super) async fn stopped(mut stop: watch::Receiver<bool>) {
 }
 
 async fn follow_plugins(app: App) {
-    loop {
-        tokio::time::sleep(FOLLOW).await;
-        if let Err(error) = app.plugins.follow(&app.store).await {
-            tracing::error!(error = %error.chain(), "the plugin registry cannot be read");
-        }
-    }
+    app.plugins.keep_up(&app.store).await;
 }
 
 async fn clean(app: App) {

@@ -52,7 +52,7 @@ pub async fn look_up(
     body: Body<Lookup>,
 ) -> Result<Answer<View>> {
     company.check_feature(FEATURE)?;
-    let found = catalog::at(&app.plugins, &country, &path);
+    let found = catalog::at(&app.plugins, &company.id, &country, &path);
     let (identity, way) = found.ok_or_else(|| Error::not_found("there is nothing at this path"))?;
     let order = Order {
         sought: sought(&identity, way, &body)?,

@@ -158,15 +158,20 @@ pub fn all(plugins: &Plugins) -> Vec<Identity> {
 #[must_use]
 pub fn by_id(plugins: &Plugins, id: &str) -> Option<Identity> {
     let (country, name) = id.split_once('.')?;
-    of(plugins.registers(country)?).find(|identity| identity.kind().name == name)
+    of(plugins.active_registers(country)?).find(|identity| identity.kind().name == name)
 }
 
 /// What is looked up at `/api/v1/kyc/{country}/{path}`.
 #[must_use]
-pub fn at(plugins: &Plugins, country: &str, path: &str) -> Option<(Identity, Way)> {
+pub fn at(
+    plugins: &Plugins,
+    company_id: &str,
+    country: &str,
+    path: &str,
+) -> Option<(Identity, Way)> {
     let way = Way::ALL.into_iter().find(|way| path.ends_with(way.suffix()))?;
     let path = path.strip_suffix(way.suffix())?.strip_suffix('/')?;
-    of(plugins.registers(country)?)
+    of(plugins.registers(country, company_id)?)
         .find(|identity| identity.kind().path == path && identity.offers(way))
         .map(|identity| (identity, way))
 }

@@ -112,7 +112,7 @@ async fn text(app: &App, message: &Message, letter: Letter) -> Result<Outcome> {
         text: letter.text.sms(),
         reference: message.id.clone(),
     };
-    Ok(gateways::send(app, &accounts, &text).await)
+    Ok(gateways::send(app, &company.id, &accounts, &text).await)
 }
 
 /// Notes an attempt; what can finally not be delivered is refunded.

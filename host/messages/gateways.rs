@@ -65,7 +65,7 @@ pub async fn accounts(
     let mut accounts = Vec::new();
     for name in app.gateways.in_order(company.sms_gateway.as_deref()) {
         if accounts.len() < most
-            && app.plugins.gateway(&name).is_some()
+            && app.plugins.get(&name).is_some()
             && let Some(account) = providers::usable(tx, &company.id, &name).await?
         {
             accounts.push(account);
@@ -76,11 +76,16 @@ pub async fn accounts(
 }
 
 /// Asks one gateway after the other until one takes the message, or says that nobody can deliver it.
-pub async fn send(app: &App, accounts: &[Account], message: &TextMessage) -> Outcome {
+pub async fn send(
+    app: &App,
+    company_id: &str,
+    accounts: &[Account],
+    message: &TextMessage,
+) -> Outcome {
     let mut reasons = Vec::new();
     for account in accounts {
         let name = &*account.provider;
-        let Some(gateway) = app.plugins.gateway(name) else { continue };
+        let Some(gateway) = app.plugins.gateway(name, company_id) else { continue };
         let credentials = match account.open_credentials(app) {
             Ok(credentials) => credentials,
             Err(error) => {

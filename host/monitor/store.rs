@@ -190,3 +190,24 @@ pub async fn sums(tx: &mut Tx, company_id: &str, from: &str) -> Result<Vec<Balan
     .all()
     .await
 }
+
+/// How much could not be brought to its end without a plugin, of all companies: what, and how many.
+pub async fn plugin_uses(tx: &mut Tx, plugin: &str) -> Result<Vec<(String, i64)>> {
+    tx.sql(
+        "SELECT 'pending payments', COUNT(*) FROM payments
+             WHERE payment_service = $1 AND status = 'pending'
+         UNION ALL SELECT 'pending repayments', COUNT(*) FROM recollections
+             WHERE payment_service = $1 AND status = 'pending'
+         UNION ALL SELECT 'saved cards', COUNT(*) FROM cards
+             WHERE payment_service = $1 AND status IN ('pending', 'valid') AND removed_at IS NULL
+         UNION ALL SELECT 'verification charges on their way back', COUNT(*) FROM card_refunds
+             WHERE payment_service = $1 AND status IN ('requested', 'pending')
+         UNION ALL SELECT 'direct debits', COUNT(*) FROM direct_debits
+             WHERE payment_service = $1 AND active
+         UNION ALL SELECT 'accounts with credentials', COUNT(*) FROM provider_accounts
+             WHERE provider = $1 AND credentials IS NOT NULL",
+    )
+    .bind(plugin)
+    .all()
+    .await
+}

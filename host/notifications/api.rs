@@ -15,6 +15,8 @@ use crate::{
     telemetry::spans::SPANS,
 };
 
+const UNKNOWN: &str = "there is no such notification account";
+
 /// Answered as soon as it is stored; what follows from it is done by jobs.
 #[instrument(target = SPANS, name = "notifications.receive", skip_all)]
 pub async fn receive(
@@ -23,10 +25,13 @@ pub async fn receive(
     headers: HeaderMap,
     Raw(body): Raw,
 ) -> Result<Done> {
-    let unknown = || Error::not_found("there is no such notification account");
+    let unknown = || Error::not_found(UNKNOWN);
     let account = app.store.select(async |tx| providers::by_id(tx, &account).await).await?;
     let account = account.filter(|account| account.provider == provider).ok_or_else(unknown)?;
-    let plugin = app.plugins.provider(&provider).ok_or_else(unknown)?;
+    let plugin = app
+        .plugins
+        .provider(&provider, &account.company_id)
+        .map_err(|_| absent(&app, &provider))?;
     if account.credentials.is_none() {
         return Err(unknown());
     }
@@ -61,6 +66,14 @@ pub async fn receive(
         Ok(Done("Notification received successfully"))
     })
     .await
+}
+
+/// The provider tries again what it sent while its plugin was out of service.
+fn absent(app: &App, provider: &str) -> Error {
+    match app.plugins.is_deactivated(provider) {
+        true => Error::Unavailable("the provider has been deactivated, send it again later"),
+        false => Error::not_found(UNKNOWN),
+    }
 }
 
 fn lower_case(headers: &HeaderMap) -> Vec<(String, String)> {

@@ -135,7 +135,7 @@ fn read(app: &App, company: &Company, body: &Body<NewPayment>) -> Result<flow::O
 /// A currency of the provider that will be used.
 fn read_currency(app: &App, company: &Company, body: &Body<NewPayment>) -> Result<String> {
     let provider = read_provider(app, company, body).ok();
-    let provider = provider.and_then(|name| app.plugins.provider(&name));
+    let provider = provider.and_then(|name| app.plugins.provider(&name, &company.id).ok());
     let allowed = match &provider {
         Some(provider) => provider.manifest().currencies.iter().map(String::as_str).collect(),
         None => CURRENCIES.to_vec(),

@@ -129,7 +129,7 @@ fn compose(
     let on_file = user.and_then(|user| user.email.clone());
     let email = on_file.or_else(|| order.email.clone());
     let email = email.ok_or_else(|| Error::invalid("the email field is required"))?;
-    let plugin = provider(app, &order.provider)?;
+    let plugin = app.plugins.provider(&order.provider, &company.id)?;
     let reference = order.reference.clone();
     let reference = reference.unwrap_or_else(|| format!("pay-{}", app.random.id(now)));
     let mut metadata = order.metadata.clone();
@@ -447,8 +447,4 @@ async fn wait_for_the_other(app: &App, payment: &Payment) -> Result<Option<Payme
 async fn locked(tx: &mut Tx, payment: &Payment) -> Result<Payment> {
     let found = store::lock(tx, &payment.company_id, &payment.id).await?;
     found.ok_or_else(missing)
-}
-
-fn provider(app: &App, name: &str) -> Result<Provider> {
-    app.plugins.provider(name).ok_or_else(|| Error::invalid("payment service key not found"))
 }

@@ -40,7 +40,8 @@ pub enum Settled {
 /// Asks the provider about a payment and records what follows.
 #[instrument(target = SPANS, name = "payments.verify", skip_all)]
 pub async fn verify(app: &App, payment: &Payment) -> Result<Settled> {
-    let desk = Desk::open(app, &payment.payment_service, &payment.account_id).await?;
+    let desk =
+        Desk::open(app, &payment.company_id, &payment.payment_service, &payment.account_id).await?;
     let ask = async |service_ref: &str| match desk.look(service_ref).await? {
         Some(seen) => record(app, payment, seen, service_ref.to_owned()).await,
         None => Ok(Settled::Unknown),
@@ -64,8 +65,7 @@ pub async fn verify(app: &App, payment: &Payment) -> Result<Settled> {
 }
 
 pub fn provider(app: &App, payment: &Payment) -> Result<Provider> {
-    let provider = app.plugins.provider(&payment.payment_service);
-    provider.ok_or_else(|| Error::invalid("payment service key not found"))
+    app.plugins.provider(&payment.payment_service, &payment.company_id)
 }
 
 /// What the provider may know a payment by, too, that has not succeeded yet: sessions that were given up.

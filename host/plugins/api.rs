@@ -1,4 +1,4 @@
-//! Installing and listing plugins, for operators.
+//! Plugins for operators: what is installed, and which version serves whom.
 
 use axum::{
     body::Bytes,
@@ -8,7 +8,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Installed, Manifest, store};
+use super::{
+    Manifest,
+    admission::Check,
+    capabilities::Capabilities,
+    life::{Installed, Wish},
+    store::{self, PluginRow},
+    versions::{Change, Share, State as Life},
+};
 use crate::{
     app::App,
     audit,
@@ -16,9 +23,14 @@ use crate::{
     error::{Error, Result},
     http::{
         answer::Answer,
-        body::Raw,
+        body::{Body, Raw},
+        fields::{Flag, Text, Texts, Whole, fields},
         openapi::{Describe, Operation},
+        path::Path,
+        query::{Query, Truth},
     },
+    monitor,
+    store::Tx,
 };
 
 /// The body is the component itself, whatever type it says. It may be larger than other bodies.
@@ -42,21 +54,82 @@ impl Describe for Component {
     }
 }
 
-/// It serves when this answers.
+fields! {
+    /// What becomes of a component.
+    Query Installation {
+        /// `true`: it may have all that it asks for. Otherwise it waits for a grant if it asks for more than the version before.
+        grant: Truth,
+        /// `false`: it is kept, and serves nobody yet.
+        activate: Truth,
+    }
+}
+
+/// A component that was installed.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "InstalledPlugin")]
+pub struct InstalledView {
+    #[serde(flatten)]
+    plugin: PluginView,
+    /// What it asks for and nobody has granted yet: `host:api.acme.example`, `address:base_url`, `secret:api_key`.
+    waits_for: Capabilities,
+    /// The version that served everyone until now.
+    replaces: Option<String>,
+    /// What was asked of it before it was taken.
+    checks: Vec<Check>,
+}
+
 pub async fn install(
     State(app): State<App>,
+    query: Query<Installation>,
     Component(wasm): Component,
-) -> Result<Answer<Installed>> {
+) -> Result<Answer<InstalledView>> {
+    let grant = query.grant()?.unwrap_or(false);
+    let wish = Wish { grant, activate: query.activate()?.unwrap_or(true) };
     let db = app.clone();
-    let installed = app
-        .plugins
-        .install(&app.store, wasm.into(), async move |tx, manifest, digest| {
-            let (name, version) = (&manifest.name, &manifest.version);
-            let detail = json!({ "plugin": name, "version": version, "digest": digest });
-            Ok(audit::record(tx, &db, audit::SERVICE, "plugin.install", detail).await?)
-        })
-        .await?;
-    Answer::data(installed, "Plugin installed successfully")
+    let installed = app.plugins.install(&app.store, wasm.into(), wish, async move |tx, row| {
+        let detail = json!({
+            "plugin": row.name, "version": row.version, "digest": row.digest, "grant": grant,
+        });
+        Ok(audit::record(tx, &db, audit::SERVICE, "plugin.install", detail).await?)
+    });
+    let installed = installed.await?;
+    let said = match installed.row.state {
+        Life::Waiting => "Plugin waits for a grant",
+        _ => "Plugin installed successfully",
+    };
+    Answer::data(installed.view(), said)
+}
+
+impl Installed {
+    fn view(self) -> InstalledView {
+        let Installed { row, waits_for, interfaces, replaces, manifest, checks } = self;
+        let plugin =
+            PluginView { interfaces: Some(interfaces), manifest: Some(manifest), ..row.view() };
+        InstalledView { plugin, waits_for, replaces, checks }
+    }
+}
+
+/// What would be asked of a component, and what it would ask for.
+#[derive(Serialize, JsonSchema)]
+pub struct Examined {
+    admitted: bool,
+    checks: Vec<Check>,
+    /// `null` when it was not admitted.
+    asks_for: Option<Capabilities>,
+    manifest: Option<Manifest>,
+}
+
+/// Nothing is kept.
+pub async fn examine(
+    State(app): State<App>,
+    Component(wasm): Component,
+) -> Result<Answer<Examined>> {
+    let admission = app.plugins.examine(std::sync::Arc::new(wasm.into())).await;
+    let manifest = admission.plugin.ok().map(|plugin| plugin.manifest.clone());
+    let asks_for = manifest.as_ref().map(Capabilities::of);
+    let admitted = manifest.is_some();
+    let examined = Examined { admitted, checks: admission.checks, asks_for, manifest };
+    Answer::data(examined, "Plugin checked successfully")
 }
 
 /// A version of a plugin that was installed here.
@@ -67,28 +140,175 @@ pub struct PluginView {
     version: String,
     /// The SHA-256 of the component.
     digest: String,
-    /// `active` or `retired`.
-    state: String,
+    state: Life,
+    /// Of a canary: the share of what the plugin is asked for that it serves, by chance.
+    percent: i64,
+    /// Of a canary: the ids of companies that it serves always.
+    companies: Vec<String>,
+    /// What it may use; `null`: all that it asks for.
+    granted: Option<Capabilities>,
     /// What it implements; `null` unless it serves.
     interfaces: Option<Vec<&'static str>>,
     /// `null` unless it serves.
     manifest: Option<Manifest>,
     installed_at: Timestamp,
+    /// Since when, or when last, it served everyone.
+    active_at: Option<Timestamp>,
+}
+
+impl PluginRow {
+    fn view(self) -> PluginView {
+        PluginView {
+            name: self.name,
+            version: self.version,
+            digest: self.digest,
+            state: self.state,
+            percent: self.percent,
+            companies: self.companies.0,
+            granted: self.granted.map(|granted| granted.0),
+            interfaces: None,
+            manifest: None,
+            installed_at: self.installed_at,
+            active_at: self.active_at,
+        }
+    }
+
+    /// With what is known of versions that serve.
+    fn view_in(self, app: &App) -> PluginView {
+        let serving = app.plugins.serving_version(&self.name, &self.digest);
+        let interfaces = serving.as_ref().map(|plugin| plugin.guest.interfaces());
+        let manifest = serving.map(|plugin| plugin.manifest.clone());
+        PluginView { interfaces, manifest, ..self.view() }
+    }
+}
+
+fn views(app: &App, rows: Vec<PluginRow>) -> Vec<PluginView> {
+    rows.into_iter().map(|row| row.view_in(app)).collect()
 }
 
 pub async fn list(State(app): State<App>) -> Result<Answer<Vec<PluginView>>> {
     let rows = app.store.select(async |tx| store::all(tx).await).await?;
-    let view = |row: store::PluginRow| {
-        let serves = app.plugins.get(&row.name).filter(|p| p.plugin.digest == row.digest);
-        PluginView {
-            interfaces: serves.as_ref().map(|found| found.plugin.guest.interfaces()),
-            manifest: serves.as_ref().map(|found| found.manifest().clone()),
-            name: row.name,
-            version: row.version,
-            digest: row.digest,
-            state: row.state,
-            installed_at: row.installed_at,
+    Answer::data(views(&app, rows), "Plugins fetched successfully")
+}
+
+/// Its versions, newest first.
+pub async fn fetch(
+    State(app): State<App>,
+    Path(plugin): Path<String>,
+) -> Result<Answer<Vec<PluginView>>> {
+    let rows = app.store.select(async |tx| store::versions(tx, &plugin).await).await?;
+    if rows.is_empty() {
+        return Err(Error::not_found("there is no such plugin"));
+    }
+    Answer::data(views(&app, rows), "Plugin fetched successfully")
+}
+
+fields! {
+    /// Which version shall serve everyone.
+    Body Activation {
+        /// The SHA-256 of the component; without it, the version that served last.
+        digest: Option<Text<64>>,
+        /// `true`: it may have all that it asks for.
+        grant: Option<Flag>,
+    }
+}
+
+pub async fn activate(
+    State(app): State<App>,
+    Path(plugin): Path<String>,
+    body: Body<Activation>,
+) -> Result<Answer<Vec<PluginView>>> {
+    let (digest, grant) = (body.digest()?, body.grant()?.unwrap_or(false));
+    let detail = json!({ "digest": digest, "grant": grant });
+    let rows = change(&app, plugin, Change::Activate(digest), grant, "plugin.activate", detail);
+    Answer::data(views(&app, rows.await?), "Plugin activated successfully")
+}
+
+fields! {
+    /// Which version shall serve some, beside the one that serves everyone else.
+    Body Canary {
+        /// The SHA-256 of the component.
+        digest: Text<64>,
+        /// The share of what the plugin is asked for that it serves, by chance. At first nothing.
+        percent: Option<Whole<0, 100>>,
+        /// The ids of companies that it serves always.
+        companies: Option<Texts>,
+        /// `true`: it may have all that it asks for.
+        grant: Option<Flag>,
+    }
+}
+
+pub async fn canary(
+    State(app): State<App>,
+    Path(plugin): Path<String>,
+    body: Body<Canary>,
+) -> Result<Answer<Vec<PluginView>>> {
+    let (digest, percent) = (body.digest()?, body.percent()?.unwrap_or(0));
+    let companies = body.companies()?.unwrap_or_default();
+    let grant = body.grant()?.unwrap_or(false);
+    let detail = json!({
+        "digest": digest, "percent": percent, "companies": companies, "grant": grant,
+    });
+    let share = Share { percent: u8::try_from(percent).unwrap_or(0), companies };
+    let wanted = Change::Canary(digest, share);
+    let rows = change(&app, plugin, wanted, grant, "plugin.canary", detail).await?;
+    Answer::data(views(&app, rows), "Plugin is tried successfully")
+}
+
+pub async fn roll_back(
+    State(app): State<App>,
+    Path(plugin): Path<String>,
+) -> Result<Answer<Vec<PluginView>>> {
+    let rows = change(&app, plugin, Change::RollBack, false, "plugin.rollback", json!({})).await?;
+    Answer::data(views(&app, rows), "Plugin rolled back successfully")
+}
+
+pub async fn deactivate(
+    State(app): State<App>,
+    Path(plugin): Path<String>,
+) -> Result<Answer<Vec<PluginView>>> {
+    let rows = change(&app, plugin, Change::Deactivate, false, "plugin.deactivate", json!({}));
+    Answer::data(views(&app, rows.await?), "Plugin deactivated successfully")
+}
+
+async fn change(
+    app: &App,
+    plugin: String,
+    wanted: Change,
+    grant: bool,
+    action: &'static str,
+    mut detail: serde_json::Value,
+) -> Result<Vec<PluginRow>> {
+    detail["plugin"] = json!(plugin);
+    let db = app.clone();
+    let note =
+        async move |tx: &mut Tx| Ok(audit::record(tx, &db, audit::SERVICE, action, detail).await?);
+    app.plugins.change(&app.store, &plugin, wanted, grant, note).await
+}
+
+pub async fn uninstall(
+    State(app): State<App>,
+    Path((plugin, digest)): Path<(String, String)>,
+) -> Result<Answer<PluginView>> {
+    let db = app.clone();
+    let check = async move |tx: &mut Tx, row: &PluginRow, is_last: bool| {
+        if is_last {
+            check_unused(tx, &row.name).await?;
         }
+        let detail = json!({ "plugin": row.name, "version": row.version, "digest": row.digest });
+        Ok(audit::record(tx, &db, audit::SERVICE, "plugin.uninstall", detail).await?)
     };
-    Answer::data(rows.into_iter().map(view).collect(), "Plugins fetched successfully")
+    let gone = app.plugins.uninstall(&app.store, &plugin, &digest, check).await?;
+    Answer::data(gone.view(), "Plugin uninstalled successfully")
+}
+
+/// Refuses while a record could not be brought to its end without the plugin.
+async fn check_unused(tx: &mut Tx, plugin: &str) -> Result<()> {
+    let uses = monitor::plugin_uses(tx, plugin).await?.into_iter();
+    let uses = uses.filter(|(_, count)| *count > 0).map(|(what, count)| format!("{count} {what}"));
+    let uses: Vec<String> = uses.collect();
+    match uses.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Conflict(format!("{plugin} is needed by {}", uses.join(", ")))),
+    }
 }

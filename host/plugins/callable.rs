@@ -4,12 +4,16 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::{
     CallError, Manifest,
+    admission::LABEL_DIGITS,
     calls::{Calls, Invoke, Usage},
     session::Grant,
     v1,
     vault::Secrets,
 };
-use crate::{error::Error, telemetry::PluginMeter};
+use crate::{
+    error::Error,
+    telemetry::{PluginMeter, PluginMetrics},
+};
 
 /// A component that was admitted.
 pub struct Plugin {
@@ -21,6 +25,27 @@ pub struct Plugin {
     pub(super) name: Arc<str>,
     pub(super) meter: PluginMeter,
     pub(super) guest: v1::Guest,
+}
+
+impl Plugin {
+    pub(super) fn new(
+        manifest: Manifest,
+        digest: String,
+        guest: v1::Guest,
+        metrics: &PluginMetrics,
+    ) -> Plugin {
+        let (name, version): (Arc<str>, _) =
+            ((&*manifest.name).into(), manifest.version.to_string());
+        let label = format!("{name}@{version}+{}", &digest[..LABEL_DIGITS]).into();
+        let meter = metrics.plugin(name.clone(), &version, &digest[..LABEL_DIGITS]);
+        Plugin { manifest, digest, label, name, meter, guest }
+    }
+
+    /// The same, whose calls count elsewhere.
+    pub(super) fn measured_apart(&self, metrics: &PluginMetrics) -> Plugin {
+        let (manifest, digest) = (self.manifest.clone(), self.digest.clone());
+        Plugin::new(manifest, digest, self.guest.clone(), metrics)
+    }
 }
 
 /// One set of credentials: `id` tells it from others, `values` are named as in the plugin's manifest.

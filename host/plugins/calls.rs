@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    egress::{Egress, EgressError, Outgoing},
+    egress::{self, Egress, EgressError, Outgoing},
     random::Random,
     telemetry::{CallMeasured, CallOutcome, PluginMetrics, spans},
 };
@@ -292,11 +292,30 @@ impl Calls {
         })
     }
 
+    /// The same engine, whose requests are answered by a script and whose calls are counted by themselves.
+    pub fn scripted(
+        &self,
+        script: impl Fn(&Outgoing) -> egress::Answer + Send + Sync + 'static,
+    ) -> Calls {
+        let metrics = PluginMetrics::default();
+        Calls {
+            engine: self.engine.clone(),
+            linker: self.linker.clone(),
+            limits: self.limits.clone(),
+            slots: self.slots.clone(),
+            egress: Egress::scripted(Arc::new(script)),
+            cache: Arc::new(Cache::new(metrics.clone())),
+            metrics,
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+        }
+    }
+
     /// Instantiates a component once, for admission. It waits for a slot like a call, but for as long as it takes: that this
     /// host is busy says nothing about the component.
-    pub async fn try_out(&self, guest: &v1::Guest, label: Arc<str>) -> Result<(), String> {
+    pub async fn try_out(&self, plugin: &Plugin) -> Result<(), String> {
         let _slot = self.slots.acquire().await.map_err(|_| "the engine is closed")?;
-        let starting = self.start_once(guest, label);
+        let starting = self.start_once(&plugin.guest, plugin.label.clone());
         let started = tokio::time::timeout(self.limits.wall_clock, starting).await;
         started.unwrap_or_else(|_| Err("the component takes too long to start".to_owned()))
     }
@@ -312,8 +331,8 @@ impl Calls {
     }
 
     /// Machine code for a component, from the cache on disk when it was compiled before by the same engine.
-    pub fn compile(&self, digest: &str, wasm: &[u8]) -> Result<Component, String> {
-        super::compile::component(&self.engine, self.limits.compile_cache.as_deref(), digest, wasm)
+    pub async fn compile(&self, digest: &str, wasm: &Arc<Vec<u8>>) -> Result<Component, String> {
+        super::compile::component(&self.engine, &self.limits, digest, wasm).await
     }
 }
 

@@ -1,5 +1,7 @@
 //! Machine code of components, kept on disk by digest and engine.
 
+mod child;
+
 use std::{
     fs::{self, File},
     hash::{DefaultHasher, Hash, Hasher},
@@ -9,29 +11,31 @@ use std::{
 
 use wasmtime::{Engine, component::Component};
 
+pub use self::child::{Compiler, compile_as_child};
+use super::engine::Limits;
+
 /// Compiles `wasm`, or takes what this engine has compiled before.
 ///
 /// The cache holds machine code that is trusted as much as this program: a folder that others may write into is not used.
-pub fn component(
+pub async fn component(
     engine: &Engine,
-    cache: Option<&Path>,
+    limits: &Limits,
     digest: &str,
     wasm: &[u8],
 ) -> Result<Component, String> {
-    let file =
-        cache.filter(|folder| is_ours(folder)).map(|folder| folder.join(file_name(engine, digest)));
+    let folder = limits.compile_cache.as_deref().filter(|folder| is_ours(folder));
+    let file = folder.map(|folder| folder.join(file_name(engine, digest)));
     if let Some(component) = file.as_deref().and_then(|file| load(engine, file)) {
         return Ok(component);
     }
-    let compiled = Component::new(engine, wasm)
-        .map_err(|error| format!("the component does not compile: {error:#}"))?;
-    let Some(file) = file else { return Ok(compiled) };
-    match keep(&compiled, &file) {
+    let code = limits.compiler.compile(engine, limits, wasm).await?;
+    let Some(file) = file else { return code_of(engine, &code) };
+    match write_whole(&code, &file) {
         // From a mapped file: its memory images are shared between instances.
-        Ok(()) => Ok(load(engine, &file).unwrap_or(compiled)),
+        Ok(()) => load(engine, &file).map_or_else(|| code_of(engine, &code), Ok),
         Err(error) => {
             tracing::warn!(file = %file.display(), %error, "a compiled component was not kept");
-            Ok(compiled)
+            code_of(engine, &code)
         }
     }
 }
@@ -50,16 +54,18 @@ fn load(engine: &Engine, file: &Path) -> Option<Component> {
     if !file.exists() {
         return None;
     }
-    // SAFETY: only `keep` writes here (`is_ours`), whole files under the digest of what they were made from.
+    // SAFETY: only `write_whole` writes here (`is_ours`), whole files under the digest of what they were made from.
     let loaded = unsafe { Component::deserialize_file(engine, file) };
     loaded
         .inspect_err(|error| tracing::warn!(file = %file.display(), %error, "compiling anew"))
         .ok()
 }
 
-fn keep(component: &Component, file: &Path) -> Result<(), String> {
-    let code = component.serialize().map_err(|error| error.to_string())?;
-    write_whole(&code, file).map_err(|error| error.to_string())
+#[expect(unsafe_code, reason = "the code was made by this program, or by a child of it")]
+fn code_of(engine: &Engine, code: &[u8]) -> Result<Component, String> {
+    // SAFETY: what the compiler of this program made of a component a moment ago.
+    let component = unsafe { Component::deserialize(engine, code) };
+    component.map_err(|error| format!("the compiled component cannot be used: {error:#}"))
 }
 
 /// Whoever reads `file` finds all of it, whatever crashes or writes the same at once.

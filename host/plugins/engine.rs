@@ -10,6 +10,7 @@ use wasmtime::{
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView};
 
 use super::{
+    compile::Compiler,
     output::Output,
     session::{MOST_REQUEST_BYTES, Session},
 };
@@ -41,6 +42,7 @@ pub struct Limits {
     pub component_bytes: usize,
     /// Where compiled components are kept; `None`: nowhere.
     pub compile_cache: Option<PathBuf>,
+    pub compiler: Compiler,
 }
 
 impl Default for Limits {
@@ -54,6 +56,7 @@ impl Default for Limits {
             response_bytes: 8 << 20,
             component_bytes: 32 << 20,
             compile_cache: None,
+            compiler: Compiler::Here,
         }
     }
 }
@@ -72,6 +75,13 @@ impl Limits {
 /// A pool of pre-made slots makes a fresh instance per call affordable: 1 MiB of each stays resident, and what a call has
 /// touched is found by a scan of the page map.
 pub fn new(limits: &Limits) -> wasmtime::Result<Engine> {
+    let engine = for_compiling(limits)?;
+    start_ticking(&engine)?;
+    Ok(engine)
+}
+
+/// The same, which runs nothing.
+pub fn for_compiling(limits: &Limits) -> wasmtime::Result<Engine> {
     let n = limits.instances;
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(n)
@@ -101,9 +111,7 @@ pub fn new(limits: &Limits) -> wasmtime::Result<Engine> {
         .memory_guaranteed_dense_image_size(64 << 20)
         .wasm_backtrace_max_frames(None)
         .allocation_strategy(pool);
-    let engine = Engine::new(&config)?;
-    start_ticking(&engine)?;
-    Ok(engine)
+    Engine::new(&config)
 }
 
 /// One thread per engine moves its time on, until the engine is gone.

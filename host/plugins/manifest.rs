@@ -8,6 +8,7 @@ use url::Url;
 use wasmparser::{Encoding, Parser, Payload};
 
 use super::{country::Country, examples::Examples};
+use crate::store::Type;
 
 const SECTION: &str = "tollhouse:manifest";
 const MOST_BYTES: usize = 64 << 10;
@@ -49,7 +50,8 @@ pub struct Manifest {
 }
 
 /// What a plugin is for, which says what it must export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema, Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "PluginKind")]
 pub enum Kind {
@@ -99,7 +101,7 @@ impl Manifest {
     }
 
     /// As it stands there, fit or not.
-    fn parse(wasm: &[u8]) -> Result<Manifest, String> {
+    pub fn parse(wasm: &[u8]) -> Result<Manifest, String> {
         let (outer, inner) = sections(wasm)?;
         let json = match (&outer[..], &inner[..]) {
             ([json], _) | ([], [json]) => *json,
@@ -114,21 +116,22 @@ impl Manifest {
     }
 
     /// Refuses to take the place of another kind of plugin, which is in use, and to read in clear, as a setting, what was given
-    /// to the component `earlier` of the same name as a secret: an account's credentials outlive the version that they were
-    /// set for.
-    pub fn check_against(&self, earlier: &[u8]) -> Result<(), String> {
-        let earlier = Manifest::parse(earlier)
-            .map_err(|reason| format!("an earlier version cannot be compared: {reason}"))?;
-        if self.kind != earlier.kind {
+    /// to an earlier version of the same name as a secret: an account's credentials outlive the version that they were set for.
+    pub fn check_against(
+        &self,
+        kind: Kind,
+        secrets: &[String],
+        version: &str,
+    ) -> Result<(), String> {
+        if self.kind != kind {
+            let name = &self.name;
             return Err(format!(
-                "{} was a plugin of another kind in version {}; give the new one another name",
-                self.name, earlier.version
+                "{name} was a plugin of another kind in version {version}; give the new one another name"
             ));
         }
-        match earlier.secrets.iter().find(|name| self.settings.contains_key(*name)) {
+        match secrets.iter().find(|name| self.settings.contains_key(*name)) {
             Some(name) => Err(format!(
-                "the manifest's setting {name:?} was a secret in version {}; give the setting another name",
-                earlier.version
+                "the manifest's setting {name:?} was a secret in version {version}; give the setting another name"
             )),
             None => Ok(()),
         }

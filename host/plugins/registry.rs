@@ -1,19 +1,17 @@
-//! Which plugins serve, and how a new one comes to serve without a restart.
-//!
-//! The registry is in the database, so every host of a fleet follows it. In memory it is one map that is swapped whole: a
-//! request that began on the old version ends on it.
+//! Which plugins serve, and how a host of a fleet keeps up with the registry in the database.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use schemars::JsonSchema;
-use serde::Serialize;
-use sha2::{Digest, Sha256};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 use super::{
-    Callable, Gateway, Kind, Limits, Plugin, Provider, Registers, calls::Calls, manifest::Manifest,
-    store, v1,
+    Callable, Gateway, Kind, Limits, Plugin, Provider, Registers,
+    admission::{self, Admission, Care, LABEL_DIGITS},
+    calls::Calls,
+    serving::{Served, Serving},
+    store::{self, PluginRow},
+    versions::State,
 };
 use crate::{
     clock::Clock,
@@ -25,39 +23,26 @@ use crate::{
 };
 
 type PluginLabels = [(&'static str, String); 3];
-type Active = BTreeMap<String, Arc<Plugin>>;
 
 /// The digests of what serves elsewhere and could not be taken over here, by name: compiling them again would change nothing.
 type Refused = BTreeMap<String, String>;
 
-/// Of a digest, enough to tell builds of one version apart in logs.
-const LABEL_DIGITS: usize = 8;
+/// How often a host looks what serves that nobody tells.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Cheap to clone.
 #[derive(Clone)]
-pub struct Plugins(Arc<Inner>);
+pub struct Plugins(pub(super) Arc<Inner>);
 
-struct Inner {
-    calls: Arc<Calls>,
-    active: ArcSwap<Active>,
+pub(super) struct Inner {
+    pub calls: Arc<Calls>,
+    serving: ArcSwap<Serving>,
     /// One change at a time, so that none is lost.
-    changes: Mutex<Refused>,
-    clock: Clock,
-}
-
-/// What became of a component that was installed.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "InstalledPlugin")]
-pub struct Installed {
-    pub name: String,
-    pub version: String,
-    /// The SHA-256 of the component.
-    pub digest: String,
-    /// What it implements.
-    pub interfaces: Vec<&'static str>,
-    /// The version that served until now.
-    pub replaces: Option<String>,
-    pub manifest: Manifest,
+    pub changes: Mutex<Refused>,
+    /// The registry has changed.
+    told: Notify,
+    pub clock: Clock,
+    random: Random,
 }
 
 impl Plugins {
@@ -67,58 +52,87 @@ impl Plugins {
         clock: Clock,
         random: Random,
     ) -> wasmtime::Result<Plugins> {
-        let calls = Arc::new(Calls::new(limits, egress, clock.clone(), random)?);
-        let active = ArcSwap::default();
-        Ok(Plugins(Arc::new(Inner { calls, active, changes: Mutex::default(), clock })))
+        let calls = Arc::new(Calls::new(limits, egress, clock.clone(), random.clone())?);
+        let (serving, changes, told) = (ArcSwap::default(), Mutex::default(), Notify::new());
+        Ok(Plugins(Arc::new(Inner { calls, serving, changes, told, clock, random })))
+    }
+
+    /// The provider of this name, in the version that serves a company now. 400 when there is none.
+    pub fn provider(&self, name: &str, company: &str) -> Result<Provider> {
+        let serving = self.serving(name, company, Kind::Provider);
+        serving.map(Provider).ok_or_else(|| match self.is_deactivated(name) {
+            true => Error::Invalid(format!("{name} has been deactivated")),
+            false => Error::invalid("payment service key not found"),
+        })
     }
 
     #[must_use]
-    pub fn provider(&self, name: &str) -> Option<Provider> {
-        self.of_kind(name, Kind::Provider).map(Provider)
+    pub fn gateway(&self, name: &str, company: &str) -> Option<Gateway> {
+        self.serving(name, company, Kind::Sms).map(Gateway)
     }
 
     #[must_use]
-    pub fn gateway(&self, name: &str) -> Option<Gateway> {
-        self.of_kind(name, Kind::Sms).map(Gateway)
+    pub fn registers(&self, country: &str, company: &str) -> Option<Registers> {
+        self.serving(country, company, Kind::Country).map(Registers)
     }
 
+    /// In the version that serves everyone.
     #[must_use]
-    pub fn registers(&self, country: &str) -> Option<Registers> {
-        self.of_kind(country, Kind::Country).map(Registers)
+    pub fn active_registers(&self, country: &str) -> Option<Registers> {
+        self.get(country).filter(|plugin| plugin.manifest().kind == Kind::Country).map(Registers)
     }
 
-    /// Those of all countries that are installed, sorted by name.
+    /// The same of all countries that are installed, sorted by name.
     #[must_use]
     pub fn all_registers(&self) -> Vec<Registers> {
-        let active = self.0.active.load();
-        let countries = active.values().filter(|plugin| plugin.manifest.kind == Kind::Country);
-        countries
-            .map(|plugin| Registers(Callable::new(plugin.clone(), self.0.calls.clone())))
-            .collect()
+        let countries = self.names(Kind::Country);
+        countries.iter().filter_map(|country| self.active_registers(country)).collect()
     }
 
-    fn of_kind(&self, name: &str, kind: Kind) -> Option<Callable> {
-        self.get(name).filter(|plugin| plugin.manifest().kind == kind)
+    /// A version that serves on this host.
+    pub(super) fn serving_version(&self, name: &str, digest: &str) -> Option<Arc<Plugin>> {
+        let serving = self.0.serving.load();
+        serving.plugins.get(name)?.versions().find(|plugin| plugin.digest == digest).cloned()
     }
 
-    /// What serves under this name, whatever its kind.
+    fn serving(&self, name: &str, company: &str, kind: Kind) -> Option<Callable> {
+        let plugin = self.0.serving.load().plugins.get(name)?.choose(company, &self.0.random);
+        (plugin.manifest.kind == kind).then(|| self.callable(plugin))
+    }
+
+    /// What serves everyone under this name, whatever its kind.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Callable> {
-        let plugin = self.0.active.load().get(name)?.clone();
-        Some(Callable::new(plugin, self.0.calls.clone()))
+        let plugin = self.0.serving.load().plugins.get(name)?.active.clone();
+        Some(self.callable(plugin))
+    }
+
+    fn callable(&self, plugin: Arc<Plugin>) -> Callable {
+        Callable::new(plugin, self.0.calls.clone())
+    }
+
+    /// Whether it is installed, and an operator has taken it out of service.
+    #[must_use]
+    pub fn is_deactivated(&self, name: &str) -> bool {
+        self.0.serving.load().deactivated.contains(name)
     }
 
     /// Admits a component that serves nobody: to be measured. `Err` is a reason for the operator.
     pub async fn try_out(&self, wasm: Vec<u8>) -> Result<Callable, String> {
-        let plugin = self.admit(Arc::new(wasm)).await?;
-        Ok(Callable::new(plugin, self.0.calls.clone()))
+        let admission = admission::admit(&self.0.calls, Arc::new(wasm), Care::Known).await;
+        admission.plugin.map(|plugin| self.callable(plugin))
     }
 
-    /// The names of the plugins of a kind that are installed, sorted.
+    /// Everything that is asked of a component before it serves anyone.
+    pub(super) async fn examine(&self, wasm: Arc<Vec<u8>>) -> Admission {
+        admission::admit(&self.0.calls, wasm, Care::Full).await
+    }
+
+    /// The names of the plugins of a kind that serve, sorted.
     #[must_use]
     pub fn names(&self, kind: Kind) -> Vec<String> {
-        let active = self.0.active.load();
-        let named = active.iter().filter(|(_, plugin)| plugin.manifest.kind == kind);
+        let serving = self.0.serving.load();
+        let named = serving.plugins.iter().filter(|(_, one)| one.active.manifest.kind == kind);
         named.map(|(name, _)| name.clone()).collect()
     }
 
@@ -136,12 +150,11 @@ impl Plugins {
         registry.register("plugin_slots_in_use", "Instances under way", Now(in_use));
         registry.register("plugin_slots", "Instances at once", Now(move || f64::from(all)));
         let plugins = self.clone();
-        let serving = Each(move || plugins.serving());
+        let serving = Each(move || plugins.labelled());
         registry.register("plugin_serving", "Versions that serve on this host", serving);
     }
 
-    fn serving(&self) -> Vec<(PluginLabels, f64)> {
-        let active = self.0.active.load();
+    fn labelled(&self) -> Vec<(PluginLabels, f64)> {
         let labels = |plugin: &Arc<Plugin>| {
             let digest = plugin.digest[..LABEL_DIGITS].to_owned();
             [
@@ -150,132 +163,138 @@ impl Plugins {
                 ("digest", digest),
             ]
         };
-        active.values().map(|plugin| (labels(plugin), 1.0)).collect()
+        let serving = self.0.serving.load();
+        let versions = serving.plugins.values().flat_map(Served::versions);
+        versions.map(|plugin| (labels(plugin), 1.0)).collect()
     }
 
-    /// Admits a component and makes it serve; `also` joins the transaction. What fails leaves the old one serving.
-    pub async fn install<F>(&self, db: &Store, wasm: Vec<u8>, also: F) -> Result<Installed>
-    where
-        F: AsyncFnOnce(&mut Tx, &Manifest, &str) -> Result<()> + Clone + Send + 'static,
-    {
-        let wasm = Arc::new(wasm);
-        let plugin = self.admit(wasm.clone()).await.map_err(Error::Invalid)?;
-        let mut refused = self.0.changes.lock().await;
-        let (row, now) = (plugin.clone(), self.0.clock.now());
-        db.write(async move |tx| {
-            let version = row.manifest.version.to_string();
-            store::activate(tx, &row.manifest.name, &version, &row.digest, &wasm, now)
-                .await
-                .map_err(|error| conflict(error, &row.manifest.name))?;
-            check_history(tx, &row.manifest).await?;
-            also(tx, &row.manifest, &row.digest).await
-        })
-        .await?;
-        refused.remove(&plugin.manifest.name);
-        let former = self.swap_in(plugin.clone());
-        tracing::info!(plugin = &*plugin.label, digest = plugin.digest, "plugin installed");
-        Ok(Installed {
-            name: plugin.manifest.name.clone(),
-            version: plugin.manifest.version.to_string(),
-            digest: plugin.digest.clone(),
-            interfaces: plugin.guest.interfaces(),
-            replaces: former.map(|former| former.manifest.version.to_string()),
-            manifest: plugin.manifest.clone(),
-        })
+    // ---- keeping up ---------------------------------------------------------------------------
+
+    /// Follows what other hosts change, for as long as this one serves: within moments on PostgreSQL, within a second otherwise.
+    pub async fn keep_up(&self, db: &Store) {
+        tokio::join!(self.listen(db), self.look(db));
     }
 
-    /// Takes over what the database says serves: at the start, and when another host has changed it.
-    pub async fn follow(&self, db: &Store) -> Result<()> {
-        let mut refused = self.0.changes.lock().await;
-        let rows = db.select(async |tx| store::active(tx).await).await?;
-        for row in rows {
-            let serves = self.0.active.load().get(&row.name).map(|plugin| plugin.digest.clone());
-            if serves.as_ref() == Some(&row.digest) || refused.get(&row.name) == Some(&row.digest) {
-                continue;
-            }
-            let digest = row.digest.clone();
-            let found = db.select(async |tx| store::component(tx, &digest).await).await?;
-            let Some((wasm,)) = found else { continue };
-            match self.admit(Arc::new(wasm)).await {
-                Ok(plugin) => {
-                    refused.remove(&row.name);
-                    self.swap_in(plugin);
-                }
-                Err(reason) => {
-                    tracing::error!(
-                        plugin = row.name,
-                        digest = row.digest,
-                        reason,
-                        "plugin not taken over"
-                    );
-                    refused.insert(row.name, row.digest);
-                }
+    async fn listen(&self, db: &Store) {
+        loop {
+            let heard = || self.0.told.notify_one();
+            let Err(error) = db.listen(store::CHANGED, heard).await;
+            let error = Error::from(error).chain();
+            tracing::warn!(
+                error,
+                "changes of plugins are not told here: they are looked for every second"
+            );
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    async fn look(&self, db: &Store) {
+        loop {
+            // Whichever comes first.
+            let _ = tokio::time::timeout(LOOK, self.0.told.notified()).await;
+            if let Err(error) = self.follow(db).await {
+                tracing::error!(error = %error.chain(), "the plugin registry cannot be read");
             }
         }
+    }
+
+    /// Takes over what the database says serves.
+    pub async fn follow(&self, db: &Store) -> Result<()> {
+        let mut refused = self.0.changes.lock().await;
+        self.take_over(db, &mut refused, &[]).await
+    }
+
+    /// The same for who holds `changes` and has admitted some of it.
+    pub(super) async fn take_over(
+        &self,
+        db: &Store,
+        refused: &mut Refused,
+        admitted: &[Arc<Plugin>],
+    ) -> Result<()> {
+        let rows = db.select(async |tx| store::current(tx).await).await?;
+        let before = self.0.serving.load_full();
+        let mut after = Serving::default();
+        for (name, rows) in by_name(rows) {
+            let known = before.plugins.get(&name);
+            let of = |state: State| rows.iter().find(|row| row.state == state);
+            let Some(active) = of(State::Active) else {
+                if rows.iter().any(|row| row.active_at.is_some()) {
+                    after.deactivated.insert(name);
+                }
+                continue;
+            };
+            let found = self.plugin(db, active, known, admitted, refused).await?;
+            // What cannot be taken over leaves the old one serving.
+            let Some(found) = found.or_else(|| known.map(|known| known.active.clone())) else {
+                continue;
+            };
+            let canary = match of(State::Canary) {
+                None => None,
+                Some(row) => {
+                    let plugin = self.plugin(db, row, known, admitted, refused).await?;
+                    plugin.map(|plugin| (plugin, row.share()))
+                }
+            };
+            after.plugins.insert(name, Served { active: found, canary });
+        }
+        self.0.serving.store(Arc::new(after));
         Ok(())
     }
 
-    fn swap_in(&self, plugin: Arc<Plugin>) -> Option<Arc<Plugin>> {
-        let mut active = Active::clone(&self.0.active.load());
-        let former = active.insert(plugin.manifest.name.clone(), plugin);
-        self.0.active.store(Arc::new(active));
-        former
-    }
-
-    /// Everything that is asked of a component before it serves anyone; `Err` is a reason for the operator.
-    async fn admit(&self, wasm: Arc<Vec<u8>>) -> Result<Arc<Plugin>, String> {
-        let most = self.most_component_bytes();
-        if wasm.len() > most {
-            return Err(format!("the component is larger than {most} bytes"));
+    /// The plugin of a row: the one that serves already, or one that is admitted now. None: it cannot be here.
+    async fn plugin(
+        &self,
+        db: &Store,
+        row: &PluginRow,
+        known: Option<&Served>,
+        admitted: &[Arc<Plugin>],
+        refused: &mut Refused,
+    ) -> Result<Option<Arc<Plugin>>> {
+        let serving = known.into_iter().flat_map(Served::versions);
+        let is_it = |plugin: &&Arc<Plugin>| plugin.digest == row.digest;
+        if let Some(plugin) = serving.chain(admitted).find(is_it) {
+            refused.remove(&row.name);
+            return Ok(Some(plugin.clone()));
         }
-        let manifest = Manifest::read(&wasm)?;
-        let digest = hex::encode(Sha256::digest(&*wasm));
-        let calls = self.0.calls.clone();
-        let compiling = {
-            let (calls, digest) = (calls.clone(), digest.clone());
-            move || calls.compile(&digest, &wasm)
-        };
-        let component = tokio::task::spawn_blocking(compiling)
-            .await
-            .map_err(|_| "compiling the component panicked".to_owned())??;
-        let guest = v1::Guest::load(&calls.linker, &component, manifest.kind)?;
-        manifest.check_country(&guest.interfaces())?;
-        let (name, version): (Arc<str>, _) =
-            ((&*manifest.name).into(), manifest.version.to_string());
-        let label: Arc<str> = format!("{name}@{version}+{}", &digest[..LABEL_DIGITS]).into();
-        calls.try_out(&guest, label.clone()).await?;
-        let meter = calls.metrics.plugin(name.clone(), &version);
-        Ok(Arc::new(Plugin { manifest, digest, label, name, meter, guest }))
+        if refused.get(&row.name) == Some(&row.digest) {
+            return Ok(None);
+        }
+        let component = async |tx: &mut Tx| store::component(tx, &row.digest).await;
+        let Some((wasm,)) = db.select(component).await? else { return Ok(None) };
+        match admission::admit(&self.0.calls, Arc::new(wasm), Care::Known).await.plugin {
+            Ok(plugin) => {
+                refused.remove(&row.name);
+                tracing::info!(
+                    plugin = &*plugin.label,
+                    digest = plugin.digest,
+                    "plugin taken over"
+                );
+                Ok(Some(plugin))
+            }
+            Err(reason) => {
+                let (plugin, digest) = (&row.name, &row.digest);
+                tracing::error!(plugin, digest, reason, "plugin not taken over");
+                refused.insert(row.name.clone(), row.digest.clone());
+                Ok(None)
+            }
+        }
     }
 }
 
-/// The component that serves under this name.
+fn by_name(rows: Vec<PluginRow>) -> BTreeMap<String, Vec<PluginRow>> {
+    let mut names = BTreeMap::<String, Vec<PluginRow>>::new();
+    for row in rows {
+        names.entry(row.name.clone()).or_default().push(row);
+    }
+    names
+}
+
+/// The component that serves everyone under this name.
 pub async fn serving(db: &Store, name: &str) -> Result<Option<Vec<u8>>> {
     db.read(async |tx| {
-        let Some(row) = store::active(tx).await?.into_iter().find(|row| row.name == name) else {
-            return Ok(None);
-        };
+        let active = |row: &PluginRow| row.name == name && row.state == State::Active;
+        let Some(row) = store::all(tx).await?.into_iter().find(active) else { return Ok(None) };
         Ok(store::component(tx, &row.digest).await?.map(|(wasm,)| wasm))
     })
     .await
-}
-
-/// After `activate`, which waits for another host that installs the same name: no version escapes the comparison.
-async fn check_history(tx: &mut Tx, manifest: &Manifest) -> Result<()> {
-    for (digest,) in store::digests(tx, &manifest.name).await? {
-        if let Some((wasm,)) = store::component(tx, &digest).await? {
-            manifest.check_against(&wasm).map_err(Error::Invalid)?;
-        }
-    }
-    Ok(())
-}
-
-fn conflict(error: crate::store::Error, name: &str) -> Error {
-    if crate::store::is_duplicate(&error) {
-        let message = format!(
-            "{name} is being installed by another host, look which version serves and try again"
-        );
-        return Error::Conflict(message);
-    }
-    error.into()
 }

@@ -48,6 +48,7 @@ fn required(kind: Kind) -> (&'static str, &'static [&'static str]) {
 macro_rules! interfaces {
     ($($field:ident = $name:literal),* $(,)?) => {
         /// The interfaces that a component exports: looked up once, when it is loaded.
+        #[derive(Clone)]
         struct Offers { $($field: Option<exported::$field::GuestIndices>),* }
 
         impl Offers {
@@ -84,6 +85,7 @@ interfaces! {
 }
 
 /// A component that was built for this version, ready to be instantiated.
+#[derive(Clone)]
 pub struct Guest {
     pub pre: InstancePre<State>,
     offers: Offers,
@@ -93,16 +95,8 @@ pub struct Guest {
 pub type Answer<T> = wasmtime::Result<Result<T, Fault>>;
 
 impl Guest {
-    /// Refuses, with a reason for the operator, what asks for more than the contract gives or offers too little.
-    pub fn load(
-        linker: &Linker<State>,
-        component: &Component,
-        kind: Kind,
-    ) -> Result<Guest, String> {
-        check_versions(component)?;
-        let pre = linker
-            .instantiate_pre(component)
-            .map_err(|error| format!("the component imports what no plugin may use: {error:#}"))?;
+    /// Refuses, with a reason for the operator, what offers too little for its kind.
+    pub fn load(pre: InstancePre<State>, kind: Kind) -> Result<Guest, String> {
         let offers = Offers::of(&pre)
             .map_err(|error| format!("an interface differs from the contract: {error:#}"))?;
         let names = offers.names();
@@ -235,7 +229,8 @@ fn lacks<T>(interface: &str) -> Answer<T> {
 }
 
 /// Another major version is not absent, it is one that this host does not speak.
-fn check_versions(component: &Component) -> Result<(), String> {
+/// Refuses what was built for another major version of the contract.
+pub fn check_versions(component: &Component) -> Result<(), String> {
     let exports = component.component_type();
     for (name, _) in exports.exports(component.engine()) {
         let Some((_, version)) = name.strip_prefix(PACKAGE).and_then(|name| name.split_once('@'))
@@ -252,6 +247,12 @@ fn check_versions(component: &Component) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Refuses what asks for more than the contract gives.
+pub fn link(linker: &Linker<State>, component: &Component) -> Result<InstancePre<State>, String> {
+    let linked = linker.instantiate_pre(component);
+    linked.map_err(|error| format!("the component imports what no plugin may use: {error:#}"))
 }
 
 /// What answers a component's imports.

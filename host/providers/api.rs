@@ -52,12 +52,19 @@ const SPECIFIED: [&str; 3] = ["provider_a", "provider_b", "provider_c"];
 
 /// The provider sent, else the company's, else the service's. 400 when the one sent is none.
 pub fn chosen(app: &App, company: &Company, sent: Option<&str>, fields: &Fields) -> Result<String> {
+    if let Some(name) = sent.filter(|name| app.plugins.is_deactivated(name)) {
+        return Err(deactivated(name));
+    }
     let installed = app.plugins.names(Kind::Provider);
     let mut known: Vec<&str> = installed.iter().map(String::as_str).collect();
     known.extend(SPECIFIED.iter().filter(|name| !installed.iter().any(|i| i == *name)));
     sent.iter().try_for_each(|name| fields.must_be_among("payment_service", name, &known))?;
     let chosen = sent.map(str::to_owned).or_else(|| company.payment_service.clone());
     Ok(chosen.unwrap_or_else(|| app.settings.default_provider.clone()))
+}
+
+fn deactivated(provider: &str) -> Error {
+    Error::Invalid(format!("{provider} has been deactivated"))
 }
 
 pub async fn set_for_service(
@@ -85,10 +92,14 @@ async fn set(
     body: Body<ProviderAccountChange>,
 ) -> Result<Answer<View>> {
     let plugin = app.plugins.get(&provider);
-    let plugin = plugin.ok_or_else(|| Error::not_found("provider not found"))?;
+    if plugin.is_none() && !app.plugins.is_deactivated(&provider) {
+        return Err(Error::not_found("provider not found"));
+    }
     let credentials: Option<HashMap<String, String>> =
         body.credentials()?.map(|pairs| pairs.into_iter().collect());
     if let Some(values) = &credentials {
+        // Which there are, a version that serves says.
+        let plugin = plugin.ok_or_else(|| deactivated(&provider))?;
         plugin.manifest().check_credentials(values)?;
     }
     let active = body.active()?;

@@ -118,7 +118,7 @@ async fn charged(
         operator_events::tell(tx, app, &loan.company_id, NOT_COLLECTED, data).await?;
         return Ok(None);
     }
-    if app.plugins.provider(&new.payment_service).is_none() {
+    if app.plugins.provider(&new.payment_service, &company.id).is_err() {
         // Not the end of it: another host, or this one in a while, does.
         let text = format!("{} is not served by this host", new.payment_service);
         return Err(Error::internal(text));

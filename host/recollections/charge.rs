@@ -77,8 +77,13 @@ async fn charge(
     recollection: &Recollection,
     Means { token, email }: Means,
 ) -> Result<Result<ProviderPayment, CallError>> {
-    let Desk { provider, credentials } =
-        Desk::open(app, &recollection.payment_service, &recollection.account_id).await?;
+    let Desk { provider, credentials } = Desk::open(
+        app,
+        &recollection.company_id,
+        &recollection.payment_service,
+        &recollection.account_id,
+    )
+    .await?;
     let (amount, service_ref) = (recollection.money(), recollection.service_ref.clone());
     let (narration, metadata) = (NARRATION.to_owned(), metadata_of(recollection));
     Ok(match &*recollection.payment_channel {

@@ -75,7 +75,13 @@ pub async fn create(app: &App, company: &Company, order: Order) -> Result<Recoll
     if recollection.is_charge() {
         return charge::attempt(app, recollection, attempt).await;
     }
-    let desk = Desk::open(app, &recollection.payment_service, &recollection.account_id).await?;
+    let desk = Desk::open(
+        app,
+        &recollection.company_id,
+        &recollection.payment_service,
+        &recollection.account_id,
+    )
+    .await?;
     let user = user_of(app, &recollection).await?;
     let user = user.ok_or_else(|| Error::not_found("user not found"))?;
     let order = page_of(&recollection, user)?;
@@ -205,7 +211,8 @@ async fn compose(
         }
         Way::Checkout { provider, success_url, cancel_url } => {
             let account = providers::resolve(tx, &company.id, &provider).await?;
-            let served = app.plugins.provider(&provider).ok_or_else(|| deactivated(&provider))?;
+            let served =
+                app.plugins.provider(&provider, &company.id).map_err(|_| deactivated(&provider))?;
             if !served.manifest().currencies.contains(&new.currency) {
                 let message = format!("{provider} does not take {}", new.currency);
                 return Err(Error::Invalid(message));
@@ -221,7 +228,7 @@ async fn compose(
         Way::Card(id) => with_card(tx, &mut new, id.as_deref()).await?,
         Way::DirectDebit(id) => with_mandate(tx, company, &mut new, id.as_deref()).await?,
     }
-    if new.with_provider && app.plugins.provider(&new.payment_service).is_none() {
+    if new.with_provider && app.plugins.provider(&new.payment_service, &company.id).is_err() {
         return Err(deactivated(&new.payment_service));
     }
     Ok(new)

@@ -44,7 +44,7 @@ impl Settled {
 #[instrument(target = SPANS, name = "recollections.verify", skip_all)]
 pub async fn verify(app: &App, recollection: Recollection) -> Result<Settled> {
     let Recollection { company_id, id, payment_service, account_id, .. } = &recollection;
-    let desk = Desk::open(app, payment_service, account_id).await?;
+    let desk = Desk::open(app, company_id, payment_service, account_id).await?;
     let read = async |tx: &mut Tx| notifications::references(tx, company_id, SUBJECT, id).await;
     let references = app.store.select(read).await?;
     let (mut is_known, mut last) = (false, Settled::Known(recollection.clone().into()));

@@ -1,6 +1,7 @@
 //! PostgreSQL: a pool of connections, whose sessions the server ends when this host cannot.
 
 use std::{
+    convert::Infallible,
     io,
     str::FromStr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -11,7 +12,7 @@ use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
 use sqlx::{
     AssertSqlSafe, Connection as _, Executor,
     migrate::Migrator,
-    postgres::{PgConnectOptions, PgConnection},
+    postgres::{PgConnectOptions, PgConnection, PgListener, PgPoolOptions},
 };
 use tokio::time::sleep;
 
@@ -31,6 +32,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub(super) struct Postgres {
     pool: Pool<Sessions>,
+    options: PgConnectOptions,
     earliest: Earliest,
 }
 
@@ -46,10 +48,11 @@ impl Postgres {
         schema.run(&mut connection).await?;
         connection.close().await?;
         let earliest = Earliest::default();
-        let sessions = Sessions { options, deadline: limits.deadline, earliest: earliest.clone() };
+        let (deadline, earlier) = (limits.deadline, earliest.clone());
+        let sessions = Sessions { options: options.clone(), deadline, earliest: earlier };
         let pool = Pool::new(sessions, limits.connections, limits.wait);
         drop(pool.get().await?);
-        Ok(Postgres { pool, earliest })
+        Ok(Postgres { pool, options, earliest })
     }
 
     /// How many there are, and how many of them are idle.
@@ -63,6 +66,18 @@ impl Postgres {
 
     pub(super) fn close_unused(&self) {
         self.pool.close_unused();
+    }
+
+    /// On a connection of its own, which is opened again when it breaks.
+    pub(super) async fn listen(&self, channel: &str, heard: impl Fn()) -> Result<Infallible> {
+        let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(self.options.clone());
+        let mut listener = PgListener::connect_with(&pool).await?;
+        listener.listen(channel).await?;
+        loop {
+            // What comes while the connection is broken is not told.
+            heard();
+            listener.try_recv().await?;
+        }
     }
 
     /// Opens each connection anew before it is used again.

@@ -164,6 +164,15 @@ impl Tx {
         self.woke_jobs = true;
     }
 
+    /// Hosts that [`Store::listen`](super::Store::listen) on this channel hear of it after the commit. On SQLite nobody does: hosts
+    /// on one file have to look by themselves.
+    pub async fn announce(&mut self, channel: &'static str) -> Result<()> {
+        if self.is_sqlite() {
+            return Ok(());
+        }
+        self.sql("SELECT pg_notify($1, '')").bind(channel).run().await.map(drop)
+    }
+
     pub(super) fn woke_jobs(&self) -> bool {
         self.woke_jobs
     }

@@ -1,4 +1,4 @@
-//! Calls of plugins, by plugin, version and function: what they cost and what came of them.
+//! Calls of plugins, by plugin, version, digest and function: what they cost and what came of them.
 //!
 //! The series of a function are looked up once, when the version that serves is first called; a call then only adds numbers.
 
@@ -20,6 +20,7 @@ use super::metric::{Histograms, Label, waiting_seconds, working_seconds};
 struct Function {
     plugin: Arc<str>,
     version: Arc<str>,
+    digest: Arc<str>,
     function: &'static str,
 }
 
@@ -27,6 +28,7 @@ struct Function {
 struct Ended {
     plugin: Arc<str>,
     version: Arc<str>,
+    digest: Arc<str>,
     function: &'static str,
     outcome: &'static str,
 }
@@ -148,11 +150,11 @@ impl PluginMetrics {
         self.cache.get_or_create(&[("result", result)]).inc();
     }
 
-    /// The meter of one version.
+    /// The meter of one version, by the first digits of its digest.
     #[must_use]
-    pub fn plugin(&self, name: Arc<str>, version: &str) -> PluginMeter {
-        let (metrics, version) = (self.clone(), version.into());
-        PluginMeter { metrics, plugin: name, version, functions: RwLock::default() }
+    pub fn plugin(&self, name: Arc<str>, version: &str, digest: &str) -> PluginMeter {
+        let (metrics, version, digest) = (self.clone(), version.into(), digest.into());
+        PluginMeter { metrics, plugin: name, version, digest, functions: RwLock::default() }
     }
 }
 
@@ -161,6 +163,7 @@ pub struct PluginMeter {
     metrics: PluginMetrics,
     plugin: Arc<str>,
     version: Arc<str>,
+    digest: Arc<str>,
     functions: RwLock<HashMap<&'static str, Arc<FunctionMeter>>>,
 }
 
@@ -189,12 +192,18 @@ impl PluginMeter {
     }
 
     fn look_up(&self, function: &'static str) -> Arc<FunctionMeter> {
-        let (plugin, version) = (&self.plugin, &self.version);
-        let labels = Function { plugin: plugin.clone(), version: version.clone(), function };
+        let labels = || Function {
+            plugin: self.plugin.clone(),
+            version: self.version.clone(),
+            digest: self.digest.clone(),
+            function,
+        };
         let outcomes = OUTCOMES.map(|(_, outcome)| {
-            let (plugin, version) = (plugin.clone(), version.clone());
-            self.metrics.calls.get_or_create_owned(&Ended { plugin, version, function, outcome })
+            let Function { plugin, version, digest, function } = labels();
+            let ended = Ended { plugin, version, digest, function, outcome };
+            self.metrics.calls.get_or_create_owned(&ended)
         });
+        let labels = labels();
         let meter = Arc::new(FunctionMeter {
             outcomes,
             unknown: self.metrics.unknown.get_or_create_owned(&labels),

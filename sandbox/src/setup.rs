@@ -175,7 +175,7 @@ impl Operator {
     }
 
     async fn install(&self, wasm: &'static [u8]) -> Result<(), Failure> {
-        self.send(self.client.post(self.path("/plugins")).body(wasm)).await.map(drop)
+        self.send(self.client.post(self.path("/plugins?grant=true")).body(wasm)).await.map(drop)
     }
 
     fn path(&self, path: &str) -> String {

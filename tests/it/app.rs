@@ -174,6 +174,7 @@ pub fn config(database: &Database, flags: &[&str]) -> Config {
         format!("--master-key-file={}", file("master-key", MASTER_KEY)),
         // Compiled once for all tests; by digest, so a stale one is never taken.
         format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")),
+        format!("--plugin-compiler={}", env!("CARGO_BIN_EXE_tollhouse")),
         "--plugin-instances=20".to_owned(),
         format!("--files={}", database.dir.path().join("files").display()),
         // The clock stands still: nothing would ever refill a bucket.
@@ -253,8 +254,8 @@ impl TestApp {
     }
 
     pub async fn install(&self, wasm: &[u8]) -> Value {
-        let request = self.client.post(format!("{}/internal/v1/plugins", self.internal));
-        let request = request.bearer_auth(OPERATOR_TOKEN).body(wasm.to_vec());
+        let url = format!("{}/internal/v1/plugins?grant=true", self.internal);
+        let request = self.client.post(url).bearer_auth(OPERATOR_TOKEN).body(wasm.to_vec());
         reply(request).await.data().clone()
     }
 

@@ -105,7 +105,7 @@ both! {
     async fn plugins_are_installed_upgraded_and_shown(app: TestApp) {
         let (old, new) = (file(app, "old.wasm", artifacts::SPROUT), file(app, "new.wasm", &next_sprout()));
         let garbage = file(app, "garbage.wasm", b"once upon a time");
-        let said = run(app, &["plugin", "install", &old]).await;
+        let said = run(app, &["plugin", "install", "--grant", &old]).await;
         assert!(said.said().starts_with("sprout 1.0.0 is serving (") && said.out.lines().count() == 1, "{}", said.out);
         let said = run(app, &["plugin", "install", &new]).await;
         assert!(said.said().ends_with("\nit replaces 1.0.0\n"), "{}", said.out);
@@ -117,14 +117,14 @@ both! {
         let list = run(app, &["plugin", "list"]).await;
         let mut listed: Vec<Vec<&str>> = rows(list.said()).into_iter().map(|row| row[..3].to_vec()).collect();
         listed.sort();
-        let sprouts = [["sprout", "1.0.0", "retired"], ["sprout", "1.1.0", "active"]];
+        let sprouts = [["sprout", "1.0.0", "ready"], ["sprout", "1.1.0", "active"]];
         assert_eq!(&listed[1..], &sprouts.map(|line| line.to_vec())[..]);
         let shown = run(app, &["plugin", "show", "sprout"]).await;
         assert_eq!((field(shown.said(), "version"), field(shown.said(), "channels")), ("1.1.0", "card, ussd"));
         let shown = run(app, &["plugin", "show", "provider_a"]).await;
         assert_eq!(field(shown.said(), "settings"), "base_url [https://api.paystack.co]");
         let none = run(app, &["plugin", "show", "weed"]).await;
-        assert_eq!(none.failure(), (1, "tollhouse: no plugin weed is installed"));
+        assert_eq!(none.failure(), (1, "tollhouse: there is no such plugin"));
     }
 
     async fn a_company_lives_by_the_command_line(app: TestApp) {

@@ -115,7 +115,8 @@ impl Lab {
     }
 
     async fn set_up(&self) -> Company {
-        let install = self.to_operator(Method::POST, "/plugins").body(artifacts::PROVIDER_A);
+        let install =
+            self.to_operator(Method::POST, "/plugins?grant=true").body(artifacts::PROVIDER_A);
         reply(install).await.data();
         let base_url = format!("{}/paystack", self.standins.url());
         let set = json!({ "credentials": { "secret_key": PAYSTACK_KEY, "base_url": base_url } });

@@ -156,7 +156,7 @@ impl Upstream {
 async fn send(app: &TestApp, name: &str, to: &str) -> Result<String, CallError> {
     let account = usable(app, name).await.expect("an account");
     let credentials = account.open_credentials(&app.app).expect("credentials");
-    let gateway = app.app.plugins.gateway(name).expect("a gateway");
+    let gateway = app.app.plugins.gateway(name, "").expect("a gateway");
     let message = TextMessage {
         to: to.to_owned(),
         sender: String::new(),
@@ -282,7 +282,7 @@ both! {
         let [_, termii, _] = subjects();
         upstream.set_up(app, &termii).await;
         let plugins = &app.app.plugins;
-        assert!(plugins.provider("termii").is_none() && plugins.gateway("provider_a").is_none());
+        assert!(plugins.provider("termii", "").is_err() && plugins.gateway("provider_a", "").is_none());
         assert_eq!(plugins.names(Kind::Provider), ["provider_a"]);
         assert_eq!(plugins.names(Kind::Sms), ["termii"]);
 
@@ -306,14 +306,14 @@ both! {
         });
         app.install(artifacts::TERMII).await;
         let install = async |wasm: Vec<u8>| -> Reply {
-            let request = app.client.post(format!("{}/internal/v1/plugins", app.internal));
+            let request = app.client.post(format!("{}/internal/v1/plugins?grant=true", app.internal));
             reply(request.bearer_auth(crate::app::OPERATOR_TOKEN).body(wasm)).await
         };
         for (wasm, name) in [(artifacts::TERMII, "provider_a"), (artifacts::SPROUT, "termii")] {
             let message = format!("{name} was a plugin of another kind in version 1.0.0; give the new one another name");
             assert_eq!(install(named(wasm, name)).await.failure(), (400, &*message));
         }
-        assert!(app.app.plugins.provider("provider_a").is_some() && app.app.plugins.gateway("termii").is_some());
+        assert!(app.app.plugins.provider("provider_a", "").is_ok() && app.app.plugins.gateway("termii", "").is_some());
     }
 }
 

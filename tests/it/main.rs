@@ -4,6 +4,8 @@
 
 #[macro_use]
 mod app;
+
+mod admission;
 mod atlantis;
 mod backup;
 mod bench;
@@ -44,6 +46,7 @@ mod otp_interleavings;
 mod otp_limits;
 mod outages;
 mod payments;
+mod plugin_versions;
 mod plugins;
 mod process;
 mod proxy;

@@ -7,6 +7,8 @@ use tollhouse::http::{Access, internal_routes};
 use crate::{
     app::{OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp},
     lending::{SUCCESS_CARD, failed_refund, mandate, saved_card, small_loan, user},
+    plugins::try_install,
+    sprout::repack,
 };
 
 fn text<'v>(value: &'v Value, field: &str) -> &'v str {
@@ -260,12 +262,25 @@ fn actions_of_the_service(app: &TestApp) -> Vec<Action> {
             Log::Company,
         ),
         ("post", "/master-key/rotate", Value::Null, "master_key.rotate", Log::Service),
-        ("post", "/plugins", Value::Null, "plugin.install", Log::Service),
+    ]
+}
+
+/// Of a plugin that has another version, which serves nobody.
+fn actions_of_plugins(digest: &str) -> Vec<Action> {
+    let log = Log::Service;
+    let canary = json!({ "digest": digest, "percent": 1 });
+    vec![
+        ("post", "/plugins", Value::Null, "plugin.install", log),
+        ("post", "/plugins/{plugin}/canary", canary, "plugin.canary", log),
+        ("post", "/plugins/{plugin}/rollback", json!({}), "plugin.rollback", log),
+        ("post", "/plugins/{plugin}/deactivate", json!({}), "plugin.deactivate", log),
+        ("post", "/plugins/{plugin}/activate", json!({}), "plugin.activate", log),
+        ("delete", "/plugins/{plugin}/{digest}", Value::Null, "plugin.uninstall", log),
     ]
 }
 
 /// Routes that change nothing which outlives a test or a development environment.
-const NOT_NOTED: &[(&str, &str)] = &[("post", "/clock/advance")];
+const NOT_NOTED: &[(&str, &str)] = &[("post", "/clock/advance"), ("post", "/plugins/examine")];
 
 /// The entries of a log, newest first.
 async fn noted(app: &TestApp, path: &str) -> Vec<Value> {
@@ -288,7 +303,9 @@ both! {
         user(app, "ada").await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
         let refund = failed_refund(app, &app.company.id, &card["id"]).await;
-        let rows = [actions(app), actions_of_debts(), actions_of_the_service(app)].concat();
+        let next = repack(artifacts::NIGERIA, |manifest| manifest["version"] = json!("9.0.0"));
+        let next = text(&try_install(app, next, "grant=true&activate=false").await.data().clone(), "digest").to_owned();
+        let rows = [actions(app), actions_of_debts(), actions_of_the_service(app), actions_of_plugins(&next)].concat();
         for route in internal_routes().iter().filter(|route| route.access == Access::Operator && route.method != "get") {
             let path = route.path.strip_prefix("/internal/v1").expect("the prefix");
             let row = rows.iter().filter(|row| (row.0, row.1) == (route.method, path)).count();
@@ -307,6 +324,8 @@ both! {
                 .replace("{direct_debit}", "dd-1")
                 .replace("{refund}", &refund)
                 .replace("{provider}", "provider_a")
+                .replace("{plugin}", "nigeria")
+                .replace("{digest}", &next)
                 .replace("{country}/{identity}", "nigeria/bvn");
             let before = all_noted(app).await;
             let data = if template == "/plugins" {

@@ -6,7 +6,7 @@ use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
-use tollhouse::{app::App, error::Error, http, random::Random};
+use tollhouse::{app::App, http, plugins::Wish, random::Random};
 
 use crate::{
     app::{Company, OPERATOR_TOKEN, Reply, TestApp, config, reply},
@@ -21,13 +21,14 @@ pub fn next_sprout() -> Vec<u8> {
     })
 }
 
-async fn try_install(app: &TestApp, wasm: Vec<u8>) -> Reply {
-    let request = app.client.post(format!("{}/internal/v1/plugins", app.internal));
+/// `query` says what the operator grants.
+pub async fn try_install(app: &TestApp, wasm: Vec<u8>, query: &str) -> Reply {
+    let request = app.client.post(format!("{}/internal/v1/plugins?{query}", app.internal));
     reply(request.bearer_auth(OPERATOR_TOKEN).body(wasm)).await
 }
 
 /// Version and state of all that is installed under a name, by version.
-async fn versions(app: &TestApp, name: &str) -> Vec<(String, String)> {
+pub async fn versions(app: &TestApp, name: &str) -> Vec<(String, String)> {
     let listed = app.operator(Method::GET, "/plugins", Value::Null).await.data().clone();
     let text = |plugin: &Value, key: &str| plugin[key].as_str().unwrap().to_owned();
     let mut versions: Vec<(String, String)> = listed
@@ -41,7 +42,7 @@ async fn versions(app: &TestApp, name: &str) -> Vec<(String, String)> {
     versions
 }
 
-fn states(of: &[(&str, &str)]) -> Vec<(String, String)> {
+pub fn states(of: &[(&str, &str)]) -> Vec<(String, String)> {
     of.iter().map(|(version, state)| ((*version).to_owned(), (*state).to_owned())).collect()
 }
 
@@ -145,11 +146,11 @@ both! {
             traffic.flow(15).await;
             assert_eq!(app.install(&next_sprout()).await["replaces"], "1.0.0");
             assert_eq!(start_payment(app, "upgraded").await["channels"], json!(["card", "ussd"]));
-            assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "retired"), ("1.1.0", "active")]));
+            assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "ready"), ("1.1.0", "active")]));
             traffic.flow(15).await;
             assert_eq!(app.install(artifacts::SPROUT).await["replaces"], "1.1.0");
             assert_eq!(start_payment(app, "rolled-back").await["channels"], json!(["card"]));
-            assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "active"), ("1.1.0", "retired")]));
+            assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "active"), ("1.1.0", "ready")]));
             traffic.flow(15).await;
             traffic.stop.store(true, Ordering::Relaxed);
             url
@@ -212,7 +213,7 @@ both! {
         assert_eq!((&again["digest"], &again["replaces"]), (&first["digest"], &json!("1.0.0")));
         assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "active")]));
         let audit = app.operator(Method::GET, "/audit", Value::Null).await.data()["docs"].clone();
-        let detail = json!({ "plugin": "sprout", "version": "1.0.0", "digest": first["digest"] });
+        let detail = json!({ "plugin": "sprout", "version": "1.0.0", "digest": first["digest"], "grant": true });
         let noted = audit.as_array().unwrap().iter().filter(|entry| entry["detail"] == detail);
         assert!(noted.clone().all(|entry| entry["action"] == "plugin.install"));
         assert_eq!(noted.count(), 2);
@@ -250,7 +251,7 @@ fn renamed(from: &str, to: &str) -> Vec<u8> {
     wasm
 }
 
-fn sprout_that_says(key: &str, value: Value) -> Vec<u8> {
+pub fn sprout_that_says(key: &str, value: Value) -> Vec<u8> {
     repack(artifacts::SPROUT, |manifest| manifest[key] = value)
 }
 
@@ -360,14 +361,14 @@ both! {
         app.install(artifacts::SPROUT).await;
         upstream.set_up(app).await;
         for (what, wasm, reason) in refused_components().into_iter().chain(refused_manifests()) {
-            let refused = try_install(app, wasm).await;
+            let refused = try_install(app, wasm, "grant=true").await;
             let (status, message) = refused.failure();
             assert_eq!(status, 400, "{what}: {message}");
             assert!(message.starts_with(reason), "{what}: {message}");
             let payment = start_payment(app, &what.replace(' ', "-")).await;
             assert!(payment["checkout"]["url"].is_string(), "{what}");
         }
-        let refused = try_install(app, vec![0; (32 << 20) + 1]).await;
+        let refused = try_install(app, vec![0; (32 << 20) + 1], "grant=true").await;
         assert_eq!(refused.failure(), (413, "the body is too large"));
         assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "active")]));
         let audit = app.operator(Method::GET, "/audit", Value::Null).await.data()["docs"].clone();
@@ -392,14 +393,14 @@ both! {
         app.install(&saying("1.1.0", json!([]), base_url.clone())).await;
         // The version whose secret it was has retired meanwhile.
         let in_clear = json!({ "base_url": { "kind": "url" }, "token": { "kind": "text" } });
-        let refused = try_install(app, saying("1.2.0", json!([]), in_clear)).await;
+        let refused = try_install(app, saying("1.2.0", json!([]), in_clear), "grant=true").await;
         let reason = "the manifest's setting \"token\" was a secret in version 1.0.0; give the setting another name";
         assert_eq!(refused.failure(), (400, reason));
         assert_eq!(served_version(&app.app), Some("1.1.0".to_owned()));
-        assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "retired"), ("1.1.0", "active")]));
+        assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "ready"), ("1.1.0", "active")]));
         // What was in clear may become a secret; from then on it stays one.
         app.install(&saying("1.3.0", json!(["token", "base_url"]), json!({}))).await;
-        let refused = try_install(app, saying("1.4.0", json!(["token"]), base_url)).await;
+        let refused = try_install(app, saying("1.4.0", json!(["token"]), base_url), "grant=true").await;
         assert_eq!(refused.failure().0, 400);
     }
 }
@@ -407,7 +408,7 @@ both! {
 // ---- several hosts ------------------------------------------------------------------------------
 
 /// Another host on the same database: its API, and what stops it.
-async fn another_host(app: &TestApp) -> (App, String, watch::Sender<bool>) {
+pub async fn another_host(app: &TestApp) -> (App, String, watch::Sender<bool>) {
     let config = config(&app.database, &[]);
     let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
     let host = host.expect("a host that starts");
@@ -421,7 +422,7 @@ async fn another_host(app: &TestApp) -> (App, String, watch::Sender<bool>) {
 }
 
 fn served_version(host: &App) -> Option<String> {
-    Some(host.plugins.provider("sprout")?.manifest().version.to_string())
+    Some(host.plugins.get("sprout")?.manifest().version.to_string())
 }
 
 both! {
@@ -452,16 +453,17 @@ both! {
         stop.send_replace(true);
     }
 
-    async fn of_hosts_that_install_the_same_name_at_once_one_may_be_told_to_look(app: TestApp) {
+    async fn of_hosts_that_install_the_same_name_at_once_one_comes_after_the_other(app: TestApp) {
         let (host, _, stop) = another_host(app).await;
         for n in 0..5 {
             let version = |host: &str| sprout_that_says("version", json!(format!("1.{n}.0-{host}")));
             let install = async |app: &App, wasm: Vec<u8>| {
-                app.plugins.install(&app.store, wasm, async |_, _, _| Ok(())).await
+                let wish = Wish { grant: true, activate: true };
+                app.plugins.install(&app.store, wasm, wish, async |_, _| Ok(())).await.map(drop)
             };
             let both = tokio::join!(install(&app.app, version("a")), install(&host, version("b")));
             for result in [both.0, both.1] {
-                assert!(matches!(result, Ok(_) | Err(Error::Conflict(_))), "{result:?}");
+                assert!(result.is_ok(), "{result:?}");
             }
             let listed = versions(app, "sprout").await;
             assert_eq!(listed.iter().filter(|(_, state)| state == "active").count(), 1, "{listed:?}");
@@ -476,9 +478,9 @@ both! {
         app.app.store.write(async move |tx| -> tollhouse::store::Result<()> {
             tx.sql("INSERT INTO plugin_components (digest, wasm, created_at) VALUES ('d', $1, 0)")
                 .bind(&b"of a later engine"[..]).run().await?;
-            tx.sql("UPDATE plugins SET state = 'retired' WHERE name = 'sprout'").run().await?;
-            tx.sql("INSERT INTO plugins (name, digest, version, state, installed_at) VALUES ('sprout', 'd', '9.0.0', 'active', 0)")
-                .run().await?;
+            tx.sql("UPDATE plugin_versions SET state = 'ready' WHERE name = 'sprout'").run().await?;
+            tx.sql("INSERT INTO plugin_versions (name, digest, version, state, companies, installed_at, active_at)
+                    VALUES ('sprout', 'd', '9.0.0', 'active', '[]', 0, 0)").run().await?;
             Ok(())
         }).await.expect("the other host's rows");
         app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
@@ -496,7 +498,7 @@ both! {
         app.install(artifacts::SPROUT).await;
 
         let second = app.app.store.write(async move |tx| -> tollhouse::store::Result<u64> {
-            tx.sql("UPDATE plugins SET state = 'active' WHERE name = 'sprout'").run().await
+            tx.sql("UPDATE plugin_versions SET state = 'active' WHERE name = 'sprout'").run().await
         }).await;
         assert!(tollhouse::store::is_duplicate(&second.expect_err("two versions that serve")));
     }

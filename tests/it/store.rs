@@ -191,3 +191,36 @@ async fn a_database_of_another_kind_is_refused() {
         );
     }
 }
+
+#[tokio::test]
+async fn what_is_announced_is_heard_once_it_is_committed() {
+    const CHANNEL: &str = "tollhouse_test_announcements";
+    let Some(server) = crate::app::postgres() else { return };
+    let app = TestApp::start(crate::app::Engine::Postgres(server)).await;
+    let another = Store::open(&app.database.url, Limits::default(), Random::system()).await;
+    let another = another.expect("another host's store");
+    let (heard, mut hears) = tokio::sync::mpsc::unbounded_channel();
+    let listening = tokio::spawn(async move {
+        another.listen(CHANNEL, move || heard.send(()).unwrap_or_default()).await
+    });
+    let mut next = async || {
+        let patience = std::time::Duration::from_secs(30);
+        tokio::time::timeout(patience, hears.recv()).await.expect("a word").expect("a listener")
+    };
+    next().await; // what was said before may have been missed
+    let db = &app.app.store;
+    let taken_back = db.write(async |tx| -> Result<()> {
+        tx.announce(CHANNEL).await?;
+        Err(Error::invalid("told to fail"))
+    });
+    assert!(taken_back.await.is_err());
+    for _ in 0..2 {
+        db.write(async |tx| tx.announce(CHANNEL).await).await.expect("an announcement");
+        next().await;
+    }
+    listening.abort();
+    let left = listening.await;
+    assert!(left.is_err(), "{left:?}");
+    assert!(hears.recv().await.is_none(), "what was taken back was announced");
+    app.finish().await;
+}

@@ -60,7 +60,10 @@ both! {
         app.standins.faults().push(Fault::new("initialize", FaultKind::CutAfter).times(1));
         app.post("/payment/initialize", app.order("order-3")).await;
         let page = scrape(app).await;
-        let of = |plugin: &str| format!("plugin=\"{plugin}\",version=\"1.0.0\",function=\"checkout.start\"");
+        let of = |plugin: &str| {
+            let digest = app.app.plugins.get(plugin).expect("a plugin").digest()[..8].to_owned();
+            format!("plugin=\"{plugin}\",version=\"1.0.0\",digest=\"{digest}\",function=\"checkout.start\"")
+        };
         let counted = |name: &str, labels: &str| value(&page, &format!("tollhouse_plugin_{name}{{{labels}}}"));
         let ended = |plugin: &str, outcome: &str| counted("calls_total", &format!("{},outcome=\"{outcome}\"", of(plugin)));
         assert_eq!((ended("unruly", "ok"), ended("unruly", "other")), (Some(1.0), Some(1.0)));

@@ -158,8 +158,10 @@ impl Host {
     }
 
     async fn install(&self, wasm: &'static [u8], name: &str, credentials: Value) -> Value {
-        let request =
-            self.process.client.post(format!("{}/internal/v1/plugins", self.process.internal));
+        let request = self
+            .process
+            .client
+            .post(format!("{}/internal/v1/plugins?grant=true", self.process.internal));
         reply(request.bearer_auth(OPERATOR_TOKEN).body(wasm)).await.data();
         let set = json!({ "credentials": credentials });
         self.operator(Method::PUT, &format!("/providers/{name}"), set).await

@@ -97,7 +97,7 @@ fn may_use(from: &[String], to: &str) -> bool {
         ("monitor", Some("store")) => low || to == "store",
         ("jobs", Some("store")) => leaf || to == "store",
         ("jobs", _) => low || ["app", "error", "store"].contains(&to),
-        ("plugins", Some("api")) => base || to == "audit" || to == "http",
+        ("plugins", Some("api")) => base || ["audit", "http", "monitor"].contains(&to),
         ("plugins", _) => low || ["egress", "error", "store"].contains(&to),
         ("http", None) => base || slice,
         ("http", _) => {

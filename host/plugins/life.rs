@@ -1,0 +1,275 @@
+//! What operators do with plugins: install, grant, activate, try on some, roll back, deactivate, uninstall. Whatever fails leaves
+//! those serving that served.
+
+use std::sync::Arc;
+
+use super::{
+    Manifest, Plugin, Plugins,
+    admission::Check,
+    capabilities::Capabilities,
+    store::{self, PluginRow},
+    versions::{Change, State, Version, changed},
+};
+use crate::{
+    clock::Timestamp,
+    error::{Error, Result},
+    store::{Json, Store, Tx},
+};
+
+/// What an operator says beside the component that is installed.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish {
+    /// All that it asks for is granted.
+    pub grant: bool,
+    /// It is to serve everyone, as soon as it may.
+    pub activate: bool,
+}
+
+/// A component that was installed.
+pub struct Installed {
+    pub row: PluginRow,
+    /// What it asks for and nobody has granted: it waits.
+    pub waits_for: Capabilities,
+    pub interfaces: Vec<&'static str>,
+    /// The version that served everyone until now.
+    pub replaces: Option<String>,
+    pub manifest: Manifest,
+    pub checks: Vec<Check>,
+}
+
+impl Plugins {
+    /// Admits a component and keeps it; `also` joins the transaction.
+    pub async fn install<F>(
+        &self,
+        db: &Store,
+        wasm: Vec<u8>,
+        wish: Wish,
+        also: F,
+    ) -> Result<Installed>
+    where
+        F: AsyncFnOnce(&mut Tx, &PluginRow) -> Result<()> + Clone + Send + 'static,
+    {
+        let wasm = Arc::new(wasm);
+        let admission = self.examine(wasm.clone()).await;
+        let plugin = admission.plugin.map_err(Error::Invalid)?;
+        let mut refused = self.0.changes.lock().await;
+        let replaces = self.get(&plugin.manifest.name).map(|p| p.manifest().version.to_string());
+        let (new, now) = (plugin.clone(), self.0.clock.now());
+        let kept = db.write(async move |tx| {
+            let mut row = new_row(&new, now);
+            let before = store::lock(tx, &row.name).await?;
+            check_history(tx, &new.manifest, &before).await?;
+            let asks = Capabilities::of(&new.manifest);
+            let known = before.iter().find(|known| known.digest == row.digest);
+            let has = known.is_some_and(|known| known.state != State::Waiting);
+            let waits_for = match has || wish.grant {
+                true => Capabilities::default(),
+                false => asks.beyond(&granted_before(tx, &before).await?),
+            };
+            if waits_for.is_empty() {
+                (row.state, row.granted) = (State::Ready, Some(Json(asks)));
+            }
+            store::insert(tx, &row, &wasm).await?;
+            if wish.activate && waits_for.is_empty() {
+                change(tx, &row.name, &Change::Activate(Some(row.digest.clone())), now).await?;
+            }
+            also(tx, &row).await?;
+            let rows = store::versions(tx, &row.name).await?;
+            let kept = rows.into_iter().find(|kept| kept.digest == row.digest);
+            let kept =
+                kept.ok_or_else(|| Error::internal("a plugin is gone that was just kept"))?;
+            Ok::<_, Error>((kept, waits_for))
+        });
+        let (row, waits_for) = kept.await?;
+        self.take_over(db, &mut refused, std::slice::from_ref(&plugin)).await?;
+        tracing::info!(plugin = &*plugin.label, digest = plugin.digest, state = ?row.state, "plugin installed");
+        Ok(Installed {
+            row,
+            waits_for,
+            interfaces: plugin.guest.interfaces(),
+            replaces,
+            manifest: plugin.manifest.clone(),
+            checks: admission.checks,
+        })
+    }
+
+    /// Changes which version of a plugin serves whom; answers all of them. With `grant`, the version that it names gets what it asks
+    /// for.
+    pub async fn change<F>(
+        &self,
+        db: &Store,
+        name: &str,
+        wanted: Change,
+        grant: bool,
+        also: F,
+    ) -> Result<Vec<PluginRow>>
+    where
+        F: AsyncFnOnce(&mut Tx) -> Result<()> + Clone + Send + 'static,
+    {
+        let mut refused = self.0.changes.lock().await;
+        let admitted = self.fit_to_serve(db, name, &wanted, grant).await?;
+        let (now, name) = (self.0.clock.now(), name.to_owned());
+        let fit: Vec<String> = admitted.iter().map(|plugin| plugin.digest.clone()).collect();
+        let rows = db.write(async move |tx| {
+            if grant && let Change::Activate(Some(digest)) | Change::Canary(digest, _) = &wanted {
+                let asks = Capabilities::of(&manifest_of(tx, digest).await?);
+                store::grant(tx, &name, digest, &asks).await?;
+            }
+            let after = change(tx, &name, &wanted, now).await?;
+            let rows = store::versions(tx, &name).await?;
+            for version in after.iter().filter(|version| serves(version)) {
+                if !fit.contains(&version.digest) {
+                    return Err(changed_meanwhile(&name));
+                }
+                // It may be older than a version that kept as a secret what it reads as a setting.
+                let manifest = manifest_of(tx, &version.digest).await?;
+                check_history(tx, &manifest, &rows).await?;
+            }
+            also(tx).await?;
+            Ok(rows)
+        });
+        let rows = rows.await?;
+        self.take_over(db, &mut refused, &admitted).await?;
+        Ok(rows)
+    }
+
+    /// What would serve after a change, admitted on this host.
+    async fn fit_to_serve(
+        &self,
+        db: &Store,
+        name: &str,
+        wanted: &Change,
+        grant: bool,
+    ) -> Result<Vec<Arc<Plugin>>> {
+        let rows = db.select(async |tx| store::versions(tx, name).await).await?;
+        let mut before: Vec<Version> = rows.iter().map(PluginRow::life).collect();
+        if before.is_empty() {
+            return Err(missing());
+        }
+        if grant && let Change::Activate(Some(digest)) | Change::Canary(digest, _) = wanted {
+            let waiting = |version: &&mut Version| {
+                version.digest == *digest && version.state == State::Waiting
+            };
+            before.iter_mut().filter(waiting).for_each(|version| version.state = State::Ready);
+        }
+        let mut admitted = Vec::new();
+        for version in changed(before, wanted.clone(), self.0.clock.now())? {
+            if serves(&version) {
+                admitted.push(self.fit(db, name, &version.digest).await?);
+            }
+        }
+        Ok(admitted)
+    }
+
+    async fn fit(&self, db: &Store, name: &str, digest: &str) -> Result<Arc<Plugin>> {
+        if let Some(serving) = self.serving_version(name, digest) {
+            return Ok(serving);
+        }
+        let component = db.select(async |tx| store::component(tx, digest).await).await?;
+        let (wasm,) = component.ok_or_else(missing)?;
+        self.examine(Arc::new(wasm)).await.plugin.map_err(Error::Invalid)
+    }
+
+    /// Takes a version away that serves nobody. The last one of a plugin goes only when `needed` names nothing that needs the plugin.
+    pub async fn uninstall<F>(
+        &self,
+        db: &Store,
+        name: &str,
+        digest: &str,
+        also: F,
+    ) -> Result<PluginRow>
+    where
+        F: AsyncFnOnce(&mut Tx, &PluginRow, bool) -> Result<()> + Clone + Send + 'static,
+    {
+        let mut refused = self.0.changes.lock().await;
+        let (name, digest, now) = (name.to_owned(), digest.to_owned(), self.0.clock.now());
+        let gone = db.write(async move |tx| {
+            let rows = store::lock(tx, &name).await?;
+            let is_last = rows.len() == 1;
+            let row = rows.into_iter().find(|row| row.digest == digest).ok_or_else(missing)?;
+            if serves(&row.life()) {
+                let message = format!(
+                    "{name} {} serves: deactivate it, or activate another version",
+                    row.version
+                );
+                return Err(Error::Conflict(message));
+            }
+            also(tx, &row, is_last).await?;
+            let manifest = manifest_of(tx, &row.digest).await?;
+            store::remove(tx, &row, manifest.kind, &manifest.secrets, now).await?;
+            Ok(row)
+        });
+        let gone = gone.await?;
+        self.take_over(db, &mut refused, &[]).await?;
+        Ok(gone)
+    }
+}
+
+fn new_row(plugin: &Plugin, now: Timestamp) -> PluginRow {
+    PluginRow {
+        name: plugin.manifest.name.clone(),
+        digest: plugin.digest.clone(),
+        version: plugin.manifest.version.to_string(),
+        state: State::Waiting,
+        granted: Some(Json(Capabilities::default())),
+        percent: 0,
+        companies: Json(Vec::new()),
+        installed_at: now,
+        active_at: None,
+    }
+}
+
+fn serves(version: &Version) -> bool {
+    matches!(version.state, State::Active | State::Canary)
+}
+
+fn changed_meanwhile(name: &str) -> Error {
+    Error::Conflict(format!(
+        "{name} was changed meanwhile: look which version serves and try again"
+    ))
+}
+
+fn missing() -> Error {
+    Error::not_found("there is no such plugin")
+}
+
+async fn change(tx: &mut Tx, name: &str, wanted: &Change, now: Timestamp) -> Result<Vec<Version>> {
+    let before: Vec<Version> = store::lock(tx, name).await?.iter().map(PluginRow::life).collect();
+    let after = changed(before.clone(), wanted.clone(), now)?;
+    store::change(tx, name, &before, after.clone()).await?;
+    Ok(after)
+}
+
+/// What the version was granted that serves, or that served last.
+async fn granted_before(tx: &mut Tx, before: &[PluginRow]) -> Result<Capabilities> {
+    let active = before.iter().find(|row| row.state == State::Active);
+    let latest =
+        before.iter().filter(|row| row.active_at.is_some()).max_by_key(|row| row.active_at);
+    let Some(row) = active.or(latest) else { return Ok(Capabilities::default()) };
+    match &row.granted {
+        Some(Json(granted)) => Ok(granted.clone()),
+        None => Ok(Capabilities::of(&manifest_of(tx, &row.digest).await?)),
+    }
+}
+
+async fn manifest_of(tx: &mut Tx, digest: &str) -> Result<Manifest> {
+    let (wasm,) = store::component(tx, digest).await?.ok_or_else(missing)?;
+    Manifest::parse(&wasm).map_err(Error::internal)
+}
+
+/// Compares a new version with all that were ever installed under its name.
+async fn check_history(tx: &mut Tx, new: &Manifest, before: &[PluginRow]) -> Result<()> {
+    for row in before {
+        if let Some((wasm,)) = store::component(tx, &row.digest).await? {
+            let earlier = Manifest::parse(&wasm).map_err(|reason| {
+                Error::Invalid(format!("an earlier version cannot be compared: {reason}"))
+            })?;
+            let version = earlier.version.to_string();
+            new.check_against(earlier.kind, &earlier.secrets, &version).map_err(Error::Invalid)?;
+        }
+    }
+    for gone in store::gone(tx, &new.name).await? {
+        new.check_against(gone.kind, &gone.secrets, &gone.version).map_err(Error::Invalid)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! What a component has to stand before it serves anyone, and what an operator reads about it.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    app::{Engine, OPERATOR_TOKEN, TestApp, reply},
+    plugins::try_install,
+    sprout::{repack, with_manifest},
+};
+
+async fn examine(app: &TestApp, wasm: &[u8]) -> Value {
+    let request = app.client.post(format!("{}/internal/v1/plugins/examine", app.internal));
+    reply(request.bearer_auth(OPERATOR_TOKEN).body(wasm.to_vec())).await.data().clone()
+}
+
+fn names(report: &Value) -> Vec<&str> {
+    let checks = report["checks"].as_array().expect("a list").iter();
+    checks.map(|check| check["check"].as_str().expect("a name")).collect()
+}
+
+const ALL: [&str; 9] = [
+    "size",
+    "manifest",
+    "compile",
+    "contract",
+    "imports",
+    "interfaces",
+    "start",
+    "country",
+    "examples",
+];
+
+both! {
+    async fn every_step_of_admission_is_told_and_nothing_is_kept(app: TestApp) {
+        let report = examine(app, artifacts::SPROUT).await;
+        assert_eq!((&report["admitted"], names(&report)), (&json!(true), ALL.to_vec()));
+        assert_eq!(report["asks_for"], json!(["address:base_url", "secret:token"]));
+        let said = |step: &str| {
+            let at = ALL.iter().position(|name| *name == step).expect("a step");
+            report["checks"][at]["said"].as_str().expect("a text").to_owned()
+        };
+        assert!(said("manifest").starts_with("sprout 1.0.0, which asks for address:base_url, secret:token"));
+        assert!(said("imports").contains("tollhouse:plugin/http@1.0.0"), "{}", said("imports"));
+        assert_eq!(said("interfaces"), "checkout, verification, notifications");
+        assert!(said("examples").starts_with("checkout.start "), "{}", said("examples"));
+        let shown = app.operator(Method::GET, "/plugins/sprout", Value::Null).await;
+        assert_eq!(shown.failure(), (404, "there is no such plugin"));
+
+        let report = examine(app, b"once upon a time").await;
+        assert_eq!((&report["admitted"], names(&report)), (&json!(false), ALL[..2].to_vec()));
+        assert_eq!(report["checks"][1]["passed"], false);
+        assert!(report["checks"][1]["said"].as_str().is_some_and(|said| said.starts_with("the file is no WebAssembly")));
+    }
+
+    async fn what_breaks_on_its_own_examples_is_not_taken(app: TestApp) {
+        for (body, admitted) in [("all is well", true), ("panic", false)] {
+            let wasm = repack(artifacts::UNRULY, |manifest| {
+                manifest["examples"] = json!({ "notification": { "headers": {}, "body": body } });
+            });
+            assert_eq!(examine(app, &wasm).await["admitted"], admitted, "{body}");
+            if !admitted {
+                let refused = try_install(app, wasm, "grant=true").await;
+                let reason = "notifications.parse breaks when it is called with its example";
+                assert_eq!(refused.failure(), (400, reason));
+            }
+        }
+    }
+}
+
+// ---- compiling ----------------------------------------------------------------------------------
+
+fn leb(mut n: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = (n & 0x7f) as u8;
+        n >>= 7;
+        bytes.push(if n > 0 { low | 0x80 } else { low });
+        if n == 0 {
+            return bytes;
+        }
+    }
+}
+
+fn section(id: u8, content: &[u8]) -> Vec<u8> {
+    [&[id][..], &leb(content.len()), content].concat()
+}
+
+/// A component whose one function has so many blocks, each of which changes a local on a condition. As valid as any, and sprout by its
+/// manifest.
+fn bomb(blocks: usize) -> Vec<u8> {
+    const LOCALS: usize = 500;
+    let mut body = [&[1][..], &leb(LOCALS), &[0x7f]].concat(); // (local i32 …)
+    for n in 0..blocks {
+        let local = leb(n % LOCALS);
+        body.extend([0x02, 0x40, 0x20, 0x00, 0x0d, 0x00, 0x20]); // block (br_if 0 (local.get 0))
+        body.extend(&local);
+        body.extend([0x41, 0x01, 0x6a, 0x21]); // (local.set n (i32.add (local.get n) (i32.const 1)))
+        body.extend(local);
+        body.push(0x0b);
+    }
+    body.push(0x0b);
+    let function = [leb(body.len()), body].concat();
+    let module = [
+        b"\0asm\x01\0\0\0".to_vec(),
+        section(1, &[1, 0x60, 0, 0]),
+        section(3, &[1, 0]),
+        section(10, &[&[1][..], &function].concat()),
+    ]
+    .concat();
+    let component = [b"\0asm\x0d\0\x01\0".to_vec(), section(1, &module)].concat();
+    with_manifest(&component, include_bytes!("../guests/sprout/manifest.json"))
+}
+
+/// A host whose compiler has little of everything takes sprout, and says why it does not take the bomb. It goes on serving.
+async fn refuses_the_bomb(flag: &str, reason: &str) {
+    let app = TestApp::start_with(Engine::Sqlite, &[flag]).await;
+    let before = app.initialize("order-1").await;
+    let refused = try_install(&app, bomb(100_000), "grant=true").await;
+    assert_eq!(refused.failure(), (400, reason));
+    assert_eq!(app.initialize("order-1").await["id"], before["id"]);
+    app.install(artifacts::SPROUT).await;
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_component_that_takes_too_much_memory_to_compile_is_refused() {
+    let flag = "--plugin-compile-mib=384";
+    refuses_the_bomb(flag, "compiling the component takes more memory than 384 MiB").await;
+}
+
+#[tokio::test]
+async fn a_component_that_takes_too_long_to_compile_is_refused() {
+    let app = TestApp::start_with(Engine::Sqlite, &[]).await;
+    drop(app.install(artifacts::SPROUT).await); // compiled, whatever comes
+    app.finish().await;
+    let flag = "--plugin-compile-s=1";
+    refuses_the_bomb(flag, "compiling the component takes longer than 1 s").await;
+}
+
+#[test]
+fn what_the_compiler_refuses_is_said_in_a_line() {
+    let run = |wasm: &[u8]| {
+        use std::{
+            io::Write,
+            process::{Command, Stdio},
+        };
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
+        command.args(["compile-plugin", "4000000000", "60", "67108864"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("a child");
+        child.stdin.take().expect("a pipe").write_all(wasm).expect("a reader");
+        child.wait_with_output().expect("an end")
+    };
+    let compiled = run(&bomb(10));
+    assert!(compiled.status.success() && !compiled.stdout.is_empty());
+    let mut broken = bomb(10);
+    let end = broken.windows(2).position(|two| two == [0x21, 0x00]).expect("a local.set");
+    broken[end] = 0xff;
+    let refused = run(&broken);
+    assert_eq!((refused.status.code(), refused.stdout.len()), (Some(1), 0));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.starts_with("tollhouse: ") && said.lines().count() == 1, "{said}");
+}

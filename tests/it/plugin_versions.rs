@@ -1,0 +1,240 @@
+//! Which version of a plugin serves whom: grants, canaries, roll-backs, what is taken out of service and what is removed.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    app::{Company, Reply, TestApp},
+    plugins::{another_host, next_sprout, sprout_that_says, states, try_install, versions},
+    sprout::{TOKEN, Upstream, notify, order_of, repack, start_payment},
+};
+
+async fn install(app: &TestApp, wasm: &[u8], query: &str) -> Value {
+    try_install(app, wasm.to_vec(), query).await.data().clone()
+}
+
+async fn change(app: &TestApp, what: &str, body: Value) -> Reply {
+    app.operator(Method::POST, &format!("/plugins/sprout/{what}"), body).await
+}
+
+/// Sprout 1.0.0 serves; 1.1.0, which has one channel more, is kept. The digests of both.
+async fn set_up(app: &TestApp, upstream: &Upstream) -> [Value; 2] {
+    let old = app.install(artifacts::SPROUT).await["digest"].clone();
+    upstream.set_up(app).await;
+    let new = install(app, &next_sprout(), "activate=false").await["digest"].clone();
+    [old, new]
+}
+
+/// Whether the version that begins a payment of a company is the new one.
+async fn is_new(app: &TestApp, company: &Company, reference: &str) -> bool {
+    let order = order_of(app, reference);
+    let begun = app.request(company, Method::POST, "/payment/initialize", Some(order)).await;
+    begun.data()["channels"] == json!(["card", "ussd"])
+}
+
+both! {
+    async fn a_component_serves_once_what_it_asks_for_is_granted(app: TestApp) {
+        let upstream = Upstream::start().await;
+        let waiting = install(app, artifacts::SPROUT, "").await;
+        assert_eq!((&waiting["state"], &waiting["granted"]), (&json!("waiting"), &json!([])));
+        assert_eq!(waiting["waits_for"], json!(["address:base_url", "secret:token"]));
+        assert!(app.app.plugins.get("sprout").is_none());
+        let refused = change(app, "activate", json!({ "digest": waiting["digest"] })).await;
+        let reason = "this version waits for a grant of what it asks for: send grant true";
+        assert_eq!(refused.failure(), (409, reason));
+        let granted = json!({ "digest": waiting["digest"], "grant": true });
+        let active = change(app, "activate", granted).await.data()[0].clone();
+        assert_eq!((&active["state"], &active["granted"]), (&json!("active"), &waiting["waits_for"]));
+        upstream.set_up(app).await;
+        start_payment(app, "order-1").await;
+    }
+
+    async fn a_version_that_asks_for_more_waits_while_the_old_one_serves(app: TestApp) {
+        let upstream = Upstream::start().await;
+        app.install(artifacts::SPROUT).await;
+        upstream.set_up(app).await;
+        let greedy = repack(artifacts::SPROUT, |manifest| {
+            (manifest["version"], manifest["channels"]) = (json!("1.1.0"), json!(["card", "ussd"]));
+            manifest["hosts"] = json!(["files.sprout.example"]);
+        });
+        let waiting = install(app, &greedy, "").await;
+        assert_eq!(waiting["waits_for"], json!(["host:files.sprout.example"]));
+        assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "active"), ("1.1.0", "waiting")]));
+        assert!(!is_new(app, &app.company, "order-1").await);
+        assert_eq!(install(app, &greedy, "").await["state"], "waiting");
+        // What asks for as much as the one that serves, or less, needs no grant.
+        let modest = sprout_that_says("version", json!("1.0.1"));
+        let modest = install(app, &modest, "").await;
+        assert_eq!((&modest["state"], &modest["replaces"]), (&json!("active"), &json!("1.0.0")));
+        assert_eq!(install(app, &greedy, "grant=true").await["state"], "active");
+        assert!(is_new(app, &app.company, "order-2").await);
+        // It has it for good.
+        install(app, artifacts::SPROUT, "").await;
+        assert_eq!(install(app, &greedy, "").await["state"], "active");
+    }
+
+    async fn a_canary_serves_those_who_are_named_and_a_share_of_all(app: TestApp) {
+        let upstream = Upstream::start().await;
+        let [_, new] = set_up(app, &upstream).await;
+        let other = app.new_company("Other").await;
+        let try_on = async |percent: i64, companies: &[&str]| {
+            let body = json!({ "digest": new, "percent": percent, "companies": companies });
+            change(app, "canary", body).await.data().clone()
+        };
+        let tried = try_on(0, &[&other.id]).await;
+        let canary = tried.as_array().expect("a list").iter().find(|version| version["state"] == "canary");
+        assert_eq!(canary.expect("a canary")["companies"], json!([other.id]));
+        assert!(is_new(app, &other, "order-1").await && !is_new(app, &app.company, "order-1").await);
+        try_on(100, &[]).await;
+        assert!(is_new(app, &app.company, "order-2").await);
+        try_on(50, &[]).await;
+        let mut served = [0, 0];
+        for n in 0..40 {
+            served[usize::from(is_new(app, &app.company, &format!("share-{n}")).await)] += 1;
+        }
+        assert!(served[0] > 4 && served[1] > 4, "{served:?}");
+        let page = crate::telemetry::scrape(app).await;
+        let digest = &new.as_str().expect("a digest")[..8];
+        let series = format!("tollhouse_plugin_serving{{plugin=\"sprout\",version=\"1.1.0\",digest=\"{digest}\"}}");
+        assert_eq!(crate::telemetry::value(&page, &series), Some(1.0));
+        let ended = change(app, "rollback", json!({})).await;
+        ended.data();
+        assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "active"), ("1.1.0", "ready")]));
+        assert!(!is_new(app, &app.company, "order-3").await);
+        let body = json!({ "digest": new, "percent": 101 });
+        let refused = change(app, "canary", body).await;
+        assert_eq!(refused.failure(), (400, "the percent field must be a whole number from 0 to 100"));
+    }
+
+    async fn one_call_goes_back_to_the_version_before(app: TestApp) {
+        let upstream = Upstream::start().await;
+        let [_, new] = set_up(app, &upstream).await;
+        change(app, "activate", json!({ "digest": new })).await.data();
+        assert!(is_new(app, &app.company, "order-1").await);
+        change(app, "rollback", json!({})).await.data();
+        assert!(!is_new(app, &app.company, "order-2").await);
+        let refused = change(app, "rollback", json!({})).await;
+        assert_eq!(refused.failure(), (409, "no other version has served before this one"));
+        let refused = change(app, "activate", json!({ "digest": "f".repeat(64) })).await;
+        assert_eq!(refused.failure(), (404, "there is no such version of the plugin"));
+        let unknown = app.operator(Method::POST, "/plugins/weed/rollback", json!({})).await;
+        assert_eq!(unknown.failure(), (404, "there is no such plugin"));
+    }
+
+    async fn no_way_back_reads_a_secret_in_clear(app: TestApp) {
+        let in_clear = repack(artifacts::SPROUT, |manifest| {
+            manifest["secrets"] = json!([]);
+            manifest["settings"] = json!({ "base_url": { "kind": "url" }, "token": { "kind": "text" } });
+        });
+        let old = app.install(&in_clear).await["digest"].clone();
+        app.install(&sprout_that_says("version", json!("1.1.0"))).await;
+        let reason = "the manifest's setting \"token\" was a secret in version 1.1.0; give the setting another name";
+        for (what, body) in [
+            ("rollback", json!({})),
+            ("activate", json!({ "digest": old })),
+            ("canary", json!({ "digest": old })),
+        ] {
+            assert_eq!(change(app, what, body).await.failure(), (400, reason), "{what}");
+        }
+        assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "ready"), ("1.1.0", "active")]));
+    }
+
+    async fn what_is_taken_out_of_service_comes_back_as_it_was(app: TestApp) {
+        let upstream = Upstream::start().await;
+        app.install(artifacts::SPROUT).await;
+        let url = upstream.set_up(app).await;
+        start_payment(app, "order-1").await;
+        upstream.end("order-1", "paid");
+        change(app, "deactivate", json!({})).await.data();
+        let begun = app.post("/payment/initialize", order_of(app, "order-2")).await;
+        assert_eq!(begun.failure(), (400, "sprout has been deactivated"));
+        let card = json!({
+            "user_id": "ada", "currency": "NGN", "payment_service": "sprout",
+            "checkout": { "success_url": "https://lender.example/" },
+        });
+        let begun = app.post("/card/create", card).await;
+        assert_eq!(begun.failure(), (400, "sprout has been deactivated"));
+        let verified = app.post("/payment/verify/order-1", json!({})).await;
+        assert_eq!(verified.failure(), (400, "sprout has been deactivated"));
+        // The provider sends it again.
+        let told = notify(app, &url, "order-1", TOKEN).await;
+        assert_eq!(told.failure(), (503, "the provider has been deactivated, send it again later"));
+        let refused = change(app, "deactivate", json!({})).await;
+        assert_eq!(refused.failure(), (409, "no version of the plugin serves"));
+        change(app, "activate", json!({})).await.data();
+        assert_eq!(notify(app, &url, "order-1", TOKEN).await.status, 200);
+        app.settle().await;
+        assert_eq!(app.fetch("order-1").await["status"], "success");
+    }
+
+    async fn what_records_need_is_not_removed(app: TestApp) {
+        let upstream = Upstream::start().await;
+        let [old, new] = set_up(app, &upstream).await;
+        start_payment(app, "order-1").await;
+        let remove = async |digest: &Value| {
+            let path = format!("/plugins/sprout/{}", digest.as_str().expect("a digest"));
+            app.operator(Method::DELETE, &path, Value::Null).await
+        };
+        let reason = "sprout 1.0.0 serves: deactivate it, or activate another version";
+        assert_eq!(remove(&old).await.failure(), (409, reason));
+        assert_eq!(remove(&new).await.data()["version"], "1.1.0");
+        assert_eq!(remove(&new).await.failure(), (404, "there is no such plugin"));
+        change(app, "deactivate", json!({})).await.data();
+        let needed = "sprout is needed by 1 pending payments, 1 accounts with credentials";
+        assert_eq!(remove(&old).await.failure(), (409, needed));
+        change(app, "activate", json!({})).await.data();
+        upstream.end("order-1", "paid");
+        app.advance(60).await;
+        change(app, "deactivate", json!({})).await.data();
+        let account = async |credentials: Value| {
+            app.operator(Method::PUT, "/providers/sprout", json!({ "credentials": credentials })).await
+        };
+        let new_ones = account(json!({ "token": "t" })).await;
+        assert_eq!(new_ones.failure(), (400, "sprout has been deactivated"));
+        account(Value::Null).await.data();
+        remove(&old).await.data();
+        let shown = app.operator(Method::GET, "/plugins/sprout", Value::Null).await;
+        assert_eq!(shown.failure(), (404, "there is no such plugin"));
+        // What was given to it as a secret is never read in clear.
+        let in_clear = json!({ "base_url": { "kind": "url" }, "token": { "kind": "text" } });
+        let spy = repack(artifacts::SPROUT, |manifest| {
+            (manifest["version"], manifest["secrets"], manifest["settings"]) = (json!("2.0.0"), json!([]), in_clear);
+        });
+        let refused = try_install(app, spy, "grant=true").await;
+        let reason = "the manifest's setting \"token\" was a secret in version 1.1.0; give the setting another name";
+        assert_eq!(refused.failure(), (400, reason));
+    }
+
+    async fn the_other_hosts_of_a_fleet_follow_every_change(app: TestApp) {
+        let upstream = Upstream::start().await;
+        let [_, new] = set_up(app, &upstream).await;
+        let (host, _, stop) = another_host(app).await;
+        let follows = async |is: fn(&tollhouse::plugins::Plugins) -> bool| {
+            let mut looks = tokio::time::interval(std::time::Duration::from_millis(20));
+            let followed = async {
+                while !is(&host.plugins) {
+                    looks.tick().await;
+                }
+            };
+            let patience = std::time::Duration::from_secs(60);
+            tokio::time::timeout(patience, followed).await.expect("a host that follows");
+        };
+        let version = |plugins: &tollhouse::plugins::Plugins, company: &str| {
+            plugins.provider("sprout", company).ok().map(|plugin| plugin.manifest().version.minor)
+        };
+        follows(|plugins| plugins.get("sprout").is_some()).await;
+        change(app, "canary", json!({ "digest": new, "companies": ["one"] })).await.data();
+        follows(|plugins| {
+            let minor = |company| plugins.provider("sprout", company).map(|plugin| plugin.manifest().version.minor);
+            minor("one").is_ok_and(|minor| minor == 1)
+        })
+        .await;
+        assert_eq!(version(&host.plugins, "another"), Some(0));
+        change(app, "deactivate", json!({})).await.data();
+        follows(|plugins| plugins.is_deactivated("sprout")).await;
+        assert_eq!(version(&host.plugins, "one"), None);
+        change(app, "activate", json!({})).await.data();
+        follows(|plugins| plugins.get("sprout").is_some()).await;
+        stop.send_replace(true);
+    }
+}
