@@ -256,10 +256,7 @@ impl Calls {
         left: Duration,
         progress: &mut Progress,
     ) -> Result<HttpResponse, Fault> {
-        if !granted(&session.grant, &request.url) {
-            let message = "the request goes to a host that was not granted";
-            return Err(Fault::new(FaultCategory::Misconfigured, "not-granted", message));
-        }
+        check_grant(&session.grant, &request.url)?;
         let Some((headers, body)) = fill(request, &session.placeholders) else {
             return Err(HttpRequest::too_large());
         };
@@ -408,8 +405,14 @@ fn fill(request: &HttpRequest, placeholders: &Placeholders) -> Option<Filled> {
     Some((headers, body))
 }
 
-fn granted(grant: &Grant, url: &str) -> bool {
-    Url::parse(url).is_ok_and(|url| grant.origins.contains(&url.origin().ascii_serialization()))
+/// Refuses what goes elsewhere than to an origin that the operator granted.
+fn check_grant(grant: &Grant, url: &str) -> Result<(), Fault> {
+    let message = match Url::parse(url).map(|url| url.origin().ascii_serialization()) {
+        Ok(origin) if grant.origins.contains(&origin) => return Ok(()),
+        Ok(origin) => format!("the request goes to {origin}, which was not granted"),
+        Err(_) => "the request goes to what is no URL".to_owned(),
+    };
+    Err(Fault::new(FaultCategory::Misconfigured, "not-granted", message))
 }
 
 fn fault_of(error: EgressError) -> Fault {

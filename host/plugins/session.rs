@@ -78,8 +78,9 @@ pub enum Entry {
 pub enum Ended {
     #[error("the call waits for an answer")]
     Waiting,
-    #[error("the call asked for something else when it was run again")]
-    Nondeterministic,
+    /// Where it went astray, without a word of what it asked.
+    #[error("the call asked for something else when it was run again: {0}")]
+    Nondeterministic(String),
     #[error("the call asked the cache more often than allowed")]
     TooManyQuestions,
 }
@@ -90,6 +91,25 @@ impl HttpRequest {
         let body = self.body.as_ref().map_or(0, Vec::len);
         let bytes = self.method.len() + self.url.len() + headers.sum::<usize>() + body;
         bytes > MOST_REQUEST_BYTES
+    }
+
+    /// The first part in which another request is another one.
+    fn differs(&self, other: &HttpRequest) -> String {
+        let mut headers = self.headers.iter().zip(&other.headers);
+        let part = if self.method != other.method {
+            "method"
+        } else if self.url != other.url {
+            "URL"
+        } else if self.headers.len() != other.headers.len() {
+            "number of headers"
+        } else if let Some(((name, _), _)) = headers.find(|(one, other)| one != other) {
+            return format!("header {name}");
+        } else if self.body != other.body {
+            "body"
+        } else {
+            "time-out"
+        };
+        part.to_owned()
     }
 
     pub fn too_large() -> Fault {
@@ -155,7 +175,12 @@ impl Session {
                 return Err(Ended::Waiting);
             }
             Some(Entry::Http(asked, answer)) if *asked == request => answer.clone(),
-            Some(_) => return Err(Ended::Nondeterministic),
+            Some(Entry::Http(asked, _)) => {
+                return Err(self.astray(&format!("it has another {}", asked.differs(&request))));
+            }
+            Some(Entry::Cached(..)) => {
+                return Err(self.astray("it is a request, and was a question to the cache"));
+            }
         };
         self.position += 1;
         Ok(answer)
@@ -175,10 +200,19 @@ impl Session {
                 value
             }
             Some(Entry::Cached(asked, value)) if *asked == key => value.clone(),
-            Some(_) => return Err(Ended::Nondeterministic),
+            Some(Entry::Cached(..)) => {
+                return Err(self.astray("it asks the cache for another key"));
+            }
+            Some(Entry::Http(..)) => {
+                return Err(self.astray("it is a question to the cache, and was a request"));
+            }
         };
         self.position += 1;
         Ok(value)
+    }
+
+    fn astray(&self, how: &str) -> Ended {
+        Ended::Nondeterministic(format!("of what it asks for, number {}: {how}", self.position + 1))
     }
 
     pub fn keep(&self, key: String, value: String, ttl_seconds: u32) {
@@ -256,7 +290,29 @@ mod tests {
         assert_eq!(again.send(request("b")).unwrap_err(), Ended::Waiting);
 
         let mut astray = session(again.journal);
-        assert_eq!(astray.send(request("a")).unwrap_err(), Ended::Nondeterministic);
+        let ended = astray.send(request("a")).unwrap_err().to_string();
+        let how = "of what it asks for, number 1: it is a request, and was a question to the cache";
+        assert!(ended.ends_with(how), "{ended}");
+    }
+
+    #[test]
+    fn a_run_that_goes_astray_is_told_where() {
+        let header = |value: &str| vec![("x-id".to_owned(), value.to_owned())];
+        let asked = HttpRequest { headers: header("1"), body: Some(vec![1]), ..request("a") };
+        for (other, how) in [
+            (HttpRequest { method: "PUT".into(), ..asked.clone() }, "another method"),
+            (HttpRequest { url: "b".into(), ..asked.clone() }, "another URL"),
+            (HttpRequest { headers: vec![], ..asked.clone() }, "another number of headers"),
+            (HttpRequest { headers: header("2"), ..asked.clone() }, "another header x-id"),
+            (HttpRequest { body: None, ..asked.clone() }, "another body"),
+            (HttpRequest { timeout_ms: Some(1), ..asked.clone() }, "another time-out"),
+        ] {
+            let mut journal = Journal::new(1, Timestamp(0));
+            let answer = HttpResponse { status: 200, headers: vec![], body: vec![] };
+            journal.entries.push(Entry::Http(asked.clone(), Ok(answer)));
+            let ended = session(journal).send(other).unwrap_err().to_string();
+            assert!(ended.ends_with(&format!("number 1: it has {how}")), "{ended}");
+        }
     }
 
     #[test]
