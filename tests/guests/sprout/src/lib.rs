@@ -1,7 +1,7 @@
 //! How small a provider can be: a page to pay on, a question how it went, and a notification that it did.
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tollhouse_plugin::checkout::{self, CheckoutOrder, CheckoutSession};
 use tollhouse_plugin::http::{self, Request, Response};
 use tollhouse_plugin::notifications::{self, Notification, Refusal, Subject};
@@ -93,10 +93,18 @@ fn send(request: Request) -> Result<Response, Fault> {
     let answer = request.bearer(&vault::secret("token")?).send()?;
     match answer.status {
         200 => Ok(answer),
-        404 => Err(Fault::not_found("Sprout knows of no such session")),
-        401 => Err(Fault::misconfigured("Sprout does not accept the token")),
-        400..500 => Err(Fault::refused("", "Sprout refused the session")),
-        status => Err(Fault::unavailable(format!("Sprout answered {status}"))),
+        401 | 403 => Err(Fault::misconfigured("Sprout does not accept the token")),
+        status @ (408 | 429 | 500..) => {
+            Err(Fault::unavailable(format!("Sprout answered {status}")))
+        }
+        // A page is no word of Sprout's: it is `unavailable`, like anything else that is not JSON.
+        status => Err(answer.json::<Value>().map_or_else(
+            |unreadable| unreadable,
+            |_| match status {
+                404 => Fault::not_found("Sprout knows of no such session"),
+                _ => Fault::refused("", "Sprout refused the session"),
+            },
+        )),
     }
 }
 
@@ -110,7 +118,7 @@ mod tests {
         FakeHost::new().secret("token", "t0p").setting("base_url", "https://sprout.test")
     }
 
-    fn verify(status: u16, body: serde_json::Value) -> Result<Payment, Fault> {
+    fn verify(status: u16, body: Value) -> Result<Payment, Fault> {
         let host = host().answer("GET", "/sessions/S-1", status, body).install();
         let verified = <Sprout as verification::Guest>::verify("S-1".into());
         assert_eq!(host.requests()[0].header("authorization"), Some("Bearer t0p"));
@@ -151,7 +159,19 @@ mod tests {
             verify(404, json!({})),
             Err(Fault::not_found("Sprout knows of no such session"))
         );
+        assert!(verify(429, json!({})).unwrap_err().retryable);
         assert!(verify(500, json!({})).unwrap_err().retryable);
+    }
+
+    #[test]
+    fn a_page_says_nothing_about_a_session() {
+        let page = "<html>Not found</html>";
+        for status in [400, 404, 418] {
+            let host = host().answer_text("GET", "/sessions/S-1", status, page).install();
+            let fault = <Sprout as verification::Guest>::verify("S-1".into()).unwrap_err();
+            assert_eq!((fault.code.as_str(), fault.retryable), ("unexpected-answer", true));
+            assert_eq!(host.requests().len(), 1);
+        }
     }
 
     #[test]
