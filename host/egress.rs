@@ -11,7 +11,11 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::{
+    Method,
+    dns::{Addrs, Name, Resolve, Resolving},
+    header::{HeaderName, HeaderValue},
+};
 use tracing::{Instrument, Span};
 use url::{Host, Url};
 
@@ -45,8 +49,8 @@ enum Way {
     Script(Arc<Script>),
 }
 
-/// Answers in the network's place.
-pub type Script = dyn Fn(&Outgoing) -> Answer + Send + Sync;
+/// Answers in the network's place, or fails as it would.
+pub type Script = dyn Fn(&Outgoing) -> Result<Answer, EgressError> + Send + Sync;
 
 #[derive(Debug)]
 pub struct Outgoing {
@@ -109,7 +113,8 @@ impl Egress {
         Ok(Egress { metrics: EgressMetrics::default(), way: Way::Network(client), policy })
     }
 
-    /// Nothing leaves: `script` answers at once. For measuring what the host itself costs.
+    /// Nothing leaves: `script` answers at once what would have left. For measuring what the host itself costs, and for looking
+    /// at what a plugin does.
     #[must_use]
     pub fn scripted(script: Arc<Script>) -> Egress {
         let metrics = EgressMetrics::default();
@@ -134,28 +139,24 @@ impl Egress {
         let url = self.permit(&request.url)?;
         let to = url.host_str().unwrap_or_default().to_owned();
         Span::current().record("server.address", &*to);
+        let (timeout, most) = (request.timeout, request.most_response_bytes);
+        let outgoing = compose(url, &request)?;
         let client = match &self.way {
             Way::Network(client) => client,
-            Way::Script(script) => return Ok(script(&request)),
-        };
-        let forbidden = |what: &str| EgressError::Forbidden(what.to_owned());
-        let method = reqwest::Method::from_bytes(request.method.as_bytes())
-            .map_err(|_| forbidden("the method is no HTTP method"))?;
-        let mut outgoing = client.request(method, url);
-        for (name, value) in &request.headers {
-            if RESERVED_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
-                return Err(forbidden("a header is reserved for the host"));
+            Way::Script(script) => {
+                let answer = script(&request)?;
+                return if answer.body.len() > most {
+                    Err(EgressError::TooLarge(to))
+                } else {
+                    Ok(answer)
+                };
             }
-            outgoing = outgoing.header(name, value);
-        }
-        if let Some(body) = request.body {
-            outgoing = outgoing.body(body);
-        }
-        let exchange = async {
-            let answer = outgoing.send().await.map_err(|error| classify(&error, &to))?;
-            read(answer, &to, request.most_response_bytes).await
         };
-        tokio::time::timeout(request.timeout, exchange)
+        let exchange = async {
+            let answer = client.execute(outgoing).await.map_err(|error| classify(&error, &to))?;
+            read(answer, &to, most).await
+        };
+        tokio::time::timeout(timeout, exchange)
             .await
             .unwrap_or_else(|_| Err(EgressError::Timeout(to.clone())))
     }
@@ -192,6 +193,26 @@ impl EgressPolicy {
             || (self.allow_loopback && ip.is_loopback())
             || self.allow_private.iter().any(|name| name.eq_ignore_ascii_case(host))
     }
+}
+
+/// As it leaves; refused when a part of it is no HTTP, or the host's own.
+fn compose(url: Url, request: &Outgoing) -> Result<reqwest::Request, EgressError> {
+    let forbidden = |what: &str| EgressError::Forbidden(what.to_owned());
+    let method = Method::from_bytes(request.method.as_bytes())
+        .map_err(|_| forbidden("the method is no HTTP method"))?;
+    let mut outgoing = reqwest::Request::new(method, url);
+    for (name, value) in &request.headers {
+        if RESERVED_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+            return Err(forbidden("a header is reserved for the host"));
+        }
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| forbidden("a header's name is no name"))?;
+        let value = HeaderValue::from_bytes(value.as_bytes())
+            .map_err(|_| forbidden("a header's value is not one line"))?;
+        outgoing.headers_mut().append(name, value);
+    }
+    *outgoing.body_mut() = request.body.clone().map(reqwest::Body::from);
+    Ok(outgoing)
 }
 
 async fn read(answer: reqwest::Response, to: &str, most: usize) -> Result<Answer, EgressError> {
@@ -406,5 +427,36 @@ mod tests {
         let refused = egress.send(request).await.unwrap_err();
         assert!(matches!(refused, EgressError::Forbidden(_)), "{refused:?}");
         assert!(!refused.sent());
+    }
+
+    #[tokio::test]
+    async fn a_script_is_asked_only_what_would_have_left() {
+        let answer = Answer { status: 200, headers: vec![], body: Bytes::from_static(b"ok") };
+        let egress = Egress::scripted(Arc::new(move |_| Ok(answer.clone())));
+        let send = async |url: &str, header: (&str, &str), most_response_bytes| {
+            let request = Outgoing {
+                sender: "test".into(),
+                method: "GET".into(),
+                url: url.to_owned(),
+                headers: vec![(header.0.to_owned(), header.1.to_owned())],
+                body: None,
+                timeout: Duration::ZERO,
+                most_response_bytes,
+            };
+            egress.send(request).await.map(|answer| answer.status)
+        };
+        let url = "https://api.example.com/";
+        assert_eq!(send(url, ("x-a", "é b"), 2).await, Ok(200));
+        let too_large = EgressError::TooLarge("api.example.com".to_owned());
+        assert_eq!(send(url, ("x-a", "b"), 1).await, Err(too_large));
+        for (url, header) in [
+            ("http://api.example.com/", ("x-a", "b")),
+            (url, ("host", "b")),
+            (url, ("x-a", "b\r\nx-c: d")),
+            (url, ("x a", "b")),
+        ] {
+            let refused = send(url, header, 2).await.unwrap_err();
+            assert!(matches!(refused, EgressError::Forbidden(_)), "{header:?}: {refused:?}");
+        }
     }
 }

@@ -12,6 +12,7 @@ mod calls;
 mod capabilities;
 mod compile;
 mod country;
+mod drift;
 mod engine;
 mod examples;
 mod life;
@@ -19,6 +20,7 @@ mod manifest;
 mod output;
 mod registers;
 mod registry;
+mod reply;
 mod serving;
 mod session;
 mod store;
@@ -32,17 +34,23 @@ use futures::FutureExt;
 
 use self::vault::VaultError;
 pub use self::{
+    admission::Check,
     callable::{Callable, Credentials, Plugin, Watch},
     calls::Usage,
     compile::{Compiler, compile_as_child, fault as cache_fault},
     country::{Country, IdentityType},
     engine::Limits,
-    examples::{Call, Examples},
+    examples::{
+        Call, EMAIL as EXAMPLE_EMAIL, Examples, SECRET as EXAMPLE_SECRET,
+        SERVICE_REF as EXAMPLE_REFERENCE,
+    },
     life::Wish,
     manifest::{Kind, Manifest, ReferenceRules},
     registers::{Comparison, Entry, Image, Person, Question, Registers},
     registry::{Plugins, serving},
+    reply::Reply,
     v1::{Answering, Floor, Typed, Warm},
+    vault::REDACTED,
 };
 use crate::{
     clock::Timestamp,

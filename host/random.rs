@@ -23,6 +23,11 @@ impl Random {
         Random(Arc::new(Mutex::new(StdRng::seed_from_u64(seed))))
     }
 
+    /// The stream of this seed from its start, for all clones: to do something again exactly as before.
+    pub fn rewind(&self, seed: u64) {
+        self.with(|rng| *rng = StdRng::seed_from_u64(seed));
+    }
+
     #[must_use]
     pub fn bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];

@@ -21,7 +21,7 @@ pub const LABEL_DIGITS: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "PluginCheck")]
 pub struct Check {
-    /// `size`, `manifest`, `compile`, `contract`, `imports`, `interfaces`, `start`, `country`, `examples`.
+    /// `size`, `manifest`, `compile`, `contract`, `imports`, `types`, `interfaces`, `start`, `country`, `examples`.
     pub check: &'static str,
     pub passed: bool,
     pub said: String,
@@ -72,12 +72,14 @@ impl Steps {
         self.note("contract", v1::check_versions(&component), |()| "version 1".to_owned())?;
         let linked =
             self.note("imports", v1::link(&calls.linker, &component), |_| imports(&component))?;
+        let types = v1::check_types(&component);
+        self.note("types", types, |()| "those of the contract".to_owned())?;
         let guest = self.note("interfaces", v1::Guest::load(linked, manifest.kind), |guest| {
             guest.interfaces().join(", ")
         })?;
         let plugin = Arc::new(Plugin::new(manifest, digest, guest, &calls.metrics));
         let started = calls.try_out(&plugin).await;
-        self.note("start", started, |()| "every function has the contract's types".to_owned())?;
+        self.note("start", started, |()| "an instance, with every function".to_owned())?;
         let country = plugin.manifest.check_country(&plugin.guest.interfaces());
         self.note("country", country, |()| types(&plugin.manifest))?;
         if care == Care::Full {

@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    CallError, Callable, CardOrder, CheckoutOrder, Credentials, DebitOrder, Gateway, IdentityType,
-    Image, Manifest, Person, Provider, Question, RefundOrder, Refusal, Registers, TextMessage,
+    Callable, CardOrder, CheckoutOrder, Credentials, DebitOrder, IdentityType, Image, Manifest,
+    Person, Question, RefundOrder, TextMessage,
 };
 use crate::{
-    egress::{Answer, Outgoing},
+    egress::{Answer, EgressError, Outgoing},
     money::{Minor, Money},
 };
 
 /// The arguments of every measured call, so that an example can be written down.
-const SERVICE_REF: &str = "example-1";
+pub const SERVICE_REF: &str = "example-1";
 const TRANSACTION_ID: &str = "1001";
 const REFUND_ID: &str = "2001";
 const AMOUNT: Minor = Minor(500_000);
-const EMAIL: &str = "ada@example.com";
+pub const EMAIL: &str = "ada@example.com";
 /// Of every secret.
-const SECRET: &str = "example-secret";
+pub const SECRET: &str = "example-secret";
 /// Of every setting that has no default.
 const SETTING: &str = "example";
 const URL_SETTING: &str = "https://provider.example";
@@ -62,7 +62,16 @@ struct ExampleNotification {
 
 impl Examples {
     /// What stands in for the provider.
-    pub fn script(&self) -> impl Fn(&Outgoing) -> Answer + Send + Sync + 'static {
+    pub fn script(
+        &self,
+    ) -> impl Fn(&Outgoing) -> Result<Answer, EgressError> + Send + Sync + 'static {
+        let fitting = self.fitting();
+        let none = Answer { status: 503, headers: Vec::new(), body: Bytes::new() };
+        move |request| Ok(fitting(request).unwrap_or_else(|| none.clone()))
+    }
+
+    /// The example that answers a request, if there is one.
+    pub fn fitting(&self) -> impl Fn(&Outgoing) -> Option<Answer> + Send + Sync + 'static {
         let answers = self.answers.iter().filter_map(|example| {
             let (method, end) = example.to.split_once(' ')?;
             let body = match &example.body {
@@ -74,13 +83,12 @@ impl Examples {
             Some((method.to_owned(), end.to_owned(), answer))
         });
         let answers: Vec<(String, String, Answer)> = answers.collect();
-        let none = Answer { status: 503, headers: Vec::new(), body: Bytes::new() };
         move |request| {
             let path = request.url.split('?').next().unwrap_or_default();
             let fitting = answers
                 .iter()
                 .find(|(method, end, _)| *method == request.method && path.ends_with(end.as_str()));
-            fitting.map_or_else(|| none.clone(), |(.., answer)| answer.clone())
+            fitting.map(|(.., answer)| answer.clone())
         }
     }
 }
@@ -242,43 +250,6 @@ fn lookups(manifest: &Manifest) -> Vec<Call> {
     [lookup, face, document].into_iter().flatten().collect()
 }
 
-impl Callable {
-    /// Makes a call and forgets its result; `Err` says in a word or two why there is none.
-    pub async fn make(&self, credentials: &Credentials, call: &Call) -> Result<(), String> {
-        let (provider, gateway) = (Provider(self.clone()), Gateway(self.clone()));
-        let registers = Registers(self.clone());
-        let done = match call {
-            Call::StartCheckout(order) => {
-                provider.start_checkout(credentials, order).await.map(drop)
-            }
-            Call::Verify(service_ref) => provider.verify(credentials, service_ref).await.map(drop),
-            Call::ChargeCard(order) => provider.charge_card(credentials, order).await.map(drop),
-            Call::Deauthorize(token) => provider.deauthorize(credentials, token).await.map(drop),
-            Call::Debit(order) => provider.debit(credentials, order).await.map(drop),
-            Call::StartRefund(order) => provider.start_refund(credentials, order).await.map(drop),
-            Call::CheckRefund(id) => provider.check_refund(credentials, id).await.map(drop),
-            Call::SendText(message) => gateway.send_text(credentials, message).await.map(drop),
-            Call::LookUp(question) => registers.look_up(credentials, question).await.map(drop),
-            Call::Compare(question, selfie) => {
-                registers.compare(credentials, question, selfie).await.map(drop)
-            }
-            Call::Read(identity, document) => {
-                registers.read(credentials, identity, document).await.map(drop)
-            }
-            Call::ParseNotification { headers, body } => {
-                match provider.parse_notification(credentials, headers, body).await {
-                    Ok(Err(Refusal::Unauthentic)) => return Err("unauthentic".to_owned()),
-                    Ok(Err(Refusal::Malformed(_))) => return Err("malformed".to_owned()),
-                    told => told.map(drop),
-                }
-            }
-        };
-        done.map_err(|CallError { fault, .. }| {
-            format!("{:?} {}", fault.category, fault.code).trim_end().to_lowercase()
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -304,7 +275,7 @@ mod tests {
                 timeout: std::time::Duration::ZERO,
                 most_response_bytes: 0,
             };
-            let Answer { status, body, .. } = script(&request);
+            let Answer { status, body, .. } = script(&request).unwrap();
             (status, String::from_utf8_lossy(&body).into_owned())
         };
         let to = |status, body: &str| (status, body.to_owned());

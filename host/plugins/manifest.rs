@@ -177,9 +177,11 @@ impl Manifest {
     }
 }
 
+/// Of manifests: those of the component itself, and those of the modules inside it.
 type Sections<'w> = (Vec<&'w [u8]>, Vec<&'w [u8]>);
 
-fn sections(wasm: &[u8]) -> Result<Sections<'_>, String> {
+/// Refuses what is no component.
+pub fn sections(wasm: &[u8]) -> Result<Sections<'_>, String> {
     let (mut depth, mut outer, mut inner) = (0usize, Vec::new(), Vec::new());
     for payload in Parser::new(0).parse_all(wasm) {
         match payload.map_err(|error| format!("the file is no WebAssembly: {error}"))? {

@@ -7,7 +7,7 @@ use tokio::sync::{Mutex, Notify};
 
 use super::{
     Callable, Gateway, Kind, Limits, Plugin, Provider, Registers,
-    admission::{self, Admission, Care, LABEL_DIGITS},
+    admission::{self, Admission, Care, Check, LABEL_DIGITS},
     calls::Calls,
     serving::{Served, Serving},
     store::{self, PluginRow},
@@ -121,6 +121,12 @@ impl Plugins {
     pub async fn try_out(&self, wasm: Vec<u8>) -> Result<Callable, String> {
         let admission = admission::admit(&self.0.calls, Arc::new(wasm), Care::Known).await;
         admission.plugin.map(|plugin| self.callable(plugin))
+    }
+
+    /// The same step by step, for its author; no plugin when a step failed.
+    pub async fn inspect(&self, wasm: Vec<u8>) -> (Vec<Check>, Option<Callable>) {
+        let admission = admission::admit(&self.0.calls, Arc::new(wasm), Care::Known).await;
+        (admission.checks, admission.plugin.ok().map(|plugin| self.callable(plugin)))
     }
 
     /// Everything that is asked of a component before it serves anyone.

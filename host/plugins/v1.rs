@@ -17,7 +17,7 @@ use wasmtime_wasi::WasiView;
 pub use self::floor::{Answering, Floor, Typed, Warm};
 use super::{
     CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Kind,
-    Notification, ProviderPayment, Refund, RefundOrder, Refusal, TextMessage,
+    Notification, ProviderPayment, Refund, RefundOrder, Refusal, TextMessage, drift,
     engine::State,
     session::{HttpRequest, HttpResponse},
 };
@@ -97,8 +97,10 @@ pub type Answer<T> = wasmtime::Result<Result<T, Fault>>;
 impl Guest {
     /// Refuses, with a reason for the operator, what offers too little for its kind.
     pub fn load(pre: InstancePre<State>, kind: Kind) -> Result<Guest, String> {
-        let offers = Offers::of(&pre)
-            .map_err(|error| format!("an interface differs from the contract: {error:#}"))?;
+        let offers = Offers::of(&pre).map_err(|error| {
+            let vague = format!("an interface differs from the contract: {error:#}");
+            explained(pre.component(), vague)
+        })?;
         let names = offers.names();
         let (what, interfaces) = required(kind);
         match interfaces.iter().find(|interface| !names.contains(interface)) {
@@ -108,7 +110,7 @@ impl Guest {
     }
 
     pub fn check(&self, store: &mut Store<State>, instance: &Instance) -> Result<(), String> {
-        self.offers.check(store, instance)
+        self.offers.check(store, instance).map_err(|vague| explained(self.pre.component(), vague))
     }
 
     pub fn interfaces(&self) -> Vec<&'static str> {
@@ -251,8 +253,26 @@ pub fn check_versions(component: &Component) -> Result<(), String> {
 
 /// Refuses what asks for more than the contract gives.
 pub fn link(linker: &Linker<State>, component: &Component) -> Result<InstancePre<State>, String> {
-    let linked = linker.instantiate_pre(component);
-    linked.map_err(|error| format!("the component imports what no plugin may use: {error:#}"))
+    linker.instantiate_pre(component).map_err(|error| {
+        let drifts = drift::of_imports(component);
+        match drifts.is_empty() {
+            true => format!("the component imports what no plugin may use: {error:#}"),
+            false => format!("an import differs from the contract: {}", drifts.join("; ")),
+        }
+    })
+}
+
+/// Refuses what exports other types than the contract has.
+pub fn check_types(component: &Component) -> Result<(), String> {
+    match &drift::of(component)[..] {
+        [] => Ok(()),
+        drifts => Err(format!("an interface differs from the contract: {}", drifts.join("; "))),
+    }
+}
+
+/// What an engine finds different, in the words of the contract where they are known.
+fn explained(component: &Component, vague: String) -> String {
+    check_types(component).err().unwrap_or(vague)
 }
 
 /// What answers a component's imports.

@@ -14,7 +14,8 @@ use subtle::ConstantTimeEq;
 
 /// Shorter values are not searched for in answers: they would be found by chance.
 const LEAST_REDACTED: usize = 6;
-const REDACTED: &str = "[secret]";
+/// Stands where a secret was.
+pub const REDACTED: &str = "[secret]";
 const PREFIX: &[u8] = b"vault-";
 /// After the prefix, in hexadecimal.
 const DIGITS: usize = 32;

@@ -239,7 +239,7 @@ both! {
 const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
 
 /// Sprout with other names of the same length in it: a component as whole as before.
-fn renamed(from: &str, to: &str) -> Vec<u8> {
+pub fn renamed(from: &str, to: &str) -> Vec<u8> {
     assert_eq!(from.len(), to.len(), "{from} and {to}");
     let (mut wasm, from) = (artifacts::SPROUT.to_vec(), from.as_bytes());
     let found: Vec<usize> =
@@ -300,7 +300,7 @@ fn refused_components() -> Vec<Refused> {
         (
             "a function of another name",
             renamed("verify", "verily"),
-            "an interface differs from the contract",
+            "an interface differs from the contract: verification.verify: the function is missing",
         ),
         (
             "no code at all",

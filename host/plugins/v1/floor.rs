@@ -240,7 +240,7 @@ impl imported::http::Host for Bare {
             body: request.body.map(Bytes::from),
             timeout: Duration::MAX,
             most_response_bytes: usize::MAX,
-        });
+        })?;
         let (status, headers, body) = (answer.status, answer.headers, answer.body.to_vec());
         let answer = imported::http::Response { status, headers, body };
         if self.answering == Answering::AtOnce {

@@ -41,7 +41,7 @@ const REQUESTS: [&str; 9] =
 const SETTINGS: [&str; 3] = ["Endpoint", "Limits", "TlsFiles"];
 
 /// Crates that are named only in these rooms.
-const FRAMEWORKS: [(&str, &[&str]); 24] = [
+const FRAMEWORKS: [(&str, &[&str]); 25] = [
     ("axum", &["http", "*/api"]),
     ("tower", &["http"]),
     ("tower_http", &["http"]),
@@ -59,6 +59,7 @@ const FRAMEWORKS: [(&str, &[&str]); 24] = [
     ("wasmtime", &["plugins"]),
     ("wasmtime_wasi", &["plugins"]),
     ("wasmparser", &["plugins"]),
+    ("wit_parser", &["plugins"]),
     ("reqwest", &["cli", "egress", "telemetry"]), // the collector of traces may be anywhere
     ("prometheus_client", &["telemetry"]),
     ("opentelemetry", &["telemetry"]),

@@ -1,0 +1,81 @@
+//! What a plugin answers to a call, whichever function was called.
+
+use super::{
+    Call, CallError, Callable, CheckoutSession, Comparison, Credentials, Entry, Gateway,
+    Notification, Provider, ProviderPayment, Refund, Refusal, Registers,
+};
+
+pub enum Reply {
+    Session(CheckoutSession),
+    Payment(Box<ProviderPayment>),
+    /// Whether the provider has such a call.
+    Deauthorized(bool),
+    Refund(Refund),
+    Notifications(Vec<Notification>),
+    /// A notification's; no fault.
+    Refused(Refusal),
+    /// The gateway's id of a message.
+    Accepted(String),
+    Entry(Entry),
+    Compared(Entry, Comparison),
+    /// The identifier that stands on a document, and its entry.
+    Read(String, Entry),
+}
+
+impl Callable {
+    /// Makes a call.
+    pub async fn ask(&self, credentials: &Credentials, call: &Call) -> Result<Reply, CallError> {
+        let (provider, gateway) = (Provider(self.clone()), Gateway(self.clone()));
+        let registers = Registers(self.clone());
+        let payment = |payment| Reply::Payment(Box::new(payment));
+        match call {
+            Call::StartCheckout(order) => {
+                provider.start_checkout(credentials, order).await.map(Reply::Session)
+            }
+            Call::Verify(service_ref) => {
+                provider.verify(credentials, service_ref).await.map(payment)
+            }
+            Call::ChargeCard(order) => provider.charge_card(credentials, order).await.map(payment),
+            Call::Deauthorize(token) => {
+                provider.deauthorize(credentials, token).await.map(Reply::Deauthorized)
+            }
+            Call::Debit(order) => provider.debit(credentials, order).await.map(payment),
+            Call::StartRefund(order) => {
+                provider.start_refund(credentials, order).await.map(Reply::Refund)
+            }
+            Call::CheckRefund(id) => {
+                provider.check_refund(credentials, id).await.map(Reply::Refund)
+            }
+            Call::ParseNotification { headers, body } => {
+                let told = provider.parse_notification(credentials, headers, body).await?;
+                Ok(told.map_or_else(Reply::Refused, Reply::Notifications))
+            }
+            Call::SendText(message) => {
+                gateway.send_text(credentials, message).await.map(Reply::Accepted)
+            }
+            Call::LookUp(question) => {
+                registers.look_up(credentials, question).await.map(Reply::Entry)
+            }
+            Call::Compare(question, selfie) => {
+                let compared = registers.compare(credentials, question, selfie).await;
+                compared.map(|(entry, comparison)| Reply::Compared(entry, comparison))
+            }
+            Call::Read(identity, document) => {
+                let read = registers.read(credentials, identity, document).await;
+                read.map(|(identifier, entry)| Reply::Read(identifier, entry))
+            }
+        }
+    }
+
+    /// Makes a call and forgets its result; `Err` says in a word or two why there is none.
+    pub async fn make(&self, credentials: &Credentials, call: &Call) -> Result<(), String> {
+        match self.ask(credentials, call).await {
+            Ok(Reply::Refused(Refusal::Unauthentic)) => Err("unauthentic".to_owned()),
+            Ok(Reply::Refused(Refusal::Malformed(_))) => Err("malformed".to_owned()),
+            Ok(_) => Ok(()),
+            Err(CallError { fault, .. }) => {
+                Err(format!("{:?} {}", fault.category, fault.code).trim_end().to_lowercase())
+            }
+        }
+    }
+}
