@@ -11,6 +11,7 @@ pub mod audit;
 pub mod bench;
 pub mod cards;
 pub mod charges;
+pub mod check;
 pub mod clock;
 pub mod companies;
 pub mod config;

@@ -1,5 +1,7 @@
 //! `tollhouse plugin`.
 
+mod check;
+
 use std::{
     io::{IsTerminal, stdin},
     path::PathBuf,
@@ -26,6 +28,16 @@ pub struct Plugin {
 
 #[derive(Subcommand)]
 enum Action {
+    #[command(flatten)]
+    OfHost(OfHost),
+    /// Try a component against an upstream in trouble and hostile callers, without a host or a network
+    #[command(after_help = "Example:\n  tollhouse plugin check target/sprout.wasm --json")]
+    Check(check::Check),
+}
+
+/// What a host does.
+#[derive(Subcommand)]
+enum OfHost {
     /// Install a component, and make it serve, without a restart
     #[command(after_help = "\
 A component that asks for more than the version before it waits until that is granted; meanwhile that version goes on serving.
@@ -96,36 +108,44 @@ Example:
 
 impl Plugin {
     pub async fn run(self) -> Result<Report, Failure> {
-        let host = Host::new(&self.access)?;
         match self.action {
-            Action::Install { file, grant, inactive } => {
-                install(&host, &file, grant, !inactive).await
+            Action::OfHost(action) => action.run(&Host::new(&self.access)?).await,
+            Action::Check(check) => check.run().await,
+        }
+    }
+}
+
+impl OfHost {
+    async fn run(self, host: &Host) -> Result<Report, Failure> {
+        match self {
+            OfHost::Install { file, grant, inactive } => {
+                install(host, &file, grant, !inactive).await
             }
-            Action::Examine { file } => examine(&host, &file).await,
-            Action::List => list(&host).await,
-            Action::Show { name } => show(&host, &name).await,
-            Action::Activate { name, version, grant } => {
+            OfHost::Examine { file } => examine(host, &file).await,
+            OfHost::List => list(host).await,
+            OfHost::Show { name } => show(host, &name).await,
+            OfHost::Activate { name, version, grant } => {
                 let digest = match version {
-                    Some(version) => Some(digest_of(&host, &name, &version).await?),
+                    Some(version) => Some(digest_of(host, &name, &version).await?),
                     None => None,
                 };
                 let body = json!({ "digest": digest, "grant": grant });
-                change(&host, &name, "activate", &body).await
+                change(host, &name, "activate", &body).await
             }
-            Action::Canary { name, version, percent, companies, grant } => {
-                let digest = digest_of(&host, &name, &version).await?;
+            OfHost::Canary { name, version, percent, companies, grant } => {
+                let digest = digest_of(host, &name, &version).await?;
                 let body = json!({
                     "digest": digest, "percent": percent, "companies": companies, "grant": grant,
                 });
-                change(&host, &name, "canary", &body).await
+                change(host, &name, "canary", &body).await
             }
-            Action::Rollback { name } => change(&host, &name, "rollback", &json!({})).await,
-            Action::Deactivate { name, yes } => {
+            OfHost::Rollback { name } => change(host, &name, "rollback", &json!({})).await,
+            OfHost::Deactivate { name, yes } => {
                 yes.ask(&format!("Take {name} out of service, for everyone?"))?;
-                change(&host, &name, "deactivate", &json!({})).await
+                change(host, &name, "deactivate", &json!({})).await
             }
-            Action::Uninstall { name, version, yes } => {
-                let digest = digest_of(&host, &name, &version).await?;
+            OfHost::Uninstall { name, version, yes } => {
+                let digest = digest_of(host, &name, &version).await?;
                 yes.ask(&format!("Remove {name} {version}?"))?;
                 let gone = host.delete(&["plugins", &name, &digest]).await?;
                 let said = format!("{name} {} is gone", text(&gone["version"]));

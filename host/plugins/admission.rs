@@ -72,8 +72,8 @@ impl Steps {
         self.note("contract", v1::check_versions(&component), |()| "version 1".to_owned())?;
         let linked =
             self.note("imports", v1::link(&calls.linker, &component), |_| imports(&component))?;
-        let types = v1::check_types(&component);
-        self.note("types", types, |()| "those of the contract".to_owned())?;
+        let contract = v1::check_types(&component);
+        self.note("types", contract, |()| "those of the contract".to_owned())?;
         let guest = self.note("interfaces", v1::Guest::load(linked, manifest.kind), |guest| {
             guest.interfaces().join(", ")
         })?;

@@ -19,12 +19,13 @@ fn names(report: &Value) -> Vec<&str> {
     checks.map(|check| check["check"].as_str().expect("a name")).collect()
 }
 
-const ALL: [&str; 9] = [
+const ALL: [&str; 10] = [
     "size",
     "manifest",
     "compile",
     "contract",
     "imports",
+    "types",
     "interfaces",
     "start",
     "country",

@@ -46,6 +46,7 @@ mod otp_interleavings;
 mod otp_limits;
 mod outages;
 mod payments;
+mod plugin_check;
 mod plugin_versions;
 mod plugins;
 mod process;

@@ -29,6 +29,14 @@ pub(crate) fn say(words: &str) -> Result<Done, Fault> {
     Done::raw(answer.text())
 }
 
+/// JSON from pieces of text, as nobody should write it.
+pub(crate) fn concatenate(words: &str) -> Result<Done, Fault> {
+    let url = settings::url("base_url", "/orders")?;
+    let body = format!("{{\"narration\":\"{words}\"}}");
+    let answer = Request::post(url).header("content-type", "application/json").body(body).send()?;
+    Done::raw(answer.text())
+}
+
 /// Waits for an upstream that takes its time.
 pub(crate) fn wait() -> Result<Done, Fault> {
     Done::raw(get("/slow")?.text())

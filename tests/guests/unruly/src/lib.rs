@@ -1,5 +1,5 @@
-//! Misbehaves on demand, so that a test can see the host's limits hold. `order.narration` says how: a word, and what
-//! follows it. An unknown word starts a payment as it should be.
+//! Misbehaves on demand, so that a test can see the host's limits hold. The setting `mood`, or else `order.narration`, says how: a
+//! word, and what follows it. An unknown word starts a payment as it should be.
 
 mod abuse;
 mod egress;
@@ -36,14 +36,22 @@ impl Done {
 
 impl checkout::Guest for Unruly {
     fn start(order: CheckoutOrder) -> Result<CheckoutSession, Fault> {
-        let Done { url, raw } = misbehave(&order.narration)?;
+        let Done { url, raw } = match mood() {
+            Some(mood) => misbehave(&mood, &order)?,
+            None => misbehave(&order.narration, &order)?,
+        };
         let url = if url.is_empty() { settings::url("base_url", "/ok")? } else { url };
         Ok(CheckoutSession { url, service_ref: order.service_ref, raw })
     }
 }
 
-fn misbehave(narration: &str) -> Result<Done, Fault> {
-    let (word, rest) = narration.split_once(' ').unwrap_or((narration, ""));
+/// How it misbehaves in every call, whatever it is asked for.
+fn mood() -> Option<String> {
+    settings::get("mood").filter(|mood| !mood.is_empty())
+}
+
+fn misbehave(told: &str, order: &CheckoutOrder) -> Result<Done, Fault> {
+    let (word, rest) = told.split_once(' ').unwrap_or((told, ""));
     match word {
         "loop" => abuse::run_forever(),
         "grow" => abuse::grow(),
@@ -59,6 +67,11 @@ fn misbehave(narration: &str) -> Result<Done, Fault> {
         "wait" => egress::wait(),
         "echo-secret" => egress::echo_secret(),
         "log-secret" => log_secret(),
+        "concatenate" => egress::concatenate(&order.narration),
+        "gossip" => {
+            let name = order.customer_name.as_deref().unwrap_or("somebody");
+            Err(Fault::refused("", format!("{name} has no account")))
+        }
         "cached" => cached(),
         "env" => Done::raw(reach::around().to_string()),
         _ => Done::raw("{}"),
@@ -86,8 +99,13 @@ impl verification::Guest for Unruly {
     fn verify(service_ref: String) -> Result<Payment, Fault> {
         let path = format!("/verify/{}", http::encode(&service_ref));
         let answer = Request::get(settings::url("base_url", &path)?).send()?;
+        let status = match mood().as_deref() {
+            Some("credulous") => PaymentStatus::Success,
+            Some("hasty") if answer.status != 200 => return Err(Fault::not_found("no 200")),
+            _ => PaymentStatus::Pending,
+        };
         Ok(Payment {
-            status: PaymentStatus::Pending,
+            status,
             service_ref,
             transaction_id: String::new(),
             amount: Money { minor: 0, currency: "NGN".into() },

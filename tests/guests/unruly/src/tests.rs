@@ -55,6 +55,14 @@ fn sends_the_secret_by_its_placeholder_and_words_as_they_are() {
 }
 
 #[test]
+fn a_mood_outweighs_what_it_is_told() {
+    let host = host().setting("mood", "concatenate").answer("POST", "/orders", 200, json!({}));
+    let host = host.install();
+    start("say \"it\"").unwrap();
+    assert_eq!(host.requests()[0].text(), r#"{"narration":"say "it""}"#);
+}
+
+#[test]
 fn big_and_cached() {
     let _host = host().install();
     assert_eq!(start("big 1000").unwrap().raw.len(), 1000);

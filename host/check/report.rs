@@ -1,0 +1,142 @@
+//! What was found, for people and for machines.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::Serialize;
+
+use super::readable::short;
+use crate::plugins::Check;
+
+/// All that was looked at, and how it went.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// `name@version` with the first digits of its digest; `null` when the component was not admitted.
+    pub plugin: Option<String>,
+    pub passed: bool,
+    pub cases: Vec<Case>,
+    /// The most that a call of each function took.
+    pub functions: Vec<Taken>,
+}
+
+/// Something that was tried.
+#[derive(Debug, Serialize)]
+pub struct Case {
+    /// A function, `checkout.start`, or `admission`.
+    pub about: String,
+    pub case: String,
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    Passed,
+    /// It passes; the author may want to think about it.
+    Noted {
+        note: String,
+    },
+    Failed(Failing),
+}
+
+/// What was demanded, and what happened instead. Requests and answers are shortened and readable.
+#[derive(Debug, Default, Serialize)]
+pub struct Failing {
+    pub expected: String,
+    pub found: String,
+    /// The plugin's, or a notification to it: headers and body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// The upstream's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+}
+
+/// Of one call the most that was seen, over all that were made.
+#[derive(Debug, Default, Serialize)]
+pub struct Taken {
+    pub function: &'static str,
+    pub requests: usize,
+    pub memory_kib: usize,
+    pub cpu_ms: f64,
+}
+
+impl Report {
+    /// Of what admission has found.
+    pub(super) fn of(checks: Vec<Check>) -> Report {
+        let case = |Check { check, passed, said: found }: Check| Case {
+            about: "admission".to_owned(),
+            case: check.to_owned(),
+            outcome: match passed {
+                true => Outcome::Passed,
+                false => {
+                    let expected = "what docs/PLUGINS.md says of admission".to_owned();
+                    Outcome::Failed(Failing { expected, found, ..Failing::default() })
+                }
+            },
+        };
+        let cases = checks.into_iter().map(case).collect();
+        Report { plugin: None, passed: false, cases, functions: Vec::new() }
+    }
+
+    /// How many cases failed, and how many there are.
+    #[must_use]
+    pub fn count(&self) -> (usize, usize) {
+        (self.failures().count(), self.cases.len())
+    }
+
+    fn failures(&self) -> impl Iterator<Item = (&Case, &Failing)> {
+        self.cases.iter().filter_map(|case| match &case.outcome {
+            Outcome::Failed(failing) => Some((case, failing)),
+            _ => None,
+        })
+    }
+
+    /// What is said, and about which cases.
+    fn notes(&self) -> BTreeMap<&str, Vec<String>> {
+        let mut notes = BTreeMap::<_, Vec<String>>::new();
+        for Case { about, case, outcome } in &self.cases {
+            if let Outcome::Noted { note } = outcome {
+                notes.entry(&**note).or_default().push(format!("{about}: {case}"));
+            }
+        }
+        notes
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (failed, all) = self.count();
+        let name = self.plugin.as_deref().unwrap_or("the component is not admitted");
+        match failed {
+            0 => writeln!(f, "{name}: {all} cases passed")?,
+            _ => writeln!(f, "{name}: {failed} of {all} cases failed")?,
+        }
+        for (Case { about, case, .. }, failing) in self.failures() {
+            writeln!(f, "\nFAILED  {about}: {case}")?;
+            writeln!(f, "  expected  {}", failing.expected)?;
+            writeln!(f, "  found     {}", short(&failing.found))?;
+            for (what, text) in [("request", &failing.request), ("answer", &failing.answer)] {
+                if let Some(text) = text {
+                    writeln!(f, "  {what:8}  {text}")?;
+                }
+            }
+        }
+        for (note, cases) in self.notes() {
+            writeln!(f, "\nnote    {note}")?;
+            cases.iter().try_for_each(|case| writeln!(f, "  {case}"))?;
+        }
+        if self.functions.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "\n{:24}{:>8}{:>14}{:>10}",
+            "the most of a call", "requests", "memory KiB", "cpu ms"
+        )?;
+        for Taken { function, requests, memory_kib, cpu_ms } in &self.functions {
+            writeln!(f, "{function:24}{requests:>8}{memory_kib:>14}{cpu_ms:>10.1}")?;
+        }
+        Ok(())
+    }
+}

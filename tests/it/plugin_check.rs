@@ -1,0 +1,292 @@
+//! Plugins examined: those of this repository pass, and each way to break the contract is found and named.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::process::Command;
+use tollhouse::{check, plugins::Limits};
+
+use crate::{
+    plugins::renamed,
+    sprout::{repack, with_manifest},
+};
+
+/// A report, as `tollhouse plugin check --json` gives it, and as people read it.
+async fn report(wasm: &[u8]) -> (Value, String) {
+    report_within(Limits::default(), wasm).await
+}
+
+async fn report_within(limits: Limits, wasm: &[u8]) -> (Value, String) {
+    let cache = format!("{}/plugin-cache", env!("CARGO_TARGET_TMPDIR"));
+    let limits = Limits { compile_cache: Some(cache.into()), ..limits };
+    let report = check::check(wasm.to_vec(), limits).await.expect("an engine");
+    (json!(report), report.to_string())
+}
+
+fn case<'r>(report: &'r Value, about: &str, case: &str) -> &'r Value {
+    let mut cases = report["cases"].as_array().unwrap().iter();
+    let found = cases.find(|row| row["about"] == about && row["case"] == case);
+    found.unwrap_or_else(|| panic!("{about}: {case} is not in {report:#}"))
+}
+
+// ---- those that pass ----------------------------------------------------------------------------
+
+/// Each of these functions was tried with its example, troubles and hostile texts.
+async fn passes(wasm: &[u8], functions: &[&str]) {
+    let (report, text) = report(wasm).await;
+    assert_eq!(report["passed"], true, "{text}");
+    let names: Vec<&str> = report["functions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| f["function"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, functions);
+    for function in functions {
+        assert_eq!(case(&report, function, "secrets stay hidden")["outcome"], "passed");
+        assert!(case(&report, function, "the example")["outcome"] != "failed");
+    }
+    assert_eq!(case(&report, "admission", "types")["outcome"], "passed");
+    assert!(text.contains("cases passed\n") && !text.contains("FAILED"), "{text}");
+}
+
+const PROVIDER: [&str; 8] = [
+    "checkout.start",
+    "verification.verify",
+    "saved-card.charge",
+    "saved-card.deauthorize",
+    "direct-debit.debit",
+    "refunds.start",
+    "refunds.check",
+    "notifications.parse",
+];
+const COUNTRY: [&str; 3] =
+    ["identity-lookup.lookup", "identity-face.compare", "identity-document.read"];
+
+mod built_in {
+    use super::*;
+
+    macro_rules! pass {
+        ($($name:ident: $wasm:ident, $functions:expr;)*) => {
+            $(#[tokio::test]
+            async fn $name() {
+                passes(artifacts::$wasm, $functions).await;
+            })*
+
+            /// A component that is not listed above does not compile here.
+            #[test]
+            fn all_are_examined() {
+                macro_rules! is_examined {
+                    ($component:ident) => {
+                        let _ = $component;
+                    };
+                }
+                artifacts::foreach_component!(is_examined);
+            }
+        };
+    }
+    pass! {
+        africastalking: AFRICASTALKING, &["sms.send"];
+        atlantis: ATLANTIS, &COUNTRY;
+        ghana: GHANA, &COUNTRY[..2];
+        nigeria: NIGERIA, &COUNTRY;
+        provider_a: PROVIDER_A, &PROVIDER;
+        provider_b: PROVIDER_B, &PROVIDER;
+        provider_c: PROVIDER_C, &PROVIDER;
+        sprout: SPROUT, &["checkout.start", "verification.verify", "notifications.parse"];
+        termii: TERMII, &["sms.send"];
+        twilio: TWILIO, &["sms.send"];
+    }
+
+    #[tokio::test]
+    async fn unruly() {
+        let (report, text) = report(artifacts::UNRULY).await;
+        assert_eq!(report["passed"], false, "{text}");
+        for (function, named, told) in [
+            (
+                "verification.verify",
+                "the example",
+                "expected  an example for each request: add {\"to\": \"GET /verify/example-1\"",
+            ),
+            (
+                "verification.verify",
+                "the example",
+                "request   GET https://provider.example/verify/example-1",
+            ),
+            (
+                "notifications.parse",
+                "the example",
+                "expected  an example that is accepted: add \"notification\"",
+            ),
+            (
+                "notifications.parse",
+                "unsigned",
+                "expected  unauthentic or malformed\n  found     it is believed, about payment \"{}\"\n  request   [] {}\n",
+            ),
+        ] {
+            assert_eq!(case(&report, function, named)["outcome"], "failed");
+            assert!(text.contains(&format!("FAILED  {function}: {named}\n")), "{text}");
+            assert!(text.contains(told), "{told}: {text}");
+        }
+    }
+}
+
+// ---- those that fail ----------------------------------------------------------------------------
+
+/// Unruly, misbehaving in one way, with examples for all that it asks.
+fn moody(mood: &str) -> Vec<u8> {
+    repack(artifacts::UNRULY, |manifest| {
+        manifest["settings"]["mood"] = json!({ "kind": "text", "default": mood });
+        manifest["examples"] = json!({ "answers": [
+            { "to": "GET ", "body": { "status": "paid" } },
+            { "to": "POST ", "body": {} },
+        ]});
+    })
+}
+
+#[tokio::test]
+async fn each_way_to_misbehave_is_named() {
+    const START: &str = "checkout.start";
+    const VERIFY: &str = "verification.verify";
+    let page = "fetch https://provider.example/page";
+    for (mood, function, named, found) in [
+        ("panic", START, "the example", "the plugin trapped"),
+        ("loop", START, "the example", "used up its processor time"),
+        ("grow", START, "the example", "more memory than allowed"),
+        ("many 17", START, "the example", "more requests than allowed"),
+        (
+            "fetch https://else.example/",
+            START,
+            "requests go where they may",
+            "https://else.example",
+        ),
+        ("echo-secret", START, "secrets stay hidden", "the answer: vault-"),
+        ("log-secret", START, "secrets stay hidden", "a log line: the secret is vault-"),
+        ("gossip", START, "faults and logs name nobody", "the fault: Ada Obi has no account"),
+        ("concatenate", START, "hostile text: quotes", "a session with the URL"),
+        ("concatenate", START, "hostile text: line breaks", "a session with the URL"),
+        (page, START, "request 1: 500 with an HTML page", "a session with the URL"),
+        (page, START, "request 1: 200 with {}", "a session with the URL"),
+        ("credulous", VERIFY, "request 1: 404 with an HTML page", "a payment that is success"),
+        ("credulous", VERIFY, "request 1: 401 with {}", "a payment that is success"),
+        ("hasty", VERIFY, "request 1: 404 with an HTML page", "not-found: no 200"),
+        ("hasty", VERIFY, "request 1: 429 with an HTML page", "not-found: no 200"),
+    ] {
+        let limits = match mood {
+            "loop" => Limits { cpu: Duration::from_millis(50), ..Limits::default() },
+            _ => Limits::default(),
+        };
+        let (report, text) = report_within(limits, &moody(mood)).await;
+        let failed = case(&report, function, named);
+        assert_eq!(failed["outcome"], "failed", "{mood}: {failed:#}");
+        let said = failed["found"].as_str().unwrap();
+        assert!(said.contains(found), "{mood}: {said}");
+        assert!(text.contains(&format!("FAILED  {function}: {named}\n")), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_up_to_the_author_is_a_note() {
+    let (random, text) = report(&moody("random-request")).await;
+    let later = case(&random, "checkout.start", "the example an hour later");
+    assert_eq!(later["outcome"], "noted", "{later}");
+    assert_eq!(case(&random, "checkout.start", "the example once more")["outcome"], "passed");
+    assert!(text.contains("clock or randomness are in a request"), "{text}");
+
+    let (moody, _) = report(&moody("many 9")).await;
+    let limits = case(&moody, "checkout.start", "within the limits");
+    assert_eq!(limits["note"], "more than half of a limit: 9 of 16 requests");
+}
+
+#[tokio::test]
+async fn what_is_not_admitted_says_which_demand_it_fails() {
+    let sprout = artifacts::SPROUT;
+    for (wasm, failing, found) in [
+        (b"once upon a time".to_vec(), "manifest", "the file is no WebAssembly"),
+        (b"\0asm\x01\0\0\0".to_vec(), "manifest", "the file is a module, not a component"),
+        (
+            b"\0asm\x0d\0\x01\0".to_vec(),
+            "manifest",
+            "the component has no tollhouse:manifest section",
+        ),
+        (with_manifest(sprout, b"sprout"), "manifest", "the manifest cannot be read"),
+        (vec![0; (32 << 20) + 1], "size", "the component is larger than 33554432 bytes"),
+        (renamed("@1.0.0", "@2.0.0"), "contract", "built for version 2.0.0"),
+        (renamed("plugin/vault@1.0.0", "plugin/files@1.0.0"), "imports", "plugin/files@1.0.0"),
+        (renamed("verify", "verily"), "types", "verification.verify: the function is missing"),
+        (
+            renamed("save-instrument", "keep-instrument"),
+            "types",
+            "checkout.start: parameter order: record checkout-order: field save-instrument is missing",
+        ),
+        (
+            renamed("plugin/verification@1.0.0", "plugin/examination2@1.0.0"),
+            "interfaces",
+            "a provider must export the interface verification",
+        ),
+        (
+            repack(artifacts::ATLANTIS, |manifest| manifest["country"]["code"] = json!("ATL")),
+            "country",
+            "a country's code is two capital letters",
+        ),
+    ] {
+        let (report, text) = report(&wasm).await;
+        let failed = case(&report, "admission", failing);
+        assert_eq!(
+            (&failed["outcome"], &report["plugin"]),
+            (&json!("failed"), &Value::Null),
+            "{failing}: {text}"
+        );
+        assert!(failed["found"].as_str().unwrap().contains(found), "{failing}: {failed}");
+        assert_eq!(report["functions"], json!([]));
+        assert!(text.starts_with("the component is not admitted: "), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_report_is_the_same_every_time() {
+    let wasm = moody("random-request");
+    let cases = async || {
+        let (mut report, _) = report(&wasm).await;
+        let cases = report["cases"].as_array_mut().unwrap();
+        cases.retain(|case| case["case"] != "within the limits"); // processor time is this machine's
+        report["cases"].clone()
+    };
+    assert_eq!(cases().await, cases().await);
+}
+
+// ---- the command --------------------------------------------------------------------------------
+
+/// Runs `tollhouse plugin check …`: its exit code, and what it said on both ways.
+async fn command(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
+    let ended = command.args(["plugin", "check"]).args(arguments).output().await.unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (ended.status.code(), text(ended.stdout), text(ended.stderr))
+}
+
+#[tokio::test]
+async fn the_command_ends_with_1_when_something_failed_and_needs_no_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, wasm: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, wasm).unwrap();
+        path.display().to_string()
+    };
+    let (good, bad) = (file("sprout.wasm", artifacts::SPROUT), file("hasty.wasm", &moody("hasty")));
+
+    let (code, out, err) = command(&[&good]).await;
+    assert_eq!((code, &*err), (Some(0), ""), "{out}");
+    assert!(out.starts_with("sprout@1.0.0+"), "{out}");
+
+    let (code, out, err) = command(&[&bad, "--json"]).await;
+    let report: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}"));
+    assert_eq!((code, &report["passed"]), (Some(1), &json!(false)));
+    let failed: Value = serde_json::from_str(&err).unwrap_or_else(|_| panic!("{err}"));
+    assert!(failed["message"].as_str().unwrap().ends_with("cases failed"), "{err}");
+
+    let (code, _, err) = command(&["no/such.wasm"]).await;
+    assert_eq!(code, Some(2), "{err}");
+    let (code, out, _) = command(&[&good, "--plugin-requests", "0"]).await;
+    assert_eq!(code, Some(1), "{out}");
+}
