@@ -1,0 +1,24 @@
+#!/usr/bin/env node
+// Makes the component of the package in this folder, manifest.json included. package.json says from what: `main`, and in `tollhouse`
+// the folder of the contract's WIT and the world to export.
+
+import { readFileSync, writeFileSync } from 'node:fs';
+
+import { componentize } from 'componentize-qjs';
+
+import { packed } from './pack.js';
+
+const { main, tollhouse } = JSON.parse(readFileSync('package.json', 'utf8'));
+const manifest = readFileSync('manifest.json');
+const { component } = await componentize({
+  witPath: tollhouse.wit,
+  world: tollhouse.world,
+  jsSource: readFileSync(main, 'utf8'),
+  jsPath: main,
+  moduleRoot: '.',
+  sync: true,
+});
+const file = `${JSON.parse(manifest).name}.wasm`;
+const wasm = packed(component, manifest);
+writeFileSync(file, wasm);
+console.log(`${file}: ${wasm.length} bytes`);

@@ -1,0 +1,92 @@
+import json
+import unittest
+
+from componentize_py_types import Err
+from tollhouse_plugin import cache, faults, http, log, settings, vault
+from tollhouse_plugin.testing import FakeHost
+from tollhouse_plugin.text import code, short
+from tollhouse_plugin.tool import packed
+from wit_world.imports.log import Level
+from wit_world.imports.types import Fault, FaultCategory
+
+
+class Sdk(unittest.TestCase):
+    def fault(self, call) -> Fault:
+        with self.assertRaises(Err) as raised:
+            call()
+        return raised.exception.value
+
+    def test_what_could_name_a_person_or_charge_a_card_is_taken_out(self) -> None:
+        told = "Customer ada@example.com (+2348012345678) has no AUTH_uh8bcl3zbn, try\n again in 5 min"
+        self.assertEqual(short(told), "Customer [...] [...] has no [...] try again in 5 min")
+        self.assertEqual(len(short("no " * 500)), 163)
+        self.assertEqual(code("missing params\n<b>"), "missingparamsb")
+
+    def test_urls_have_one_slash_and_no_smuggled_path(self) -> None:
+        self.assertEqual(http.join("https://a.test/", "/x"), "https://a.test/x")
+        self.assertEqual(http.encode("a/../b?c=1&é'"), "a%2F..%2Fb%3Fc%3D1%26%C3%A9%27")
+
+    def test_a_form_says_what_it_was_given_and_no_more(self) -> None:
+        host = FakeHost().answer("POST", "/x", 200).install()
+        http.post("https://a.test/x").form({"To": "+234", "Body": "a&To=b c"}).send()
+        self.assertEqual(host.requests[0].body, "To=%2B234&Body=a%26To%3Db%20c")
+
+    def test_placeholders_are_filled_in_and_what_was_sent_is_remembered(self) -> None:
+        host = FakeHost().secret("token", "t0p").setting("user", "ada").answer("POST", "/x", 201).answer("POST", "/x", 409).install()
+        token = vault.secret("token")
+        self.assertNotIn("t0p", token)
+        basic = vault.basic("user", "token")
+        ask = lambda: http.post("https://a.test/x?q=1").basic(basic).json({"key": token}).send().status
+        self.assertEqual([ask(), ask(), ask()], [201, 409, 409])
+        self.assertEqual(json.loads(host.requests[0].body), {"key": "t0p"})
+        self.assertEqual(host.requests[0].header("Authorization"), "Basic YWRhOnQwcA==")
+        with self.assertRaisesRegex(AssertionError, "no answer for GET"):
+            http.get("https://a.test/y").send()
+
+    def test_an_answer_is_an_object_of_the_shape_that_was_asked_for(self) -> None:
+        host = FakeHost().answer("GET", "/good", 200, {"id": "a", "n": 1, "b": True})
+        host.answer("GET", "/list", 200, []).answer("GET", "/page", 200, "<p>Ada").install()
+        get = lambda path: http.get(f"https://a.test{path}").send()
+        self.assertEqual(get("/good").json({"id": str, "n": int})["n"], 1)
+        for path, shape in [("/good", {"b": int}), ("/good", {"x": str}), ("/list", {}), ("/page", {})]:
+            fault = self.fault(lambda: get(path).json(shape))
+            self.assertEqual((fault.category, fault.code), (FaultCategory.UNAVAILABLE, "unexpected-answer"))
+            self.assertNotIn("Ada", fault.message)
+
+    def test_faults_of_the_host_settings_cache_and_logs(self) -> None:
+        host = FakeHost().setting("base_url", "https://a.test/").timeout("GET", "/slow").cut("GET", "/cut")
+        host.no_connection("GET", "/down").install()
+        told = lambda path: self.fault(lambda: http.get(settings.url("base_url", path)).send()).code
+        self.assertEqual([told("/slow"), told("down"), told("cut")], ["timeout", "connect", "cut"])
+        self.assertEqual(settings.get("mode", "live"), "live")
+        for call in (lambda: settings.required("mode"), lambda: vault.secret("none")):
+            self.assertEqual(self.fault(call).category, FaultCategory.MISCONFIGURED)
+        self.assertIsNone(cache.get("k"))
+        cache.put("k", "v", 60)
+        self.assertEqual((cache.get("k"), host.cache["k"]), ("v", ("v", 60)))
+        log.warn("hm")
+        self.assertEqual(host.logs, [(Level.WARN, "hm")])
+
+    def test_only_what_may_succeed_later_is_retryable(self) -> None:
+        self.assertTrue(faults.unavailable("").value.retryable)
+        for fault in [faults.invalid("a", ""), faults.refused("", ""), faults.not_found(""), faults.misconfigured(""), faults.other("")]:
+            self.assertFalse(fault.value.retryable)
+        self.assertEqual(faults.invalid("amount", "").value.details, [("field", "amount")])
+
+    def test_signatures(self) -> None:
+        # RFC 4231, test case 2.
+        FakeHost().secret("key", "Jefe").install()
+        data = b"what do ya want for nothing?"
+        hex = "5BDCC146BF60754E6A042426089575C75A003F089D2739839DEC58B964EC3843"
+        self.assertTrue(vault.signed_hex("sha256", "key", data, hex))
+        self.assertTrue(vault.signed_base64("sha256", "key", data, "W9zBRr9gdU5qBCQmCJV1x1oAPwidJzmDnexYuWTsOEM="))
+        for given, signature in [(b"else", hex), (data, ""), (data, hex[1:]), (data, "é")]:
+            self.assertFalse(vault.signed_hex("sha256", "key", given, signature))
+        self.assertTrue(vault.matches("key", b"Jefe") and not vault.matches("key", b"Jeff"))
+        self.assertEqual(self.fault(lambda: vault.hmac("md5", "key", data)).category, FaultCategory.INVALID)
+
+    def test_the_manifest_is_a_custom_section_behind_the_component(self) -> None:
+        wasm = packed(b"\0asm", b"x" * 200)
+        # Name and its length are 19 bytes: 219 in two bytes of seven bits.
+        self.assertEqual(wasm[4:8], bytes([0, 0xDB, 0x01, 18]))
+        self.assertEqual((wasm[8:26], len(wasm)), (b"tollhouse:manifest", 7 + 219))

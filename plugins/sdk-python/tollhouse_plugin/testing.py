@@ -1,0 +1,153 @@
+"""A host for native tests: it answers as the test says, keeps secrets as the real one does, and remembers what was sent."""
+
+import base64
+import hmac
+import json
+from dataclasses import dataclass
+from typing import Any, Callable, Self
+
+from componentize_py_types import Err
+from wit_world.imports import cache, http, log, settings, vault
+from wit_world.imports.types import Fault
+
+from . import faults
+from .http import header
+
+SECRET = "example-secret"
+SETTING = {"text": "example", "url": "https://provider.example"}
+
+
+@dataclass
+class Sent:
+    """A request as egress would send it: placeholders are filled in."""
+
+    method: str
+    url: str
+    headers: list[tuple[str, str]]
+    body: str
+    timeout_ms: int | None
+
+    def header(self, name: str) -> str | None:
+        """The first header of that name, in whatever case."""
+        return header(self.headers, name)
+
+
+class FakeHost:
+    """What the plugin under test sees of the world. Make it, tell it, install it."""
+
+    def __init__(self) -> None:
+        self.requests: list[Sent] = []
+        """All requests so far, in order."""
+        self.logs: list[tuple[log.Level, str]] = []
+        self.cache: dict[str, tuple[str, int]] = {}
+        """Value and seconds by key."""
+        self._secrets: dict[str, str] = {}
+        self._settings: dict[str, str] = {}
+        self._placeholders: dict[str, str] = {}
+        self._routes: dict[tuple[str, str], list[Callable[[], http.Response]]] = {}
+
+    def secret(self, name: str, value: str) -> Self:
+        """A secret's value. Secrets that were not given are `misconfigured`."""
+        self._secrets[name] = value
+        return self
+
+    def setting(self, name: str, value: str) -> Self:
+        """What the operator set."""
+        self._settings[name] = value
+        return self
+
+    def examples(self, manifest: dict[str, Any]) -> Self:
+        """Takes a manifest whole: the defaults of its settings, an account of example values, and its examples' answers. This is the
+        world in which `tollhouse bench` measures the plugin."""
+        for name in manifest.get("secrets", []):
+            self.secret(name, SECRET)
+        for name, setting in manifest.get("settings", {}).items():
+            self.setting(name, setting.get("default", SETTING[setting["kind"]]))
+        for answer in manifest.get("examples", {}).get("answers", []):
+            method, url = answer["to"].split(" ", 1)
+            self.answer(method, url, answer.get("status", 200), answer["body"])
+        return self
+
+    def answer(self, method: str, url: str, status: int, body: Any = "") -> Self:
+        """Answers a request. `url` is the whole URL or its end, with or without the query; a body that is a text is sent as it is,
+        anything else as JSON. Several answers for the same request are given one after the other, the last one for good."""
+        text = body if isinstance(body, str) else json.dumps(body)
+        return self._route(method, url, lambda: http.Response(status, [], text.encode()))
+
+    def fault(self, method: str, url: str, fault: Err[Fault]) -> Self:
+        """Answers with a fault of the host's."""
+
+        def refuse() -> http.Response:
+            raise fault
+
+        return self._route(method, url, refuse)
+
+    def timeout(self, method: str, url: str) -> Self:
+        """The request leaves, and no answer comes in time."""
+        return self.fault(method, url, faults.unavailable("no answer in time", "timeout"))
+
+    def no_connection(self, method: str, url: str) -> Self:
+        """No connection comes about."""
+        return self.fault(method, url, faults.unavailable("no connection", "connect"))
+
+    def cut(self, method: str, url: str) -> Self:
+        """The connection ends amid the answer."""
+        return self.fault(method, url, faults.unavailable("the answer was cut off", "cut"))
+
+    def _route(self, method: str, url: str, answer: Callable[[], http.Response]) -> Self:
+        self._routes.setdefault((method, url), []).append(answer)
+        return self
+
+    def install(self) -> Self:
+        """Makes this the host until another one is installed."""
+        http.send = self._send
+        vault.secret = lambda name: self._placeholder(self._value(name))
+        vault.basic = self._basic
+        vault.hmac = self._hmac
+        vault.matches = lambda secret, candidate: self._value(secret).encode() == candidate
+        settings.get = self._settings.get
+        cache.get = lambda key: self.cache.get(key, (None,))[0]
+        cache.put = lambda key, value, seconds: self.cache.update({key: (value, seconds)})
+        log.write = lambda level, message: self.logs.append((level, message))
+        return self
+
+    def _send(self, request: http.Request) -> http.Response:
+        headers = [(name, self._fill(value)) for name, value in request.headers]
+        body = self._fill((request.body or b"").decode(errors="replace"))
+        self.requests.append(Sent(request.method, request.url, headers, body, request.timeout_ms))
+        path = request.url.split("?")[0]
+        for (method, end), answers in self._routes.items():
+            if method == request.method and (request.url.endswith(end) or path.endswith(end)):
+                return (answers.pop(0) if len(answers) > 1 else answers[0])()
+        raise AssertionError(f"FakeHost has no answer for {request.method} {request.url}")
+
+    def _basic(self, user: str, password: str) -> str:
+        name = self._settings[user] if user in self._settings else self._value(user)
+        pair = f"{name}:{self._value(password)}"
+        return self._placeholder(base64.b64encode(pair.encode()).decode())
+
+    def _hmac(self, algorithm: str, secret: str, data: bytes) -> bytes:
+        if algorithm not in ("sha256", "sha512"):
+            raise faults.invalid("algorithm", "no such algorithm")
+        return hmac.digest(self._value(secret).encode(), data, algorithm)
+
+    def _placeholder(self, value: str) -> str:
+        placeholder = f"{{{{secret-placeholder-{len(self._placeholders)}}}}}"
+        self._placeholders[placeholder] = value
+        return placeholder
+
+    def _fill(self, text: str) -> str:
+        for placeholder, value in self._placeholders.items():
+            text = text.replace(placeholder, value)
+        return text
+
+    def _value(self, name: str) -> str:
+        if name not in self._secrets:
+            raise faults.misconfigured(f"the secret {name} is missing")
+        return self._secrets[name]
+
+
+def example_notification(manifest: dict[str, Any]) -> tuple[list[tuple[str, str]], bytes]:
+    """Headers and body of the manifest's example of a notification."""
+    notification = manifest["examples"]["notification"]
+    return list(notification["headers"].items()), notification["body"].encode()

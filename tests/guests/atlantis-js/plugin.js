@@ -1,0 +1,39 @@
+// A country whose register wants a token first: what a plugin in JavaScript looks like.
+
+import { Fault, cache, http, log, settings, vault } from 'tollhouse-plugin';
+
+/** @type {import('tollhouse-plugin').IdentityLookup} */
+export const identityLookup = {
+  lookup({ identifier }) {
+    const url = settings.url('base_url', `/citizens/${http.encode(identifier)}`);
+    const answer = send(http.get(url).bearer(token()));
+    if (answer.status === 404) throw Fault.notFound('no such citizen');
+    if (answer.status === 422) throw Fault.invalid('number', 'the register does not take the number');
+    if (answer.status === 451) throw Fault.refused('sealed', 'the entry is sealed');
+    const { name, born, email, phone } = read(answer, { name: 'string', born: 'string' });
+    const [year, month, day] = born.split('-');
+    const details = { name, date_of_birth: `${day}/${month}/${year}` };
+    return { details: JSON.stringify(details), email, phone };
+  },
+};
+
+/** Kept by the host for as long as the register says. */
+function token() {
+  const kept = cache.get('token');
+  if (kept !== undefined) return kept;
+  const url = settings.url('base_url', '/tokens');
+  const answer = send(http.post(url).basic(vault.basic('client', 'key')).json({ scope: 'citizens' }));
+  const { token, expires_in } = read(answer, { token: 'string', expires_in: 'number' });
+  cache.put('token', token, expires_in);
+  return token;
+}
+
+/** With a mark that is another one in each call, and the same whenever the call is run again. */
+const send = (request) => request.header('x-mark', `${Date.now()} ${Math.random()}`).send();
+
+function read(answer, shape) {
+  if (answer.status === 200) return answer.json(shape);
+  if (answer.status === 401) throw Fault.misconfigured('the register does not accept the key');
+  if (answer.status === 402) log.error('the account at the register has no credit');
+  throw Fault.unavailable(`the register answered ${answer.status}`);
+}

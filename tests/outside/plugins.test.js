@@ -1,0 +1,125 @@
+// Plugins in JavaScript and Python, made with the SDKs, are installed into the running host and look citizens of Atlantis up.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+import { Company, operator, sandbox, unused } from './sandbox.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const KEY = 'atlantis-key';
+
+const SDKS = `${ROOT}/plugins`;
+const TSC = fileURLToPath(new URL('node_modules/.bin/tsc', import.meta.url));
+
+/** How SDK and guest are tested natively, and the guest is built, in a copy: what that leaves behind stays out of the sources. */
+const LANGUAGES = {
+  js: `
+    node --import ${SDKS}/sdk-js/testing/register.js --test ${SDKS}/sdk-js/test/*.test.js
+    npm install --ignore-scripts --no-audit --no-fund
+    ${TSC} --noEmit --allowJs --checkJs --strict --noImplicitAny false --module nodenext --target es2024 plugin.js
+    npm test
+    npm run build`,
+  py: `
+    [ -x .venv/bin/python ] || python3 -m venv .venv
+    .venv/bin/pip install --quiet --disable-pip-version-check -r requirements.txt
+    .venv/bin/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps -r requirements.txt
+    .venv/bin/tollhouse-plugin test
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=build/bindings .venv/bin/python -m unittest discover ${SDKS}/sdk-python/tests
+    .venv/bin/tollhouse-plugin build`,
+};
+
+/** The component of a guest, as deep below the root as its source: its paths to the SDK stay right. */
+function built(language) {
+  const [name, folder] = [`atlantis-${language}`, `${ROOT}/target/outside/atlantis-${language}`];
+  rmSync(`${folder}/node_modules`, { recursive: true, force: true });
+  cpSync(`${ROOT}/tests/guests/${name}`, folder, { recursive: true });
+  // Node's test runner runs no tests below itself.
+  const env = { ...process.env, NODE_TEST_CONTEXT: undefined };
+  execFileSync('bash', ['-euo', 'pipefail', '-c', LANGUAGES[language]], { cwd: folder, env, stdio: ['ignore', 'ignore', 'inherit'] });
+  return readFileSync(`${folder}/atlantis_${language}.wasm`);
+}
+
+/** What the register of Atlantis answers to the numbers that it is asked for. */
+const CITIZENS = {
+  204060: [200, { name: 'Critias', born: '1990-12-10', email: 'critias@people.example', phone: '+306900000000' }],
+  400004: [404, {}],
+  400022: [422, {}],
+  400051: [451, {}],
+  500000: [500, {}],
+  500001: [200, '<html>'],
+  500002: [402, {}],
+};
+
+/** The register; it keeps what it was asked until the test `t` ends. */
+async function register(t) {
+  const asked = [];
+  const server = createServer((request, response) => {
+    const { method, url, headers } = request;
+    asked.push({ method, url, mark: headers['x-mark'] });
+    const basic = Buffer.from(`tollhouse:${KEY}`).toString('base64');
+    const open = headers.authorization === (url === '/tokens' ? `Basic ${basic}` : 'Bearer t0ken');
+    const told = url === '/tokens' ? [200, { token: 't0ken', expires_in: 300 }] : CITIZENS[url.split('/').at(-1)];
+    const [status, body] = open ? told : [401, {}];
+    response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => server.close());
+  return { url: `http://127.0.0.1:${server.address().port}`, asked };
+}
+
+async function install(wasm) {
+  const headers = { authorization: `Bearer ${sandbox.operator_token}` };
+  const answer = await fetch(`${sandbox.internal}/internal/v1/plugins`, { method: 'POST', headers, body: wasm });
+  const { data, message } = await answer.json();
+  assert.equal(answer.status, 200, message);
+  return data;
+}
+
+for (const language of Object.keys(LANGUAGES)) {
+  describe(`a country in ${language}`, () => {
+    test('is installed over HTTP and answers lookups', async (t) => {
+      const country = `atlantis_${language}`;
+      const { interfaces } = await install(built(language));
+      assert.deepEqual(interfaces, ['identity-lookup']);
+      const { url, asked } = await register(t);
+      const account = (key) => operator('PUT', `/providers/${country}`, { credentials: { key, base_url: url }, active: true });
+      const company = await Company.create();
+      await operator('POST', `/companies/${company.id}/wallet/credit`, { amount: 1_000, key: unused('credit') });
+      const lookup = (number) => company.ask('POST', `/kyc/${country}/citizen/lookup`, { number });
+
+      const outage = 'citizen service is unavailable, please try again later';
+      await account('wrong');
+      const unknown = await lookup('204060');
+      assert.deepEqual([unknown.status, unknown.body.message], [502, outage]);
+      assert.deepEqual(asked.splice(0).map(({ url }) => url), ['/tokens']);
+
+      await account(KEY);
+      const found = await lookup('204060');
+      assert.deepEqual([found.status, found.body.message], [200, 'Citizen lookup successful']);
+      assert.deepEqual(found.body.data.details, { name: 'Critias', date_of_birth: '10/12/1990' });
+      assert.equal(found.body.data.phone_number, '+306900000000');
+      // The call ran three times: each request left once, and all runs drew the same mark.
+      assert.deepEqual(asked.map(({ method, url }) => `${method} ${url}`), ['POST /tokens', 'GET /citizens/204060']);
+      assert.ok(asked.every(({ mark }) => /^\d+.* 0\.\d+$/.test(mark)), JSON.stringify(asked));
+
+      for (const [number, status, message] of [
+        ['400004', 404, 'citizen data not found'],
+        ['400022', 400, 'the number field must be one that the register takes'],
+        ['400051', 400, 'citizen data cannot be given out'],
+        ['500000', 502, outage],
+        ['500001', 502, outage],
+        ['500002', 502, outage],
+      ]) {
+        const refused = await lookup(number);
+        assert.deepEqual([refused.status, refused.body.message], [status, message], number);
+      }
+      // The token was kept: it was asked for once.
+      assert.equal(asked.filter(({ url }) => url === '/tokens').length, 1);
+    });
+  });
+}
