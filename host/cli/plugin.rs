@@ -1,6 +1,7 @@
 //! `tollhouse plugin`.
 
 mod check;
+mod new;
 
 use std::{
     io::{IsTerminal, stdin},
@@ -33,6 +34,8 @@ enum Action {
     /// Try a component against an upstream in trouble and hostile callers, without a host or a network
     #[command(after_help = "Example:\n  tollhouse plugin check target/sprout.wasm --json")]
     Check(check::Check),
+    /// Make the project of a plugin of your own
+    New(new::New),
 }
 
 /// What a host does.
@@ -111,6 +114,7 @@ impl Plugin {
         match self.action {
             Action::OfHost(action) => action.run(&Host::new(&self.access)?).await,
             Action::Check(check) => check.run().await,
+            Action::New(new) => new.run(),
         }
     }
 }

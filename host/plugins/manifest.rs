@@ -100,6 +100,13 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// From its text, as it lies beside a plugin's source.
+    pub fn from_json(json: &[u8]) -> Result<Manifest, String> {
+        let manifest = Manifest::parse_json(json)?;
+        manifest.check()?;
+        Ok(manifest)
+    }
+
     /// As it stands there, fit or not.
     pub fn parse(wasm: &[u8]) -> Result<Manifest, String> {
         let (outer, inner) = sections(wasm)?;
@@ -108,6 +115,10 @@ impl Manifest {
             ([], []) => return Err(format!("the component has no {SECTION} section")),
             _ => return Err(format!("the component has more than one {SECTION} section")),
         };
+        Manifest::parse_json(json)
+    }
+
+    fn parse_json(json: &[u8]) -> Result<Manifest, String> {
         if json.len() > MOST_BYTES {
             return Err("the manifest is larger than 64 KiB".to_owned());
         }

@@ -47,6 +47,7 @@ mod otp_limits;
 mod outages;
 mod payments;
 mod plugin_check;
+mod plugin_new;
 mod plugin_versions;
 mod plugins;
 mod process;

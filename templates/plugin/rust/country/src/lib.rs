@@ -1,0 +1,81 @@
+//! A register of citizens.
+
+use serde::Deserialize;
+use serde_json::json;
+use tollhouse_plugin::http::{self, Request, Response};
+use tollhouse_plugin::identity::{Entry, Question};
+use tollhouse_plugin::types::Fault;
+use tollhouse_plugin::{identity_lookup, log, settings, vault};
+
+#[cfg(test)]
+mod tests;
+
+/// The plugin.
+#[derive(Debug)]
+pub struct Plugin;
+
+tollhouse_plugin::export!(Plugin: identity_lookup);
+
+#[derive(Deserialize)]
+struct Citizen {
+    first_name: String,
+    last_name: String,
+    /// YYYY-MM-DD.
+    born: String,
+    phone: Option<String>,
+}
+
+/// What the register says when it does not do what was asked.
+#[derive(Deserialize)]
+struct Problem {
+    code: String,
+}
+
+impl identity_lookup::Guest for Plugin {
+    fn lookup(question: Question) -> Result<Entry, Fault> {
+        let path = format!("/citizens/{}", http::encode(&question.identifier));
+        let request = Request::get(settings::url("base_url", &path)?);
+        let answer = request.bearer(&vault::secret("api_key")?).send()?;
+        let Citizen { first_name, last_name, born, phone } = read(&answer)?.json()?;
+        let details = json!({
+            "first_name": first_name,
+            "last_name": last_name,
+            "date_of_birth": day_first(&born),
+            "phone_number": phone,
+        });
+        Ok(Entry { details: details.to_string(), email: None, phone })
+    }
+}
+
+/// Says what an answer other than 200 means. Only what the register itself says is a no: an error page of something in between
+/// is an outage.
+fn read(answer: &Response) -> Result<&Response, Fault> {
+    match answer.status {
+        200 => return Ok(answer),
+        401 | 403 => return Err(Fault::misconfigured("the register does not accept the key")),
+        400 | 402 | 404 | 422 => {}
+        status => {
+            return Err(Fault::unavailable(format!("the register answered {status}")));
+        }
+    }
+    let Problem { code } = answer.json()?;
+    Err(match code.as_str() {
+        "no_such_citizen" => Fault::not_found("no such citizen"),
+        "bad_number" => Fault::invalid("number", "the register does not take the number"),
+        "sealed" => Fault::refused("sealed", "the entry is sealed"),
+        "no_credit" => {
+            log::error("the account at the register has no credit");
+            Fault::unavailable("no credit").with_code("no-credit")
+        }
+        _ => Fault::other("the register refused").with_code(&code),
+    })
+}
+
+/// 1990-12-10 as 10/12/1990; anything else is nothing.
+fn day_first(date: &str) -> Option<String> {
+    let parts: Vec<&str> = date.split('-').collect();
+    let [year, month, day] = parts[..] else {
+        return None;
+    };
+    Some(format!("{day}/{month}/{year}"))
+}

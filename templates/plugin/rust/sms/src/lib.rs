@@ -1,0 +1,75 @@
+//! An SMS gateway. No number and no text stands in a fault or a log line.
+
+use serde::Deserialize;
+use serde_json::json;
+use tollhouse_plugin::http::{Request, Response};
+use tollhouse_plugin::sms::{self, TextMessage};
+use tollhouse_plugin::types::Fault;
+use tollhouse_plugin::{settings, vault};
+
+#[cfg(test)]
+mod tests;
+
+/// Somebody waits for the message.
+const TIMEOUT_MS: u32 = 10_000;
+
+/// The plugin.
+#[derive(Debug)]
+pub struct Plugin;
+
+tollhouse_plugin::export!(Plugin: sms);
+
+#[derive(Deserialize)]
+struct Taken {
+    id: String,
+    state: String,
+}
+
+/// What the gateway says when it does not do what was asked.
+#[derive(Deserialize)]
+struct Problem {
+    code: String,
+}
+
+impl sms::Guest for Plugin {
+    fn send(message: TextMessage) -> Result<String, Fault> {
+        let sender = match message.sender.as_str() {
+            "" => settings::get_or("sender", ""),
+            sender => sender.to_owned(),
+        };
+        let body = json!({
+            "to": message.to, "from": sender, "text": message.text, "reference": message.reference,
+        });
+        let answer = Request::post(settings::url("base_url", "/messages")?)
+            .bearer(&vault::secret("api_key")?)
+            .timeout_ms(TIMEOUT_MS)
+            .json(&body)
+            .send()?;
+        match answer.status {
+            200..300 => {}
+            401 | 403 => return Err(Fault::misconfigured("the gateway does not accept the key")),
+            400 | 402 | 422 => return Err(refusal(&answer)),
+            status => return Err(Fault::unavailable(format!("the gateway answered {status}"))),
+        }
+        // A success of HTTP is none for the one recipient.
+        match answer.json()? {
+            Taken { id, state } if state == "accepted" => Ok(id),
+            _ => Err(Fault::other("the gateway did not accept the message")),
+        }
+    }
+}
+
+/// The gateway's codes, not its words: those may name the number.
+fn refusal(answer: &Response) -> Fault {
+    let code = match answer.json::<Problem>() {
+        Ok(Problem { code }) => code,
+        Err(fault) => return fault,
+    };
+    match code.as_str() {
+        "bad_number" => Fault::invalid("to", "the gateway does not take the number"),
+        "opted_out" => Fault::refused("opted-out", "the owner wants no messages"),
+        "bad_sender" => Fault::misconfigured("the gateway does not take the sender"),
+        "no_credit" => Fault::unavailable("the account has no credit").with_code("no-credit"),
+        _ => Fault::other("the gateway refused the message"),
+    }
+}

@@ -1,0 +1,154 @@
+//! `tollhouse plugin new` makes projects that hold all they need. `tests/outside/templates.test.js` builds and installs them.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use tollhouse::plugins::{Kind, Manifest};
+
+use crate::command_line::{Ended, ended, program};
+
+const KINDS: [(&str, Kind); 3] =
+    [("provider", Kind::Provider), ("country", Kind::Country), ("sms", Kind::Sms)];
+/// Each language with the folder of its SDK and a file of its plugins.
+const LANGUAGES: [(&str, &str, &str); 3] = [
+    ("rust", "plugins/sdk", "src/lib.rs"),
+    ("js", "plugins/sdk-js", "plugin.js"),
+    ("python", "plugins/sdk-python", "plugin.py"),
+];
+
+/// Runs the command in this folder.
+fn make(folder: &Path, name: &str, kind: &str, language: &str) -> Ended {
+    let arguments = ["plugin", "new", name, "--kind", kind, "--lang", language];
+    ended(program(&arguments).current_dir(folder).output().unwrap())
+}
+
+/// All files below a folder by their paths in it, but for those of folders with these names.
+fn files(folder: &Path, left_out: &[&str]) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for path in fs::read_dir(next).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = path.file_name().unwrap_or_default();
+            if path.is_file() {
+                let text = fs::read_to_string(&path).unwrap();
+                found.insert(path.strip_prefix(folder).unwrap().to_owned(), text);
+            } else if !left_out.iter().any(|other| name == *other) {
+                folders.push(path);
+            }
+        }
+    }
+    found
+}
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn every_kind_in_every_language_is_a_project_that_the_host_would_take() {
+    for (kind_name, kind) in KINDS {
+        for (language, _, source) in LANGUAGES {
+            let folder = tempfile::tempdir().unwrap();
+            let said = make(folder.path(), "sea_bank", kind_name, language);
+            assert_eq!(
+                said.said(),
+                "sea_bank is made in sea_bank; its README.md says how to build, test and check it\n"
+            );
+            let files = files(&folder.path().join("sea_bank"), &["vendor", "wit"]);
+            let text = |path: &str| files.get(Path::new(path)).unwrap_or_else(|| panic!("{path}"));
+            let manifest = Manifest::from_json(text("manifest.json").as_bytes()).unwrap();
+            manifest.check_country(&["identity-lookup"]).unwrap();
+            assert_eq!((&*manifest.name, &*manifest.display_name), ("sea_bank", "Sea Bank"));
+            assert_eq!(manifest.kind, kind);
+            assert!(text("manifest.json").contains("\"answers\""), "{kind_name}");
+            assert!(text(source).contains("Fault") || text(source).contains("faults"));
+            assert!(text("README.md").contains("tollhouse plugin check"), "{language}");
+            assert!(text(".gitignore").contains('/'), "{language}");
+            for (path, text) in &files {
+                let told = text.to_lowercase();
+                assert!(path.ends_with("Cargo.lock") || !told.contains("acme"), "{path:?}");
+                assert!(!told.contains(env!("CARGO_MANIFEST_DIR")), "{path:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_contract_and_the_sdk_are_those_of_this_release() {
+    for (language, sdk, _) in LANGUAGES {
+        let folder = tempfile::tempdir().unwrap();
+        make(folder.path(), "acme", "sms", language).said();
+        let project = folder.path().join("acme");
+        assert_eq!(files(&project.join("wit"), &[]), files(&repository().join("wit"), &[]));
+        let left_out = ["test", "tests", "node_modules", "__pycache__", "target"];
+        let sdk = files(&repository().join(sdk), &left_out);
+        assert!(sdk.len() > 10, "{language}");
+        // Cargo does not see that a file is new there: then touch host/cli/plugin/new.rs.
+        assert_eq!(files(&project.join("vendor/sdk"), &[]), sdk, "{language}");
+    }
+}
+
+#[test]
+fn a_rust_project_builds_with_the_versions_of_this_release() {
+    let folder = tempfile::tempdir().unwrap();
+    make(folder.path(), "acme", "provider", "rust").said();
+    let table = |path: &Path| -> toml::Table {
+        toml::from_str(&fs::read_to_string(path.join("Cargo.toml")).unwrap()).unwrap()
+    };
+    let (ours, theirs) = (table(repository()), table(&folder.path().join("acme")));
+    let dependencies = theirs["workspace"]["dependencies"].as_table().unwrap();
+    for (name, version) in dependencies {
+        assert_eq!(version, &ours["workspace"]["dependencies"][name], "{name}");
+    }
+    assert_eq!(theirs["workspace"]["package"], ours["workspace"]["package"]);
+    let lock = fs::read_to_string(folder.path().join("acme/Cargo.lock")).unwrap();
+    assert_eq!(lock, fs::read_to_string(repository().join("Cargo.lock")).unwrap());
+}
+
+#[test]
+fn a_name_that_the_host_would_refuse_is_refused() {
+    let long = "x".repeat(41);
+    let letters = "the manifest's name must be 1 to 40 of a-z, 0-9, _ and -";
+    let begin = "a plugin's name must begin with a-z, and not be tollhouse-plugin";
+    for (name, kind, reason) in [
+        ("bank!", "provider", letters),
+        (&long, "sms", letters),
+        ("Bank", "sms", begin),
+        ("1st", "sms", begin),
+        ("tollhouse-plugin", "sms", begin),
+        ("south-sea", "country", "a country cannot be called south-sea"),
+        ("uid", "country", "a country cannot be called uid"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = make(folder.path(), name, kind, "js");
+        let told = format!("tollhouse: {reason}; choose another name");
+        assert_eq!(refused.failure(), (2, &*told), "{name}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{name}");
+    }
+}
+
+#[test]
+fn nothing_is_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("notes"), "mine").unwrap();
+    let here = |dir: &str| {
+        let arguments =
+            ["plugin", "new", "acme", "--kind", "sms", "--lang", "python", "--dir", dir];
+        ended(program(&arguments).current_dir(folder.path()).output().unwrap())
+    };
+    let told = "tollhouse: .: the folder is not empty; name another one with --dir";
+    assert_eq!(here(".").failure(), (2, told));
+    let file = here("notes");
+    let (code, told) = file.failure();
+    assert!(code == 2 && told.starts_with("tollhouse: notes: "), "{told}");
+    assert_eq!(files(folder.path(), &[]).len(), 1);
+
+    here("a/new/one").said();
+    let empty = folder.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    here("empty").said();
+    assert!(empty.join("plugin.py").exists());
+}
