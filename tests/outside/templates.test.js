@@ -1,0 +1,72 @@
+// What `tollhouse plugin new` makes builds, passes its own tests and is admitted, of every kind and in every language; and its
+// examples succeed in the component, too.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+import { sandbox } from './sandbox.js';
+
+const TARGET = fileURLToPath(new URL('../../target', import.meta.url));
+const FOLDER = `${TARGET}/outside/templates`;
+const TSC = fileURLToPath(new URL('node_modules/.bin/tsc', import.meta.url));
+const TYPES = '--noEmit --allowJs --checkJs --strict --noImplicitAny false --module nodenext --target es2024';
+
+const ENVIRONMENT = {
+  ...process.env,
+  PATH: `${TARGET}/debug:${process.env.PATH}`,
+  CARGO_TARGET_DIR: `${TARGET}/outside/cargo`,
+  CARGO_TERM_QUIET: 'true',
+  // Node's test runner runs no tests below itself.
+  NODE_TEST_CONTEXT: undefined,
+  TOLLHOUSE_INTERNAL_URL: sandbox.internal,
+  TOLLHOUSE_OPERATOR_TOKEN: sandbox.operator_token,
+};
+
+/** What a script prints; what it says beside that is shown when it fails. */
+function type(cwd, script) {
+  try {
+    return execFileSync('bash', ['-euo', 'pipefail', '-c', script], { cwd, env: ENVIRONMENT, encoding: 'utf8', stdio: 'pipe' });
+  } catch ({ stdout, stderr }) {
+    assert.fail(`${script}\n${stdout}${stderr}`);
+  }
+}
+
+/** The commands of the project's README.md, which end with looking at the component; here it is installed. */
+function commands(folder) {
+  const lines = readFileSync(`${folder}/README.md`, 'utf8').split('\n');
+  const script = lines.filter((line) => line.startsWith('    ')).join('\n');
+  assert.match(script, /tollhouse plugin check \S+$/);
+  return script.replace('plugin check', 'plugin install').replaceAll('target/', '$CARGO_TARGET_DIR/');
+}
+
+for (const lang of ['rust', 'js', 'python']) {
+  describe(`templates in ${lang}`, () => {
+    for (const kind of ['provider', 'country', 'sms']) {
+      test(kind, () => {
+        const name = `sample_${lang}_${kind}`;
+        const folder = `${FOLDER}/${name}`;
+        rmSync(folder, { recursive: true, force: true });
+        mkdirSync(FOLDER, { recursive: true });
+        type(FOLDER, `tollhouse plugin new ${name} --kind ${kind} --lang ${lang}`);
+
+        const script = commands(folder);
+        assert.match(type(folder, script), new RegExp(`^${name} 0\\.1\\.0 is serving`, 'm'));
+        if (lang === 'rust') type(folder, 'cargo fmt --check && cargo clippy --all-targets -- -D warnings');
+        if (lang === 'js') type(folder, `${TSC} ${TYPES} plugin.js`);
+
+        const file = script.match(/\S+$/)[0];
+        const { functions } = JSON.parse(type(folder, `tollhouse bench --json --iterations 5 --file ${file}`));
+        const answers = functions.map(({ function: called, answer }) => `${called} ${answer}`);
+        const expected = {
+          provider: ['checkout.start ok', 'notifications.parse ok', 'verification.verify ok'],
+          country: ['identity-lookup.lookup ok'],
+          sms: ['sms.send ok'],
+        };
+        assert.deepEqual(answers.sort(), expected[kind]);
+      });
+    }
+  });
+}
