@@ -74,7 +74,7 @@ async function register(t) {
 
 async function install(wasm) {
   const headers = { authorization: `Bearer ${sandbox.operator_token}` };
-  const answer = await fetch(`${sandbox.internal}/internal/v1/plugins`, { method: 'POST', headers, body: wasm });
+  const answer = await fetch(`${sandbox.internal}/internal/v1/plugins?grant=true`, { method: 'POST', headers, body: wasm });
   const { data, message } = await answer.json();
   assert.equal(answer.status, 200, message);
   return data;

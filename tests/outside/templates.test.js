@@ -34,12 +34,13 @@ function type(cwd, script) {
   }
 }
 
-/** The commands of the project's README.md, which end with looking at the component; here it is installed. */
+/** The commands of the project's README.md, which end with looking at the component; then it is installed. */
 function commands(folder) {
   const lines = readFileSync(`${folder}/README.md`, 'utf8').split('\n');
   const script = lines.filter((line) => line.startsWith('    ')).join('\n');
-  assert.match(script, /tollhouse plugin check \S+$/);
-  return script.replace('plugin check', 'plugin install').replaceAll('target/', '$CARGO_TARGET_DIR/');
+  const [check] = script.match(/tollhouse plugin check \S+$/) ?? assert.fail(script);
+  const install = check.replace('plugin check', 'plugin install --grant');
+  return `${script}\n${install}`.replaceAll('target/', '$CARGO_TARGET_DIR/');
 }
 
 for (const lang of ['rust', 'js', 'python']) {
