@@ -65,8 +65,11 @@ impl Seen {
 #[derive(Clone)]
 pub struct Upstream(Arc<Inner>);
 
+/// The example for a request.
+type Fitting = dyn Fn(&Outgoing) -> Option<Answer> + Send + Sync;
+
 struct Inner {
-    fitting: Box<dyn Fn(&Outgoing) -> Option<Answer> + Send + Sync>,
+    fitting: Box<Fitting>,
     call: Mutex<(Plan, Vec<Seen>)>,
 }
 

@@ -292,7 +292,7 @@ impl Calls {
     /// The same engine, whose requests are answered by a script and whose calls are counted by themselves.
     pub fn scripted(
         &self,
-        script: impl Fn(&Outgoing) -> egress::Answer + Send + Sync + 'static,
+        script: impl Fn(&Outgoing) -> Result<egress::Answer, EgressError> + Send + Sync + 'static,
     ) -> Calls {
         let metrics = PluginMetrics::default();
         Calls {
