@@ -14,11 +14,14 @@ const FOLDER = `${TARGET}/outside/templates`;
 const TSC = fileURLToPath(new URL('node_modules/.bin/tsc', import.meta.url));
 const TYPES = '--noEmit --allowJs --checkJs --strict --noImplicitAny false --module nodenext --target es2024';
 
+const MYPY = `${process.env.PYTHON ?? 'python3'} -m mypy`;
+
 const ENVIRONMENT = {
   ...process.env,
   PATH: `${TARGET}/debug:${process.env.PATH}`,
   CARGO_TARGET_DIR: `${TARGET}/outside/cargo`,
   CARGO_TERM_QUIET: 'true',
+  MYPYPATH: 'build/bindings:vendor/sdk',
   // Node's test runner runs no tests below itself.
   NODE_TEST_CONTEXT: undefined,
   TOLLHOUSE_INTERNAL_URL: sandbox.internal,
@@ -57,6 +60,7 @@ for (const lang of ['rust', 'js', 'python']) {
         assert.match(type(folder, script), new RegExp(`^${name} 0\\.1\\.0 is serving`, 'm'));
         if (lang === 'rust') type(folder, 'cargo fmt --check && cargo clippy --all-targets -- -D warnings');
         if (lang === 'js') type(folder, `${TSC} ${TYPES} plugin.js`);
+        if (lang === 'python') type(folder, `${MYPY} plugin.py test_plugin.py`);
 
         const file = script.match(/\S+$/)[0];
         const { functions } = JSON.parse(type(folder, `tollhouse bench --json --iterations 5 --file ${file}`));

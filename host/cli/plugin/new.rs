@@ -152,14 +152,12 @@ impl New {
         files
     }
 
-    /// The templates are of a plugin called acme.
     fn filled(&self, template: &[u8]) -> String {
-        let file = format!("release/{}", self.name.replace('-', "_"));
         String::from_utf8_lossy(template)
-            .replace("acme-world", self.kind.world())
-            .replace("release/acme", &file)
-            .replace("acme", &self.name)
-            .replace("Acme", &title(&self.name))
+            .replace("{{name}}", &self.name)
+            .replace("{{title}}", &title(&self.name))
+            .replace("{{crate}}", &self.name.replace('-', "_"))
+            .replace("{{world}}", self.kind.world())
     }
 }
 

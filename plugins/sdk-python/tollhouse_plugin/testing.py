@@ -105,9 +105,9 @@ class FakeHost:
         vault.basic = self._basic
         vault.hmac = self._hmac
         vault.matches = lambda secret, candidate: self._value(secret).encode() == candidate
-        settings.get = self._settings.get
+        settings.get = lambda name: self._settings.get(name)
         cache.get = lambda key: self.cache.get(key, (None,))[0]
-        cache.put = lambda key, value, seconds: self.cache.update({key: (value, seconds)})
+        cache.put = lambda key, value, ttl_seconds: self.cache.update({key: (value, ttl_seconds)})
         log.write = lambda level, message: self.logs.append((level, message))
         return self
 

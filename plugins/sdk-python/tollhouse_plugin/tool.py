@@ -49,7 +49,7 @@ def test(project: dict[str, str]) -> None:
 
 def componentize(project: dict[str, str], *arguments: str) -> None:
     BUILD.mkdir(exist_ok=True)
-    program = Path(sys.executable).with_name("componentize-py")
+    program = str(Path(sys.executable).with_name("componentize-py"))
     tool = [program, "-q", "-d", project["wit"], "-w", project["world"]]
     if subprocess.run([*tool, *arguments]).returncode:
         sys.exit(f"componentize-py {arguments[0]} failed: what it said is above")

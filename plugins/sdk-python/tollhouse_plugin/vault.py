@@ -3,6 +3,7 @@
 import base64
 import binascii
 import hmac as compare
+from collections.abc import Callable
 
 from wit_world.imports import vault as wire
 
@@ -38,7 +39,7 @@ def signed_base64(algorithm: str, secret: str, data: bytes, signature: str) -> b
     return _same(hmac(algorithm, secret, data), base64.b64decode, signature)
 
 
-def _same(expected: bytes, decode, signature: str) -> bool:
+def _same(expected: bytes, decode: Callable[[str], bytes], signature: str) -> bool:
     try:
         return compare.compare_digest(expected, decode(signature.strip()))
     except ValueError:
