@@ -68,7 +68,10 @@ async function register(t) {
     response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body));
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  t.after(() => server.close());
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
   return { url: `http://127.0.0.1:${server.address().port}`, asked };
 }
 
