@@ -30,6 +30,14 @@ impl Failure {
         Failure::Usage(wrong.join("\n"))
     }
 
+    pub fn message(&self) -> &str {
+        match self {
+            Failure::Refused { message, .. }
+            | Failure::Unreachable { message, .. }
+            | Failure::Usage(message) => message,
+        }
+    }
+
     /// Says it on standard error.
     pub fn tell(self, json: bool) -> ExitCode {
         let (kind, code, status, message) = match self {

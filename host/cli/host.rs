@@ -1,6 +1,6 @@
 //! The host that a command talks to, through the internal interface.
 
-use std::{fs, time::Duration};
+use std::{fs, net::SocketAddr, time::Duration};
 
 use clap::{Args, ValueEnum};
 use reqwest::{Certificate, Client, Method, RequestBuilder, StatusCode};
@@ -100,6 +100,20 @@ impl Host {
         }
         let client = client.build().map_err(|error| Failure::Usage(chain(&error)))?;
         Ok(Host { client, base, token, random: Random::system() })
+    }
+
+    /// One that this process has started.
+    pub fn on_this_machine(address: SocketAddr, token: &str) -> Result<Host, Failure> {
+        tls::install_provider();
+        let client = Client::builder().no_proxy().timeout(ANSWER).build();
+        let client = client.map_err(|error| Failure::Usage(chain(&error)))?;
+        let base = Url::parse(&format!("http://{address}")).expect("an address is a host's");
+        Ok(Host { client, base, token: token.to_owned(), random: Random::system() })
+    }
+
+    /// Where its internal interface is.
+    pub fn base(&self) -> &Url {
+        &self.base
     }
 
     pub async fn get(&self, path: &[&str], query: &[(&str, String)]) -> Result<Value, Failure> {

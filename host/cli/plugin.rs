@@ -2,6 +2,7 @@
 
 mod check;
 mod new;
+mod run;
 
 use std::{
     io::{IsTerminal, stdin},
@@ -36,6 +37,8 @@ enum Action {
     Check(check::Check),
     /// Make the project of a plugin of your own
     New(new::New),
+    /// Run a host with the plugin in it, which takes it again whenever it is built anew
+    Run(run::Run),
 }
 
 /// What a host does.
@@ -115,6 +118,7 @@ impl Plugin {
             Action::OfHost(action) => action.run(&Host::new(&self.access)?).await,
             Action::Check(check) => check.run().await,
             Action::New(new) => new.run(),
+            Action::Run(run) => run.run().await,
         }
     }
 }

@@ -48,6 +48,7 @@ mod outages;
 mod payments;
 mod plugin_check;
 mod plugin_new;
+mod plugin_run;
 mod plugin_versions;
 mod plugins;
 mod process;

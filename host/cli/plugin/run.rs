@@ -1,0 +1,266 @@
+//! `tollhouse plugin run`: a host for one plugin, which follows the plugin's file. It keeps nothing.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use clap::{Args, Parser};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, sync::watch};
+use tollhouse::{
+    app::App,
+    clock::Clock,
+    config::Config,
+    http::{self, Listener},
+    plugins::{EXAMPLE_SECRET, Kind, Manifest},
+    random::Random,
+};
+
+use super::super::{
+    failure::{Failure, chain},
+    host::Host,
+    output::{Report, text},
+};
+
+/// How often the file is looked at; whoever writes it is given as much to come to an end.
+const LOOK: Duration = Duration::from_millis(300);
+/// In the major unit: what nobody uses up by trying.
+const FUNDS: u64 = 1_000_000;
+
+#[derive(Args)]
+#[command(after_help = "\
+Its account takes https upstreams, and http ones on this machine. Ctrl-C ends it, and everything that it knew is gone.
+
+Example:
+  tollhouse plugin run target/wasm32-wasip2/release/acme.wasm --credential base_url=http://127.0.0.1:9000")]
+pub struct Run {
+    /// The component; whenever it is built anew, the new one serves
+    file: PathBuf,
+    /// A credential of its account, any number of times. A secret that is not given is `example-secret`
+    #[arg(long = "credential", value_name = "NAME=VALUE")]
+    credentials: Vec<String>,
+    /// The API's port on this machine; the internal interface has the next one. 0: any two
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+}
+
+impl Run {
+    /// Until Ctrl-C.
+    pub async fn run(self) -> Result<Report, Failure> {
+        let given = read_credentials(&self.credentials)?;
+        let folder = tempfile::tempdir().map_err(|error| Failure::Usage(error.to_string()))?;
+        let Served { host, api, token, stop } = self.serve(folder.path()).await?;
+        let plugin = Plugin { file: &self.file, given: &given, host: &host };
+        let installed = plugin.install().await?;
+        println!("{}", said(&installed));
+        let key = company(&host, &installed).await?;
+        println!("\n{}", told(&api, &host, &token, &key, &installed));
+        tokio::select! {
+            () = plugin.follow() => {}
+            ended = tokio::signal::ctrl_c() => ended.map_err(|error| Failure::refused(error.to_string()))?,
+        }
+        let _ = stop.send(true);
+        Ok(Report::new(Value::Null, ""))
+    }
+
+    /// A host in development, on a database of its own.
+    async fn serve(&self, folder: &Path) -> Result<Served, Failure> {
+        let next = if self.port == 0 { 0 } else { self.port.saturating_add(1) };
+        let (public, internal) = (bind(self.port).await?, bind(next).await?);
+        let address = |listener: &TcpListener| {
+            listener.local_addr().map_err(|error| Failure::refused(error.to_string()))
+        };
+        let (listen, internal_listen) = (address(&public)?, address(&internal)?);
+        let random = Random::system();
+        let token = random.token("op_");
+        let file = |name: &str, secret: &str| {
+            let file = folder.join(name);
+            fs::write(&file, secret).map_err(|error| Failure::refused(error.to_string()))?;
+            Ok::<_, Failure>(file.display().to_string())
+        };
+        let master_key = hex::encode(random.bytes::<32>());
+        let config = config([
+            format!("--database=sqlite://{}", folder.join("tollhouse.db").display()),
+            format!("--listen={listen}"),
+            format!("--internal-listen={internal_listen}"),
+            format!("--public-url=http://{listen}"),
+            format!("--operator-token-file={}", file("operator-token", &token)?),
+            format!("--master-key-file={}", file("master-key", &master_key)?),
+            format!("--files={}", folder.join("files").display()),
+            "--development".to_owned(),
+        ])?;
+        let app = App::open(&config, Clock::system(), random, None).await;
+        let app = app.map_err(|error| Failure::refused(chain(&*error)))?;
+        let (stop, stopped) = watch::channel(false);
+        let (public, internal) = (Listener::plain(public), Listener::plain(internal));
+        tokio::spawn(http::serve(app, public, internal, stopped));
+        let host = Host::on_this_machine(internal_listen, &token)?;
+        Ok(Served { host, api: format!("http://{listen}"), token, stop })
+    }
+}
+
+/// A host that serves.
+struct Served {
+    host: Host,
+    api: String,
+    /// The operator's.
+    token: String,
+    /// Ends it.
+    stop: watch::Sender<bool>,
+}
+
+fn config(flags: [String; 8]) -> Result<Config, Failure> {
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        config: Config,
+    }
+    let flags = ["tollhouse".to_owned()].into_iter().chain(flags);
+    let parsed = Flags::try_parse_from(flags);
+    parsed.map(|flags| flags.config).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+async fn bind(port: u16) -> Result<TcpListener, Failure> {
+    let bound = TcpListener::bind(("127.0.0.1", port)).await;
+    bound
+        .map_err(|error| Failure::Usage(format!("port {port} cannot be used: {error}; try --port")))
+}
+
+fn read_credentials(given: &[String]) -> Result<BTreeMap<&str, &str>, Failure> {
+    let pairs = given.iter().map(|text| {
+        let pair = text.split_once('=');
+        pair.ok_or_else(|| Failure::Usage(format!("--credential {text}: it must be NAME=VALUE")))
+    });
+    pairs.collect()
+}
+
+/// The plugin that is worked on.
+struct Plugin<'a> {
+    file: &'a Path,
+    given: &'a BTreeMap<&'a str, &'a str>,
+    host: &'a Host,
+}
+
+impl Plugin<'_> {
+    /// Puts the file and its account into the host.
+    async fn install(&self) -> Result<Value, Failure> {
+        let failed =
+            |error: std::io::Error| Failure::Usage(format!("{}: {error}", self.file.display()));
+        let wasm = fs::read(self.file).map_err(failed)?;
+        let manifest = Manifest::read(&wasm).map_err(Failure::refused)?;
+        let credentials = self.credentials(&manifest)?;
+        let grant = [("grant", "true".to_owned())];
+        let installed = self.host.post_bytes(&["plugins"], &grant, wasm).await?;
+        let account = json!({ "credentials": credentials, "active": true });
+        self.host.send_json(Method::PUT, &["providers", &manifest.name], &account).await?;
+        Ok(installed)
+    }
+
+    fn credentials(&self, manifest: &Manifest) -> Result<BTreeMap<String, String>, Failure> {
+        let given = |name: &str| self.given.get(name).map(|value| (*value).to_owned());
+        let mut credentials = BTreeMap::new();
+        for name in &manifest.secrets {
+            let secret = given(name).unwrap_or_else(|| EXAMPLE_SECRET.to_owned());
+            credentials.insert(name.clone(), secret);
+        }
+        for (name, setting) in &manifest.settings {
+            match given(name) {
+                Some(value) => drop(credentials.insert(name.clone(), value)),
+                None if setting.default.is_some() || manifest.optional.contains(name) => {}
+                None => {
+                    let message = format!("the account needs {name}: --credential {name}=…");
+                    return Err(Failure::Usage(message));
+                }
+            }
+        }
+        Ok(credentials)
+    }
+
+    /// Installs the file whenever it has changed.
+    async fn follow(&self) {
+        let mut known = stamp(self.file);
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let now = stamp(self.file);
+            if now == known || now.is_none() {
+                continue;
+            }
+            tokio::time::sleep(LOOK).await;
+            if stamp(self.file) != now {
+                continue;
+            }
+            known = now;
+            match self.install().await {
+                Ok(installed) => println!("{}", said(&installed)),
+                Err(failure) => {
+                    println!("not taken, the former one goes on serving: {}", failure.message());
+                }
+            }
+        }
+    }
+}
+
+/// By what a file is seen to have changed.
+fn stamp(file: &Path) -> Option<(SystemTime, u64)> {
+    let found = fs::metadata(file).ok()?;
+    Some((found.modified().ok()?, found.len()))
+}
+
+fn said(installed: &Value) -> String {
+    let digest = installed["digest"].as_str().unwrap_or_default();
+    let digest = digest.get(..8).unwrap_or_default();
+    format!("{} {} serves ({digest})", text(&installed["name"]), text(&installed["version"]))
+}
+
+/// A company with money, whose first choice the plugin is; its key.
+async fn company(host: &Host, installed: &Value) -> Result<String, Failure> {
+    let new = json!({ "name": "Trial Lending", "server": "test" });
+    let company = host.send_json(Method::POST, &["companies"], &new).await?;
+    let id = company["id"].as_str().unwrap_or_default();
+    let credit = json!({ "amount": FUNDS, "key": "trial" });
+    host.send_json(Method::POST, &["companies", id, "wallet", "credit"], &credit).await?;
+    let name = &installed["name"];
+    let choice = match kind(installed) {
+        Some(Kind::Provider) => json!({ "payment_service": name }),
+        Some(Kind::Sms) => json!({ "sms_gateway": name }),
+        _ => return Ok(text(&company["api_key"])),
+    };
+    host.send_json(Method::PATCH, &["companies", id], &choice).await?;
+    Ok(text(&company["api_key"]))
+}
+
+fn kind(installed: &Value) -> Option<Kind> {
+    serde_json::from_value(installed["manifest"]["kind"].clone()).ok()
+}
+
+/// Where it is, and what to try.
+fn told(api: &str, host: &Host, token: &str, key: &str, installed: &Value) -> String {
+    let (path, body) = match kind(installed) {
+        Some(Kind::Sms) => (
+            "otp/send".to_owned(),
+            json!({ "identifier": "ada", "channels": ["sms"], "phone": "+2348031234567" }),
+        ),
+        Some(Kind::Country) => {
+            let identity = &installed["manifest"]["country"]["identities"][0];
+            let field = text(&identity["field"]);
+            let path =
+                format!("kyc/{}/{}/lookup", text(&installed["name"]), text(&identity["path"]));
+            (path, json!({ field: identity["example"] }))
+        }
+        _ => {
+            let currency = &installed["manifest"]["currencies"][0];
+            let pages = json!({ "success_url": "https://shop.example/done" });
+            let order = json!({ "email": "ada@example.com", "amount": 2500.5, "currency": currency, "checkout": pages });
+            ("payment/initialize".to_owned(), order)
+        }
+    };
+    let internal = host.base();
+    format!(
+        "API                 {api}\nAPI key             {key}\ninternal interface  {internal}\noperator token      {token}\n\n\
+         Try:\n  curl -s {api}/api/v1/{path} -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' -d '{body}'"
+    )
+}

@@ -1,0 +1,101 @@
+//! `tollhouse plugin run`, as its author works with it: a component is put beside it, built anew, and spoilt.
+
+use std::{path::PathBuf, process::Stdio, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+    time::timeout,
+};
+
+use crate::{
+    app::{client, reply},
+    plugins::next_sprout,
+    sprout::{TOKEN, Upstream},
+};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    fn start(file: &PathBuf, more: &[&str]) -> Running {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
+        command.args(["plugin", "run"]).arg(file).args(["--port", "0"]).args(more);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().expect("a child");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        Running { child, lines }
+    }
+
+    /// The next line that begins so, without that.
+    async fn line(&mut self, begins: &str) -> String {
+        let next = async {
+            loop {
+                let line = self.lines.next_line().await.expect("a pipe").expect("another line");
+                if let Some(rest) = line.strip_prefix(begins) {
+                    return rest.trim().to_owned();
+                }
+            }
+        };
+        let line = timeout(PATIENCE, next).await;
+        line.unwrap_or_else(|_| panic!("no line begins with {begins:?}"))
+    }
+}
+
+#[tokio::test]
+async fn a_plugin_is_taken_again_whenever_it_is_built_anew() {
+    let (upstream, folder) = (Upstream::start().await, tempfile::tempdir().expect("a folder"));
+    let file = folder.path().join("sprout.wasm");
+    let build = |wasm: &[u8]| std::fs::write(&file, wasm).expect("a file");
+    build(artifacts::SPROUT);
+    let base_url = format!("base_url={}", upstream.url);
+    let mut running = Running::start(
+        &file,
+        &["--credential", &base_url, "--credential", &format!("token={TOKEN}")],
+    );
+    assert!(running.line("sprout 1.0.0 serves (").await.ends_with(')'));
+    let (api, key) = (running.line("API  ").await, running.line("API key").await);
+    let begin = async |reference: &str| -> Value {
+        let order = json!({
+            "email": "ada@example.com", "amount": 2500.5, "currency": "NGN", "reference": reference,
+            "checkout": { "success_url": "https://shop.example/done" },
+        });
+        let request = client().post(format!("{api}/api/v1/payment/initialize")).bearer_auth(&key);
+        reply(request.json(&order)).await.data()["channels"].clone()
+    };
+    assert_eq!(begin("order-1").await, json!(["card"]));
+    build(&next_sprout());
+    running.line("sprout 1.1.0 serves (").await;
+    assert_eq!(begin("order-2").await, json!(["card", "ussd"]));
+    build(b"once upon a time");
+    let said = running.line("not taken, the former one goes on serving:").await;
+    assert!(said.starts_with("the file is no WebAssembly"), "{said}");
+    assert_eq!(begin("order-3").await, json!(["card", "ussd"]));
+}
+
+#[tokio::test]
+async fn what_cannot_be_run_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("sprout.wasm");
+    for (wasm, more, said) in [
+        (&b"once upon a time"[..], &[][..], "tollhouse: the file is no WebAssembly"),
+        (artifacts::SPROUT, &[], "tollhouse: the account needs base_url: --credential base_url="),
+        (
+            artifacts::SPROUT,
+            &["--credential", "base_url"],
+            "tollhouse: --credential base_url: it must be NAME=VALUE",
+        ),
+    ] {
+        std::fs::write(&file, wasm).expect("a file");
+        let running = Running::start(&file, more);
+        let ended = timeout(PATIENCE, running.child.wait_with_output()).await;
+        let ended = ended.expect("an end").expect("an output");
+        let errors = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert!(!ended.status.success() && errors.starts_with(said), "{errors}");
+    }
+}
