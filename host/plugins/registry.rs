@@ -1,6 +1,10 @@
 //! Which plugins serve, and how a host of a fleet keeps up with the registry in the database.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, Notify};
@@ -24,8 +28,8 @@ use crate::{
 
 type PluginLabels = [(&'static str, String); 3];
 
-/// The digests of what serves elsewhere and could not be taken over here, by name: compiling them again would change nothing.
-type Refused = BTreeMap<String, String>;
+/// The digests of what serves elsewhere and could not be taken over here: compiling it again would change nothing.
+type Refused = BTreeSet<String>;
 
 /// How often a host looks what serves that nobody tells.
 const LOOK: Duration = Duration::from_secs(1);
@@ -259,17 +263,16 @@ impl Plugins {
         let serving = known.into_iter().flat_map(Served::versions);
         let is_it = |plugin: &&Arc<Plugin>| plugin.digest == row.digest;
         if let Some(plugin) = serving.chain(admitted).find(is_it) {
-            refused.remove(&row.name);
+            refused.remove(&row.digest);
             return Ok(Some(plugin.clone()));
         }
-        if refused.get(&row.name) == Some(&row.digest) {
+        if refused.contains(&row.digest) {
             return Ok(None);
         }
         let component = async |tx: &mut Tx| store::component(tx, &row.digest).await;
         let Some((wasm,)) = db.select(component).await? else { return Ok(None) };
         match admission::admit(&self.0.calls, Arc::new(wasm), Care::Known).await.plugin {
             Ok(plugin) => {
-                refused.remove(&row.name);
                 tracing::info!(
                     plugin = &*plugin.label,
                     digest = plugin.digest,
@@ -280,7 +283,7 @@ impl Plugins {
             Err(reason) => {
                 let (plugin, digest) = (&row.name, &row.digest);
                 tracing::error!(plugin, digest, reason, "plugin not taken over");
-                refused.insert(row.name.clone(), row.digest.clone());
+                refused.insert(row.digest.clone());
                 Ok(None)
             }
         }

@@ -32,7 +32,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub(super) struct Postgres {
     pool: Pool<Sessions>,
-    options: PgConnectOptions,
+    options: Arc<PgConnectOptions>,
     earliest: Earliest,
 }
 
@@ -52,7 +52,7 @@ impl Postgres {
         let sessions = Sessions { options: options.clone(), deadline, earliest: earlier };
         let pool = Pool::new(sessions, limits.connections, limits.wait);
         drop(pool.get().await?);
-        Ok(Postgres { pool, options, earliest })
+        Ok(Postgres { pool, options: options.into(), earliest })
     }
 
     /// How many there are, and how many of them are idle.
@@ -70,7 +70,8 @@ impl Postgres {
 
     /// On a connection of its own, which is opened again when it breaks.
     pub(super) async fn listen(&self, channel: &str, heard: impl Fn()) -> Result<Infallible> {
-        let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(self.options.clone());
+        let pool =
+            PgPoolOptions::new().max_connections(1).connect_lazy_with((*self.options).clone());
         let mut listener = PgListener::connect_with(&pool).await?;
         listener.listen(channel).await?;
         loop {
