@@ -114,7 +114,7 @@ impl Fleet {
 
     /// Loans of one installment each, of borrowers who have saved a card.
     async fn lend(&self, count: usize) {
-        self.operator(Method::POST, "/plugins", artifacts::PROVIDER_A.to_vec()).await;
+        self.operator(Method::POST, "/plugins?grant=true", artifacts::PROVIDER_A.to_vec()).await;
         let base_url = format!("{}/paystack", self.standins.url());
         let credentials = json!({ "secret_key": PROVIDER_KEY, "base_url": base_url });
         let account = json!({ "credentials": credentials, "active": true });

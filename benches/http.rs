@@ -226,12 +226,12 @@ impl Host {
     }
 
     async fn furnish(&mut self, standins: &Standins) {
-        self.operator(Method::POST, "/plugins", artifacts::PROVIDER_A.into()).await;
+        self.operator(Method::POST, "/plugins?grant=true", artifacts::PROVIDER_A.into()).await;
         let base_url = format!("{}/paystack", standins.url());
         let credentials = json!({ "secret_key": "sk_test_bench", "base_url": base_url });
         let account = json!({ "credentials": credentials, "active": true });
         self.operator(Method::PUT, "/providers/provider_a", account.to_string().into()).await;
-        self.operator(Method::POST, "/plugins", artifacts::NIGERIA.into()).await;
+        self.operator(Method::POST, "/plugins?grant=true", artifacts::NIGERIA.into()).await;
         let url = format!("{}/prembly", standins.url());
         let credentials = json!({ "prembly_key": "bench", "prembly_url": url });
         let account = json!({ "credentials": credentials, "active": true });
