@@ -48,10 +48,16 @@ fn is_off(own: Option<&Account>, services: Option<&Account>) -> bool {
     own.into_iter().chain(services).any(|account| !account.active)
 }
 
+/// What callers hear of a provider that an operator has switched off or taken out of service.
+#[must_use]
+pub fn deactivated(provider: &str) -> Error {
+    Error::Invalid(format!("{provider} has been deactivated"))
+}
+
 /// Inactive for everyone or for the company: nobody's. The company's own credentials come before the service's.
 fn choose(own: Option<Account>, services: Option<Account>, provider: &str) -> Result<Account> {
     if is_off(own.as_ref(), services.as_ref()) {
-        return Err(Error::invalid(format!("{provider} has been deactivated")));
+        return Err(deactivated(provider));
     }
     let usable = |account: &Account| account.credentials.is_some();
     own.filter(usable)

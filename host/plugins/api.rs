@@ -12,7 +12,7 @@ use super::{
     Manifest,
     admission::Check,
     capabilities::Capabilities,
-    life::{Installed, Wish},
+    life::{Installed, Wish, missing},
     store::{self, PluginRow},
     versions::{Change, Share, State as Life},
 };
@@ -198,7 +198,7 @@ pub async fn fetch(
 ) -> Result<Answer<Vec<PluginView>>> {
     let rows = app.store.select(async |tx| store::versions(tx, &plugin).await).await?;
     if rows.is_empty() {
-        return Err(Error::not_found("there is no such plugin"));
+        return Err(missing());
     }
     Answer::data(views(&app, rows), "Plugin fetched successfully")
 }

@@ -170,7 +170,7 @@ impl Plugins {
         self.examine(Arc::new(wasm)).await.plugin.map_err(Error::Invalid)
     }
 
-    /// Takes a version away that serves nobody. The last one of a plugin goes only when `needed` names nothing that needs the plugin.
+    /// Takes a version away that serves nobody. `also` joins the transaction, and hears whether it is the last one of its plugin.
     pub async fn uninstall<F>(
         &self,
         db: &Store,
@@ -229,7 +229,7 @@ fn changed_meanwhile(name: &str) -> Error {
     ))
 }
 
-fn missing() -> Error {
+pub fn missing() -> Error {
     Error::not_found("there is no such plugin")
 }
 

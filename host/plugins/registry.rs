@@ -301,8 +301,9 @@ fn by_name(rows: Vec<PluginRow>) -> BTreeMap<String, Vec<PluginRow>> {
 /// The component that serves everyone under this name.
 pub async fn serving(db: &Store, name: &str) -> Result<Option<Vec<u8>>> {
     db.read(async |tx| {
-        let active = |row: &PluginRow| row.name == name && row.state == State::Active;
-        let Some(row) = store::all(tx).await?.into_iter().find(active) else { return Ok(None) };
+        let versions = store::versions(tx, name).await?;
+        let active = versions.into_iter().find(|row| row.state == State::Active);
+        let Some(row) = active else { return Ok(None) };
         Ok(store::component(tx, &row.digest).await?.map(|(wasm,)| wasm))
     })
     .await

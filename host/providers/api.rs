@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Account, SERVICE, seal_context, store};
+use super::{Account, SERVICE, deactivated, seal_context, store};
 use crate::{
     app::App,
     audit,
@@ -61,10 +61,6 @@ pub fn chosen(app: &App, company: &Company, sent: Option<&str>, fields: &Fields)
     sent.iter().try_for_each(|name| fields.must_be_among("payment_service", name, &known))?;
     let chosen = sent.map(str::to_owned).or_else(|| company.payment_service.clone());
     Ok(chosen.unwrap_or_else(|| app.settings.default_provider.clone()))
-}
-
-fn deactivated(provider: &str) -> Error {
-    Error::Invalid(format!("{provider} has been deactivated"))
 }
 
 pub async fn set_for_service(

@@ -211,8 +211,10 @@ async fn compose(
         }
         Way::Checkout { provider, success_url, cancel_url } => {
             let account = providers::resolve(tx, &company.id, &provider).await?;
-            let served =
-                app.plugins.provider(&provider, &company.id).map_err(|_| deactivated(&provider))?;
+            let served = app
+                .plugins
+                .provider(&provider, &company.id)
+                .map_err(|_| providers::deactivated(&provider))?;
             if !served.manifest().currencies.contains(&new.currency) {
                 let message = format!("{provider} does not take {}", new.currency);
                 return Err(Error::Invalid(message));
@@ -229,17 +231,13 @@ async fn compose(
         Way::DirectDebit(id) => with_mandate(tx, company, &mut new, id.as_deref()).await?,
     }
     if new.with_provider && app.plugins.provider(&new.payment_service, &company.id).is_err() {
-        return Err(deactivated(&new.payment_service));
+        return Err(providers::deactivated(&new.payment_service));
     }
     Ok(new)
 }
 
 fn no_email() -> Error {
     Error::invalid("email address not found for this user")
-}
-
-fn deactivated(provider: &str) -> Error {
-    Error::Invalid(format!("{provider} has been deactivated"))
 }
 
 /// A recollection of a loan, of which nothing else is known yet.
@@ -304,7 +302,7 @@ pub async fn with_card(tx: &mut Tx, new: &mut Recollection, id: Option<&str>) ->
     let account = account.filter(|account| account.credentials.is_some());
     let account = account.ok_or_else(|| Error::invalid("payment service key not found"))?;
     if providers::is_deactivated(tx, &new.company_id, &account.provider).await? {
-        return Err(deactivated(&account.provider));
+        return Err(providers::deactivated(&account.provider));
     }
     through(new, CARD, &account);
     new.card_id = Some(card.id);
