@@ -24,6 +24,8 @@ mod payment;
 mod plugin;
 mod price;
 mod provider;
+mod publisher;
+mod registry;
 mod serve;
 mod wallet;
 
@@ -78,6 +80,8 @@ enum Command {
     Provider(provider::Provider),
     /// Install plugins, and see what serves
     Plugin(plugin::Plugin),
+    /// Say whose plugins are taken
+    Publisher(publisher::Publisher),
     /// Find payments, verify and refund them
     Payment(payment::Payment),
     /// See and save loans, and read what was repaid
@@ -145,6 +149,7 @@ async fn execute(parsed: &Parsed) -> Result<Report, Failure> {
         Command::Key(key) => key.run().await,
         Command::Provider(provider) => provider.run().await,
         Command::Plugin(plugin) => plugin.run().await,
+        Command::Publisher(publisher) => publisher.run().await,
         Command::Payment(payment) => payment.run().await,
         Command::Loan(loan) => loan.run().await,
         Command::DirectDebit(direct_debit) => direct_debit.run().await,

@@ -236,6 +236,9 @@ pub fn internal_routes() -> Vec<Route> {
         post   "/internal/v1/plugins/{plugin}/rollback" Operator plugins::api::roll_back "Go back to the version of a plugin that served before" [400 409];
         post   "/internal/v1/plugins/{plugin}/deactivate" Operator plugins::api::deactivate "Take a plugin out of service" [400 409];
         delete "/internal/v1/plugins/{plugin}/{digest}" Operator plugins::api::uninstall "Uninstall a version of a plugin that serves nobody" [409];
+        get    "/internal/v1/publishers" Operator plugins::publishers::api::list "List whose plugins are taken" [];
+        put    "/internal/v1/publishers/{publisher}" Operator plugins::publishers::api::trust "Take the plugins of a publisher, known by its keys" [409];
+        delete "/internal/v1/publishers/{publisher}" Operator plugins::publishers::api::distrust "Take no more plugins of a publisher" [];
         post   "/internal/v1/clock/advance" Operator health::advance_clock "Move the clock, in development" [403];
     }
 }

@@ -18,11 +18,13 @@ mod examples;
 mod life;
 mod manifest;
 mod output;
+pub mod publishers;
 mod registers;
 mod registry;
 mod reply;
 mod serving;
 mod session;
+mod signature;
 mod store;
 mod v1;
 mod vault;
@@ -45,10 +47,11 @@ pub use self::{
         SERVICE_REF as EXAMPLE_REFERENCE,
     },
     life::Wish,
-    manifest::{Kind, Manifest, ReferenceRules},
+    manifest::{Kind, Manifest, ReferenceRules, Surface},
     registers::{Comparison, Entry, Image, Person, Question, Registers},
     registry::{Plugins, serving},
     reply::Reply,
+    signature::{PrivateKey, PublicKey, SIGNATURE_BYTES, Signed},
     v1::{Answering, Floor, Typed, Warm},
     vault::REDACTED,
 };

@@ -2,17 +2,18 @@
 
 mod check;
 mod new;
+mod publish;
 mod run;
+mod sign;
+mod source;
 
-use std::{
-    io::{IsTerminal, stdin},
-    path::PathBuf,
-};
+use std::io::{IsTerminal, stdin};
 
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use self::source::Source;
 use super::{
     ask::Yes,
     failure::Failure,
@@ -39,6 +40,12 @@ enum Action {
     New(new::New),
     /// Run a host with the plugin in it, which takes it again whenever it is built anew
     Run(run::Run),
+    /// Make a key to sign plugins with, or see its public half
+    Key(sign::Key),
+    /// Sign a component, so that operators know whose it is
+    Sign(sign::Sign),
+    /// Put a component into a registry
+    Publish(publish::Publish),
 }
 
 /// What a host does.
@@ -48,11 +55,14 @@ enum OfHost {
     #[command(after_help = "\
 A component that asks for more than the version before it waits until that is granted; meanwhile that version goes on serving.
 
-Example:
-  tollhouse plugin install provider_a.wasm")]
+A signature is taken from the component, or from FILE.sig beside it.
+
+Examples:
+  tollhouse plugin install provider_a.wasm
+  tollhouse plugin install oci://registry.acme.example/plugins/acme:1.0.0")]
     Install {
-        /// The component
-        file: PathBuf,
+        #[command(flatten)]
+        source: Source,
         /// Grant it all that it asks for, without asking
         #[arg(long)]
         grant: bool,
@@ -62,8 +72,8 @@ Example:
     },
     /// See what a component asks for, and whether it would be taken; nothing is kept
     Examine {
-        /// The component
-        file: PathBuf,
+        #[command(flatten)]
+        source: Source,
     },
     /// List every version that was installed, and which serves
     List,
@@ -119,6 +129,9 @@ impl Plugin {
             Action::Check(check) => check.run().await,
             Action::New(new) => new.run(),
             Action::Run(run) => run.run().await,
+            Action::Key(key) => key.run(),
+            Action::Sign(sign) => sign.run(),
+            Action::Publish(publish) => publish.run().await,
         }
     }
 }
@@ -126,10 +139,10 @@ impl Plugin {
 impl OfHost {
     async fn run(self, host: &Host) -> Result<Report, Failure> {
         match self {
-            OfHost::Install { file, grant, inactive } => {
-                install(host, &file, grant, !inactive).await
+            OfHost::Install { source, grant, inactive } => {
+                install(host, &source, grant, !inactive).await
             }
-            OfHost::Examine { file } => examine(host, &file).await,
+            OfHost::Examine { source } => examine(host, &source).await,
             OfHost::List => list(host).await,
             OfHost::Show { name } => show(host, &name).await,
             OfHost::Activate { name, version, grant } => {
@@ -163,18 +176,15 @@ impl OfHost {
     }
 }
 
-fn read(file: &PathBuf) -> Result<Vec<u8>, Failure> {
-    std::fs::read(file).map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))
-}
-
 async fn install(
     host: &Host,
-    file: &PathBuf,
+    source: &Source,
     grant: bool,
     activate: bool,
 ) -> Result<Report, Failure> {
-    let query = [("grant", grant.to_string()), ("activate", activate.to_string())];
-    let plugin = host.post_bytes(&["plugins"], &query, read(file)?).await?;
+    let found = source.read().await?;
+    let query = found.query(&[("grant", grant.to_string()), ("activate", activate.to_string())]);
+    let plugin = host.post_bytes(&["plugins"], &query, found.file).await?;
     let named = format!("{} {}", text(&plugin["name"]), text(&plugin["version"]));
     let waits_for = text(&plugin["waits_for"]);
     let said = match plugin["state"].as_str() {
@@ -207,8 +217,10 @@ async fn grant_and_activate(host: &Host, plugin: &Value, named: &str) -> Result<
     change(host, plugin["name"].as_str().unwrap_or_default(), "activate", &body).await
 }
 
-async fn examine(host: &Host, file: &PathBuf) -> Result<Report, Failure> {
-    let examined = host.post_bytes(&["plugins", "examine"], &[], read(file)?).await?;
+async fn examine(host: &Host, source: &Source) -> Result<Report, Failure> {
+    let found = source.read().await?;
+    let query = found.query(&[]);
+    let examined = host.post_bytes(&["plugins", "examine"], &query, found.file).await?;
     let columns = [
         left("CHECK", |v| text(&v["check"])),
         left("PASSED", |v| text(&v["passed"])),
@@ -231,6 +243,7 @@ fn versions(plugins: Value) -> Report {
         left("NAME", |v| text(&v["name"])),
         left("VERSION", |v| text(&v["version"])),
         left("STATE", state),
+        left("SIGNED BY", |v| text(&v["publisher"])),
         left("INSTALLED", |v| text(&v["installed_at"])),
         left("DIGEST", |v| text(&v["digest"])),
     ];
@@ -286,6 +299,7 @@ async fn show(host: &Host, name: &str) -> Result<Report, Failure> {
             left("name", |v| text(&v["name"])),
             left("display name", |v| text(&v["manifest"]["display_name"])),
             left("version", |v| text(&v["version"])),
+            left("signed by", |v| text(&v["publisher"])),
             left("digest", |v| text(&v["digest"])),
             left("installed", |v| text(&v["installed_at"])),
             left("serving since", |v| text(&v["active_at"])),

@@ -25,6 +25,9 @@ pub struct Plugins {
     #[arg(long, env = "TOLLHOUSE_PLUGIN_COMPILE_S", value_name = "s", default_value_t = 60,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub plugin_compile_s: u64,
+    /// Takes plugins that no trusted publisher has signed: for development, and for plugins that are built where they are installed
+    #[arg(long, env = "TOLLHOUSE_PLUGIN_UNSIGNED")]
+    pub plugin_unsigned: bool,
     /// At once; more calls wait
     #[arg(long, env = "TOLLHOUSE_PLUGIN_INSTANCES", value_name = "instances", default_value_t = 200,
           value_parser = clap::value_parser!(u32).range(1..))]
@@ -62,6 +65,7 @@ impl Plugins {
             response_bytes: mib(self.plugin_response_mib),
             compile_cache: self.plugin_cache.clone(),
             compiler: self.compiler(),
+            takes_unsigned: self.plugin_unsigned,
             ..Limits::default()
         }
     }

@@ -28,7 +28,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
 }
 
 /// What the parameters of all routes are.
-const PARAMETERS: [(&str, &str); 22] = [
+const PARAMETERS: [(&str, &str); 23] = [
     ("account", "The account at the provider, as the notification URL names it."),
     ("card", "The card's id."),
     ("company", "The company's id."),
@@ -46,6 +46,7 @@ const PARAMETERS: [(&str, &str); 22] = [
     ("payment", "The payment's id."),
     ("plugin", "The plugin's name, such as `provider_a`."),
     ("provider", "The provider's name, such as `provider_a`."),
+    ("publisher", "The publisher's name."),
     ("recollection", "The repayment's id."),
     ("reference", "The reference of the payment or the repayment."),
     ("refund", "The refund's id."),

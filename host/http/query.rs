@@ -116,6 +116,14 @@ impl Parameters {
         Ok(self.one_of(name, &["true", "false"])?.map(|text| text == "true"))
     }
 
+    fn signature(&self, name: &str) -> Result<Option<[u8; 64]>> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        let mut bytes = [0; 64];
+        hex::decode_to_slice(text, &mut bytes)
+            .map_err(|_| must_be(name, "128 hexadecimal digits"))?;
+        Ok(Some(bytes))
+    }
+
     /// `18`, or `18/30` with both ends included.
     fn range(&self, name: &str, most: i64) -> Result<Option<[i64; 2]>> {
         let Some(text) = self.text(name) else { return Ok(None) };
@@ -222,6 +230,9 @@ kinds! {
         { "type": "string", "pattern": DAYS, "examples": ["01-11-2026/30-11-2026"] };
     Truth -> Option<bool> = |parameters, name| parameters.truth(name),
         { "type": "boolean" };
+    /// 64 bytes in hexadecimal.
+    Signature -> Option<[u8; 64]> = |parameters, name| parameters.signature(name),
+        { "type": "string", "pattern": "^[0-9A-Fa-f]{128}$" };
     /// One number, or the least and the most of a range.
     Range<const MOST> -> Option<[i64; 2]> = |parameters, name| parameters.range(name, MOST),
         { "type": "string", "pattern": r"^(\d+(/\d+)?)?$", "examples": ["18/30"] };

@@ -7,11 +7,11 @@ use std::{sync::Arc, time::Instant};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use tracing::{instrument::WithSubscriber, subscriber::NoSubscriber};
 
 use super::{
-    Call, Callable, Credentials, Manifest, Plugin, calls::Calls, capabilities::Capabilities, v1,
+    Call, Callable, Credentials, Manifest, Plugin, calls::Calls, capabilities::Capabilities,
+    signature, v1,
 };
 
 /// Of a digest, enough to tell builds of one version apart in logs.
@@ -21,7 +21,7 @@ pub const LABEL_DIGITS: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "PluginCheck")]
 pub struct Check {
-    /// `size`, `manifest`, `compile`, `contract`, `imports`, `types`, `interfaces`, `start`, `country`, `examples`.
+    /// `signature`, `size`, `manifest`, `compile`, `contract`, `imports`, `types`, `interfaces`, `start`, `country`, `examples`.
     pub check: &'static str,
     pub passed: bool,
     pub said: String,
@@ -52,6 +52,13 @@ pub async fn admit(calls: &Arc<Calls>, wasm: Arc<Vec<u8>>, care: Care) -> Admiss
 #[derive(Default)]
 struct Steps(Vec<Check>);
 
+impl Check {
+    pub fn new(check: &'static str, found: &Result<String, String>) -> Check {
+        let said = found.as_ref().unwrap_or_else(|reason| reason).clone();
+        Check { check, passed: found.is_ok(), said }
+    }
+}
+
 impl Steps {
     async fn take(
         &mut self,
@@ -64,7 +71,7 @@ impl Steps {
             format!("{} of at most {most} bytes", wasm.len())
         })?;
         let manifest = self.note("manifest", Manifest::read(&wasm), described)?;
-        let digest = hex::encode(Sha256::digest(&*wasm));
+        let digest = signature::digest(&wasm);
         let began = Instant::now();
         let compiled = calls.compile(&digest, &wasm).await;
         let component =
@@ -94,11 +101,7 @@ impl Steps {
         found: Result<T, String>,
         said: impl FnOnce(&T) -> String,
     ) -> Result<T, String> {
-        let (passed, said) = match &found {
-            Ok(found) => (true, said(found)),
-            Err(reason) => (false, reason.clone()),
-        };
-        self.0.push(Check { check, passed, said });
+        self.0.push(Check::new(check, &found.as_ref().map(said).map_err(String::clone)));
         found
     }
 }

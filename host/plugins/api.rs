@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Manifest,
+    Manifest, SIGNATURE_BYTES, Signed,
     admission::Check,
     capabilities::Capabilities,
     life::{Installed, Wish, missing},
@@ -27,7 +27,7 @@ use crate::{
         fields::{Flag, Text, Texts, Whole, fields},
         openapi::{Describe, Operation},
         path::Path,
-        query::{Query, Truth},
+        query::{Query, Signature, Truth},
     },
     monitor,
     store::Tx,
@@ -35,6 +35,14 @@ use crate::{
 
 /// The body is the component itself, whatever type it says. It may be larger than other bodies.
 pub struct Component(Bytes);
+
+impl Component {
+    /// With the signature that it carries, or one from beside it.
+    fn signed(self, beside: Option<[u8; SIGNATURE_BYTES]>) -> Signed {
+        let file = Signed::read(self.0.into());
+        Signed { signature: beside.or(file.signature), ..file }
+    }
+}
 
 impl FromRequest<App> for Component {
     type Rejection = Error;
@@ -61,6 +69,16 @@ fields! {
         grant: Truth,
         /// `false`: it is kept, and serves nobody yet.
         activate: Truth,
+        /// The signature of its author, unless it is in the component.
+        signature: Signature,
+    }
+}
+
+fields! {
+    /// Whose component it is.
+    Query Examination {
+        /// The signature of its author, unless it is in the component.
+        signature: Signature,
     }
 }
 
@@ -81,14 +99,15 @@ pub struct InstalledView {
 pub async fn install(
     State(app): State<App>,
     query: Query<Installation>,
-    Component(wasm): Component,
+    component: Component,
 ) -> Result<Answer<InstalledView>> {
     let grant = query.grant()?.unwrap_or(false);
     let wish = Wish { grant, activate: query.activate()?.unwrap_or(true) };
-    let db = app.clone();
-    let installed = app.plugins.install(&app.store, wasm.into(), wish, async move |tx, row| {
+    let (db, component) = (app.clone(), component.signed(query.signature()?));
+    let installed = app.plugins.install(&app.store, component, wish, async move |tx, row| {
         let detail = json!({
-            "plugin": row.name, "version": row.version, "digest": row.digest, "grant": grant,
+            "plugin": row.name, "version": row.version, "digest": row.digest,
+            "publisher": row.publisher, "grant": grant,
         });
         Ok(audit::record(tx, &db, audit::SERVICE, "plugin.install", detail).await?)
     });
@@ -122,11 +141,14 @@ pub struct Examined {
 /// Nothing is kept.
 pub async fn examine(
     State(app): State<App>,
-    Component(wasm): Component,
+    query: Query<Examination>,
+    component: Component,
 ) -> Result<Answer<Examined>> {
-    let admission = app.plugins.examine(std::sync::Arc::new(wasm.into())).await;
+    let component = component.signed(query.signature()?);
+    let (admission, publisher) = app.plugins.examine(&app.store, &component).await?;
     let manifest = admission.plugin.ok().map(|plugin| plugin.manifest.clone());
-    let asks_for = manifest.as_ref().map(Capabilities::of);
+    let asks = |manifest| Capabilities::of(manifest).signed_by(publisher.as_deref());
+    let asks_for = manifest.as_ref().map(asks);
     let admitted = manifest.is_some();
     let examined = Examined { admitted, checks: admission.checks, asks_for, manifest };
     Answer::data(examined, "Plugin checked successfully")
@@ -138,8 +160,10 @@ pub async fn examine(
 pub struct PluginView {
     name: String,
     version: String,
-    /// The SHA-256 of the component.
+    /// The SHA-256 of the component, without its signature.
     digest: String,
+    /// Who signed it; `null`: nobody whom this host trusted then.
+    publisher: Option<String>,
     state: Life,
     /// Of a canary: the share of what the plugin is asked for that it serves, by chance.
     percent: i64,
@@ -162,6 +186,7 @@ impl PluginRow {
             name: self.name,
             version: self.version,
             digest: self.digest,
+            publisher: self.publisher,
             state: self.state,
             percent: self.percent,
             companies: self.companies.0,
@@ -281,8 +306,11 @@ async fn change(
 ) -> Result<Vec<PluginRow>> {
     detail["plugin"] = json!(plugin);
     let db = app.clone();
-    let note =
-        async move |tx: &mut Tx| Ok(audit::record(tx, &db, audit::SERVICE, action, detail).await?);
+    let note = async move |tx: &mut Tx, rows: &[PluginRow]| {
+        let serves = rows.iter().find(|row| row.state == Life::Active);
+        detail["serves"] = json!(serves.map(|row| &row.digest));
+        Ok(audit::record(tx, &db, audit::SERVICE, action, detail).await?)
+    };
     app.plugins.change(&app.store, &plugin, wanted, grant, note).await
 }
 

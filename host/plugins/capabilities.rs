@@ -1,4 +1,4 @@
-//! What a component asks an operator for: hosts that it wants to reach, and secrets that it wants to use.
+//! What a component asks an operator for: hosts that it wants to reach, secrets that it wants to use, and trust in whoever made it.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Manifest;
 
 /// As operators read and grant them: `host:api.example.com` (over https), `address:base_url` (wherever that setting of an account
-/// points), `secret:api_key`. A set, so that what was granted and what is asked for can be compared.
+/// points), `secret:api_key`, `publisher:acme` or `unsigned`. A set, so that what was granted and what is asked for can be compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Capabilities(BTreeSet<String>);
@@ -22,6 +22,16 @@ impl Capabilities {
         let addresses = urls.map(|(name, _)| format!("address:{name}"));
         let secrets = manifest.secrets.iter().map(|name| format!("secret:{name}"));
         Capabilities(hosts.chain(addresses).chain(secrets).collect())
+    }
+
+    /// With trust in who signed it.
+    #[must_use]
+    pub fn signed_by(mut self, publisher: Option<&str>) -> Capabilities {
+        self.0.insert(match publisher {
+            Some(publisher) => format!("publisher:{publisher}"),
+            None => "unsigned".to_owned(),
+        });
+        self
     }
 
     /// What of these is not among those that were granted.
@@ -66,6 +76,9 @@ mod tests {
             "hosts": ["api.acme.example", "files.acme.example"], "secrets": [],
         }));
         assert_eq!(next.beyond(&first).to_string(), "host:files.acme.example");
+        let (ours, theirs) = (next.clone().signed_by(Some("acme")), next.clone().signed_by(None));
+        assert_eq!(ours.beyond(&theirs).to_string(), "publisher:acme");
+        assert_eq!(theirs.beyond(&ours).to_string(), "unsigned");
         assert!(first.beyond(&first).is_empty() && !first.beyond(&next).is_empty());
     }
 }

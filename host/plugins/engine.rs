@@ -41,6 +41,8 @@ pub struct Limits {
     pub requests: usize,
     pub response_bytes: usize,
     pub component_bytes: usize,
+    /// Whether components are taken that no trusted publisher has signed.
+    pub takes_unsigned: bool,
     /// Where compiled components are kept; `None`: nowhere.
     pub compile_cache: Option<PathBuf>,
     pub compiler: Compiler,
@@ -56,6 +58,7 @@ impl Default for Limits {
             requests: 16,
             response_bytes: 8 << 20,
             component_bytes: 32 << 20,
+            takes_unsigned: false,
             compile_cache: None,
             compiler: Compiler::Here,
         }

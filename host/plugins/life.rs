@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::{
     Manifest, Plugin, Plugins,
-    admission::Check,
+    admission::{self, Admission, Care, Check},
     capabilities::Capabilities,
+    publishers,
+    signature::Signed,
     store::{self, PluginRow},
     versions::{Change, State, Version, changed},
 };
@@ -38,29 +40,49 @@ pub struct Installed {
 }
 
 impl Plugins {
+    /// What a host finds of a component that somebody sends, and who signed it. One that is signed by nobody whom the host trusts is
+    /// not looked at, unless it takes such.
+    pub async fn examine(
+        &self,
+        db: &Store,
+        component: &Signed,
+    ) -> Result<(Admission, Option<String>)> {
+        let publisher = db.select(async |tx| publishers::signer(tx, component).await).await?;
+        let takes_unsigned = self.0.calls.limits.takes_unsigned;
+        let signed = publishers::judge(component, publisher.as_deref(), takes_unsigned);
+        let signature = Check::new("signature", &signed);
+        let mut admission = match signed {
+            Ok(_) => admission::admit(&self.0.calls, component.wasm.clone(), Care::Full).await,
+            Err(reason) => Admission { checks: Vec::new(), plugin: Err(reason) },
+        };
+        admission.checks.insert(0, signature);
+        Ok((admission, publisher))
+    }
+
     /// Admits a component and keeps it; `also` joins the transaction.
     pub async fn install<F>(
         &self,
         db: &Store,
-        wasm: Vec<u8>,
+        component: Signed,
         wish: Wish,
         also: F,
     ) -> Result<Installed>
     where
         F: AsyncFnOnce(&mut Tx, &PluginRow) -> Result<()> + Clone + Send + 'static,
     {
-        let wasm = Arc::new(wasm);
-        let admission = self.examine(wasm.clone()).await;
+        let (admission, publisher) = self.examine(db, &component).await?;
         let plugin = admission.plugin.map_err(Error::Invalid)?;
         let mut refused = self.0.changes.lock().await;
         let replaces = self.get(&plugin.manifest.name).map(|p| p.manifest().version.to_string());
-        let (new, now) = (plugin.clone(), self.0.clock.now());
+        let (new, wasm, now) = (plugin.clone(), component.wasm, self.0.clock.now());
         let kept = db.write(async move |tx| {
-            let mut row = new_row(&new, now);
+            let mut row = new_row(&new, publisher, now);
             let before = store::lock(tx, &row.name).await?;
             check_history(tx, &new.manifest, &before).await?;
-            let asks = Capabilities::of(&new.manifest);
             let known = before.iter().find(|known| known.digest == row.digest);
+            // What was signed once is not unsigned because it was sent again without.
+            row.publisher = row.publisher.or_else(|| known?.publisher.clone());
+            let asks = Capabilities::of(&new.manifest).signed_by(row.publisher.as_deref());
             let has = known.is_some_and(|known| known.state != State::Waiting);
             let waits_for = match has || wish.grant {
                 true => Capabilities::default(),
@@ -94,7 +116,7 @@ impl Plugins {
     }
 
     /// Changes which version of a plugin serves whom; answers all of them. With `grant`, the version that it names gets what it asks
-    /// for.
+    /// for. `also` joins the transaction, and hears what has become of them.
     pub async fn change<F>(
         &self,
         db: &Store,
@@ -104,7 +126,7 @@ impl Plugins {
         also: F,
     ) -> Result<Vec<PluginRow>>
     where
-        F: AsyncFnOnce(&mut Tx) -> Result<()> + Clone + Send + 'static,
+        F: AsyncFnOnce(&mut Tx, &[PluginRow]) -> Result<()> + Clone + Send + 'static,
     {
         let mut refused = self.0.changes.lock().await;
         let admitted = self.fit_to_serve(db, name, &wanted, grant).await?;
@@ -112,7 +134,9 @@ impl Plugins {
         let fit: Vec<String> = admitted.iter().map(|plugin| plugin.digest.clone()).collect();
         let rows = db.write(async move |tx| {
             if grant && let Change::Activate(Some(digest)) | Change::Canary(digest, _) = &wanted {
-                let asks = Capabilities::of(&manifest_of(tx, digest).await?);
+                let rows = store::lock(tx, &name).await?;
+                let row = rows.iter().find(|row| row.digest == *digest).ok_or_else(missing)?;
+                let asks = all_that(tx, row).await?;
                 store::grant(tx, &name, digest, &asks).await?;
             }
             let after = change(tx, &name, &wanted, now).await?;
@@ -125,7 +149,7 @@ impl Plugins {
                 let manifest = manifest_of(tx, &version.digest).await?;
                 check_history(tx, &manifest, &rows).await?;
             }
-            also(tx).await?;
+            also(tx, &rows).await?;
             Ok(rows)
         });
         let rows = rows.await?;
@@ -167,7 +191,7 @@ impl Plugins {
         }
         let component = db.select(async |tx| store::component(tx, digest).await).await?;
         let (wasm,) = component.ok_or_else(missing)?;
-        self.examine(Arc::new(wasm)).await.plugin.map_err(Error::Invalid)
+        self.admit_known(Arc::new(wasm)).await.plugin.map_err(Error::Invalid)
     }
 
     /// Takes a version away that serves nobody. `also` joins the transaction, and hears whether it is the last one of its plugin.
@@ -205,11 +229,12 @@ impl Plugins {
     }
 }
 
-fn new_row(plugin: &Plugin, now: Timestamp) -> PluginRow {
+fn new_row(plugin: &Plugin, publisher: Option<String>, now: Timestamp) -> PluginRow {
     PluginRow {
         name: plugin.manifest.name.clone(),
         digest: plugin.digest.clone(),
         version: plugin.manifest.version.to_string(),
+        publisher,
         state: State::Waiting,
         granted: Some(Json(Capabilities::default())),
         percent: 0,
@@ -248,8 +273,14 @@ async fn granted_before(tx: &mut Tx, before: &[PluginRow]) -> Result<Capabilitie
     let Some(row) = active.or(latest) else { return Ok(Capabilities::default()) };
     match &row.granted {
         Some(Json(granted)) => Ok(granted.clone()),
-        None => Ok(Capabilities::of(&manifest_of(tx, &row.digest).await?)),
+        None => all_that(tx, row).await,
     }
+}
+
+/// What a version asks for.
+async fn all_that(tx: &mut Tx, row: &PluginRow) -> Result<Capabilities> {
+    let manifest = manifest_of(tx, &row.digest).await?;
+    Ok(Capabilities::of(&manifest).signed_by(row.publisher.as_deref()))
 }
 
 async fn manifest_of(tx: &mut Tx, digest: &str) -> Result<Manifest> {

@@ -209,6 +209,38 @@ pub fn sections(wasm: &[u8]) -> Result<Sections<'_>, String> {
     Ok((outer, inner))
 }
 
+/// The names of what a component imports and exports.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Surface {
+    pub imports: Vec<String>,
+    pub exports: Vec<String>,
+}
+
+impl Surface {
+    pub fn of(wasm: &[u8]) -> Result<Surface, String> {
+        let broken = |error| format!("the file is no WebAssembly: {error}");
+        let (mut depth, mut surface) = (0usize, Surface::default());
+        for payload in Parser::new(0).parse_all(wasm) {
+            match payload.map_err(broken)? {
+                Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+                Payload::End(_) => depth = depth.saturating_sub(1),
+                Payload::ComponentImportSection(imports) if depth == 0 => {
+                    for import in imports {
+                        surface.imports.push(import.map_err(broken)?.name.name.to_owned());
+                    }
+                }
+                Payload::ComponentExportSection(exports) if depth == 0 => {
+                    for export in exports {
+                        surface.exports.push(export.map_err(broken)?.name.name.to_owned());
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(surface)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

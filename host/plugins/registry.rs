@@ -123,19 +123,19 @@ impl Plugins {
 
     /// Admits a component that serves nobody: to be measured. `Err` is a reason for the operator.
     pub async fn try_out(&self, wasm: Vec<u8>) -> Result<Callable, String> {
-        let admission = admission::admit(&self.0.calls, Arc::new(wasm), Care::Known).await;
+        let admission = self.admit_known(Arc::new(wasm)).await;
         admission.plugin.map(|plugin| self.callable(plugin))
     }
 
     /// The same step by step, for its author; no plugin when a step failed.
     pub async fn inspect(&self, wasm: Vec<u8>) -> (Vec<Check>, Option<Callable>) {
-        let admission = admission::admit(&self.0.calls, Arc::new(wasm), Care::Known).await;
+        let admission = self.admit_known(Arc::new(wasm)).await;
         (admission.checks, admission.plugin.ok().map(|plugin| self.callable(plugin)))
     }
 
-    /// Everything that is asked of a component before it serves anyone.
-    pub(super) async fn examine(&self, wasm: Arc<Vec<u8>>) -> Admission {
-        admission::admit(&self.0.calls, wasm, Care::Full).await
+    /// Admits what was asked everything when it was installed.
+    pub(super) async fn admit_known(&self, wasm: Arc<Vec<u8>>) -> Admission {
+        admission::admit(&self.0.calls, wasm, Care::Known).await
     }
 
     /// The names of the plugins of a kind that serve, sorted.
@@ -271,7 +271,7 @@ impl Plugins {
         }
         let component = async |tx: &mut Tx| store::component(tx, &row.digest).await;
         let Some((wasm,)) = db.select(component).await? else { return Ok(None) };
-        match admission::admit(&self.0.calls, Arc::new(wasm), Care::Known).await.plugin {
+        match self.admit_known(Arc::new(wasm)).await.plugin {
             Ok(plugin) => {
                 tracing::info!(
                     plugin = &*plugin.label,

@@ -18,6 +18,8 @@ pub struct PluginRow {
     pub name: String,
     pub digest: String,
     pub version: String,
+    /// Who signed it; none: nobody.
+    pub publisher: Option<String>,
     pub state: State,
     /// What an operator granted; none: all that it asks for.
     pub granted: Option<Json<Capabilities>>,
@@ -58,14 +60,15 @@ pub async fn insert(tx: &mut Tx, row: &PluginRow, wasm: &[u8]) -> Result<()> {
     .run()
     .await?;
     tx.sql(
-        "INSERT INTO plugin_versions (name, digest, version, state, granted, companies, installed_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)
-         ON CONFLICT (name, digest) DO UPDATE SET granted = excluded.granted,
+        "INSERT INTO plugin_versions (name, digest, version, publisher, state, granted, companies, installed_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+         ON CONFLICT (name, digest) DO UPDATE SET granted = excluded.granted, publisher = excluded.publisher,
              state = CASE plugin_versions.state WHEN 'waiting' THEN excluded.state ELSE plugin_versions.state END",
     )
     .bind(&row.name)
     .bind(&row.digest)
     .bind(&row.version)
+    .bind(&row.publisher)
     .bind(row.state)
     .bind(&row.granted)
     .bind(&row.companies)

@@ -175,6 +175,7 @@ pub fn config(database: &Database, flags: &[&str]) -> Config {
         // Compiled once for all tests; by digest, so a stale one is never taken.
         format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")),
         format!("--plugin-compiler={}", env!("CARGO_BIN_EXE_tollhouse")),
+        "--plugin-unsigned".to_owned(),
         "--plugin-instances=20".to_owned(),
         format!("--files={}", database.dir.path().join("files").display()),
         // The clock stands still: nothing would ever refill a bucket.

@@ -169,6 +169,8 @@ const OF_NO_COMPANY: &[(&str, &str)] = &[
     ("post", "/internal/v1/plugins/{plugin}/rollback"),
     ("post", "/internal/v1/plugins/{plugin}/deactivate"),
     ("delete", "/internal/v1/plugins/{plugin}/{digest}"),
+    ("put", "/internal/v1/publishers/{publisher}"),
+    ("delete", "/internal/v1/publishers/{publisher}"),
     ("post", "/internal/v1/clock/advance"),
 ];
 

@@ -39,7 +39,7 @@ impl Process {
             .arg(format!("--listen={}", lab.api))
             .arg(format!("--internal-listen={}", lab.internal))
             .arg(format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")))
-            .arg("--plugin-instances=20")
+            .args(["--plugin-instances=20", "--plugin-unsigned"])
             .arg("--rate-per-s=0")
             .arg("--development")
             .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)

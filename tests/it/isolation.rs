@@ -359,6 +359,7 @@ const NO_RECORDS: &[(&str, &str)] = &[
     ("/internal/v1/plugins/{plugin}/rollback", "plugins serve everyone"),
     ("/internal/v1/plugins/{plugin}/deactivate", "plugins serve everyone"),
     ("/internal/v1/plugins/{plugin}/{digest}", "plugins serve everyone"),
+    ("/internal/v1/publishers/{publisher}", "plugins serve everyone"),
 ];
 
 #[test]

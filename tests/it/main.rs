@@ -53,6 +53,7 @@ mod plugin_versions;
 mod plugins;
 mod process;
 mod proxy;
+mod publishers;
 mod python;
 mod rate_limits;
 mod recollections;

@@ -262,6 +262,14 @@ fn actions_of_the_service(app: &TestApp) -> Vec<Action> {
             Log::Company,
         ),
         ("post", "/master-key/rotate", Value::Null, "master_key.rotate", Log::Service),
+        (
+            "put",
+            "/publishers/{publisher}",
+            json!({ "keys": [PUBLIC_KEY] }),
+            "publisher.trust",
+            Log::Service,
+        ),
+        ("delete", "/publishers/{publisher}", Value::Null, "publisher.distrust", Log::Service),
     ]
 }
 
@@ -278,6 +286,9 @@ fn actions_of_plugins(digest: &str) -> Vec<Action> {
         ("delete", "/plugins/{plugin}/{digest}", Value::Null, "plugin.uninstall", log),
     ]
 }
+
+/// An author's: RFC 8032, 7.1, test 1.
+const PUBLIC_KEY: &str = "MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 
 /// Routes that change nothing which outlives a test or a development environment.
 const NOT_NOTED: &[(&str, &str)] = &[("post", "/clock/advance"), ("post", "/plugins/examine")];
@@ -325,6 +336,7 @@ both! {
                 .replace("{refund}", &refund)
                 .replace("{provider}", "provider_a")
                 .replace("{plugin}", "nigeria")
+                .replace("{publisher}", "acme")
                 .replace("{digest}", &next)
                 .replace("{country}/{identity}", "nigeria/bvn");
             let before = all_noted(app).await;

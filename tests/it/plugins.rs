@@ -6,7 +6,12 @@ use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
-use tollhouse::{app::App, http, plugins::Wish, random::Random};
+use tollhouse::{
+    app::App,
+    http,
+    plugins::{Signed, Wish},
+    random::Random,
+};
 
 use crate::{
     app::{Company, OPERATOR_TOKEN, Reply, TestApp, config, reply},
@@ -459,7 +464,7 @@ both! {
             let version = |host: &str| sprout_that_says("version", json!(format!("1.{n}.0-{host}")));
             let install = async |app: &App, wasm: Vec<u8>| {
                 let wish = Wish { grant: true, activate: true };
-                app.plugins.install(&app.store, wasm, wish, async |_, _| Ok(())).await.map(drop)
+                app.plugins.install(&app.store, Signed::read(wasm), wish, async |_, _| Ok(())).await.map(drop)
             };
             let both = tokio::join!(install(&app.app, version("a")), install(&host, version("b")));
             for result in [both.0, both.1] {

@@ -124,7 +124,12 @@ impl Lab {
             .arg(format!("--internal-listen={internal}"))
             .arg(format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")))
             .arg(format!("--files={}", database.dir.path().join("files").display()))
-            .args(["--plugin-instances=20", "--plugin-wall-clock-s=2", "--development"])
+            .args([
+                "--plugin-instances=20",
+                "--plugin-wall-clock-s=2",
+                "--plugin-unsigned",
+                "--development",
+            ])
             .arg(format!("--log-format={log_format}"))
             .args(smtp(&standins))
             .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)

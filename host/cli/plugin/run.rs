@@ -92,6 +92,7 @@ impl Run {
             format!("--master-key-file={}", file("master-key", &master_key)?),
             format!("--files={}", folder.join("files").display()),
             "--development".to_owned(),
+            "--plugin-unsigned".to_owned(),
         ])?;
         let app = App::open(&config, Clock::system(), random, None).await;
         let app = app.map_err(|error| Failure::refused(chain(&*error)))?;
@@ -113,7 +114,7 @@ struct Served {
     stop: watch::Sender<bool>,
 }
 
-fn config(flags: [String; 8]) -> Result<Config, Failure> {
+fn config(flags: [String; 9]) -> Result<Config, Failure> {
     #[derive(Parser)]
     struct Flags {
         #[command(flatten)]

@@ -126,7 +126,7 @@ impl Host {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
         command.env("TOLLHOUSE_OTLP_ENDPOINT", otlp).env("RUST_LOG", "off"); // which concerns lines, not spans
         let cache = format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR"));
-        let own = [&*cache, "--plugin-instances=20", "--development"];
+        let own = [&*cache, "--plugin-instances=20", "--plugin-unsigned", "--development"];
         let process = Process::serve(command, &database, &[&own, flags].concat()).await;
         let standins = Standins::start_seeded(bind().await, bind().await, Clock::system(), 1);
         Host { process, _database: database, standins }

@@ -1,0 +1,39 @@
+//! `tollhouse plugin publish`: a component, signed or not, for others to install by its name.
+
+use std::{fs, path::PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use tollhouse::plugins::Manifest;
+
+use super::{
+    super::{failure::Failure, output::Report, registry::Registry},
+    sign::at,
+};
+
+#[derive(Args)]
+#[command(after_help = "\
+Sign it before: its signature is published in it. It becomes an OCI artifact as other WebAssembly tools make and read it.
+
+Example:
+  tollhouse plugin publish acme.wasm oci://registry.acme.example/plugins/acme:1.0.0")]
+pub struct Publish {
+    /// The component
+    file: PathBuf,
+    /// A registry's name for it
+    #[arg(value_name = "oci://…")]
+    name: String,
+    #[command(flatten)]
+    registry: Registry,
+}
+
+impl Publish {
+    pub async fn run(self) -> Result<Report, Failure> {
+        let component = fs::read(&self.file).map_err(|error| at(&self.file, &error))?;
+        // What no host would read is not worth its place.
+        let manifest = Manifest::read(&component).map_err(|why| at(&self.file, &why))?;
+        let pinned = self.registry.push(&self.name, component, &manifest).await?;
+        let said = format!("{} {} is published: {pinned}", manifest.name, manifest.version);
+        Ok(Report::new(json!({ "published": pinned }), said))
+    }
+}

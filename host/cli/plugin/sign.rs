@@ -1,0 +1,96 @@
+//! `tollhouse plugin key` and `tollhouse plugin sign`: what an author does before others install a plugin.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::Write,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use serde_json::json;
+use tollhouse::{
+    plugins::{PrivateKey, Signed},
+    random::Random,
+};
+
+use super::super::{failure::Failure, output::Report};
+
+#[derive(Args)]
+#[command(after_help = "\
+The file is the private key (PKCS #8 in PEM), which only its owner may read. Its public key is printed: operators trust it under the
+author's name.
+
+Example:
+  tollhouse plugin key acme.key > acme.pub")]
+pub struct Key {
+    /// Where the private key is kept; a file that is there already is left alone, and its public key printed
+    file: PathBuf,
+}
+
+impl Key {
+    pub fn run(self) -> Result<Report, Failure> {
+        let public = match self.file.exists() {
+            true => private_key(&self.file)?.public(),
+            false => {
+                let key = PrivateKey::draw(&Random::system());
+                let created =
+                    OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.file);
+                let written = created.and_then(|mut file| file.write_all(key.to_pem().as_ref()));
+                written.map_err(|error| at(&self.file, &error))?;
+                key.public()
+            }
+        };
+        Ok(Report::new(json!({ "key": public.to_line() }), public.to_pem()))
+    }
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+A component that is signed already is signed anew.
+
+Example:
+  tollhouse plugin sign acme.wasm --key acme.key")]
+pub struct Sign {
+    /// The component
+    file: PathBuf,
+    /// The private key, as `tollhouse plugin key` makes it
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// Leave the component alone, and write the signature beside it: 64 bytes in FILE.sig
+    #[arg(long)]
+    detached: bool,
+}
+
+impl Sign {
+    pub fn run(self) -> Result<Report, Failure> {
+        let key = private_key(&self.key)?;
+        let file = fs::read(&self.file).map_err(|error| at(&self.file, &error))?;
+        let component = Signed::read(file);
+        let signature = key.sign(&component.wasm);
+        let (target, bytes) = match self.detached {
+            true => (beside(&self.file), signature.to_vec()),
+            false => (self.file, Signed::embed(&component.wasm, &signature)),
+        };
+        fs::write(&target, bytes).map_err(|error| at(&target, &error))?;
+        let (target, digest) = (target.display().to_string(), component.digest());
+        let said = format!("{target} is signed: sha256:{digest}");
+        Ok(Report::new(json!({ "file": target, "digest": digest }), said))
+    }
+}
+
+/// Where a component's signature lies when it is not in the component.
+pub fn beside(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".sig");
+    name.into()
+}
+
+fn private_key(file: &Path) -> Result<PrivateKey, Failure> {
+    let pem = fs::read_to_string(file).map_err(|error| at(file, &error))?;
+    PrivateKey::from_pem(&pem).map_err(|why| at(file, &why))
+}
+
+pub fn at(file: &Path, why: &impl std::fmt::Display) -> Failure {
+    Failure::Usage(format!("{}: {why}", file.display()))
+}

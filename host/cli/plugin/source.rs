@@ -1,0 +1,62 @@
+//! Where a component comes from: a file with what may lie beside it, or a registry.
+
+use std::{fs, path::Path};
+
+use clap::Args;
+use tollhouse::plugins::SIGNATURE_BYTES;
+
+use super::{
+    super::{
+        failure::Failure,
+        registry::{self, Registry},
+    },
+    sign::{at, beside},
+};
+
+#[derive(Args)]
+pub struct Source {
+    /// The component: a file, or `oci://` with a registry's name for it
+    #[arg(value_name = "FILE|oci://…")]
+    component: String,
+    #[command(flatten)]
+    registry: Registry,
+}
+
+/// As it was found.
+pub struct Found {
+    pub file: Vec<u8>,
+    /// From beside the component, in hexadecimal.
+    pub signature: Option<String>,
+}
+
+impl Source {
+    pub async fn read(&self) -> Result<Found, Failure> {
+        if self.component.starts_with(registry::SCHEME) {
+            let file = self.registry.pull(&self.component).await?;
+            return Ok(Found { file, signature: None });
+        }
+        let name = Path::new(&self.component);
+        let file = fs::read(name).map_err(|error| at(name, &error))?;
+        Ok(Found { file, signature: signature_beside(name)? })
+    }
+}
+
+fn signature_beside(name: &Path) -> Result<Option<String>, Failure> {
+    let name = beside(name);
+    if !name.exists() {
+        return Ok(None);
+    }
+    let signature = fs::read(&name).map_err(|error| at(&name, &error))?;
+    match signature.len() {
+        SIGNATURE_BYTES => Ok(Some(hex::encode(signature))),
+        _ => Err(at(&name, &format!("a signature has {SIGNATURE_BYTES} bytes"))),
+    }
+}
+
+impl Found {
+    /// With what else a request for it says.
+    pub fn query(&self, rest: &[(&'static str, String)]) -> Vec<(&'static str, String)> {
+        let signature = self.signature.iter().map(|signature| ("signature", signature.clone()));
+        rest.iter().cloned().chain(signature).collect()
+    }
+}

@@ -1,0 +1,54 @@
+//! The rows of publishers' keys.
+
+use crate::{
+    clock::Timestamp,
+    store::{FromRow, Result, Tx},
+};
+
+#[derive(Debug, FromRow)]
+pub struct KeyRow {
+    pub name: String,
+    /// As [`PublicKey`](super::PublicKey) is written in one line.
+    pub key: String,
+    pub added_at: Timestamp,
+}
+
+pub async fn all(tx: &mut Tx) -> Result<Vec<KeyRow>> {
+    tx.sql("SELECT name, key, added_at FROM plugin_publishers ORDER BY name, added_at, key")
+        .all()
+        .await
+}
+
+pub async fn of_publisher(tx: &mut Tx, name: &str) -> Result<Vec<KeyRow>> {
+    tx.sql(
+        "SELECT name, key, added_at FROM plugin_publishers WHERE name = $1 ORDER BY added_at, key",
+    )
+    .bind(name)
+    .all()
+    .await
+}
+
+/// Keeps a key, unless it is kept already; the name of its publisher, which may be another.
+pub async fn add(tx: &mut Tx, name: &str, key: &str, now: Timestamp) -> Result<String> {
+    let (owner,): (String,) = tx
+        .sql(
+            "INSERT INTO plugin_publishers (name, key, added_at) VALUES ($1, $2, $3)
+             ON CONFLICT (key) DO UPDATE SET key = excluded.key
+             RETURNING name",
+        )
+        .bind(name)
+        .bind(key)
+        .bind(now)
+        .one()
+        .await?;
+    Ok(owner)
+}
+
+pub async fn remove(tx: &mut Tx, name: &str, key: &str) -> Result<()> {
+    tx.sql("DELETE FROM plugin_publishers WHERE name = $1 AND key = $2")
+        .bind(name)
+        .bind(key)
+        .run()
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,206 @@
+//! Who made a component: an Ed25519 signature (RFC 8032) of its digest, in its last bytes or in a file beside it.
+//!
+//! What is signed is one line of text, which any tool can make:
+//!
+//! ```text
+//! tollhouse plugin sha256:<digest of the component, in hexadecimal>
+//! ```
+//!
+//! In the component it is the last custom section, `tollhouse:signature`. It is taken off before anything else looks at the component,
+//! so that one component has one digest, signed or not.
+
+use std::sync::Arc;
+
+use ed25519_dalek::{
+    Signature, Signer, SigningKey, VerifyingKey,
+    pkcs8::{
+        DecodePrivateKey, DecodePublicKey, EncodePrivateKey, EncodePublicKey, KeypairBytes,
+        spki::der::pem::LineEnding,
+    },
+};
+use sha2::{Digest, Sha256};
+
+use crate::random::Random;
+
+pub const SIGNATURE_BYTES: usize = 64;
+
+/// A custom section's id, its length, and its name with its length: the signature follows, and nothing after it.
+const SECTION: &[u8] = b"\x00\x54\x13tollhouse:signature";
+
+/// A component as its author sends it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signed {
+    pub wasm: Arc<Vec<u8>>,
+    pub signature: Option<[u8; SIGNATURE_BYTES]>,
+}
+
+impl Signed {
+    #[must_use]
+    pub fn read(mut file: Vec<u8>) -> Signed {
+        let signature = file.last_chunk().copied();
+        let start = file.len().saturating_sub(SECTION.len() + SIGNATURE_BYTES);
+        if !file[start..].starts_with(SECTION) {
+            return Signed { wasm: Arc::new(file), signature: None };
+        }
+        file.truncate(start);
+        Signed { wasm: Arc::new(file), signature }
+    }
+
+    /// Its SHA-256 in hexadecimal, by which hosts know it.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        digest(&self.wasm)
+    }
+
+    /// The component with a signature in it.
+    #[must_use]
+    pub fn embed(wasm: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> Vec<u8> {
+        [wasm, SECTION, signature].concat()
+    }
+}
+
+pub fn digest(wasm: &[u8]) -> String {
+    hex::encode(Sha256::digest(wasm))
+}
+
+fn message(wasm: &[u8]) -> String {
+    format!("tollhouse plugin sha256:{}\n", digest(wasm))
+}
+
+/// What an author signs with. Its file is PKCS #8 in PEM, as `openssl genpkey -algorithm ed25519` makes it.
+pub struct PrivateKey(SigningKey);
+
+impl PrivateKey {
+    #[must_use]
+    pub fn draw(random: &Random) -> PrivateKey {
+        PrivateKey(SigningKey::from_bytes(&random.bytes()))
+    }
+
+    pub fn from_pem(pem: &str) -> Result<PrivateKey, String> {
+        let key = SigningKey::from_pkcs8_pem(pem);
+        key.map(PrivateKey).map_err(|_| "it is no private Ed25519 key (PKCS #8 in PEM)".to_owned())
+    }
+
+    /// Wiped when it is dropped.
+    #[must_use]
+    pub fn to_pem(&self) -> impl AsRef<[u8]> + use<> {
+        // Without the public key beside it, which OpenSSL does not read.
+        let key = KeypairBytes { secret_key: self.0.to_bytes(), public_key: None };
+        key.to_pkcs8_pem(LineEnding::LF).expect("a key of 32 bytes can be written")
+    }
+
+    #[must_use]
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.0.verifying_key())
+    }
+
+    #[must_use]
+    pub fn sign(&self, wasm: &[u8]) -> [u8; SIGNATURE_BYTES] {
+        self.0.sign(message(wasm).as_bytes()).to_bytes()
+    }
+}
+
+/// What hosts know an author by. Its text is the one line between `BEGIN PUBLIC KEY` and `END PUBLIC KEY` of its PEM file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicKey(VerifyingKey);
+
+impl PublicKey {
+    pub fn from_pem(pem: &str) -> Result<PublicKey, String> {
+        let key = VerifyingKey::from_public_key_pem(pem);
+        key.map(PublicKey).map_err(|_| "it is no public Ed25519 key in PEM".to_owned())
+    }
+
+    /// None: it is no such key.
+    #[must_use]
+    pub fn from_line(line: &str) -> Option<PublicKey> {
+        let pem = format!("-----BEGIN PUBLIC KEY-----\n{line}\n-----END PUBLIC KEY-----\n");
+        let key = PublicKey::from_pem(&pem).ok()?;
+        (!key.0.is_weak()).then_some(key)
+    }
+
+    #[must_use]
+    pub fn to_pem(&self) -> String {
+        self.0.to_public_key_pem(LineEnding::LF).expect("a key of 32 bytes can be written")
+    }
+
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        self.to_pem().lines().nth(1).unwrap_or_default().to_owned()
+    }
+
+    #[must_use]
+    pub fn has_signed(&self, wasm: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool {
+        let signature = Signature::from_bytes(signature);
+        self.0.verify_strict(message(wasm).as_bytes(), &signature).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_signed_nobody_else_did() {
+        let random = Random::seeded(1);
+        let (key, other) = (PrivateKey::draw(&random), PrivateKey::draw(&random));
+        let signature = key.sign(b"component");
+        assert!(key.public().has_signed(b"component", &signature));
+        assert!(!key.public().has_signed(b"Component", &signature));
+        assert!(!other.public().has_signed(b"component", &signature));
+        let mut changed = signature;
+        changed[9] ^= 1;
+        assert!(!key.public().has_signed(b"component", &changed));
+    }
+
+    #[test]
+    fn a_signature_comes_off_as_it_went_on() {
+        let signature = PrivateKey::draw(&Random::seeded(1)).sign(b"component");
+        let file = Signed::embed(b"component", &signature);
+        assert_eq!(
+            Signed::read(file),
+            Signed { wasm: Arc::new(b"component".to_vec()), signature: Some(signature) }
+        );
+        for unsigned in [&b""[..], b"component", &signature, &SECTION[1..]] {
+            let read = Signed::read(unsigned.to_vec());
+            assert_eq!(read, Signed { wasm: Arc::new(unsigned.to_vec()), signature: None });
+        }
+    }
+
+    #[test]
+    fn the_section_is_one_that_every_reader_skips() {
+        let file = Signed::embed(b"\0asm\x0d\0\x01\0", &[7; SIGNATURE_BYTES]);
+        let payloads: Result<Vec<_>, _> = wasmparser::Parser::new(0).parse_all(&file).collect();
+        let has_section = payloads.unwrap().into_iter().any(|payload| {
+            matches!(payload, wasmparser::Payload::CustomSection(section)
+                if section.name() == "tollhouse:signature" && section.data() == [7; SIGNATURE_BYTES])
+        });
+        assert!(has_section);
+    }
+
+    #[test]
+    fn keys_are_read_as_they_are_written() {
+        let key = PrivateKey::draw(&Random::seeded(1));
+        let pem = key.to_pem();
+        let read = PrivateKey::from_pem(std::str::from_utf8(pem.as_ref()).unwrap()).unwrap();
+        assert_eq!(read.public(), key.public());
+        let public = key.public();
+        assert_eq!(PublicKey::from_line(&public.to_line()), Some(public.clone()));
+        assert_eq!(PublicKey::from_pem(&public.to_pem()), Ok(public));
+        // RFC 8032, 7.1, test 1.
+        let seed = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
+        let seed: [u8; 32] = hex::decode(seed).unwrap().try_into().unwrap();
+        let known = PrivateKey(SigningKey::from_bytes(&seed)).public();
+        assert_eq!(
+            hex::encode(known.0.as_bytes()),
+            "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
+        );
+    }
+
+    #[test]
+    fn a_key_under_which_anything_is_signed_is_none() {
+        // The neutral element (RFC 8032, 5.1): everyone can sign for it.
+        let line = "MCowBQYDK2VwAyEAAQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+        assert_eq!(PublicKey::from_line(line), None);
+        assert_eq!(PublicKey::from_line("hello"), None);
+    }
+}

@@ -1,0 +1,204 @@
+//! Whose plugins a host takes: signatures, the keys that they are checked with, and what an operator grants by them.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, sync::watch};
+use tollhouse::{
+    app::App,
+    http,
+    plugins::{PrivateKey, Signed},
+    random::Random,
+};
+
+use crate::{
+    app::{OPERATOR_TOKEN, Reply, TestApp, config, reply},
+    command_line::run_at,
+    plugins::{next_sprout, sprout_that_says, states, try_install, versions},
+};
+
+fn key(seed: u64) -> PrivateKey {
+    PrivateKey::draw(&Random::seeded(seed))
+}
+
+fn signed(wasm: &[u8], key: &PrivateKey) -> Vec<u8> {
+    Signed::embed(wasm, &key.sign(wasm))
+}
+
+/// Trusts the keys that are drawn from these seeds.
+async fn trust(app: &TestApp, publisher: &str, seeds: &[u64]) -> Reply {
+    let keys: Vec<String> = seeds.iter().map(|seed| key(*seed).public().to_line()).collect();
+    app.operator(Method::PUT, &format!("/publishers/{publisher}"), json!({ "keys": keys })).await
+}
+
+/// Another host on the database, which takes signed components only.
+struct Strict {
+    internal: String,
+    _stop: watch::Sender<bool>,
+}
+
+impl Strict {
+    async fn start(app: &TestApp) -> Strict {
+        let mut config = config(&app.database, &[]);
+        config.plugins.plugin_unsigned = false;
+        let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
+        let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let (public, internal) = (bind().await, bind().await);
+        let url = format!("http://{}", internal.local_addr().expect("bound"));
+        let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
+        let (stop, stopped) = watch::channel(false);
+        tokio::spawn(http::serve(host.expect("a host that starts"), public, internal, stopped));
+        Strict { internal: url, _stop: stop }
+    }
+
+    async fn post(&self, app: &TestApp, path: &str, wasm: Vec<u8>) -> Reply {
+        let request = app.client.post(format!("{}/internal/v1{path}", self.internal));
+        reply(request.bearer_auth(OPERATOR_TOKEN).body(wasm)).await
+    }
+}
+
+both! {
+    async fn only_what_a_trusted_publisher_signed_is_taken(app: TestApp) {
+        let strict = Strict::start(app).await;
+        let ours = signed(artifacts::SPROUT, &key(1));
+        let unknown = "the component is signed by nobody whom this host trusts: \
+                       name its author's key with `tollhouse publisher trust`";
+        let unsigned = "the component is not signed: its author signs it with `tollhouse plugin sign`, \
+                        or this host takes unsigned ones (plugin_unsigned)";
+        let install = async |wasm: &[u8], query: &str| {
+            strict.post(app, &format!("/plugins?grant=true{query}"), wasm.to_vec()).await
+        };
+        assert_eq!(install(artifacts::SPROUT, "").await.failure(), (400, unsigned));
+        assert_eq!(install(&ours, "").await.failure(), (400, unknown));
+        trust(app, "acme", &[1]).await.data();
+        let another = signed(&next_sprout(), &key(1));
+        let moved = [artifacts::SPROUT, &another[another.len() - 86..]].concat();
+        assert_eq!(install(&moved, "").await.failure(), (400, unknown));
+        assert_eq!(install(&signed(artifacts::SPROUT, &key(2)), "").await.failure(), (400, unknown));
+        assert_eq!(versions(app, "sprout").await, []);
+
+        let taken = install(&ours, "").await.data().clone();
+        assert_eq!((&taken["publisher"], &taken["state"]), (&json!("acme"), &json!("active")));
+        assert_eq!(taken["granted"], json!(["address:base_url", "publisher:acme", "secret:token"]));
+        assert_eq!(taken["checks"][0], json!({ "check": "signature", "passed": true, "said": "by acme" }));
+        let beside = format!("&signature={}", hex::encode(key(1).sign(artifacts::SPROUT)));
+        let again = install(artifacts::SPROUT, &beside).await.data().clone();
+        assert_eq!(again["digest"], taken["digest"], "one component has one digest, signed or not");
+    }
+
+    async fn what_is_signed_by_nobody_known_is_not_looked_at(app: TestApp) {
+        let strict = Strict::start(app).await;
+        let examined = strict.post(app, "/plugins/examine", b"no component at all".to_vec()).await;
+        let checks = examined.data()["checks"].as_array().unwrap();
+        assert_eq!((checks.len(), &checks[0]["check"], &checks[0]["passed"]), (1, &json!("signature"), &json!(false)));
+        let lenient = app.client.post(format!("{}/internal/v1/plugins/examine", app.internal));
+        let examined = reply(lenient.bearer_auth(OPERATOR_TOKEN).body(signed(artifacts::SPROUT, &key(1)))).await;
+        let said = "by nobody whom this host trusts: it counts as unsigned";
+        assert_eq!(examined.data()["checks"][0]["said"], said);
+        assert_eq!(examined.data()["asks_for"], json!(["address:base_url", "secret:token", "unsigned"]));
+    }
+
+    async fn a_version_by_another_publisher_waits_for_a_grant(app: TestApp) {
+        trust(app, "acme", &[1]).await.data();
+        trust(app, "beta", &[2]).await.data();
+        try_install(app, signed(artifacts::SPROUT, &key(1)), "grant=true").await.data();
+        let next = try_install(app, signed(&next_sprout(), &key(1)), "").await.data().clone();
+        assert_eq!((&next["state"], &next["waits_for"]), (&json!("active"), &json!([])));
+        for (version, key, waits_for) in
+            [("1.2.0", Some(key(2)), json!(["publisher:beta"])), ("1.3.0", None, json!(["unsigned"]))]
+        {
+            let wasm = sprout_that_says("version", json!(version));
+            let wasm = key.map_or(wasm.clone(), |key| signed(&wasm, &key));
+            let waiting = try_install(app, wasm, "").await.data().clone();
+            assert_eq!((&waiting["state"], &waiting["waits_for"]), (&json!("waiting"), &waits_for));
+        }
+        let expected = states(&[("1.0.0", "ready"), ("1.1.0", "active"), ("1.2.0", "waiting"), ("1.3.0", "waiting")]);
+        assert_eq!(versions(app, "sprout").await, expected);
+    }
+
+    async fn what_was_signed_stays_signed(app: TestApp) {
+        trust(app, "acme", &[1]).await.data();
+        try_install(app, artifacts::SPROUT.to_vec(), "grant=true").await.data();
+        let signed = try_install(app, signed(artifacts::SPROUT, &key(1)), "grant=true").await;
+        assert_eq!(signed.data()["publisher"], "acme");
+        let again = try_install(app, artifacts::SPROUT.to_vec(), "grant=true").await;
+        assert_eq!(again.data()["publisher"], "acme");
+    }
+
+    async fn whoever_is_trusted_no_more_keeps_what_serves(app: TestApp) {
+        let strict = Strict::start(app).await;
+        trust(app, "acme", &[1]).await.data();
+        let install = async |wasm: Vec<u8>| strict.post(app, "/plugins?grant=true", signed(&wasm, &key(1))).await;
+        install(artifacts::SPROUT.to_vec()).await.data();
+        install(next_sprout()).await.data();
+        app.operator(Method::DELETE, "/publishers/acme", Value::Null).await.data();
+        assert_eq!(install(sprout_that_says("version", json!("1.2.0"))).await.failure().0, 400);
+        app.operator(Method::POST, "/plugins/sprout/rollback", json!({})).await.data();
+        assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "active"), ("1.1.0", "ready")]));
+    }
+
+    async fn a_publishers_keys_are_those_that_were_sent_last(app: TestApp) {
+        let lines = |reply: &Reply| {
+            let keys = reply.data()["keys"].as_array().unwrap().iter();
+            keys.map(|key| key["key"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let line = |seed| key(seed).public().to_line();
+        assert_eq!(lines(&trust(app, "acme", &[1]).await), [line(1)]);
+        app.advance(1).await;
+        assert_eq!(lines(&trust(app, "acme", &[2, 1]).await), [line(1), line(2)]);
+        assert_eq!(lines(&trust(app, "acme", &[2]).await), [line(2)]);
+        let taken = trust(app, "beta", &[3, 2]).await;
+        assert_eq!(taken.failure(), (409, &*format!("the key {} is one of acme", line(2))));
+        let listed = app.operator(Method::GET, "/publishers", Value::Null).await;
+        assert_eq!(listed.data().as_array().unwrap().len(), 1, "beta has no key");
+        for (publisher, keys, status, reason) in [
+            ("acme", json!([]), 400, "the keys field must be a list of at least one key"),
+            ("acme", json!(["hello"]), 400, "the keys.0 field must be an Ed25519 key, in the one line of its PEM file"),
+            ("Acme", json!([line(1)]), 400, "a publisher's name must be 1 to 60 of a-z, 0-9, _, - and ."),
+        ] {
+            let refused = app.operator(Method::PUT, &format!("/publishers/{publisher}"), json!({ "keys": keys })).await;
+            assert_eq!(refused.failure(), (status, reason));
+        }
+        let missing = app.operator(Method::DELETE, "/publishers/beta", Value::Null).await;
+        assert_eq!(missing.failure(), (404, "there is no such publisher"));
+        let wrong = try_install(app, artifacts::SPROUT.to_vec(), "signature=12").await;
+        assert_eq!(wrong.failure(), (400, "the signature field must be 128 hexadecimal digits"));
+    }
+
+    async fn an_author_signs_and_an_operator_trusts(app: TestApp) {
+        let strict = Strict::start(app).await;
+        let dir = app.database.dir.path();
+        let path = |name: &str| dir.join(name).display().to_string();
+        let run = async |arguments: &[&str]| run_at(&strict.internal, OPERATOR_TOKEN, arguments).await;
+        let (component, secret) = (path("sprout.wasm"), path("acme.key"));
+        fs::write(&component, artifacts::SPROUT).unwrap();
+
+        let made = run(&["plugin", "key", &secret]).await;
+        let public = made.said().to_owned();
+        assert_eq!(fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(run(&["plugin", "key", &secret]).await.said(), public, "it stays");
+        fs::write(path("acme.pub"), &public).unwrap();
+        assert_eq!(run(&["publisher", "trust", "acme", &path("acme.pub")]).await.code, 0);
+        assert!(run(&["publisher", "list"]).await.said().contains(public.lines().nth(1).unwrap()));
+
+        assert_eq!(run(&["plugin", "install", "--grant", &component]).await.code, 1);
+        let signed = run(&["plugin", "sign", &component, "--key", &secret, "--detached"]).await;
+        assert!(signed.said().starts_with(&format!("{component}.sig is signed: sha256:")));
+        assert_eq!(fs::read(&component).unwrap(), artifacts::SPROUT);
+        assert_eq!(run(&["plugin", "install", "--grant", &component]).await.code, 0);
+        let shown = run(&["plugin", "show", "sprout"]).await;
+        assert!(shown.said().contains("signed by      acme"), "{}", shown.out);
+
+        fs::remove_file(format!("{component}.sig")).unwrap();
+        fs::write(&component, next_sprout()).unwrap();
+        for _ in 0..2 {
+            run(&["plugin", "sign", &component, "--key", &secret]).await.said();
+            let length = fs::metadata(&component).unwrap().len() as usize;
+            assert_eq!(length, next_sprout().len() + 86, "signed anew, not twice");
+        }
+        assert_eq!(run(&["plugin", "install", &component]).await.code, 0);
+        assert_eq!(run(&["publisher", "distrust", "acme", "--yes"]).await.code, 0);
+        assert_eq!(run(&["publisher", "list", "--json"]).await.json(), json!([]));
+    }
+}
