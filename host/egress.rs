@@ -121,6 +121,11 @@ impl Egress {
         Egress { metrics, way: Way::Script(script), policy: Arc::default() }
     }
 
+    #[must_use]
+    pub fn is_scripted(&self) -> bool {
+        matches!(self.way, Way::Script(_))
+    }
+
     /// One request and its answer. Headers that are the host's own are refused, among them those by which an upstream would
     /// send a part of a text, or one that is compressed: secrets could not be found in it.
     pub async fn send(&self, request: Outgoing) -> Result<Answer, EgressError> {

@@ -49,6 +49,9 @@ pub enum Error {
     /// Try again later: an upstream gave no answer in time (504).
     #[error("{message}")]
     UpstreamTimeout { message: String, detail: String },
+    /// Try again after the time that it says: this host does not ask an upstream now (503).
+    #[error("{message}")]
+    Busy { message: String, detail: String, retry_after_s: u32 },
     /// Try again later: this host cannot work now (503).
     #[error("{0}")]
     Unavailable(&'static str),
@@ -85,7 +88,10 @@ impl Error {
             return error.chain();
         }
         let mut text = self.to_string();
-        if let Error::Upstream { detail, .. } | Error::UpstreamTimeout { detail, .. } = self {
+        if let Error::Upstream { detail, .. }
+        | Error::UpstreamTimeout { detail, .. }
+        | Error::Busy { detail, .. } = self
+        {
             text = format!("{text}: {detail}");
         }
         if let Error::Late(time) = self {

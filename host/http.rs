@@ -171,7 +171,7 @@ pub fn public_routes() -> Vec<Route> {
 /// What operators and neighbouring systems call.
 #[must_use]
 pub fn internal_routes() -> Vec<Route> {
-    routes! {
+    let mut routes = routes! {
         get    "/health/live" Always health::live "Whether this host lives" [];
         get    "/health/ready" Always health::ready "Whether this host can work" [503];
         get    "/metrics" Always metrics::scrape "What Prometheus collects" [];
@@ -227,6 +227,14 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/audit" Operator audit::api::of_service "List what operators did to the service" [];
         get    "/internal/v1/master-key" Operator master_key::api::fetch "Show what is sealed under which master key" [];
         post   "/internal/v1/master-key/rotate" Operator master_key::api::rotate "Seal anew what is under former master keys" [];
+        post   "/internal/v1/clock/advance" Operator health::advance_clock "Move the clock, in development" [403];
+    };
+    routes.extend(plugin_routes());
+    routes
+}
+
+fn plugin_routes() -> Vec<Route> {
+    routes! {
         get    "/internal/v1/plugins" Operator plugins::api::list "List plugins" [];
         post   "/internal/v1/plugins" Operator plugins::api::install "Install a plugin: it serves when this answers" [409];
         post   "/internal/v1/plugins/examine" Operator plugins::api::examine "See what a plugin asks for, and whether it would be taken" [];
@@ -236,10 +244,9 @@ pub fn internal_routes() -> Vec<Route> {
         post   "/internal/v1/plugins/{plugin}/rollback" Operator plugins::api::roll_back "Go back to the version of a plugin that served before" [400 409];
         post   "/internal/v1/plugins/{plugin}/deactivate" Operator plugins::api::deactivate "Take a plugin out of service" [400 409];
         delete "/internal/v1/plugins/{plugin}/{digest}" Operator plugins::api::uninstall "Uninstall a version of a plugin that serves nobody" [409];
-        get    "/internal/v1/publishers" Operator plugins::publishers::api::list "List whose plugins are taken" [];
-        put    "/internal/v1/publishers/{publisher}" Operator plugins::publishers::api::trust "Take the plugins of a publisher, known by its keys" [409];
-        delete "/internal/v1/publishers/{publisher}" Operator plugins::publishers::api::distrust "Take no more plugins of a publisher" [];
-        post   "/internal/v1/clock/advance" Operator health::advance_clock "Move the clock, in development" [403];
+        get    "/internal/v1/publishers" Operator plugins::api::publishers::list "List whose plugins are taken" [];
+        put    "/internal/v1/publishers/{publisher}" Operator plugins::api::publishers::trust "Take the plugins of a publisher, known by its keys" [409];
+        delete "/internal/v1/publishers/{publisher}" Operator plugins::api::publishers::distrust "Take no more plugins of a publisher" [];
     }
 }
 

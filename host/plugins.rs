@@ -6,6 +6,8 @@
 
 mod admission;
 pub mod api;
+mod breaker;
+mod bulkhead;
 mod cache;
 mod callable;
 mod calls;
@@ -15,13 +17,17 @@ mod country;
 mod drift;
 mod engine;
 mod examples;
+mod health;
 mod life;
 mod manifest;
 mod output;
-pub mod publishers;
+mod pace;
+mod publishers;
+mod recent;
 mod registers;
 mod registry;
 mod reply;
+mod send;
 mod serving;
 mod session;
 mod signature;
@@ -120,6 +126,8 @@ pub struct CallError {
     pub fault: Fault,
     pub certainty: Certainty,
     pub timed_out: bool,
+    /// The host has not asked, or has not asked on: it is worth trying after so many seconds.
+    pub retry_after_s: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +149,10 @@ impl CallError {
             return Error::UpstreamTimeout { message, detail };
         }
         let message = format!("{provider} is unavailable, please try again later");
-        Error::Upstream { message, detail }
+        match self.retry_after_s {
+            Some(retry_after_s) => Error::Busy { message, detail, retry_after_s },
+            None => Error::Upstream { message, detail },
+        }
     }
 }
 

@@ -8,3 +8,6 @@ CREATE TABLE plugin_publishers (
 
 -- Who signed a version; NULL: nobody.
 ALTER TABLE plugin_versions ADD COLUMN publisher TEXT;
+
+-- Since when it is called no more, because it broke again and again; NULL: it is called.
+ALTER TABLE plugin_versions ADD COLUMN quarantined_at BIGINT;

@@ -252,6 +252,9 @@ fn versions(plugins: Value) -> Report {
 
 /// With whom a canary serves.
 fn state(plugin: &Value) -> String {
+    if !plugin["quarantined_at"].is_null() {
+        return format!("{} (quarantined)", text(&plugin["state"]));
+    }
     let companies = plugin["companies"].as_array().map_or(0, Vec::len);
     match plugin["state"].as_str() {
         Some("canary") if companies > 0 => {

@@ -28,7 +28,18 @@ pub struct Plugins {
     /// Takes plugins that no trusted publisher has signed: for development, and for plugins that are built where they are installed
     #[arg(long, env = "TOLLHOUSE_PLUGIN_UNSIGNED")]
     pub plugin_unsigned: bool,
-    /// At once; more calls wait
+    /// Of one plugin under way at once, waiting for upstreams and all; more are answered 503
+    #[arg(long, env = "TOLLHOUSE_PLUGIN_CALLS", value_name = "calls", default_value_t = 10_000,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub plugin_calls: u32,
+    /// Of one plugin that wait for an instance before they begin; more are answered 503
+    #[arg(long, env = "TOLLHOUSE_PLUGIN_QUEUE", value_name = "calls", default_value_t = 1_000)]
+    pub plugin_queue: u32,
+    /// Memory of all calls of one plugin together
+    #[arg(long, env = "TOLLHOUSE_PLUGIN_BUDGET_MIB", value_name = "MiB", default_value_t = 1_024,
+          value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub plugin_budget_mib: u32,
+    /// At once, of which one plugin has half; more calls wait
     #[arg(long, env = "TOLLHOUSE_PLUGIN_INSTANCES", value_name = "instances", default_value_t = 200,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub plugin_instances: u32,
@@ -61,6 +72,9 @@ impl Plugins {
             memory_bytes: mib(self.plugin_memory_mib),
             cpu: Duration::from_millis(self.plugin_cpu_ms),
             wall_clock: Duration::from_secs(self.plugin_wall_clock_s),
+            calls: self.plugin_calls as usize,
+            queue: self.plugin_queue as usize,
+            plugin_memory_bytes: mib(self.plugin_budget_mib),
             requests: self.plugin_requests,
             response_bytes: mib(self.plugin_response_mib),
             compile_cache: self.plugin_cache.clone(),

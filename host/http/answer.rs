@@ -137,7 +137,9 @@ impl IntoResponse for Error {
             Error::Throttled(_) => StatusCode::TOO_MANY_REQUESTS,
             Error::Upstream { .. } => StatusCode::BAD_GATEWAY,
             Error::UpstreamTimeout { .. } => StatusCode::GATEWAY_TIMEOUT,
-            Error::Unavailable(_) | Error::Database(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Error::Busy { .. } | Error::Unavailable(_) | Error::Database(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Error::Late(_) | Error::OutcomeUnknown(_) | Error::Internal(_) | Error::Standing(_) => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
@@ -148,7 +150,7 @@ impl IntoResponse for Error {
             Error::Database(error) | Error::OutcomeUnknown(error) => {
                 tracing::error!(alarm = "database", %error, "request failed");
             }
-            Error::Upstream { .. } | Error::UpstreamTimeout { .. } => {
+            Error::Upstream { .. } | Error::UpstreamTimeout { .. } | Error::Busy { .. } => {
                 tracing::warn!(error = %self.chain(), "upstream failed");
             }
             _ => {}
@@ -161,6 +163,7 @@ impl IntoResponse for Error {
         }
         let retry_after = match &self {
             Error::Throttled(exceeded) => Some(HeaderValue::from(exceeded.seconds)),
+            Error::Busy { retry_after_s, .. } => Some(HeaderValue::from(*retry_after_s)),
             Error::Unavailable(_) | Error::Database(_) => Some(HeaderValue::from_static("5")),
             _ => None,
         };

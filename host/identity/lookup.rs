@@ -186,7 +186,7 @@ async fn ask(
 fn unfit() -> CallError {
     let message = "what was read on the document is no identifier";
     let fault = Fault::new(FaultCategory::Unavailable, "unexpected-answer", message);
-    CallError { fault, certainty: Certainty::NotDone, timed_out: false }
+    CallError { fault, certainty: Certainty::NotDone, timed_out: false, retry_after_s: None }
 }
 
 fn person(user: &User) -> Person {

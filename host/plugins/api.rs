@@ -1,5 +1,7 @@
 //! Plugins for operators: what is installed, and which version serves whom.
 
+pub mod publishers;
+
 use axum::{
     body::Bytes,
     extract::{FromRequest, Request, State},
@@ -178,6 +180,8 @@ pub struct PluginView {
     installed_at: Timestamp,
     /// Since when, or when last, it served everyone.
     active_at: Option<Timestamp>,
+    /// Since when it is called no more, because it broke again and again; activating it again ends that.
+    quarantined_at: Option<Timestamp>,
 }
 
 impl PluginRow {
@@ -195,6 +199,7 @@ impl PluginRow {
             manifest: None,
             installed_at: self.installed_at,
             active_at: self.active_at,
+            quarantined_at: self.quarantined_at,
         }
     }
 

@@ -5,7 +5,10 @@ use std::{collections::HashMap, sync::Arc};
 use super::{
     CallError, Manifest,
     admission::LABEL_DIGITS,
+    bulkhead::Bulkhead,
     calls::{Calls, Invoke, Usage},
+    engine::Limits,
+    health::Health,
     session::Grant,
     v1,
     vault::Secrets,
@@ -25,6 +28,8 @@ pub struct Plugin {
     pub(super) name: Arc<str>,
     pub(super) meter: PluginMeter,
     pub(super) guest: v1::Guest,
+    pub(super) bulkhead: Bulkhead,
+    pub(super) health: Health,
 }
 
 impl Plugin {
@@ -33,18 +38,20 @@ impl Plugin {
         digest: String,
         guest: v1::Guest,
         metrics: &PluginMetrics,
+        limits: &Limits,
     ) -> Plugin {
         let (name, version): (Arc<str>, _) =
             ((&*manifest.name).into(), manifest.version.to_string());
         let label = format!("{name}@{version}+{}", &digest[..LABEL_DIGITS]).into();
         let meter = metrics.plugin(name.clone(), &version, &digest[..LABEL_DIGITS]);
-        Plugin { manifest, digest, label, name, meter, guest }
+        let (bulkhead, health) = (Bulkhead::new(limits), Health::default());
+        Plugin { manifest, digest, label, name, meter, guest, bulkhead, health }
     }
 
     /// The same, whose calls count elsewhere.
-    pub(super) fn measured_apart(&self, metrics: &PluginMetrics) -> Plugin {
+    pub(super) fn measured_apart(&self, metrics: &PluginMetrics, limits: &Limits) -> Plugin {
         let (manifest, digest) = (self.manifest.clone(), self.digest.clone());
-        Plugin::new(manifest, digest, self.guest.clone(), metrics)
+        Plugin::new(manifest, digest, self.guest.clone(), metrics, limits)
     }
 }
 

@@ -1,32 +1,28 @@
 //! Runs calls: a fresh instance per run, ended at `http.send`, run again with the answer.
 
 use std::{
-    future::{Future, poll_fn},
     marker::PhantomData,
-    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
 use futures::future::BoxFuture;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::Instrument;
-use url::Url;
 use wasmtime::{
-    Engine, Store, Trap,
+    Engine, Store, Trap, WasmBacktrace,
     component::{Component, Instance, Linker},
 };
 
 use super::{
     CallError, Certainty, Fault, FaultCategory, Kind, Plugin,
+    breaker::Breakers,
+    bulkhead::Bulkhead,
     cache::Cache,
-    engine::{self, CpuExhausted, Limits, State},
-    session::{
-        Ended, Entry, Grant, HttpRequest, HttpResponse, Journal, MOST_REQUEST_BYTES, Session,
-    },
+    engine::{self, CpuExhausted, Limits, MOST_FRAMES, State},
+    pace::{paced, slow_lane},
+    session::{Ended, Entry, Grant, HttpRequest, Journal, Session},
     v1::{self, Answer},
-    vault::Placeholders,
 };
 use crate::{
     clock::Clock,
@@ -43,9 +39,13 @@ pub struct Calls {
     /// The pool answers a full house with an error, so callers wait in front of it.
     pub slots: Arc<Semaphore>,
     pub metrics: PluginMetrics,
-    egress: Egress,
+    pub egress: Egress,
     cache: Arc<Cache>,
-    clock: Clock,
+    /// None where a script answers: it has its reasons.
+    pub breakers: Option<Arc<Breakers>>,
+    /// For calls that need much processor time.
+    lane: Arc<Semaphore>,
+    pub clock: Clock,
     random: Random,
 }
 
@@ -76,18 +76,22 @@ pub struct Usage {
 
 /// How far a call has got.
 #[derive(Default)]
-struct Progress {
+pub struct Progress {
     used: Usage,
     /// Bytes of a request may have reached an upstream.
-    sent: bool,
+    pub sent: bool,
     /// One that may have changed something got no answer.
-    unanswered: bool,
-    timed_out: bool,
+    pub unanswered: bool,
+    pub timed_out: bool,
+    /// The host has not asked, or has not asked on.
+    pub retry_after_s: Option<u32>,
 }
 
 enum Run<T> {
     Done(Result<T, Fault>),
     Waits(HttpRequest, Box<Session>),
+    /// Too many wait already.
+    TurnedAway,
     Broken(String),
 }
 
@@ -105,9 +109,11 @@ impl Calls {
             slots: Arc::new(Semaphore::new(limits.instances as usize)),
             engine,
             limits,
+            breakers: (!egress.is_scripted()).then(Arc::default),
             egress,
             cache: Arc::new(Cache::new(metrics.clone())),
             metrics,
+            lane: Arc::new(slow_lane()),
             clock,
             random,
         })
@@ -121,6 +127,13 @@ impl Calls {
         grant: Arc<Grant>,
         invoke: &Invoke<'f, T>,
     ) -> (Result<T, CallError>, Usage) {
+        if !plugin.health.is_fit() {
+            let message = "it broke again and again: it is in quarantine";
+            return (Err(not_asked("quarantined", message, QUARANTINED_S)), Usage::default());
+        }
+        let Some(_under_way) = plugin.bulkhead.begin() else {
+            return (Err(not_asked("busy", TOO_MANY, BUSY_S)), Usage::default());
+        };
         let began = Instant::now();
         let mut progress = Progress::default();
         let span =
@@ -134,6 +147,7 @@ impl Calls {
                 Err("the call took longer than allowed".to_owned())
             }
         };
+        self.look_after(plugin, result.is_err() && !progress.timed_out);
         let result = judge(result, &progress);
         let measured = measured(&result, &progress, began.elapsed());
         plugin.meter.observe(function, &measured);
@@ -167,6 +181,18 @@ impl Calls {
         (result, progress.used)
     }
 
+    /// Takes a plugin that breaks again and again out of service.
+    fn look_after(&self, plugin: &Plugin, broke: bool) {
+        if self.breakers.is_some() && plugin.health.saw(broke, self.clock.now()) {
+            let plugin = &*plugin.label;
+            tracing::error!(
+                alarm = "quarantine",
+                plugin,
+                "the plugin broke again and again, and is called no more until it is activated again"
+            );
+        }
+    }
+
     /// `Err` when the plugin broke, with the reason for operators.
     async fn run_to_the_end<'f, T>(
         &self,
@@ -185,6 +211,10 @@ impl Calls {
                 // A plugin has seen what a notification carried; faults are logged.
                 Run::Done(answer) => return Ok(answer.map_err(|fault| grant.clean(fault))),
                 Run::Broken(reason) => return Err(reason),
+                Run::TurnedAway => {
+                    progress.retry_after_s = Some(BUSY_S);
+                    return Ok(Err(Fault::new(FaultCategory::Unavailable, "busy", TOO_MANY)));
+                }
                 Run::Waits(request, session) => (request, session),
             };
             progress.used.requests += 1;
@@ -205,24 +235,28 @@ impl Calls {
         invoke: &Invoke<'f, T>,
         progress: &mut Progress,
     ) -> Run<T> {
+        let Some(_share) = plugin.bulkhead.instance(progress.used.runs > 0).await else {
+            return Run::TurnedAway;
+        };
         let Some(_slot) = self.slot().await else {
             return Run::Broken("the engine is closed".to_owned());
         };
         let used = &mut progress.used;
         used.runs += 1;
-        let mut store = engine::store(&self.engine, &self.limits, session, used.ticks);
+        let budget = plugin.bulkhead.memory.clone();
+        let mut store = engine::store(&self.engine, &self.limits, budget, session, used.ticks);
         let run = async {
             let instance = plugin.guest.pre.instantiate_async(&mut store).await?;
             let arguments = PhantomData;
             invoke(Running { store: &mut store, instance: &instance, arguments }).await
         };
-        let result = timed(run, &mut used.cpu).await;
+        let result = paced(run, &mut used.cpu, &self.lane).await;
         let mut state = store.into_data();
         used.ticks = state.cpu.ticks;
         used.peak_bytes = used.peak_bytes.max(state.memory.peak_bytes);
         match result {
             Ok(answer) => {
-                log_output(&mut state);
+                log_output(&mut state, tracing::Level::DEBUG);
                 Run::Done(answer)
             }
             Err(_) if state.session.waiting_for.is_some() => {
@@ -230,7 +264,12 @@ impl Calls {
                 Run::Waits(request.expect("just seen"), Box::new(state.session))
             }
             Err(error) => {
-                log_output(&mut state);
+                // What it says as it panics. A register's words may be about somebody.
+                let level = match plugin.manifest.kind {
+                    Kind::Country => tracing::Level::DEBUG,
+                    Kind::Provider | Kind::Sms => tracing::Level::WARN,
+                };
+                log_output(&mut state, level);
                 Run::Broken(why(&error, &state))
             }
         }
@@ -247,48 +286,6 @@ impl Calls {
         Some(slot)
     }
 
-    /// Puts the secrets in, sends, and takes the secrets out of what comes back.
-    async fn send(
-        &self,
-        plugin: &Plugin,
-        request: &HttpRequest,
-        session: &Session,
-        left: Duration,
-        progress: &mut Progress,
-    ) -> Result<HttpResponse, Fault> {
-        check_grant(&session.grant, &request.url)?;
-        let Some((headers, body)) = fill(request, &session.placeholders) else {
-            return Err(HttpRequest::too_large());
-        };
-        let wanted = request.timeout_ms.map(|ms| Duration::from_millis(u64::from(ms)));
-        let outgoing = Outgoing {
-            sender: plugin.name.clone(),
-            method: request.method.clone(),
-            url: request.url.clone(),
-            headers,
-            body,
-            timeout: wanted.unwrap_or(left).min(left),
-            most_response_bytes: self.limits.response_bytes,
-        };
-        // Until the answer is here, whatever ends this call must find that bytes may have left.
-        let sent_before = std::mem::replace(&mut progress.sent, true);
-        let answer = self.egress.send(outgoing).await;
-        progress.timed_out = matches!(answer, Err(EgressError::Timeout(_)));
-        match &answer {
-            Err(error) if !error.sent() => progress.sent = sent_before,
-            Err(_) => progress.unanswered |= !["GET", "HEAD"].contains(&&*request.method),
-            Ok(_) => {}
-        }
-        let answer = answer.map_err(fault_of)?;
-        let secrets = session.grant.secrets.redactor(&session.placeholders);
-        let clean = |(name, value): (String, String)| (name, secrets.clean_text(&value));
-        Ok(HttpResponse {
-            status: answer.status,
-            headers: answer.headers.into_iter().map(clean).collect(),
-            body: secrets.clean(&answer.body),
-        })
-    }
-
     /// The same engine, whose requests are answered by a script and whose calls are counted by themselves.
     pub fn scripted(
         &self,
@@ -301,6 +298,8 @@ impl Calls {
             limits: self.limits.clone(),
             slots: self.slots.clone(),
             egress: Egress::scripted(Arc::new(script)),
+            breakers: None,
+            lane: self.lane.clone(),
             cache: Arc::new(Cache::new(metrics.clone())),
             metrics,
             clock: self.clock.clone(),
@@ -320,7 +319,8 @@ impl Calls {
     async fn start_once(&self, guest: &v1::Guest, label: Arc<str>) -> Result<(), String> {
         let journal = Journal::new(0, self.clock.now());
         let session = Session::new(journal, Arc::default(), label, self.cache.clone());
-        let mut store = engine::store(&self.engine, &self.limits, session, 0);
+        let budget = Bulkhead::new(&self.limits).memory;
+        let mut store = engine::store(&self.engine, &self.limits, budget, session, 0);
         let instance = guest.pre.instantiate_async(&mut store).await;
         let instance =
             instance.map_err(|error| format!("the component does not start: {error}"))?;
@@ -346,19 +346,19 @@ fn judge<T>(result: Result<Result<T, Fault>, String>, progress: &Progress) -> Re
         FaultCategory::Unavailable | FaultCategory::Other if progress.sent => Certainty::Unknown,
         _ => Certainty::NotDone,
     };
-    Err(CallError { fault, certainty, timed_out: progress.timed_out })
+    let Progress { timed_out, retry_after_s, .. } = *progress;
+    Err(CallError { fault, certainty, timed_out, retry_after_s })
 }
 
-/// Adds the time that a future is polled to `spent`: a guest runs in its polls and never waits.
-async fn timed<F: Future>(future: F, spent: &mut Duration) -> F::Output {
-    let mut future = pin!(future);
-    poll_fn(|context| {
-        let began = Instant::now();
-        let polled = future.as_mut().poll(context);
-        *spent += began.elapsed();
-        polled
-    })
-    .await
+const TOO_MANY: &str = "too many calls of it are under way";
+const BUSY_S: u32 = 1;
+const QUARANTINED_S: u32 = 60;
+
+/// A call that was turned away at the door.
+fn not_asked(code: &str, message: &str, retry_after_s: u32) -> CallError {
+    let fault = Fault::new(FaultCategory::Unavailable, code, message);
+    let certainty = Certainty::NotDone;
+    CallError { fault, certainty, timed_out: false, retry_after_s: Some(retry_after_s) }
 }
 
 fn measured<T>(
@@ -383,48 +383,6 @@ fn measured<T>(
     CallMeasured { outcome, unknown, duration, cpu, peak_memory_bytes, runs }
 }
 
-type Filled = (Vec<(String, String)>, Option<Bytes>);
-
-/// Headers and body with the secrets in them; `None` when that makes them too large.
-fn fill(request: &HttpRequest, placeholders: &Placeholders) -> Option<Filled> {
-    let mut left = MOST_REQUEST_BYTES;
-    let mut fill = |text: &[u8]| {
-        let filled = placeholders.fill(text, left)?;
-        left -= filled.len();
-        Some(filled)
-    };
-    let mut headers = Vec::with_capacity(request.headers.len());
-    for (name, value) in &request.headers {
-        let value = fill(value.as_bytes())?;
-        headers.push((name.clone(), String::from_utf8_lossy(&value).into_owned()));
-    }
-    let body = match &request.body {
-        Some(body) => Some(Bytes::from(fill(body)?)),
-        None => None,
-    };
-    Some((headers, body))
-}
-
-/// Refuses what goes elsewhere than to an origin that the operator granted.
-fn check_grant(grant: &Grant, url: &str) -> Result<(), Fault> {
-    let message = match Url::parse(url).map(|url| url.origin().ascii_serialization()) {
-        Ok(origin) if grant.origins.contains(&origin) => return Ok(()),
-        Ok(origin) => format!("the request goes to {origin}, which was not granted"),
-        Err(_) => "the request goes to what is no URL".to_owned(),
-    };
-    Err(Fault::new(FaultCategory::Misconfigured, "not-granted", message))
-}
-
-fn fault_of(error: EgressError) -> Fault {
-    let (category, code) = match &error {
-        EgressError::Forbidden(_) => (FaultCategory::Misconfigured, "forbidden"),
-        EgressError::Connect(_) => (FaultCategory::Unavailable, "connect"),
-        EgressError::Timeout(_) => (FaultCategory::Unavailable, "timeout"),
-        EgressError::Cut(_) | EgressError::TooLarge(_) => (FaultCategory::Unavailable, "cut"),
-    };
-    Fault::new(category, code, error.to_string())
-}
-
 fn why(error: &wasmtime::Error, state: &State) -> String {
     if error.downcast_ref::<CpuExhausted>().is_some() {
         "the plugin used up its processor time".to_owned()
@@ -433,17 +391,28 @@ fn why(error: &wasmtime::Error, state: &State) -> String {
     } else if state.memory.refused {
         "the plugin asked for more memory than allowed".to_owned()
     } else if let Some(trap) = error.downcast_ref::<Trap>() {
-        format!("the plugin trapped: {trap}")
+        format!("the plugin trapped: {trap}{}", way_there(error))
     } else {
         format!("the plugin failed: {error}")
     }
 }
 
+/// The functions that it was in, the innermost first.
+fn way_there(error: &wasmtime::Error) -> String {
+    let frames = error.downcast_ref::<WasmBacktrace>().map_or(&[][..], WasmBacktrace::frames);
+    let named = frames.iter().map(|frame| match frame.func_name() {
+        Some(name) => format!("{:#}", rustc_demangle::demangle(name)),
+        None => format!("function {}", frame.func_index()),
+    });
+    let way: Vec<String> = named.take(MOST_FRAMES).collect();
+    if way.is_empty() { String::new() } else { format!(" in {}", way.join(" < ")) }
+}
+
 /// What the guest wrote to its standard output and error.
-fn log_output(state: &mut State) {
+fn log_output(state: &mut State, level: tracing::Level) {
     let output = state.output.contents();
     if !output.is_empty() {
-        state.session.log(tracing::Level::DEBUG, &String::from_utf8_lossy(&output));
+        state.session.log(level, &String::from_utf8_lossy(&output));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The WebAssembly engine, and what bounds one run of a guest: memory, tables, processor time.
 
-use std::{path::PathBuf, time::Duration};
+use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 
 use rand::{SeedableRng, rngs::StdRng};
 use wasmtime::{
@@ -10,6 +10,7 @@ use wasmtime::{
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView};
 
 use super::{
+    bulkhead::MemoryBudget,
     compile::Compiler,
     output::Output,
     session::{MOST_REQUEST_BYTES, Session},
@@ -18,6 +19,8 @@ use crate::clock::Timestamp;
 
 /// Processor time is counted in ticks.
 pub const TICK: Duration = Duration::from_millis(10);
+/// Of what a trapped guest was in.
+pub const MOST_FRAMES: usize = 16;
 const MOST_TABLE_ENTRIES: usize = 200_000;
 /// Streams, clocks and the like that a guest holds.
 const MOST_RESOURCES: usize = 1_000;
@@ -38,6 +41,12 @@ pub struct Limits {
     pub cpu: Duration,
     /// A call with everything that it waits for.
     pub wall_clock: Duration,
+    /// Of one plugin under way at once; more are turned away.
+    pub calls: usize,
+    /// Of one plugin that wait for their first instance; more are turned away.
+    pub queue: usize,
+    /// All instances of one plugin together.
+    pub plugin_memory_bytes: usize,
     pub requests: usize,
     pub response_bytes: usize,
     pub component_bytes: usize,
@@ -55,6 +64,9 @@ impl Default for Limits {
             memory_bytes: 64 << 20,
             cpu: Duration::from_secs(1),
             wall_clock: Duration::from_secs(30),
+            calls: 10_000,
+            queue: 1_000,
+            plugin_memory_bytes: 1 << 30,
             requests: 16,
             response_bytes: 8 << 20,
             component_bytes: 32 << 20,
@@ -113,7 +125,7 @@ pub fn for_compiling(limits: &Limits) -> wasmtime::Result<Engine> {
         .epoch_interruption(true)
         .concurrency_support(false)
         .memory_guaranteed_dense_image_size(64 << 20)
-        .wasm_backtrace_max_frames(None)
+        .wasm_backtrace_max_frames(NonZeroUsize::new(MOST_FRAMES))
         .allocation_strategy(pool);
     Engine::new(&config)
 }
@@ -150,6 +162,8 @@ impl WasiView for State {
 
 /// All memories and tables of a store together.
 pub struct Memory {
+    /// Of all stores of the plugin.
+    budget: Arc<MemoryBudget>,
     bytes: usize,
     most_bytes: usize,
     last_grown: usize,
@@ -167,7 +181,7 @@ impl ResourceLimiter for Memory {
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         let more = desired.saturating_sub(current);
-        let allowed = self.bytes.saturating_add(more) <= self.most_bytes;
+        let allowed = self.bytes.saturating_add(more) <= self.most_bytes && self.budget.take(more);
         self.last_grown = if allowed { more } else { 0 };
         self.bytes += self.last_grown;
         self.peak_bytes = self.peak_bytes.max(self.bytes);
@@ -177,7 +191,9 @@ impl ResourceLimiter for Memory {
 
     /// Allowed here, but not by the allocator: give it back.
     fn memory_grow_failed(&mut self, _error: wasmtime::Error) -> wasmtime::Result<()> {
-        self.bytes -= std::mem::take(&mut self.last_grown);
+        let not_grown = std::mem::take(&mut self.last_grown);
+        self.bytes -= not_grown;
+        self.budget.give_back(not_grown);
         self.refused = true;
         Ok(())
     }
@@ -206,6 +222,12 @@ impl ResourceLimiter for Memory {
     }
 }
 
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.budget.give_back(self.bytes);
+    }
+}
+
 /// Ticks pass only while the guest runs: it never waits, it ends.
 pub struct Cpu {
     pub ticks: u32,
@@ -217,7 +239,13 @@ pub struct Cpu {
 pub struct CpuExhausted;
 
 /// A store for one run; `ticks` have been used by the runs before it.
-pub fn store(engine: &Engine, limits: &Limits, session: Session, ticks: u32) -> Store<State> {
+pub fn store(
+    engine: &Engine,
+    limits: &Limits,
+    budget: Arc<MemoryBudget>,
+    session: Session,
+    ticks: u32,
+) -> Store<State> {
     let output = Output::default();
     let mut table = ResourceTable::new();
     table.set_max_capacity(MOST_RESOURCES);
@@ -227,6 +255,7 @@ pub fn store(engine: &Engine, limits: &Limits, session: Session, ticks: u32) -> 
         session,
         output,
         memory: Memory {
+            budget,
             bytes: 0,
             most_bytes: limits.memory_bytes,
             last_grown: 0,

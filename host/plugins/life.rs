@@ -241,6 +241,7 @@ fn new_row(plugin: &Plugin, publisher: Option<String>, now: Timestamp) -> Plugin
         companies: Json(Vec::new()),
         installed_at: now,
         active_at: None,
+        quarantined_at: None,
     }
 }
 

@@ -1,7 +1,6 @@
 //! Whose components a host takes: publishers, each known by the keys that it signs with.
 
-pub mod api;
-mod store;
+pub(super) mod store;
 
 use super::signature::{PublicKey, Signed};
 use crate::store::{Result, Tx};

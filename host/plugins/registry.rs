@@ -159,6 +159,10 @@ impl Plugins {
         let in_use = move || f64::from(all) - slots.available_permits() as f64;
         registry.register("plugin_slots_in_use", "Instances under way", Now(in_use));
         registry.register("plugin_slots", "Instances at once", Now(move || f64::from(all)));
+        let breakers = calls.breakers.clone();
+        let open = move || breakers.as_ref().map_or(0, |breakers| breakers.open()) as f64;
+        let what = "Upstreams that are left alone for a while, by account";
+        registry.register("plugin_upstreams_left_alone", what, Now(open));
         let plugins = self.clone();
         let serving = Each(move || plugins.labelled());
         registry.register("plugin_serving", "Versions that serve on this host", serving);
@@ -202,10 +206,28 @@ impl Plugins {
         loop {
             // Whichever comes first.
             let _ = tokio::time::timeout(LOOK, self.0.told.notified()).await;
-            if let Err(error) = self.follow(db).await {
+            let kept_up = async {
+                self.tell_of_the_unfit(db).await?;
+                self.follow(db).await
+            };
+            if let Err(error) = kept_up.await {
                 tracing::error!(error = %error.chain(), "the plugin registry cannot be read");
             }
         }
+    }
+
+    /// What broke here again and again is called no more by any host.
+    async fn tell_of_the_unfit(&self, db: &Store) -> Result<()> {
+        let serving = self.0.serving.load_full();
+        let versions = serving.plugins.values().flat_map(Served::versions);
+        for plugin in versions.filter(|plugin| plugin.health.is_news()) {
+            let (plugin, now) = (plugin.clone(), self.0.clock.now());
+            db.write(async move |tx| {
+                store::quarantine(tx, &plugin.manifest.name, &plugin.digest, now).await
+            })
+            .await?;
+        }
+        Ok(())
     }
 
     /// Takes over what the database says serves.
@@ -264,6 +286,7 @@ impl Plugins {
         let is_it = |plugin: &&Arc<Plugin>| plugin.digest == row.digest;
         if let Some(plugin) = serving.chain(admitted).find(is_it) {
             refused.remove(&row.digest);
+            plugin.health.follow(row.quarantined_at.is_some());
             return Ok(Some(plugin.clone()));
         }
         if refused.contains(&row.digest) {
@@ -278,6 +301,7 @@ impl Plugins {
                     digest = plugin.digest,
                     "plugin taken over"
                 );
+                plugin.health.follow(row.quarantined_at.is_some());
                 Ok(Some(plugin))
             }
             Err(reason) => {

@@ -27,7 +27,9 @@ impl Served {
     /// The version that serves a company now.
     pub fn choose(&self, company: &str, random: &Random) -> Arc<Plugin> {
         match &self.canary {
-            Some((canary, share)) if share.takes(company, random) => canary.clone(),
+            Some((canary, share)) if canary.health.is_fit() && share.takes(company, random) => {
+                canary.clone()
+            }
             _ => self.active.clone(),
         }
     }

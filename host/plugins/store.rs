@@ -28,6 +28,8 @@ pub struct PluginRow {
     pub companies: Json<Vec<String>>,
     pub installed_at: Timestamp,
     pub active_at: Option<Timestamp>,
+    /// Since when it is called no more; none: it is.
+    pub quarantined_at: Option<Timestamp>,
 }
 
 impl PluginRow {
@@ -123,7 +125,8 @@ pub async fn change(
     after.sort_by_key(|version| version.state != State::Ready);
     for Version { digest, state, share, active_at } in after {
         tx.sql(
-            "UPDATE plugin_versions SET state = $3, percent = $4, companies = $5, active_at = $6
+            "UPDATE plugin_versions
+             SET state = $3, percent = $4, companies = $5, active_at = $6, quarantined_at = NULL
              WHERE name = $1 AND digest = $2",
         )
         .bind(name)
@@ -135,6 +138,20 @@ pub async fn change(
         .run()
         .await?;
     }
+    tx.announce(CHANGED).await
+}
+
+/// Notes that a version broke again and again, and tells all hosts.
+pub async fn quarantine(tx: &mut Tx, name: &str, digest: &str, now: Timestamp) -> Result<()> {
+    tx.sql(
+        "UPDATE plugin_versions SET quarantined_at = $3
+         WHERE name = $1 AND digest = $2 AND quarantined_at IS NULL",
+    )
+    .bind(name)
+    .bind(digest)
+    .bind(now)
+    .run()
+    .await?;
     tx.announce(CHANGED).await
 }
 

@@ -127,7 +127,7 @@ mod tests {
             (Refused, "duplicate-reference", NotDone, false),
         ] {
             let fault = Fault::new(category, code, "");
-            let error = CallError { fault, certainty, timed_out: false };
+            let error = CallError { fault, certainty, timed_out: false, retry_after_s: None };
             assert_eq!(is_refusal(&error), refusal, "{error:?}");
         }
     }

@@ -162,6 +162,7 @@ const OF_NO_COMPANY: &[(&str, &str)] = &[
     ("patch", "/internal/v1/prices"),
     ("put", "/internal/v1/identities/{country}/{identity}"),
     ("post", "/internal/v1/master-key/rotate"),
+    ("post", "/internal/v1/clock/advance"),
     ("post", "/internal/v1/plugins"),
     ("post", "/internal/v1/plugins/examine"),
     ("post", "/internal/v1/plugins/{plugin}/activate"),
@@ -171,7 +172,6 @@ const OF_NO_COMPANY: &[(&str, &str)] = &[
     ("delete", "/internal/v1/plugins/{plugin}/{digest}"),
     ("put", "/internal/v1/publishers/{publisher}"),
     ("delete", "/internal/v1/publishers/{publisher}"),
-    ("post", "/internal/v1/clock/advance"),
 ];
 
 fn is_keyed(route: &Route) -> bool {

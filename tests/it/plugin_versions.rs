@@ -37,7 +37,7 @@ both! {
         let upstream = Upstream::start().await;
         let waiting = install(app, artifacts::SPROUT, "").await;
         assert_eq!((&waiting["state"], &waiting["granted"]), (&json!("waiting"), &json!([])));
-        assert_eq!(waiting["waits_for"], json!(["address:base_url", "secret:token"]));
+        assert_eq!(waiting["waits_for"], json!(["address:base_url", "secret:token", "unsigned"]));
         assert!(app.app.plugins.get("sprout").is_none());
         let refused = change(app, "activate", json!({ "digest": waiting["digest"] })).await;
         let reason = "this version waits for a grant of what it asks for: send grant true";

@@ -218,7 +218,7 @@ both! {
         assert_eq!((&again["digest"], &again["replaces"]), (&first["digest"], &json!("1.0.0")));
         assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "active")]));
         let audit = app.operator(Method::GET, "/audit", Value::Null).await.data()["docs"].clone();
-        let detail = json!({ "plugin": "sprout", "version": "1.0.0", "digest": first["digest"], "grant": true });
+        let detail = json!({ "plugin": "sprout", "version": "1.0.0", "digest": first["digest"], "publisher": null, "grant": true });
         let noted = audit.as_array().unwrap().iter().filter(|entry| entry["detail"] == detail);
         assert!(noted.clone().all(|entry| entry["action"] == "plugin.install"));
         assert_eq!(noted.count(), 2);

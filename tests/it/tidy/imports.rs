@@ -41,7 +41,7 @@ const REQUESTS: [&str; 9] =
 const SETTINGS: [&str; 3] = ["Endpoint", "Limits", "TlsFiles"];
 
 /// Crates that are named only in these rooms.
-const FRAMEWORKS: [(&str, &[&str]); 25] = [
+const FRAMEWORKS: [(&str, &[&str]); 28] = [
     ("axum", &["http", "*/api"]),
     ("tower", &["http"]),
     ("tower_http", &["http"]),
@@ -56,6 +56,9 @@ const FRAMEWORKS: [(&str, &[&str]); 25] = [
     ("csv", &["users"]),
     ("object_store", &["files"]),
     ("regex", &["plugins"]),
+    ("ed25519_dalek", &["plugins"]),
+    ("oci_client", &["cli"]),
+    ("docker_credential", &["cli"]),
     ("wasmtime", &["plugins"]),
     ("wasmtime_wasi", &["plugins"]),
     ("wasmparser", &["plugins"]),

@@ -6,10 +6,11 @@ use tollhouse::app::SEALED;
 use super::{Text, assert_none, texts};
 
 /// Tables of all tenants together, or of none.
-const SHARED: [(&str, &str); 5] = [
+const SHARED: [(&str, &str); 6] = [
     ("companies", "its id is the company"),
     ("plugin_components", "plugins serve everyone"),
     ("plugin_names", "plugins serve everyone"),
+    ("plugin_publishers", "plugins serve everyone"),
     ("plugin_versions", "plugins serve everyone"),
     ("plugin_versions_gone", "plugins serve everyone"),
 ];

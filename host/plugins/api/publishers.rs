@@ -5,9 +5,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{
+use super::super::{
     PublicKey,
-    store::{self, KeyRow},
+    publishers::store::{self, KeyRow},
 };
 use crate::{
     app::App,

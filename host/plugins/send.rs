@@ -1,0 +1,128 @@
+//! A plugin's request on its way out: to where it was granted, with the secrets in it, and none of them in what comes back.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use url::Url;
+
+use super::{
+    Fault, FaultCategory, Plugin,
+    breaker::Way,
+    calls::{Calls, Progress},
+    session::{Grant, HttpRequest, HttpResponse, MOST_REQUEST_BYTES, Session},
+    vault::Placeholders,
+};
+use crate::egress::{self, EgressError, Outgoing};
+
+/// What a request leaves of a call's time, so that it is the request that is late, and not the call.
+const GRACE: Duration = Duration::from_millis(20);
+
+impl Calls {
+    /// Puts the secrets in, sends, and takes the secrets out of what comes back.
+    pub(super) async fn send(
+        &self,
+        plugin: &Plugin,
+        request: &HttpRequest,
+        session: &Session,
+        left: Duration,
+        progress: &mut Progress,
+    ) -> Result<HttpResponse, Fault> {
+        let origin = check_grant(&session.grant, &request.url)?;
+        let Some((headers, body)) = fill(request, &session.placeholders) else {
+            return Err(HttpRequest::too_large());
+        };
+        let way = (session.grant.scope.clone(), origin);
+        self.check_breaker(&way, progress)?;
+        let wanted = request.timeout_ms.map(|ms| Duration::from_millis(u64::from(ms)));
+        let outgoing = Outgoing {
+            sender: plugin.name.clone(),
+            method: request.method.clone(),
+            url: request.url.clone(),
+            headers,
+            body,
+            timeout: wanted.unwrap_or(left).min(left.saturating_sub(GRACE)),
+            most_response_bytes: self.limits.response_bytes,
+        };
+        // Until the answer is here, whatever ends this call must find that bytes may have left.
+        let sent_before = std::mem::replace(&mut progress.sent, true);
+        let answer = self.egress.send(outgoing).await;
+        if let Some(breakers) = &self.breakers {
+            breakers.saw(way, is_answered(&answer), self.clock.now());
+        }
+        progress.timed_out = matches!(answer, Err(EgressError::Timeout(_)));
+        match &answer {
+            Err(error) if !error.sent() => progress.sent = sent_before,
+            Err(_) => progress.unanswered |= !["GET", "HEAD"].contains(&&*request.method),
+            Ok(_) => {}
+        }
+        let answer = answer.map_err(fault_of)?;
+        let secrets = session.grant.secrets.redactor(&session.placeholders);
+        let clean = |(name, value): (String, String)| (name, secrets.clean_text(&value));
+        Ok(HttpResponse {
+            status: answer.status,
+            headers: answer.headers.into_iter().map(clean).collect(),
+            body: secrets.clean(&answer.body),
+        })
+    }
+
+    fn check_breaker(&self, way: &Way, progress: &mut Progress) -> Result<(), Fault> {
+        let Some(breakers) = &self.breakers else { return Ok(()) };
+        breakers.admit(way, self.clock.now()).map_err(|seconds| {
+            progress.retry_after_s = Some(seconds);
+            let message =
+                "the upstream gave no answer again and again: it is left alone for a while";
+            Fault::new(FaultCategory::Unavailable, "left-alone", message)
+        })
+    }
+}
+
+type Filled = (Vec<(String, String)>, Option<Bytes>);
+
+/// Headers and body with the secrets in them; `None` when that makes them too large.
+fn fill(request: &HttpRequest, placeholders: &Placeholders) -> Option<Filled> {
+    let mut left = MOST_REQUEST_BYTES;
+    let mut fill = |text: &[u8]| {
+        let filled = placeholders.fill(text, left)?;
+        left -= filled.len();
+        Some(filled)
+    };
+    let mut headers = Vec::with_capacity(request.headers.len());
+    for (name, value) in &request.headers {
+        let value = fill(value.as_bytes())?;
+        headers.push((name.clone(), String::from_utf8_lossy(&value).into_owned()));
+    }
+    let body = match &request.body {
+        Some(body) => Some(Bytes::from(fill(body)?)),
+        None => None,
+    };
+    Some((headers, body))
+}
+
+/// The origin, unless the operator has not granted it.
+fn check_grant(grant: &Grant, url: &str) -> Result<String, Fault> {
+    let message = match Url::parse(url).map(|url| url.origin().ascii_serialization()) {
+        Ok(origin) if grant.origins.contains(&origin) => return Ok(origin),
+        Ok(origin) => format!("the request goes to {origin}, which was not granted"),
+        Err(_) => "the request goes to what is no URL".to_owned(),
+    };
+    Err(Fault::new(FaultCategory::Misconfigured, "not-granted", message))
+}
+
+fn fault_of(error: EgressError) -> Fault {
+    let (category, code) = match &error {
+        EgressError::Forbidden(_) => (FaultCategory::Misconfigured, "forbidden"),
+        EgressError::Connect(_) => (FaultCategory::Unavailable, "connect"),
+        EgressError::Timeout(_) => (FaultCategory::Unavailable, "timeout"),
+        EgressError::Cut(_) | EgressError::TooLarge(_) => (FaultCategory::Unavailable, "cut"),
+    };
+    Fault::new(category, code, error.to_string())
+}
+
+/// Whether somebody is there: what a gateway says in its place is no answer.
+fn is_answered(answer: &Result<egress::Answer, EgressError>) -> bool {
+    match answer {
+        Ok(answer) => ![502, 503, 504].contains(&answer.status),
+        Err(EgressError::Forbidden(_) | EgressError::TooLarge(_)) => true,
+        Err(EgressError::Connect(_) | EgressError::Timeout(_) | EgressError::Cut(_)) => false,
+    }
+}
