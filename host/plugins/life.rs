@@ -262,6 +262,14 @@ pub fn missing() -> Error {
 async fn change(tx: &mut Tx, name: &str, wanted: &Change, now: Timestamp) -> Result<Vec<Version>> {
     let before: Vec<Version> = store::lock(tx, name).await?.iter().map(PluginRow::life).collect();
     let after = changed(before.clone(), wanted.clone(), now)?;
+    let is_named = |version: &&Version| match wanted {
+        Change::Activate(_) | Change::RollBack => version.state == State::Active,
+        Change::Canary(..) => version.state == State::Canary,
+        Change::Deactivate => false,
+    };
+    if let Some(version) = after.iter().find(is_named) {
+        store::release(tx, name, &version.digest).await?;
+    }
     store::change(tx, name, &before, after.clone()).await?;
     Ok(after)
 }

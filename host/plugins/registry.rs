@@ -206,11 +206,7 @@ impl Plugins {
         loop {
             // Whichever comes first.
             let _ = tokio::time::timeout(LOOK, self.0.told.notified()).await;
-            let kept_up = async {
-                self.tell_of_the_unfit(db).await?;
-                self.follow(db).await
-            };
-            if let Err(error) = kept_up.await {
+            if let Err(error) = self.follow(db).await {
                 tracing::error!(error = %error.chain(), "the plugin registry cannot be read");
             }
         }
@@ -230,8 +226,9 @@ impl Plugins {
         Ok(())
     }
 
-    /// Takes over what the database says serves.
+    /// Takes over what the database says serves, and says what this host found unfit.
     pub async fn follow(&self, db: &Store) -> Result<()> {
+        self.tell_of_the_unfit(db).await?;
         let mut refused = self.0.changes.lock().await;
         self.take_over(db, &mut refused, &[]).await
     }

@@ -125,8 +125,7 @@ pub async fn change(
     after.sort_by_key(|version| version.state != State::Ready);
     for Version { digest, state, share, active_at } in after {
         tx.sql(
-            "UPDATE plugin_versions
-             SET state = $3, percent = $4, companies = $5, active_at = $6, quarantined_at = NULL
+            "UPDATE plugin_versions SET state = $3, percent = $4, companies = $5, active_at = $6
              WHERE name = $1 AND digest = $2",
         )
         .bind(name)
@@ -153,6 +152,16 @@ pub async fn quarantine(tx: &mut Tx, name: &str, digest: &str, now: Timestamp) -
     .run()
     .await?;
     tx.announce(CHANGED).await
+}
+
+/// An operator says that it serves: it is called again.
+pub async fn release(tx: &mut Tx, name: &str, digest: &str) -> Result<()> {
+    tx.sql("UPDATE plugin_versions SET quarantined_at = NULL WHERE name = $1 AND digest = $2")
+        .bind(name)
+        .bind(digest)
+        .run()
+        .await?;
+    Ok(())
 }
 
 /// Takes a version away; its component goes with it unless another plugin is the same.

@@ -6,6 +6,7 @@
 mod app;
 
 mod admission;
+mod archive;
 mod atlantis;
 mod backup;
 mod bench;
@@ -18,6 +19,7 @@ mod command_line;
 mod companies;
 mod config;
 mod conformance;
+mod containment;
 mod contract;
 mod countries;
 mod crash;

@@ -1,0 +1,50 @@
+//! Components that were built for former hosts go on working.
+
+use std::{fs, path::PathBuf};
+
+use serde_json::json;
+use tollhouse::{check, plugins::Limits};
+
+const ARCHIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/archive");
+
+/// The archived components, with their paths.
+fn archived() -> Vec<(PathBuf, Vec<u8>)> {
+    let versions = fs::read_dir(ARCHIVE).unwrap().map(|entry| entry.unwrap().path());
+    let files = versions
+        .filter(|path| path.is_dir())
+        .flat_map(|version| fs::read_dir(version).unwrap().map(|entry| entry.unwrap().path()));
+    files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+#[tokio::test]
+async fn every_archived_component_keeps_the_contract_on_this_host() {
+    let components = archived();
+    assert!(components.len() >= 3, "the archive is not empty");
+    for (path, wasm) in components {
+        let cache = format!("{}/plugin-cache", env!("CARGO_TARGET_TMPDIR"));
+        let limits = Limits { compile_cache: Some(cache.into()), ..Limits::default() };
+        let report = check::check(wasm, limits).await.expect("an engine");
+        assert_eq!(report.count().0, 0, "{}: {report}", path.display());
+    }
+}
+
+both! {
+    async fn an_archived_provider_takes_payments(app: TestApp) {
+        let wasm = fs::read(format!("{ARCHIVE}/1.0.0/provider_a.wasm")).unwrap();
+        app.install(&wasm).await;
+        let payment = app.initialize("order-1").await;
+        app.complete(&payment, "success").await;
+        app.settle().await;
+        let paid = app.fetch("order-1").await;
+        assert_eq!((&paid["status"], &paid["payment_service"]), (&json!("success"), &json!("provider_a")));
+        app.operator(
+            reqwest::Method::POST,
+            &format!("/companies/{}/payments/{}/refund", app.company.id, paid["id"].as_str().unwrap()),
+            json!({}),
+        )
+        .await
+        .data();
+        app.settle().await;
+        assert_eq!(app.fetch("order-1").await["status"], "refunded");
+    }
+}

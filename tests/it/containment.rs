@@ -1,0 +1,208 @@
+//! What a plugin in trouble uses up is its own: others go on, and its callers are told when to try again.
+
+use futures::future::join_all;
+use reqwest::{Method, header::RETRY_AFTER};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tollhouse::{
+    clock::Timestamp,
+    money::{Minor, Money},
+    plugins::{CheckoutOrder, Credentials},
+};
+
+use crate::{
+    app::{Engine, Reply, TestApp, postgres},
+    plugins::{another_host, try_install},
+    sprout::repack,
+    unruly::{ask, set_account, unleash},
+};
+
+const BUSY: (u16, &str) = (503, "unruly is unavailable, please try again later");
+const BROKEN: (u16, &str) = (502, "unruly is unavailable, please try again later");
+
+/// After how many seconds it is worth trying again.
+fn retry_after(reply: &Reply) -> Option<&str> {
+    Some(reply.headers.get(RETRY_AFTER)?.to_str().expect("a number"))
+}
+
+/// Asks so often for something that fails at once; how it failed at last.
+async fn storm(app: &TestApp, name: &str, times: usize, narration: &str) -> Reply {
+    let mut last = None;
+    for n in 0..times {
+        last = Some(ask(app, &format!("{name}-{n}"), narration).await);
+    }
+    last.expect("asked at least once")
+}
+
+async fn versions(app: &TestApp) -> Vec<Value> {
+    let versions = app.operator(Method::GET, "/plugins/unruly", Value::Null).await;
+    versions.data().as_array().expect("a list").clone()
+}
+
+/// Moves the clock, and nothing else.
+fn later(app: &TestApp, ms: i64) {
+    app.app.clock.advance_to(Timestamp(app.app.clock.now().0 + ms));
+}
+
+/// An address at which nobody listens.
+async fn nobody() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    format!("http://{}", listener.local_addr().expect("bound"))
+}
+
+async fn on_both(flags: &[&str], test: impl AsyncFn(&TestApp)) {
+    let engines = [Some(Engine::Sqlite), postgres().map(Engine::Postgres)];
+    for engine in engines.into_iter().flatten() {
+        let app = TestApp::start_with(engine, flags).await;
+        test(&app).await;
+        app.finish().await;
+    }
+}
+
+// ---- calls at once ------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn calls_beyond_a_plugins_share_are_turned_away_and_others_are_not() {
+    on_both(&["--plugin-calls=3", "--plugin-wall-clock-s=2"], async |app| {
+        let upstream = unleash(app).await;
+        let slow = join_all((0..10).map(async |n| ask(app, &format!("slow-{n}"), "wait").await));
+        let other = async {
+            while upstream.got().len() < 3 {
+                tokio::task::yield_now().await;
+            }
+            app.initialize("beside").await
+        };
+        let (slow, other) = tokio::join!(slow, other);
+        assert!(other["checkout"]["url"].is_string());
+        let (busy, late): (Vec<_>, Vec<_>) = slow.iter().partition(|reply| reply.status == 503);
+        assert_eq!((busy.len(), late.len(), upstream.got().len()), (7, 3, 3));
+        for reply in busy {
+            assert_eq!((reply.failure(), retry_after(reply)), (BUSY, Some("1")));
+        }
+        assert_eq!(ask(app, "afterwards", "").await.status, 200);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn instances_of_one_plugin_share_a_budget_of_memory() {
+    on_both(&["--plugin-memory-mib=64", "--plugin-budget-mib=16"], async |app| {
+        unleash(app).await;
+        let greedy = join_all((0..8).map(async |n| ask(app, &format!("greedy-{n}"), "grow").await));
+        let (greedy, other) = tokio::join!(greedy, app.initialize("beside"));
+        assert!(greedy.iter().all(|reply| reply.failure() == BROKEN), "{greedy:?}");
+        assert!(other["checkout"]["url"].is_string());
+        assert_eq!(ask(app, "afterwards", "").await.status, 200, "all of it was given back");
+    })
+    .await;
+}
+
+// ---- upstreams ----------------------------------------------------------------------------------
+
+both! {
+    async fn an_upstream_that_gives_no_answer_is_left_alone_by_that_account(app: TestApp) {
+        let upstream = unleash(app).await;
+        let own = format!("/companies/{}/providers/unruly", app.company.id);
+        set_account(app, &own, &nobody().await).await;
+        assert_eq!(storm(app, "down", 16, "many 1").await.failure(), BROKEN);
+        let refused = ask(app, "left-alone", "many 1").await;
+        assert_eq!((refused.failure(), retry_after(&refused)), (BUSY, Some("5")));
+        let other = app.new_company("Beta Lending").await;
+        let mut order = app.order("other");
+        (order["payment_service"], order["narration"]) = (json!("unruly"), json!("many 1"));
+        app.request(&other, Method::POST, "/payment/initialize", Some(order)).await.data();
+        assert_eq!(upstream.got().len(), 1, "the service's account goes on");
+
+        later(app, 5_000);
+        assert_eq!(ask(app, "probe", "many 1").await.failure(), BROKEN);
+        let refused = ask(app, "left-alone-again", "many 1").await;
+        assert_eq!((refused.failure(), retry_after(&refused)), (BUSY, Some("10")));
+        set_account(app, &own, &upstream.url).await;
+        assert_eq!(ask(app, "another-upstream", "many 1").await.status, 200);
+    }
+
+    async fn an_upstream_that_answers_again_is_asked_again(app: TestApp) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        drop(listener);
+        unleash(app).await;
+        set_account(app, "/providers/unruly", &format!("http://{address}")).await;
+        storm(app, "down", 16, "many 1").await;
+        assert_eq!(ask(app, "left-alone", "many 1").await.failure(), BUSY);
+        let up = axum::Router::new().fallback(async || "{}");
+        let listener = TcpListener::bind(address).await.expect("the same port");
+        tokio::spawn(axum::serve(listener, up).into_future());
+        assert_eq!(ask(app, "still-left-alone", "many 1").await.failure(), BUSY);
+        later(app, 5_000);
+        assert_eq!(storm(app, "up", 3, "many 1").await.status, 200);
+    }
+
+// ---- quarantine ---------------------------------------------------------------------------------
+
+    async fn a_plugin_that_breaks_again_and_again_is_called_no_more(app: TestApp) {
+        unleash(app).await;
+        let (host, _, stop) = another_host(app).await;
+        assert_eq!(storm(app, "panic", 15, "panic").await.failure(), BROKEN);
+        assert_eq!(ask(app, "well", "").await.status, 200);
+        assert_eq!(ask(app, "panic", "panic").await.failure(), BROKEN);
+        let refused = ask(app, "quarantined", "").await;
+        assert_eq!((refused.failure(), retry_after(&refused)), (BUSY, Some("60")));
+        assert!(app.initialize("beside").await["checkout"]["url"].is_string());
+
+        app.app.plugins.follow(&app.app.store).await.unwrap();
+        let [version] = &versions(app).await[..] else { panic!("one version") };
+        assert!(version["quarantined_at"].is_string() && version["state"] == "active", "{version}");
+        host.plugins.follow(&host.store).await.unwrap();
+        let there = host.plugins.provider("unruly", &app.company.id).unwrap();
+        let error = there.verify(&Credentials::default(), "x").await.unwrap_err();
+        assert_eq!(error.fault.code, "quarantined");
+        stop.send_replace(true);
+
+        app.operator(Method::POST, "/plugins/unruly/activate", json!({ "digest": version["digest"] })).await.data();
+        assert_eq!(versions(app).await[0]["quarantined_at"], Value::Null);
+        assert_eq!(ask(app, "again", "").await.status, 200);
+    }
+
+    async fn a_canary_that_breaks_leaves_its_share_to_the_version_that_serves(app: TestApp) {
+        unleash(app).await;
+        let next = repack(artifacts::UNRULY, |manifest| manifest["version"] = json!("1.1.0"));
+        let next = try_install(app, next, "activate=false").await.data()["digest"].clone();
+        let all = json!({ "digest": next, "percent": 100 });
+        app.operator(Method::POST, "/plugins/unruly/canary", all).await.data();
+        storm(app, "panic", 16, "panic").await;
+        assert_eq!(ask(app, "well", "").await.status, 200);
+        app.app.plugins.follow(&app.app.store).await.unwrap();
+        let quarantined = versions(app).await.into_iter().filter(|v| v["quarantined_at"].is_string());
+        let quarantined: Vec<_> = quarantined.map(|v| v["digest"].clone()).collect();
+        assert_eq!(quarantined, [next]);
+        assert_eq!(ask(app, "well-again", "").await.status, 200);
+    }
+
+    async fn an_upstream_in_trouble_puts_no_plugin_into_quarantine(app: TestApp) {
+        unleash(app).await;
+        set_account(app, "/providers/unruly", &nobody().await).await;
+        storm(app, "down", 40, "many 1").await;
+        assert_eq!(ask(app, "needs-no-upstream", "").await.status, 200);
+    }
+
+    async fn operators_are_told_where_a_plugin_broke_and_callers_are_not(app: TestApp) {
+        unleash(app).await;
+        let plugin = app.app.plugins.provider("unruly", &app.company.id).unwrap();
+        let order = CheckoutOrder {
+            service_ref: "order-1".to_owned(),
+            amount: Money { minor: Minor(500), currency: "NGN".to_owned() },
+            email: "ada@example.com".to_owned(),
+            customer_name: None,
+            narration: "panic".to_owned(),
+            channels: Vec::new(),
+            success_url: "https://acme.example/".to_owned(),
+            cancel_url: None,
+            metadata: "{}".to_owned(),
+            save_instrument: false,
+        };
+        let error = plugin.start_checkout(&Credentials::default(), &order).await.unwrap_err();
+        let said = &error.fault.message;
+        assert!(said.starts_with("the plugin trapped: wasm trap: ") && said.contains(" in "), "{said}");
+        assert_eq!(ask(app, "panic", "panic").await.failure(), BROKEN);
+    }
+}
