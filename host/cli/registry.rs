@@ -150,9 +150,13 @@ async fn read(
 fn failure(name: &str, error: &OciDistributionError) -> Failure {
     let said = format!("{name}: {}", chain(error));
     match error {
-        OciDistributionError::RequestError(_) | OciDistributionError::ServerError { .. } => {
-            Failure::unreachable(said)
-        }
+        OciDistributionError::ServerError { code: 401 | 403, .. }
+        | OciDistributionError::UnauthorizedError { .. }
+        | OciDistributionError::AuthenticationFailure(_) => Failure::refused(format!(
+            "{name}: the registry does not take the credentials that Docker's configuration has for it: log in with `docker login`"
+        )),
+        OciDistributionError::ServerError { code: 500.., .. }
+        | OciDistributionError::RequestError(_) => Failure::unreachable(said),
         _ => Failure::refused(said),
     }
 }

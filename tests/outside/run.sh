@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # What programs by others make of Tollhouse: a browser, clients for Paystack and Flutterwave (npm), Twilio, Termii and Dojah (PyPI)
-# and SMTP (Python's own), the libraries of Standard Webhooks, plugins in JavaScript and Python and what `tollhouse plugin new` makes, and
-# at last Schemathesis, each against a running sandbox; and whether README.md is right. Needs target/debug/sandbox and
-# target/debug/tollhouse (`cargo build`), node 20, npm, python3, chromium, curl and jq; when one of these is not there, it says so and
-# ends with 77.
+# and SMTP (Python's own), the libraries of Standard Webhooks, OpenSSL and a registry of components, plugins in JavaScript and Python
+# and what `tollhouse plugin new` makes, and at last Schemathesis, each against a running sandbox; and whether README.md is right. Needs
+# target/debug/sandbox and target/debug/tollhouse (`cargo build`), node 20, npm, python3, chromium, curl, docker-registry, jq and
+# openssl; when one of these is not there, it says so and ends with 77.
 set -euo pipefail
 cd "$(dirname "$0")"
 target=$(cd ../.. && pwd)/target
 
-for tool in node npm python3 chromium curl jq; do
+for tool in node npm python3 chromium curl docker-registry jq openssl; do
     command -v "$tool" >/dev/null || { echo "SKIPPED tests/outside: $tool is not installed" >&2; exit 77; }
 done
 
