@@ -49,7 +49,7 @@ pub use self::{
     registers::{Comparison, Entry, Image, Person, Question, Registers},
     registry::{Plugins, serving},
     reply::Reply,
-    v1::{Answering, Floor, Typed, Warm},
+    v1::{Answering, Floor, Native, Typed, Warm},
     vault::REDACTED,
 };
 use crate::{
