@@ -61,7 +61,7 @@ impl Host {
         let store = Store::open(&url, store::Limits::default(), Random::system()).await;
         let host = Host { folder, store: store.expect("a database") };
         let plugins = host.plugins();
-        let mut compiled = None;
+        let mut compiled: Option<PathBuf> = None;
         for n in 0..count {
             let wasm = named(artifacts::PROVIDER_A, &format!("plugin_{n}"));
             if let Some(code) = &compiled {

@@ -292,15 +292,15 @@ fn doubts(machine: &Machine, rows: &[Row]) -> Vec<String> {
             machine.load, machine.cores
         ));
     }
-    let noisy = rows.iter().filter(|row| row.fresh.noise_percent() > MOST_SPREAD_PERCENT);
-    doubts.extend(noisy.map(|row| {
-        format!(
-            "{} of {}: the rounds are {:.0} % apart; smaller differences mean nothing",
-            row.function,
-            row.plugin,
-            row.fresh.noise_percent()
-        )
-    }));
+    let noises = rows.iter().map(|row| row.fresh.noise_percent());
+    let noisy = noises.clone().filter(|noise| *noise > MOST_SPREAD_PERCENT).count();
+    if noisy > 0 {
+        doubts.push(format!(
+            "the rounds of {noisy} of {} measurements are more than {MOST_SPREAD_PERCENT} % apart, up to {:.0} %",
+            rows.len(),
+            noises.fold(0.0, f64::max)
+        ));
+    }
     doubts
 }
 

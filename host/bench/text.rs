@@ -4,7 +4,7 @@ use std::fmt::{self, Formatter};
 
 use super::{
     machine::Machine,
-    report::{Component, Latency, Report, Row, Spread},
+    report::{Comparison, Component, Latency, Report, Row, Spread},
 };
 
 const LEGEND: &str = "\
@@ -114,18 +114,19 @@ impl Report {
         if !self.comparisons.is_empty() {
             writeln!(f)?;
         }
-        self.comparisons.iter().try_for_each(|comparison| writeln!(f, "{comparison}"))
+        for comparison in &self.comparisons {
+            writeln!(f, "{}: {comparison}", comparison.function)?;
+        }
+        Ok(())
     }
 }
 
-impl fmt::Display for super::report::Comparison {
+impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let super::report::Comparison { function, plugin, beside, times, beyond_noise } = self;
+        let Comparison { plugin, beside, times, beyond_noise, .. } = self;
         match beyond_noise {
-            true => write!(f, "{function}: {plugin} takes {times:.2} times as long as {beside}"),
-            false => {
-                write!(f, "{function}: {plugin} and {beside} do not differ by more than the noise")
-            }
+            true => write!(f, "{plugin} takes {times:.2} times as long as {beside}"),
+            false => write!(f, "{plugin} and {beside} do not differ by more than the noise"),
         }
     }
 }
@@ -149,12 +150,12 @@ fn spread(spread: &Spread) -> String {
     format!("{} ({}-{})", short(*median_ms), short(*least_ms), short(*most_ms))
 }
 
-/// With as many decimals as mean something.
+/// With the three digits that were measured, or all that stand before the point.
 pub fn short(value: f64) -> String {
     match value {
         0.0 => "0".to_owned(),
         _ if value < 10.0 => format!("{value:.2}"),
-        _ if value < 1_000.0 => format!("{value:.1}"),
+        _ if value < 100.0 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
     }
 }
@@ -166,6 +167,6 @@ mod tests {
     #[test]
     fn figures_have_the_decimals_that_mean_something() {
         let figures = [0.0, 0.123, 9.876, 24.56, 123.44, 1_234.5, 54_321.0].map(short);
-        assert_eq!(figures, ["0", "0.12", "9.88", "24.6", "123.4", "1234", "54321"]);
+        assert_eq!(figures, ["0", "0.12", "9.88", "24.6", "123", "1234", "54321"]);
     }
 }
