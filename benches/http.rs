@@ -382,6 +382,7 @@ pub fn config(database: &Database, standins: &Standins) -> Config {
         "--smtp-security=none".to_owned(),
         "--email-from=no-reply@tollhouse.example".to_owned(),
         "--development".to_owned(),
+        "--plugin-unsigned".to_owned(),
     ];
     Flags::parse_from(flags).config
 }

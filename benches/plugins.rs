@@ -1,4 +1,4 @@
-//! A call of a plugin: native, on a warm instance, on a fresh one under wasmtime alone, and through the host.
+//! A call of a plugin: the least that is native, native, on a warm instance, on a fresh one under wasmtime alone, and through the host.
 
 use std::time::Instant;
 
@@ -39,6 +39,11 @@ pub fn compare(bench: &Bench) {
     for call in FUNCTIONS.iter().copied().chain(["empty"]) {
         bench.print_ratio(&format!("plugins/{call}/host"), &format!("plugins/{call}/floor"));
     }
+    for call in FUNCTIONS {
+        // What `tollhouse plugin bench` calls native, which it has of every component.
+        let least = format!("plugins/{call}/least-native");
+        bench.print_ratio(&format!("plugins/{call}/native"), &least);
+    }
 }
 
 fn load(bench: &Bench, wasm: &[u8]) -> Subject {
@@ -54,6 +59,10 @@ fn example(subject: &Subject, function: &str) -> Call {
 fn measure_call(bench: &mut Bench, name: &str, subject: &Subject, call: &Call) {
     let Subject { plugin, credentials, floor, .. } = subject;
     let typed = Typed::from(call);
+    let least = bench.runtime.block_on(floor.native(&typed)).expect("a call");
+    bench.measure(&format!("{name}/least-native"), async |iterations| {
+        repeat(iterations, async || least.run()).await
+    });
     bench.measure(&format!("{name}/host"), async |iterations| {
         let work = async || plugin.make(credentials, call).await.expect("what the example says");
         repeat(iterations, work).await

@@ -2,7 +2,6 @@
 
 mod ask;
 mod audit;
-mod bench;
 mod card_refund;
 mod company;
 mod compile;
@@ -105,8 +104,6 @@ enum Command {
     MasterKey(master_key::Command),
     /// See what operators did
     Audit(audit::Audit),
-    /// Compare how fast plugins are, without a network
-    Bench(bench::Bench),
     /// What a host starts to compile a plugin
     #[command(hide = true)]
     CompilePlugin(compile::CompilePlugin),
@@ -161,7 +158,6 @@ async fn execute(parsed: &Parsed) -> Result<Report, Failure> {
         Command::Identity(identity) => identity.run().await,
         Command::MasterKey(command) => command.run().await,
         Command::Audit(audit) => audit.run().await,
-        Command::Bench(bench) => bench.run().await,
         Command::CompilePlugin(compile) => compile.run(),
     }
 }

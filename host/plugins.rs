@@ -58,7 +58,7 @@ pub use self::{
     registry::{Plugins, serving},
     reply::Reply,
     signature::{PrivateKey, PublicKey, SIGNATURE_BYTES, Signed},
-    v1::{Answering, Floor, Typed, Warm},
+    v1::{Answering, Floor, Native, Typed, Warm},
     vault::REDACTED,
 };
 use crate::{

@@ -24,7 +24,7 @@ impl Machine {
         let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
         let load = load.split(' ').next().and_then(|load| load.parse().ok());
         Machine {
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            cores: cores(),
             cpu: model.map_or(std::env::consts::ARCH, |(_, name)| name.trim()).to_owned(),
             kernel: format!(
                 "{} {}",
@@ -48,6 +48,19 @@ fn locked_version(name: &str) -> &'static str {
     package.and_then(|rest| rest.split('"').next()).unwrap_or("unknown")
 }
 
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// What this process has in memory; `None` where the system does not tell.
+#[must_use]
+pub fn resident_bytes() -> Option<usize> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: usize = resident.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib << 10)
+}
+
 /// Of this whole process.
 pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
@@ -64,5 +77,11 @@ mod tests {
         let version = semver::Version::parse(locked_version("wasmtime")).unwrap();
         assert!(version.major >= 48, "{version}");
         assert_eq!(locked_version("no such crate"), "unknown");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn this_process_has_memory() {
+        assert!(resident_bytes().unwrap() > 1 << 20);
     }
 }

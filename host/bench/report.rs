@@ -1,89 +1,226 @@
-//! What was measured, for people and for machines.
+//! What was measured. `text` writes it for a terminal, `page` for a browser; as JSON it is for programs.
 
-use std::fmt;
+use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Effort, Round, machine::Machine};
-use crate::plugins::Usage;
+use super::{
+    Effort, ROUNDS,
+    cold::Cold,
+    load::{Latencies, latencies},
+    machine::Machine,
+    series::{Round, Series},
+};
 
 /// Rounds that differ by more make a comparison doubtful.
 const MOST_SPREAD_PERCENT: f64 = 10.0;
 
-/// Times are microseconds of one call.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    machine: Machine,
-    iterations: u32,
-    concurrency: u32,
-    plugins: Vec<PluginReport>,
-    functions: Vec<Row>,
+    pub machine: Machine,
+    /// Calls of each function, over all rounds.
+    pub iterations: u32,
+    pub rounds: u32,
+    pub components: Vec<Component>,
+    pub functions: Vec<Row>,
+    /// Of each function that several components have: each beside the quickest.
+    pub comparisons: Vec<Comparison>,
     /// Why the figures should not be believed; empty when there is no reason.
-    doubts: Vec<String>,
+    pub doubts: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct PluginReport {
-    /// `name@version`.
+pub struct Component {
+    /// `name@version+digest`.
     pub plugin: String,
-    pub component_kib: usize,
-    /// Checks, compilation and a first instance.
-    pub admission_ms: u128,
+    pub size_kib: usize,
+    /// From the bytes to the first answer, with the compiler.
+    pub cold_compiled: Spread,
+    /// The same with machine code on disk.
+    pub cold_cached: Spread,
+    /// What one that is installed and idle keeps in memory; `None` where the system does not tell.
+    pub idle_kib: Option<usize>,
+}
+
+/// Of a few measurements.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Spread {
+    pub least_ms: f64,
+    pub median_ms: f64,
+    pub most_ms: f64,
 }
 
 #[derive(Debug, Serialize)]
 pub struct Row {
-    plugin: String,
-    function: &'static str,
+    /// Which of the components.
+    #[serde(skip)]
+    pub of: usize,
+    pub plugin: String,
+    pub function: &'static str,
     /// `ok`, or what the plugin said to the example.
-    answer: String,
-    p50_us: f64,
-    p99_us: f64,
-    /// Processor time of this process.
-    cpu_us: f64,
-    /// The same component under wasmtime alone, with as many runs.
-    floor_p50_us: f64,
-    /// Of the two medians: the median over all rounds.
-    ratio: f64,
-    runs: u32,
-    peak_memory_kib: usize,
-    /// How far apart the medians of the rounds are.
-    spread_percent: f64,
+    pub answer: String,
+    pub runs: u32,
+    /// The host's path: a fresh instance for each run.
+    pub fresh: Latency,
+    /// The same runs under wasmtime alone.
+    pub floor: Latency,
+    /// One instance for all calls, under wasmtime alone; `None` when the component breaks at that.
+    pub warm: Option<Latency>,
+    /// What the call asks of the host, without WebAssembly and without the plugin's own logic.
+    pub native: Latency,
+    /// Of the medians of fresh and floor: the median over all rounds.
+    pub ratio: f64,
+    /// Processor time of this process, of a fresh call.
+    pub cpu_us: f64,
+    pub peak_memory_kib: usize,
+    pub saturated: Saturated,
 }
 
-impl Row {
-    pub(super) fn new(
-        plugin: &str,
-        function: &'static str,
-        answer: &str,
-        used: Usage,
-        rounds: &[Round],
-    ) -> Row {
-        let p50s = sorted(rounds.iter().map(|round| us(&round.host, 0.5)));
-        let ratios = rounds.iter().map(|round| us(&round.host, 0.5) / us(&round.floor, 0.5));
-        let middle = |of: fn(&Round) -> f64| median(&sorted(rounds.iter().map(of)));
-        let (least, most) = (p50s.first().copied(), p50s.last().copied());
-        Row {
+/// Of one call.
+#[derive(Clone, Debug, Serialize)]
+pub struct Latency {
+    pub p50_us: f64,
+    pub p90_us: f64,
+    pub p99_us: f64,
+    pub p99_9_us: f64,
+    pub max_us: f64,
+    /// The median of the quickest round and of the slowest: what is between them is noise.
+    pub least_p50_us: f64,
+    pub most_p50_us: f64,
+    /// Nines (1 is the 90th percentile, 2 the 99th) and microseconds.
+    #[serde(skip)]
+    pub curve: Vec<(f64, f64)>,
+}
+
+/// At the load from which more at once add no throughput.
+#[derive(Debug, Serialize)]
+pub struct Saturated {
+    /// Calls at once.
+    pub at_once: u32,
+    pub per_second: f64,
+    /// Of the rounds.
+    pub least_per_second: f64,
+    pub most_per_second: f64,
+    pub p50_us: f64,
+    pub p99_us: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Comparison {
+    pub function: &'static str,
+    pub plugin: String,
+    /// The quickest.
+    pub beside: String,
+    /// How many times as long a fresh call takes, by the medians.
+    pub times: f64,
+    /// No round of one was as quick as any of the other.
+    pub beyond_noise: bool,
+}
+
+impl Component {
+    pub(super) fn new(plugin: &str, bytes: usize, cold: &Cold) -> Component {
+        Component {
             plugin: plugin.to_owned(),
-            function,
-            answer: answer.to_owned(),
-            p50_us: median(&p50s),
-            p99_us: middle(|round| us(&round.host, 0.99)),
-            cpu_us: middle(|round| {
-                round.host_cpu.as_secs_f64() * 1e6 / round.host.len().max(1) as f64
-            }),
-            floor_p50_us: middle(|round| us(&round.floor, 0.5)),
-            ratio: median(&sorted(ratios)),
-            runs: used.runs,
-            peak_memory_kib: used.peak_bytes >> 10,
-            spread_percent: most
-                .zip(least)
-                .map_or(0.0, |(most, least)| (most - least) / median(&p50s) * 100.0),
+            size_kib: bytes >> 10,
+            cold_compiled: Spread::of(&cold.compiled),
+            cold_cached: Spread::of(&cold.cached),
+            idle_kib: cold.idle_bytes.map(|bytes| bytes >> 10),
         }
     }
 }
 
-fn us(latencies: &hdrhistogram::Histogram<u64>, quantile: f64) -> f64 {
+impl Spread {
+    fn of(took: &[Duration]) -> Spread {
+        let ms = sorted(took.iter().map(|took| took.as_secs_f64() * 1e3));
+        let at = |n: Option<&f64>| n.copied().unwrap_or_default();
+        Spread { least_ms: at(ms.first()), median_ms: median(&ms), most_ms: at(ms.last()) }
+    }
+}
+
+impl Row {
+    pub(super) fn new(plugin: &str, function: &'static str, series: &Series) -> Row {
+        let rounds = &series.rounds;
+        let ratios = rounds.iter().map(|round| us(&round.fresh, 0.5) / us(&round.floor, 0.5));
+        let cpu = sorted(rounds.iter().map(|round| round.cpu.as_secs_f64() * 1e6));
+        let warm: Option<Vec<_>> = rounds.iter().map(|round| round.warm.as_ref()).collect();
+        Row {
+            of: series.of,
+            plugin: plugin.to_owned(),
+            function,
+            answer: series.answer.clone(),
+            runs: series.used.runs,
+            fresh: Latency::of(rounds.iter().map(|round| &round.fresh)),
+            floor: Latency::of(rounds.iter().map(|round| &round.floor)),
+            warm: warm.map(|warm| Latency::of(warm.into_iter())),
+            native: Latency::of(rounds.iter().map(|round| &round.native)),
+            ratio: median(&sorted(ratios)),
+            cpu_us: median(&cpu),
+            peak_memory_kib: series.used.peak_bytes >> 10,
+            saturated: Saturated::of(series.at_once, rounds),
+        }
+    }
+}
+
+impl Latency {
+    fn of<'r>(rounds: impl Iterator<Item = &'r Latencies>) -> Latency {
+        let (mut all, mut medians) = (latencies(), Vec::new());
+        for round in rounds {
+            medians.push(us(round, 0.5));
+            all += round;
+        }
+        let medians = sorted(medians.into_iter());
+        Latency {
+            p50_us: us(&all, 0.5),
+            p90_us: us(&all, 0.9),
+            p99_us: us(&all, 0.99),
+            p99_9_us: us(&all, 0.999),
+            max_us: all.max() as f64 / 1e3,
+            least_p50_us: medians.first().copied().unwrap_or_default(),
+            most_p50_us: medians.last().copied().unwrap_or_default(),
+            curve: curve(&all),
+        }
+    }
+
+    /// Whether none of its rounds was as quick as any of the other's.
+    fn is_slower_than(&self, other: &Latency) -> bool {
+        self.least_p50_us > other.most_p50_us
+    }
+
+    /// How far apart the medians of the rounds are.
+    pub fn noise_percent(&self) -> f64 {
+        (self.most_p50_us - self.least_p50_us) / self.p50_us.max(f64::MIN_POSITIVE) * 100.0
+    }
+}
+
+/// As far as there is a call for each percentile.
+fn curve(all: &Latencies) -> Vec<(f64, f64)> {
+    const STEPS_OF_A_NINE: u32 = 20;
+    let most = (all.len().max(2) as f64).log10();
+    let step = |n: u32| f64::from(n) / f64::from(STEPS_OF_A_NINE);
+    let inner = (0..).map(step).take_while(|nines| *nines < most);
+    let at = |nines: f64| (nines, us(all, 1.0 - 10_f64.powf(-nines)));
+    inner.map(at).chain([(most, us(all, 1.0))]).collect()
+}
+
+impl Saturated {
+    fn of(at_once: u32, rounds: &[Round]) -> Saturated {
+        let rates = sorted(rounds.iter().map(|round| round.saturated.per_second()));
+        let mut all = latencies();
+        for round in rounds {
+            all += &round.saturated.latencies;
+        }
+        Saturated {
+            at_once,
+            per_second: median(&rates),
+            least_per_second: rates.first().copied().unwrap_or_default(),
+            most_per_second: rates.last().copied().unwrap_or_default(),
+            p50_us: us(&all, 0.5),
+            p99_us: us(&all, 0.99),
+        }
+    }
+}
+
+fn us(latencies: &Latencies, quantile: f64) -> f64 {
     latencies.value_at_quantile(quantile) as f64 / 1e3
 }
 
@@ -101,82 +238,103 @@ fn median(values: &[f64]) -> f64 {
 impl Report {
     pub(super) fn new(
         machine: Machine,
-        plugins: Vec<PluginReport>,
+        components: Vec<Component>,
         functions: Vec<Row>,
         effort: Effort,
     ) -> Report {
-        let mut doubts = Vec::new();
-        if !machine.optimised {
-            doubts.push(
-                "this is a debug build: only a release build is as fast as production".to_owned(),
-            );
-        }
-        if machine.load > machine.cores as f64 / 2.0 {
-            doubts.push(format!(
-                "other processes use this machine: its load was {:.1} on {} cores",
-                machine.load, machine.cores
-            ));
-        }
-        let noisy = functions.iter().filter(|row| row.spread_percent > MOST_SPREAD_PERCENT);
-        doubts.extend(noisy.map(|row| {
-            format!(
-                "{} of {}: the rounds are {:.0} % apart; smaller differences mean nothing",
-                row.function, row.plugin, row.spread_percent
-            )
-        }));
-        let Effort { iterations, concurrency } = effort;
-        Report { machine, iterations, concurrency, plugins, functions, doubts }
+        let iterations = effort.iterations;
+        let (doubts, comparisons) = (doubts(&machine, &functions), comparisons(&functions));
+        Report { machine, iterations, rounds: ROUNDS, components, functions, comparisons, doubts }
+    }
+
+    /// Each function, in the order in which it was met, with the components that have it.
+    pub(super) fn by_function(&self) -> Vec<(&'static str, Vec<&Row>)> {
+        by_function(&self.functions)
     }
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Machine { cores, cpu, kernel, load, tollhouse, wasmtime, .. } = &self.machine;
-        writeln!(
-            f,
-            "{cores} cores of {cpu}, {kernel}, load {load:.1}; tollhouse {tollhouse}, wasmtime {wasmtime}"
-        )?;
-        let Report { iterations, concurrency, .. } = self;
-        writeln!(f, "{iterations} calls of each function, {concurrency} at once\n")?;
-        for PluginReport { plugin, component_kib, admission_ms } in &self.plugins {
-            writeln!(f, "{plugin}: {component_kib} KiB, admitted in {admission_ms} ms")?;
+fn by_function(rows: &[Row]) -> Vec<(&'static str, Vec<&Row>)> {
+    let mut functions: Vec<(&'static str, Vec<&Row>)> = Vec::new();
+    for row in rows {
+        match functions.iter_mut().find(|(function, _)| *function == row.function) {
+            Some((_, rows)) => rows.push(row),
+            None => functions.push((row.function, vec![row])),
         }
-        let plugin = self.functions.iter().map(|row| row.plugin.len()).max().unwrap_or(0);
-        let answer = self.functions.iter().map(|row| row.answer.len()).max().unwrap_or(0).max(6);
-        writeln!(
-            f,
-            "\n{:plugin$}  {:22}  {:answer$}  {:>4}  {:>8}  {:>8}  {:>8}  {:>8}  {:>5}  {:>10}",
-            "plugin",
-            "function",
-            "answer",
-            "runs",
-            "p50 us",
-            "p99 us",
-            "cpu us",
-            "floor us",
-            "ratio",
-            "memory KiB"
-        )?;
-        for row in &self.functions {
-            writeln!(
-                f,
-                "{:plugin$}  {:22}  {:answer$}  {:>4}  {:>8.1}  {:>8.1}  {:>8.1}  {:>8.1}  {:>5.2}  {:>10}",
-                row.plugin,
-                row.function,
-                row.answer,
-                row.runs,
-                row.p50_us,
-                row.p99_us,
-                row.cpu_us,
-                row.floor_p50_us,
-                row.ratio,
-                row.peak_memory_kib
-            )?;
+    }
+    functions
+}
+
+fn comparisons(rows: &[Row]) -> Vec<Comparison> {
+    let mut comparisons = Vec::new();
+    for (function, mut rows) in by_function(rows) {
+        rows.sort_by(|a, b| a.fresh.p50_us.total_cmp(&b.fresh.p50_us));
+        let Some((quickest, others)) = rows.split_first() else { continue };
+        comparisons.extend(others.iter().map(|row| Comparison {
+            function,
+            plugin: row.plugin.clone(),
+            beside: quickest.plugin.clone(),
+            times: row.fresh.p50_us / quickest.fresh.p50_us,
+            beyond_noise: row.fresh.is_slower_than(&quickest.fresh),
+        }));
+    }
+    comparisons
+}
+
+fn doubts(machine: &Machine, rows: &[Row]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if !machine.optimised {
+        let what = "this is a debug build: only a release build is as fast as production";
+        doubts.push(what.to_owned());
+    }
+    if machine.load > machine.cores as f64 / 2.0 {
+        doubts.push(format!(
+            "other processes use this machine: its load was {:.1} on {} cores",
+            machine.load, machine.cores
+        ));
+    }
+    let noises = rows.iter().map(|row| row.fresh.noise_percent());
+    let noisy = noises.clone().filter(|noise| *noise > MOST_SPREAD_PERCENT).count();
+    if noisy > 0 {
+        doubts.push(format!(
+            "the rounds of {noisy} of {} measurements are more than {MOST_SPREAD_PERCENT} % apart, up to {:.0} %",
+            rows.len(),
+            noises.fold(0.0, f64::max)
+        ));
+    }
+    doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was measured in rounds whose calls all took so many microseconds.
+    fn latency(rounds: &[u64]) -> Latency {
+        let rounds: Vec<Latencies> = rounds
+            .iter()
+            .map(|us| {
+                let mut round = latencies();
+                round.record_n(us * 1_000, 1_000).unwrap();
+                round
+            })
+            .collect();
+        Latency::of(rounds.iter())
+    }
+
+    #[test]
+    fn what_the_rounds_of_both_have_in_common_is_no_difference() {
+        let quick = latency(&[10, 11, 12]);
+        for (slow, differs) in [([12, 13, 14], false), ([13, 14, 15], true), ([9, 20, 20], false)] {
+            assert_eq!(latency(&slow).is_slower_than(&quick), differs, "{slow:?}");
         }
-        writeln!(f, "\nfloor: the same runs under wasmtime alone; ratio: p50 to that")?;
-        for doubt in &self.doubts {
-            writeln!(f, "doubtful: {doubt}")?;
-        }
-        Ok(())
+        assert!((quick.noise_percent() - 2.0 / 11.0 * 100.0).abs() < 1.0, "{quick:?}");
+    }
+
+    #[test]
+    fn a_curve_ends_at_the_slowest_call() {
+        let latency = latency(&[10, 11, 500]);
+        let (nines, us) = *latency.curve.last().unwrap();
+        assert!((nines - 3_000_f64.log10()).abs() < 1e-9 && us == latency.max_us, "{latency:?}");
+        assert!(latency.curve.iter().is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
     }
 }

@@ -1,5 +1,6 @@
 //! `tollhouse plugin`.
 
+mod bench;
 mod check;
 mod new;
 mod publish;
@@ -33,6 +34,8 @@ pub struct Plugin {
 enum Action {
     #[command(flatten)]
     OfHost(OfHost),
+    /// Compare how fast plugins are, without a host or a network
+    Bench(bench::Bench),
     /// Try a component against an upstream in trouble and hostile callers, without a host or a network
     #[command(after_help = "Example:\n  tollhouse plugin check target/sprout.wasm --json")]
     Check(check::Check),
@@ -126,6 +129,7 @@ impl Plugin {
     pub async fn run(self) -> Result<Report, Failure> {
         match self.action {
             Action::OfHost(action) => action.run(&Host::new(&self.access)?).await,
+            Action::Bench(bench) => bench.run().await,
             Action::Check(check) => check.run().await,
             Action::New(new) => new.run(),
             Action::Run(run) => run.run().await,

@@ -14,7 +14,7 @@ use wasmtime::{
 };
 use wasmtime_wasi::WasiView;
 
-pub use self::floor::{Answering, Floor, Typed, Warm};
+pub use self::floor::{Answering, Floor, Native, Typed, Warm};
 use super::{
     CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Kind,
     Notification, ProviderPayment, Refund, RefundOrder, Refusal, TextMessage, drift,

@@ -1,25 +1,23 @@
-//! Plugins compared: every function is measured, by examples or without.
+//! Plugins compared: every function is measured, by examples or without, and shown as a table, JSON and a page.
 
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tollhouse::{
-    bench::{self, Effort, Subject},
+    bench::{self, Effort, Report, Subject},
     plugins::Limits,
 };
 
 use crate::sprout::repack;
 
-/// A short measurement, as `tollhouse bench --json` reports it.
-async fn compare(components: &[&[u8]]) -> (Value, String) {
+async fn compare(components: &[&[u8]]) -> Report {
     let cache = format!("{}/plugin-cache", env!("CARGO_TARGET_TMPDIR"));
     let limits = Limits { compile_cache: Some(cache.into()), instances: 4, ..Limits::default() };
     let mut subjects = Vec::new();
     for wasm in components {
         subjects.push(Subject::load(wasm.to_vec(), limits.clone()).await.unwrap());
     }
-    let effort = Effort { iterations: 10, concurrency: 2 };
-    let report = bench::compare(subjects, effort).await.unwrap();
-    (json!(report), report.to_string())
+    let effort = Effort { iterations: 10, cold_starts: 1 };
+    bench::compare(subjects, effort).await.unwrap()
 }
 
 /// `plugin` without its digest.
@@ -35,7 +33,8 @@ async fn every_function_is_measured_as_far_as_the_examples_lead() {
     let gateways = [artifacts::AFRICASTALKING, artifacts::TERMII, artifacts::TWILIO];
     let without_examples = repack(artifacts::SPROUT, |_| ());
     let providers = [artifacts::PROVIDER_A, &without_examples];
-    let (report, text) = compare(&[&providers[..], &gateways].concat()).await;
+    let report = compare(&[&providers[..], &gateways].concat()).await;
+    let (report, text) = (json!(report), report.to_string());
     for (plugin, function, answer, runs) in [
         ("provider_a@1.0.0", "checkout.start", "ok", 2),
         ("provider_a@1.0.0", "verification.verify", "ok", 2),
@@ -54,14 +53,68 @@ async fn every_function_is_measured_as_far_as_the_examples_lead() {
     ] {
         let row = row(&report, plugin, function);
         assert_eq!((&row["answer"], &row["runs"]), (&json!(answer), &json!(runs)), "{row}");
-        for measured in ["p50_us", "p99_us", "cpu_us", "floor_p50_us", "ratio"] {
-            assert!(row[measured].as_f64().unwrap() > 0.0, "{measured} of {row}");
-        }
-        assert!(row["peak_memory_kib"].as_u64().unwrap() > 0, "{row}");
+        assert_measured(row);
         assert!(text.contains(function) && text.contains(plugin), "{text}");
     }
     assert_eq!(report["functions"].as_array().unwrap().len(), 14);
     assert!(report["machine"]["cores"].as_u64().unwrap() > 0);
+    let comparisons = report["comparisons"].as_array().unwrap();
+    assert_eq!(comparisons.len(), 5, "of functions that several have: {comparisons:?}");
+    for component in report["components"].as_array().unwrap() {
+        for cold in ["cold_compiled", "cold_cached"] {
+            assert!(component[cold]["median_ms"].as_f64().unwrap() > 0.0, "{cold} of {component}");
+        }
+        assert!(component["size_kib"].as_u64().unwrap() > 0, "{component}");
+        assert_eq!(component["idle_kib"].is_u64(), cfg!(target_os = "linux"), "{component}");
+    }
+}
+
+/// That there is something of everything; how much is nobody's promise.
+#[track_caller]
+fn assert_measured(row: &Value) {
+    for way in ["fresh", "warm", "floor", "native"] {
+        let percentiles = ["p50_us", "p90_us", "p99_us", "p99_9_us", "max_us"];
+        let latencies = percentiles.map(|name| row[way][name].as_f64().unwrap());
+        assert!(latencies[0] > 0.0 && latencies.is_sorted(), "{way} of {row}");
+    }
+    for measured in ["cpu_us", "ratio", "peak_memory_kib"] {
+        assert!(row[measured].as_f64().unwrap() > 0.0, "{measured} of {row}");
+    }
+    let cores = std::thread::available_parallelism().unwrap().get() as u64;
+    let saturated = &row["saturated"];
+    assert!(saturated["at_once"].as_u64().unwrap() >= 2 * cores, "{row}");
+    assert!(saturated["per_second"].as_f64().unwrap() > 0.0, "{row}");
+}
+
+#[tokio::test]
+async fn the_page_shows_all_and_needs_nothing_beside_it() {
+    let sprout = repack(artifacts::SPROUT, |manifest| manifest["version"] = json!("1.0.1"));
+    let report = compare(&[artifacts::SPROUT, &sprout, artifacts::TERMII]).await;
+    let (page, report) = (report.page(), json!(report));
+    for component in report["components"].as_array().unwrap() {
+        let plugin = component["plugin"].as_str().unwrap();
+        assert!(page.matches(plugin).count() > 2, "{plugin} is not in the page");
+    }
+    for row in report["functions"].as_array().unwrap() {
+        let function = row["function"].as_str().unwrap();
+        assert_eq!(page.matches(&format!("\">{function}</h2>")).count(), 1, "{function}");
+        let plugin = row["plugin"].as_str().unwrap();
+        assert!(page.contains(&format!("{plugin}: half of the calls within")), "{plugin}");
+    }
+    assert!(
+        page.starts_with("<!DOCTYPE html>\n<html lang=\"en\">")
+            && page.contains("<title>Plugins compared")
+    );
+    // Each plot says in words what it shows, and a table has the figures.
+    let count = |what: &str| page.matches(what).count();
+    assert_eq!(count("<svg viewBox=\"0 0 560"), count(" role=\"img\" aria-label=\""));
+    assert_eq!((count("<table>"), count("<path class=\"fresh\" d=\"M52 ")), (5, 7));
+    assert!(page.contains("prefers-color-scheme: dark"));
+    for foreign in
+        ["http:", "https:", "url(", "@import", "src=", "href=", "<script", "<link", "NaN", "inf"]
+    {
+        assert!(!page.contains(foreign), "{foreign} is in the page");
+    }
 }
 
 #[tokio::test]
@@ -70,10 +123,10 @@ async fn what_is_no_plugin_is_refused_with_a_reason() {
     assert!(refused.err().unwrap().contains("no WebAssembly"));
 }
 
-/// Runs `tollhouse bench …`: its exit code, and what it said.
+/// Runs `tollhouse plugin bench …`: its exit code, and what it said.
 async fn bench_command(arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
-    let ended = command.arg("bench").args(arguments).output().await.unwrap();
+    let ended = command.args(["plugin", "bench"]).args(arguments).output().await.unwrap();
     let said = [ended.stdout, ended.stderr].concat();
     (ended.status.code(), String::from_utf8(said).unwrap())
 }
@@ -83,18 +136,18 @@ both! {
         let file = app.database.dir.path().join("sprout.wasm");
         std::fs::write(&file, artifacts::SPROUT).unwrap();
         let (file, database) = (file.display().to_string(), &*app.database.url);
-        let few = ["--iterations", "5", "--database", database];
+        let few = ["--iterations", "5", "--cold-starts", "1", "--database", database];
         let run = async |arguments: &[&str]| bench_command(&[&few, arguments].concat()).await;
 
-        let (code, said) = run(&["--plugin", "provider_a", "--file", &file, "--json"]).await;
+        let (code, said) = run(&["--installed", "provider_a", &file, "--json"]).await;
         let report: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
         assert_eq!((code, &row(&report, "provider_a@1.0.0", "checkout.start")["runs"]), (Some(0), &json!(2)));
         row(&report, "sprout@1.0.0", "checkout.start");
 
-        let (code, said) = run(&["--plugin", "nobody"]).await;
+        let (code, said) = run(&["--installed", "nobody"]).await;
         assert_eq!((code, &*said), (Some(1), "tollhouse: no plugin nobody is installed\n"));
         let (code, said) = run(&[]).await;
-        assert!(code == Some(2) && said.contains("--plugin <NAME>|--file <FILE>"), "{said}");
+        assert!(code == Some(2) && said.contains("<FILE|--installed <NAME>>"), "{said}");
     }
 }
 
@@ -102,7 +155,40 @@ both! {
 async fn a_database_that_is_not_there_is_not_made() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}/none.db", folder.path().display());
-    let (code, said) = bench_command(&["--plugin", "provider_a", "--database", &url]).await;
+    let (code, said) = bench_command(&["--installed", "provider_a", "--database", &url]).await;
     assert_eq!((code, said), (Some(3), format!("tollhouse: there is no database at {url}\n")));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_or_written_is_said_before_anything_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (good, bad, page) = (path("termii.wasm"), path("bad.wasm"), path("compared.html"));
+    std::fs::write(&good, artifacts::TERMII).unwrap();
+    std::fs::write(&bad, "once upon a time").unwrap();
+
+    let (code, said) = bench_command(&[&good, &path("none.wasm")]).await;
+    assert!(
+        code == Some(2) && said.starts_with(&format!("tollhouse: {}: ", path("none.wasm"))),
+        "{said}"
+    );
+    let (code, said) = bench_command(&[&good, &bad, "--html", &page]).await;
+    assert!(
+        code == Some(1)
+            && said.starts_with(&format!("tollhouse: {bad}: the file is no WebAssembly")),
+        "{said}"
+    );
+    assert!(!std::path::Path::new(&page).exists());
+    let (code, said) = bench_command(&[&good, "--html", &path("no/page.html")]).await;
+    assert!(
+        code == Some(2) && said.starts_with(&format!("tollhouse: {}: ", path("no/page.html"))),
+        "{said}"
+    );
+
+    let few = ["--iterations", "5", "--cold-starts", "1"];
+    let (code, said) = bench_command(&[&few[..], &[&good, "--html", &page]].concat()).await;
+    assert!(code == Some(0) && said.contains("\nsms.send "), "{said}");
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert!(page.ends_with("</html>") && page.contains("termii@1.0.0"), "{page}");
 }

@@ -467,7 +467,7 @@ fn every_command_tells_a_database_that_is_not_there_by_the_same_code() {
             vec!["serve", "--listen=127.0.0.1:0", "--internal-listen=127.0.0.1:0"],
             vec!["migrate"],
         ];
-        commands.push(vec!["bench", "--plugin=provider_a"]);
+        commands.push(vec!["plugin", "bench", "--installed=provider_a"]);
         if database.starts_with("sqlite") {
             commands.push(vec!["backup", "copy.db"]);
         }

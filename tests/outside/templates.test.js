@@ -63,7 +63,7 @@ for (const lang of ['rust', 'js', 'python']) {
         if (lang === 'python') type(folder, `${MYPY} plugin.py test_plugin.py`);
 
         const file = script.match(/\S+$/)[0];
-        const { functions } = JSON.parse(type(folder, `tollhouse bench --json --iterations 5 --file ${file}`));
+        const { functions } = JSON.parse(type(folder, `tollhouse plugin bench --json --iterations 5 --cold-starts 1 ${file}`));
         const answers = functions.map(({ function: called, answer }) => `${called} ${answer}`);
         const expected = {
           provider: ['checkout.start ok', 'notifications.parse ok', 'verification.verify ok'],

@@ -3,6 +3,8 @@
 //! Engine, pool, machine code and typed functions are the host's. There are no limits, journal, placeholders or redaction: what
 //! a guest asks for is answered from memory, at once.
 
+mod native;
+
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -16,6 +18,8 @@ use wasmtime::{
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
+use self::native::Asked;
+pub use self::native::Native;
 use super::{Imports, Offers, exported, imported, linker, wit};
 use crate::{
     egress::{Outgoing, Script},
@@ -60,6 +64,8 @@ pub struct Bare {
     answering: Answering,
     answers: Vec<imported::http::Response>,
     position: usize,
+    /// `None`: nobody wants to know.
+    asked: Option<Vec<Asked>>,
 }
 
 /// A call with its arguments in the contract's types.
@@ -143,6 +149,16 @@ impl Floor {
         Ok(Warm { floor: self, store, instance })
     }
 
+    /// What a call comes to without WebAssembly.
+    pub async fn native(&self, call: &Typed) -> wasmtime::Result<Native> {
+        self.call(call, Answering::AtOnce).await?; // it may keep something in its cache
+        let (mut store, instance) = self.instantiate(Answering::AtOnce, Vec::new()).await?;
+        store.data_mut().asked = Some(Vec::new());
+        self.run(&mut store, &instance, call).await?;
+        let asked = store.into_data().asked.unwrap_or_default();
+        Ok(Native::new(self.world.clone(), call, asked))
+    }
+
     async fn instantiate(
         &self,
         answering: Answering,
@@ -155,6 +171,7 @@ impl Floor {
             answering,
             answers,
             position: 0,
+            asked: None,
         };
         let mut store = Store::new(&self.engine, bare);
         store.set_epoch_deadline(NEVER);
@@ -217,6 +234,26 @@ impl Warm<'_> {
 
 impl Imports for Bare {}
 
+impl Bare {
+    fn note(&mut self, asked: impl FnOnce() -> Asked) {
+        if let Some(noted) = &mut self.asked {
+            noted.push(asked());
+        }
+    }
+}
+
+fn outgoing(request: imported::http::Request) -> Outgoing {
+    Outgoing {
+        sender: Arc::default(),
+        method: request.method,
+        url: request.url,
+        headers: request.headers,
+        body: request.body.map(Bytes::from),
+        timeout: Duration::MAX,
+        most_response_bytes: usize::MAX,
+    }
+}
+
 impl WasiView for Bare {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
@@ -232,15 +269,8 @@ impl imported::http::Host for Bare {
             self.position += 1;
             return Ok(Ok(answer.clone()));
         }
-        let answer = (self.world.script)(&Outgoing {
-            sender: Arc::default(),
-            method: request.method,
-            url: request.url,
-            headers: request.headers,
-            body: request.body.map(Bytes::from),
-            timeout: Duration::MAX,
-            most_response_bytes: usize::MAX,
-        })?;
+        self.note(|| Asked::request(&request));
+        let answer = (self.world.script)(&outgoing(request))?;
         let (status, headers, body) = (answer.status, answer.headers, answer.body.to_vec());
         let answer = imported::http::Response { status, headers, body };
         if self.answering == Answering::AtOnce {
@@ -267,6 +297,7 @@ impl imported::vault::Host for Bare {
         data: Vec<u8>,
     ) -> wasmtime::Result<Result<Vec<u8>, wit::Fault>> {
         let mac = self.world.secrets.hmac(&algorithm, &secret, &data);
+        self.note(|| Asked::Hmac { algorithm, secret, data });
         Ok(mac.map_err(|error| Fault::from(error).into()))
     }
 
@@ -276,6 +307,7 @@ impl imported::vault::Host for Bare {
         candidate: Vec<u8>,
     ) -> wasmtime::Result<Result<bool, wit::Fault>> {
         let matches = self.world.secrets.matches(&secret, &candidate);
+        self.note(|| Asked::Match { secret, candidate });
         Ok(matches.map_err(|error| Fault::from(error).into()))
     }
 }

@@ -5,7 +5,7 @@ import { createHmac } from 'node:crypto';
 import { Fault } from '../src/fault.js';
 import { header } from '../src/http.js';
 
-/** The account of a manifest's examples, in which `tollhouse bench` measures the plugin, too. */
+/** The account of a manifest's examples, in which `tollhouse plugin bench` measures the plugin, too. */
 const SECRET = 'example-secret';
 const SETTING = { text: 'example', url: 'https://provider.example' };
 

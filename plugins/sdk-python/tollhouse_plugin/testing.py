@@ -58,7 +58,7 @@ class FakeHost:
 
     def examples(self, manifest: dict[str, Any]) -> Self:
         """Takes a manifest whole: the defaults of its settings, an account of example values, and its examples' answers. This is the
-        world in which `tollhouse bench` measures the plugin."""
+        world in which `tollhouse plugin bench` measures the plugin."""
         for name in manifest.get("secrets", []):
             self.secret(name, SECRET)
         for name, setting in manifest.get("settings", {}).items():

@@ -52,7 +52,7 @@ const FRAMEWORKS: [(&str, &[&str]); 28] = [
     ("sqlx", &["store"]),
     ("deadpool", &["smtp", "store"]),
     ("lettre", &["smtp"]),
-    ("askama", &["messages"]),
+    ("askama", &["bench", "messages"]),
     ("csv", &["users"]),
     ("object_store", &["files"]),
     ("regex", &["plugins"]),

@@ -1,4 +1,4 @@
-//! A manifest's examples in a native test: the world in which `tollhouse bench` measures the plugin.
+//! A manifest's examples in a native test: the world in which `tollhouse plugin bench` measures the plugin.
 
 use serde_json::Value;
 

@@ -1,0 +1,128 @@
+//! A host that starts with many plugins installed, whose machine code is on disk.
+
+use std::{
+    cell::RefCell,
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+use tollhouse::{
+    bench::resident_bytes,
+    clock::Clock,
+    egress::{Egress, EgressPolicy},
+    plugins::{Limits, Plugins, Signed, Wish},
+    random::Random,
+    store::{self, Store},
+};
+
+use crate::Bench;
+
+const NAME: &str = "plugins/installed";
+const PLUGINS: usize = 1_000;
+/// Where it is only seen that it works.
+const FEW: usize = 5;
+
+pub fn measure(bench: &mut Bench) {
+    let count = if bench.tries_only() { FEW } else { PLUGINS };
+    let (host, grown) = (OnceCell::new(), RefCell::new(Vec::new()));
+    bench.measure(NAME, async |iterations| {
+        let host = host.get_or_init(async || Host::furnish(count).await).await;
+        let mut took = Duration::ZERO;
+        for _ in 0..iterations {
+            let (time, bytes) = host.start().await;
+            took += time;
+            grown.borrow_mut().push(bytes / count);
+        }
+        took
+    });
+    let mut grown = grown.into_inner();
+    grown.sort_unstable();
+    if let (Some(time), Some(bytes)) = (bench.median(NAME), grown.get(grown.len() / 2)) {
+        let (ms, kib) = (time / 1e6, bytes >> 10);
+        println!("{NAME}: {count} plugins serve after {ms:.0} ms, {kib} KiB resident each\n");
+    }
+}
+
+/// What is left of a host that has stopped: its database and its machine code.
+struct Host {
+    folder: TempDir,
+    store: Store,
+}
+
+impl Host {
+    async fn furnish(count: usize) -> Host {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let url = format!("sqlite://{}", folder.path().join("bench.db").display());
+        let store = Store::open(&url, store::Limits::default(), Random::system()).await;
+        let host = Host { folder, store: store.expect("a database") };
+        let plugins = host.plugins();
+        let mut compiled: Option<PathBuf> = None;
+        for n in 0..count {
+            let wasm = named(artifacts::PROVIDER_A, &format!("plugin_{n}"));
+            if let Some(code) = &compiled {
+                copy_code(code, &wasm);
+            }
+            let wish = Wish { grant: true, activate: true };
+            let kept =
+                plugins.install(&host.store, Signed::read(wasm), wish, async |_, _| Ok(())).await;
+            kept.expect("a plugin of this repository");
+            compiled.get_or_insert_with(|| only_file(&host.code()));
+        }
+        host
+    }
+
+    fn code(&self) -> PathBuf {
+        self.folder.path().join("code")
+    }
+
+    fn plugins(&self) -> Plugins {
+        let limits =
+            Limits { compile_cache: Some(self.code()), takes_unsigned: true, ..Limits::default() };
+        let egress = Egress::new(EgressPolicy::default()).expect("a client");
+        Plugins::new(limits, egress, Clock::system(), Random::system()).expect("an engine")
+    }
+
+    /// How long it takes until all serve, and what they add to the memory of this process.
+    async fn start(&self) -> (Duration, usize) {
+        let plugins = self.plugins();
+        let (before, began) = (resident_bytes().unwrap_or_default(), Instant::now());
+        plugins.follow(&self.store).await.expect("the plugins that serve");
+        let took = began.elapsed();
+        let after = resident_bytes().unwrap_or_default();
+        (took, after.saturating_sub(before))
+    }
+}
+
+/// The same component under another name: a manifest of its own goes before the one inside.
+pub fn named(wasm: &[u8], name: &str) -> Vec<u8> {
+    let mut manifest: Value = serde_json::from_str(provider_a::MANIFEST).expect("a manifest");
+    manifest["name"] = json!(name);
+    let section = [&b"\x12tollhouse:manifest"[..], manifest.to_string().as_bytes()].concat();
+    let mut component = [wasm, &[0]].concat();
+    let mut left = section.len();
+    while left >= 0x80 {
+        component.push(left as u8 | 0x80);
+        left >>= 7;
+    }
+    component.push(left as u8);
+    component.extend(section);
+    component
+}
+
+/// Its machine code is the same, in a file of its own: compiling it a thousand times would only take time.
+fn copy_code(code: &Path, wasm: &[u8]) {
+    let name = code.file_name().and_then(|name| name.to_str()).expect("a name");
+    let (_, engine) = name.split_once('-').expect("a digest and an engine");
+    let copy = code.with_file_name(format!("{}-{engine}", hex::encode(Sha256::digest(wasm))));
+    fs::copy(code, copy).expect("a temporary folder");
+}
+
+fn only_file(folder: &Path) -> PathBuf {
+    let mut files = fs::read_dir(folder).expect("a folder");
+    files.next().expect("what was compiled").expect("a file").path()
+}

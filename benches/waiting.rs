@@ -1,0 +1,232 @@
+//! Ten thousand calls that wait for a slow upstream, and another plugin beside them.
+
+use std::{
+    cell::RefCell,
+    convert::Infallible,
+    io::{Write, stdin, stdout},
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use axum::http::{Request, Response};
+use bytes::Bytes;
+use futures::future::{join_all, pending};
+use hdrhistogram::Histogram;
+use http_body_util::Full;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    net::TcpListener,
+    process::{Child, ChildStdout, Command},
+    sync::OnceCell,
+    task::JoinHandle,
+    time::timeout,
+};
+use tollhouse::{
+    bench::resident_bytes,
+    clock::Clock,
+    egress::{Egress, EgressPolicy},
+    plugins::{Call, Callable, Credentials, Limits, Plugins},
+    random::Random,
+};
+
+use crate::{Bench, installed::named};
+
+/// The first argument of this program when it plays the upstream: both ends of so many connections are too many for one process.
+const UPSTREAM: &str = "upstream-that-waits";
+const CALLS: usize = 10_000;
+/// Where it is only seen that it works.
+const FEW: usize = 50;
+/// Until all wait; nothing waits so long.
+const PATIENCE: Duration = Duration::from_secs(120);
+const REFERENCE: &str = "example-1";
+const PAID: &str = r#"{"status":"paid","amount":500000,"currency":"NGN"}"#;
+
+pub fn measure(bench: &mut Bench) {
+    let count = if bench.tries_only() { FEW } else { CALLS };
+    let (quiet, beside) = (RefCell::new(latencies()), RefCell::new(latencies()));
+    let (host, waiting) = (OnceCell::new(), OnceCell::new());
+    bench.measure("plugins/quick/quiet", async |iterations| {
+        let host = host.get_or_init(async || Host::start(count).await).await;
+        host.ask(iterations, &mut quiet.borrow_mut()).await
+    });
+    bench.measure("plugins/quick/beside-waiting", async |iterations| {
+        let host = host.get_or_init(async || Host::start(count).await).await;
+        waiting.get_or_init(async || host.wait(count).await).await;
+        host.ask(iterations, &mut beside.borrow_mut()).await
+    });
+    let (Some(host), Some(waiting)) = (host.into_inner(), waiting.into_inner()) else { return };
+    if bench.median("plugins/quick/beside-waiting").is_some() {
+        waiting.print();
+        let p99 = |of: &RefCell<Histogram<u64>>| of.borrow().value_at_quantile(0.99) as f64 / 1e3;
+        let (quiet, beside) = (p99(&quiet), p99(&beside));
+        let ratio = beside / quiet;
+        println!(
+            "beside them another plugin's p99 is {beside:.0} us, {ratio:.2} times its quiet {quiet:.0} us\n"
+        );
+    }
+    bench.runtime.block_on(host.stop(waiting));
+}
+
+fn latencies() -> Histogram<u64> {
+    Histogram::new(3).expect("three digits are among those that it can keep")
+}
+
+/// A plugin whose upstream is slow, one whose upstream is quick, and both upstreams.
+struct Host {
+    slow: (Callable, Credentials),
+    quick: (Callable, Credentials),
+    upstream: Child,
+    said: tokio::sync::Mutex<Lines<BufReader<ChildStdout>>>,
+}
+
+struct Waiting {
+    calls: Vec<JoinHandle<()>>,
+    before: usize,
+    after: usize,
+}
+
+impl Host {
+    async fn start(count: usize) -> Host {
+        allow_files();
+        let program = std::env::current_exe().expect("this program");
+        let mut upstream = Command::new(program)
+            .args([UPSTREAM, &count.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("this program starts");
+        let said = upstream.stdout.take().expect("a pipe");
+        let mut said = BufReader::new(said).lines();
+        let port = said.next_line().await.expect("a line").expect("a port");
+        let limits = Limits { wall_clock: Duration::from_secs(3_600), ..Limits::default() };
+        let policy = EgressPolicy { allow_loopback: true, ..EgressPolicy::default() };
+        let egress = Egress::new(policy).expect("a client");
+        let plugins = Plugins::new(limits, egress, Clock::system(), Random::system());
+        let plugins = plugins.expect("an engine");
+        let account = async |wasm: Vec<u8>, path: &str| {
+            let plugin = plugins.try_out(wasm).await.expect("a component of this repository");
+            let mut credentials = Credentials::example(plugin.manifest());
+            let url = format!("http://127.0.0.1:{port}/{path}");
+            credentials.values.insert("base_url".to_owned(), url);
+            (plugin, credentials)
+        };
+        Host {
+            slow: account(named(artifacts::PROVIDER_A, "slow"), "slow").await,
+            quick: account(artifacts::SPROUT.to_vec(), "quick").await,
+            upstream,
+            said: said.into(),
+        }
+    }
+
+    /// The quick plugin, one call after the other.
+    async fn ask(&self, times: u64, latencies: &mut Histogram<u64>) -> Duration {
+        let (plugin, credentials) = &self.quick;
+        let call = Call::Verify(REFERENCE.to_owned());
+        let mut took = Duration::ZERO;
+        for _ in 0..times {
+            let began = Instant::now();
+            plugin.make(credentials, &call).await.expect("a payment");
+            let one = began.elapsed();
+            latencies.record(one.as_nanos() as u64).expect("a histogram that grows");
+            took += one;
+        }
+        took
+    }
+
+    /// Until the slow upstream has so many requests, and answers none.
+    async fn wait(&self, count: usize) -> Waiting {
+        let before = resident_bytes().unwrap_or_default();
+        let calls = (0..count).map(|_| {
+            let (plugin, credentials) = self.slow.clone();
+            tokio::spawn(async move {
+                // In the end it is cut.
+                let _ = plugin.make(&credentials, &Call::Verify(REFERENCE.to_owned())).await;
+            })
+        });
+        let calls = calls.collect();
+        let mut said = self.said.lock().await;
+        timeout(PATIENCE, said.next_line()).await.expect("all wait").expect("a line");
+        Waiting { calls, before, after: resident_bytes().unwrap_or_default() }
+    }
+
+    async fn stop(mut self, waiting: Waiting) {
+        drop(self.upstream.stdin.take());
+        self.upstream.wait().await.expect("the upstream ends");
+        join_all(waiting.calls).await;
+    }
+}
+
+impl Waiting {
+    fn print(&self) {
+        let Waiting { calls, before, after } = self;
+        let (count, mib) = (calls.len(), |bytes: &usize| bytes >> 20);
+        let kib = (after.saturating_sub(*before) / count) >> 10;
+        println!(
+            "plugins/waiting: {count} calls wait: {} MiB resident, {} before, {kib} KiB each",
+            mib(after),
+            mib(before)
+        );
+    }
+}
+
+/// As many connections as the system lets a process have.
+fn allow_files() {
+    let most = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).expect("what is allowed");
+}
+
+/// Plays both upstreams when this program was started for that.
+pub fn plays_upstream() -> bool {
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().as_deref() != Some(UPSTREAM) {
+        return false;
+    }
+    let count = arguments.next().and_then(|count| count.parse().ok()).expect("a number");
+    allow_files();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.spawn(serve(count));
+    // Until whoever started it has seen enough.
+    let _ = std::io::copy(&mut stdin().lock(), &mut std::io::sink());
+    runtime.shutdown_background();
+    true
+}
+
+/// Says its port, and when so many requests wait.
+async fn serve(count: usize) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    tell(&listener.local_addr().expect("a bound listener").port().to_string());
+    let waiting = Arc::new(AtomicUsize::new(0));
+    loop {
+        let Ok((stream, _)) = listener.accept().await else { continue };
+        let waiting = waiting.clone();
+        let service = service_fn(move |request| answer(request, waiting.clone(), count));
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    waiting: Arc<AtomicUsize>,
+    count: usize,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    if request.uri().path().starts_with("/slow") {
+        if waiting.fetch_add(1, Relaxed) + 1 == count {
+            tell("all wait");
+        }
+        pending::<()>().await;
+    }
+    Ok(Response::new(Full::new(Bytes::from_static(PAID.as_bytes()))))
+}
+
+fn tell(line: &str) {
+    let mut out = stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).expect("whoever started it listens");
+}

@@ -1,0 +1,59 @@
+//! From a component's bytes to its first answer, and what it costs while nobody calls it.
+
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::{Subject, engine, machine};
+use crate::plugins::{Call, Limits};
+
+/// So many that what the allocator happens to hold back is small beside them.
+const IDLE_COPIES: usize = 16;
+
+pub struct Cold {
+    /// The component was compiled.
+    pub compiled: Vec<Duration>,
+    /// Its machine code was on disk.
+    pub cached: Vec<Duration>,
+    /// Of one that was installed and tried, and waits; `None` where the system does not tell.
+    pub idle_bytes: Option<usize>,
+}
+
+/// Each start is in an engine of its own, which has loaded nothing before.
+pub async fn measure(subject: &Subject, starts: u32) -> Result<Cold, String> {
+    let folder = TempDir::new().map_err(|error| format!("no temporary folder: {error}"))?;
+    let uncached = Limits { compile_cache: None, ..subject.limits.clone() };
+    let code = Some(folder.path().join("code"));
+    let cached = Limits { compile_cache: code, ..subject.limits.clone() };
+    let mut cold = Cold { compiled: Vec::new(), cached: Vec::new(), idle_bytes: None };
+    first_answer(subject, &cached).await?; // which fills the folder
+    for _ in 0..starts {
+        cold.compiled.push(first_answer(subject, &uncached).await?);
+        cold.cached.push(first_answer(subject, &cached).await?);
+    }
+    cold.idle_bytes = idle(subject, &cached).await?;
+    Ok(cold)
+}
+
+async fn first_answer(subject: &Subject, limits: &Limits) -> Result<Duration, String> {
+    let (plugins, wasm) = (engine(limits, &subject.script)?, subject.wasm.clone());
+    let began = Instant::now();
+    let plugin = plugins.try_out(wasm).await?;
+    if let Some(call) = Call::examples(&plugin).first() {
+        // A plugin's refusal is as good an answer as any.
+        let _ = plugin.make(&subject.credentials, call).await;
+    }
+    Ok(began.elapsed())
+}
+
+/// What one more adds to the memory of this process, beside one that is there.
+async fn idle(subject: &Subject, limits: &Limits) -> Result<Option<usize>, String> {
+    let plugins = engine(limits, &subject.script)?;
+    let mut installed = vec![plugins.try_out(subject.wasm.clone()).await?];
+    let before = machine::resident_bytes();
+    for _ in 0..IDLE_COPIES {
+        installed.push(plugins.try_out(subject.wasm.clone()).await?);
+    }
+    let after = machine::resident_bytes();
+    Ok(before.zip(after).map(|(before, after)| after.saturating_sub(before) / IDLE_COPIES))
+}

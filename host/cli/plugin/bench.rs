@@ -1,0 +1,124 @@
+//! `tollhouse plugin bench`.
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use clap::{ArgGroup, Args};
+use serde_json::json;
+use tollhouse::{
+    bench::{self, Effort, Subject},
+    config::{Database, Plugins},
+    plugins,
+    random::Random,
+    store::{self, Store},
+};
+
+use super::super::{failure::Failure, output::Report};
+
+#[derive(Args)]
+#[command(group = ArgGroup::new("subjects").args(["file", "installed"]).required(true).multiple(true))]
+#[command(after_help = "Examples:
+  tollhouse plugin bench provider_a.wasm provider_b.wasm --html compared.html
+  tollhouse plugin bench target/new.wasm --installed provider_a --iterations 20000 --json")]
+pub struct Bench {
+    /// Components
+    #[arg(value_name = "FILE")]
+    file: Vec<PathBuf>,
+    /// A plugin as it serves now, taken from the database; may be repeated
+    #[arg(long, value_name = "NAME")]
+    installed: Vec<String>,
+    /// Write a page with plots, too, which needs nothing beside it
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Calls of each function, in each way in which it is called
+    #[arg(long, value_name = "calls", default_value_t = 5_000,
+          value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    iterations: u32,
+    /// First answers of each component: with an empty cache of compiled code, and as many from a full one
+    #[arg(long, value_name = "starts", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    cold_starts: u32,
+    #[command(flatten)]
+    database: Database,
+    #[command(flatten)]
+    plugins: Plugins,
+}
+
+impl Bench {
+    pub async fn run(self) -> Result<Report, Failure> {
+        let mut subjects = Vec::new();
+        for (name, wasm) in self.components().await? {
+            let subject = Subject::load(wasm, self.plugins.limits()).await;
+            subjects.push(subject.map_err(|why| Failure::refused(format!("{name}: {why}")))?);
+        }
+        // Before minutes of measuring: what cannot be written is said at once.
+        let page = self.html.as_deref().map(Page::create).transpose()?;
+        let effort = Effort { iterations: self.iterations, cold_starts: self.cold_starts };
+        let report = bench::compare(subjects, effort).await.map_err(Failure::refused)?;
+        if let Some(page) = page {
+            page.write(&report.page())?;
+        }
+        Ok(Report::new(json!(report), report.to_string()))
+    }
+
+    /// What is to be measured, and how the command line calls it.
+    async fn components(&self) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+        let mut components = Vec::new();
+        for file in &self.file {
+            let name = file.display().to_string();
+            let wasm = fs::read(file);
+            let wasm = wasm.map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+            components.push((name, wasm));
+        }
+        if !self.installed.is_empty() {
+            let store = self.open().await?;
+            for name in &self.installed {
+                let found = plugins::serving(&store, name).await;
+                let wasm = found.map_err(|error| Failure::unreachable(error.chain()))?;
+                let missing = || Failure::refused(format!("no plugin {name} is installed"));
+                components.push((name.clone(), wasm.ok_or_else(missing)?));
+            }
+        }
+        Ok(components)
+    }
+
+    /// The database, which is neither made nor changed.
+    async fn open(&self) -> Result<Store, Failure> {
+        let (url, limits) = (self.database.url()?, self.database.limits());
+        let file = url.expose().strip_prefix("sqlite://").and_then(|file| file.split('?').next());
+        if file.is_some_and(|file| !Path::new(file).exists()) {
+            return Err(Failure::unreachable(format!("there is no database at {url}")));
+        }
+        if store::missing_migrations(url.expose()).await? > 0 {
+            let what =
+                "the database is of an earlier version; `tollhouse migrate` brings it up to date";
+            return Err(Failure::refused(what.to_owned()));
+        }
+        Ok(Store::open(url.expose(), limits, Random::system()).await?)
+    }
+}
+
+/// Where the page goes.
+struct Page<'p> {
+    path: &'p Path,
+    file: File,
+}
+
+impl Page<'_> {
+    fn create(path: &Path) -> Result<Page<'_>, Failure> {
+        let file = File::create(path);
+        let file = file.map_err(|error| unwritten(path, &error))?;
+        Ok(Page { path, file })
+    }
+
+    fn write(mut self, page: &str) -> Result<(), Failure> {
+        self.file.write_all(page.as_bytes()).map_err(|error| unwritten(self.path, &error))
+    }
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Usage(format!("{}: {error}", path.display()))
+}
