@@ -5,6 +5,7 @@
 
 mod backlog;
 mod database;
+mod hostile;
 mod http;
 mod installed;
 mod plugins;
@@ -40,6 +41,7 @@ fn main() {
     plugins::measure(&mut bench);
     installed::measure(&mut bench);
     waiting::measure(&mut bench);
+    hostile::measure(&bench);
     store::measure(&mut bench);
     http::measure(&mut bench);
     backlog::measure(&mut bench);
@@ -75,6 +77,12 @@ impl Bench {
     fn tries_only(&self) -> bool {
         let given = |flag: &str| std::env::args().any(|argument| argument == flag);
         given("--test") || !given("--bench")
+    }
+
+    /// Whether it is among what the command line names.
+    fn is_wanted(&self, name: &str) -> bool {
+        let filters = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
+        filters.into_iter().all(|filter| name.contains(&filter))
     }
 
     /// The median of what was measured; `None` when it was filtered out, or only tried.

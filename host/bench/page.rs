@@ -3,7 +3,7 @@
 use askama::Template;
 
 use super::{
-    plot::{BOTTOM, Bars, LEFT, Log, RIGHT, TOP, Tick, apart, path, round},
+    plot::{BOTTOM, Bars, LEFT, Log, RIGHT, TOP, Tick, Value, apart, path, round},
     report::{Comparison, Component, Latency, Report, Row, Spread},
     text::short,
 };
@@ -185,9 +185,8 @@ fn letter(n: usize) -> String {
 }
 
 fn bars(components: &[Component]) -> Vec<Bars> {
-    let of = |value: fn(&Component) -> (f64, Option<(f64, f64)>)| {
-        let values = components.iter().map(value).enumerate();
-        values.map(|(n, (value, range))| (n, value, range)).collect::<Vec<_>>()
+    let of = |value: fn(&Component) -> Value| {
+        components.iter().map(value).enumerate().collect::<Vec<_>>()
     };
     let mut bars = vec![
         Bars::new(
@@ -213,7 +212,7 @@ fn bars(components: &[Component]) -> Vec<Bars> {
     bars
 }
 
-fn times(spread: &Spread) -> (f64, Option<(f64, f64)>) {
+fn times(spread: &Spread) -> Value {
     (spread.median_ms, Some((spread.least_ms, spread.most_ms)))
 }
 
@@ -221,7 +220,7 @@ fn throughput(rows: &[&Row]) -> Bars {
     let values = rows.iter().map(|row| {
         let saturated = &row.saturated;
         let range = (saturated.least_per_second, saturated.most_per_second);
-        (row.of, saturated.per_second, Some(range))
+        (row.of, (saturated.per_second, Some(range)))
     });
     Bars::new("Calls per second, saturated", "more is better", &values.collect::<Vec<_>>())
 }

@@ -112,17 +112,16 @@ pub struct Bar {
     pub whisker: Option<(f64, f64)>,
 }
 
+/// What was measured, and the least and the most of several times.
+pub type Value = (f64, Option<(f64, f64)>);
+
 impl Bars {
-    /// Of each: whose it is, its value, and least and most that were measured.
-    pub fn new(
-        title: &'static str,
-        better: &'static str,
-        values: &[(usize, f64, Option<(f64, f64)>)],
-    ) -> Bars {
-        let most = values.iter().map(|(_, value, range)| range.map_or(*value, |(_, most)| most));
+    /// Of each, whose it is.
+    pub fn new(title: &'static str, better: &'static str, values: &[(usize, Value)]) -> Bars {
+        let most = values.iter().map(|(_, (value, range))| range.map_or(*value, |(_, most)| most));
         let most = most.fold(f64::MIN_POSITIVE, f64::max);
         let share = |value: f64| round(value / most * 100.0);
-        let bars = values.iter().map(|&(of, value, range)| Bar {
+        let bars = values.iter().map(|&(of, (value, range))| Bar {
             of,
             label: short(value),
             length: share(value),
@@ -162,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_longest_bar_is_a_hundred() {
-        let bars = Bars::new("", "", &[(0, 50.0, None), (1, 90.0, Some((80.0, 100.0)))]);
+        let bars = Bars::new("", "", &[(0, (50.0, None)), (1, (90.0, Some((80.0, 100.0))))]);
         let lengths: Vec<f64> = bars.bars.iter().map(|bar| bar.length).collect();
         assert_eq!((lengths, bars.bars[1].whisker), (vec![50.0, 90.0], Some((80.0, 20.0))));
     }

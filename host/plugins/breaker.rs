@@ -1,59 +1,79 @@
-//! Circuit breakers: an upstream that is down is not asked again and again.
-//!
-//! Each account's way to each upstream has its own, so that one company's wrong address is nobody else's trouble.
+//! Circuit breakers: what fails again and again is left alone for a while, and then tried once.
 
 use std::{
+    borrow::Borrow,
     collections::HashMap,
+    hash::Hash,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use super::recent::Recent;
 use crate::clock::Timestamp;
 
-/// How long an upstream is left alone: at first, and at most. It doubles with each probe that finds it down.
+/// How long something is left alone: at first, and at most. It doubles with each probe that fails.
 const FIRST_REST_MS: i64 = 5_000;
 const LONGEST_REST_MS: i64 = 60_000;
 /// A probe that has not ended after this long has been given up.
 const PROBE_MS: i64 = 60_000;
 
-/// An account's way to an origin.
-pub type Way = (String, String);
+/// A breaker for each of many. Those that work have none.
+pub struct Breakers<K>(Mutex<HashMap<K, Breaker>>);
 
-/// The breakers of a host. Ways that answer have none.
-#[derive(Default)]
-pub struct Breakers(Mutex<HashMap<Way, Breaker>>);
+impl<K> Default for Breakers<K> {
+    fn default() -> Breakers<K> {
+        Breakers(Mutex::default())
+    }
+}
 
-impl Breakers {
-    /// Whether a request may be sent; else after how many seconds it is worth trying.
-    pub fn admit(&self, way: &Way, now: Timestamp) -> Result<(), u32> {
-        match self.lock().get_mut(way) {
+impl<K: Eq + Hash> Breakers<K> {
+    /// Whether it may be tried; else after how many seconds it is worth it.
+    pub fn admit<Q>(&self, what: &Q, now: Timestamp) -> Result<(), u32>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        match self.lock().get_mut(what) {
             Some(breaker) => breaker.admit(now),
             None => Ok(()),
         }
     }
 
-    /// What became of a request that was admitted.
-    pub fn saw(&self, way: Way, answered: bool, now: Timestamp) {
+    /// What became of a try that was admitted.
+    pub fn saw(&self, what: K, worked: bool, now: Timestamp) {
         let mut breakers = self.lock();
-        match breakers.get_mut(&way) {
-            None if answered => {}
-            None => breakers.entry(way).or_default().saw(false, now),
+        match breakers.get_mut(&what) {
+            None if worked => {}
+            None => breakers.entry(what).or_default().saw(false, now),
             Some(breaker) => {
-                breaker.saw(answered, now);
+                breaker.saw(worked, now);
                 if breaker.is_idle() {
-                    breakers.remove(&way);
+                    breakers.remove(&what);
                 }
             }
         }
     }
 
-    /// How many ways are closed to requests.
+    /// Whether it is left alone.
+    pub fn is_open<Q>(&self, what: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.lock().get(what).is_some_and(|breaker| breaker.open.is_some())
+    }
+
+    /// All is as if nothing had failed.
+    pub fn forget(&self) {
+        self.lock().clear();
+    }
+
+    /// How many are left alone.
     #[must_use]
     pub fn open(&self) -> usize {
         self.lock().values().filter(|breaker| breaker.open.is_some()).count()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Way, Breaker>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<K, Breaker>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -73,7 +93,7 @@ struct Open {
 }
 
 impl Breaker {
-    /// When the rest is over, one request finds out; others wait for what it finds.
+    /// When the rest is over, one finds out; others wait for what it finds.
     fn admit(&mut self, now: Timestamp) -> Result<(), u32> {
         match &mut self.open {
             None => Ok(()),
@@ -85,9 +105,9 @@ impl Breaker {
         }
     }
 
-    fn saw(&mut self, answered: bool, now: Timestamp) {
-        self.failures.note(!answered, now);
-        match (&self.open, answered) {
+    fn saw(&mut self, worked: bool, now: Timestamp) {
+        self.failures.note(!worked, now);
+        match (&self.open, worked) {
             (Some(_), true) => *self = Breaker::default(),
             // What was under way when it opened says nothing new.
             (Some(Open { probed: false, .. }), false) => {}
@@ -117,26 +137,22 @@ fn seconds(ms: i64) -> u32 {
 mod tests {
     use super::*;
 
-    fn way(account: &str) -> Way {
-        (account.to_owned(), "https://api.example.com".to_owned())
-    }
-
-    /// Requests of one account that got no answer, a few of them after it was left alone.
-    fn down(breakers: &Breakers, account: &str) {
+    /// It fails again and again, a few times when it is left alone already.
+    fn down(breakers: &Breakers<&str>, what: &'static str) {
         for _ in 0..20 {
-            breakers.saw(way(account), false, Timestamp(0));
+            breakers.saw(what, false, Timestamp(0));
         }
     }
 
     #[test]
-    fn an_upstream_that_is_down_is_left_alone_by_one_account() {
+    fn what_fails_again_and_again_is_left_alone_and_nothing_else() {
         let breakers = Breakers::default();
         for n in 0..16 {
-            assert_eq!(breakers.admit(&way("a"), Timestamp(n)), Ok(()), "{n}");
-            breakers.saw(way("a"), false, Timestamp(n));
+            assert_eq!(breakers.admit("a", Timestamp(n)), Ok(()), "{n}");
+            breakers.saw("a", false, Timestamp(n));
         }
-        assert_eq!(breakers.admit(&way("a"), Timestamp(16)), Err(5));
-        assert_eq!(breakers.admit(&way("b"), Timestamp(16)), Ok(()));
+        assert_eq!(breakers.admit("a", Timestamp(16)), Err(5));
+        assert_eq!(breakers.admit("b", Timestamp(16)), Ok(()));
         assert_eq!(breakers.open(), 1);
     }
 
@@ -146,15 +162,15 @@ mod tests {
         down(&breakers, "a");
         let mut now = 0;
         for rest in [5_000, 10_000, 20_000, 40_000, 60_000, 60_000] {
-            assert!(breakers.admit(&way("a"), Timestamp(now + rest - 1)).is_err(), "{rest}");
+            assert!(breakers.admit("a", Timestamp(now + rest - 1)).is_err(), "{rest}");
             now += rest;
-            assert_eq!(breakers.admit(&way("a"), Timestamp(now)), Ok(()), "{rest}");
-            assert!(breakers.admit(&way("a"), Timestamp(now)).is_err(), "one at a time");
-            breakers.saw(way("a"), false, Timestamp(now));
+            assert_eq!(breakers.admit("a", Timestamp(now)), Ok(()), "{rest}");
+            assert!(breakers.admit("a", Timestamp(now)).is_err(), "one at a time");
+            breakers.saw("a", false, Timestamp(now));
         }
-        assert_eq!(breakers.admit(&way("a"), Timestamp(now + 60_000)), Ok(()));
-        breakers.saw(way("a"), true, Timestamp(now + 60_000));
-        assert_eq!(breakers.admit(&way("a"), Timestamp(now + 60_000)), Ok(()));
+        assert_eq!(breakers.admit("a", Timestamp(now + 60_000)), Ok(()));
+        breakers.saw("a", true, Timestamp(now + 60_000));
+        assert_eq!(breakers.admit("a", Timestamp(now + 60_000)), Ok(()));
         assert!(breakers.lock().is_empty(), "who answers is forgotten");
     }
 
@@ -162,20 +178,20 @@ mod tests {
     fn a_probe_that_never_ends_is_followed_by_another() {
         let breakers = Breakers::default();
         down(&breakers, "a");
-        assert_eq!(breakers.admit(&way("a"), Timestamp(5_000)), Ok(()));
-        assert_eq!(breakers.admit(&way("a"), Timestamp(64_999)), Err(1));
-        assert_eq!(breakers.admit(&way("a"), Timestamp(65_000)), Ok(()));
+        assert_eq!(breakers.admit("a", Timestamp(5_000)), Ok(()));
+        assert_eq!(breakers.admit("a", Timestamp(64_999)), Err(1));
+        assert_eq!(breakers.admit("a", Timestamp(65_000)), Ok(()));
     }
 
     #[test]
     fn a_bad_moment_opens_nothing_and_is_forgotten() {
         let breakers = Breakers::default();
         for n in 0..200 {
-            breakers.saw(way("a"), n % 3 == 0, Timestamp(n));
+            breakers.saw("a", n % 3 == 0, Timestamp(n));
         }
         assert_eq!(breakers.open(), 0);
         for n in 0..20 {
-            breakers.saw(way("a"), true, Timestamp(200 + n));
+            breakers.saw("a", true, Timestamp(200 + n));
         }
         assert!(breakers.lock().is_empty());
     }

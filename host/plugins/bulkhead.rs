@@ -82,7 +82,7 @@ pub struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    fn new(most: usize) -> MemoryBudget {
+    pub fn new(most: usize) -> MemoryBudget {
         MemoryBudget { used: AtomicUsize::new(0), most }
     }
 

@@ -67,6 +67,8 @@ pub struct Credentials {
 pub struct Callable {
     pub(super) plugin: Arc<Plugin>,
     calls: Arc<Calls>,
+    /// For whom; empty: for the service itself.
+    company: Arc<str>,
     watch: Option<Watch>,
 }
 
@@ -75,7 +77,12 @@ pub type Watch = Arc<dyn Fn(Usage) + Send + Sync>;
 
 impl Callable {
     pub(super) fn new(plugin: Arc<Plugin>, calls: Arc<Calls>) -> Callable {
-        Callable { plugin, calls, watch: None }
+        Callable { plugin, calls, company: Arc::default(), watch: None }
+    }
+
+    /// The same, called for a company.
+    pub(super) fn of_company(self, company: &str) -> Callable {
+        Callable { company: company.into(), ..self }
     }
 
     #[must_use]
@@ -115,7 +122,8 @@ impl Callable {
         let mut grant = self.manifest().grant(credentials);
         grant.scope = format!("{}/{}", self.plugin.digest, grant.scope);
         let grant = Arc::new(grant);
-        let (answer, used) = self.calls.call(&self.plugin, function, grant, invoke).await;
+        let (answer, used) =
+            self.calls.call(&self.plugin, &self.company, function, grant, invoke).await;
         if let Some(watch) = &self.watch {
             watch(used);
         }

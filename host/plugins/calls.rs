@@ -21,6 +21,7 @@ use super::{
     cache::Cache,
     engine::{self, CpuExhausted, Limits, MOST_FRAMES, State},
     pace::{paced, slow_lane},
+    send::Way,
     session::{Ended, Entry, Grant, HttpRequest, Journal, Session},
     v1::{self, Answer},
 };
@@ -42,7 +43,7 @@ pub struct Calls {
     pub egress: Egress,
     cache: Arc<Cache>,
     /// None where a script answers: it has its reasons.
-    pub breakers: Option<Arc<Breakers>>,
+    pub breakers: Option<Arc<Breakers<Way>>>,
     /// For calls that need much processor time.
     lane: Arc<Semaphore>,
     pub clock: Clock,
@@ -123,13 +124,13 @@ impl Calls {
     pub async fn call<'f, T>(
         &self,
         plugin: &Plugin,
+        company: &str,
         function: &'static str,
         grant: Arc<Grant>,
         invoke: &Invoke<'f, T>,
     ) -> (Result<T, CallError>, Usage) {
-        if !plugin.health.is_fit() {
-            let message = "it broke again and again: it is in quarantine";
-            return (Err(not_asked("quarantined", message, QUARANTINED_S)), Usage::default());
+        if let Err(unfit) = self.check_health(plugin, company) {
+            return (Err(unfit), Usage::default());
         }
         let Some(_under_way) = plugin.bulkhead.begin() else {
             return (Err(not_asked("busy", TOO_MANY, BUSY_S)), Usage::default());
@@ -147,7 +148,10 @@ impl Calls {
                 Err("the call took longer than allowed".to_owned())
             }
         };
-        self.look_after(plugin, result.is_err() && !progress.timed_out);
+        // Whoever knows a notification's URL may send one: what that does to a plugin is no company's doing.
+        if function != "notifications.parse" {
+            self.look_after(plugin, company, result.is_err() && !progress.timed_out);
+        }
         let result = judge(result, &progress);
         let measured = measured(&result, &progress, began.elapsed());
         plugin.meter.observe(function, &measured);
@@ -181,9 +185,20 @@ impl Calls {
         (result, progress.used)
     }
 
+    fn check_health(&self, plugin: &Plugin, company: &str) -> Result<(), CallError> {
+        if !plugin.health.is_fit() {
+            let message = "it broke again and again: it is in quarantine";
+            return Err(not_asked("quarantined", message, QUARANTINED_S));
+        }
+        plugin.health.admit(company, self.clock.now()).map_err(|seconds| {
+            let message = "calls of this company broke it again and again";
+            not_asked("left-alone", message, seconds)
+        })
+    }
+
     /// Takes a plugin that breaks again and again out of service.
-    fn look_after(&self, plugin: &Plugin, broke: bool) {
-        if self.breakers.is_some() && plugin.health.saw(broke, self.clock.now()) {
+    fn look_after(&self, plugin: &Plugin, company: &str, broke: bool) {
+        if self.breakers.is_some() && plugin.health.saw(company, broke, self.clock.now()) {
             let plugin = &*plugin.label;
             tracing::error!(
                 alarm = "quarantine",

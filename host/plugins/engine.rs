@@ -18,7 +18,7 @@ use super::{
 use crate::clock::Timestamp;
 
 /// Processor time is counted in ticks.
-pub const TICK: Duration = Duration::from_millis(10);
+pub const TICK: Duration = Duration::from_millis(2);
 /// Of what a trapped guest was in.
 pub const MOST_FRAMES: usize = 16;
 const MOST_TABLE_ENTRIES: usize = 200_000;
@@ -342,6 +342,7 @@ mod tests {
     #[test]
     fn growth_without_measure_is_refused() {
         let mut memory = Memory {
+            budget: Arc::new(MemoryBudget::new(usize::MAX)),
             bytes: 1,
             most_bytes: 100,
             last_grown: 0,

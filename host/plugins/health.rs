@@ -1,17 +1,19 @@
-//! Whether a version of a plugin is fit to be called: one that broke in nearly all of its latest calls is put into quarantine, until
-//! an operator has looked.
+//! Whether a version of a plugin is fit to be called. A company whose calls break it again and again is kept from it for a while;
+//! when that happens to several, it is the plugin, which goes into quarantine until an operator has looked. So no single caller takes a plugin away
+//! from the others.
 
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicU8, Ordering},
-};
+use std::sync::atomic::{AtomicU8, Ordering};
 
-use super::recent::Recent;
+use super::breaker::Breakers;
 use crate::clock::Timestamp;
+
+/// So many companies make a plugin's storm.
+const COMPANIES: usize = 2;
 
 #[derive(Default)]
 pub struct Health {
-    broken: Mutex<Recent>,
+    /// By company.
+    storms: Breakers<String>,
     state: AtomicU8,
 }
 
@@ -27,12 +29,24 @@ impl Health {
         self.state.load(Ordering::Relaxed) == FIT
     }
 
-    /// What became of a call. Answers whether it was the one too many.
-    pub fn saw(&self, broke: bool, now: Timestamp) -> bool {
-        let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
-        broken.note(broke, now);
-        let first = Ordering::Relaxed;
-        broken.are_most() && self.state.compare_exchange(FIT, FOUND_UNFIT, first, first).is_ok()
+    /// Whether it is fit, and no company's trouble.
+    #[must_use]
+    pub fn is_fit_for(&self, company: &str) -> bool {
+        self.is_fit() && !self.storms.is_open(company)
+    }
+
+    /// Whether a company may call it; else after how many seconds it is worth trying.
+    pub fn admit(&self, company: &str, now: Timestamp) -> Result<(), u32> {
+        self.storms.admit(company, now)
+    }
+
+    /// What became of a company's call. Answers whether it was the one too many.
+    pub fn saw(&self, company: &str, broke: bool, now: Timestamp) -> bool {
+        self.storms.saw(company.to_owned(), !broke, now);
+        let relaxed = Ordering::Relaxed;
+        broke
+            && self.storms.open() >= COMPANIES
+            && self.state.compare_exchange(FIT, FOUND_UNFIT, relaxed, relaxed).is_ok()
     }
 
     /// Whether the registry does not know yet.
@@ -46,7 +60,7 @@ impl Health {
         match (is_quarantined, self.state.load(Ordering::Relaxed)) {
             (true, _) => self.state.store(UNFIT, Ordering::Relaxed),
             (false, UNFIT) => {
-                *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = Recent::default();
+                self.storms.forget();
                 self.state.store(FIT, Ordering::Relaxed);
             }
             (false, _) => {}
@@ -58,18 +72,31 @@ impl Health {
 mod tests {
     use super::*;
 
+    const NOW: Timestamp = Timestamp(0);
+
+    /// How often a storm of this company was the one too many.
+    fn storm(health: &Health, company: &str) -> usize {
+        (0..20).filter(|_| health.saw(company, true, NOW)).count()
+    }
+
     #[test]
-    fn a_storm_ends_in_quarantine_until_the_registry_says_otherwise() {
+    fn one_company_takes_a_plugin_from_nobody_else() {
         let health = Health::default();
-        let found = (0..40).filter(|n| health.saw(true, Timestamp(*n))).count();
-        assert_eq!(found, 1, "it is said once");
+        assert_eq!(storm(&health, "a"), 0);
+        assert!(health.is_fit() && health.is_fit_for("b") && !health.is_fit_for("a"));
+        assert_eq!((health.admit("a", NOW), health.admit("b", NOW)), (Err(5), Ok(())));
+    }
+
+    #[test]
+    fn the_storm_of_several_is_quarantine_until_the_registry_says_otherwise() {
+        let health = Health::default();
+        assert_eq!((storm(&health, "a"), storm(&health, "b")), (0, 1), "it is said once");
         assert!(!health.is_fit() && health.is_news());
         health.follow(false);
         assert!(!health.is_fit(), "the registry does not know yet");
         health.follow(true);
         assert!(!health.is_fit() && !health.is_news());
         health.follow(false);
-        assert!(health.is_fit());
-        assert!(!health.saw(true, Timestamp(41)), "it begins anew");
+        assert!(health.is_fit_for("a"), "it begins anew");
     }
 }

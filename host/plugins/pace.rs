@@ -10,7 +10,7 @@ use std::{
 use tokio::sync::Semaphore;
 
 /// Processor time after which a call goes on in the slow lane.
-const FAST: Duration = Duration::from_millis(20);
+const FAST: Duration = Duration::from_millis(5);
 
 /// Half of the processors, for calls that need much.
 pub fn slow_lane() -> Semaphore {

@@ -101,7 +101,7 @@ impl Plugins {
 
     fn serving(&self, name: &str, company: &str, kind: Kind) -> Option<Callable> {
         let plugin = self.0.serving.load().plugins.get(name)?.choose(company, &self.0.random);
-        (plugin.manifest.kind == kind).then(|| self.callable(plugin))
+        (plugin.manifest.kind == kind).then(|| self.callable(plugin).of_company(company))
     }
 
     /// What serves everyone under this name, whatever its kind.

@@ -7,7 +7,6 @@ use url::Url;
 
 use super::{
     Fault, FaultCategory, Plugin,
-    breaker::Way,
     calls::{Calls, Progress},
     session::{Grant, HttpRequest, HttpResponse, MOST_REQUEST_BYTES, Session},
     vault::Placeholders,
@@ -16,6 +15,9 @@ use crate::egress::{self, EgressError, Outgoing};
 
 /// What a request leaves of a call's time, so that it is the request that is late, and not the call.
 const GRACE: Duration = Duration::from_millis(20);
+
+/// An account's way to an origin: one company's wrong address is nobody else's trouble.
+pub type Way = (String, String);
 
 impl Calls {
     /// Puts the secrets in, sends, and takes the secrets out of what comes back.

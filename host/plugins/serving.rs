@@ -27,7 +27,9 @@ impl Served {
     /// The version that serves a company now.
     pub fn choose(&self, company: &str, random: &Random) -> Arc<Plugin> {
         match &self.canary {
-            Some((canary, share)) if canary.health.is_fit() && share.takes(company, random) => {
+            Some((canary, share))
+                if canary.health.is_fit_for(company) && share.takes(company, random) =>
+            {
                 canary.clone()
             }
             _ => self.active.clone(),

@@ -11,10 +11,10 @@ use tollhouse::{
 };
 
 use crate::{
-    app::{Engine, Reply, TestApp, postgres},
+    app::{Company, Engine, Reply, TestApp, postgres},
     plugins::{another_host, try_install},
     sprout::repack,
-    unruly::{ask, set_account, unleash},
+    unruly::{Upstream, ask, set_account, unleash},
 };
 
 const BUSY: (u16, &str) = (503, "unruly is unavailable, please try again later");
@@ -27,9 +27,21 @@ fn retry_after(reply: &Reply) -> Option<&str> {
 
 /// Asks so often for something that fails at once; how it failed at last.
 async fn storm(app: &TestApp, name: &str, times: usize, narration: &str) -> Reply {
+    storm_of(app, &app.company, name, times, narration).await
+}
+
+async fn storm_of(
+    app: &TestApp,
+    company: &Company,
+    name: &str,
+    times: usize,
+    narration: &str,
+) -> Reply {
     let mut last = None;
     for n in 0..times {
-        last = Some(ask(app, &format!("{name}-{n}"), narration).await);
+        let mut order = app.order(&format!("{name}-{n}"));
+        (order["payment_service"], order["narration"]) = (json!("unruly"), json!(narration));
+        last = Some(app.request(company, Method::POST, "/payment/initialize", Some(order)).await);
     }
     last.expect("asked at least once")
 }
@@ -108,9 +120,7 @@ both! {
         let refused = ask(app, "left-alone", "many 1").await;
         assert_eq!((refused.failure(), retry_after(&refused)), (BUSY, Some("5")));
         let other = app.new_company("Beta Lending").await;
-        let mut order = app.order("other");
-        (order["payment_service"], order["narration"]) = (json!("unruly"), json!("many 1"));
-        app.request(&other, Method::POST, "/payment/initialize", Some(order)).await.data();
+        storm_of(app, &other, "other", 1, "many 1").await.data();
         assert_eq!(upstream.got().len(), 1, "the service's account goes on");
 
         later(app, 5_000);
@@ -145,6 +155,9 @@ both! {
         assert_eq!(storm(app, "panic", 15, "panic").await.failure(), BROKEN);
         assert_eq!(ask(app, "well", "").await.status, 200);
         assert_eq!(ask(app, "panic", "panic").await.failure(), BROKEN);
+        let other = app.new_company("Beta Lending").await;
+        assert_eq!(storm_of(app, &other, "well", 1, "").await.status, 200, "one company is no storm");
+        assert_eq!(storm_of(app, &other, "panic", 16, "panic").await.failure(), BROKEN);
         let refused = ask(app, "quarantined", "").await;
         assert_eq!((refused.failure(), retry_after(&refused)), (BUSY, Some("60")));
         assert!(app.initialize("beside").await["checkout"]["url"].is_string());
@@ -163,6 +176,28 @@ both! {
         assert_eq!(ask(app, "again", "").await.status, 200);
     }
 
+    async fn a_company_takes_a_plugin_away_from_nobody_else(app: TestApp) {
+        let upstream = unleash(app).await;
+        let other = app.new_company("Beta Lending").await;
+        storm(app, "panic", 16, "panic").await;
+        let refused = ask(app, "well", "").await;
+        assert_eq!((refused.failure(), retry_after(&refused)), (BUSY, Some("5")));
+        assert_eq!(storm_of(app, &other, "well", 1, "").await.status, 200);
+        later(app, 5_000);
+        assert_eq!(storm(app, "probe", 2, "").await.status, 200);
+        drop(upstream);
+    }
+
+    async fn strangers_take_a_plugin_away_from_nobody(app: TestApp) {
+        let upstream = Upstream::start().await;
+        app.install(artifacts::UNRULY).await;
+        let url = set_account(app, "/providers/unruly", &upstream.url).await;
+        for _ in 0..40 {
+            app.client.post(&url).body("panic").send().await.unwrap();
+        }
+        assert_eq!(ask(app, "well", "").await.status, 200);
+    }
+
     async fn a_canary_that_breaks_leaves_its_share_to_the_version_that_serves(app: TestApp) {
         unleash(app).await;
         let next = repack(artifacts::UNRULY, |manifest| manifest["version"] = json!("1.1.0"));
@@ -171,6 +206,8 @@ both! {
         app.operator(Method::POST, "/plugins/unruly/canary", all).await.data();
         storm(app, "panic", 16, "panic").await;
         assert_eq!(ask(app, "well", "").await.status, 200);
+        let other = app.new_company("Beta Lending").await;
+        storm_of(app, &other, "panic", 16, "panic").await;
         app.app.plugins.follow(&app.app.store).await.unwrap();
         let quarantined = versions(app).await.into_iter().filter(|v| v["quarantined_at"].is_string());
         let quarantined: Vec<_> = quarantined.map(|v| v["digest"].clone()).collect();

@@ -1,0 +1,122 @@
+//! A plugin beside one that does its worst: what it costs a healthy one.
+
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use tokio::task::JoinHandle;
+use tollhouse::{
+    bench::resident_bytes,
+    clock::Clock,
+    egress::{Answer, Egress, EgressError, Outgoing},
+    plugins::{Call, Callable, Credentials, Limits, Plugins},
+    random::Random,
+};
+
+use crate::Bench;
+
+/// What the guest is told to do, and how often at once.
+const TRICKS: [(&str, usize); 9] = [
+    ("loop", 40),
+    ("grow", 40),
+    ("recurse", 40),
+    ("panic", 40),
+    ("big 9000000", 10),
+    ("print 100000", 40),
+    ("random-request", 40),
+    ("many 100", 40),
+    ("concatenate \"", 40),
+];
+const CALLS: usize = 20_000;
+/// Where it is only seen that it works.
+const FEW: usize = 50;
+const PAID: &str = r#"{"status":"paid","amount":500000,"currency":"NGN"}"#;
+
+pub fn measure(bench: &Bench) {
+    let (tries_only, wanted) = (bench.tries_only(), bench.is_wanted("plugins/hostile"));
+    if !wanted {
+        return;
+    }
+    let calls = if tries_only { FEW } else { CALLS };
+    bench.runtime.block_on(async {
+        let neighbours = Neighbours::start().await;
+        for (trick, at_once) in TRICKS {
+            let quiet = neighbours.p99(calls).await;
+            let tasks = neighbours.unleash(trick, at_once);
+            tokio::time::sleep(Duration::from_millis(if tries_only { 10 } else { 1_000 })).await;
+            let beside = neighbours.p99(calls).await;
+            let mib = resident_bytes().unwrap_or_default() >> 20;
+            tasks.iter().for_each(JoinHandle::abort);
+            if !tries_only {
+                let ratio = beside.as_secs_f64() / quiet.as_secs_f64();
+                println!(
+                    "plugins/hostile: {at_once} times {trick:?}: a neighbour's p99 is {beside:.0?}, {ratio:.2} times its quiet \
+                     {quiet:.0?}; {mib} MiB resident"
+                );
+            }
+        }
+    });
+}
+
+/// A healthy plugin and a hostile one, in one host. Their upstream answers at once, from memory: nothing hides the wait for a processor.
+struct Neighbours {
+    healthy: (Callable, Credentials),
+    hostile: (Callable, Credentials),
+}
+
+impl Neighbours {
+    async fn start() -> Neighbours {
+        let egress = Egress::scripted(std::sync::Arc::new(answer));
+        let limits = Limits::default();
+        let plugins = Plugins::new(limits, egress, Clock::system(), Random::system());
+        let plugins = plugins.expect("an engine");
+        let load = async |wasm: &[u8]| {
+            let plugin = plugins.try_out(wasm.to_vec()).await;
+            let plugin = plugin.expect("a component of this repository");
+            let credentials = Credentials::example(plugin.manifest());
+            (plugin, credentials)
+        };
+        Neighbours {
+            healthy: load(artifacts::SPROUT).await,
+            hostile: load(artifacts::UNRULY).await,
+        }
+    }
+
+    /// Of the healthy one's calls, one after the other.
+    async fn p99(&self, calls: usize) -> Duration {
+        let (plugin, credentials) = self.healthy.clone();
+        let asking = tokio::spawn(async move {
+            let mut latencies = Histogram::<u64>::new(3).expect("three digits can be kept");
+            let call = Call::Verify("example-1".to_owned());
+            for _ in 0..calls {
+                let began = Instant::now();
+                plugin.make(&credentials, &call).await.expect("a payment");
+                let took = began.elapsed().as_nanos() as u64;
+                latencies.record(took).expect("a histogram that grows");
+            }
+            Duration::from_nanos(latencies.value_at_quantile(0.99))
+        });
+        asking.await.expect("a healthy plugin")
+    }
+
+    fn unleash(&self, trick: &str, at_once: usize) -> Vec<JoinHandle<()>> {
+        let one = |_| {
+            let (plugin, mut credentials) = self.hostile.clone();
+            credentials.values.insert("mood".to_owned(), trick.to_owned());
+            tokio::spawn(async move {
+                let examples = Call::examples(&plugin);
+                let call = examples.iter().find(|call| matches!(call, Call::StartCheckout(_)));
+                let call = call.expect("a provider");
+                loop {
+                    let _ = plugin.make(&credentials, call).await;
+                    tokio::task::yield_now().await;
+                }
+            })
+        };
+        (0..at_once).map(one).collect()
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a script may fail")]
+fn answer(_: &Outgoing) -> Result<Answer, EgressError> {
+    Ok(Answer { status: 200, headers: Vec::new(), body: PAID.into() })
+}
