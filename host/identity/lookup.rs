@@ -200,7 +200,7 @@ fn person(user: &User) -> Person {
 /// What callers hear: nothing of the register's own words.
 fn refused(identity: &Identity, way: Way, error: CallError) -> Error {
     let noun = identity.noun();
-    let CallError { fault, timed_out, .. } = error;
+    let CallError { fault, timed_out, retry_after_s, .. } = error;
     let blamed = fault.details.iter().find(|(name, _)| name == "field").map(|(_, field)| &**field);
     match (fault.category, way, blamed) {
         (FaultCategory::NotFound, ..) => Error::not_found(format!("{noun} data not found")),
@@ -223,7 +223,14 @@ fn refused(identity: &Identity, way: Way, error: CallError) -> Error {
             let message = unavailable(identity);
             Error::UpstreamTimeout { message, detail: format!("{category:?}") }
         }
-        (category, ..) => out_of_order(identity, &format!("{category:?} {:?}", fault.code)),
+        (category, ..) => {
+            let (message, detail) =
+                (unavailable(identity), format!("{category:?} {:?}", fault.code));
+            match retry_after_s {
+                Some(retry_after_s) => Error::Busy { message, detail, retry_after_s },
+                None => Error::Upstream { message, detail },
+            }
+        }
     }
 }
 

@@ -13,6 +13,8 @@ use crate::clock::Timestamp;
 /// How long something is left alone: at first, and at most. It doubles with each probe that fails.
 const FIRST_REST_MS: i64 = 5_000;
 const LONGEST_REST_MS: i64 = 60_000;
+/// What nobody has tried for so long is forgotten.
+const FORGOTTEN_MS: i64 = 600_000;
 /// A probe that has not ended after this long has been given up.
 const PROBE_MS: i64 = 60_000;
 
@@ -43,7 +45,10 @@ impl<K: Eq + Hash> Breakers<K> {
         let mut breakers = self.lock();
         match breakers.get_mut(&what) {
             None if worked => {}
-            None => breakers.entry(what).or_default().saw(false, now),
+            None => {
+                breakers.retain(|_, other| now.0 - other.failures.latest().0 <= FORGOTTEN_MS);
+                breakers.entry(what).or_default().saw(false, now);
+            }
             Some(breaker) => {
                 breaker.saw(worked, now);
                 if breaker.is_idle() {
@@ -181,6 +186,16 @@ mod tests {
         assert_eq!(breakers.admit("a", Timestamp(5_000)), Ok(()));
         assert_eq!(breakers.admit("a", Timestamp(64_999)), Err(1));
         assert_eq!(breakers.admit("a", Timestamp(65_000)), Ok(()));
+    }
+
+    #[test]
+    fn what_nobody_tries_any_more_is_forgotten() {
+        let breakers = Breakers::default();
+        down(&breakers, "a");
+        breakers.saw("b", false, Timestamp(600_000));
+        assert_eq!(breakers.open(), 1);
+        breakers.saw("c", false, Timestamp(600_001));
+        assert_eq!(breakers.open(), 0);
     }
 
     #[test]

@@ -135,6 +135,7 @@ impl Calls {
         let Some(_under_way) = plugin.bulkhead.begin() else {
             return (Err(not_asked("busy", TOO_MANY, BUSY_S)), Usage::default());
         };
+        let _counted = plugin.meter.begin();
         let began = Instant::now();
         let mut progress = Progress::default();
         let span =

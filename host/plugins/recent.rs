@@ -30,6 +30,12 @@ impl Recent {
         self.bad.count_ones() >= TOO_MANY
     }
 
+    /// When the latest was.
+    #[must_use]
+    pub fn latest(&self) -> Timestamp {
+        self.latest
+    }
+
     #[must_use]
     pub fn are_none(&self) -> bool {
         self.bad == 0

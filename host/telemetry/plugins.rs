@@ -10,7 +10,7 @@ use std::{
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
 
@@ -22,6 +22,13 @@ struct Function {
     version: Arc<str>,
     digest: Arc<str>,
     function: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Version {
+    plugin: Arc<str>,
+    version: Arc<str>,
+    digest: Arc<str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -83,6 +90,7 @@ pub struct CallMeasured {
 pub struct PluginMetrics {
     calls: Family<Ended, Counter>,
     unknown: Family<Function, Counter>,
+    under_way: Family<Version, Gauge>,
     duration: Histograms<Function>,
     cpu: Histograms<Function>,
     memory: Histograms<Function>,
@@ -97,6 +105,7 @@ impl Default for PluginMetrics {
         PluginMetrics {
             calls: Family::default(),
             unknown: Family::default(),
+            under_way: Family::default(),
             duration: Family::new_with_constructor(waiting_seconds),
             cpu: Family::new_with_constructor(working_seconds),
             memory: Family::new_with_constructor(memory),
@@ -126,6 +135,8 @@ impl PluginMetrics {
             "Calls after which it is uncertain what was done",
             self.unknown.clone(),
         );
+        let what = "Calls under way; a former version is drained when it has none";
+        registry.register("plugin_calls_under_way", what, self.under_way.clone());
         registry.register(
             "plugin_runs",
             "Runs; a call has one more than requests",
@@ -153,8 +164,13 @@ impl PluginMetrics {
     /// The meter of one version, by the first digits of its digest.
     #[must_use]
     pub fn plugin(&self, name: Arc<str>, version: &str, digest: &str) -> PluginMeter {
-        let (metrics, version, digest) = (self.clone(), version.into(), digest.into());
-        PluginMeter { metrics, plugin: name, version, digest, functions: RwLock::default() }
+        let (metrics, version, digest): (_, Arc<str>, Arc<str>) =
+            (self.clone(), version.into(), digest.into());
+        let labels =
+            Version { plugin: name.clone(), version: version.clone(), digest: digest.clone() };
+        let under_way = self.under_way.get_or_create_owned(&labels);
+        let functions = RwLock::default();
+        PluginMeter { metrics, plugin: name, version, digest, under_way, functions }
     }
 }
 
@@ -164,6 +180,7 @@ pub struct PluginMeter {
     plugin: Arc<str>,
     version: Arc<str>,
     digest: Arc<str>,
+    under_way: Gauge,
     functions: RwLock<HashMap<&'static str, Arc<FunctionMeter>>>,
 }
 
@@ -177,7 +194,22 @@ pub struct FunctionMeter {
     runs: Counter,
 }
 
+/// A call that counts as under way while this is held.
+pub struct UnderWay<'m>(&'m Gauge);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 impl PluginMeter {
+    #[must_use]
+    pub fn begin(&self) -> UnderWay<'_> {
+        self.under_way.inc();
+        UnderWay(&self.under_way)
+    }
+
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version

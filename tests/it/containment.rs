@@ -14,6 +14,7 @@ use crate::{
     app::{Company, Engine, Reply, TestApp, postgres},
     plugins::{another_host, try_install},
     sprout::repack,
+    telemetry::scrape,
     unruly::{Upstream, ask, set_account, unleash},
 };
 
@@ -71,6 +72,14 @@ async fn on_both(flags: &[&str], test: impl AsyncFn(&TestApp)) {
     }
 }
 
+/// How many calls of the plugin operators see under way.
+async fn under_way(app: &TestApp) -> f64 {
+    let page = scrape(app).await;
+    let series = "tollhouse_plugin_calls_under_way{plugin=\"unruly\"";
+    let line = page.lines().find(|line| line.starts_with(series)).expect("a series");
+    line.rsplit(' ').next().and_then(|value| value.parse().ok()).expect("a number")
+}
+
 // ---- calls at once ------------------------------------------------------------------------------
 
 #[tokio::test]
@@ -82,10 +91,12 @@ async fn calls_beyond_a_plugins_share_are_turned_away_and_others_are_not() {
             while upstream.got().len() < 3 {
                 tokio::task::yield_now().await;
             }
+            assert_eq!(under_way(app).await, 3.0);
             app.initialize("beside").await
         };
         let (slow, other) = tokio::join!(slow, other);
         assert!(other["checkout"]["url"].is_string());
+        assert_eq!(under_way(app).await, 0.0);
         let (busy, late): (Vec<_>, Vec<_>) = slow.iter().partition(|reply| reply.status == 503);
         assert_eq!((busy.len(), late.len(), upstream.got().len()), (7, 3, 3));
         for reply in busy {
