@@ -19,7 +19,8 @@ fn names(report: &Value) -> Vec<&str> {
     checks.map(|check| check["check"].as_str().expect("a name")).collect()
 }
 
-const ALL: [&str; 10] = [
+const ALL: [&str; 11] = [
+    "signature",
     "size",
     "manifest",
     "compile",
@@ -36,7 +37,7 @@ both! {
     async fn every_step_of_admission_is_told_and_nothing_is_kept(app: TestApp) {
         let report = examine(app, artifacts::SPROUT).await;
         assert_eq!((&report["admitted"], names(&report)), (&json!(true), ALL.to_vec()));
-        assert_eq!(report["asks_for"], json!(["address:base_url", "secret:token"]));
+        assert_eq!(report["asks_for"], json!(["address:base_url", "secret:token", "unsigned"]));
         let said = |step: &str| {
             let at = ALL.iter().position(|name| *name == step).expect("a step");
             report["checks"][at]["said"].as_str().expect("a text").to_owned()
@@ -49,9 +50,9 @@ both! {
         assert_eq!(shown.failure(), (404, "there is no such plugin"));
 
         let report = examine(app, b"once upon a time").await;
-        assert_eq!((&report["admitted"], names(&report)), (&json!(false), ALL[..2].to_vec()));
-        assert_eq!(report["checks"][1]["passed"], false);
-        assert!(report["checks"][1]["said"].as_str().is_some_and(|said| said.starts_with("the file is no WebAssembly")));
+        assert_eq!((&report["admitted"], names(&report)), (&json!(false), ALL[..3].to_vec()));
+        assert_eq!(report["checks"][2]["passed"], false);
+        assert!(report["checks"][2]["said"].as_str().is_some_and(|said| said.starts_with("the file is no WebAssembly")));
     }
 
     async fn what_breaks_on_its_own_examples_is_not_taken(app: TestApp) {
