@@ -24,7 +24,6 @@ use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
     net::TcpListener,
     process::{Child, ChildStdout, Command},
-    sync::OnceCell,
     task::JoinHandle,
     time::timeout,
 };
@@ -40,6 +39,8 @@ use crate::{Bench, installed::named};
 
 /// The first argument of this program when it plays the upstream: both ends of so many connections are too many for one process.
 const UPSTREAM: &str = "upstream-that-waits";
+const QUIET: &str = "plugins/quick/quiet";
+const BESIDE: &str = "plugins/quick/beside-waiting";
 const CALLS: usize = 10_000;
 /// Where it is only seen that it works.
 const FEW: usize = 50;
@@ -49,27 +50,21 @@ const REFERENCE: &str = "example-1";
 const PAID: &str = r#"{"status":"paid","amount":500000,"currency":"NGN"}"#;
 
 pub fn measure(bench: &mut Bench) {
+    if !bench.wants(QUIET) && !bench.wants(BESIDE) {
+        return;
+    }
     let count = if bench.tries_only() { FEW } else { CALLS };
     let (quiet, beside) = (RefCell::new(latencies()), RefCell::new(latencies()));
-    let (host, waiting) = (OnceCell::new(), OnceCell::new());
-    bench.measure("plugins/quick/quiet", async |iterations| {
-        let host = host.get_or_init(async || Host::start(count).await).await;
-        host.ask(iterations, &quiet).await
-    });
-    bench.measure("plugins/quick/beside-waiting", async |iterations| {
-        let host = host.get_or_init(async || Host::start(count).await).await;
-        waiting.get_or_init(async || host.wait(count).await).await;
-        host.ask(iterations, &beside).await
-    });
-    let (Some(host), Some(waiting)) = (host.into_inner(), waiting.into_inner()) else { return };
-    if bench.median("plugins/quick/beside-waiting").is_some() {
+    let host = bench.runtime.block_on(Host::start(count));
+    bench.measure(QUIET, async |times| host.ask(times, &quiet).await);
+    let waiting = bench.runtime.block_on(host.wait(count));
+    bench.measure(BESIDE, async |times| host.ask(times, &beside).await);
+    if bench.median(BESIDE).is_some() {
         waiting.print();
         let p99 = |of: &RefCell<Histogram<u64>>| of.borrow().value_at_quantile(0.99) as f64 / 1e3;
         let (quiet, beside) = (p99(&quiet), p99(&beside));
         let ratio = beside / quiet;
-        println!(
-            "beside them another plugin's p99 is {beside:.0} us, {ratio:.2} times its quiet {quiet:.0} us\n"
-        );
+        println!("{BESIDE}: p99 {beside:.0} us, {ratio:.2} times {QUIET} ({quiet:.0} us)\n");
     }
     bench.runtime.block_on(host.stop(waiting));
 }
@@ -88,8 +83,9 @@ struct Host {
 
 struct Waiting {
     calls: Vec<JoinHandle<()>>,
-    before: usize,
-    after: usize,
+    /// What this process had in memory: when the first tenth waited, and when all did.
+    tenth: usize,
+    all: usize,
 }
 
 impl Host {
@@ -144,18 +140,24 @@ impl Host {
 
     /// Until the slow upstream has so many requests, and answers none.
     async fn wait(&self, count: usize) -> Waiting {
-        let before = resident_bytes().unwrap_or_default();
-        let calls = (0..count).map(|_| {
+        let mut calls = Vec::new();
+        let tenth = self.wait_until(&mut calls, count / 10).await;
+        let all = self.wait_until(&mut calls, count).await;
+        Waiting { calls, tenth, all }
+    }
+
+    /// Answers what this process has in memory then.
+    async fn wait_until(&self, calls: &mut Vec<JoinHandle<()>>, count: usize) -> usize {
+        calls.resize_with(count, || {
             let (plugin, credentials) = self.slow.clone();
             tokio::spawn(async move {
                 // In the end it is cut.
                 let _ = plugin.make(&credentials, &Call::Verify(REFERENCE.to_owned())).await;
             })
         });
-        let calls = calls.collect();
         let mut said = self.said.lock().await;
         timeout(PATIENCE, said.next_line()).await.expect("all wait").expect("a line");
-        Waiting { calls, before, after: resident_bytes().unwrap_or_default() }
+        resident_bytes().unwrap_or_default()
     }
 
     async fn stop(mut self, waiting: Waiting) {
@@ -167,13 +169,12 @@ impl Host {
 
 impl Waiting {
     fn print(&self) {
-        let Waiting { calls, before, after } = self;
-        let (count, mib) = (calls.len(), |bytes: &usize| bytes >> 20);
-        let kib = (after.saturating_sub(*before) / count) >> 10;
+        let Waiting { calls, tenth, all } = self;
+        let (count, more) = (calls.len(), calls.len() - calls.len() / 10);
+        let kib = (all.saturating_sub(*tenth) / more) >> 10;
+        let (all, tenth) = (all >> 20, tenth >> 20);
         println!(
-            "plugins/waiting: {count} calls wait: {} MiB resident, {} before, {kib} KiB each",
-            mib(after),
-            mib(before)
+            "plugins/waiting: {count} calls wait in {all} MiB, a tenth of them in {tenth}: {kib} KiB for each more"
         );
     }
 }
@@ -200,7 +201,7 @@ pub fn plays_upstream() -> bool {
     true
 }
 
-/// Says its port, and when so many requests wait.
+/// Says its port, and when a tenth of so many requests wait, and when all do.
 async fn serve(count: usize) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     tell(&listener.local_addr().expect("a bound listener").port().to_string());
@@ -219,8 +220,9 @@ async fn answer(
     count: usize,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     if request.uri().path().starts_with("/slow") {
-        if waiting.fetch_add(1, Relaxed) + 1 == count {
-            tell("all wait");
+        let now = waiting.fetch_add(1, Relaxed) + 1;
+        if now == count / 10 || now == count {
+            tell("so many wait");
         }
         pending::<()>().await;
     }
