@@ -1,6 +1,7 @@
 //! What operators do with the versions of a plugin.
 
 use serde_json::json;
+use tollhouse::{plugins::PrivateKey, random::Random};
 
 use super::Lab;
 use crate::sprout::repack;
@@ -20,4 +21,9 @@ pub async fn change_versions(lab: &Lab) {
     }
     lab.name("digest", &next);
     lab.call("DELETE /internal/v1/plugins/{plugin}/{digest}", json!({})).await;
+    lab.name("publisher", &json!("acme"));
+    let key = PrivateKey::draw(&Random::seeded(1)).public().to_line();
+    lab.call("PUT /internal/v1/publishers/{publisher}", json!({ "keys": [key] })).await;
+    lab.ask("GET /internal/v1/publishers", "").await;
+    lab.call("DELETE /internal/v1/publishers/{publisher}", json!({})).await;
 }
