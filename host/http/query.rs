@@ -232,7 +232,7 @@ kinds! {
         { "type": "boolean" };
     /// 64 bytes in hexadecimal.
     Signature -> Option<[u8; 64]> = |parameters, name| parameters.signature(name),
-        { "type": "string", "pattern": "^[0-9A-Fa-f]{128}$" };
+        { "type": "string", "pattern": "^([0-9A-Fa-f]{128})?$" };
     /// One number, or the least and the most of a range.
     Range<const MOST> -> Option<[i64; 2]> = |parameters, name| parameters.range(name, MOST),
         { "type": "string", "pattern": r"^(\d+(/\d+)?)?$", "examples": ["18/30"] };
