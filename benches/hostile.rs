@@ -15,7 +15,7 @@ use tollhouse::{
 use crate::Bench;
 
 /// What the guest is told to do, and how often at once.
-const TRICKS: [(&str, usize); 9] = [
+const TRICKS: [(&str, usize); 12] = [
     ("loop", 40),
     ("grow", 40),
     ("recurse", 40),
@@ -24,6 +24,9 @@ const TRICKS: [(&str, usize); 9] = [
     ("print 100000", 40),
     ("random-request", 40),
     ("many 100", 40),
+    ("headers 100000", 40),
+    ("leak 100000", 40),
+    ("fetch https://169.254.169.254/", 40),
     ("concatenate \"", 40),
 ];
 const CALLS: usize = 20_000;

@@ -23,7 +23,7 @@ use crate::{
     providers,
     random::Random,
     rate::Limiter,
-    recollections,
+    recollections, recordings,
     seal::{SealedColumn, Sealer},
     smtp::Mailer,
     store::Store,
@@ -55,6 +55,7 @@ pub const SWEEPS: &[Sweep] = &[
     messages::sweep,
     operator_events::sweep,
     otp::sweep,
+    recordings::sweep,
     users::sweep,
 ];
 
@@ -69,6 +70,7 @@ pub const SEALED: &[&[SealedColumn]] = &[
     &mandates::SEALED,
     &messages::SEALED,
     &providers::SEALED,
+    &recordings::SEALED,
 ];
 
 /// What a provider's reference may belong to, and the job that a notification about it wakes.
@@ -95,6 +97,8 @@ pub struct Parts {
     pub settings: Settings,
     pub gateways: messages::Gateways,
     pub images: identity::Images,
+    /// Calls of plugins that wait to be written down.
+    pub recordings: recordings::Waiting,
     pub workers: Workers,
     pub rates: Rates,
     pub tasks: Tasks,
@@ -124,6 +128,8 @@ pub struct Settings {
     pub card_charges: cards::Charges,
     /// For how long messages that have ended, and what operators were told, are kept.
     pub history_days: i64,
+    /// For how long calls of plugins are kept; 0: none is.
+    pub recording_hours: i64,
     /// Opens what only development may do, such as moving the clock.
     pub development: bool,
     pub http: http::Limits,
@@ -185,6 +191,7 @@ impl App {
                 usd: config.service.card_charge_usd,
             },
             history_days: config.service.history_days.into(),
+            recording_hours: config.plugins.plugin_recording_hours.into(),
             development: config.service.development,
             http: config.requests.limits(),
             otp: config.otp.limits(),
@@ -195,6 +202,10 @@ impl App {
         let files = Files::new(&config.service.files)?;
         let plugins =
             Plugins::new(config.plugins.limits(), egress.clone(), clock.clone(), random.clone())?;
+        let (recorder, recordings) = recordings::recorder();
+        if settings.recording_hours > 0 {
+            plugins.recorded_by(recorder);
+        }
         let (url, limits) = (config.database.url()?, config.database.limits());
         let store = Store::open(url.expose(), limits, random.clone()).await?;
         plugins.follow(&store).await?;
@@ -219,6 +230,7 @@ impl App {
             settings,
             gateways,
             images: identity::Images::default(),
+            recordings,
             workers,
             rates,
             tasks,

@@ -121,6 +121,12 @@ impl Egress {
         Egress { metrics, way: Way::Script(script), policy: Arc::default() }
     }
 
+    /// The same, and nothing leaves.
+    #[must_use]
+    pub fn with_script(&self, script: Arc<Script>) -> Egress {
+        Egress { policy: self.policy.clone(), ..Egress::scripted(script) }
+    }
+
     #[must_use]
     pub fn is_scripted(&self) -> bool {
         matches!(self.way, Way::Script(_))

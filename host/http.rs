@@ -54,7 +54,7 @@ use self::{
 use crate::{
     app::App, audit, cards, companies, error::Error, events, identity, loans, mandates, master_key,
     messages, notifications, operator_events, otp, payments, plans, plugins, providers,
-    recollections, users, wallet,
+    recollections, recordings, users, wallet,
 };
 
 /// The route whose bodies are components, which are larger than other bodies may be.
@@ -244,6 +244,8 @@ fn plugin_routes() -> Vec<Route> {
         post   "/internal/v1/plugins/{plugin}/rollback" Operator plugins::api::roll_back "Go back to the version of a plugin that served before" [400 409];
         post   "/internal/v1/plugins/{plugin}/deactivate" Operator plugins::api::deactivate "Take a plugin out of service" [400 409];
         delete "/internal/v1/plugins/{plugin}/{digest}" Operator plugins::api::uninstall "Uninstall a version of a plugin that serves nobody" [409];
+        get    "/internal/v1/plugins/{plugin}/recordings" Operator recordings::api::list "List calls of a plugin that were written down" [];
+        get    "/internal/v1/plugins/{plugin}/recordings/{recording}" Operator recordings::api::fetch "Show a call that was written down" [];
         get    "/internal/v1/publishers" Operator plugins::api::publishers::list "List whose plugins are taken" [];
         put    "/internal/v1/publishers/{publisher}" Operator plugins::api::publishers::trust "Take the plugins of a publisher, known by its keys" [409];
         delete "/internal/v1/publishers/{publisher}" Operator plugins::api::publishers::distrust "Take no more plugins of a publisher" [];

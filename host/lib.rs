@@ -42,6 +42,7 @@ pub mod providers;
 pub mod random;
 pub mod rate;
 pub mod recollections;
+pub mod recordings;
 pub mod seal;
 pub mod smtp;
 pub mod store;

@@ -18,8 +18,9 @@ pub const BILLING_CURRENCY: &str = "NGN";
 pub struct Minor(pub i64);
 
 /// An amount and its currency, an ISO 4217 code with two decimals.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Money {
+    #[serde(rename = "amount")]
     pub minor: Minor,
     pub currency: String,
 }

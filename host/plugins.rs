@@ -18,6 +18,7 @@ mod drift;
 mod engine;
 mod examples;
 mod health;
+mod heard;
 mod life;
 mod manifest;
 mod output;
@@ -39,12 +40,13 @@ mod versions;
 use std::ops::Deref;
 
 use futures::FutureExt;
+use serde::{Deserialize, Serialize};
 
 use self::vault::VaultError;
 pub use self::{
     admission::Check,
     callable::{Callable, Credentials, Plugin, Watch},
-    calls::Usage,
+    calls::{Usage, outcome},
     compile::{Compiler, compile_as_child, fault as cache_fault},
     country::{Country, IdentityType},
     engine::Limits,
@@ -52,11 +54,12 @@ pub use self::{
         Call, EMAIL as EXAMPLE_EMAIL, Examples, SECRET as EXAMPLE_SECRET,
         SERVICE_REF as EXAMPLE_REFERENCE,
     },
+    heard::{Answered, Heard, Recorded, Recorder, Silence, Vouched},
     life::Wish,
     manifest::{Kind, Manifest, ReferenceRules, Surface},
     registers::{Comparison, Entry, Image, Person, Question, Registers},
     registry::{Plugins, serving},
-    reply::Reply,
+    reply::{End, Reply},
     signature::{PrivateKey, PublicKey, SIGNATURE_BYTES, Signed},
     v1::{Answering, Floor, Native, Typed, Warm},
     vault::REDACTED,
@@ -68,7 +71,7 @@ use crate::{
 };
 
 /// Why a plugin could not answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
     pub category: FaultCategory,
     pub code: String,
@@ -78,7 +81,8 @@ pub struct Fault {
     pub details: Vec<(String, String)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FaultCategory {
     Invalid,
     Refused,
@@ -156,6 +160,7 @@ impl CallError {
     }
 }
 
+#[derive(Clone, Serialize, Deserialize)]
 pub struct CheckoutOrder {
     pub service_ref: String,
     pub amount: Money,
@@ -171,13 +176,14 @@ pub struct CheckoutOrder {
     pub save_instrument: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct CheckoutSession {
     pub url: String,
     pub service_ref: String,
     pub raw: String,
 }
 
+#[derive(Clone, Serialize, Deserialize)]
 pub struct CardOrder {
     pub token: String,
     pub email: String,
@@ -187,6 +193,7 @@ pub struct CardOrder {
     pub metadata: String,
 }
 
+#[derive(Clone, Serialize, Deserialize)]
 pub struct DebitOrder {
     pub mandate: String,
     pub email: String,
@@ -197,7 +204,7 @@ pub struct DebitOrder {
 }
 
 /// A payment as the provider knows it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ProviderPayment {
     pub status: PaymentStatus,
     pub service_ref: String,
@@ -216,7 +223,8 @@ pub struct ProviderPayment {
     pub raw: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PaymentStatus {
     Pending,
     Success,
@@ -224,8 +232,9 @@ pub enum PaymentStatus {
     Reversed,
 }
 
-/// What is reusable of how the customer paid. Its token charges again: never shown, never logged.
-#[derive(Clone)]
+/// What is reusable of how the customer paid. Its token charges again: never shown, never logged. As JSON only where it is masked, in
+/// recordings.
+#[derive(Clone, Serialize)]
 pub struct Instrument {
     pub kind: String,
     pub token: String,
@@ -248,6 +257,7 @@ impl std::fmt::Debug for Instrument {
     }
 }
 
+#[derive(Clone, Serialize, Deserialize)]
 pub struct RefundOrder {
     pub service_ref: String,
     pub transaction_id: String,
@@ -256,14 +266,15 @@ pub struct RefundOrder {
     pub reason: String,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Refund {
     pub status: RefundStatus,
     pub provider_id: String,
     pub message: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RefundStatus {
     Pending,
     Done,
@@ -271,7 +282,7 @@ pub enum RefundStatus {
 }
 
 /// What a notification is about. It is never believed: the host verifies.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Notification {
     pub subject: Subject,
     pub event: String,
@@ -279,7 +290,8 @@ pub struct Notification {
     pub transaction_id: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Subject {
     Payment,
     Refund,
@@ -294,6 +306,7 @@ pub enum Refusal {
 }
 
 /// A text message to one phone. Nothing of it may be logged.
+#[derive(Clone, Serialize, Deserialize)]
 pub struct TextMessage {
     /// E.164, with its plus sign.
     pub to: String,
@@ -323,7 +336,8 @@ impl Provider {
         order: &CheckoutOrder,
     ) -> Result<CheckoutSession, CallError> {
         let guest = &self.plugin.guest;
-        self.call("checkout.start", credentials, &|run| {
+        let asked = || Call::StartCheckout(order.clone());
+        self.call_on_record("checkout.start", asked, credentials, &|run| {
             guest.start_checkout(run.store, run.instance, order).boxed()
         })
         .await
@@ -335,7 +349,8 @@ impl Provider {
         service_ref: &str,
     ) -> Result<ProviderPayment, CallError> {
         let guest = &self.plugin.guest;
-        self.call("verification.verify", credentials, &|run| {
+        let asked = || Call::Verify(service_ref.to_owned());
+        self.call_on_record("verification.verify", asked, credentials, &|run| {
             guest.verify(run.store, run.instance, service_ref).boxed()
         })
         .await
@@ -347,7 +362,8 @@ impl Provider {
         order: &CardOrder,
     ) -> Result<ProviderPayment, CallError> {
         let guest = &self.plugin.guest;
-        self.call("saved-card.charge", credentials, &|run| {
+        let asked = || Call::ChargeCard(order.clone());
+        self.call_on_record("saved-card.charge", asked, credentials, &|run| {
             guest.charge_card(run.store, run.instance, order).boxed()
         })
         .await
@@ -360,7 +376,8 @@ impl Provider {
         token: &str,
     ) -> Result<bool, CallError> {
         let guest = &self.plugin.guest;
-        self.call("saved-card.deauthorize", credentials, &|run| {
+        let asked = || Call::Deauthorize(token.to_owned());
+        self.call_on_record("saved-card.deauthorize", asked, credentials, &|run| {
             guest.deauthorize(run.store, run.instance, token).boxed()
         })
         .await
@@ -372,7 +389,8 @@ impl Provider {
         order: &DebitOrder,
     ) -> Result<ProviderPayment, CallError> {
         let guest = &self.plugin.guest;
-        self.call("direct-debit.debit", credentials, &|run| {
+        let asked = || Call::Debit(order.clone());
+        self.call_on_record("direct-debit.debit", asked, credentials, &|run| {
             guest.debit(run.store, run.instance, order).boxed()
         })
         .await
@@ -384,7 +402,8 @@ impl Provider {
         order: &RefundOrder,
     ) -> Result<Refund, CallError> {
         let guest = &self.plugin.guest;
-        self.call("refunds.start", credentials, &|run| {
+        let asked = || Call::StartRefund(order.clone());
+        self.call_on_record("refunds.start", asked, credentials, &|run| {
             guest.start_refund(run.store, run.instance, order).boxed()
         })
         .await
@@ -396,7 +415,8 @@ impl Provider {
         provider_id: &str,
     ) -> Result<Refund, CallError> {
         let guest = &self.plugin.guest;
-        self.call("refunds.check", credentials, &|run| {
+        let asked = || Call::CheckRefund(provider_id.to_owned());
+        self.call_on_record("refunds.check", asked, credentials, &|run| {
             guest.check_refund(run.store, run.instance, provider_id).boxed()
         })
         .await
@@ -410,8 +430,9 @@ impl Provider {
         body: &[u8],
     ) -> Result<Result<Vec<Notification>, Refusal>, CallError> {
         let guest = &self.plugin.guest;
+        let asked = || Call::ParseNotification { headers: headers.to_vec(), body: body.to_vec() };
         let told = self
-            .call("notifications.parse", credentials, &|run| {
+            .call_on_record("notifications.parse", asked, credentials, &|run| {
                 guest.parse_notification(run.store, run.instance, headers, body).boxed()
             })
             .await?;
@@ -446,7 +467,8 @@ impl Gateway {
         message: &TextMessage,
     ) -> Result<String, CallError> {
         let guest = &self.plugin.guest;
-        self.call("sms.send", credentials, &|run| {
+        let asked = || Call::SendText(message.clone());
+        self.call_on_record("sms.send", asked, credentials, &|run| {
             guest.send_text(run.store, run.instance, message).boxed()
         })
         .await

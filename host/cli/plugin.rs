@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod new;
 mod publish;
+mod replay;
 mod run;
 mod sign;
 mod source;
@@ -18,7 +19,7 @@ use self::source::Source;
 use super::{
     ask::Yes,
     failure::Failure,
-    host::{Access, Host},
+    host::{Access, Host, Page},
     output::{Report, left, text},
 };
 
@@ -41,6 +42,15 @@ enum Action {
     Check(check::Check),
     /// Make the project of a plugin of your own
     New(new::New),
+    /// See what a version does differently with calls that a host has written down; nothing leaves
+    #[command(after_help = "\
+A host writes calls down when it runs with --plugin-recording-hours, with nobody recognisable in them.
+
+Examples:
+  tollhouse plugin replay provider_a.wasm --last 100
+  tollhouse plugin recording provider_a 6921… > call.json
+  tollhouse plugin replay provider_a.wasm call.json")]
+    Replay(replay::Replay),
     /// Run a host with the plugin in it, which takes it again whenever it is built anew
     Run(run::Run),
     /// Make a key to sign plugins with, or see its public half
@@ -82,6 +92,20 @@ Examples:
     List,
     /// Show the version that serves, and which credentials it needs
     Show { name: String },
+    /// List calls of a plugin that were written down, newest first
+    Recordings {
+        name: String,
+        /// Of this function, such as checkout.start
+        #[arg(long)]
+        function: Option<String>,
+        /// Those that were made for this company, by its id
+        #[arg(long)]
+        company: Option<String>,
+        #[command(flatten)]
+        page: Page,
+    },
+    /// Show a call that was written down: what it was asked, what it heard and what it did
+    Recording { name: String, id: String },
     /// Make a version serve everyone
     Activate {
         name: String,
@@ -132,6 +156,7 @@ impl Plugin {
             Action::Bench(bench) => bench.run().await,
             Action::Check(check) => check.run().await,
             Action::New(new) => new.run(),
+            Action::Replay(replay) => replay.run(&self.access).await,
             Action::Run(run) => run.run().await,
             Action::Key(key) => key.run(),
             Action::Sign(sign) => sign.run(),
@@ -149,6 +174,17 @@ impl OfHost {
             OfHost::Examine { source } => examine(host, &source).await,
             OfHost::List => list(host).await,
             OfHost::Show { name } => show(host, &name).await,
+            OfHost::Recordings { name, function, company, page } => {
+                let chosen = [("function", function), ("company", company)];
+                let chosen = chosen.into_iter().filter_map(|(name, value)| Some((name, value?)));
+                let query: Vec<_> = page.query().into_iter().chain(chosen).collect();
+                recordings(host, &name, &query).await
+            }
+            OfHost::Recording { name, id } => {
+                let call = host.get(&["plugins", &name, "recordings", &id], &[]).await?;
+                let text = format!("{call:#}");
+                Ok(Report::new(call, text))
+            }
             OfHost::Activate { name, version, grant } => {
                 let digest = match version {
                     Some(version) => Some(digest_of(host, &name, &version).await?),
@@ -240,6 +276,18 @@ async fn examine(host: &Host, source: &Source) -> Result<Report, Failure> {
 async fn list(host: &Host) -> Result<Report, Failure> {
     let plugins = host.get(&["plugins"], &[]).await?;
     Ok(versions(plugins))
+}
+
+async fn recordings(host: &Host, name: &str, query: &[(&str, String)]) -> Result<Report, Failure> {
+    let columns = [
+        left("ID", |v| text(&v["id"])),
+        left("FUNCTION", |v| text(&v["function"])),
+        left("OUTCOME", |v| text(&v["outcome"])),
+        left("VERSION", |v| text(&v["version"])),
+        left("COMPANY", |v| text(&v["company_id"])),
+        left("BEGAN", |v| text(&v["began_at"])),
+    ];
+    Ok(Report::page(host.get(&["plugins", name, "recordings"], query).await?, &columns))
 }
 
 fn versions(plugins: Value) -> Report {

@@ -55,6 +55,11 @@ pub struct Plugins {
     #[arg(long, env = "TOLLHOUSE_PLUGIN_WALL_CLOCK_S", value_name = "s", default_value_t = 30,
           value_parser = clap::value_parser!(u64).range(1..=30))]
     pub plugin_wall_clock_s: u64,
+    /// For how long calls of providers and gateways are kept, with nobody recognisable in them, to see what another version would
+    /// have done: `tollhouse plugin replay`. Each costs the plugin's processor time twice. 0: none is kept
+    #[arg(long, env = "TOLLHOUSE_PLUGIN_RECORDING_HOURS", value_name = "h", default_value_t = 0,
+          value_parser = clap::value_parser!(u32).range(..=8_760))]
+    pub plugin_recording_hours: u32,
     /// Of one call
     #[arg(long, env = "TOLLHOUSE_PLUGIN_REQUESTS", value_name = "requests", default_value_t = 16)]
     pub plugin_requests: usize,

@@ -187,7 +187,7 @@ fn headers<'n>(names: impl IntoIterator<Item = &'n str>) -> Value {
 
 /// What operations are sorted into, in the order in which a reader wants them: the module that handles them, what readers call
 /// it, and what it is for.
-const TAGS: [(&str, &str, &str); 22] = [
+const TAGS: [(&str, &str, &str); 23] = [
     (
         "payments",
         "payments",
@@ -249,6 +249,11 @@ const TAGS: [(&str, &str, &str); 22] = [
         "plugins",
         "plugins",
         "The components that speak with providers, exchanged while the host runs.",
+    ),
+    (
+        "recordings",
+        "recorded calls",
+        "Calls of plugins that were written down, with nobody recognisable in them.",
     ),
     ("audit", "audit", "What operators did."),
     ("master_key", "master key", "The key that seals secrets in the database, and its exchange."),

@@ -28,7 +28,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
 }
 
 /// What the parameters of all routes are.
-const PARAMETERS: [(&str, &str); 23] = [
+const PARAMETERS: [(&str, &str); 24] = [
     ("account", "The account at the provider, as the notification URL names it."),
     ("card", "The card's id."),
     ("company", "The company's id."),
@@ -48,6 +48,7 @@ const PARAMETERS: [(&str, &str); 23] = [
     ("provider", "The provider's name, such as `provider_a`."),
     ("publisher", "The publisher's name."),
     ("recollection", "The repayment's id."),
+    ("recording", "The id of a call that was written down."),
     ("reference", "The reference of the payment or the repayment."),
     ("refund", "The refund's id."),
     ("uid_id", "The id of a looked-up identity."),

@@ -11,7 +11,7 @@ use tokio::{
 use super::{Listener, Route, internal_routes, name_of, public_routes, router};
 use crate::{
     app::{App, SWEEPS},
-    jobs, monitor,
+    jobs, monitor, recordings,
 };
 
 /// How often what is out of date is thrown away.
@@ -25,6 +25,7 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
         keep(&app, "plugins", follow_plugins),
         keep(&app, "cleaning", clean),
         keep(&app, "monitor", monitor::watch),
+        keep(&app, "recordings", recordings::write_down),
     ];
     let (close, closing) = watch::channel(false);
     let stopping = async {

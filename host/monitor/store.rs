@@ -198,6 +198,9 @@ pub async fn plugin_uses(tx: &mut Tx, plugin: &str) -> Result<Vec<(String, i64)>
              WHERE payment_service = $1 AND status = 'pending'
          UNION ALL SELECT 'pending repayments', COUNT(*) FROM recollections
              WHERE payment_service = $1 AND status = 'pending'
+         UNION ALL SELECT 'refunds on their way', COUNT(*) FROM payments
+             JOIN refunds ON refunds.company_id = payments.company_id AND refunds.payment_id = payments.id
+             WHERE payments.payment_service = $1 AND refunds.status IN ('requested', 'pending')
          UNION ALL SELECT 'saved cards', COUNT(*) FROM cards
              WHERE payment_service = $1 AND status IN ('pending', 'valid') AND removed_at IS NULL
          UNION ALL SELECT 'verification charges on their way back', COUNT(*) FROM card_refunds

@@ -46,7 +46,7 @@ impl<K: Eq + Hash> Breakers<K> {
         match breakers.get_mut(&what) {
             None if worked => {}
             None => {
-                breakers.retain(|_, other| now.0 - other.failures.latest().0 <= FORGOTTEN_MS);
+                breakers.retain(|_, other| other.is_remembered(now));
                 breakers.entry(what).or_default().saw(false, now);
             }
             Some(breaker) => {
@@ -58,13 +58,14 @@ impl<K: Eq + Hash> Breakers<K> {
         }
     }
 
-    /// Whether it is left alone.
-    pub fn is_open<Q>(&self, what: &Q) -> bool
+    /// Whether it is left alone now: no more when somebody may find out.
+    pub fn is_resting<Q>(&self, what: &Q, now: Timestamp) -> bool
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.lock().get(what).is_some_and(|breaker| breaker.open.is_some())
+        let breakers = self.lock();
+        breakers.get(what).and_then(|breaker| breaker.open).is_some_and(|open| now < open.until)
     }
 
     /// All is as if nothing had failed.
@@ -72,10 +73,12 @@ impl<K: Eq + Hash> Breakers<K> {
         self.lock().clear();
     }
 
-    /// How many are left alone.
+    /// How many are left alone, and not forgotten.
     #[must_use]
-    pub fn open(&self) -> usize {
-        self.lock().values().filter(|breaker| breaker.open.is_some()).count()
+    pub fn open(&self, now: Timestamp) -> usize {
+        let breakers = self.lock();
+        let open = breakers.values().filter(|breaker| breaker.open.is_some());
+        open.filter(|breaker| breaker.is_remembered(now)).count()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<K, Breaker>> {
@@ -129,6 +132,10 @@ impl Breaker {
         self.open = Some(Open { until: Timestamp(now.0 + rest_ms), rest_ms, probed: false });
     }
 
+    fn is_remembered(&self, now: Timestamp) -> bool {
+        now.0 - self.failures.latest().0 <= FORGOTTEN_MS
+    }
+
     fn is_idle(&self) -> bool {
         self.open.is_none() && self.failures.are_none()
     }
@@ -158,7 +165,10 @@ mod tests {
         }
         assert_eq!(breakers.admit("a", Timestamp(16)), Err(5));
         assert_eq!(breakers.admit("b", Timestamp(16)), Ok(()));
-        assert_eq!(breakers.open(), 1);
+        assert_eq!(breakers.open(Timestamp(16)), 1);
+        assert!(
+            breakers.is_resting("a", Timestamp(16)) && !breakers.is_resting("a", Timestamp(5_015))
+        );
     }
 
     #[test]
@@ -193,9 +203,10 @@ mod tests {
         let breakers = Breakers::default();
         down(&breakers, "a");
         breakers.saw("b", false, Timestamp(600_000));
-        assert_eq!(breakers.open(), 1);
+        assert_eq!(breakers.open(Timestamp(600_000)), 1);
+        assert_eq!(breakers.open(Timestamp(600_001)), 0);
         breakers.saw("c", false, Timestamp(600_001));
-        assert_eq!(breakers.open(), 0);
+        assert_eq!(breakers.lock().len(), 2, "not even kept");
     }
 
     #[test]
@@ -204,7 +215,7 @@ mod tests {
         for n in 0..200 {
             breakers.saw("a", n % 3 == 0, Timestamp(n));
         }
-        assert_eq!(breakers.open(), 0);
+        assert_eq!(breakers.open(Timestamp(200)), 0);
         for n in 0..20 {
             breakers.saw("a", true, Timestamp(200 + n));
         }

@@ -16,7 +16,7 @@ pub struct Bulkhead {
     calls: Counter,
     queue: Counter,
     instances: Semaphore,
-    /// Of all instances together, in bytes.
+    /// Of all calls together, in bytes.
     pub memory: Arc<MemoryBudget>,
 }
 
@@ -75,7 +75,7 @@ impl Bulkhead {
     }
 }
 
-/// Memory that all instances of a plugin share.
+/// Memory that all calls of a plugin share: of their instances, and of what they have heard.
 pub struct MemoryBudget {
     used: AtomicUsize,
     most: usize,
@@ -94,8 +94,38 @@ impl MemoryBudget {
         taken.is_ok()
     }
 
+    /// Whether there is so much when nobody else has any.
+    pub fn holds(&self, bytes: usize) -> bool {
+        bytes <= self.most
+    }
+
     pub fn give_back(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A part of a budget, given back when this is dropped.
+pub struct Held {
+    budget: Arc<MemoryBudget>,
+    bytes: usize,
+}
+
+impl Held {
+    pub fn of(budget: &Arc<MemoryBudget>) -> Held {
+        Held { budget: budget.clone(), bytes: 0 }
+    }
+
+    /// So much more, if there is so much.
+    pub fn take(&mut self, bytes: usize) -> bool {
+        let taken = self.budget.take(bytes);
+        self.bytes += if taken { bytes } else { 0 };
+        taken
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.budget.give_back(self.bytes);
     }
 }
 
@@ -137,6 +167,15 @@ mod tests {
         assert!(budget.take(6) && !budget.take(5) && budget.take(4));
         assert!(!budget.take(usize::MAX));
         budget.give_back(10);
+        assert!(budget.take(10) && budget.holds(10) && !budget.holds(11));
+    }
+
+    #[test]
+    fn what_is_held_is_given_back() {
+        let budget = Arc::new(MemoryBudget::new(10));
+        let mut held = Held::of(&budget);
+        assert!(held.take(6) && !held.take(5) && held.take(4));
+        drop(held);
         assert!(budget.take(10));
     }
 }

@@ -3,18 +3,23 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
-    CallError, Manifest,
+    Call, CallError, Manifest,
     admission::LABEL_DIGITS,
     bulkhead::Bulkhead,
-    calls::{Calls, Invoke, Usage},
+    calls::{self, Calls, Invoke, Progress, Usage},
     engine::Limits,
     health::Health,
+    heard::{Heard, Recorded, Recorder},
+    reply::{End, UNAUTHENTIC},
     session::Grant,
     v1,
     vault::Secrets,
 };
 use crate::{
+    clock::{Clock, Timestamp},
+    egress::{Answer, EgressError, Outgoing},
     error::Error,
+    random::Random,
     telemetry::{PluginMeter, PluginMetrics},
 };
 
@@ -70,14 +75,19 @@ pub struct Callable {
     /// For whom; empty: for the service itself.
     company: Arc<str>,
     watch: Option<Watch>,
+    /// What cache and vault say when a call is made once more.
+    known: Option<Arc<Heard>>,
 }
+
+/// Of the randomness of every call that is made once more.
+const REPEATED_SEED: u64 = 1;
 
 /// Hears what each call took.
 pub type Watch = Arc<dyn Fn(Usage) + Send + Sync>;
 
 impl Callable {
     pub(super) fn new(plugin: Arc<Plugin>, calls: Arc<Calls>) -> Callable {
-        Callable { plugin, calls, company: Arc::default(), watch: None }
+        Callable { plugin, calls, company: Arc::default(), watch: None, known: None }
     }
 
     /// The same, called for a company.
@@ -113,25 +123,98 @@ impl Callable {
         self.plugin.guest.interfaces().contains(&interface)
     }
 
+    /// The same component in a world of its own, in which a call can be made once more: time stands still, cache and vault say
+    /// what was heard, the script is the upstream, and `recorder` hears of it. Nothing leaves, and nothing counts.
+    #[must_use]
+    pub fn once_more(
+        &self,
+        began: Timestamp,
+        known: Heard,
+        script: impl Fn(&Outgoing) -> Result<Answer, EgressError> + Send + Sync + 'static,
+        recorder: Recorder,
+    ) -> Callable {
+        let (clock, random) = (Clock::frozen_at(began), Random::seeded(REPEATED_SEED));
+        let calls = Arc::new(self.calls.scripted_at(clock, random, script));
+        let _ = calls.recorder.set(recorder);
+        let plugin = Arc::new(self.plugin.measured_apart(&calls.metrics, &calls.limits));
+        Callable { known: Some(Arc::new(known)), ..Callable::new(plugin, calls) }
+    }
+
+    /// A call that may not be written down.
     pub(super) async fn call<'f, T>(
         &self,
         function: &'static str,
         credentials: &Credentials,
         invoke: &Invoke<'f, T>,
     ) -> Result<T, CallError> {
+        let grant = self.grant(credentials);
+        self.make_call(function, grant, invoke, &mut Progress::default()).await
+    }
+
+    /// A call that is written down, where there is somebody who does so.
+    pub(super) async fn call_on_record<'f, T: End>(
+        &self,
+        function: &'static str,
+        asked: impl FnOnce() -> Call,
+        credentials: &Credentials,
+        invoke: &Invoke<'f, T>,
+    ) -> Result<T, CallError> {
+        let Some(recorder) = self.calls.recorder.get() else {
+            return self.call(function, credentials, invoke).await;
+        };
+        let (grant, began) = (self.grant(credentials), self.calls.clock.now());
+        let mut progress = Progress { heard: Some(Heard::default()), ..Progress::default() };
+        let answer = self.make_call(function, grant.clone(), invoke, &mut progress).await;
+        let said = answer.as_ref().map_or("", End::end);
+        if let Some(heard) = progress.heard.filter(|_| progress.used.runs > 0)
+            && (said != UNAUTHENTIC || self.known.is_some())
+        {
+            recorder(Recorded {
+                plugin: self.clone(),
+                company: self.company.clone(),
+                began,
+                call: asked().without_secrets(&grant),
+                settings: self.manifest().given(credentials),
+                secrets: grant.secrets.names(),
+                heard,
+                outcome: calls::outcome(&answer).name(),
+                said,
+            });
+        }
+        answer
+    }
+
+    fn grant(&self, credentials: &Credentials) -> Arc<Grant> {
         let mut grant = self.manifest().grant(credentials);
         grant.scope = format!("{}/{}", self.plugin.digest, grant.scope);
-        let grant = Arc::new(grant);
-        let (answer, used) =
-            self.calls.call(&self.plugin, &self.company, function, grant, invoke).await;
+        grant.known.clone_from(&self.known);
+        Arc::new(grant)
+    }
+
+    async fn make_call<'f, T>(
+        &self,
+        function: &'static str,
+        grant: Arc<Grant>,
+        invoke: &Invoke<'f, T>,
+        progress: &mut Progress,
+    ) -> Result<T, CallError> {
+        let (plugin, company) = (&self.plugin, &self.company);
+        let answer = self.calls.call(plugin, company, function, grant, invoke, progress).await;
         if let Some(watch) = &self.watch {
-            watch(used);
+            watch(progress.used);
         }
         answer
     }
 }
 
 impl Manifest {
+    /// The settings that these credentials have: not the defaults, which are another version's own affair.
+    fn given(&self, credentials: &Credentials) -> HashMap<String, String> {
+        let values = credentials.values.iter();
+        let settings = values.filter(|(name, _)| self.settings.contains_key(*name));
+        settings.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
     /// What these credentials let the plugin use: its named secrets, its settings or their defaults, the hosts that it names
     /// and those of its URL settings.
     pub(super) fn grant(&self, credentials: &Credentials) -> Grant {
@@ -158,6 +241,7 @@ impl Manifest {
                 .collect(),
             secrets: Secrets::new(secrets.collect()),
             settings,
+            known: None,
         }
     }
 

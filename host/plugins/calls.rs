@@ -2,7 +2,7 @@
 
 use std::{
     marker::PhantomData,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -17,11 +17,12 @@ use wasmtime::{
 use super::{
     CallError, Certainty, Fault, FaultCategory, Kind, Plugin,
     breaker::Breakers,
-    bulkhead::Bulkhead,
+    bulkhead::{Bulkhead, Held},
     cache::Cache,
     engine::{self, CpuExhausted, Limits, MOST_FRAMES, State},
+    heard::{Answered, Heard, Recorder, Silence},
     pace::{paced, slow_lane},
-    send::Way,
+    send::{Way, hold},
     session::{Ended, Entry, Grant, HttpRequest, Journal, Session},
     v1::{self, Answer},
 };
@@ -44,6 +45,8 @@ pub struct Calls {
     cache: Arc<Cache>,
     /// None where a script answers: it has its reasons.
     pub breakers: Option<Arc<Breakers<Way>>>,
+    /// Who writes calls down, if anybody does.
+    pub recorder: OnceLock<Recorder>,
     /// For calls that need much processor time.
     lane: Arc<Semaphore>,
     pub clock: Clock,
@@ -78,7 +81,7 @@ pub struct Usage {
 /// How far a call has got.
 #[derive(Default)]
 pub struct Progress {
-    used: Usage,
+    pub used: Usage,
     /// Bytes of a request may have reached an upstream.
     pub sent: bool,
     /// One that may have changed something got no answer.
@@ -86,6 +89,14 @@ pub struct Progress {
     pub timed_out: bool,
     /// The host has not asked, or has not asked on.
     pub retry_after_s: Option<u32>,
+    /// What it heard; none: nobody writes it down.
+    pub heard: Option<Heard>,
+}
+
+impl Progress {
+    pub fn heard(&mut self, what: impl FnOnce() -> Option<Result<Answered, Silence>>) {
+        self.heard = self.heard.take().and_then(|heard| heard.and(what()));
+    }
 }
 
 enum Run<T> {
@@ -93,6 +104,8 @@ enum Run<T> {
     Waits(HttpRequest, Box<Session>),
     /// Too many wait already.
     TurnedAway,
+    /// Others of the plugin have the memory that it wants.
+    Starved(Box<Session>),
     Broken(String),
 }
 
@@ -111,6 +124,7 @@ impl Calls {
             engine,
             limits,
             breakers: (!egress.is_scripted()).then(Arc::default),
+            recorder: OnceLock::new(),
             egress,
             cache: Arc::new(Cache::new(metrics.clone())),
             metrics,
@@ -120,7 +134,7 @@ impl Calls {
         })
     }
 
-    /// One call and what it took: as many runs as it has requests, and one more.
+    /// One call: as many runs as it has requests, and one more.
     pub async fn call<'f, T>(
         &self,
         plugin: &Plugin,
@@ -128,19 +142,17 @@ impl Calls {
         function: &'static str,
         grant: Arc<Grant>,
         invoke: &Invoke<'f, T>,
-    ) -> (Result<T, CallError>, Usage) {
-        if let Err(unfit) = self.check_health(plugin, company) {
-            return (Err(unfit), Usage::default());
-        }
+        progress: &mut Progress,
+    ) -> Result<T, CallError> {
+        self.check_health(plugin, company)?;
         let Some(_under_way) = plugin.bulkhead.begin() else {
-            return (Err(not_asked("busy", TOO_MANY, BUSY_S)), Usage::default());
+            return Err(not_asked("busy", TOO_MANY, BUSY_S));
         };
         let _counted = plugin.meter.begin();
         let began = Instant::now();
-        let mut progress = Progress::default();
         let span =
             spans::plugin_call(&plugin.name, plugin.meter.version(), &plugin.digest, function);
-        let work = self.run_to_the_end(plugin, grant, invoke, &mut progress);
+        let work = self.run_to_the_end(plugin, grant, invoke, progress);
         let work = work.instrument(span.clone());
         let result = match tokio::time::timeout(self.limits.wall_clock, work).await {
             Ok(result) => result,
@@ -153,8 +165,8 @@ impl Calls {
         if function != "notifications.parse" {
             self.look_after(plugin, company, result.is_err() && !progress.timed_out);
         }
-        let result = judge(result, &progress);
-        let measured = measured(&result, &progress, began.elapsed());
+        let result = judge(result, progress);
+        let measured = measured(&result, progress, began.elapsed());
         plugin.meter.observe(function, &measured);
         spans::called(&span, &measured, progress.used.requests);
         if let Err(CallError { fault, .. }) = &result
@@ -183,7 +195,7 @@ impl Calls {
             duration_us = began.elapsed().as_micros() as u64,
             "plugin call"
         );
-        (result, progress.used)
+        result
     }
 
     fn check_health(&self, plugin: &Plugin, company: &str) -> Result<(), CallError> {
@@ -220,6 +232,7 @@ impl Calls {
         let deadline = Instant::now() + self.limits.wall_clock;
         let seed = u64::from_le_bytes(self.random.bytes());
         let mut journal = Journal::new(seed, self.clock.now());
+        let mut held = Held::of(&plugin.bulkhead.memory);
         loop {
             let label = plugin.label.clone();
             let session = Session::new(journal, grant.clone(), label, self.cache.clone());
@@ -227,7 +240,13 @@ impl Calls {
                 // A plugin has seen what a notification carried; faults are logged.
                 Run::Done(answer) => return Ok(answer.map_err(|fault| grant.clean(fault))),
                 Run::Broken(reason) => return Err(reason),
-                Run::TurnedAway => {
+                Run::Starved(session) if progress.used.requests > 0 => {
+                    // What has begun is not turned away: it would be unknown what it has done.
+                    tokio::time::sleep(HUNGER).await;
+                    journal = session.journal;
+                    continue;
+                }
+                Run::TurnedAway | Run::Starved(_) => {
                     progress.retry_after_s = Some(BUSY_S);
                     return Ok(Err(Fault::new(FaultCategory::Unavailable, "busy", TOO_MANY)));
                 }
@@ -239,6 +258,7 @@ impl Calls {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             let answer = self.send(plugin, &request, &session, left, progress).await;
+            let answer = hold(&mut held, &request, answer, progress);
             journal = session.journal;
             journal.entries.push(Entry::Http(request, answer));
         }
@@ -270,6 +290,9 @@ impl Calls {
         let mut state = store.into_data();
         used.ticks = state.cpu.ticks;
         used.peak_bytes = used.peak_bytes.max(state.memory.peak_bytes);
+        if let Some(heard) = &mut progress.heard {
+            state.session.tell(heard);
+        }
         match result {
             Ok(answer) => {
                 log_output(&mut state, tracing::Level::DEBUG);
@@ -279,6 +302,7 @@ impl Calls {
                 let request = state.session.waiting_for.take();
                 Run::Waits(request.expect("just seen"), Box::new(state.session))
             }
+            Err(_) if state.memory.starved => Run::Starved(Box::new(state.session)),
             Err(error) => {
                 // What it says as it panics. A register's words may be about somebody.
                 let level = match plugin.manifest.kind {
@@ -307,19 +331,30 @@ impl Calls {
         &self,
         script: impl Fn(&Outgoing) -> Result<egress::Answer, EgressError> + Send + Sync + 'static,
     ) -> Calls {
+        self.scripted_at(self.clock.clone(), self.random.clone(), script)
+    }
+
+    /// The same with time and randomness of its own.
+    pub fn scripted_at(
+        &self,
+        clock: Clock,
+        random: Random,
+        script: impl Fn(&Outgoing) -> Result<egress::Answer, EgressError> + Send + Sync + 'static,
+    ) -> Calls {
         let metrics = PluginMetrics::default();
         Calls {
             engine: self.engine.clone(),
             linker: self.linker.clone(),
             limits: self.limits.clone(),
             slots: self.slots.clone(),
-            egress: Egress::scripted(Arc::new(script)),
+            egress: self.egress.with_script(Arc::new(script)),
             breakers: None,
+            recorder: OnceLock::new(),
             lane: self.lane.clone(),
             cache: Arc::new(Cache::new(metrics.clone())),
             metrics,
-            clock: self.clock.clone(),
-            random: self.random.clone(),
+            clock,
+            random,
         }
     }
 
@@ -366,6 +401,8 @@ fn judge<T>(result: Result<Result<T, Fault>, String>, progress: &Progress) -> Re
     Err(CallError { fault, certainty, timed_out, retry_after_s })
 }
 
+/// Until somebody may have given memory back.
+const HUNGER: Duration = Duration::from_millis(20);
 const TOO_MANY: &str = "too many calls of it are under way";
 const BUSY_S: u32 = 1;
 const QUARANTINED_S: u32 = 60;
@@ -382,7 +419,15 @@ fn measured<T>(
     progress: &Progress,
     duration: Duration,
 ) -> CallMeasured {
-    let outcome = match result {
+    let outcome = outcome(result);
+    let unknown = result.as_ref().is_err_and(|error| error.certainty == Certainty::Unknown);
+    let Usage { cpu, peak_bytes: peak_memory_bytes, runs, .. } = progress.used;
+    CallMeasured { outcome, unknown, duration, cpu, peak_memory_bytes, runs }
+}
+
+/// As metrics name it.
+pub fn outcome<T>(result: &Result<T, CallError>) -> CallOutcome {
+    match result {
         Ok(_) => CallOutcome::Ok,
         Err(error) if error.timed_out => CallOutcome::TimedOut,
         Err(error) => match error.fault.category {
@@ -393,10 +438,7 @@ fn measured<T>(
             FaultCategory::Misconfigured => CallOutcome::Misconfigured,
             FaultCategory::Other => CallOutcome::Other,
         },
-    };
-    let unknown = result.as_ref().is_err_and(|error| error.certainty == Certainty::Unknown);
-    let Usage { cpu, peak_bytes: peak_memory_bytes, runs, .. } = progress.used;
-    CallMeasured { outcome, unknown, duration, cpu, peak_memory_bytes, runs }
+    }
 }
 
 fn why(error: &wasmtime::Error, state: &State) -> String {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::Manifest;
 
@@ -19,9 +20,11 @@ impl Capabilities {
     pub fn of(manifest: &Manifest) -> Capabilities {
         let hosts = manifest.hosts.iter().map(|host| format!("host:{host}"));
         let urls = manifest.settings.iter().filter(|(_, setting)| setting.kind == "url");
-        let addresses = urls.map(|(name, _)| format!("address:{name}"));
+        let addresses = urls.clone().map(|(name, _)| format!("address:{name}"));
+        // Where it goes for accounts that say nothing else.
+        let defaults = urls.filter_map(|(_, setting)| host_of(setting.default.as_deref()?));
         let secrets = manifest.secrets.iter().map(|name| format!("secret:{name}"));
-        Capabilities(hosts.chain(addresses).chain(secrets).collect())
+        Capabilities(hosts.chain(addresses).chain(defaults).chain(secrets).collect())
     }
 
     /// With trust in who signed it.
@@ -44,6 +47,13 @@ impl Capabilities {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+}
+
+/// As the manifest's hosts are named; another scheme or port is another origin.
+fn host_of(url: &str) -> Option<String> {
+    let origin = Url::parse(url).ok()?.origin().ascii_serialization();
+    let host = origin.strip_prefix("https://").unwrap_or(&origin);
+    Some(format!("host:{host}"))
 }
 
 impl std::fmt::Display for Capabilities {
@@ -76,6 +86,12 @@ mod tests {
             "hosts": ["api.acme.example", "files.acme.example"], "secrets": [],
         }));
         assert_eq!(next.beyond(&first).to_string(), "host:files.acme.example");
+        let elsewhere = asked(json!({
+            "kind": "sms", "name": "acme", "version": "1.0.1", "display_name": "Acme",
+            "hosts": ["api.acme.example"], "secrets": ["key"],
+            "settings": { "base_url": { "kind": "url", "default": "https://evil.example/api" } },
+        }));
+        assert_eq!(elsewhere.beyond(&first).to_string(), "host:evil.example");
         let (ours, theirs) = (next.clone().signed_by(Some("acme")), next.clone().signed_by(None));
         assert_eq!(ours.beyond(&theirs).to_string(), "publisher:acme");
         assert_eq!(theirs.beyond(&ours).to_string(), "unsigned");

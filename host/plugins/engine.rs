@@ -171,6 +171,8 @@ pub struct Memory {
     pub peak_bytes: usize,
     /// The guest only sees an allocation fail; the operator should know why.
     pub refused: bool,
+    /// It was refused what it may have because others of its plugin have it now.
+    pub starved: bool,
 }
 
 impl ResourceLimiter for Memory {
@@ -181,7 +183,10 @@ impl ResourceLimiter for Memory {
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
         let more = desired.saturating_sub(current);
-        let allowed = self.bytes.saturating_add(more) <= self.most_bytes && self.budget.take(more);
+        let wanted = self.bytes.saturating_add(more);
+        let is_modest = wanted <= self.most_bytes;
+        let allowed = is_modest && self.budget.take(more);
+        self.starved |= is_modest && !allowed && self.budget.holds(wanted);
         self.last_grown = if allowed { more } else { 0 };
         self.bytes += self.last_grown;
         self.peak_bytes = self.peak_bytes.max(self.bytes);
@@ -262,6 +267,7 @@ pub fn store(
             table_entries: 0,
             peak_bytes: 0,
             refused: false,
+            starved: false,
         },
         cpu: Cpu { ticks, most_ticks: limits.cpu_ticks() },
     };
@@ -349,8 +355,9 @@ mod tests {
             table_entries: 1,
             peak_bytes: 1,
             refused: false,
+            starved: false,
         };
-        assert!(!memory.memory_growing(0, usize::MAX, None).unwrap());
+        assert!(!memory.memory_growing(0, usize::MAX, None).unwrap() && !memory.starved);
         assert!(!memory.table_growing(0, usize::MAX, None).unwrap());
     }
 

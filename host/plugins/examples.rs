@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     Callable, CardOrder, CheckoutOrder, Credentials, DebitOrder, IdentityType, Image, Manifest,
-    Person, Question, RefundOrder, TextMessage,
+    Person, Question, RefundOrder, TextMessage, session::Grant, vault::Placeholders,
 };
 use crate::{
     egress::{Answer, EgressError, Outgoing},
@@ -108,23 +108,62 @@ impl Credentials {
     }
 }
 
-/// A call of one function with its arguments.
+/// A call of one function with its arguments. As JSON it goes by its function; what is asked of registers is not written down.
+#[derive(Clone, Serialize, Deserialize)]
 pub enum Call {
+    #[serde(rename = "checkout.start")]
     StartCheckout(CheckoutOrder),
+    #[serde(rename = "verification.verify")]
     Verify(String),
+    #[serde(rename = "saved-card.charge")]
     ChargeCard(CardOrder),
+    #[serde(rename = "saved-card.deauthorize")]
     Deauthorize(String),
+    #[serde(rename = "direct-debit.debit")]
     Debit(DebitOrder),
+    #[serde(rename = "refunds.start")]
     StartRefund(RefundOrder),
+    #[serde(rename = "refunds.check")]
     CheckRefund(String),
-    ParseNotification { headers: Vec<(String, String)>, body: Vec<u8> },
+    #[serde(rename = "notifications.parse")]
+    ParseNotification {
+        headers: Vec<(String, String)>,
+        #[serde(with = "text")]
+        body: Vec<u8>,
+    },
+    #[serde(rename = "sms.send")]
     SendText(TextMessage),
+    #[serde(skip)]
     LookUp(Question),
+    #[serde(skip)]
     Compare(Question, Image),
+    #[serde(skip)]
     Read(String, Image),
 }
 
+/// Bytes that are a text, as far as they are one.
+mod text {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&String::from_utf8_lossy(bytes))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        String::deserialize(deserializer).map(String::into_bytes)
+    }
+}
+
 impl Call {
+    /// The same without an account's secrets: some providers send one along with each notification.
+    pub(super) fn without_secrets(self, grant: &Grant) -> Call {
+        let Call::ParseNotification { headers, body } = self else { return self };
+        let secrets = grant.secrets.redactor(&Placeholders::default());
+        let clean = |(name, value): (String, String)| (name, secrets.clean_text(&value));
+        let headers = headers.into_iter().map(clean).collect();
+        Call::ParseNotification { headers, body: secrets.clean(&body) }
+    }
+
     /// The function as operators read it in logs: `checkout.start`.
     #[must_use]
     pub fn function(&self) -> &'static str {

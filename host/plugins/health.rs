@@ -31,8 +31,8 @@ impl Health {
 
     /// Whether it is fit, and no company's trouble.
     #[must_use]
-    pub fn is_fit_for(&self, company: &str) -> bool {
-        self.is_fit() && !self.storms.is_open(company)
+    pub fn is_fit_for(&self, company: &str, now: Timestamp) -> bool {
+        self.is_fit() && !self.storms.is_resting(company, now)
     }
 
     /// Whether a company may call it; else after how many seconds it is worth trying.
@@ -45,7 +45,7 @@ impl Health {
         self.storms.saw(company.to_owned(), !broke, now);
         let relaxed = Ordering::Relaxed;
         broke
-            && self.storms.open() >= COMPANIES
+            && self.storms.open(now) >= COMPANIES
             && self.state.compare_exchange(FIT, FOUND_UNFIT, relaxed, relaxed).is_ok()
     }
 
@@ -83,7 +83,9 @@ mod tests {
     fn one_company_takes_a_plugin_from_nobody_else() {
         let health = Health::default();
         assert_eq!(storm(&health, "a"), 0);
-        assert!(health.is_fit() && health.is_fit_for("b") && !health.is_fit_for("a"));
+        assert!(health.is_fit() && health.is_fit_for("b", NOW) && !health.is_fit_for("a", NOW));
+        let rested = Timestamp(5_000);
+        assert!(health.is_fit_for("a", rested), "it is tried again");
         assert_eq!((health.admit("a", NOW), health.admit("b", NOW)), (Err(5), Ok(())));
     }
 
@@ -97,6 +99,17 @@ mod tests {
         health.follow(true);
         assert!(!health.is_fit() && !health.is_news());
         health.follow(false);
-        assert!(health.is_fit_for("a"), "it begins anew");
+        assert!(health.is_fit_for("a", NOW), "it begins anew");
+    }
+
+    #[test]
+    fn what_broke_hours_ago_makes_no_storm_of_several() {
+        let health = Health::default();
+        storm(&health, "a");
+        let later = Timestamp(3_600_000);
+        health.saw("b", true, NOW);
+        let quarantines = (0..20).filter(|_| health.saw("b", true, later)).count();
+        assert_eq!(quarantines, 0);
+        assert!(health.is_fit() && !health.is_fit_for("b", later));
     }
 }

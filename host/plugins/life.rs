@@ -74,14 +74,17 @@ impl Plugins {
         let plugin = admission.plugin.map_err(Error::Invalid)?;
         let mut refused = self.0.changes.lock().await;
         let replaces = self.get(&plugin.manifest.name).map(|p| p.manifest().version.to_string());
-        let (new, wasm, now) = (plugin.clone(), component.wasm, self.0.clock.now());
+        let (new, now) = (plugin.clone(), self.0.clock.now());
         let kept = db.write(async move |tx| {
+            // Admission takes its time.
+            if publishers::signer(tx, &component).await? != publisher {
+                return Err(changed_meanwhile(&new.manifest.name));
+            }
             let mut row = new_row(&new, publisher, now);
             let before = store::lock(tx, &row.name).await?;
             check_history(tx, &new.manifest, &before).await?;
             let known = before.iter().find(|known| known.digest == row.digest);
-            // What was signed once is not unsigned because it was sent again without.
-            row.publisher = row.publisher.or_else(|| known?.publisher.clone());
+            row.publisher = whose(known, row.publisher, wish.grant);
             let asks = Capabilities::of(&new.manifest).signed_by(row.publisher.as_deref());
             let has = known.is_some_and(|known| known.state != State::Waiting);
             let waits_for = match has || wish.grant {
@@ -91,7 +94,7 @@ impl Plugins {
             if waits_for.is_empty() {
                 (row.state, row.granted) = (State::Ready, Some(Json(asks)));
             }
-            store::insert(tx, &row, &wasm).await?;
+            store::insert(tx, &row, &component.wasm).await?;
             if wish.activate && waits_for.is_empty() {
                 change(tx, &row.name, &Change::Activate(Some(row.digest.clone())), now).await?;
             }
@@ -209,7 +212,8 @@ impl Plugins {
         let (name, digest, now) = (name.to_owned(), digest.to_owned(), self.0.clock.now());
         let gone = db.write(async move |tx| {
             let rows = store::lock(tx, &name).await?;
-            let is_last = rows.len() == 1;
+            let could_serve = |row: &&PluginRow| row.state != State::Waiting;
+            let is_last = rows.iter().filter(could_serve).all(|row| row.digest == digest);
             let row = rows.into_iter().find(|row| row.digest == digest).ok_or_else(missing)?;
             if serves(&row.life()) {
                 let message = format!(
@@ -229,6 +233,18 @@ impl Plugins {
     }
 }
 
+/// Whose a component is that may be known already: what was granted is not somebody else's because it was sent again with another
+/// signature, or with none.
+fn whose(known: Option<&PluginRow>, signer: Option<String>, grant: bool) -> Option<String> {
+    match known {
+        None => signer,
+        Some(known) if grant || known.state == State::Waiting => {
+            signer.or_else(|| known.publisher.clone())
+        }
+        Some(known) => known.publisher.clone(),
+    }
+}
+
 fn new_row(plugin: &Plugin, publisher: Option<String>, now: Timestamp) -> PluginRow {
     PluginRow {
         name: plugin.manifest.name.clone(),
@@ -241,6 +257,7 @@ fn new_row(plugin: &Plugin, publisher: Option<String>, now: Timestamp) -> Plugin
         companies: Json(Vec::new()),
         installed_at: now,
         active_at: None,
+        served_at: None,
         quarantined_at: None,
     }
 }
@@ -270,7 +287,7 @@ async fn change(tx: &mut Tx, name: &str, wanted: &Change, now: Timestamp) -> Res
     if let Some(version) = after.iter().find(is_named) {
         store::release(tx, name, &version.digest).await?;
     }
-    store::change(tx, name, &before, after.clone()).await?;
+    store::change(tx, name, &before, after.clone(), now).await?;
     Ok(after)
 }
 
@@ -297,9 +314,9 @@ async fn manifest_of(tx: &mut Tx, digest: &str) -> Result<Manifest> {
     Manifest::parse(&wasm).map_err(Error::internal)
 }
 
-/// Compares a new version with all that were ever installed under its name.
+/// Compares a version with all that ever served under its name: others were never given anything.
 async fn check_history(tx: &mut Tx, new: &Manifest, before: &[PluginRow]) -> Result<()> {
-    for row in before {
+    for row in before.iter().filter(|row| row.served_at.is_some()) {
         if let Some((wasm,)) = store::component(tx, &row.digest).await? {
             let earlier = Manifest::parse(&wasm).map_err(|reason| {
                 Error::Invalid(format!("an earlier version cannot be compared: {reason}"))

@@ -153,6 +153,15 @@ impl Manifest {
         if self.name.is_empty() || self.name.len() > 40 || !self.name.chars().all(named) {
             return Err("the manifest's name must be 1 to 40 of a-z, 0-9, _ and -".to_owned());
         }
+        // Operators are asked about them, in a line.
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        let is_plain =
+            |name: &&String| !name.is_empty() && name.len() <= 40 && name.chars().all(plain);
+        if let Some(name) = self.secrets.iter().chain(self.settings.keys()).find(|n| !is_plain(n)) {
+            return Err(format!(
+                "the manifest's {name:?} must be 1 to 40 of letters, digits, _, - and ."
+            ));
+        }
         let is_host = |host: &String| {
             Url::parse(&format!("https://{host}/"))
                 .is_ok_and(|url| url.host_str() == Some(host) && url.port().is_none())
@@ -252,6 +261,20 @@ mod tests {
             [("a-1.=", true), ("a_1", false), ("123456", false), ("é", false)]
         {
             assert_eq!(rules.accept(reference), accepted, "{reference}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_would_write_over_the_question_is_refused() {
+        let with = |secret: &str| {
+            let manifest = serde_json::json!({
+                "kind": "sms", "name": "acme", "version": "1.0.0", "display_name": "Acme", "secrets": [secret],
+            });
+            Manifest::from_json(manifest.to_string().as_bytes())
+        };
+        assert!(with("api_key").is_ok());
+        for bad in ["", "key\u{1b}[2K\rnothing", "key, nothing", "é", &"k".repeat(41)] {
+            assert!(with(bad).unwrap_err().contains("must be 1 to 40"), "{bad:?}");
         }
     }
 

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::{CallError, Callable, Country, Credentials};
 
 /// What the host knows of the user whose entry is asked for.
+#[derive(Clone)]
 pub struct Person {
     pub first_name: String,
     pub last_name: String,
@@ -17,6 +18,7 @@ pub struct Person {
 }
 
 /// What to look for.
+#[derive(Clone)]
 pub struct Question {
     /// The name of a type in the country's manifest.
     pub identity: String,
@@ -34,6 +36,7 @@ pub struct Entry {
 }
 
 /// A JPEG or a PNG.
+#[derive(Clone)]
 pub struct Image {
     pub media_type: &'static str,
     pub bytes: Bytes,

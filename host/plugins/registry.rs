@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, Notify};
 
 use super::{
-    Callable, Gateway, Kind, Limits, Plugin, Provider, Registers,
+    Callable, Gateway, Kind, Limits, Plugin, Provider, Recorder, Registers,
     admission::{self, Admission, Care, Check, LABEL_DIGITS},
     calls::Calls,
     serving::{Served, Serving},
@@ -100,7 +100,11 @@ impl Plugins {
     }
 
     fn serving(&self, name: &str, company: &str, kind: Kind) -> Option<Callable> {
-        let plugin = self.0.serving.load().plugins.get(name)?.choose(company, &self.0.random);
+        let plugin = self.0.serving.load().plugins.get(name)?.choose(
+            company,
+            &self.0.random,
+            self.0.clock.now(),
+        );
         (plugin.manifest.kind == kind).then(|| self.callable(plugin).of_company(company))
     }
 
@@ -109,6 +113,11 @@ impl Plugins {
     pub fn get(&self, name: &str) -> Option<Callable> {
         let plugin = self.0.serving.load().plugins.get(name)?.active.clone();
         Some(self.callable(plugin))
+    }
+
+    /// From now on `recorder` hears of calls. The first one stays.
+    pub fn recorded_by(&self, recorder: Recorder) {
+        let _ = self.0.calls.recorder.set(recorder);
     }
 
     fn callable(&self, plugin: Arc<Plugin>) -> Callable {
@@ -160,7 +169,9 @@ impl Plugins {
         registry.register("plugin_slots_in_use", "Instances under way", Now(in_use));
         registry.register("plugin_slots", "Instances at once", Now(move || f64::from(all)));
         let breakers = calls.breakers.clone();
-        let open = move || breakers.as_ref().map_or(0, |breakers| breakers.open()) as f64;
+        let clock = calls.clock.clone();
+        let open =
+            move || breakers.as_ref().map_or(0, |breakers| breakers.open(clock.now())) as f64;
         let what = "Upstreams that are left alone for a while, by account";
         registry.register("plugin_upstreams_left_alone", what, Now(open));
         let plugins = self.clone();
@@ -218,17 +229,22 @@ impl Plugins {
         let versions = serving.plugins.values().flat_map(Served::versions);
         for plugin in versions.filter(|plugin| plugin.health.is_news()) {
             let (plugin, now) = (plugin.clone(), self.0.clock.now());
+            let unfit = plugin.clone();
             db.write(async move |tx| {
-                store::quarantine(tx, &plugin.manifest.name, &plugin.digest, now).await
+                store::quarantine(tx, &unfit.manifest.name, &unfit.digest, now).await
             })
             .await?;
+            // Also where another version is the one that the registry names.
+            plugin.health.follow(true);
         }
         Ok(())
     }
 
     /// Takes over what the database says serves, and says what this host found unfit.
     pub async fn follow(&self, db: &Store) -> Result<()> {
-        self.tell_of_the_unfit(db).await?;
+        if let Err(error) = self.tell_of_the_unfit(db).await {
+            tracing::error!(error = %error.chain(), "the registry does not hear which plugins broke");
+        }
         let mut refused = self.0.changes.lock().await;
         self.take_over(db, &mut refused, &[]).await
     }

@@ -2,7 +2,8 @@
 
 use super::{
     Call, CallError, Callable, CheckoutSession, Comparison, Credentials, Entry, Gateway,
-    Notification, Provider, ProviderPayment, Refund, Refusal, Registers,
+    Notification, PaymentStatus, Provider, ProviderPayment, Refund, RefundStatus, Refusal,
+    Registers,
 };
 
 pub enum Reply {
@@ -20,6 +21,80 @@ pub enum Reply {
     Compared(Entry, Comparison),
     /// The identifier that stands on a document, and its entry.
     Read(String, Entry),
+}
+
+/// What of an answer is its end, in a word.
+pub trait End {
+    fn end(&self) -> &'static str;
+}
+
+/// Of a notification that is not the provider's: anybody may send those.
+pub const UNAUTHENTIC: &str = "unauthentic";
+
+impl End for CheckoutSession {
+    fn end(&self) -> &'static str {
+        "session"
+    }
+}
+
+impl End for ProviderPayment {
+    fn end(&self) -> &'static str {
+        match self.status {
+            PaymentStatus::Pending => "pending",
+            PaymentStatus::Success => "success",
+            PaymentStatus::Failed => "failed",
+            PaymentStatus::Reversed => "reversed",
+        }
+    }
+}
+
+impl End for bool {
+    fn end(&self) -> &'static str {
+        if *self { "true" } else { "false" }
+    }
+}
+
+impl End for Refund {
+    fn end(&self) -> &'static str {
+        match self.status {
+            RefundStatus::Pending => "pending",
+            RefundStatus::Done => "done",
+            RefundStatus::Failed => "failed",
+        }
+    }
+}
+
+impl End for Result<Vec<Notification>, Refusal> {
+    fn end(&self) -> &'static str {
+        match self {
+            Ok(_) => "believed",
+            Err(Refusal::Unauthentic) => UNAUTHENTIC,
+            Err(Refusal::Malformed(_)) => "malformed",
+        }
+    }
+}
+
+/// A message's id at its gateway.
+impl End for String {
+    fn end(&self) -> &'static str {
+        "accepted"
+    }
+}
+
+impl End for Reply {
+    fn end(&self) -> &'static str {
+        match self {
+            Reply::Session(session) => session.end(),
+            Reply::Payment(payment) => payment.end(),
+            Reply::Deauthorized(done) => done.end(),
+            Reply::Refund(refund) => refund.end(),
+            Reply::Notifications(_) => "believed",
+            Reply::Refused(Refusal::Unauthentic) => UNAUTHENTIC,
+            Reply::Refused(Refusal::Malformed(_)) => "malformed",
+            Reply::Accepted(id) => id.end(),
+            Reply::Entry(_) | Reply::Compared(..) | Reply::Read(..) => "entry",
+        }
+    }
 }
 
 impl Callable {

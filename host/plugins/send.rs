@@ -7,7 +7,9 @@ use url::Url;
 
 use super::{
     Fault, FaultCategory, Plugin,
+    bulkhead::Held,
     calls::{Calls, Progress},
+    heard::{Answered, Silence},
     session::{Grant, HttpRequest, HttpResponse, MOST_REQUEST_BYTES, Session},
     vault::Placeholders,
 };
@@ -54,28 +56,49 @@ impl Calls {
         progress.timed_out = matches!(answer, Err(EgressError::Timeout(_)));
         match &answer {
             Err(error) if !error.sent() => progress.sent = sent_before,
-            Err(_) => progress.unanswered |= !["GET", "HEAD"].contains(&&*request.method),
+            Err(_) => progress.unanswered |= request.may_change_something(),
             Ok(_) => {}
         }
-        let answer = answer.map_err(fault_of)?;
+        let answer = answer.map_err(|error| {
+            progress.heard(|| Silence::of(&error).map(Err));
+            fault_of(error)
+        })?;
         let secrets = session.grant.secrets.redactor(&session.placeholders);
         let clean = |(name, value): (String, String)| (name, secrets.clean_text(&value));
-        Ok(HttpResponse {
+        let answer = HttpResponse {
             status: answer.status,
             headers: answer.headers.into_iter().map(clean).collect(),
             body: secrets.clean(&answer.body),
-        })
+        };
+        progress.heard(|| Some(Ok(Answered::from(&answer))));
+        Ok(answer)
     }
 
     fn check_breaker(&self, way: &Way, progress: &mut Progress) -> Result<(), Fault> {
         let Some(breakers) = &self.breakers else { return Ok(()) };
         breakers.admit(way, self.clock.now()).map_err(|seconds| {
             progress.retry_after_s = Some(seconds);
+            progress.heard(|| Some(Err(Silence::NoConnection)));
             let message =
                 "the upstream gave no answer again and again: it is left alone for a while";
             Fault::new(FaultCategory::Unavailable, "left-alone", message)
         })
     }
+}
+
+/// Keeps what a call has asked and heard within its plugin's budget; an answer that does not fit is not heard.
+pub(super) fn hold(
+    held: &mut Held,
+    request: &HttpRequest,
+    answer: Result<HttpResponse, Fault>,
+    progress: &mut Progress,
+) -> Result<HttpResponse, Fault> {
+    let heard = answer.as_ref().map_or(0, HttpResponse::bytes);
+    if held.take(request.bytes() + heard) {
+        return answer;
+    }
+    progress.unanswered |= request.may_change_something();
+    Err(Fault::new(FaultCategory::Unavailable, "busy", "the plugin's calls hold too much memory"))
 }
 
 type Filled = (Vec<(String, String)>, Option<Bytes>);

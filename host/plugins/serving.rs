@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Plugin, versions::Share};
-use crate::random::Random;
+use crate::{clock::Timestamp, random::Random};
 
 /// What serves under each name. A request that began on an old version ends on it.
 #[derive(Clone, Default)]
@@ -25,10 +25,10 @@ pub struct Served {
 
 impl Served {
     /// The version that serves a company now.
-    pub fn choose(&self, company: &str, random: &Random) -> Arc<Plugin> {
+    pub fn choose(&self, company: &str, random: &Random, now: Timestamp) -> Arc<Plugin> {
         match &self.canary {
             Some((canary, share))
-                if canary.health.is_fit_for(company) && share.takes(company, random) =>
+                if canary.health.is_fit_for(company, now) && share.takes(company, random) =>
             {
                 canary.clone()
             }

@@ -11,9 +11,10 @@ use rand::{SeedableRng, rngs::StdRng};
 use super::{
     Fault, FaultCategory,
     cache::{self, Cache},
+    heard::{Heard, Vouched},
     vault::{Placeholders, Secrets},
 };
-use crate::clock::Timestamp;
+use crate::{clock::Timestamp, seal::fingerprint};
 
 /// A request with its URL and headers, before and after the secrets were put in: an image of 5 MiB fits in base64.
 pub const MOST_REQUEST_BYTES: usize = 8 << 20;
@@ -30,6 +31,8 @@ pub struct Grant {
     pub settings: HashMap<String, String>,
     /// Origins (`https://api.example.com`) that requests may go to.
     pub origins: Vec<String>,
+    /// What cache and vault say when a call is made once more.
+    pub known: Option<Arc<Heard>>,
 }
 
 impl Grant {
@@ -67,6 +70,17 @@ pub struct HttpResponse {
     pub body: Vec<u8>,
 }
 
+impl HttpResponse {
+    pub fn bytes(&self) -> usize {
+        length(&self.headers) + self.body.len()
+    }
+}
+
+/// In bytes.
+pub fn length(headers: &[(String, String)]) -> usize {
+    headers.iter().map(|(name, value)| name.len() + value.len()).sum()
+}
+
 /// One question to the world and its answer.
 pub enum Entry {
     Http(HttpRequest, Result<HttpResponse, Fault>),
@@ -86,11 +100,17 @@ pub enum Ended {
 }
 
 impl HttpRequest {
-    fn is_too_large(&self) -> bool {
-        let headers = self.headers.iter().map(|(name, value)| name.len() + value.len());
+    pub fn bytes(&self) -> usize {
         let body = self.body.as_ref().map_or(0, Vec::len);
-        let bytes = self.method.len() + self.url.len() + headers.sum::<usize>() + body;
-        bytes > MOST_REQUEST_BYTES
+        self.method.len() + self.url.len() + length(&self.headers) + body
+    }
+
+    pub fn may_change_something(&self) -> bool {
+        !["GET", "HEAD"].contains(&&*self.method)
+    }
+
+    fn is_too_large(&self) -> bool {
+        self.bytes() > MOST_REQUEST_BYTES
     }
 
     /// The first part in which another request is another one.
@@ -138,6 +158,8 @@ pub struct Session {
     pub grant: Arc<Grant>,
     pub waiting_for: Option<HttpRequest>,
     pub placeholders: Placeholders,
+    /// What the vault said of secrets in this run.
+    pub vouched: Vec<Vouched>,
     plugin: Arc<str>,
     cache: Arc<Cache>,
     rng: StdRng,
@@ -160,6 +182,7 @@ impl Session {
             cache,
             waiting_for: None,
             placeholders: Placeholders::default(),
+            vouched: Vec::new(),
             position: 0,
             log_lines: 0,
         }
@@ -195,7 +218,7 @@ impl Session {
         }
         let value = match self.journal.entries.get(self.position) {
             None => {
-                let value = self.cache.get(&self.grant.scope, &key, self.journal.began);
+                let value = self.look_up(&key);
                 self.journal.entries.push(Entry::Cached(key, value.clone()));
                 value
             }
@@ -209,6 +232,13 @@ impl Session {
         };
         self.position += 1;
         Ok(value)
+    }
+
+    fn look_up(&self, key: &str) -> Option<String> {
+        let same = |entry: &&Entry| matches!(entry, Entry::Cached(asked, _) if asked == key);
+        let before = self.journal.entries.iter().filter(same).count();
+        let known = self.grant.known.as_ref().and_then(|known| known.cached(key, before));
+        known.unwrap_or_else(|| self.cache.get(&self.grant.scope, key, self.journal.began))
     }
 
     fn astray(&self, how: &str) -> Ended {
@@ -226,6 +256,58 @@ impl Session {
     pub fn basic(&mut self, user: &str, password: &str) -> Result<String, Fault> {
         let Grant { secrets, settings, .. } = &*self.grant;
         Ok(self.placeholders.basic(secrets, settings, &mut self.rng, user, password)?)
+    }
+
+    pub fn hmac(&mut self, algorithm: &str, secret: &str, data: &[u8]) -> Result<Vec<u8>, Fault> {
+        let is_it = |vouched: &Vouched| match vouched {
+            Vouched::Mac { algorithm: by, secret: of, .. } => by == algorithm && of == secret,
+            Vouched::Matches { .. } => false,
+        };
+        let known = match self.known(is_it) {
+            Some(Vouched::Mac { mac, .. }) => hex::decode(mac).ok(),
+            _ => None,
+        };
+        let mac = known.map_or_else(|| self.grant.secrets.hmac(algorithm, secret, data), Ok)?;
+        let (algorithm, secret) = (algorithm.to_owned(), secret.to_owned());
+        let of = fingerprint(&[data]);
+        self.vouch(Vouched::Mac { algorithm, secret, of, mac: hex::encode(&mac) });
+        Ok(mac)
+    }
+
+    pub fn matches(&mut self, secret: &str, candidate: &[u8]) -> Result<bool, Fault> {
+        let is_it = |vouched: &Vouched| match vouched {
+            Vouched::Matches { secret: of, .. } => of == secret,
+            Vouched::Mac { .. } => false,
+        };
+        let known = match self.known(is_it) {
+            Some(Vouched::Matches { matches, .. }) => Some(matches),
+            _ => None,
+        };
+        let matches = known.map_or_else(|| self.grant.secrets.matches(secret, candidate), Ok)?;
+        let (secret, of) = (secret.to_owned(), fingerprint(&[candidate]));
+        self.vouch(Vouched::Matches { secret, of, matches });
+        Ok(matches)
+    }
+
+    /// What it heard beside answers, for who writes the call down.
+    pub fn tell(&self, heard: &mut Heard) {
+        let cached = self.journal.entries.iter().filter_map(|entry| match entry {
+            Entry::Cached(key, held) => Some((key.clone(), held.clone())),
+            Entry::Http(..) => None,
+        });
+        heard.cached = cached.collect();
+        heard.vouched.clone_from(&self.vouched);
+    }
+
+    fn known(&self, is_it: impl Fn(&Vouched) -> bool) -> Option<Vouched> {
+        let before = self.vouched.iter().filter(|vouched| is_it(vouched)).count();
+        self.grant.known.as_ref()?.vouched(is_it, before).cloned()
+    }
+
+    fn vouch(&mut self, vouched: Vouched) {
+        if self.vouched.len() < MOST_ENTRIES {
+            self.vouched.push(vouched);
+        }
     }
 
     /// Each line is logged once, however often the call is run.

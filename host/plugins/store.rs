@@ -28,6 +28,8 @@ pub struct PluginRow {
     pub companies: Json<Vec<String>>,
     pub installed_at: Timestamp,
     pub active_at: Option<Timestamp>,
+    /// When it first served anybody; none: never.
+    pub served_at: Option<Timestamp>,
     /// Since when it is called no more; none: it is.
     pub quarantined_at: Option<Timestamp>,
 }
@@ -120,12 +122,14 @@ pub async fn change(
     name: &str,
     before: &[Version],
     mut after: Vec<Version>,
+    now: Timestamp,
 ) -> Result<()> {
     after.retain(|version| !before.contains(version));
     after.sort_by_key(|version| version.state != State::Ready);
     for Version { digest, state, share, active_at } in after {
         tx.sql(
-            "UPDATE plugin_versions SET state = $3, percent = $4, companies = $5, active_at = $6
+            "UPDATE plugin_versions SET state = $3, percent = $4, companies = $5, active_at = $6,
+                 served_at = CASE WHEN $3 IN ('canary', 'active') THEN COALESCE(served_at, $7) ELSE served_at END
              WHERE name = $1 AND digest = $2",
         )
         .bind(name)
@@ -134,6 +138,7 @@ pub async fn change(
         .bind(i64::from(share.percent))
         .bind(Json(share.companies))
         .bind(active_at)
+        .bind(now)
         .run()
         .await?;
     }
@@ -164,7 +169,7 @@ pub async fn release(tx: &mut Tx, name: &str, digest: &str) -> Result<()> {
     Ok(())
 }
 
-/// Takes a version away; its component goes with it unless another plugin is the same.
+/// Takes a version away; its component goes with it unless another plugin is the same. What served is remembered.
 pub async fn remove(
     tx: &mut Tx,
     row: &PluginRow,
@@ -182,6 +187,9 @@ pub async fn remove(
         .bind(&row.digest)
         .run()
         .await?;
+    if row.served_at.is_none() {
+        return tx.announce(CHANGED).await;
+    }
     tx.sql(
         "INSERT INTO plugin_versions_gone (name, digest, version, kind, secrets, uninstalled_at)
          VALUES ($1, $2, $3, $4, $5, $6)

@@ -338,8 +338,7 @@ impl imported::vault::Host for State {
         secret: String,
         data: Vec<u8>,
     ) -> wasmtime::Result<Result<Vec<u8>, wit::Fault>> {
-        let mac = self.session.grant.secrets.hmac(&algorithm, &secret, &data);
-        Ok(mac.map_err(|error| Fault::from(error).into()))
+        Ok(self.session.hmac(&algorithm, &secret, &data).map_err(Into::into))
     }
 
     fn matches(
@@ -347,8 +346,7 @@ impl imported::vault::Host for State {
         secret: String,
         candidate: Vec<u8>,
     ) -> wasmtime::Result<Result<bool, wit::Fault>> {
-        let matches = self.session.grant.secrets.matches(&secret, &candidate);
-        Ok(matches.map_err(|error| Fault::from(error).into()))
+        Ok(self.session.matches(&secret, &candidate).map_err(Into::into))
     }
 }
 

@@ -51,6 +51,14 @@ impl Secrets {
         Secrets(values)
     }
 
+    /// Sorted.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.0.keys().cloned().collect();
+        names.sort_unstable();
+        names
+    }
+
     fn get(&self, name: &str) -> Result<&str, VaultError> {
         self.0.get(name).map(String::as_str).ok_or_else(|| VaultError::NoSecret(name.to_owned()))
     }

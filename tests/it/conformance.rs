@@ -7,6 +7,7 @@ mod debits;
 mod flutterwave;
 mod monnify;
 mod paystack;
+mod recordings;
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -75,6 +76,11 @@ macro_rules! conforms {
                 async fn a_bank_account_is_debited_and_declined(app: TestApp) { debits::debits::<S>(app).await }
                 async fn a_debit_whose_answer_was_lost_is_made_once(app: TestApp) { debits::debits_once::<S>(app).await }
                 async fn a_charge_whose_answer_was_lost_is_made_once(app: TestApp) { cards::charges_once::<S>(app).await }
+            }
+
+            #[tokio::test]
+            async fn what_was_written_down_is_done_again_to_the_letter() {
+                recordings::repeats::<S>().await;
             }
 
             #[tokio::test]

@@ -359,6 +359,8 @@ const NO_RECORDS: &[(&str, &str)] = &[
     ("/internal/v1/plugins/{plugin}/rollback", "plugins serve everyone"),
     ("/internal/v1/plugins/{plugin}/deactivate", "plugins serve everyone"),
     ("/internal/v1/plugins/{plugin}/{digest}", "plugins serve everyone"),
+    ("/internal/v1/plugins/{plugin}/recordings", "operators alone read them"),
+    ("/internal/v1/plugins/{plugin}/recordings/{recording}", "operators alone read them"),
     ("/internal/v1/publishers/{publisher}", "plugins serve everyone"),
 ];
 

@@ -60,6 +60,7 @@ mod python;
 mod rate_limits;
 mod recollections;
 mod recollections_begun;
+mod recordings;
 mod references;
 mod refunds;
 mod remote;

@@ -120,6 +120,22 @@ async fn fill(app: &TestApp) {
     let request = app.client.post(format!("{}/api/v1/payment/initialize", app.api));
     let request = request.bearer_auth(&app.company.key).header("Idempotency-Key", "once");
     reply(request.json(&app.order("once"))).await.data();
+    add_recording(app).await;
+}
+
+/// A call that was written down.
+async fn add_recording(app: &TestApp) {
+    let sealed = app.app.sealer.seal(&format!("plugin_recordings/{}/r", app.company.id), "{}");
+    let company = app.company.id.clone();
+    let added = app.app.store.write(async move |tx| {
+        let recording = tx.sql(
+            "INSERT INTO plugin_recordings
+                 (company_id, id, plugin, version, digest, function, outcome, faithful, began_at, keep_until, recording)
+             VALUES ($1, 'r', 'p', '1.0.0', '', '', 'ok', TRUE, 0, 0, $2)",
+        );
+        recording.bind(company).bind(sealed).run().await
+    });
+    added.await.unwrap();
 }
 
 /// The same of what debts are paid by.
@@ -192,7 +208,7 @@ both! {
         let rotating = async { seals.command(&["rotate", "--json"]).await.json() };
         let (statuses, rotated) = tokio::join!(serving, rotating);
         assert!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
-        assert_eq!(rotated, json!({ "resealed": 7, "unreadable": 0 }));
+        assert_eq!(rotated, json!({ "resealed": 8, "unreadable": 0 }));
         assert_eq!(seals.keys_in_use().await, set_of(&new));
         let again = seals.command(&["rotate", "--json"]).await.json();
         assert_eq!(again, json!({ "resealed": 0, "unreadable": 0 }));

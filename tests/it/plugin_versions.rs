@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
     app::{Company, Reply, TestApp},
@@ -139,6 +140,49 @@ both! {
         assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "ready"), ("1.1.0", "active")]));
     }
 
+    async fn a_version_that_never_served_stands_in_nobodys_way(app: TestApp) {
+        app.install(artifacts::SPROUT).await;
+        let blocks = repack(artifacts::SPROUT, |manifest| {
+            (manifest["version"], manifest["secrets"]) = (json!("2.0.0"), json!(["token", "base_url"]));
+            manifest["settings"] = json!({});
+        });
+        let waiting = install(app, &blocks, "").await;
+        assert_eq!(waiting["waits_for"], json!(["secret:base_url"]));
+        install(app, &next_sprout(), "").await;
+        change(app, "rollback", json!({})).await.data();
+        change(app, "deactivate", json!({})).await.data();
+        change(app, "activate", json!({})).await.data();
+        let path = format!("/plugins/sprout/{}", waiting["digest"].as_str().expect("a digest"));
+        app.operator(Method::DELETE, &path, Value::Null).await.data();
+        let fixed = install(app, &sprout_that_says("version", json!("1.2.0")), "").await;
+        assert_eq!(fixed["state"], "active");
+    }
+
+    async fn a_default_address_is_asked_for(app: TestApp) {
+        app.install(artifacts::SPROUT).await;
+        let elsewhere = repack(artifacts::SPROUT, |manifest| {
+            manifest["version"] = json!("1.0.1");
+            manifest["settings"]["base_url"]["default"] = json!("https://evil.example/api");
+        });
+        let waiting = install(app, &elsewhere, "").await;
+        assert_eq!((&waiting["state"], &waiting["waits_for"]), (&json!("waiting"), &json!(["host:evil.example"])));
+    }
+
+    async fn a_refund_on_its_way_needs_its_plugin(app: TestApp) {
+        let payment = app.paid("order-1").await;
+        app.standins.faults().push(Fault::new("refund", FaultKind::Cut).times(1));
+        let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
+        assert_eq!(app.operator(Method::POST, &path, Value::Null).await.failure().0, 502);
+        app.operator(Method::POST, "/plugins/provider_a/deactivate", json!({})).await.data();
+        let shown = app.operator(Method::GET, "/plugins/provider_a", Value::Null).await.data().clone();
+        let remove = format!("/plugins/provider_a/{}", shown[0]["digest"].as_str().unwrap());
+        let refused = app.operator(Method::DELETE, &remove, Value::Null).await;
+        assert!(refused.failure().1.contains("1 refunds on their way"), "{}", refused.body);
+        app.operator(Method::POST, "/plugins/provider_a/activate", json!({})).await.data();
+        app.advance(3600).await;
+        assert_eq!(app.fetch("order-1").await["status"], "refunded");
+    }
+
     async fn what_is_taken_out_of_service_comes_back_as_it_was(app: TestApp) {
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
@@ -201,7 +245,7 @@ both! {
             (manifest["version"], manifest["secrets"], manifest["settings"]) = (json!("2.0.0"), json!([]), in_clear);
         });
         let refused = try_install(app, spy, "grant=true").await;
-        let reason = "the manifest's setting \"token\" was a secret in version 1.1.0; give the setting another name";
+        let reason = "the manifest's setting \"token\" was a secret in version 1.0.0; give the setting another name";
         assert_eq!(refused.failure(), (400, reason));
     }
 

@@ -126,6 +126,18 @@ both! {
         assert_eq!(again.data()["publisher"], "acme");
     }
 
+    async fn another_signature_on_the_same_component_takes_nothing_over(app: TestApp) {
+        trust(app, "acme", &[1]).await.data();
+        trust(app, "beta", &[2]).await.data();
+        try_install(app, signed(artifacts::SPROUT, &key(1)), "grant=true").await.data();
+        let again = try_install(app, signed(artifacts::SPROUT, &key(2)), "").await.data().clone();
+        assert_eq!((&again["publisher"], &again["state"]), (&json!("acme"), &json!("active")));
+        let theirs = try_install(app, signed(&next_sprout(), &key(2)), "").await.data().clone();
+        assert_eq!((&theirs["state"], &theirs["waits_for"]), (&json!("waiting"), &json!(["publisher:beta"])));
+        let ours = sprout_that_says("version", json!("1.2.0"));
+        assert_eq!(try_install(app, signed(&ours, &key(1)), "").await.data()["state"], "active");
+    }
+
     async fn whoever_is_trusted_no_more_keeps_what_serves(app: TestApp) {
         let strict = Strict::start(app).await;
         trust(app, "acme", &[1]).await.data();

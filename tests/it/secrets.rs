@@ -128,6 +128,7 @@ impl Lab {
                 "--plugin-instances=20",
                 "--plugin-wall-clock-s=2",
                 "--plugin-unsigned",
+                "--plugin-recording-hours=100",
                 "--development",
             ])
             .arg(format!("--log-format={log_format}"))

@@ -122,6 +122,8 @@ both! {
             ("big 100000000", 0),
             ("big 12000000", 0), // fits into its memory, and is more than it may hand over
             ("many 17", 16),
+            ("headers 100000", 0),
+            ("leak 2000", 0),
             (&*huge, 1),
         ];
         for (n, (narration, requests)) in excesses.into_iter().enumerate() {
@@ -132,7 +134,7 @@ both! {
         let pending = 2.0 * excesses.len() as f64 * 2500.5;
         assert_eq!(app.wallet().await["pending"].as_f64(), Some(pending));
 
-        for (n, (narration, raw)) in [("many 16", "16"), ("sleep 1", "{}"), ("print 1000", "{}"), ("big 12", "\"aaaaaaaaaa\"")].into_iter().enumerate() {
+        for (n, (narration, raw)) in [("many 16", "16"), ("headers 50", "50"), ("leak 500", "500"), ("sleep 1", "{}"), ("print 1000", "{}"), ("big 12", "\"aaaaaaaaaa\"")].into_iter().enumerate() {
             let payment = ask(app, &format!("modest-{n}"), narration).await.data().clone();
             assert_eq!(payment["payment_response"], raw, "{narration}");
             assert_eq!(payment["checkout"]["url"], format!("{}/ok", upstream.url));

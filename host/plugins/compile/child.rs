@@ -19,6 +19,8 @@ use wasmtime::Engine;
 
 use super::super::engine::{self, Limits};
 
+/// Python's runtime comes to 100 MiB.
+const MOST_CODE_BYTES: u64 = 256 << 20;
 /// Of what a child says about a component.
 const MOST_REASON_BYTES: u64 = 2 << 10;
 /// What it is called by; the memory of a call follows, which machine code is made for.
@@ -93,8 +95,12 @@ async fn talk(mut child: Child, wasm: &[u8], memory_bytes: u64) -> Result<Vec<u8
         Ok(())
     };
     let take = async {
-        if let Some(mut from) = from {
-            from.read_to_end(&mut code).await?;
+        if let Some(from) = from {
+            let read = from.take(MOST_CODE_BYTES + 1).read_to_end(&mut code).await?;
+            if read as u64 > MOST_CODE_BYTES {
+                let most = MOST_CODE_BYTES >> 20;
+                return Err(io::Error::other(format!("it makes more than {most} MiB of code")));
+            }
         }
         Ok(())
     };
@@ -151,8 +157,10 @@ pub fn compile_as_child(
     seconds: u64,
     call_memory_bytes: usize,
 ) -> Result<(), String> {
-    let limit = |resource, most| {
-        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })
+    let limit = |resource, most: u64| {
+        // A second more: the first of the two limits is the one that has a name.
+        let maximum = if resource == Resource::Cpu { most.saturating_add(1) } else { most };
+        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(maximum) })
             .map_err(|error| format!("the compiler cannot be bounded: {error}"))
     };
     limit(Resource::Data, memory_bytes)?;

@@ -1,5 +1,7 @@
 //! What operators do with the versions of a plugin.
 
+use std::time::Duration;
+
 use serde_json::json;
 use tollhouse::{plugins::PrivateKey, random::Random};
 
@@ -21,9 +23,33 @@ pub async fn change_versions(lab: &Lab) {
     }
     lab.name("digest", &next);
     lab.call("DELETE /internal/v1/plugins/{plugin}/{digest}", json!({})).await;
+    read_recordings(lab).await;
     lab.name("publisher", &json!("acme"));
     let key = PrivateKey::draw(&Random::seeded(1)).public().to_line();
     lab.call("PUT /internal/v1/publishers/{publisher}", json!({ "keys": [key] })).await;
     lab.ask("GET /internal/v1/publishers", "").await;
     lab.call("DELETE /internal/v1/publishers/{publisher}", json!({})).await;
+}
+
+/// Calls of everything that was done so far, which the host writes down beside them.
+async fn read_recordings(lab: &Lab) {
+    let mut looks = tokio::time::interval(Duration::from_millis(50));
+    for plugin in ["termii", "provider_a"] {
+        lab.name("plugin", &json!(plugin));
+        let written = async {
+            loop {
+                looks.tick().await;
+                let route = "GET /internal/v1/plugins/{plugin}/recordings";
+                let listed = lab.ask(route, "").await["data"]["docs"].clone();
+                if listed.as_array().is_some_and(|calls| !calls.is_empty()) {
+                    return listed;
+                }
+            }
+        };
+        let written = tokio::time::timeout(Duration::from_secs(60), written).await;
+        for call in written.expect("a recording").as_array().into_iter().flatten() {
+            lab.name("recording", &call["id"]);
+            lab.ask("GET /internal/v1/plugins/{plugin}/recordings/{recording}", "").await;
+        }
+    }
 }

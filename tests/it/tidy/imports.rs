@@ -11,7 +11,7 @@ use super::{Text, assert_none, texts};
 const LEAVES: [&str; 9] =
     ["clock", "email", "listing", "money", "phone", "random", "rate", "seal", "tls"];
 /// One per noun.
-const SLICES: [&str; 21] = [
+const SLICES: [&str; 22] = [
     "audit",
     "cards",
     "charges",
@@ -30,6 +30,7 @@ const SLICES: [&str; 21] = [
     "plans",
     "providers",
     "recollections",
+    "recordings",
     "streams",
     "users",
     "wallet",
@@ -115,6 +116,7 @@ fn may_use(from: &[String], to: &str) -> bool {
                 "jobs",
                 "monitor",
                 "plugins",
+                "recordings",
             ];
             low || used.contains(&to)
         }

@@ -25,7 +25,7 @@ const FINDS_THE_COMPANY: [(&str, &str); 5] = [
 ];
 
 /// Statements that find out whose something is, or work for all companies.
-const UNSCOPED: [(&str, &str, &str); 15] = [
+const UNSCOPED: [(&str, &str, &str); 16] = [
     ("host/monitor/store.rs", "card_refunds", "what needs a plugin of all companies"),
     ("host/monitor/store.rs", "cards", "what needs a plugin of all companies"),
     ("host/monitor/store.rs", "direct_debits", "what needs a plugin of all companies"),
@@ -45,6 +45,7 @@ const UNSCOPED: [(&str, &str, &str); 15] = [
         "a reference finds its record within an account",
     ),
     ("host/jobs/store.rs", "jobs", "workers serve all companies"),
+    ("host/recordings/store.rs", "plugin_recordings", "plugins serve all companies"),
     ("host/audit/store.rs", "audit_log", "the operator's own log"),
     ("host/monitor/store.rs", "jobs", "gauges are of all companies"),
     ("host/monitor/store.rs", "event_deliveries", "gauges are of all companies"),

@@ -23,6 +23,14 @@ pub(crate) fn grow() -> ! {
     }
 }
 
+/// Asks with so many mebibytes in its hands.
+pub(crate) fn hold(mebibytes: u64) -> Result<Done, Fault> {
+    let bytes = usize::try_from(mebibytes << 20).unwrap_or(usize::MAX);
+    let held = black_box(vec![1_u8; bytes]);
+    crate::egress::many(1)?;
+    Done::raw(black_box(held).len().to_string())
+}
+
 /// Calls itself until the stack ends. `black_box` keeps it from becoming a loop.
 #[expect(unconditional_recursion, reason = "that is the point")]
 pub(crate) fn recurse(depth: u64) -> u64 {
@@ -34,6 +42,21 @@ pub(crate) fn recurse(depth: u64) -> u64 {
 pub(crate) fn big(bytes: u64) -> String {
     let inside = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_sub(2);
     format!("\"{}\"", "a".repeat(inside))
+}
+
+/// Holds on to things of the host's, so many.
+#[cfg(target_os = "wasi")]
+pub(crate) fn leak(times: u64) -> Result<Done, Fault> {
+    for _ in 0..times {
+        std::mem::forget(wasip2::clocks::monotonic_clock::subscribe_duration(1));
+    }
+    Done::raw(times.to_string())
+}
+
+/// There is nothing to hold on to outside a sandbox.
+#[cfg(not(target_os = "wasi"))]
+pub(crate) fn leak(times: u64) -> Result<Done, Fault> {
+    Done::raw(times.to_string())
 }
 
 /// Waits without working.

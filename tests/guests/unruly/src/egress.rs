@@ -21,6 +21,15 @@ pub(crate) fn many(times: u64) -> Result<Done, Fault> {
     Done::raw(times.to_string())
 }
 
+/// A request with so many headers; `raw` is how many.
+pub(crate) fn headers(count: u64) -> Result<Done, Fault> {
+    let url = settings::url("base_url", "/ping")?;
+    let value = "v".repeat(100);
+    let with = |request: Request, n| request.header(&format!("x-{n}"), value.as_str());
+    (0..count).fold(Request::get(url), with).send()?;
+    Done::raw(count.to_string())
+}
+
 /// A caller's words in a request's body, verbatim, after a placeholder was made for this call: words that look like
 /// one must stay words. `raw` is the answer.
 pub(crate) fn say(words: &str) -> Result<Done, Fault> {

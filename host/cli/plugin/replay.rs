@@ -1,0 +1,116 @@
+//! `tollhouse plugin replay`.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use serde_json::json;
+use tollhouse::{
+    config::Plugins,
+    plugins::Manifest,
+    recordings::{Recording, Replayer},
+};
+
+use super::{
+    super::{
+        failure::Failure,
+        host::{Access, Host},
+        output::Report,
+    },
+    sign::at,
+};
+
+#[derive(Args)]
+pub struct Replay {
+    /// The component
+    file: PathBuf,
+    /// Recorded calls: their ids, as `plugin recordings` shows them, or files with what `plugin recording` shows
+    #[arg(required_unless_present = "last")]
+    calls: Vec<String>,
+    /// The latest of this plugin's recorded calls, so many, beside those that are named
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    last: Option<u32>,
+    #[command(flatten)]
+    plugins: Plugins,
+}
+
+/// A call and the name that it goes by.
+type Named = (String, Recording);
+
+impl Replay {
+    pub async fn run(self, access: &Access) -> Result<Report, Failure> {
+        let file = fs::read(&self.file).map_err(|error| at(&self.file, &error))?;
+        let name = Manifest::read(&file).map_err(|error| at(&self.file, &error))?.name;
+        let (names, calls): (Vec<_>, Vec<_>) = self.read(access, &name).await?.into_iter().unzip();
+        let replayer = Replayer::load(file, self.plugins.limits(), &calls).await;
+        let replayer = replayer.map_err(|error| at(&self.file, &error))?;
+        let mut replayed = Vec::new();
+        for (name, call) in names.iter().zip(&calls) {
+            replayed.push(replayer.replay(name, call).await);
+        }
+        let text: Vec<String> = replayed.iter().map(ToString::to_string).collect();
+        let report = Report::new(json!(replayed), text.join("\n"));
+        let differ = replayed.iter().filter(|one| !one.differences.is_empty()).count();
+        Ok(match differ {
+            0 => report,
+            _ => {
+                let all = replayed.len();
+                report.failing(Failure::refused(format!("{differ} of {all} calls differ")))
+            }
+        })
+    }
+
+    /// From files, and from the host, which is asked only if it has to be.
+    async fn read(&self, access: &Access, plugin: &str) -> Result<Vec<Named>, Failure> {
+        let mut calls = Vec::new();
+        let is_file = |call: &String| call.contains(['/', '.']);
+        let (files, mut ids): (Vec<String>, Vec<String>) =
+            self.calls.iter().cloned().partition(is_file);
+        for file in files {
+            calls.push((file.clone(), from_file(Path::new(&file), plugin)?));
+        }
+        if ids.is_empty() && self.last.is_none() {
+            return Ok(calls);
+        }
+        let host = Host::new(access)?;
+        if let Some(last) = self.last {
+            let latest = latest(&host, plugin, last).await?;
+            ids.extend(latest.into_iter().filter(|id| !self.calls.contains(id)));
+        }
+        for id in ids {
+            let call = host.get(&["plugins", plugin, "recordings", &id], &[]).await?;
+            let call = serde_json::from_value(call).map_err(|error| {
+                Failure::refused(format!("{id} is of a host with another format: {error}"))
+            })?;
+            calls.push((id, call));
+        }
+        Ok(calls)
+    }
+}
+
+fn from_file(file: &Path, plugin: &str) -> Result<Recording, Failure> {
+    let text = fs::read(file).map_err(|error| at(file, &error))?;
+    let call: Recording = serde_json::from_slice(&text)
+        .map_err(|error| at(file, &format!("no recorded call: {error}")))?;
+    match call.plugin == plugin {
+        true => Ok(call),
+        false => {
+            Err(at(file, &format!("a call of {}, and the component is {plugin}", call.plugin)))
+        }
+    }
+}
+
+async fn latest(host: &Host, plugin: &str, count: u32) -> Result<Vec<String>, Failure> {
+    let query = [("limit", count.to_string())];
+    let listed = host.get(&["plugins", plugin, "recordings"], &query).await?;
+    let docs = listed["docs"].as_array().into_iter().flatten();
+    let ids: Vec<String> = docs.filter_map(|call| call["id"].as_str().map(str::to_owned)).collect();
+    match ids.is_empty() {
+        true => Err(Failure::refused(format!(
+            "no call of {plugin} was written down: does the host run with --plugin-recording-hours?"
+        ))),
+        false => Ok(ids),
+    }
+}

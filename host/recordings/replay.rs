@@ -1,0 +1,93 @@
+//! What another version of a plugin does with recorded calls.
+
+use std::{fmt, sync::Arc};
+
+use serde::Serialize;
+use url::Url;
+
+use super::{
+    difference::{Difference, differences},
+    recording::Recording,
+    repeat,
+};
+use crate::{
+    clock::Clock,
+    egress::{Egress, EgressError, EgressPolicy},
+    plugins::{Callable, Limits, Plugins, Signed},
+    random::Random,
+};
+
+const SEED: u64 = 1;
+
+/// A component, in an engine of its own, with nothing to reach.
+pub struct Replayer(Callable);
+
+/// What it did with a call.
+#[derive(Debug, Serialize)]
+pub struct Replayed {
+    /// The id or the file by which the call was named.
+    pub call: String,
+    pub function: &'static str,
+    /// The version that was called: `name@version+digest`.
+    pub recorded: String,
+    /// The version that was tried.
+    pub tried: String,
+    /// Whether the recorded version came to the same end with people made unrecognisable.
+    pub faithful: bool,
+    /// None: it did exactly the same.
+    pub differences: Vec<Difference>,
+}
+
+impl Replayer {
+    /// `Err` says why the component is not admitted.
+    pub async fn load(
+        file: Vec<u8>,
+        limits: Limits,
+        calls: &[Recording],
+    ) -> Result<Replayer, String> {
+        let hosts = calls.iter().flat_map(|call| call.settings.values());
+        let hosts =
+            hosts.filter_map(|setting| Some(Url::parse(setting).ok()?.host_str()?.to_owned()));
+        let policy = EgressPolicy { allow_loopback: true, allow_private: hosts.collect() };
+        let egress = Egress::new(policy).map_err(|error| format!("no egress: {error}"))?;
+        let nobody = Arc::new(|_: &_| Err(EgressError::Forbidden("nothing leaves".to_owned())));
+        let (clock, random) = (Clock::system(), Random::seeded(SEED));
+        let plugins = Plugins::new(limits, egress.with_script(nobody), clock, random);
+        let plugins = plugins.map_err(|error| format!("no engine: {error:#}"))?;
+        let wasm = Signed::read(file).wasm.to_vec();
+        plugins.try_out(wasm).await.map(Replayer)
+    }
+
+    /// The plugin's name, by which calls are found.
+    #[must_use]
+    pub fn plugin(&self) -> &str {
+        &self.0.manifest().name
+    }
+
+    pub async fn replay(&self, name: &str, call: &Recording) -> Replayed {
+        let did = repeat::by(&self.0, call).await;
+        Replayed {
+            call: name.to_owned(),
+            function: call.call.function(),
+            recorded: call.label(),
+            tried: self.0.label().to_owned(),
+            faithful: call.faithful,
+            differences: differences(&call.did, &did),
+        }
+    }
+}
+
+impl fmt::Display for Replayed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Replayed { call, function, recorded, tried, faithful, differences } = self;
+        let said = if differences.is_empty() { "the same" } else { "DIFFERS" };
+        write!(f, "{said:8}  {function}  {call}  ({recorded}, now {tried})")?;
+        for difference in differences {
+            write!(f, "\n    {difference}")?;
+        }
+        if !faithful {
+            f.write_str("\n    (what is masked here made the recorded version do something else than it did then)")?;
+        }
+        Ok(())
+    }
+}

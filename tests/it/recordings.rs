@@ -1,0 +1,340 @@
+//! Calls of plugins that are written down, and made again by another version.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse::{
+    clock::Timestamp,
+    plugins::Limits,
+    recordings::{self, Recording, Replayer},
+};
+
+use crate::{
+    app::{Engine, OPERATOR_TOKEN, PAYSTACK_KEY, TestApp, postgres},
+    codes,
+    command_line::{Ended, run_at},
+    sprout::repack,
+    unruly::{ask, unleash},
+};
+
+/// The flags of a host that writes calls down.
+pub const RECORDING: &[&str] = &["--plugin-recording-hours=100"];
+
+/// The calls of a plugin, newest first, when all that wait are written down.
+pub async fn written_down(app: &TestApp, plugin: &str) -> Vec<Value> {
+    while app.app.recordings.count().await > 0 {
+        recordings::write_some(&app.app).await.expect("calls that can be written down");
+    }
+    list(app, plugin, "limit=1000").await["docs"].as_array().expect("a list").clone()
+}
+
+async fn list(app: &TestApp, plugin: &str, query: &str) -> Value {
+    let path = format!("/plugins/{plugin}/recordings?{query}");
+    app.operator(Method::GET, &path, Value::Null).await.data().clone()
+}
+
+/// A recording, and its text.
+pub async fn read(app: &TestApp, plugin: &str, id: &str) -> (Recording, String) {
+    let path = format!("/plugins/{plugin}/recordings/{id}");
+    let read = app.operator(Method::GET, &path, Value::Null).await.data().clone();
+    let text = read.to_string();
+    (serde_json::from_value(read).expect("a recording"), text)
+}
+
+/// A component in an engine of its own, towards the stand-ins of a test.
+pub async fn replayer(wasm: &[u8]) -> Replayer {
+    let cache = format!("{}/plugin-cache", env!("CARGO_TARGET_TMPDIR"));
+    let limits = Limits { compile_cache: Some(cache.into()), ..Limits::default() };
+    Replayer::load(wasm.to_vec(), limits, &[]).await.expect("a component of ours")
+}
+
+async fn on_both(test: impl AsyncFn(&TestApp)) {
+    let engines = [Some(Engine::Sqlite), postgres().map(Engine::Postgres)];
+    for engine in engines.into_iter().flatten() {
+        let app = TestApp::start_with(engine, RECORDING).await;
+        test(&app).await;
+        app.finish().await;
+    }
+}
+
+/// The same component with other bytes in its data.
+fn patched(wasm: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let mut wasm = wasm.to_vec();
+    let places: Vec<usize> =
+        (0..wasm.len() - from.len()).filter(|at| wasm[*at..].starts_with(from)).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        wasm[at..at + from.len()].copy_from_slice(to);
+    }
+    wasm
+}
+
+fn file(app: &TestApp, name: &str, content: &[u8]) -> String {
+    let file = app.database.dir.path().join(name);
+    std::fs::write(&file, content).expect("a file in a temporary folder");
+    file.display().to_string()
+}
+
+async fn run(app: &TestApp, arguments: &[&str]) -> Ended {
+    run_at(&app.internal, OPERATOR_TOKEN, arguments).await
+}
+
+fn id(call: &Value) -> &str {
+    call["id"].as_str().expect("an id")
+}
+
+both! {
+    async fn nothing_is_written_down_unless_the_operator_says_so(app: TestApp) {
+        app.paid("order-1").await;
+        assert_eq!(app.app.recordings.count().await, 0);
+        assert_eq!(written_down(app, "provider_a").await, Vec::<Value>::new());
+        let writing = recordings::write_some(&app.app);
+        let writing = tokio::time::timeout(std::time::Duration::from_millis(50), writing).await;
+        assert!(writing.is_err(), "whoever waits for nothing must not turn in circles");
+        let missing = app.operator(Method::GET, "/plugins/provider_a/recordings/none", Value::Null).await;
+        assert_eq!(missing.failure(), (404, "there is no such recorded call"));
+    }
+}
+
+#[tokio::test]
+async fn calls_are_listed_and_kept_for_a_while() {
+    on_both(async |app| {
+        let other = app.new_company("Beta Lending").await;
+        app.paid("order-1").await;
+        app.request(&other, Method::POST, "/payment/initialize", Some(app.order("order-2")))
+            .await
+            .data();
+        let calls = written_down(app, "provider_a").await;
+        let functions: Vec<&Value> = calls.iter().map(|call| &call["function"]).collect();
+        for function in ["checkout.start", "notifications.parse", "verification.verify"] {
+            assert!(functions.contains(&&json!(function)), "{functions:?}");
+        }
+        assert!(
+            calls.iter().all(|call| call["outcome"] == "ok" && call["faithful"] == true),
+            "{calls:?}"
+        );
+        let of_one =
+            list(app, "provider_a", &format!("company={}&function=checkout.start", other.id)).await;
+        assert_eq!(
+            (&of_one["total"], &of_one["docs"][0]["company_id"]),
+            (&json!(1), &json!(other.id))
+        );
+        assert_eq!(list(app, "sprout", "").await["total"], 0);
+
+        let sweep = async || recordings::sweep(app.app.clone()).await.expect("a sweep");
+        let begun = app.app.clock.now();
+        app.app.clock.advance_to(Timestamp(begun.0 + 100 * 3_600_000));
+        assert_eq!(sweep().await, 0);
+        app.app.clock.advance_to(Timestamp(begun.0 + 100 * 3_600_000 + 1_000));
+        assert_eq!(sweep().await, calls.len() as u64);
+        app.settle().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nobody_is_recognisable_in_what_is_written_down() {
+    on_both(async |app| {
+        let mut order = app.order("order-1");
+        order["narration"] = json!("Repayment of Chidinma Okonkwo, +2348031234567");
+        order["metadata"] =
+            json!({ "borrower": "Chidinma Okonkwo", "bvn": "22222222222", "tier": "gold" });
+        let payment = app.post("/payment/initialize", order).await.data().clone();
+        app.complete(&payment, "success").await;
+        app.settle().await;
+        let kept: Vec<(String, String)> = {
+            let calls = written_down(app, "provider_a").await;
+            assert!(calls.len() >= 3);
+            let rows = app.app.store.read(async |tx| -> tollhouse::store::Result<Vec<(String,)>> {
+                tx.sql("SELECT recording FROM plugin_recordings").all().await
+            });
+            assert!(rows.await.expect("rows").iter().all(|(sealed,)| sealed.starts_with("v1.")));
+            let mut kept = Vec::new();
+            for call in &calls {
+                kept.push((id(call).to_owned(), read(app, "provider_a", id(call)).await.1));
+            }
+            kept
+        };
+        for (id, text) in &kept {
+            let text = text.to_lowercase();
+            for private in [
+                "ada@example",
+                "chidinma",
+                "okonkwo",
+                "2348031234567",
+                "22222222222",
+                "auth_",
+                PAYSTACK_KEY,
+            ] {
+                assert!(!text.contains(private), "{private} in {id}: {text}");
+            }
+        }
+        assert!(kept.iter().any(|(_, text)| text.contains("order-1")), "references stay");
+        assert!(
+            kept.iter().any(|(_, text)| text.contains("charge.success")),
+            "so does what is protocol"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn messages_and_registers_stay_private() {
+    on_both(async |app| {
+        codes::use_gateways(app, &["termii"]).await;
+        codes::set_prices(app).await;
+        codes::credit(app, 100, "credit").await;
+        codes::sent(app, codes::to_phone(json!({}))).await;
+        app.settle().await;
+        let code = codes::code(app, codes::PHONE, 6);
+        let calls = written_down(app, "termii").await;
+        assert_eq!(
+            (calls.len(), &calls[0]["function"], &calls[0]["faithful"]),
+            (1, &json!("sms.send"), &json!(true))
+        );
+        let (_, text) = read(app, "termii", id(&calls[0])).await;
+        assert!(
+            !text.contains(&code) && !text.contains(codes::PHONE.trim_start_matches('+')),
+            "{text}"
+        );
+
+        crate::identity::set_up(app).await;
+        app.post("/kyc/nigeria/bvn/lookup", json!({ "bvn": crate::identity::BVN })).await.data();
+        assert_eq!(app.app.recordings.count().await, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_operator_sees_what_another_version_would_have_done() {
+    on_both(async |app| {
+        app.paid("order-1").await;
+        let calls = written_down(app, "provider_a").await;
+        let same = file(app, "same.wasm", artifacts::PROVIDER_A);
+        let replayed = run(app, &["plugin", "replay", &same, "--last", "10"]).await;
+        let lines: Vec<&str> = replayed.said().lines().collect();
+        assert_eq!(lines.len(), calls.len());
+        assert!(lines.iter().all(|line| line.starts_with("the same  ")), "{lines:?}");
+
+        let other = patched(artifacts::PROVIDER_A, b"callback_url", b"callback_uri");
+        let other = file(
+            app,
+            "other.wasm",
+            &repack(&other, |manifest| manifest["version"] = json!("1.1.0")),
+        );
+        let begun = calls.iter().find(|call| call["function"] == "checkout.start").expect("a call");
+        let shown = run(app, &["plugin", "recording", "provider_a", id(begun)]).await;
+        let call = file(app, "call.json", shown.said().as_bytes());
+        // A file needs no host.
+        let replayed =
+            run_at("http://127.0.0.1:9", "none", &["plugin", "replay", &other, &call]).await;
+        assert_eq!(
+            (replayed.code, &*replayed.err),
+            (1, "tollhouse: 1 of 1 calls differ\n"),
+            "{}",
+            replayed.out
+        );
+        assert!(replayed.out.starts_with("DIFFERS   checkout.start  "), "{}", replayed.out);
+        for part in [
+            "provider_a@1.0.0+",
+            "now provider_a@1.1.0+",
+            "requests[0].body.callback_uri: \"https://lender.example/",
+            "callback_url: \"",
+        ] {
+            assert!(replayed.out.contains(part), "{part}: {}", replayed.out);
+        }
+
+        let elsewhere =
+            patched(artifacts::PROVIDER_A, b"/transaction/verify/", b"/transaction/check_/");
+        let elsewhere = file(app, "elsewhere.wasm", &elsewhere);
+        let verified =
+            calls.iter().find(|call| call["function"] == "verification.verify").expect("a call");
+        let replayed = run(app, &["plugin", "replay", &elsewhere, id(verified), "--json"]).await;
+        let json: Value = serde_json::from_str(&replayed.out).expect("JSON");
+        let differences = json[0]["differences"].as_array().expect("a list");
+        let at = |at: &str| differences.iter().find(|one| one["at"] == at);
+        assert!(at("requests[0].url").is_some() && at("requests[0].answer").is_some(), "{json:#}");
+        assert_eq!(at("reply.outcome").expect("another end")["after"], "unavailable");
+        assert_eq!(app.app.recordings.count().await, 0, "a replay is no call");
+    })
+    .await;
+}
+
+/// What a later version does differently where no request shows it to those who look at requests alone.
+#[tokio::test]
+async fn defaults_signatures_and_secrets_are_compared_too() {
+    on_both(async |app| {
+        codes::use_gateways(app, &["termii"]).await;
+        codes::set_prices(app).await;
+        codes::credit(app, 100, "credit").await;
+        codes::sent(app, codes::to_phone(json!({}))).await;
+        app.settle().await;
+        app.paid("order-1").await;
+        let texts = written_down(app, "termii").await;
+        let (text, _) = read(app, "termii", id(&texts[0])).await;
+        let other = repack(artifacts::TERMII, |manifest| {
+            manifest["settings"]["route"]["default"] = json!("another");
+        });
+        let replayed = replayer(&other).await.replay("a text", &text).await;
+        assert!(replayed.to_string().contains("now \"another\""), "{replayed}");
+
+        let calls = written_down(app, "provider_a").await;
+        let of = |function: &str| calls.iter().find(|call| call["function"] == function);
+        let (told, _) =
+            read(app, "provider_a", id(of("notifications.parse").expect("a call"))).await;
+        let signs = patched(artifacts::PROVIDER_A, b"sha512", b"sha256");
+        let replayed = replayer(&signs).await.replay("a notification", &told).await;
+        assert!(
+            replayed.to_string().contains("vault[0].mac.algorithm: \"sha512\", now \"sha256\""),
+            "{replayed}"
+        );
+        let (begun, text) =
+            read(app, "provider_a", id(of("checkout.start").expect("a call"))).await;
+        assert!(text.contains("Bearer example-secret-secret_key"), "{text}");
+        assert!(replayer(&signs).await.replay("a checkout", &begun).await.differences.is_empty());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_replayed_says_why() {
+    on_both(async |app| {
+        let component = file(app, "provider_a.wasm", artifacts::PROVIDER_A);
+        let replay = async |arguments: &[&str]| {
+            run(app, &[&["plugin", "replay", &*component], arguments].concat()).await
+        };
+        let none = replay(&["--last", "5"]).await;
+        let said = "tollhouse: no call of provider_a was written down: does the host run with --plugin-recording-hours?";
+        assert_eq!(none.failure(), (1, said));
+        assert_eq!(replay(&["6921"]).await.failure(), (1, "tollhouse: there is no such recorded call"));
+        let wrong = file(app, "wrong.json", b"{}");
+        let refused = replay(&[&wrong]).await;
+        assert!(refused.failure().1.contains("wrong.json: no recorded call: missing field"), "{}", refused.err);
+        assert_eq!(replay(&[]).await.code, 2);
+        app.initialize("order-1").await;
+        let call = written_down(app, "provider_a").await[0].clone();
+        let call = run(app, &["plugin", "recording", "provider_a", id(&call)]).await;
+        let call = file(app, "call.json", call.said().as_bytes());
+        let sprout = file(app, "sprout.wasm", artifacts::SPROUT);
+        let another = run(app, &["plugin", "replay", &sprout, &call]).await;
+        let said = "call.json: a call of provider_a, and the component is sprout";
+        assert!(another.failure().1.ends_with(said), "{}", another.err);
+        let misspelt = replay(&["no/such.json"]).await;
+        assert!(misspelt.failure().1.starts_with("tollhouse: no/such.json: "), "{}", misspelt.err);
+        let garbage = file(app, "garbage.wasm", b"once upon a time");
+        assert_ne!(run(app, &["plugin", "replay", &garbage, "--last", "1"]).await.code, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_that_masking_changes_is_marked() {
+    on_both(async |app| {
+        let _upstream = unleash(app).await;
+        // What it shall do is said in the narration, which is a borrower's affair for all that anybody knows.
+        assert_eq!(ask(app, "broken", "panic").await.status, 502);
+        let calls = written_down(app, "unruly").await;
+        assert_eq!((&calls[0]["outcome"], &calls[0]["faithful"]), (&json!("other"), &json!(false)));
+    })
+    .await;
+}
