@@ -20,6 +20,7 @@ use tollhouse::{
 use crate::{
     app::{Engine, MASTER_KEY, OPERATOR_TOKEN, TestApp},
     plugins::next_sprout,
+    ports,
 };
 
 /// What the program left.
@@ -352,8 +353,7 @@ both! {
         assert_eq!(stranger.failure(), (1, "tollhouse: the operator token is not valid"));
         let tokenless = run_at(&app.internal, "", &["plugin", "list"]).await;
         assert!(tokenless.failure().0 == 2 && tokenless.err.contains("TOLLHOUSE_OPERATOR_TOKEN"), "{}", tokenless.err);
-        let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        let url = format!("http://{closed}");
+        let url = format!("http://{}", ports::reserved());
         let unreachable = run_at(&url, OPERATOR_TOKEN, &["plugin", "list", "--json"]).await;
         let said: Value = serde_json::from_str(unreachable.failure().1).expect("JSON");
         assert_eq!((unreachable.code, &said["error"]), (3, &json!("unreachable")));

@@ -13,6 +13,7 @@ use tollhouse::{
 use crate::{
     app::{Company, Engine, Reply, TestApp, postgres},
     plugins::{another_host, try_install},
+    ports,
     sprout::repack,
     telemetry::scrape,
     unruly::{Upstream, ask, set_account, unleash},
@@ -26,7 +27,7 @@ fn retry_after(reply: &Reply) -> Option<&str> {
     Some(reply.headers.get(RETRY_AFTER)?.to_str().expect("a number"))
 }
 
-/// Asks so often for something that fails at once; how it failed at last.
+/// Asks so often for something that comes to the same end each time; how it ended at last.
 async fn storm(app: &TestApp, name: &str, times: usize, narration: &str) -> Reply {
     storm_of(app, &app.company, name, times, narration).await
 }
@@ -38,11 +39,15 @@ async fn storm_of(
     times: usize,
     narration: &str,
 ) -> Reply {
-    let mut last = None;
+    let mut last: Option<Reply> = None;
     for n in 0..times {
         let mut order = app.order(&format!("{name}-{n}"));
         (order["payment_service"], order["narration"]) = (json!("unruly"), json!(narration));
-        last = Some(app.request(company, Method::POST, "/payment/initialize", Some(order)).await);
+        let reply = app.request(company, Method::POST, "/payment/initialize", Some(order)).await;
+        if let Some(last) = last {
+            assert_eq!((reply.status, &reply.body["error"]), (last.status, &last.body["error"]));
+        }
+        last = Some(reply);
     }
     last.expect("asked at least once")
 }
@@ -58,9 +63,8 @@ fn later(app: &TestApp, ms: i64) {
 }
 
 /// An address at which nobody listens.
-async fn nobody() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    format!("http://{}", listener.local_addr().expect("bound"))
+fn nobody() -> String {
+    format!("http://{}", ports::reserved())
 }
 
 async fn on_both(flags: &[&str], test: impl AsyncFn(&TestApp)) {
@@ -146,7 +150,7 @@ both! {
     async fn an_upstream_that_gives_no_answer_is_left_alone_by_that_account(app: TestApp) {
         let upstream = unleash(app).await;
         let own = format!("/companies/{}/providers/unruly", app.company.id);
-        set_account(app, &own, &nobody().await).await;
+        set_account(app, &own, &nobody()).await;
         assert_eq!(storm(app, "down", 16, "many 1").await.failure(), BROKEN);
         let refused = ask(app, "left-alone", "many 1").await;
         assert_eq!((refused.failure(), retry_after(&refused)), (BUSY, Some("5")));
@@ -163,15 +167,13 @@ both! {
     }
 
     async fn an_upstream_that_answers_again_is_asked_again(app: TestApp) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("bound");
-        drop(listener);
+        let address = ports::reserved();
         unleash(app).await;
         set_account(app, "/providers/unruly", &format!("http://{address}")).await;
         storm(app, "down", 16, "many 1").await;
         assert_eq!(ask(app, "left-alone", "many 1").await.failure(), BUSY);
         let up = axum::Router::new().fallback(async || "{}");
-        let listener = TcpListener::bind(address).await.expect("the same port");
+        let listener = TcpListener::bind(address).await.expect("a port of its own");
         tokio::spawn(axum::serve(listener, up).into_future());
         assert_eq!(ask(app, "still-left-alone", "many 1").await.failure(), BUSY);
         later(app, 5_000);
@@ -250,8 +252,9 @@ both! {
 
     async fn an_upstream_in_trouble_puts_no_plugin_into_quarantine(app: TestApp) {
         unleash(app).await;
-        set_account(app, "/providers/unruly", &nobody().await).await;
-        storm(app, "down", 40, "many 1").await;
+        set_account(app, "/providers/unruly", &nobody()).await;
+        assert_eq!(storm(app, "down", 16, "many 1").await.failure(), BROKEN);
+        assert_eq!(storm(app, "still-down", 24, "many 1").await.failure(), BUSY);
         assert_eq!(ask(app, "needs-no-upstream", "").await.status, 200);
     }
 

@@ -18,6 +18,7 @@ use tollhouse_sandbox::Standins;
 
 use crate::{
     app::{Company, Database, Engine, MASTER_KEY, OPERATOR_TOKEN, PAYSTACK_KEY, reply},
+    ports,
     simulation::minor,
 };
 
@@ -86,16 +87,14 @@ type Asked = Arc<Mutex<BTreeMap<String, Option<String>>>>;
 impl Lab {
     async fn build(engine: Engine) -> Lab {
         let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let (api, internal) = (bind().await, bind().await);
-        let address = |listener: &TcpListener| listener.local_addr().expect("bound").to_string();
         let standins = Standins::start_seeded(bind().await, bind().await, Clock::system(), 1);
         let client = Client::builder().no_proxy().timeout(Duration::from_secs(30)).build();
         Lab {
             database: Database::create(engine).await,
             standins,
             client: client.expect("a client"),
-            api: address(&api),
-            internal: address(&internal),
+            api: ports::reserved().to_string(),
+            internal: ports::reserved().to_string(),
             answers: watch::Sender::new(0),
         }
     }

@@ -53,6 +53,7 @@ mod plugin_new;
 mod plugin_run;
 mod plugin_versions;
 mod plugins;
+mod ports;
 mod process;
 mod proxy;
 mod publishers;

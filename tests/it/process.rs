@@ -6,12 +6,12 @@ use std::{
 };
 
 use reqwest::Client;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    time::timeout,
-};
+use tokio::{net::TcpStream, time::timeout};
 
-use crate::app::{Database, MASTER_KEY, OPERATOR_TOKEN, client};
+use crate::{
+    app::{Database, MASTER_KEY, OPERATOR_TOKEN, client},
+    ports,
+};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -26,11 +26,7 @@ pub struct Process {
 impl Process {
     /// Runs the program by `command`, and waits until it listens: then it has opened `database`.
     pub async fn serve(mut command: Command, database: &Database, flags: &[&str]) -> Process {
-        let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = |listener: TcpListener| listener.local_addr().expect("bound").to_string();
-        // Both are held until both are known: a port that is free again may be given twice.
-        let (api, internal) = (bind().await, bind().await);
-        let (api, internal) = (address(api), address(internal));
+        let (api, internal) = (ports::reserved(), ports::reserved());
         let child = command
             .args(["serve", &format!("--database={}", database.url)])
             .args([format!("--listen={api}"), format!("--internal-listen={internal}")])
@@ -47,7 +43,7 @@ impl Process {
         };
         let mut looks = tokio::time::interval(Duration::from_millis(50));
         let up = async {
-            for address in [&api, &internal] {
+            for address in [api, internal] {
                 while TcpStream::connect(address).await.is_err() {
                     looks.tick().await;
                 }

@@ -16,6 +16,8 @@ use tokio::{
 };
 use url::Url;
 
+use crate::ports;
+
 pub struct Proxy {
     /// The database, by way of this.
     pub url: String,
@@ -78,8 +80,9 @@ impl Proxy {
         let mut url = Url::parse(database).expect("a URL");
         let host = url.host_str().expect("a host").to_owned();
         let server = (host, url.port().unwrap_or(5432));
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("bound");
+        // It is given up in outages, and taken again.
+        let address = ports::reserved();
+        let listener = TcpListener::bind(address).await.expect("a free port");
         url.set_host(Some("127.0.0.1")).expect("a host");
         url.set_port(Some(address.port())).expect("a port");
         url.query_pairs_mut().append_pair("sslmode", "disable");

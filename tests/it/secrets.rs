@@ -25,6 +25,7 @@ use crate::{
         Database, Engine, MASTER_KEY, OPERATOR_TOKEN, PAYSTACK_KEY, client, is_common, postgres,
         reply, smtp,
     },
+    ports,
     telemetry::{logs, traces::Collector},
     unruly::{self, SECRET, ask, unleash},
 };
@@ -108,10 +109,7 @@ impl Drop for Lab {
 impl Lab {
     async fn start(engine: Engine, log_format: &str) -> Lab {
         let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = |listener: TcpListener| listener.local_addr().expect("bound").to_string();
-        // Both are held until both are known: a port that is free again may be given twice.
-        let (api, internal) = (bind().await, bind().await);
-        let (api, internal) = (address(api), address(internal));
+        let (api, internal) = (ports::reserved().to_string(), ports::reserved().to_string());
         let database = Database::create(engine).await;
         let standins = Standins::start_seeded(bind().await, bind().await, Clock::system(), 1);
         let collector = Collector::start().await;

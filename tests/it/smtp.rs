@@ -15,7 +15,7 @@ use tokio::{
 use tollhouse::smtp::{Email, Login, Mailer, Security, Settings, SmtpError};
 
 use self::aiosmtpd::Server;
-use crate::app::NOW;
+use crate::{app::NOW, ports};
 
 const NOBODY: [&str; 2] = ["-", "-"];
 const USER: [&str; 2] = ["tollhouse", "the password, with ümläuts"];
@@ -163,7 +163,7 @@ async fn what_is_wrong_with_us_is_never_final() {
         change(&mut settings);
         Mailer::new(settings).expect("settings")
     };
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let closed = ports::reserved().port();
     for (mailer, code, reason) in [
         (with(|of| of.login = login(["tollhouse", "wrong"])), Some(535), "smtp_username"),
         (with(|of| of.login = None), Some(530), "the sender"),

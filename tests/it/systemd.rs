@@ -1,7 +1,7 @@
 //! What the host tells systemd, by the protocol of `sd_notify(3)`.
 
 use std::{
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     os::unix::net::UnixDatagram,
     process::{Child, Stdio},
     time::Duration,
@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::{
     app::{Database, Engine, MASTER_KEY, OPERATOR_TOKEN},
     command_line::program,
+    ports,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -37,11 +38,7 @@ async fn systemd_hears_when_the_host_serves_and_when_it_begins_to_stop() {
         let length = heard.recv(&mut message).expect("a message in time");
         String::from_utf8(message[..length].to_vec()).expect("a text")
     };
-    // Both are held until both are known: a port that is free again may be given twice.
-    let [api, internal] = {
-        let bound = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-        bound.map(|listener| listener.local_addr().expect("bound"))
-    };
+    let (api, internal) = (ports::reserved(), ports::reserved());
     let mut command = program(&["serve"]);
     command
         .env("TOLLHOUSE_DATABASE", &database.url)
