@@ -217,7 +217,8 @@ impl App {
             .with(|registry| plugins.register(registry))
             .with(|registry| egress.metrics.register(registry))
             .with(|registry| workers.metrics.register(registry))
-            .with(|registry| tasks.metrics.register(registry));
+            .with(|registry| tasks.metrics.register(registry))
+            .with(|registry| recordings.register(registry));
         Ok(App(Arc::new(Parts {
             store,
             plugins,

@@ -17,6 +17,7 @@ mod country;
 mod drift;
 mod engine;
 mod examples;
+mod follow;
 mod health;
 mod heard;
 mod life;
@@ -60,6 +61,7 @@ pub use self::{
     registers::{Comparison, Entry, Image, Person, Question, Registers},
     registry::{Plugins, serving},
     reply::{End, Reply},
+    serving::Absence,
     signature::{PrivateKey, PublicKey, SIGNATURE_BYTES, Signed},
     v1::{Answering, Floor, Native, Typed, Warm},
     vault::REDACTED,

@@ -16,7 +16,7 @@ pub use self::{
 use crate::{
     app::App,
     error::{Error, Result},
-    plugins::{Credentials, Kind},
+    plugins::{Credentials, Kind, Provider},
     store::Tx,
 };
 
@@ -52,6 +52,15 @@ fn is_off(own: Option<&Account>, services: Option<&Account>) -> bool {
 #[must_use]
 pub fn deactivated(provider: &str) -> Error {
     Error::Invalid(format!("{provider} has been deactivated"))
+}
+
+/// The plugin of an account that something was saved with. One that is not installed any more is as good as deactivated.
+pub fn serving(app: &App, provider: &str, company_id: &str) -> Result<Provider> {
+    let serving = app.plugins.provider(provider, company_id);
+    serving.map_err(|error| match error {
+        Error::Invalid(_) => deactivated(provider),
+        other => other,
+    })
 }
 
 /// Inactive for everyone or for the company: nobody's. The company's own credentials come before the service's.

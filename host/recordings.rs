@@ -28,6 +28,7 @@ use crate::{
     app::App,
     error::{Error, Result},
     plugins::{Recorded, Recorder},
+    telemetry::{Counter, Registry},
 };
 
 /// Calls that wait to be written down, of a few MiB each at most; more are forgotten.
@@ -38,12 +39,21 @@ const AT_ONCE: usize = 32;
 const MOST_BYTES: usize = 4 << 20;
 
 /// What waits to be written down.
-pub struct Waiting(Mutex<mpsc::Receiver<Recorded>>);
+pub struct Waiting {
+    receiver: Mutex<mpsc::Receiver<Recorded>>,
+    /// Calls that nobody wrote down: too many waited, or they were too large.
+    forgotten: Counter,
+}
 
 impl Waiting {
     /// How many.
     pub async fn count(&self) -> usize {
-        self.0.lock().await.len()
+        self.receiver.lock().await.len()
+    }
+
+    pub fn register(&self, registry: &mut Registry) {
+        let what = "Calls that were to be written down, and were too many at once or too large";
+        registry.register("plugin_recordings_forgotten", what, self.forgotten.clone());
     }
 }
 
@@ -51,12 +61,14 @@ impl Waiting {
 #[must_use]
 pub fn recorder() -> (Recorder, Waiting) {
     let (sender, receiver) = mpsc::channel(MOST_WAITING);
+    let forgotten = Counter::default();
+    let waiting = Waiting { receiver: Mutex::new(receiver), forgotten: forgotten.clone() };
     let recorder = move |recorded: Recorded| {
         if sender.try_send(recorded).is_err() {
-            tracing::debug!("a call is not written down: too many wait for that");
+            forgotten.inc();
         }
     };
-    (Arc::new(recorder), Waiting(Mutex::new(receiver)))
+    (Arc::new(recorder), waiting)
 }
 
 /// Writes down what comes, for as long as the server lives.
@@ -71,13 +83,16 @@ pub async fn write_down(app: App) {
 /// Waits for calls and writes them down; answers how many it has kept.
 pub async fn write_some(app: &App) -> Result<usize> {
     let mut waiting = Vec::new();
-    let came = app.recordings.0.lock().await.recv_many(&mut waiting, AT_ONCE).await;
+    let came = app.recordings.receiver.lock().await.recv_many(&mut waiting, AT_ONCE).await;
     if came == 0 {
         return pending().await; // nobody writes calls down on this host
     }
     let mut rows = Vec::new();
     for recorded in waiting {
-        rows.extend(row(app, recorded).await);
+        match row(app, recorded).await {
+            Some(row) => rows.push(row),
+            None => drop(app.recordings.forgotten.inc()),
+        }
     }
     let count = rows.len();
     if count > 0 {

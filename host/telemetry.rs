@@ -21,7 +21,7 @@ mod tasks;
 mod watched;
 
 use prometheus_client::encoding::text;
-pub use prometheus_client::registry::Registry;
+pub use prometheus_client::{metrics::counter::Counter, registry::Registry};
 
 pub use self::{
     egress::{EgressMetrics, status_class},

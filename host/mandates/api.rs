@@ -98,9 +98,10 @@ pub async fn put(
     let currency = body.currency()?.unwrap_or_else(|| "NGN".to_owned());
     let active = body.active()?.unwrap_or(true);
     let is_default = body.default()?.unwrap_or(false) && active;
-    let provider = app.plugins.provider(&payment_service, &company);
-    if provider.is_err() || provider.is_ok_and(|plugin| !plugin.offers("direct-debit")) {
-        return Err(body.must_be("payment_service", "a provider that debits bank accounts"));
+    match app.plugins.provider(&payment_service, &company) {
+        Ok(plugin) if plugin.offers("direct-debit") => {}
+        Err(busy @ Error::Busy { .. }) => return Err(busy),
+        _ => return Err(body.must_be("payment_service", "a provider that debits bank accounts")),
     }
     let db = app.store.clone();
     db.write(async move |tx| {

@@ -203,6 +203,8 @@ pub async fn plugin_uses(tx: &mut Tx, plugin: &str) -> Result<Vec<(String, i64)>
              WHERE payments.payment_service = $1 AND refunds.status IN ('requested', 'pending')
          UNION ALL SELECT 'saved cards', COUNT(*) FROM cards
              WHERE payment_service = $1 AND status IN ('pending', 'valid') AND removed_at IS NULL
+         UNION ALL SELECT 'deleted cards that it has not heard of', COUNT(*) FROM cards
+             WHERE payment_service = $1 AND removed_at IS NOT NULL AND token IS NOT NULL
          UNION ALL SELECT 'verification charges on their way back', COUNT(*) FROM card_refunds
              WHERE payment_service = $1 AND status IN ('requested', 'pending')
          UNION ALL SELECT 'direct debits', COUNT(*) FROM direct_debits

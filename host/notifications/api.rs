@@ -10,7 +10,7 @@ use crate::{
     app::App,
     error::{Error, Result},
     http::{answer::Done, body::Raw, path::Path},
-    plugins::{Notification, Refusal},
+    plugins::{Absence, Notification, Refusal},
     providers,
     telemetry::spans::SPANS,
 };
@@ -70,9 +70,14 @@ pub async fn receive(
 
 /// The provider tries again what it sent while its plugin was out of service.
 fn absent(app: &App, provider: &str) -> Error {
-    match app.plugins.is_deactivated(provider) {
-        true => Error::Unavailable("the provider has been deactivated, send it again later"),
-        false => Error::not_found(UNKNOWN),
+    match app.plugins.absence(provider) {
+        Some(Absence::Deactivated) => {
+            Error::Unavailable("the provider has been deactivated, send it again later")
+        }
+        Some(Absence::NotReady) => {
+            Error::Unavailable("the provider is not ready here, send it again later")
+        }
+        None => Error::not_found(UNKNOWN),
     }
 }
 

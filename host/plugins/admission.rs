@@ -84,7 +84,7 @@ impl Steps {
         let guest = self.note("interfaces", v1::Guest::load(linked, manifest.kind), |guest| {
             guest.interfaces().join(", ")
         })?;
-        let plugin = Arc::new(Plugin::new(manifest, digest, guest, &calls.metrics, &calls.limits));
+        let plugin = Arc::new(Plugin::new(manifest, digest, guest, &calls.metrics));
         let started = calls.try_out(&plugin).await;
         self.note("start", started, |()| "an instance, with every function".to_owned())?;
         let country = plugin.manifest.check_country(&plugin.guest.interfaces());
@@ -137,8 +137,8 @@ fn imports(component: &wasmtime::component::Component) -> String {
 /// its author's affair; that it breaks, or gives what the host cannot read, is not.
 async fn try_examples(calls: &Calls, plugin: &Plugin) -> Result<String, String> {
     let calls = Arc::new(calls.scripted(plugin.manifest.examples.script()));
-    let apart = Arc::new(plugin.measured_apart(&calls.metrics, &calls.limits));
-    let callable = Callable::new(apart, calls);
+    let apart = Arc::new(plugin.measured_apart(&calls.metrics));
+    let callable = Callable::alone(apart, calls);
     let credentials = Credentials::example(&plugin.manifest);
     let mut said = Vec::new();
     for call in Call::examples(&callable) {

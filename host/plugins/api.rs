@@ -39,10 +39,11 @@ use crate::{
 pub struct Component(Bytes);
 
 impl Component {
-    /// With the signature that it carries, or one from beside it.
+    /// With the signature that it carries, and one from beside it.
     fn signed(self, beside: Option<[u8; SIGNATURE_BYTES]>) -> Signed {
-        let file = Signed::read(self.0.into());
-        Signed { signature: beside.or(file.signature), ..file }
+        let mut file = Signed::read(self.0.into());
+        file.signatures.extend(beside);
+        file
     }
 }
 

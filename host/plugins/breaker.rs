@@ -58,6 +58,19 @@ impl<K: Eq + Hash> Breakers<K> {
         }
     }
 
+    /// It was admitted, and not tried after all: another may.
+    pub fn was_not_tried<Q>(&self, what: &Q, now: Timestamp)
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        if let Some(open) = self.lock().get_mut(what).and_then(|breaker| breaker.open.as_mut())
+            && open.probed
+        {
+            (open.until, open.probed) = (now, false);
+        }
+    }
+
     /// Whether it is left alone now: no more when somebody may find out.
     pub fn is_resting<Q>(&self, what: &Q, now: Timestamp) -> bool
     where
@@ -196,6 +209,19 @@ mod tests {
         assert_eq!(breakers.admit("a", Timestamp(5_000)), Ok(()));
         assert_eq!(breakers.admit("a", Timestamp(64_999)), Err(1));
         assert_eq!(breakers.admit("a", Timestamp(65_000)), Ok(()));
+    }
+
+    #[test]
+    fn a_probe_that_was_not_made_is_anothers() {
+        let breakers = Breakers::default();
+        down(&breakers, "a");
+        breakers.was_not_tried("a", Timestamp(1_000));
+        assert_eq!(breakers.admit("a", Timestamp(1_000)), Err(4), "it was not admitted");
+        assert_eq!(breakers.admit("a", Timestamp(5_000)), Ok(()));
+        breakers.was_not_tried("a", Timestamp(5_001));
+        assert_eq!(breakers.admit("a", Timestamp(5_001)), Ok(()));
+        assert!(breakers.admit("a", Timestamp(5_002)).is_err(), "one at a time");
+        breakers.was_not_tried("b", Timestamp(5_002));
     }
 
     #[test]

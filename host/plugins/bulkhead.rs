@@ -1,13 +1,20 @@
-//! What one version of a plugin may have at once: calls, places in the queue, instances and memory. What it uses up is its own.
+//! What one plugin may have at once, all its versions together: calls, places in the queue, instances, turns in the slow lane and memory.
+//! What it uses up is its own.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
 
-use super::engine::Limits;
+use super::{engine::Limits, pace::Turns};
 
 /// The share of one plugin in a host's instances.
 const SHARE: u32 = 2;
@@ -16,6 +23,9 @@ pub struct Bulkhead {
     calls: Counter,
     queue: Counter,
     instances: Semaphore,
+    /// How long a call waits to begin: so that it is not let in when it cannot end in time.
+    patience: Duration,
+    pub turns: Turns,
     /// Of all calls together, in bytes.
     pub memory: Arc<MemoryBudget>,
 }
@@ -55,6 +65,8 @@ impl Bulkhead {
             calls: Counter::new(limits.calls),
             queue: Counter::new(limits.queue),
             instances: Semaphore::new(instances as usize),
+            patience: limits.wall_clock / 2,
+            turns: Turns::default(),
             memory: Arc::new(MemoryBudget::new(limits.plugin_memory_bytes)),
         }
     }
@@ -64,14 +76,17 @@ impl Bulkhead {
         self.calls.enter()
     }
 
-    /// A place among the instances; what waits at the beginning of a call waits in the queue, `None` when that is full. Calls that
-    /// have begun are not turned away: it would be unknown what they have done.
+    /// A place among the instances; what waits at the beginning of a call waits in the queue, `None` when that is full or it has waited for
+    /// too long. Calls that have begun are not turned away: it would be unknown what they have done.
     pub async fn instance(&self, has_begun: bool) -> Option<SemaphorePermit<'_>> {
         if let Ok(place) = self.instances.try_acquire() {
             return Some(place);
         }
-        let _waits = if has_begun { None } else { Some(self.queue.enter()?) };
-        self.instances.acquire().await.ok()
+        if has_begun {
+            return self.instances.acquire().await.ok();
+        }
+        let _waits = self.queue.enter()?;
+        timeout(self.patience, self.instances.acquire()).await.ok()?.ok()
     }
 }
 
@@ -136,7 +151,9 @@ mod tests {
     use super::*;
 
     fn bulkhead() -> Bulkhead {
-        Bulkhead::new(&Limits { instances: 2, calls: 3, queue: 1, ..Limits::default() })
+        let wall_clock = Duration::from_millis(40);
+        let limits = Limits { instances: 2, calls: 3, queue: 1, wall_clock, ..Limits::default() };
+        Bulkhead::new(&limits)
     }
 
     #[test]
@@ -148,8 +165,8 @@ mod tests {
         assert!(bulkhead.begin().is_some());
     }
 
-    #[test]
-    fn the_queue_has_an_end_for_those_who_have_not_begun() {
+    #[tokio::test]
+    async fn the_queue_has_an_end_for_those_who_have_not_begun() {
         let bulkhead = bulkhead();
         let running = bulkhead.instance(false).now_or_never().unwrap();
         assert!(running.is_some(), "half of two");
@@ -158,7 +175,8 @@ mod tests {
         assert!(bulkhead.instance(false).now_or_never().unwrap().is_none(), "the queue is full");
         assert!(bulkhead.instance(true).now_or_never().is_none(), "it waits, queue or not");
         drop(running);
-        assert!(waits.now_or_never().unwrap().is_some());
+        let running = waits.now_or_never().unwrap();
+        assert!(running.is_some() && bulkhead.instance(false).await.is_none(), "too late");
     }
 
     #[test]

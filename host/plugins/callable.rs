@@ -7,7 +7,6 @@ use super::{
     admission::LABEL_DIGITS,
     bulkhead::Bulkhead,
     calls::{self, Calls, Invoke, Progress, Usage},
-    engine::Limits,
     health::Health,
     heard::{Heard, Recorded, Recorder},
     reply::{End, UNAUTHENTIC},
@@ -33,7 +32,6 @@ pub struct Plugin {
     pub(super) name: Arc<str>,
     pub(super) meter: PluginMeter,
     pub(super) guest: v1::Guest,
-    pub(super) bulkhead: Bulkhead,
     pub(super) health: Health,
 }
 
@@ -43,20 +41,18 @@ impl Plugin {
         digest: String,
         guest: v1::Guest,
         metrics: &PluginMetrics,
-        limits: &Limits,
     ) -> Plugin {
         let (name, version): (Arc<str>, _) =
             ((&*manifest.name).into(), manifest.version.to_string());
         let label = format!("{name}@{version}+{}", &digest[..LABEL_DIGITS]).into();
         let meter = metrics.plugin(name.clone(), &version, &digest[..LABEL_DIGITS]);
-        let (bulkhead, health) = (Bulkhead::new(limits), Health::default());
-        Plugin { manifest, digest, label, name, meter, guest, bulkhead, health }
+        Plugin { manifest, digest, label, name, meter, guest, health: Health::default() }
     }
 
     /// The same, whose calls count elsewhere.
-    pub(super) fn measured_apart(&self, metrics: &PluginMetrics, limits: &Limits) -> Plugin {
+    pub(super) fn measured_apart(&self, metrics: &PluginMetrics) -> Plugin {
         let (manifest, digest) = (self.manifest.clone(), self.digest.clone());
-        Plugin::new(manifest, digest, self.guest.clone(), metrics, limits)
+        Plugin::new(manifest, digest, self.guest.clone(), metrics)
     }
 }
 
@@ -71,12 +67,23 @@ pub struct Credentials {
 #[derive(Clone)]
 pub struct Callable {
     pub(super) plugin: Arc<Plugin>,
+    /// What its calls share with those of other versions that serve.
+    bulkhead: Arc<Bulkhead>,
     calls: Arc<Calls>,
     /// For whom; empty: for the service itself.
     company: Arc<str>,
     watch: Option<Watch>,
     /// What cache and vault say when a call is made once more.
     known: Option<Arc<Heard>>,
+}
+
+/// What is called, and for whom.
+#[derive(Clone, Copy)]
+pub struct Called<'c> {
+    pub plugin: &'c Plugin,
+    /// What its calls share.
+    pub bulkhead: &'c Bulkhead,
+    pub company: &'c str,
 }
 
 /// Of the randomness of every call that is made once more.
@@ -86,8 +93,18 @@ const REPEATED_SEED: u64 = 1;
 pub type Watch = Arc<dyn Fn(Usage) + Send + Sync>;
 
 impl Callable {
-    pub(super) fn new(plugin: Arc<Plugin>, calls: Arc<Calls>) -> Callable {
-        Callable { plugin, calls, company: Arc::default(), watch: None, known: None }
+    /// By itself, whatever else serves under its name.
+    pub(super) fn alone(plugin: Arc<Plugin>, calls: Arc<Calls>) -> Callable {
+        let bulkhead = Arc::new(Bulkhead::new(&calls.limits));
+        Callable::within(bulkhead, plugin, calls)
+    }
+
+    pub(super) fn within(
+        bulkhead: Arc<Bulkhead>,
+        plugin: Arc<Plugin>,
+        calls: Arc<Calls>,
+    ) -> Callable {
+        Callable { plugin, bulkhead, calls, company: Arc::default(), watch: None, known: None }
     }
 
     /// The same, called for a company.
@@ -136,8 +153,8 @@ impl Callable {
         let (clock, random) = (Clock::frozen_at(began), Random::seeded(REPEATED_SEED));
         let calls = Arc::new(self.calls.scripted_at(clock, random, script));
         let _ = calls.recorder.set(recorder);
-        let plugin = Arc::new(self.plugin.measured_apart(&calls.metrics, &calls.limits));
-        Callable { known: Some(Arc::new(known)), ..Callable::new(plugin, calls) }
+        let plugin = Arc::new(self.plugin.measured_apart(&calls.metrics));
+        Callable { known: Some(Arc::new(known)), ..Callable::alone(plugin, calls) }
     }
 
     /// A call that may not be written down.
@@ -198,8 +215,9 @@ impl Callable {
         invoke: &Invoke<'f, T>,
         progress: &mut Progress,
     ) -> Result<T, CallError> {
-        let (plugin, company) = (&self.plugin, &self.company);
-        let answer = self.calls.call(plugin, company, function, grant, invoke, progress).await;
+        let called =
+            Called { plugin: &self.plugin, bulkhead: &self.bulkhead, company: &self.company };
+        let answer = self.calls.call(called, function, grant, invoke, progress).await;
         if let Some(watch) = &self.watch {
             watch(progress.used);
         }

@@ -19,9 +19,10 @@ use super::{
     breaker::Breakers,
     bulkhead::{Bulkhead, Held},
     cache::Cache,
+    callable::Called,
     engine::{self, CpuExhausted, Limits, MOST_FRAMES, State},
     heard::{Answered, Heard, Recorder, Silence},
-    pace::{paced, slow_lane},
+    pace::{Lane, Turns, paced},
     send::{Way, hold},
     session::{Ended, Entry, Grant, HttpRequest, Journal, Session},
     v1::{self, Answer},
@@ -48,7 +49,7 @@ pub struct Calls {
     /// Who writes calls down, if anybody does.
     pub recorder: OnceLock<Recorder>,
     /// For calls that need much processor time.
-    lane: Arc<Semaphore>,
+    turns: Arc<Turns>,
     pub clock: Clock,
     random: Random,
 }
@@ -128,7 +129,7 @@ impl Calls {
             egress,
             cache: Arc::new(Cache::new(metrics.clone())),
             metrics,
-            lane: Arc::new(slow_lane()),
+            turns: Arc::default(),
             clock,
             random,
         })
@@ -137,33 +138,36 @@ impl Calls {
     /// One call: as many runs as it has requests, and one more.
     pub async fn call<'f, T>(
         &self,
-        plugin: &Plugin,
-        company: &str,
+        called: Called<'_>,
         function: &'static str,
         grant: Arc<Grant>,
         invoke: &Invoke<'f, T>,
         progress: &mut Progress,
     ) -> Result<T, CallError> {
-        self.check_health(plugin, company)?;
-        let Some(_under_way) = plugin.bulkhead.begin() else {
+        let Called { plugin, bulkhead, company } = called;
+        let Some(_under_way) = bulkhead.begin() else {
             return Err(not_asked("busy", TOO_MANY, BUSY_S));
         };
+        self.check_health(plugin, company)?;
         let _counted = plugin.meter.begin();
         let began = Instant::now();
         let span =
             spans::plugin_call(&plugin.name, plugin.meter.version(), &plugin.digest, function);
-        let work = self.run_to_the_end(plugin, grant, invoke, progress);
+        let work = self.run_to_the_end(called, grant, invoke, progress);
         let work = work.instrument(span.clone());
         let result = match tokio::time::timeout(self.limits.wall_clock, work).await {
             Ok(result) => result,
+            Err(_) if progress.used.runs == 0 => Ok(Err(turned_away(progress))),
             Err(_) => {
                 progress.timed_out = true;
                 Err("the call took longer than allowed".to_owned())
             }
         };
         // Whoever knows a notification's URL may send one: what that does to a plugin is no company's doing.
-        if function != "notifications.parse" {
-            self.look_after(plugin, company, result.is_err() && !progress.timed_out);
+        match function {
+            "notifications.parse" => {}
+            _ if progress.used.runs == 0 => plugin.health.was_not_tried(company, self.clock.now()),
+            _ => self.look_after(plugin, company, result.is_err() && !progress.timed_out),
         }
         let result = judge(result, progress);
         let measured = measured(&result, progress, began.elapsed());
@@ -224,19 +228,20 @@ impl Calls {
     /// `Err` when the plugin broke, with the reason for operators.
     async fn run_to_the_end<'f, T>(
         &self,
-        plugin: &Plugin,
+        called: Called<'_>,
         grant: Arc<Grant>,
         invoke: &Invoke<'f, T>,
         progress: &mut Progress,
     ) -> Result<Result<T, Fault>, String> {
+        let plugin = called.plugin;
         let deadline = Instant::now() + self.limits.wall_clock;
         let seed = u64::from_le_bytes(self.random.bytes());
         let mut journal = Journal::new(seed, self.clock.now());
-        let mut held = Held::of(&plugin.bulkhead.memory);
+        let mut held = Held::of(&called.bulkhead.memory);
         loop {
             let label = plugin.label.clone();
             let session = Session::new(journal, grant.clone(), label, self.cache.clone());
-            let (request, session) = match self.run(plugin, session, invoke, progress).await {
+            let (request, session) = match self.run(called, session, invoke, progress).await {
                 // A plugin has seen what a notification carried; faults are logged.
                 Run::Done(answer) => return Ok(answer.map_err(|fault| grant.clean(fault))),
                 Run::Broken(reason) => return Err(reason),
@@ -246,10 +251,7 @@ impl Calls {
                     journal = session.journal;
                     continue;
                 }
-                Run::TurnedAway | Run::Starved(_) => {
-                    progress.retry_after_s = Some(BUSY_S);
-                    return Ok(Err(Fault::new(FaultCategory::Unavailable, "busy", TOO_MANY)));
-                }
+                Run::TurnedAway | Run::Starved(_) => return Ok(Err(turned_away(progress))),
                 Run::Waits(request, session) => (request, session),
             };
             progress.used.requests += 1;
@@ -266,12 +268,12 @@ impl Calls {
 
     async fn run<'f, T>(
         &self,
-        plugin: &Plugin,
+        Called { plugin, bulkhead, .. }: Called<'_>,
         session: Session,
         invoke: &Invoke<'f, T>,
         progress: &mut Progress,
     ) -> Run<T> {
-        let Some(_share) = plugin.bulkhead.instance(progress.used.runs > 0).await else {
+        let Some(_share) = bulkhead.instance(progress.used.runs > 0).await else {
             return Run::TurnedAway;
         };
         let Some(_slot) = self.slot().await else {
@@ -279,14 +281,15 @@ impl Calls {
         };
         let used = &mut progress.used;
         used.runs += 1;
-        let budget = plugin.bulkhead.memory.clone();
+        let budget = bulkhead.memory.clone();
         let mut store = engine::store(&self.engine, &self.limits, budget, session, used.ticks);
         let run = async {
             let instance = plugin.guest.pre.instantiate_async(&mut store).await?;
             let arguments = PhantomData;
             invoke(Running { store: &mut store, instance: &instance, arguments }).await
         };
-        let result = paced(run, &mut used.cpu, &self.lane).await;
+        let lane = Lane { own: &bulkhead.turns, of_all: &self.turns };
+        let result = paced(run, &mut used.cpu, &lane).await;
         let mut state = store.into_data();
         used.ticks = state.cpu.ticks;
         used.peak_bytes = used.peak_bytes.max(state.memory.peak_bytes);
@@ -350,7 +353,7 @@ impl Calls {
             egress: self.egress.with_script(Arc::new(script)),
             breakers: None,
             recorder: OnceLock::new(),
-            lane: self.lane.clone(),
+            turns: self.turns.clone(),
             cache: Arc::new(Cache::new(metrics.clone())),
             metrics,
             clock,
@@ -406,6 +409,12 @@ const HUNGER: Duration = Duration::from_millis(20);
 const TOO_MANY: &str = "too many calls of it are under way";
 const BUSY_S: u32 = 1;
 const QUARANTINED_S: u32 = 60;
+
+/// Nobody but the host has said no, and it is worth trying again.
+fn turned_away(progress: &mut Progress) -> Fault {
+    progress.retry_after_s = Some(BUSY_S);
+    Fault::new(FaultCategory::Unavailable, "busy", TOO_MANY)
+}
 
 /// A call that was turned away at the door.
 fn not_asked(code: &str, message: &str, retry_after_s: u32) -> CallError {

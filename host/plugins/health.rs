@@ -49,6 +49,11 @@ impl Health {
             && self.state.compare_exchange(FIT, FOUND_UNFIT, relaxed, relaxed).is_ok()
     }
 
+    /// A call that was admitted was not made: it says nothing, and another may find out.
+    pub fn was_not_tried(&self, company: &str, now: Timestamp) {
+        self.storms.was_not_tried(company, now);
+    }
+
     /// Whether the registry does not know yet.
     #[must_use]
     pub fn is_news(&self) -> bool {

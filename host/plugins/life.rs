@@ -1,7 +1,7 @@
 //! What operators do with plugins: install, grant, activate, try on some, roll back, deactivate, uninstall. Whatever fails leaves
 //! those serving that served.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Manifest, Plugin, Plugins,
@@ -72,9 +72,9 @@ impl Plugins {
     {
         let (admission, publisher) = self.examine(db, &component).await?;
         let plugin = admission.plugin.map_err(Error::Invalid)?;
-        let mut refused = self.0.changes.lock().await;
         let replaces = self.get(&plugin.manifest.name).map(|p| p.manifest().version.to_string());
         let (new, now) = (plugin.clone(), self.0.clock.now());
+        let manifests = Manifests::read(db, &new.manifest.name).await?;
         let kept = db.write(async move |tx| {
             // Admission takes its time.
             if publishers::signer(tx, &component).await? != publisher {
@@ -82,14 +82,14 @@ impl Plugins {
             }
             let mut row = new_row(&new, publisher, now);
             let before = store::lock(tx, &row.name).await?;
-            check_history(tx, &new.manifest, &before).await?;
+            manifests.check_history(tx, &new.manifest, &before).await?;
             let known = before.iter().find(|known| known.digest == row.digest);
             row.publisher = whose(known, row.publisher, wish.grant);
             let asks = Capabilities::of(&new.manifest).signed_by(row.publisher.as_deref());
             let has = known.is_some_and(|known| known.state != State::Waiting);
             let waits_for = match has || wish.grant {
                 true => Capabilities::default(),
-                false => asks.beyond(&granted_before(tx, &before).await?),
+                false => asks.beyond(&manifests.granted_before(tx, &before).await?),
             };
             if waits_for.is_empty() {
                 (row.state, row.granted) = (State::Ready, Some(Json(asks)));
@@ -106,7 +106,7 @@ impl Plugins {
             Ok::<_, Error>((kept, waits_for))
         });
         let (row, waits_for) = kept.await?;
-        self.take_over(db, &mut refused, std::slice::from_ref(&plugin)).await?;
+        self.adopt(db, std::slice::from_ref(&plugin)).await?;
         tracing::info!(plugin = &*plugin.label, digest = plugin.digest, state = ?row.state, "plugin installed");
         Ok(Installed {
             row,
@@ -131,15 +131,15 @@ impl Plugins {
     where
         F: AsyncFnOnce(&mut Tx, &[PluginRow]) -> Result<()> + Clone + Send + 'static,
     {
-        let mut refused = self.0.changes.lock().await;
         let admitted = self.fit_to_serve(db, name, &wanted, grant).await?;
+        let manifests = Manifests::read(db, name).await?;
         let (now, name) = (self.0.clock.now(), name.to_owned());
         let fit: Vec<String> = admitted.iter().map(|plugin| plugin.digest.clone()).collect();
         let rows = db.write(async move |tx| {
             if grant && let Change::Activate(Some(digest)) | Change::Canary(digest, _) = &wanted {
                 let rows = store::lock(tx, &name).await?;
                 let row = rows.iter().find(|row| row.digest == *digest).ok_or_else(missing)?;
-                let asks = all_that(tx, row).await?;
+                let asks = manifests.all_that(tx, row).await?;
                 store::grant(tx, &name, digest, &asks).await?;
             }
             let after = change(tx, &name, &wanted, now).await?;
@@ -149,14 +149,14 @@ impl Plugins {
                     return Err(changed_meanwhile(&name));
                 }
                 // It may be older than a version that kept as a secret what it reads as a setting.
-                let manifest = manifest_of(tx, &version.digest).await?;
-                check_history(tx, &manifest, &rows).await?;
+                let manifest = manifests.of(tx, &version.digest).await?;
+                manifests.check_history(tx, &manifest, &rows).await?;
             }
             also(tx, &rows).await?;
             Ok(rows)
         });
         let rows = rows.await?;
-        self.take_over(db, &mut refused, &admitted).await?;
+        self.adopt(db, &admitted).await?;
         Ok(rows)
     }
 
@@ -208,7 +208,7 @@ impl Plugins {
     where
         F: AsyncFnOnce(&mut Tx, &PluginRow, bool) -> Result<()> + Clone + Send + 'static,
     {
-        let mut refused = self.0.changes.lock().await;
+        let manifests = Manifests::read(db, name).await?;
         let (name, digest, now) = (name.to_owned(), digest.to_owned(), self.0.clock.now());
         let gone = db.write(async move |tx| {
             let rows = store::lock(tx, &name).await?;
@@ -223,12 +223,12 @@ impl Plugins {
                 return Err(Error::Conflict(message));
             }
             also(tx, &row, is_last).await?;
-            let manifest = manifest_of(tx, &row.digest).await?;
+            let manifest = manifests.of(tx, &row.digest).await?;
             store::remove(tx, &row, manifest.kind, &manifest.secrets, now).await?;
             Ok(row)
         });
         let gone = gone.await?;
-        self.take_over(db, &mut refused, &[]).await?;
+        self.adopt(db, &[]).await?;
         Ok(gone)
     }
 }
@@ -291,42 +291,60 @@ async fn change(tx: &mut Tx, name: &str, wanted: &Change, now: Timestamp) -> Res
     Ok(after)
 }
 
-/// What the version was granted that serves, or that served last.
-async fn granted_before(tx: &mut Tx, before: &[PluginRow]) -> Result<Capabilities> {
-    let active = before.iter().find(|row| row.state == State::Active);
-    let latest =
-        before.iter().filter(|row| row.active_at.is_some()).max_by_key(|row| row.active_at);
-    let Some(row) = active.or(latest) else { return Ok(Capabilities::default()) };
-    match &row.granted {
-        Some(Json(granted)) => Ok(granted.clone()),
-        None => all_that(tx, row).await,
+/// What the versions of a plugin say of themselves, read before a transaction in which it is asked: components are large, and others wait.
+#[derive(Clone)]
+struct Manifests(Arc<BTreeMap<String, Manifest>>);
+
+impl Manifests {
+    async fn read(db: &Store, name: &str) -> Result<Manifests> {
+        let mut manifests = BTreeMap::new();
+        for row in db.select(async |tx| store::versions(tx, name).await).await? {
+            let component = db.select(async |tx| store::component(tx, &row.digest).await).await?;
+            let manifest = component.and_then(|(wasm,)| Manifest::parse(&wasm).ok());
+            manifests.extend(manifest.map(|manifest| (row.digest, manifest)));
+        }
+        Ok(Manifests(Arc::new(manifests)))
     }
-}
 
-/// What a version asks for.
-async fn all_that(tx: &mut Tx, row: &PluginRow) -> Result<Capabilities> {
-    let manifest = manifest_of(tx, &row.digest).await?;
-    Ok(Capabilities::of(&manifest).signed_by(row.publisher.as_deref()))
-}
+    /// Of a version that has come meanwhile, too.
+    async fn of(&self, tx: &mut Tx, digest: &str) -> Result<Manifest> {
+        if let Some(manifest) = self.0.get(digest) {
+            return Ok(manifest.clone());
+        }
+        let (wasm,) = store::component(tx, digest).await?.ok_or_else(missing)?;
+        Manifest::parse(&wasm).map_err(|reason| {
+            Error::Invalid(format!("the manifest of {digest} cannot be read: {reason}"))
+        })
+    }
 
-async fn manifest_of(tx: &mut Tx, digest: &str) -> Result<Manifest> {
-    let (wasm,) = store::component(tx, digest).await?.ok_or_else(missing)?;
-    Manifest::parse(&wasm).map_err(Error::internal)
-}
+    /// What the version was granted that serves, or that served last.
+    async fn granted_before(&self, tx: &mut Tx, before: &[PluginRow]) -> Result<Capabilities> {
+        let active = before.iter().find(|row| row.state == State::Active);
+        let latest =
+            before.iter().filter(|row| row.active_at.is_some()).max_by_key(|row| row.active_at);
+        let Some(row) = active.or(latest) else { return Ok(Capabilities::default()) };
+        match &row.granted {
+            Some(Json(granted)) => Ok(granted.clone()),
+            None => self.all_that(tx, row).await,
+        }
+    }
 
-/// Compares a version with all that ever served under its name: others were never given anything.
-async fn check_history(tx: &mut Tx, new: &Manifest, before: &[PluginRow]) -> Result<()> {
-    for row in before.iter().filter(|row| row.served_at.is_some()) {
-        if let Some((wasm,)) = store::component(tx, &row.digest).await? {
-            let earlier = Manifest::parse(&wasm).map_err(|reason| {
-                Error::Invalid(format!("an earlier version cannot be compared: {reason}"))
-            })?;
+    /// What a version asks for.
+    async fn all_that(&self, tx: &mut Tx, row: &PluginRow) -> Result<Capabilities> {
+        let manifest = self.of(tx, &row.digest).await?;
+        Ok(Capabilities::of(&manifest).signed_by(row.publisher.as_deref()))
+    }
+
+    /// Compares a version with all that ever served under its name: others were never given anything.
+    async fn check_history(&self, tx: &mut Tx, new: &Manifest, before: &[PluginRow]) -> Result<()> {
+        for row in before.iter().filter(|row| row.served_at.is_some()) {
+            let earlier = self.of(tx, &row.digest).await?;
             let version = earlier.version.to_string();
             new.check_against(earlier.kind, &earlier.secrets, &version).map_err(Error::Invalid)?;
         }
+        for gone in store::gone(tx, &new.name).await? {
+            new.check_against(gone.kind, &gone.secrets, &gone.version).map_err(Error::Invalid)?;
+        }
+        Ok(())
     }
-    for gone in store::gone(tx, &new.name).await? {
-        new.check_against(gone.kind, &gone.secrets, &gone.version).map_err(Error::Invalid)?;
-    }
-    Ok(())
 }

@@ -7,20 +7,38 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Processor time after which a call goes on in the slow lane.
 const FAST: Duration = Duration::from_millis(5);
 
 /// Half of the processors, for calls that need much.
-pub fn slow_lane() -> Semaphore {
-    let half = std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2);
-    Semaphore::new(half.max(1))
+pub struct Turns(Semaphore);
+
+impl Default for Turns {
+    fn default() -> Turns {
+        let half = std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2);
+        Turns(Semaphore::new(half.max(1)))
+    }
+}
+
+/// The slow lane, as one plugin's calls come to it.
+pub struct Lane<'l> {
+    /// The plugin's own: few of its calls stand in front of another's.
+    pub own: &'l Turns,
+    pub of_all: &'l Turns,
+}
+
+impl<'l> Lane<'l> {
+    async fn turn(&self) -> (Option<SemaphorePermit<'l>>, Option<SemaphorePermit<'l>>) {
+        // Nobody closes them.
+        (self.own.0.acquire().await.ok(), self.of_all.0.acquire().await.ok())
+    }
 }
 
 /// Adds the time that a future is polled to `spent`: a guest runs in its polls, and never waits but for its turn. Who has spent much
 /// goes on in the slow lane.
-pub async fn paced<F: Future>(future: F, spent: &mut Duration, lane: &Semaphore) -> F::Output {
+pub async fn paced<F: Future>(future: F, spent: &mut Duration, lane: &Lane<'_>) -> F::Output {
     let mut future = pin!(future);
     let mut in_lane = None;
     loop {
@@ -34,8 +52,30 @@ pub async fn paced<F: Future>(future: F, spent: &mut Duration, lane: &Semaphore)
             return output;
         }
         match *spent > FAST && in_lane.is_none() {
-            true => in_lane = lane.acquire().await.ok(),
+            true => in_lane = Some(lane.turn().await),
             false => tokio::task::yield_now().await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn one_plugins_queue_is_not_in_front_of_another() {
+        let (of_all, [a, b]) =
+            (Turns(Semaphore::new(1)), [(), ()].map(|()| Turns(Semaphore::new(1))));
+        let (a, b) = (Lane { own: &a, of_all: &of_all }, Lane { own: &b, of_all: &of_all });
+        let running = a.turn().now_or_never().expect("nobody else");
+        let mut queue: Vec<_> = (0..3).map(|_| Box::pin(a.turn())).collect();
+        assert!(queue.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
+        let mut other = Box::pin(b.turn());
+        assert!(other.as_mut().now_or_never().is_none());
+        drop(running);
+        assert!(queue.iter_mut().all(|waits| waits.as_mut().now_or_never().is_none()));
+        assert!(other.now_or_never().is_some(), "next, though three came before it");
     }
 }

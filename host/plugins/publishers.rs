@@ -7,10 +7,15 @@ use crate::store::{Result, Tx};
 
 /// The publisher whose key signed a component, if a trusted one did.
 pub async fn signer(tx: &mut Tx, component: &Signed) -> Result<Option<String>> {
-    let Some(signature) = &component.signature else { return Ok(None) };
+    if component.signatures.is_empty() {
+        return Ok(None);
+    }
     let keys = store::all(tx).await?;
     let signer = keys.into_iter().find(|row| {
-        PublicKey::from_line(&row.key).is_some_and(|key| key.has_signed(&component.wasm, signature))
+        let signs = |key: PublicKey| {
+            component.signatures.iter().any(|signature| key.has_signed(&component.wasm, signature))
+        };
+        PublicKey::from_line(&row.key).is_some_and(signs)
     });
     Ok(signer.map(|row| row.name))
 }
@@ -21,16 +26,16 @@ pub fn judge(
     signer: Option<&str>,
     takes_unsigned: bool,
 ) -> std::result::Result<String, String> {
-    match (signer, component.signature, takes_unsigned) {
+    match (signer, component.signatures.is_empty(), takes_unsigned) {
         (Some(publisher), ..) => Ok(format!("by {publisher}")),
-        (None, None, true) => Ok("none: this host takes unsigned components".to_owned()),
-        (None, Some(_), true) => {
+        (None, true, true) => Ok("none: this host takes unsigned components".to_owned()),
+        (None, false, true) => {
             Ok("by nobody whom this host trusts: it counts as unsigned".to_owned())
         }
-        (None, None, false) => Err("the component is not signed: its author signs it with \
+        (None, true, false) => Err("the component is not signed: its author signs it with \
              `tollhouse plugin sign`, or this host takes unsigned ones (plugin_unsigned)"
             .to_owned()),
-        (None, Some(_), false) => Err("the component is signed by nobody whom this host trusts: \
+        (None, false, false) => Err("the component is signed by nobody whom this host trusts: \
              name its author's key with `tollhouse publisher trust`"
             .to_owned()),
     }

@@ -1,26 +1,51 @@
 //! Which plugins serve on this host now: one map that is swapped whole.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Plugin, versions::Share};
-use crate::{clock::Timestamp, random::Random};
+use super::{Plugin, bulkhead::Bulkhead, versions::Share};
+use crate::{clock::Timestamp, error::Error, random::Random};
 
 /// What serves under each name. A request that began on an old version ends on it.
 #[derive(Clone, Default)]
 pub struct Serving {
     pub plugins: BTreeMap<String, Served>,
-    /// Names that an operator has taken out of service.
-    pub deactivated: BTreeSet<String>,
+    /// Names under which nothing serves, though something is installed.
+    pub absent: BTreeMap<String, Absence>,
 }
 
-/// The versions of one plugin that serve.
+/// Why nothing serves under a name that is installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// An operator has taken it out of service.
+    Deactivated,
+    /// It serves elsewhere, and this host has not got it ready.
+    NotReady,
+}
+
+/// In seconds: as long as most components are compiled.
+const READY_SOON: u32 = 5;
+
+impl Absence {
+    /// What callers hear who ask for it.
+    #[must_use]
+    pub fn of(self, name: &str) -> Error {
+        match self {
+            Absence::Deactivated => Error::Invalid(format!("{name} has been deactivated")),
+            Absence::NotReady => Error::Busy {
+                message: format!("{name} is unavailable, please try again later"),
+                detail: "it serves elsewhere, and is not ready here".to_owned(),
+                retry_after_s: READY_SOON,
+            },
+        }
+    }
+}
+
+/// The versions of one plugin that serve, and what they may have at once, all together.
 #[derive(Clone)]
 pub struct Served {
     pub active: Arc<Plugin>,
     pub canary: Option<(Arc<Plugin>, Share)>,
+    pub bulkhead: Arc<Bulkhead>,
 }
 
 impl Served {

@@ -31,19 +31,20 @@ const SECTION: &[u8] = b"\x00\x54\x13tollhouse:signature";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
     pub wasm: Arc<Vec<u8>>,
-    pub signature: Option<[u8; SIGNATURE_BYTES]>,
+    /// In the component, or from beside it: any of them may be out of date.
+    pub signatures: Vec<[u8; SIGNATURE_BYTES]>,
 }
 
 impl Signed {
     #[must_use]
     pub fn read(mut file: Vec<u8>) -> Signed {
-        let signature = file.last_chunk().copied();
+        let signatures = file.last_chunk().copied().into_iter().collect();
         let start = file.len().saturating_sub(SECTION.len() + SIGNATURE_BYTES);
         if !file[start..].starts_with(SECTION) {
-            return Signed { wasm: Arc::new(file), signature: None };
+            return Signed { wasm: Arc::new(file), signatures: Vec::new() };
         }
         file.truncate(start);
-        Signed { wasm: Arc::new(file), signature }
+        Signed { wasm: Arc::new(file), signatures }
     }
 
     /// Its SHA-256 in hexadecimal, by which hosts know it.
@@ -158,11 +159,11 @@ mod tests {
         let file = Signed::embed(b"component", &signature);
         assert_eq!(
             Signed::read(file),
-            Signed { wasm: Arc::new(b"component".to_vec()), signature: Some(signature) }
+            Signed { wasm: Arc::new(b"component".to_vec()), signatures: vec![signature] }
         );
         for unsigned in [&b""[..], b"component", &signature, &SECTION[1..]] {
             let read = Signed::read(unsigned.to_vec());
-            assert_eq!(read, Signed { wasm: Arc::new(unsigned.to_vec()), signature: None });
+            assert_eq!(read, Signed { wasm: Arc::new(unsigned.to_vec()), signatures: Vec::new() });
         }
     }
 

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Account, SERVICE, deactivated, seal_context, store};
+use super::{Account, SERVICE, seal_context, store};
 use crate::{
     app::App,
     audit,
@@ -52,8 +52,8 @@ const SPECIFIED: [&str; 3] = ["provider_a", "provider_b", "provider_c"];
 
 /// The provider sent, else the company's, else the service's. 400 when the one sent is none.
 pub fn chosen(app: &App, company: &Company, sent: Option<&str>, fields: &Fields) -> Result<String> {
-    if let Some(name) = sent.filter(|name| app.plugins.is_deactivated(name)) {
-        return Err(deactivated(name));
+    if let Some((name, absence)) = sent.and_then(|name| Some((name, app.plugins.absence(name)?))) {
+        return Err(absence.of(name));
     }
     let installed = app.plugins.names(Kind::Provider);
     let mut known: Vec<&str> = installed.iter().map(String::as_str).collect();
@@ -87,16 +87,16 @@ async fn set(
     provider: String,
     body: Body<ProviderAccountChange>,
 ) -> Result<Answer<View>> {
-    let plugin = app.plugins.get(&provider);
-    if plugin.is_none() && !app.plugins.is_deactivated(&provider) {
-        return Err(Error::not_found("provider not found"));
-    }
+    let plugin = match (app.plugins.get(&provider), app.plugins.absence(&provider)) {
+        (Some(plugin), _) => Ok(plugin),
+        (None, Some(absence)) => Err(absence.of(&provider)),
+        (None, None) => return Err(Error::not_found("provider not found")),
+    };
     let credentials: Option<HashMap<String, String>> =
         body.credentials()?.map(|pairs| pairs.into_iter().collect());
     if let Some(values) = &credentials {
         // Which there are, a version that serves says.
-        let plugin = plugin.ok_or_else(|| deactivated(&provider))?;
-        plugin.manifest().check_credentials(values)?;
+        plugin?.manifest().check_credentials(values)?;
     }
     let active = body.active()?;
     let db = app.store.clone();

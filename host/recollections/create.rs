@@ -211,10 +211,7 @@ async fn compose(
         }
         Way::Checkout { provider, success_url, cancel_url } => {
             let account = providers::resolve(tx, &company.id, &provider).await?;
-            let served = app
-                .plugins
-                .provider(&provider, &company.id)
-                .map_err(|_| providers::deactivated(&provider))?;
+            let served = providers::serving(app, &provider, &company.id)?;
             if !served.manifest().currencies.contains(&new.currency) {
                 let message = format!("{provider} does not take {}", new.currency);
                 return Err(Error::Invalid(message));
@@ -230,8 +227,8 @@ async fn compose(
         Way::Card(id) => with_card(tx, &mut new, id.as_deref()).await?,
         Way::DirectDebit(id) => with_mandate(tx, company, &mut new, id.as_deref()).await?,
     }
-    if new.with_provider && app.plugins.provider(&new.payment_service, &company.id).is_err() {
-        return Err(providers::deactivated(&new.payment_service));
+    if new.with_provider {
+        providers::serving(app, &new.payment_service, &company.id)?;
     }
     Ok(new)
 }

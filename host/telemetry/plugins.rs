@@ -4,7 +4,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, OnceLock, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -166,10 +166,7 @@ impl PluginMetrics {
     pub fn plugin(&self, name: Arc<str>, version: &str, digest: &str) -> PluginMeter {
         let (metrics, version, digest): (_, Arc<str>, Arc<str>) =
             (self.clone(), version.into(), digest.into());
-        let labels =
-            Version { plugin: name.clone(), version: version.clone(), digest: digest.clone() };
-        let under_way = self.under_way.get_or_create_owned(&labels);
-        let functions = RwLock::default();
+        let (under_way, functions) = (OnceLock::new(), RwLock::default());
         PluginMeter { metrics, plugin: name, version, digest, under_way, functions }
     }
 }
@@ -180,7 +177,8 @@ pub struct PluginMeter {
     plugin: Arc<str>,
     version: Arc<str>,
     digest: Arc<str>,
-    under_way: Gauge,
+    /// There from the first call on: many a component is only looked at.
+    under_way: OnceLock<Gauge>,
     functions: RwLock<HashMap<&'static str, Arc<FunctionMeter>>>,
 }
 
@@ -206,8 +204,13 @@ impl Drop for UnderWay<'_> {
 impl PluginMeter {
     #[must_use]
     pub fn begin(&self) -> UnderWay<'_> {
-        self.under_way.inc();
-        UnderWay(&self.under_way)
+        let gauge = self.under_way.get_or_init(|| {
+            let (plugin, version) = (self.plugin.clone(), self.version.clone());
+            let labels = Version { plugin, version, digest: self.digest.clone() };
+            self.metrics.under_way.get_or_create_owned(&labels)
+        });
+        gauge.inc();
+        UnderWay(gauge)
     }
 
     #[must_use]

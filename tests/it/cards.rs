@@ -244,6 +244,29 @@ both! {
         app.settle().await;
     }
 
+    async fn a_plugin_stays_until_its_provider_has_heard_of_deletions(app: TestApp) {
+        user(app, "ada").await;
+        let card = saved_card(app, "ada", SUCCESS_CARD).await;
+        app.settle().await;
+        delete(app, &card["id"], "?delete_default=true").await;
+        let change = async |what: &str| {
+            let path = format!("/plugins/provider_a/{what}");
+            app.operator(Method::POST, &path, json!({})).await.data()[0]["digest"].clone()
+        };
+        let digest = change("deactivate").await;
+        let remove = async || {
+            let path = format!("/plugins/provider_a/{}", digest.as_str().expect("a digest"));
+            app.operator(Method::DELETE, &path, Value::Null).await.failure().1.to_owned()
+        };
+        let needed = remove().await;
+        assert!(needed.contains("1 deleted cards that it has not heard of"), "{needed}");
+        change("activate").await;
+        app.advance(3_600).await;
+        change("deactivate").await;
+        let needed = remove().await;
+        assert!(needed.contains("accounts") && !needed.contains("cards"), "{needed}");
+    }
+
     async fn a_refund_that_fails_is_an_operators(app: TestApp) {
         user(app, "ada").await;
         saved_card(app, "ada", "4084080000671803").await;

@@ -12,7 +12,8 @@ use tollhouse::{
 
 use crate::{
     app::{Company, Engine, Reply, TestApp, postgres},
-    plugins::{another_host, try_install},
+    fleet::another_host,
+    plugins::try_install,
     ports,
     sprout::repack,
     telemetry::scrape,
@@ -107,6 +108,39 @@ async fn calls_beyond_a_plugins_share_are_turned_away_and_others_are_not() {
             assert_eq!((reply.failure(), retry_after(reply)), (BUSY, Some("1")));
         }
         assert_eq!(ask(app, "afterwards", "").await.status, 200);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn versions_of_one_plugin_share_what_it_may_have() {
+    on_both(&["--plugin-calls=3", "--plugin-wall-clock-s=2"], async |app| {
+        unleash(app).await;
+        let next = repack(artifacts::UNRULY, |manifest| manifest["version"] = json!("1.1.0"));
+        let next = try_install(app, next, "activate=false").await.data()["digest"].clone();
+        let half = json!({ "digest": next, "companies": [app.company.id] });
+        app.operator(Method::POST, "/plugins/unruly/canary", half).await.data();
+        let other = app.new_company("Beta Lending").await;
+        let slow = (0..5).map(async |n| ask(app, &format!("canary-{n}"), "wait").await);
+        let more =
+            (0..5).map(async |n| storm_of(app, &other, &format!("active-{n}"), 1, "wait").await);
+        let (slow, more) = tokio::join!(join_all(slow), join_all(more));
+        let busy = slow.iter().chain(&more).filter(|reply| reply.failure() == BUSY).count();
+        assert_eq!(busy, 7, "three of both together are under way");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_waits_too_long_for_an_instance_may_try_again() {
+    let flags = ["--plugin-instances=2", "--plugin-cpu-ms=1500", "--plugin-wall-clock-s=2"];
+    on_both(&flags, async |app| {
+        unleash(app).await;
+        let loops = join_all((0..12).map(async |n| ask(app, &format!("loop-{n}"), "loop").await));
+        let loops = loops.await;
+        // One at a time uses up its processor time; the others wait for half of a call's time.
+        let busy = |reply: &&Reply| reply.failure() == BUSY && retry_after(reply) == Some("1");
+        assert!(loops.iter().filter(busy).count() > 0, "{loops:?}");
     })
     .await;
 }

@@ -25,6 +25,7 @@ mod countries;
 mod crash;
 mod envelope;
 mod events;
+mod fleet;
 mod gateways;
 mod health;
 mod http2;

@@ -2,11 +2,13 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse::plugins::{Absence, Plugins};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
     app::{Company, Reply, TestApp},
-    plugins::{another_host, next_sprout, sprout_that_says, states, try_install, versions},
+    fleet::{another_host, follows},
+    plugins::{next_sprout, sprout_that_says, states, try_install, versions},
     sprout::{TOKEN, Upstream, notify, order_of, repack, start_payment},
 };
 
@@ -253,17 +255,8 @@ both! {
         let upstream = Upstream::start().await;
         let [_, new] = set_up(app, &upstream).await;
         let (host, _, stop) = another_host(app).await;
-        let follows = async |is: fn(&tollhouse::plugins::Plugins) -> bool| {
-            let mut looks = tokio::time::interval(std::time::Duration::from_millis(20));
-            let followed = async {
-                while !is(&host.plugins) {
-                    looks.tick().await;
-                }
-            };
-            let patience = std::time::Duration::from_secs(60);
-            tokio::time::timeout(patience, followed).await.expect("a host that follows");
-        };
-        let version = |plugins: &tollhouse::plugins::Plugins, company: &str| {
+        let follows = async |is: fn(&Plugins) -> bool| follows(|| is(&host.plugins)).await;
+        let version = |plugins: &Plugins, company: &str| {
             plugins.provider("sprout", company).ok().map(|plugin| plugin.manifest().version.minor)
         };
         follows(|plugins| plugins.get("sprout").is_some()).await;
@@ -275,7 +268,7 @@ both! {
         .await;
         assert_eq!(version(&host.plugins, "another"), Some(0));
         change(app, "deactivate", json!({})).await.data();
-        follows(|plugins| plugins.is_deactivated("sprout")).await;
+        follows(|plugins| plugins.absence("sprout") == Some(Absence::Deactivated)).await;
         assert_eq!(version(&host.plugins, "one"), None);
         change(app, "activate", json!({})).await.data();
         follows(|plugins| plugins.get("sprout").is_some()).await;

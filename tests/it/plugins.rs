@@ -5,16 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::watch};
-use tollhouse::{
-    app::App,
-    http,
-    plugins::{Signed, Wish},
-    random::Random,
-};
+use tokio::sync::watch;
 
 use crate::{
-    app::{Company, OPERATOR_TOKEN, Reply, TestApp, config, reply},
+    app::{OPERATOR_TOKEN, Reply, TestApp, reply},
+    fleet::served_version,
     sprout::{TOKEN, Upstream, notify, order_of, repack, start_payment, with_manifest},
 };
 
@@ -407,104 +402,5 @@ both! {
         app.install(&saying("1.3.0", json!(["token", "base_url"]), json!({}))).await;
         let refused = try_install(app, saying("1.4.0", json!(["token"]), base_url), "grant=true").await;
         assert_eq!(refused.failure().0, 400);
-    }
-}
-
-// ---- several hosts ------------------------------------------------------------------------------
-
-/// Another host on the same database: its API, and what stops it.
-pub async fn another_host(app: &TestApp) -> (App, String, watch::Sender<bool>) {
-    let config = config(&app.database, &[]);
-    let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
-    let host = host.expect("a host that starts");
-    let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let (public, internal) = (bind().await, bind().await);
-    let api = format!("http://{}", public.local_addr().expect("bound"));
-    let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
-    let (stop, stopped) = watch::channel(false);
-    tokio::spawn(http::serve(host.clone(), public, internal, stopped));
-    (host, api, stop)
-}
-
-fn served_version(host: &App) -> Option<String> {
-    Some(host.plugins.get("sprout")?.manifest().version.to_string())
-}
-
-both! {
-    async fn the_other_hosts_of_a_fleet_follow(app: TestApp) {
-        let upstream = Upstream::start().await;
-        let (host, api, stop) = another_host(app).await;
-        assert_eq!(served_version(&host), None);
-        for (n, wasm) in [artifacts::SPROUT, &next_sprout(), artifacts::SPROUT].into_iter().enumerate() {
-            let installed = app.install(wasm).await;
-            upstream.set_up(app).await;
-            // It looks once a second; what is asked here is only whether it comes to it by itself.
-            let mut looks = tokio::time::interval(std::time::Duration::from_millis(20));
-            let followed = async {
-                while served_version(&host).map(Value::from).as_ref() != Some(&installed["version"]) {
-                    looks.tick().await;
-                }
-            };
-            let patience = std::time::Duration::from_secs(60);
-            tokio::time::timeout(patience, followed).await.expect("a host that follows");
-            let order = order_of(app, &format!("order-{n}"));
-            let Company { key, .. } = &app.company;
-            let begun = reply(app.client.post(format!("{api}/api/v1/payment/initialize")).bearer_auth(key).json(&order)).await;
-            assert_eq!(begun.data()["channels"], installed["manifest"]["channels"]);
-        }
-        stop.send_replace(true);
-        let (late, _, stop) = another_host(app).await;
-        assert_eq!(served_version(&late), Some("1.0.0".to_owned()));
-        stop.send_replace(true);
-    }
-
-    async fn of_hosts_that_install_the_same_name_at_once_one_comes_after_the_other(app: TestApp) {
-        let (host, _, stop) = another_host(app).await;
-        for n in 0..5 {
-            let version = |host: &str| sprout_that_says("version", json!(format!("1.{n}.0-{host}")));
-            let install = async |app: &App, wasm: Vec<u8>| {
-                let wish = Wish { grant: true, activate: true };
-                app.plugins.install(&app.store, Signed::read(wasm), wish, async |_, _| Ok(())).await.map(drop)
-            };
-            let both = tokio::join!(install(&app.app, version("a")), install(&host, version("b")));
-            for result in [both.0, both.1] {
-                assert!(result.is_ok(), "{result:?}");
-            }
-            let listed = versions(app, "sprout").await;
-            assert_eq!(listed.iter().filter(|(_, state)| state == "active").count(), 1, "{listed:?}");
-        }
-        stop.send_replace(true);
-    }
-
-    async fn a_component_that_another_host_took_and_this_one_cannot_leaves_the_old_one_serving(app: TestApp) {
-        let upstream = Upstream::start().await;
-        app.install(artifacts::SPROUT).await;
-        upstream.set_up(app).await;
-        app.app.store.write(async move |tx| -> tollhouse::store::Result<()> {
-            tx.sql("INSERT INTO plugin_components (digest, wasm, created_at) VALUES ('d', $1, 0)")
-                .bind(&b"of a later engine"[..]).run().await?;
-            tx.sql("UPDATE plugin_versions SET state = 'ready' WHERE name = 'sprout'").run().await?;
-            tx.sql("INSERT INTO plugin_versions (name, digest, version, state, companies, installed_at, active_at)
-                    VALUES ('sprout', 'd', '9.0.0', 'active', '[]', 0, 0)").run().await?;
-            Ok(())
-        }).await.expect("the other host's rows");
-        app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
-        assert_eq!(served_version(&app.app), Some("1.0.0".to_owned()));
-        assert!(start_payment(app, "order-1").await["checkout"]["url"].is_string());
-
-        // It is not compiled again every second, though it could be now, until the row names another.
-        let sprout = next_sprout();
-        app.app.store.write(async move |tx| -> tollhouse::store::Result<()> {
-            tx.sql("UPDATE plugin_components SET wasm = $1 WHERE digest = 'd'").bind(&sprout[..]).run().await?;
-            Ok(())
-        }).await.expect("the other host's rows");
-        app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
-        assert_eq!(served_version(&app.app), Some("1.0.0".to_owned()));
-        app.install(artifacts::SPROUT).await;
-
-        let second = app.app.store.write(async move |tx| -> tollhouse::store::Result<u64> {
-            tx.sql("UPDATE plugin_versions SET state = 'active' WHERE name = 'sprout'").run().await
-        }).await;
-        assert!(tollhouse::store::is_duplicate(&second.expect_err("two versions that serve")));
     }
 }

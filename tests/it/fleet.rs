@@ -1,0 +1,191 @@
+//! Several hosts on one database: each follows what operators change at another.
+
+use std::{fs::Permissions, os::unix::fs::PermissionsExt, time::Duration};
+
+use reqwest::{Method, header::RETRY_AFTER};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, sync::watch};
+use tollhouse::{
+    app::App,
+    clock::Timestamp,
+    config::Config,
+    http,
+    plugins::{Absence, Signed, Wish},
+    random::Random,
+};
+
+use crate::{
+    app::{Company, TestApp, config, reply},
+    plugins::{next_sprout, sprout_that_says, versions},
+    sprout::{TOKEN, Upstream, notify, order_of, start_payment},
+};
+
+/// Another host on the same database: its API, and what stops it.
+pub async fn another_host(app: &TestApp) -> (App, String, watch::Sender<bool>) {
+    host_of(app, config(&app.database, &[])).await
+}
+
+pub async fn host_of(app: &TestApp, config: Config) -> (App, String, watch::Sender<bool>) {
+    let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
+    let host = host.expect("a host that starts");
+    let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let (public, internal) = (bind().await, bind().await);
+    let api = format!("http://{}", public.local_addr().expect("bound"));
+    let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
+    let (stop, stopped) = watch::channel(false);
+    tokio::spawn(http::serve(host.clone(), public, internal, stopped));
+    (host, api, stop)
+}
+
+pub fn served_version(host: &App) -> Option<String> {
+    Some(host.plugins.get("sprout")?.manifest().version.to_string())
+}
+
+/// Waits until it is so; what is asked is only whether it comes to it by itself.
+pub async fn follows(is: impl Fn() -> bool) {
+    let mut looks = tokio::time::interval(Duration::from_millis(20));
+    let followed = async {
+        while !is() {
+            looks.tick().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), followed).await.expect("a host that follows");
+}
+
+both! {
+    async fn the_other_hosts_of_a_fleet_follow(app: TestApp) {
+        let upstream = Upstream::start().await;
+        let (host, api, stop) = another_host(app).await;
+        assert_eq!(served_version(&host), None);
+        for (n, wasm) in [artifacts::SPROUT, &next_sprout(), artifacts::SPROUT].into_iter().enumerate() {
+            let installed = app.install(wasm).await;
+            upstream.set_up(app).await;
+            follows(|| served_version(&host).map(Value::from).as_ref() == Some(&installed["version"])).await;
+            let order = order_of(app, &format!("order-{n}"));
+            let Company { key, .. } = &app.company;
+            let begun = reply(app.client.post(format!("{api}/api/v1/payment/initialize")).bearer_auth(key).json(&order)).await;
+            assert_eq!(begun.data()["channels"], installed["manifest"]["channels"]);
+        }
+        stop.send_replace(true);
+        let (late, _, stop) = another_host(app).await;
+        assert_eq!(served_version(&late), Some("1.0.0".to_owned()));
+        stop.send_replace(true);
+    }
+
+    async fn of_hosts_that_install_the_same_name_at_once_one_comes_after_the_other(app: TestApp) {
+        let (host, _, stop) = another_host(app).await;
+        for n in 0..5 {
+            let version = |host: &str| sprout_that_says("version", json!(format!("1.{n}.0-{host}")));
+            let install = async |app: &App, wasm: Vec<u8>| {
+                let wish = Wish { grant: true, activate: true };
+                app.plugins.install(&app.store, Signed::read(wasm), wish, async |_, _| Ok(())).await.map(drop)
+            };
+            let both = tokio::join!(install(&app.app, version("a")), install(&host, version("b")));
+            for result in [both.0, both.1] {
+                assert!(result.is_ok(), "{result:?}");
+            }
+            let listed = versions(app, "sprout").await;
+            assert_eq!(listed.iter().filter(|(_, state)| state == "active").count(), 1, "{listed:?}");
+        }
+        stop.send_replace(true);
+    }
+
+    async fn what_serves_elsewhere_and_is_not_ready_here_is_out_of_order_for_a_while(app: TestApp) {
+        let upstream = Upstream::start().await;
+        app.install(artifacts::SPROUT).await;
+        let url = upstream.set_up(app).await.replace(&app.api, "");
+        app.app.store.write(async |tx| -> tollhouse::store::Result<u64> {
+            let sql = tx.sql("UPDATE plugin_components SET wasm = $1 WHERE digest = (SELECT digest FROM plugin_versions WHERE name = 'sprout')");
+            sql.bind(&b"of a later engine"[..]).run().await
+        }).await.expect("a component");
+        let (late, api, stop) = another_host(app).await;
+        assert_eq!(late.plugins.absence("sprout"), Some(Absence::NotReady));
+        let begin = async |reference: &str| {
+            let order = order_of(app, reference);
+            let request = app.client.post(format!("{api}/api/v1/payment/initialize"));
+            reply(request.bearer_auth(&app.company.key).json(&order)).await
+        };
+        let refused = begin("order-1").await;
+        assert_eq!(refused.failure(), (503, "sprout is unavailable, please try again later"));
+        assert_eq!(refused.headers[RETRY_AFTER], "5");
+        assert_eq!(app.get("/payment/fetch/reference/order-1").await.status, 404);
+        let told = notify(app, &format!("{api}{url}"), "order-1", TOKEN).await;
+        assert_eq!(told.failure(), (503, "the provider is not ready here, send it again later"));
+
+        app.app.store.write(async |tx| -> tollhouse::store::Result<u64> {
+            let sql = tx.sql("UPDATE plugin_components SET wasm = $1 WHERE digest = (SELECT digest FROM plugin_versions WHERE name = 'sprout')");
+            sql.bind(artifacts::SPROUT).run().await
+        }).await.expect("a component");
+        late.clock.advance_to(Timestamp(late.clock.now().0 + 60_000));
+        late.plugins.follow(&late.store).await.expect("a registry that is read");
+        begin("order-1").await.data();
+        stop.send_replace(true);
+    }
+
+    async fn what_a_host_must_compile_first_holds_up_nothing_else(app: TestApp) {
+        app.install(artifacts::SPROUT).await;
+        let folder = tempfile::tempdir().expect("a folder");
+        let (compiler, hold) = (folder.path().join("compiler"), folder.path().join("hold"));
+        let (program, held) = (env!("CARGO_BIN_EXE_tollhouse"), hold.display());
+        let script = format!("#!/bin/sh\nwhile [ -e {held} ]; do /bin/sleep 0.02; done\nexec {program} \"$@\"\n");
+        std::fs::write(&compiler, script).expect("a program");
+        std::fs::set_permissions(&compiler, Permissions::from_mode(0o700)).expect("a program");
+        let mut config = config(&app.database, &[]);
+        config.plugins.plugin_compiler = Some(compiler);
+        config.plugins.plugin_cache = Some(folder.path().join("cache"));
+        let (host, _, stop) = host_of(app, config).await;
+        assert_eq!(served_version(&host), Some("1.0.0".to_owned()));
+
+        std::fs::write(&hold, "").expect("a file");
+        app.install(artifacts::UNRULY).await;
+        app.operator(Method::POST, "/plugins/sprout/deactivate", json!({})).await.data();
+        let absence = |name: &'static str, absence| {
+            let plugins = host.plugins.clone();
+            follows(move || plugins.absence(name) == absence)
+        };
+        absence("sprout", Some(Absence::Deactivated)).await;
+        absence("unruly", Some(Absence::NotReady)).await;
+        app.operator(Method::POST, "/plugins/sprout/activate", json!({})).await.data();
+        std::fs::remove_file(&hold).expect("a file");
+        absence("unruly", None).await;
+        absence("sprout", None).await;
+        assert!(host.plugins.get("unruly").is_some() && host.plugins.get("sprout").is_some());
+        stop.send_replace(true);
+    }
+
+    async fn a_component_that_another_host_took_and_this_one_cannot_leaves_the_old_one_serving(app: TestApp) {
+        let upstream = Upstream::start().await;
+        app.install(artifacts::SPROUT).await;
+        upstream.set_up(app).await;
+        let sprout = next_sprout();
+        let digest = Signed::read(sprout.clone()).digest();
+        app.app.store.write(async move |tx| -> tollhouse::store::Result<()> {
+            tx.sql("INSERT INTO plugin_components (digest, wasm, created_at) VALUES ($1, $2, 0)")
+                .bind(&digest).bind(&b"of a later engine"[..]).run().await?;
+            tx.sql("UPDATE plugin_versions SET state = 'ready' WHERE name = 'sprout'").run().await?;
+            tx.sql("INSERT INTO plugin_versions (name, digest, version, state, companies, installed_at, active_at)
+                    VALUES ('sprout', $1, '1.1.0', 'active', '[]', 0, 0)").bind(digest).run().await?;
+            Ok(())
+        }).await.expect("the other host's rows");
+        app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
+        assert_eq!(served_version(&app.app), Some("1.0.0".to_owned()));
+        assert!(start_payment(app, "order-1").await["checkout"]["url"].is_string());
+
+        // It is not compiled again every second, though it could be now, but in a minute.
+        app.app.store.write(async move |tx| -> tollhouse::store::Result<()> {
+            let digest = Signed::read(sprout.clone()).digest();
+            tx.sql("UPDATE plugin_components SET wasm = $1 WHERE digest = $2").bind(&sprout[..]).bind(digest).run().await?;
+            Ok(())
+        }).await.expect("the other host's rows");
+        app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
+        assert_eq!(served_version(&app.app), Some("1.0.0".to_owned()));
+        app.advance(60).await;
+        app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
+        assert_eq!(served_version(&app.app), Some("1.1.0".to_owned()));
+
+        let second = app.app.store.write(async move |tx| -> tollhouse::store::Result<u64> {
+            tx.sql("UPDATE plugin_versions SET state = 'active' WHERE name = 'sprout'").run().await
+        }).await;
+        assert!(tollhouse::store::is_duplicate(&second.expect_err("two versions that serve")));
+    }
+}
