@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::Notify;
+use tokio::{sync::Notify, task::JoinSet};
 
 use super::{
     Plugin, Plugins,
@@ -24,6 +24,8 @@ use crate::{
 
 /// How often a host looks what serves that nobody tells.
 const LOOK: Duration = Duration::from_secs(1);
+/// So many are made ready at once when a host starts: each may have to be compiled, which takes memory.
+const AT_ONCE: usize = 4;
 /// What was not admitted is tried again after this long: it may have been this host's bad moment.
 const TRY_AGAIN_S: i64 = 60;
 
@@ -106,10 +108,8 @@ impl Plugins {
 
     /// Takes over all that the registry says serves; what has to be made ready is waited for.
     pub async fn follow(&self, db: &Store) -> Result<()> {
-        let mut ready = Vec::new();
-        for row in self.adopt(db, &[]).await? {
-            ready.extend(self.make_ready(db, &row).await?);
-        }
+        let missing = self.adopt(db, &[]).await?;
+        let ready = self.make_all_ready(db, missing).await?;
         if !ready.is_empty() {
             self.adopt(db, &ready).await?;
         }
@@ -172,6 +172,22 @@ impl Plugins {
             plugin.health.follow(true);
         }
         Ok(())
+    }
+
+    /// Some at once: what is compiled already only waits for its turn on a processor.
+    async fn make_all_ready(&self, db: &Store, rows: Vec<PluginRow>) -> Result<Vec<Arc<Plugin>>> {
+        let (mut rows, mut under_way) = (rows.into_iter(), JoinSet::new());
+        let mut ready = Vec::new();
+        loop {
+            for row in rows.by_ref().take(AT_ONCE - under_way.len()) {
+                let (plugins, db) = (self.clone(), db.clone());
+                under_way.spawn(async move { plugins.make_ready(&db, &row).await });
+            }
+            match under_way.join_next().await {
+                Some(made) => ready.extend(made.map_err(Error::internal)??),
+                None => return Ok(ready),
+            }
+        }
     }
 
     /// Admits what serves elsewhere. None: it cannot be here.
