@@ -62,6 +62,7 @@ pub use self::{
     registry::{Plugins, serving},
     reply::{End, Reply},
     serving::Absence,
+    session::NO_SETTING,
     signature::{PrivateKey, PublicKey, SIGNATURE_BYTES, Signed},
     v1::{Answering, Floor, Native, Typed, Warm},
     vault::REDACTED,
@@ -95,6 +96,9 @@ pub enum FaultCategory {
 }
 
 impl Fault {
+    /// The code of one that the plugin did not mean: it trapped, or met a limit.
+    pub const BROKE: &str = "plugin-broke";
+
     #[must_use]
     pub fn new(category: FaultCategory, code: &str, message: impl Into<String>) -> Fault {
         let retryable = category == FaultCategory::Unavailable;
@@ -107,7 +111,9 @@ impl From<VaultError> for Fault {
     fn from(error: VaultError) -> Fault {
         match error {
             VaultError::NoSecret(name) => {
-                let message = format!("the account has no secret {name}");
+                let message = format!(
+                    "the account has no secret {name}, or the manifest's secrets do not name it"
+                );
                 Fault::new(FaultCategory::Misconfigured, "no-secret", message)
             }
             VaultError::NoAlgorithm(name) => {

@@ -2,7 +2,7 @@
 
 use super::trouble::Meaning;
 use crate::plugins::{
-    Call, CallError, FaultCategory as Category, Kind, PaymentStatus, RefundStatus, Reply,
+    Call, CallError, Fault, FaultCategory as Category, Kind, PaymentStatus, RefundStatus, Reply,
 };
 
 /// A reply, as far as it matters what was made of a trouble.
@@ -61,7 +61,7 @@ impl Said {
 
 /// Whether it is the host that says why there is no answer.
 pub fn broke(error: &CallError) -> bool {
-    error.fault.code == "plugin-broke"
+    error.fault.code == Fault::BROKE
 }
 
 /// `function` is the contract's name: `checkout.start`.

@@ -6,7 +6,9 @@ use super::{
     report::{Failing, Outcome},
     subject::Ran,
 };
-use crate::plugins::{CallError, EXAMPLE_EMAIL, EXAMPLE_SECRET, REDACTED, Refusal, Reply};
+use crate::plugins::{
+    CallError, EXAMPLE_EMAIL, EXAMPLE_SECRET, NO_SETTING, REDACTED, Refusal, Reply,
+};
 
 /// How a placeholder of the vault begins, and how many hexadecimal digits follow.
 const PLACEHOLDER: (&str, usize) = ("vault-", 32);
@@ -23,6 +25,7 @@ pub struct Watch {
     people: Option<Failing>,
     destinations: Option<Failing>,
     raw: Option<Failing>,
+    settings: Option<Failing>,
 }
 
 /// Where a plugin said something.
@@ -55,6 +58,13 @@ impl Watch {
                 self.people = Some(failing(expected, quoted()));
             }
         }
+        let unknown = ran.lines.iter().find_map(|line| line.strip_prefix(NO_SETTING));
+        if let Some(name) = unknown
+            && self.settings.is_none()
+        {
+            let expected = "settings that the manifest names; a secret comes from the vault";
+            self.settings = Some(failing(expected, format!("settings.get of {name}")));
+        }
         // Of a call that broke, the last request may be the one too many.
         let broke = ran.reply.as_ref().is_err_and(judge::broke);
         if ran.used.requests > ran.requests.len() && !broke && self.destinations.is_none() {
@@ -70,13 +80,14 @@ impl Watch {
         }
     }
 
-    pub fn outcomes(self) -> [(&'static str, Outcome); 4] {
+    pub fn outcomes(self) -> [(&'static str, Outcome); 5] {
         let outcome = |failing: Option<Failing>| failing.map_or(Outcome::Passed, Outcome::Failed);
         [
             ("secrets stay hidden", outcome(self.secrets)),
             ("faults and logs name nobody", outcome(self.people)),
             ("requests go where they may", outcome(self.destinations)),
             ("raw can be shown", outcome(self.raw)),
+            ("settings are the manifest's", outcome(self.settings)),
         ]
     }
 }

@@ -1,6 +1,6 @@
 //! How a command fails.
 
-use std::{error::Error, process::ExitCode};
+use std::{error::Error, io::Write, process::ExitCode};
 
 use serde_json::json;
 use tollhouse::{config::ConfigError, store};
@@ -45,13 +45,15 @@ impl Failure {
             Failure::Usage(message) => ("usage", 2, None, message),
             Failure::Unreachable { status, message } => ("unreachable", 3, status, message),
         };
-        if json {
-            eprintln!("{}", json!({ "error": kind, "status": status, "message": message }));
-        } else {
-            for line in message.lines() {
-                eprintln!("tollhouse: {line}");
+        let said = match json {
+            true => json!({ "error": kind, "status": status, "message": message }).to_string(),
+            false => {
+                let lines = message.lines().map(|line| format!("tollhouse: {line}"));
+                lines.collect::<Vec<_>>().join("\n")
             }
-        }
+        };
+        // Whoever reads may have seen enough and closed the pipe.
+        drop(writeln!(std::io::stderr().lock(), "{said}"));
         ExitCode::from(code)
     }
 }

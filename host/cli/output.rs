@@ -160,7 +160,7 @@ fn table(records: &[Value], columns: &[Column]) -> String {
 }
 
 /// Without what would move a terminal's cursor.
-fn visible(cell: &str) -> String {
+pub fn visible(cell: &str) -> String {
     cell.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 

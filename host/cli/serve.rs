@@ -109,7 +109,7 @@ async fn bind(endpoint: Result<Endpoint, ConfigError>) -> Result<Listener, Failu
 }
 
 /// SIGTERM and Ctrl-C are heard from the call on; the first of them ends the future.
-fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+pub fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     Ok(async move {

@@ -1,6 +1,7 @@
 //! What the host says of itself.
 
 use clap::{Args, ValueEnum};
+use tracing::level_filters::LevelFilter;
 use url::Url;
 
 use super::ConfigError;
@@ -29,6 +30,7 @@ impl Telemetry {
     pub fn reporting(&self) -> Reporting {
         Reporting {
             json: self.log_format == LogFormat::Json,
+            level: LevelFilter::INFO,
             otlp_endpoint: self.endpoint().map(|(_, url)| url),
             otlp_sample_ratio: self.otlp_sample_ratio,
         }

@@ -10,8 +10,8 @@ use serde::Serialize;
 use tracing::{instrument::WithSubscriber, subscriber::NoSubscriber};
 
 use super::{
-    Call, Callable, Credentials, Manifest, Plugin, calls::Calls, capabilities::Capabilities,
-    signature, v1,
+    Call, CallError, Callable, Credentials, Fault, Manifest, Plugin, calls::Calls,
+    capabilities::Capabilities, reply::in_words, signature, v1,
 };
 
 /// Of a digest, enough to tell builds of one version apart in logs.
@@ -144,14 +144,18 @@ async fn try_examples(calls: &Calls, plugin: &Plugin) -> Result<String, String> 
     for call in Call::examples(&callable) {
         let function = call.function();
         // Nobody must look at what an example did, and no trace is of it.
-        let made = callable.make(&credentials, &call).with_subscriber(NoSubscriber::new());
-        match made.await {
-            Ok(()) => said.push(format!("{function} ok")),
-            Err(fault) if fault.contains("plugin-broke") => {
-                return Err(format!("{function} breaks when it is called with its example"));
-            }
-            Err(fault) => said.push(format!("{function} {fault}")),
+        let asked = callable.ask(&credentials, &call).with_subscriber(NoSubscriber::new());
+        let reply = asked.await;
+        if let Err(CallError { fault, .. }) = &reply
+            && fault.code == Fault::BROKE
+        {
+            let why = &fault.message;
+            return Err(format!("{function} breaks when it is called with its example: {why}"));
         }
+        said.push(match in_words(&reply) {
+            Ok(()) => format!("{function} ok"),
+            Err(words) => format!("{function} {words}"),
+        });
     }
     Ok(said.join(", "))
 }

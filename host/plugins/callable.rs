@@ -196,6 +196,7 @@ impl Callable {
                 heard,
                 outcome: calls::outcome(&answer).name(),
                 said,
+                fault: answer.as_ref().err().map(|error| error.fault.clone()),
             });
         }
         answer

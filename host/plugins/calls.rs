@@ -22,6 +22,7 @@ use super::{
     callable::Called,
     engine::{self, CpuExhausted, Limits, MOST_FRAMES, State},
     heard::{Answered, Heard, Recorder, Silence},
+    output::after_last_words,
     pace::{Lane, Turns, paced},
     send::{Way, hold},
     session::{Ended, Entry, Grant, HttpRequest, Journal, Session},
@@ -298,7 +299,7 @@ impl Calls {
         }
         match result {
             Ok(answer) => {
-                log_output(&mut state, tracing::Level::DEBUG);
+                drop(log_output(&mut state, tracing::Level::DEBUG));
                 Run::Done(answer)
             }
             Err(_) if state.session.waiting_for.is_some() => {
@@ -312,8 +313,10 @@ impl Calls {
                     Kind::Country => tracing::Level::DEBUG,
                     Kind::Provider | Kind::Sms => tracing::Level::WARN,
                 };
-                log_output(&mut state, level);
-                Run::Broken(why(&error, &state))
+                let wrote = log_output(&mut state, level);
+                // Where a script answers, it is for the author, and about nobody.
+                let wrote = if self.breakers.is_none() { wrote } else { String::new() };
+                Run::Broken(after_last_words(&wrote, why(&error, &state)))
             }
         }
     }
@@ -393,7 +396,7 @@ fn judge<T>(result: Result<Result<T, Fault>, String>, progress: &Progress) -> Re
     let fault = match result {
         Ok(Ok(done)) => return Ok(done),
         Ok(Err(fault)) => fault,
-        Err(reason) => Fault::new(FaultCategory::Other, "plugin-broke", reason),
+        Err(reason) => Fault::new(FaultCategory::Other, Fault::BROKE, reason),
     };
     let certainty = match fault.category {
         _ if progress.unanswered => Certainty::Unknown,
@@ -475,12 +478,13 @@ fn way_there(error: &wasmtime::Error) -> String {
     if way.is_empty() { String::new() } else { format!(" in {}", way.join(" < ")) }
 }
 
-/// What the guest wrote to its standard output and error.
-fn log_output(state: &mut State, level: tracing::Level) {
-    let output = state.output.contents();
+/// Logs what the guest wrote to its standard output and error, and answers it.
+fn log_output(state: &mut State, level: tracing::Level) -> String {
+    let output = String::from_utf8_lossy(&state.output.contents()).into_owned();
     if !output.is_empty() {
-        state.session.log(level, &String::from_utf8_lossy(&output));
+        state.session.log(level, &output);
     }
+    output
 }
 
 #[cfg(test)]

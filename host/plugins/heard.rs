@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Call, Callable,
+    Call, Callable, Fault,
     session::{HttpResponse, length},
 };
 use crate::{clock::Timestamp, egress::EgressError};
@@ -134,6 +134,8 @@ pub struct Recorded {
     pub outcome: &'static str,
     /// What the plugin said, in a word: the state of a payment, say. Empty when it gave nothing.
     pub said: &'static str,
+    /// Why it gave nothing, in the plugin's words.
+    pub fault: Option<Fault>,
 }
 
 /// Hears of each call that may be written down, and keeps nobody waiting.

@@ -72,7 +72,9 @@ impl Plugins {
     {
         let (admission, publisher) = self.examine(db, &component).await?;
         let plugin = admission.plugin.map_err(Error::Invalid)?;
-        let replaces = self.get(&plugin.manifest.name).map(|p| p.manifest().version.to_string());
+        let serving =
+            self.get(&plugin.manifest.name).filter(|other| other.digest() != plugin.digest);
+        let replaces = serving.map(|other| other.manifest().version.to_string());
         let (new, now) = (plugin.clone(), self.0.clock.now());
         let manifests = Manifests::read(db, &new.manifest.name).await?;
         let kept = db.write(async move |tx| {

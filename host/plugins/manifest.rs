@@ -122,8 +122,12 @@ impl Manifest {
         if json.len() > MOST_BYTES {
             return Err("the manifest is larger than 64 KiB".to_owned());
         }
-        serde_json::from_slice(json)
-            .map_err(|error| format!("the manifest cannot be read: {error}"))
+        let mut json = serde_json::Deserializer::from_slice(json);
+        let manifest = serde_path_to_error::deserialize(&mut json);
+        manifest.map_err(|error| match error.path().iter().next() {
+            Some(_) => format!("the manifest's {} cannot be read: {}", error.path(), error.inner()),
+            None => format!("the manifest cannot be read: {}", error.inner()),
+        })
     }
 
     /// Refuses to take the place of another kind of plugin, which is in use, and to read in clear, as a setting, what was given
@@ -167,10 +171,19 @@ impl Manifest {
                 .is_ok_and(|url| url.host_str() == Some(host) && url.port().is_none())
         };
         if let Some(host) = self.hosts.iter().find(|host| !is_host(host)) {
-            return Err(format!("the manifest's host {host:?} is not a host name"));
+            return Err(format!(
+                "the manifest's host {host:?} is not a host name: without scheme, port and path"
+            ));
         }
         if let Some(name) = self.secrets.iter().find(|name| self.settings.contains_key(*name)) {
             return Err(format!("the manifest's {name:?} must be a secret or a setting, not both"));
+        }
+        let is_code =
+            |code: &&String| code.len() == 3 && code.bytes().all(|b| b.is_ascii_uppercase());
+        if let Some(code) = self.currencies.iter().find(|code| !is_code(code)) {
+            return Err(format!(
+                "the manifest's currency {code:?} is no code of ISO 4217, like NGN"
+            ));
         }
         let known =
             |name: &&String| self.secrets.contains(name) || self.settings.contains_key(*name);
@@ -261,6 +274,29 @@ mod tests {
             [("a-1.=", true), ("a_1", false), ("123456", false), ("é", false)]
         {
             assert_eq!(rules.accept(reference), accepted, "{reference}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (json, said) in [
+            (
+                r#"{"kind":"sms","name":"a","version":"1.0","display_name":"A"}"#,
+                "the manifest's version cannot be read: ",
+            ),
+            (
+                r#"{"kind":"sms","name":"a","version":"1.0.0","display_name":"A","settings":{"url":"x"}}"#,
+                "the manifest's settings.url cannot be read: ",
+            ),
+            (
+                r#"{"kind":"sms","name":"a","version":"1.0.0","display_name":"A","currencies":["naira"]}"#,
+                "the manifest's currency \"naira\" is no code",
+            ),
+            (r#"{"kind":"sms"}"#, "the manifest cannot be read: missing field `name`"),
+            ("[", "the manifest cannot be read: "),
+        ] {
+            let refused = Manifest::from_json(json.as_bytes()).unwrap_err();
+            assert!(refused.starts_with(said), "{refused}");
         }
     }
 

@@ -23,6 +23,18 @@ impl Output {
     }
 }
 
+/// Why a guest ended, after the end of what it wrote: those who give up say there why.
+pub fn after_last_words(wrote: &str, why: String) -> String {
+    let mut lines: Vec<&str> = wrote.lines().rev().take(6).collect();
+    if lines.is_empty() {
+        return why;
+    }
+    lines.reverse();
+    let words = lines.join("\n");
+    let words = &words[words.ceil_char_boundary(words.len().saturating_sub(400))..];
+    format!("it wrote {words:?}: {why}")
+}
+
 #[async_trait]
 impl Pollable for Output {
     async fn ready(&mut self) {}

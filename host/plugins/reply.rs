@@ -144,13 +144,18 @@ impl Callable {
 
     /// Makes a call and forgets its result; `Err` says in a word or two why there is none.
     pub async fn make(&self, credentials: &Credentials, call: &Call) -> Result<(), String> {
-        match self.ask(credentials, call).await {
-            Ok(Reply::Refused(Refusal::Unauthentic)) => Err("unauthentic".to_owned()),
-            Ok(Reply::Refused(Refusal::Malformed(_))) => Err("malformed".to_owned()),
-            Ok(_) => Ok(()),
-            Err(CallError { fault, .. }) => {
-                Err(format!("{:?} {}", fault.category, fault.code).trim_end().to_lowercase())
-            }
+        in_words(&self.ask(credentials, call).await)
+    }
+}
+
+/// `Err` in a word or two, where the call gave nothing.
+pub fn in_words(reply: &Result<Reply, CallError>) -> Result<(), String> {
+    match reply {
+        Ok(Reply::Refused(Refusal::Unauthentic)) => Err("unauthentic".to_owned()),
+        Ok(Reply::Refused(Refusal::Malformed(_))) => Err("malformed".to_owned()),
+        Ok(_) => Ok(()),
+        Err(CallError { fault, .. }) => {
+            Err(format!("{:?} {}", fault.category, fault.code).trim_end().to_lowercase())
         }
     }
 }

@@ -127,7 +127,9 @@ fn fill(request: &HttpRequest, placeholders: &Placeholders) -> Option<Filled> {
 fn check_grant(grant: &Grant, url: &str) -> Result<String, Fault> {
     let message = match Url::parse(url).map(|url| url.origin().ascii_serialization()) {
         Ok(origin) if grant.origins.contains(&origin) => return Ok(origin),
-        Ok(origin) => format!("the request goes to {origin}, which was not granted"),
+        Ok(origin) => format!(
+            "the request goes to {origin}, which was not granted: the manifest's hosts and url settings say where"
+        ),
         Err(_) => "the request goes to what is no URL".to_owned(),
     };
     Err(Fault::new(FaultCategory::Misconfigured, "not-granted", message))

@@ -330,6 +330,9 @@ impl Session {
     }
 }
 
+/// How the line begins that says which setting a plugin asked for that its account does not have.
+pub const NO_SETTING: &str = "there is no setting ";
+
 /// Nothing that a plugin says looks like a line of the host's own.
 fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());

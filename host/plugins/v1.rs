@@ -19,7 +19,7 @@ use super::{
     CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Kind,
     Notification, ProviderPayment, Refund, RefundOrder, Refusal, TextMessage, drift,
     engine::State,
-    session::{HttpRequest, HttpResponse},
+    session::{HttpRequest, HttpResponse, NO_SETTING},
 };
 
 mod bindings {
@@ -256,7 +256,10 @@ pub fn link(linker: &Linker<State>, component: &Component) -> Result<InstancePre
     linker.instantiate_pre(component).map_err(|error| {
         let drifts = drift::of_imports(component);
         match drifts.is_empty() {
-            true => format!("the component imports what no plugin may use: {error:#}"),
+            true => format!(
+                "the component imports what no plugin may use (the contract and WASI 0.2 without wasi:http is all that \
+                 there is; requests go through tollhouse:plugin/http): {error:#}"
+            ),
             false => format!("an import differs from the contract: {}", drifts.join("; ")),
         }
     })
@@ -352,7 +355,11 @@ impl imported::vault::Host for State {
 
 impl imported::settings::Host for State {
     fn get(&mut self, name: String) -> wasmtime::Result<Option<String>> {
-        Ok(self.session.grant.settings.get(&name).cloned())
+        let value = self.session.grant.settings.get(&name).cloned();
+        if value.is_none() {
+            self.session.log(tracing::Level::DEBUG, &format!("{NO_SETTING}{name:?}"));
+        }
+        Ok(value)
     }
 }
 

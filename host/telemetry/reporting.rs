@@ -20,6 +20,8 @@ use super::{collector, spans::SPANS};
 pub struct Reporting {
     /// Whether lines are JSON, for machines.
     pub json: bool,
+    /// What is logged unless `RUST_LOG` says otherwise.
+    pub level: LevelFilter,
     /// The base URL of a collector that takes OTLP over HTTP.
     pub otlp_endpoint: Option<String>,
     /// The share of traces that is kept, 0 to 1.
@@ -62,7 +64,8 @@ impl Reporting {
     }
 
     fn logs(&self) -> Box<dyn Layer<Registry> + Send + Sync> {
-        let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+        let filter = EnvFilter::try_from_default_env()
+            .unwrap_or_else(|_| EnvFilter::new(self.level.to_string()));
         let no_spans = format!("{SPANS}=off").parse().expect("a directive");
         let filter = filter.add_directive(no_spans);
         let lines = fmt::layer().with_writer(io::stderr);

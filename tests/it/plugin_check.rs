@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::process::Command;
-use tollhouse::{check, plugins::Limits};
+use tollhouse::{
+    check,
+    plugins::{Limits, PrivateKey, Signed},
+    random::Random,
+};
 
 use crate::{
     plugins::renamed,
@@ -257,6 +261,32 @@ async fn a_report_is_the_same_every_time() {
 
 // ---- the command --------------------------------------------------------------------------------
 
+#[tokio::test]
+async fn what_a_guest_wrote_before_it_broke_is_shown() {
+    let panics = repack(artifacts::UNRULY, |manifest| {
+        manifest["examples"] = json!({ "notification": { "headers": {}, "body": "panic" } });
+    });
+    let (report, text) = report(&panics).await;
+    let failed = case(&report, "notifications.parse", "the example");
+    let found = failed["found"].as_str().unwrap_or_default();
+    assert!(found.contains("panicked at") && found.contains("told to"), "{text}");
+}
+
+#[tokio::test]
+async fn settings_that_the_manifest_does_not_name_are_found() {
+    let nameless = repack(artifacts::SPROUT, |manifest| {
+        let base_url = manifest["settings"]["base_url"].take();
+        manifest["settings"] = json!({ "other_url": base_url });
+    });
+    let (report, text) = report(&nameless).await;
+    let failed = case(&report, "checkout.start", "settings are the manifest's");
+    let found = failed["found"].as_str().unwrap_or_default();
+    assert!(
+        failed["outcome"] == "failed" && found.contains("settings.get of \"base_url\""),
+        "{text}"
+    );
+}
+
 /// Runs `tollhouse plugin check …`: its exit code, and what it said on both ways.
 async fn command(arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
@@ -278,6 +308,12 @@ async fn the_command_ends_with_1_when_something_failed_and_needs_no_host() {
     let (code, out, err) = command(&[&good]).await;
     assert_eq!((code, &*err), (Some(0), ""), "{out}");
     assert!(out.starts_with("sprout@1.0.0+"), "{out}");
+
+    let key = PrivateKey::draw(&Random::seeded(1));
+    let signed = Signed::embed(artifacts::SPROUT, &key.sign(artifacts::SPROUT));
+    let (code, of_signed, _) = command(&[&file("signed.wasm", &signed)]).await;
+    let label = |out: &str| out.split(':').next().unwrap().to_owned();
+    assert_eq!((code, label(&of_signed)), (Some(0), label(&out)), "one digest, signed or not");
 
     let (code, out, err) = command(&[&bad, "--json"]).await;
     let report: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}"));

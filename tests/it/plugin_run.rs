@@ -1,7 +1,13 @@
 //! `tollhouse plugin run`, as its author works with it: a component is put beside it, built anew, and spoilt.
 
-use std::{path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
@@ -12,6 +18,7 @@ use tokio::{
 use crate::{
     app::{client, reply},
     plugins::next_sprout,
+    ports,
     sprout::{TOKEN, Upstream},
 };
 
@@ -24,7 +31,13 @@ struct Running {
 
 impl Running {
     fn start(file: &PathBuf, more: &[&str]) -> Running {
+        Running::start_in(&std::env::temp_dir(), file, more)
+    }
+
+    /// With a folder of its own for what is temporary.
+    fn start_in(folder: &Path, file: &PathBuf, more: &[&str]) -> Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
+        command.env("TMPDIR", folder);
         command.args(["plugin", "run"]).arg(file).args(["--port", "0"]).args(more);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().expect("a child");
@@ -79,6 +92,37 @@ async fn a_plugin_is_taken_again_whenever_it_is_built_anew() {
 }
 
 #[tokio::test]
+async fn calls_that_fail_are_shown_and_nothing_is_left_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, temporary) = (folder.path().join("sprout.wasm"), folder.path().join("tmp"));
+    std::fs::write(&file, artifacts::SPROUT).expect("a file");
+    std::fs::create_dir(&temporary).expect("a folder");
+    let base_url = format!("base_url=http://{}", ports::reserved());
+    let mut running = Running::start_in(&temporary, &file, &["--credential", &base_url]);
+    let (api, key) = (running.line("API  ").await, running.line("API key").await);
+    let made: Vec<_> = std::fs::read_dir(&temporary).expect("a folder").collect();
+    for entry in made {
+        let mode = entry.and_then(|entry| entry.metadata()).expect("an entry").permissions().mode();
+        assert_eq!(mode & 0o077, 0, "keys are in it");
+    }
+    let order = json!({
+        "email": "ada@example.com", "amount": 2500.5, "currency": "NGN",
+        "checkout": { "success_url": "https://shop.example/done" },
+    });
+    let request = client().post(format!("{api}/api/v1/payment/initialize")).bearer_auth(&key);
+    assert_eq!(reply(request.json(&order)).await.status, 502);
+    let said = running.line("checkout.start failed, unavailable \"connect\": ").await;
+    assert!(!said.is_empty());
+    assert_eq!(running.line("  not answered: ").await, "no_connection");
+
+    let id = running.child.id().and_then(|id| Pid::from_raw(id.cast_signed())).expect("a process");
+    kill_process(id, Signal::TERM).expect("a process");
+    let ended = timeout(PATIENCE, running.child.wait()).await.expect("an end").expect("a child");
+    assert!(ended.success());
+    assert_eq!(std::fs::read_dir(&temporary).expect("a folder").count(), 0);
+}
+
+#[tokio::test]
 async fn what_cannot_be_run_is_said() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("sprout.wasm");
@@ -89,6 +133,11 @@ async fn what_cannot_be_run_is_said() {
             artifacts::SPROUT,
             &["--credential", "base_url"],
             "tollhouse: --credential base_url: it must be NAME=VALUE",
+        ),
+        (
+            artifacts::SPROUT,
+            &["--credential", "base_url=http://127.0.0.1:1", "--credential", "key=1"],
+            "tollhouse: --credential key=…: the manifest names no such credential",
         ),
     ] {
         std::fs::write(&file, wasm).expect("a file");

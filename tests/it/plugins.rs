@@ -210,7 +210,7 @@ both! {
     async fn the_same_component_again_changes_nothing(app: TestApp) {
         let first = app.install(artifacts::SPROUT).await;
         let again = app.install(artifacts::SPROUT).await;
-        assert_eq!((&again["digest"], &again["replaces"]), (&first["digest"], &json!("1.0.0")));
+        assert_eq!((&again["digest"], &again["replaces"]), (&first["digest"], &Value::Null));
         assert_eq!(versions(app, "sprout").await, states(&[("1.0.0", "active")]));
         let audit = app.operator(Method::GET, "/audit", Value::Null).await.data()["docs"].clone();
         let detail = json!({ "plugin": "sprout", "version": "1.0.0", "digest": first["digest"], "publisher": null, "grant": true });
@@ -326,14 +326,18 @@ fn refused_manifests() -> Vec<Refused> {
         (
             "a kind unknown here",
             sprout_that_says("kind", json!("oracle")),
-            "the manifest cannot be read: unknown variant `oracle`, expected one of `provider`, `sms`, `country`",
+            "the manifest's kind cannot be read: unknown variant `oracle`, expected one of `provider`, `sms`, `country`",
         ),
         (
             "a name for no URL",
             sprout_that_says("name", json!("Sprout/2")),
             "the manifest's name must be",
         ),
-        ("no version", sprout_that_says("version", json!("newest")), "the manifest cannot be read"),
+        (
+            "no version",
+            sprout_that_says("version", json!("newest")),
+            "the manifest's version cannot be read",
+        ),
         (
             "a host with a path",
             sprout_that_says("hosts", json!(["x.example/y"])),

@@ -198,6 +198,10 @@ both! {
         assert!(run(&["publisher", "list"]).await.said().contains(public.lines().nth(1).unwrap()));
 
         assert_eq!(run(&["plugin", "install", "--grant", &component]).await.code, 1);
+        fs::write(path("notes.txt"), "no component").unwrap();
+        let refused = run(&["plugin", "sign", &path("notes.txt"), "--key", &secret]).await;
+        assert!(refused.code == 2 && refused.err.contains("the file is no WebAssembly"), "{}", refused.err);
+        assert_eq!(fs::read(path("notes.txt")).unwrap(), b"no component");
         let signed = run(&["plugin", "sign", &component, "--key", &secret, "--detached"]).await;
         assert!(signed.said().starts_with(&format!("{component}.sig is signed: sha256:")));
         assert_eq!(fs::read(&component).unwrap(), artifacts::SPROUT);

@@ -11,7 +11,7 @@ use serde_json::json;
 use tollhouse::{
     bench::{self, Effort, Subject},
     config::{Database, Plugins},
-    plugins,
+    plugins::{self, Signed},
     random::Random,
     store::{self, Store},
 };
@@ -71,7 +71,7 @@ impl Bench {
             let name = file.display().to_string();
             let wasm = fs::read(file);
             let wasm = wasm.map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
-            components.push((name, wasm));
+            components.push((name, Signed::read(wasm).wasm.to_vec()));
         }
         if !self.installed.is_empty() {
             let store = self.open().await?;

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use tollhouse::{check, config::Plugins};
+use tollhouse::{check, config::Plugins, plugins::Signed};
 
 use super::super::{failure::Failure, output::Report};
 
@@ -21,6 +21,7 @@ impl Check {
         let name = self.file.display();
         let wasm =
             fs::read(&self.file).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+        let wasm = Signed::read(wasm).wasm.to_vec();
         let found = check::check(wasm, self.plugins.limits()).await.map_err(Failure::refused)?;
         let (failed, all) = found.count();
         let report = Report::new(json!(found), found.to_string());

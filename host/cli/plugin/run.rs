@@ -2,8 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -16,24 +18,30 @@ use tollhouse::{
     clock::Clock,
     config::Config,
     http::{self, Listener},
-    plugins::{EXAMPLE_SECRET, Kind, Manifest},
+    plugins::{EXAMPLE_SECRET, Fault, Kind, Manifest, Recorded},
     random::Random,
+    telemetry::Reporting,
 };
+use tracing::level_filters::LevelFilter;
 
 use super::super::{
     failure::{Failure, chain},
     host::Host,
-    output::{Report, text},
+    output::{Report, text, visible},
+    serve::stop_signal,
 };
 
 /// How often the file is looked at; whoever writes it is given as much to come to an end.
 const LOOK: Duration = Duration::from_millis(300);
+/// Characters of an answer.
+const MOST_SHOWN: usize = 300;
 /// In the major unit: what nobody uses up by trying.
 const FUNDS: u64 = 1_000_000;
 
 #[derive(Args)]
 #[command(after_help = "\
-Its account takes https upstreams, and http ones on this machine. Ctrl-C ends it, and everything that it knew is gone.
+Its account takes https upstreams, and http ones on this machine. Calls of providers and gateways that fail are shown, with what the upstream
+answered; RUST_LOG=debug shows all that the host does. Ctrl-C ends it, and everything that it knew is gone.
 
 Example:
   tollhouse plugin run target/wasm32-wasip2/release/acme.wasm --credential base_url=http://127.0.0.1:9000")]
@@ -52,7 +60,11 @@ impl Run {
     /// Until Ctrl-C.
     pub async fn run(self) -> Result<Report, Failure> {
         let given = read_credentials(&self.credentials)?;
-        let folder = tempfile::tempdir().map_err(|error| Failure::Usage(error.to_string()))?;
+        // Secrets are in it.
+        let private = Permissions::from_mode(0o700);
+        let folder = tempfile::Builder::new().permissions(private).tempdir();
+        let folder = folder.map_err(|error| Failure::Usage(error.to_string()))?;
+        let stopped = stop_signal().map_err(|error| Failure::refused(error.to_string()))?;
         let Served { host, api, token, stop } = self.serve(folder.path()).await?;
         let plugin = Plugin { file: &self.file, given: &given, host: &host };
         let installed = plugin.install().await?;
@@ -61,7 +73,7 @@ impl Run {
         println!("\n{}", told(&api, &host, &token, &key, &installed));
         tokio::select! {
             () = plugin.follow() => {}
-            ended = tokio::signal::ctrl_c() => ended.map_err(|error| Failure::refused(error.to_string()))?,
+            () = stopped => {}
         }
         let _ = stop.send(true);
         Ok(Report::new(Value::Null, ""))
@@ -94,8 +106,15 @@ impl Run {
             "--development".to_owned(),
             "--plugin-unsigned".to_owned(),
         ])?;
+        let reporting = Reporting { level: LevelFilter::WARN, ..config.telemetry.reporting() };
+        drop(reporting.start().map_err(|error| Failure::Usage(chain(&*error)))?);
         let app = App::open(&config, Clock::system(), random, None).await;
         let app = app.map_err(|error| Failure::refused(chain(&*error)))?;
+        app.plugins.recorded_by(Arc::new(|call| {
+            if let Some(failed) = failed(&call) {
+                println!("{failed}");
+            }
+        }));
         let (stop, stopped) = watch::channel(false);
         let (public, internal) = (Listener::plain(public), Listener::plain(internal));
         tokio::spawn(http::serve(app, public, internal, stopped));
@@ -163,6 +182,14 @@ impl Plugin<'_> {
 
     fn credentials(&self, manifest: &Manifest) -> Result<BTreeMap<String, String>, Failure> {
         let given = |name: &str| self.given.get(name).map(|value| (*value).to_owned());
+        let known = |name: &str| {
+            manifest.secrets.iter().any(|secret| secret == name)
+                || manifest.settings.contains_key(name)
+        };
+        if let Some(name) = self.given.keys().find(|name| !known(name)) {
+            let message = format!("--credential {name}=…: the manifest names no such credential");
+            return Err(Failure::Usage(message));
+        }
         let mut credentials = BTreeMap::new();
         for name in &manifest.secrets {
             let secret = given(name).unwrap_or_else(|| EXAMPLE_SECRET.to_owned());
@@ -203,6 +230,21 @@ impl Plugin<'_> {
             }
         }
     }
+}
+
+/// What an author wants to know of a call that gave nothing.
+fn failed(call: &Recorded) -> Option<String> {
+    let Fault { code, message, .. } = call.fault.as_ref()?;
+    let mut lines =
+        vec![format!("{} failed, {} {code:?}: {message}", call.call.function(), call.outcome)];
+    lines.extend(call.heard.answers.iter().map(|answer| match answer {
+        Ok(answer) => {
+            let body: String = answer.body.chars().take(MOST_SHOWN).collect();
+            format!("  answered {}: {body}", answer.status)
+        }
+        Err(silence) => format!("  not answered: {}", text(&json!(silence))),
+    }));
+    Some(lines.iter().map(|line| visible(line)).collect::<Vec<_>>().join("\n"))
 }
 
 /// By what a file is seen to have changed.

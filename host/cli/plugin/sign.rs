@@ -10,7 +10,7 @@ use std::{
 use clap::Args;
 use serde_json::json;
 use tollhouse::{
-    plugins::{PrivateKey, Signed},
+    plugins::{Manifest, PrivateKey, Signed},
     random::Random,
 };
 
@@ -67,6 +67,7 @@ impl Sign {
         let key = private_key(&self.key)?;
         let file = fs::read(&self.file).map_err(|error| at(&self.file, &error))?;
         let component = Signed::read(file);
+        Manifest::read(&component.wasm).map_err(|why| at(&self.file, &why))?;
         let signature = key.sign(&component.wasm);
         let (target, bytes) = match self.detached {
             true => (beside(&self.file), signature.to_vec()),
