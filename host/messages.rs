@@ -142,6 +142,7 @@ pub async fn check(tx: &mut Tx, app: &App, company: &Company, to: &Destination) 
         Channel::Sms => {
             company.check_prefix(&to.to)?;
             if gateways::accounts(tx, app, company, 1).await?.is_empty() {
+                app.gateways.must_be_ready(app, company)?;
                 let message = "text messages are not set up at this service: ask its operator";
                 return Err(Error::Unavailable(message));
             }

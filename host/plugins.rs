@@ -24,6 +24,8 @@ mod life;
 mod manifest;
 mod output;
 mod pace;
+mod places;
+mod progress;
 mod publishers;
 mod recent;
 mod registers;
@@ -47,7 +49,7 @@ use self::vault::VaultError;
 pub use self::{
     admission::Check,
     callable::{Callable, Credentials, Plugin, Watch},
-    calls::{Usage, outcome},
+    calls::outcome,
     compile::{Compiler, compile_as_child, fault as cache_fault},
     country::{Country, IdentityType},
     engine::Limits,
@@ -58,6 +60,7 @@ pub use self::{
     heard::{Answered, Heard, Recorded, Recorder, Silence, Vouched},
     life::Wish,
     manifest::{Kind, Manifest, ReferenceRules, Surface},
+    progress::Usage,
     registers::{Comparison, Entry, Image, Person, Question, Registers},
     registry::{Plugins, serving},
     reply::{End, Reply},

@@ -70,7 +70,8 @@ impl Report {
             outcome: match passed {
                 true => Outcome::Passed,
                 false => {
-                    let expected = "what docs/PLUGINS.md says of admission".to_owned();
+                    let expected =
+                        "what hosts ask of every component: PLUGINS.md, \"Installing\"".to_owned();
                     Outcome::Failed(Failing { expected, found, ..Failing::default() })
                 }
             },

@@ -5,6 +5,8 @@ use std::{error::Error, io::Write, process::ExitCode};
 use serde_json::json;
 use tollhouse::{config::ConfigError, store};
 
+use super::output::visible;
+
 /// What went wrong, as a sentence that says what to do.
 #[derive(Debug)]
 pub enum Failure {
@@ -48,7 +50,7 @@ impl Failure {
         let said = match json {
             true => json!({ "error": kind, "status": status, "message": message }).to_string(),
             false => {
-                let lines = message.lines().map(|line| format!("tollhouse: {line}"));
+                let lines = message.lines().map(|line| format!("tollhouse: {}", visible(line)));
                 lines.collect::<Vec<_>>().join("\n")
             }
         };

@@ -22,7 +22,6 @@ use crate::{
         path::Path,
     },
     otp,
-    plugins::Absence,
     store::Tx,
     users,
 };
@@ -53,9 +52,7 @@ pub async fn look_up(
     body: Body<Lookup>,
 ) -> Result<Answer<View>> {
     company.check_feature(FEATURE)?;
-    if let Some(absence @ Absence::NotReady) = app.plugins.absence(&country) {
-        return Err(absence.of(&country));
-    }
+    app.plugins.must_be_ready(&country)?;
     let found = catalog::at(&app.plugins, &company.id, &country, &path);
     let (identity, way) = found.ok_or_else(|| Error::not_found("there is nothing at this path"))?;
     let order = Order {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
+    error::Result,
     money::Minor,
     plugins::{IdentityType, Plugins, Registers},
 };
@@ -159,6 +160,11 @@ pub fn all(plugins: &Plugins) -> Vec<Identity> {
 pub fn by_id(plugins: &Plugins, id: &str) -> Option<Identity> {
     let (country, name) = id.split_once('.')?;
     of(plugins.active_registers(country)?).find(|identity| identity.kind().name == name)
+}
+
+/// 503 when this host has the country of the type with this id not ready.
+pub fn must_be_ready(plugins: &Plugins, id: &str) -> Result<()> {
+    id.split_once('.').map_or(Ok(()), |(country, _)| plugins.must_be_ready(country))
 }
 
 /// What is looked up at `/api/v1/kyc/{country}/{path}`.

@@ -110,6 +110,7 @@ pub async fn verify(
 }
 
 pub fn check_possible(app: &App, uid: &Uid, record: &Record) -> Result<()> {
+    catalog::must_be_ready(&app.plugins, &uid.identity)?;
     let identity = catalog::by_id(&app.plugins, &uid.identity);
     match is_possible(identity.as_ref(), record) {
         true => Ok(()),

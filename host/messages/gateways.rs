@@ -11,7 +11,7 @@ use crate::{
     app::App,
     clock::{Clock, Timestamp},
     companies::Company,
-    error::Result,
+    error::{Error, Result},
     plugins::{CallError, FaultCategory, TextMessage},
     providers::{self, Account},
     store::Tx,
@@ -19,6 +19,9 @@ use crate::{
 
 /// For how long a gateway that failed is asked after the others.
 const REST_SECONDS: i64 = 30;
+
+/// In seconds: as long as most components are compiled.
+const READY_SOON: u32 = 5;
 
 /// The gateways of the service, and which of them are in trouble.
 pub struct Gateways {
@@ -45,6 +48,19 @@ impl Gateways {
     fn is_resting(&self, account: &str) -> bool {
         let resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
         resting.get(account).is_some_and(|until| *until > self.clock.now())
+    }
+
+    /// 503 when a gateway serves elsewhere and is not ready here.
+    pub fn must_be_ready(&self, app: &App, company: &Company) -> Result<()> {
+        let names = self.in_order(company.sms_gateway.as_deref());
+        match names.iter().find(|name| app.plugins.must_be_ready(name).is_err()) {
+            Some(name) => Err(Error::Busy {
+                message: "text messages cannot be sent now, please try again later".to_owned(),
+                detail: format!("{name} is not ready here"),
+                retry_after_s: READY_SOON,
+            }),
+            None => Ok(()),
+        }
     }
 
     /// By account: that a company's own key is wrong says nothing of the gateway for others.

@@ -134,7 +134,11 @@ fn read(app: &App, company: &Company, body: &Body<NewPayment>) -> Result<flow::O
 
 /// A currency of the provider that will be used.
 fn read_currency(app: &App, company: &Company, body: &Body<NewPayment>) -> Result<String> {
-    let provider = read_provider(app, company, body).ok();
+    let provider = match read_provider(app, company, body) {
+        Err(busy @ Error::Busy { .. }) => return Err(busy),
+        chosen => chosen.ok(),
+    };
+    provider.as_ref().map_or(Ok(()), |name| app.plugins.must_be_ready(name))?;
     let provider = provider.and_then(|name| app.plugins.provider(&name, &company.id).ok());
     let allowed = match &provider {
         Some(provider) => provider.manifest().currencies.iter().map(String::as_str).collect(),

@@ -28,15 +28,15 @@ impl<K> Default for Breakers<K> {
 }
 
 impl<K: Eq + Hash> Breakers<K> {
-    /// Whether it may be tried; else after how many seconds it is worth it.
-    pub fn admit<Q>(&self, what: &Q, now: Timestamp) -> Result<(), u32>
+    /// Whether it may be tried, and whether that finds out how it fares by now; else after how many seconds it is worth it.
+    pub fn admit<Q>(&self, what: &Q, now: Timestamp) -> Result<bool, u32>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
         match self.lock().get_mut(what) {
             Some(breaker) => breaker.admit(now),
-            None => Ok(()),
+            None => Ok(false),
         }
     }
 
@@ -58,7 +58,7 @@ impl<K: Eq + Hash> Breakers<K> {
         }
     }
 
-    /// It was admitted, and not tried after all: another may.
+    /// Who was to find out has not tried after all: another does.
     pub fn was_not_tried<Q>(&self, what: &Q, now: Timestamp)
     where
         K: Borrow<Q>,
@@ -71,14 +71,15 @@ impl<K: Eq + Hash> Breakers<K> {
         }
     }
 
-    /// Whether it is left alone now: no more when somebody may find out.
-    pub fn is_resting<Q>(&self, what: &Q, now: Timestamp) -> bool
+    /// For how many seconds it is left alone; `None`: somebody may find out, or nothing is known against it.
+    pub fn rests_for<Q>(&self, what: &Q, now: Timestamp) -> Option<u32>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
         let breakers = self.lock();
-        breakers.get(what).and_then(|breaker| breaker.open).is_some_and(|open| now < open.until)
+        let open = breakers.get(what)?.open.filter(|open| now < open.until)?;
+        Some(seconds(open.until.0 - now.0))
     }
 
     /// All is as if nothing had failed.
@@ -115,12 +116,12 @@ struct Open {
 
 impl Breaker {
     /// When the rest is over, one finds out; others wait for what it finds.
-    fn admit(&mut self, now: Timestamp) -> Result<(), u32> {
+    fn admit(&mut self, now: Timestamp) -> Result<bool, u32> {
         match &mut self.open {
-            None => Ok(()),
+            None => Ok(false),
             Some(open) if now >= open.until => {
                 (open.until, open.probed) = (Timestamp(now.0 + PROBE_MS), true);
-                Ok(())
+                Ok(true)
             }
             Some(open) => Err(seconds(open.until.0 - now.0)),
         }
@@ -173,14 +174,15 @@ mod tests {
     fn what_fails_again_and_again_is_left_alone_and_nothing_else() {
         let breakers = Breakers::default();
         for n in 0..16 {
-            assert_eq!(breakers.admit("a", Timestamp(n)), Ok(()), "{n}");
+            assert_eq!(breakers.admit("a", Timestamp(n)), Ok(false), "{n}");
             breakers.saw("a", false, Timestamp(n));
         }
         assert_eq!(breakers.admit("a", Timestamp(16)), Err(5));
-        assert_eq!(breakers.admit("b", Timestamp(16)), Ok(()));
+        assert_eq!(breakers.admit("b", Timestamp(16)), Ok(false));
         assert_eq!(breakers.open(Timestamp(16)), 1);
         assert!(
-            breakers.is_resting("a", Timestamp(16)) && !breakers.is_resting("a", Timestamp(5_015))
+            breakers.rests_for("a", Timestamp(16)) == Some(5)
+                && breakers.rests_for("a", Timestamp(5_015)).is_none()
         );
     }
 
@@ -192,13 +194,13 @@ mod tests {
         for rest in [5_000, 10_000, 20_000, 40_000, 60_000, 60_000] {
             assert!(breakers.admit("a", Timestamp(now + rest - 1)).is_err(), "{rest}");
             now += rest;
-            assert_eq!(breakers.admit("a", Timestamp(now)), Ok(()), "{rest}");
+            assert_eq!(breakers.admit("a", Timestamp(now)), Ok(true), "{rest}");
             assert!(breakers.admit("a", Timestamp(now)).is_err(), "one at a time");
             breakers.saw("a", false, Timestamp(now));
         }
-        assert_eq!(breakers.admit("a", Timestamp(now + 60_000)), Ok(()));
+        assert_eq!(breakers.admit("a", Timestamp(now + 60_000)), Ok(true));
         breakers.saw("a", true, Timestamp(now + 60_000));
-        assert_eq!(breakers.admit("a", Timestamp(now + 60_000)), Ok(()));
+        assert_eq!(breakers.admit("a", Timestamp(now + 60_000)), Ok(false));
         assert!(breakers.lock().is_empty(), "who answers is forgotten");
     }
 
@@ -206,9 +208,9 @@ mod tests {
     fn a_probe_that_never_ends_is_followed_by_another() {
         let breakers = Breakers::default();
         down(&breakers, "a");
-        assert_eq!(breakers.admit("a", Timestamp(5_000)), Ok(()));
+        assert_eq!(breakers.admit("a", Timestamp(5_000)), Ok(true));
         assert_eq!(breakers.admit("a", Timestamp(64_999)), Err(1));
-        assert_eq!(breakers.admit("a", Timestamp(65_000)), Ok(()));
+        assert_eq!(breakers.admit("a", Timestamp(65_000)), Ok(true));
     }
 
     #[test]
@@ -217,9 +219,9 @@ mod tests {
         down(&breakers, "a");
         breakers.was_not_tried("a", Timestamp(1_000));
         assert_eq!(breakers.admit("a", Timestamp(1_000)), Err(4), "it was not admitted");
-        assert_eq!(breakers.admit("a", Timestamp(5_000)), Ok(()));
+        assert_eq!(breakers.admit("a", Timestamp(5_000)), Ok(true));
         breakers.was_not_tried("a", Timestamp(5_001));
-        assert_eq!(breakers.admit("a", Timestamp(5_001)), Ok(()));
+        assert_eq!(breakers.admit("a", Timestamp(5_001)), Ok(true));
         assert!(breakers.admit("a", Timestamp(5_002)).is_err(), "one at a time");
         breakers.was_not_tried("b", Timestamp(5_002));
     }

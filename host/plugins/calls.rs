@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex, SemaphorePermit};
 use tracing::Instrument;
 use wasmtime::{
     Engine, Store, Trap, WasmBacktrace,
@@ -21,9 +21,11 @@ use super::{
     cache::Cache,
     callable::Called,
     engine::{self, CpuExhausted, Limits, MOST_FRAMES, State},
-    heard::{Answered, Heard, Recorder, Silence},
+    heard::Recorder,
     output::after_last_words,
     pace::{Lane, Turns, paced},
+    places::Places,
+    progress::{Progress, Usage},
     send::{Way, hold},
     session::{Ended, Entry, Grant, HttpRequest, Journal, Session},
     v1::{self, Answer},
@@ -41,7 +43,9 @@ pub struct Calls {
     pub linker: Linker<State>,
     pub limits: Limits,
     /// The pool answers a full house with an error, so callers wait in front of it.
-    pub slots: Arc<Semaphore>,
+    pub slots: Arc<Places>,
+    /// Each may take all processors and much memory: one component is compiled at a time.
+    compiling: Arc<Mutex<()>>,
     pub metrics: PluginMetrics,
     pub egress: Egress,
     cache: Arc<Cache>,
@@ -66,41 +70,6 @@ pub struct Running<'a, 'f> {
 pub type Invoke<'f, T> =
     dyn for<'a> Fn(Running<'a, 'f>) -> BoxFuture<'a, Answer<T>> + Send + Sync + 'f;
 
-/// What a call took.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Usage {
-    /// One, and one for each request.
-    pub runs: u32,
-    pub requests: usize,
-    /// Processor time of all runs, in `engine::TICK`s: most calls end within the first.
-    pub ticks: u32,
-    /// How long the guest ran, over all runs.
-    pub cpu: Duration,
-    /// The most memory that an instance had at once.
-    pub peak_bytes: usize,
-}
-
-/// How far a call has got.
-#[derive(Default)]
-pub struct Progress {
-    pub used: Usage,
-    /// Bytes of a request may have reached an upstream.
-    pub sent: bool,
-    /// One that may have changed something got no answer.
-    pub unanswered: bool,
-    pub timed_out: bool,
-    /// The host has not asked, or has not asked on.
-    pub retry_after_s: Option<u32>,
-    /// What it heard; none: nobody writes it down.
-    pub heard: Option<Heard>,
-}
-
-impl Progress {
-    pub fn heard(&mut self, what: impl FnOnce() -> Option<Result<Answered, Silence>>) {
-        self.heard = self.heard.take().and_then(|heard| heard.and(what()));
-    }
-}
-
 enum Run<T> {
     Done(Result<T, Fault>),
     Waits(HttpRequest, Box<Session>),
@@ -122,7 +91,8 @@ impl Calls {
         let metrics = PluginMetrics::default();
         Ok(Calls {
             linker: v1::linker(&engine)?,
-            slots: Arc::new(Semaphore::new(limits.instances as usize)),
+            slots: Arc::new(Places::new(limits.instances as usize)),
+            compiling: Arc::default(),
             engine,
             limits,
             breakers: (!egress.is_scripted()).then(Arc::default),
@@ -149,7 +119,9 @@ impl Calls {
         let Some(_under_way) = bulkhead.begin() else {
             return Err(not_asked("busy", TOO_MANY, BUSY_S));
         };
-        self.check_health(plugin, company)?;
+        // Whoever knows a notification's URL may send one: what that does to a plugin is no company's doing.
+        let by_stranger = function == "notifications.parse";
+        let is_probe = self.check_health(plugin, company, by_stranger)?;
         let _counted = plugin.meter.begin();
         let began = Instant::now();
         let span =
@@ -158,17 +130,16 @@ impl Calls {
         let work = work.instrument(span.clone());
         let result = match tokio::time::timeout(self.limits.wall_clock, work).await {
             Ok(result) => result,
-            Err(_) if progress.used.runs == 0 => Ok(Err(turned_away(progress))),
             Err(_) => {
                 progress.timed_out = true;
                 Err("the call took longer than allowed".to_owned())
             }
         };
-        // Whoever knows a notification's URL may send one: what that does to a plugin is no company's doing.
-        match function {
-            "notifications.parse" => {}
-            _ if progress.used.runs == 0 => plugin.health.was_not_tried(company, self.clock.now()),
-            _ => self.look_after(plugin, company, result.is_err() && !progress.timed_out),
+        match progress.turned_away {
+            _ if by_stranger => {}
+            true if is_probe => plugin.health.was_not_tried(company, self.clock.now()),
+            true => {}
+            false => self.look_after(plugin, company, result.is_err() && !progress.timed_out),
         }
         let result = judge(result, progress);
         let measured = measured(&result, progress, began.elapsed());
@@ -203,12 +174,18 @@ impl Calls {
         result
     }
 
-    fn check_health(&self, plugin: &Plugin, company: &str) -> Result<(), CallError> {
+    /// Whether the call finds out how a company's calls fare by now.
+    fn check_health(
+        &self,
+        plugin: &Plugin,
+        company: &str,
+        by_stranger: bool,
+    ) -> Result<bool, CallError> {
         if !plugin.health.is_fit() {
             let message = "it broke again and again: it is in quarantine";
             return Err(not_asked("quarantined", message, QUARANTINED_S));
         }
-        plugin.health.admit(company, self.clock.now()).map_err(|seconds| {
+        plugin.health.admit(company, by_stranger, self.clock.now()).map_err(|seconds| {
             let message = "calls of this company broke it again and again";
             not_asked("left-alone", message, seconds)
         })
@@ -274,11 +251,8 @@ impl Calls {
         invoke: &Invoke<'f, T>,
         progress: &mut Progress,
     ) -> Run<T> {
-        let Some(_share) = bulkhead.instance(progress.used.runs > 0).await else {
+        let Some(_places) = self.places(bulkhead, progress.used.runs > 0).await else {
             return Run::TurnedAway;
-        };
-        let Some(_slot) = self.slot().await else {
-            return Run::Broken("the engine is closed".to_owned());
         };
         let used = &mut progress.used;
         used.runs += 1;
@@ -321,13 +295,27 @@ impl Calls {
         }
     }
 
-    /// `None` when the engine is closed.
-    async fn slot(&self) -> Option<SemaphorePermit<'_>> {
-        if let Ok(slot) = self.slots.try_acquire() {
+    /// A place among the plugin's instances and one among the host's. `None`: the call has not begun, and too many wait already, or it
+    /// has waited for so long that it might not end in time.
+    async fn places<'c>(
+        &'c self,
+        bulkhead: &'c Bulkhead,
+        has_begun: bool,
+    ) -> Option<[SemaphorePermit<'c>; 2]> {
+        let taken =
+            async { Some([bulkhead.instance(has_begun).await?, self.slot(has_begun).await?]) };
+        match has_begun {
+            true => taken.await,
+            false => tokio::time::timeout(self.limits.wall_clock / 2, taken).await.ok()?,
+        }
+    }
+
+    async fn slot(&self, has_begun: bool) -> Option<SemaphorePermit<'_>> {
+        if let Some(slot) = self.slots.take_free() {
             return Some(slot);
         }
         let began = Instant::now();
-        let slot = self.slots.acquire().await.ok()?;
+        let slot = self.slots.take(has_begun).await?;
         self.metrics.waited(began.elapsed());
         Some(slot)
     }
@@ -353,6 +341,7 @@ impl Calls {
             linker: self.linker.clone(),
             limits: self.limits.clone(),
             slots: self.slots.clone(),
+            compiling: self.compiling.clone(),
             egress: self.egress.with_script(Arc::new(script)),
             breakers: None,
             recorder: OnceLock::new(),
@@ -367,7 +356,7 @@ impl Calls {
     /// Instantiates a component once, for admission. It waits for a slot like a call, but for as long as it takes: that this
     /// host is busy says nothing about the component.
     pub async fn try_out(&self, plugin: &Plugin) -> Result<(), String> {
-        let _slot = self.slots.acquire().await.map_err(|_| "the engine is closed")?;
+        let _slot = self.slots.take(false).await.ok_or("the engine is closed")?;
         let starting = self.start_once(&plugin.guest, plugin.label.clone());
         let started = tokio::time::timeout(self.limits.wall_clock, starting).await;
         started.unwrap_or_else(|_| Err("the component takes too long to start".to_owned()))
@@ -386,7 +375,7 @@ impl Calls {
 
     /// Machine code for a component, from the cache on disk when it was compiled before by the same engine.
     pub async fn compile(&self, digest: &str, wasm: &Arc<Vec<u8>>) -> Result<Component, String> {
-        super::compile::component(&self.engine, &self.limits, digest, wasm).await
+        super::compile::component(&self.engine, &self.limits, &self.compiling, digest, wasm).await
     }
 }
 
@@ -415,7 +404,7 @@ const QUARANTINED_S: u32 = 60;
 
 /// Nobody but the host has said no, and it is worth trying again.
 fn turned_away(progress: &mut Progress) -> Fault {
-    progress.retry_after_s = Some(BUSY_S);
+    (progress.retry_after_s, progress.turned_away) = (Some(BUSY_S), true);
     Fault::new(FaultCategory::Unavailable, "busy", TOO_MANY)
 }
 

@@ -9,17 +9,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tokio::sync::Mutex;
 use wasmtime::{Engine, component::Component};
 
 pub use self::child::{Compiler, compile_as_child};
 use super::engine::Limits;
 
-/// Compiles `wasm`, or takes what this engine has compiled before.
+/// Compiles `wasm` when it is its turn, or takes what this engine has compiled before.
 ///
 /// The cache holds machine code that is trusted as much as this program: a folder that others may write into is not used.
 pub async fn component(
     engine: &Engine,
     limits: &Limits,
+    turn: &Mutex<()>,
     digest: &str,
     wasm: &[u8],
 ) -> Result<Component, String> {
@@ -28,7 +30,10 @@ pub async fn component(
     if let Some(component) = file.as_deref().and_then(|file| load(engine, file)) {
         return Ok(component);
     }
-    let code = limits.compiler.compile(engine, limits, wasm).await?;
+    let code = {
+        let _turn = turn.lock().await;
+        limits.compiler.compile(engine, limits, wasm).await?
+    };
     let Some(file) = file else { return code_of(engine, &code) };
     match write_whole(&code, &file) {
         // From a mapped file: its memory images are shared between instances.

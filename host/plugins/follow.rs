@@ -2,12 +2,15 @@
 //! first holds up nothing else.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use tokio::{sync::Notify, task::JoinSet};
+use tokio::{
+    sync::Notify,
+    task::{JoinError, JoinSet},
+};
 
 use super::{
     Plugin, Plugins,
@@ -24,10 +27,13 @@ use crate::{
 
 /// How often a host looks what serves that nobody tells.
 const LOOK: Duration = Duration::from_secs(1);
-/// So many are made ready at once when a host starts: each may have to be compiled, which takes memory.
+/// So many are made ready at once: those that are compiled already, that is, since others wait for their turn with the compiler.
 const AT_ONCE: usize = 4;
 /// What was not admitted is tried again after this long: it may have been this host's bad moment.
 const TRY_AGAIN_S: i64 = 60;
+
+/// The digest of what was to be made ready, and what became of it.
+type Made = (String, Result<Option<Arc<Plugin>>>);
 
 #[derive(Default)]
 pub(super) struct Following {
@@ -42,10 +48,11 @@ pub(super) struct Following {
 }
 
 impl Following {
-    fn is_refused(&self, digest: &str, now: Timestamp) -> bool {
+    /// Whether it is worth making ready.
+    fn is_wanted(&self, digest: &str, is_here: bool, now: Timestamp) -> bool {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        refused.retain(|_, until| *until > now);
-        refused.contains_key(digest)
+        refused.retain(|known, until| *until > now && !(is_here && known == digest));
+        !is_here && !refused.contains_key(digest)
     }
 
     fn refuse(&self, digest: &str, now: Timestamp) {
@@ -87,31 +94,66 @@ impl Plugins {
         }
     }
 
-    /// Gets one after the other ready. Each serves as soon as it is, whatever the registry says by then of others.
+    /// Makes ready what should serve here and does not. Each serves as soon as it is, whatever the registry says by then of others.
     async fn get_ready(&self, db: &Store) {
+        let (mut under_way, mut begun) = (JoinSet::new(), HashSet::new());
         loop {
-            self.0.following.behind.notified().await;
-            let made_ready = async {
-                let mut missing = self.adopt(db, &[]).await?;
-                while let Some(row) = missing.pop() {
-                    if let Some(plugin) = self.make_ready(db, &row).await? {
-                        missing = self.adopt(db, &[plugin]).await?;
-                    }
-                }
-                Ok::<_, Error>(())
+            let made = tokio::select! {
+                () = self.0.following.behind.notified() => None,
+                Some(made) = under_way.join_next() => Some(made),
             };
-            if let Err(error) = made_ready.await {
-                tracing::error!(error = %error.chain(), "the plugin registry cannot be read");
+            let ready = made.and_then(|made| self.made(made, &mut begun));
+            if under_way.is_empty() {
+                begun.clear(); // of those that panicked, too
+            }
+            let missing = match self.adopt(db, ready.as_slice()).await {
+                Ok(missing) => missing,
+                Err(error) => {
+                    tracing::error!(error = %error.chain(), "the plugin registry cannot be read");
+                    continue;
+                }
+            };
+            for row in missing {
+                if under_way.len() < AT_ONCE && begun.insert(row.digest.clone()) {
+                    self.begin(db, row, &mut under_way);
+                }
             }
         }
     }
 
+    /// What became of one that was to be made ready.
+    fn made(
+        &self,
+        made: std::result::Result<Made, JoinError>,
+        begun: &mut HashSet<String>,
+    ) -> Option<Arc<Plugin>> {
+        let (digest, made) =
+            made.map_err(|error| tracing::error!(%error, "a plugin was not made ready")).ok()?;
+        begun.remove(&digest);
+        made.unwrap_or_else(|error| {
+            tracing::error!(error = %error.chain(), "a component cannot be read");
+            self.0.following.refuse(&digest, self.0.clock.now());
+            None
+        })
+    }
+
+    fn begin(&self, db: &Store, row: PluginRow, under_way: &mut JoinSet<Made>) {
+        let (plugins, db) = (self.clone(), db.clone());
+        under_way.spawn(async move {
+            let made = plugins.make_ready(&db, &row).await;
+            (row.digest, made)
+        });
+    }
+
     /// Takes over all that the registry says serves; what has to be made ready is waited for.
     pub async fn follow(&self, db: &Store) -> Result<()> {
-        let missing = self.adopt(db, &[]).await?;
-        let ready = self.make_all_ready(db, missing).await?;
-        if !ready.is_empty() {
-            self.adopt(db, &ready).await?;
+        let mut missing = self.adopt(db, &[]).await?;
+        while !missing.is_empty() {
+            let ready = self.make_all_ready(db, missing).await?;
+            if ready.is_empty() {
+                break;
+            }
+            missing = self.adopt(db, &ready).await?;
         }
         Ok(())
     }
@@ -128,25 +170,26 @@ impl Plugins {
         let (mut after, mut missing) = (Serving::default(), Vec::new());
         for (name, rows) in by_name(rows) {
             let known = before.plugins.get(&name);
-            let mut find = |state: State| {
-                let row = rows.iter().find(|row| row.state == state)?;
-                let found = is_here(row, known, ready);
-                if found.is_none() && !self.0.following.is_refused(&row.digest, now) {
-                    missing.push(row.clone());
-                }
-                Some((row, found))
-            };
-            let canary = find(State::Canary).and_then(|(row, found)| Some((found?, row.share())));
-            let Some((_, active)) = find(State::Active) else {
+            let row = |state: State| rows.iter().find(|row| row.state == state);
+            let Some(active) = row(State::Active) else {
                 if rows.iter().any(|row| row.active_at.is_some()) {
                     after.absent.insert(name, Absence::Deactivated);
                 }
                 continue;
             };
-            let Some(active) = active.or_else(|| known.map(|known| known.active.clone())) else {
+            let mut find = |row: &PluginRow| {
+                let found = is_here(row, known, ready);
+                if self.0.following.is_wanted(&row.digest, found.is_some(), now) {
+                    missing.push(row.clone());
+                }
+                found
+            };
+            let active = find(active).or_else(|| known.map(|known| known.active.clone()));
+            let Some(active) = active else {
                 after.absent.insert(name, Absence::NotReady);
                 continue;
             };
+            let canary = row(State::Canary).and_then(|row| Some((find(row)?, row.share())));
             let bulkhead = match known {
                 Some(known) => known.bulkhead.clone(),
                 None => Arc::new(Bulkhead::new(&self.0.calls.limits)),
@@ -180,11 +223,10 @@ impl Plugins {
         let mut ready = Vec::new();
         loop {
             for row in rows.by_ref().take(AT_ONCE - under_way.len()) {
-                let (plugins, db) = (self.clone(), db.clone());
-                under_way.spawn(async move { plugins.make_ready(&db, &row).await });
+                self.begin(db, row, &mut under_way);
             }
             match under_way.join_next().await {
-                Some(made) => ready.extend(made.map_err(Error::internal)??),
+                Some(made) => ready.extend(made.map_err(Error::internal)?.1?),
                 None => return Ok(ready),
             }
         }
@@ -193,8 +235,10 @@ impl Plugins {
     /// Admits what serves elsewhere. None: it cannot be here.
     async fn make_ready(&self, db: &Store, row: &PluginRow) -> Result<Option<Arc<Plugin>>> {
         let component = async |tx: &mut Tx| store::component(tx, &row.digest).await;
-        let Some((wasm,)) = db.select(component).await? else { return Ok(None) };
-        let admitted = self.admit_known(Arc::new(wasm)).await.plugin;
+        let admitted = match db.select(component).await? {
+            Some((wasm,)) => self.admit_known(Arc::new(wasm)).await.plugin,
+            None => Err("its component is gone".to_owned()),
+        };
         match admitted.and_then(|plugin| is_of(plugin, row)) {
             Ok(plugin) => {
                 tracing::info!(

@@ -32,12 +32,16 @@ impl Health {
     /// Whether it is fit, and no company's trouble.
     #[must_use]
     pub fn is_fit_for(&self, company: &str, now: Timestamp) -> bool {
-        self.is_fit() && !self.storms.is_resting(company, now)
+        self.is_fit() && self.storms.rests_for(company, now).is_none()
     }
 
-    /// Whether a company may call it; else after how many seconds it is worth trying.
-    pub fn admit(&self, company: &str, now: Timestamp) -> Result<(), u32> {
-        self.storms.admit(company, now)
+    /// Whether a company may call it, and whether that call finds out how it fares by now; else after how many seconds it is worth trying.
+    /// What a stranger sends finds out nothing.
+    pub fn admit(&self, company: &str, by_stranger: bool, now: Timestamp) -> Result<bool, u32> {
+        match by_stranger {
+            true => self.storms.rests_for(company, now).map_or(Ok(false), Err),
+            false => self.storms.admit(company, now),
+        }
     }
 
     /// What became of a company's call. Answers whether it was the one too many.
@@ -49,7 +53,7 @@ impl Health {
             && self.state.compare_exchange(FIT, FOUND_UNFIT, relaxed, relaxed).is_ok()
     }
 
-    /// A call that was admitted was not made: it says nothing, and another may find out.
+    /// The call that was to find out was not made: another does.
     pub fn was_not_tried(&self, company: &str, now: Timestamp) {
         self.storms.was_not_tried(company, now);
     }
@@ -91,7 +95,16 @@ mod tests {
         assert!(health.is_fit() && health.is_fit_for("b", NOW) && !health.is_fit_for("a", NOW));
         let rested = Timestamp(5_000);
         assert!(health.is_fit_for("a", rested), "it is tried again");
-        assert_eq!((health.admit("a", NOW), health.admit("b", NOW)), (Err(5), Ok(())));
+        assert_eq!(
+            (health.admit("a", false, NOW), health.admit("b", false, NOW)),
+            (Err(5), Ok(false))
+        );
+        assert_eq!(
+            (health.admit("a", true, NOW), health.admit("b", true, NOW)),
+            (Err(5), Ok(false))
+        );
+        assert_eq!(health.admit("a", true, rested), Ok(false), "a stranger's call is no probe");
+        assert_eq!(health.admit("a", false, rested), Ok(true));
     }
 
     #[test]

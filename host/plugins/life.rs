@@ -293,14 +293,16 @@ async fn change(tx: &mut Tx, name: &str, wanted: &Change, now: Timestamp) -> Res
     Ok(after)
 }
 
-/// What the versions of a plugin say of themselves, read before a transaction in which it is asked: components are large, and others wait.
+/// What the versions of a plugin that ever served say of themselves, read before a transaction in which it is asked: components are
+/// large, and others wait.
 #[derive(Clone)]
 struct Manifests(Arc<BTreeMap<String, Manifest>>);
 
 impl Manifests {
     async fn read(db: &Store, name: &str) -> Result<Manifests> {
         let mut manifests = BTreeMap::new();
-        for row in db.select(async |tx| store::versions(tx, name).await).await? {
+        let rows = db.select(async |tx| store::versions(tx, name).await).await?;
+        for row in rows.into_iter().filter(|row| row.served_at.is_some()) {
             let component = db.select(async |tx| store::component(tx, &row.digest).await).await?;
             let manifest = component.and_then(|(wasm,)| Manifest::parse(&wasm).ok());
             manifests.extend(manifest.map(|manifest| (row.digest, manifest)));
@@ -308,7 +310,7 @@ impl Manifests {
         Ok(Manifests(Arc::new(manifests)))
     }
 
-    /// Of a version that has come meanwhile, too.
+    /// Of another version, too.
     async fn of(&self, tx: &mut Tx, digest: &str) -> Result<Manifest> {
         if let Some(manifest) = self.0.get(digest) {
             return Ok(manifest.clone());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
-use wasmparser::{Encoding, Parser, Payload};
+use wasmparser::{BinaryReaderError, Encoding, Parser, Payload};
 
 use super::{country::Country, examples::Examples};
 use crate::store::Type;
@@ -95,6 +95,11 @@ impl Manifest {
     /// The component's own section, or else that of the one core module inside it (where a linker puts what a Rust guest
     /// made). Anything else is refused with a reason for the operator.
     pub fn read(wasm: &[u8]) -> Result<Manifest, String> {
+        Manifest::read_known(wasm)?.checked()
+    }
+
+    /// The same of what was taken once, by a host that did not ask for all that this one does.
+    pub fn read_known(wasm: &[u8]) -> Result<Manifest, String> {
         let manifest = Manifest::parse(wasm)?;
         manifest.check()?;
         Ok(manifest)
@@ -104,7 +109,18 @@ impl Manifest {
     pub fn from_json(json: &[u8]) -> Result<Manifest, String> {
         let manifest = Manifest::parse_json(json)?;
         manifest.check()?;
-        Ok(manifest)
+        manifest.checked()
+    }
+
+    fn checked(self) -> Result<Manifest, String> {
+        let is_code =
+            |code: &&String| code.len() == 3 && code.bytes().all(|b| b.is_ascii_uppercase());
+        match self.currencies.iter().find(|code| !is_code(code)) {
+            Some(code) => {
+                Err(format!("the manifest's currency {code:?} is no code of ISO 4217, like NGN"))
+            }
+            None => Ok(self),
+        }
     }
 
     /// As it stands there, fit or not.
@@ -178,13 +194,6 @@ impl Manifest {
         if let Some(name) = self.secrets.iter().find(|name| self.settings.contains_key(*name)) {
             return Err(format!("the manifest's {name:?} must be a secret or a setting, not both"));
         }
-        let is_code =
-            |code: &&String| code.len() == 3 && code.bytes().all(|b| b.is_ascii_uppercase());
-        if let Some(code) = self.currencies.iter().find(|code| !is_code(code)) {
-            return Err(format!(
-                "the manifest's currency {code:?} is no code of ISO 4217, like NGN"
-            ));
-        }
         let known =
             |name: &&String| self.secrets.contains(name) || self.settings.contains_key(*name);
         match self.optional.iter().find(|name| !known(name)) {
@@ -210,6 +219,13 @@ impl Manifest {
     }
 }
 
+/// In a line: some of the parser's reasons have several.
+fn unreadable(error: BinaryReaderError) -> String {
+    let reason = error.to_string();
+    let words: Vec<&str> = reason.split_whitespace().collect();
+    format!("the file is no WebAssembly: {}", words.join(" "))
+}
+
 /// Of manifests: those of the component itself, and those of the modules inside it.
 type Sections<'w> = (Vec<&'w [u8]>, Vec<&'w [u8]>);
 
@@ -217,7 +233,7 @@ type Sections<'w> = (Vec<&'w [u8]>, Vec<&'w [u8]>);
 pub fn sections(wasm: &[u8]) -> Result<Sections<'_>, String> {
     let (mut depth, mut outer, mut inner) = (0usize, Vec::new(), Vec::new());
     for payload in Parser::new(0).parse_all(wasm) {
-        match payload.map_err(|error| format!("the file is no WebAssembly: {error}"))? {
+        match payload.map_err(unreadable)? {
             Payload::Version { encoding, .. } if depth == 0 && encoding != Encoding::Component => {
                 return Err("the file is a module, not a component".to_owned());
             }
@@ -240,20 +256,19 @@ pub struct Surface {
 
 impl Surface {
     pub fn of(wasm: &[u8]) -> Result<Surface, String> {
-        let broken = |error| format!("the file is no WebAssembly: {error}");
         let (mut depth, mut surface) = (0usize, Surface::default());
         for payload in Parser::new(0).parse_all(wasm) {
-            match payload.map_err(broken)? {
+            match payload.map_err(unreadable)? {
                 Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
                 Payload::End(_) => depth = depth.saturating_sub(1),
                 Payload::ComponentImportSection(imports) if depth == 0 => {
                     for import in imports {
-                        surface.imports.push(import.map_err(broken)?.name.name.to_owned());
+                        surface.imports.push(import.map_err(unreadable)?.name.name.to_owned());
                     }
                 }
                 Payload::ComponentExportSection(exports) if depth == 0 => {
                     for export in exports {
-                        surface.exports.push(export.map_err(broken)?.name.name.to_owned());
+                        surface.exports.push(export.map_err(unreadable)?.name.name.to_owned());
                     }
                 }
                 _ => {}
@@ -316,7 +331,8 @@ mod tests {
 
     #[test]
     fn what_is_no_component_is_refused_with_a_reason() {
-        assert!(Manifest::read(b"hello").unwrap_err().contains("no WebAssembly"));
+        let refused = Manifest::read(b"hello").unwrap_err();
+        assert!(refused.contains("no WebAssembly") && !refused.contains('\n'), "{refused}");
         assert!(Manifest::read(b"\0asm\x01\0\0\0").unwrap_err().contains("not a component"));
         assert!(
             Manifest::read(b"\0asm\x0d\0\x01\0").unwrap_err().contains("no tollhouse:manifest")

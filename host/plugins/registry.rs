@@ -121,6 +121,14 @@ impl Plugins {
         self.0.serving.load().absent.get(name).copied()
     }
 
+    /// 503 when something serves elsewhere under this name that is not ready here, so that this host cannot tell what it takes.
+    pub fn must_be_ready(&self, name: &str) -> Result<()> {
+        match self.absence(name) {
+            Some(absence @ Absence::NotReady) => Err(absence.of(name)),
+            Some(Absence::Deactivated) | None => Ok(()),
+        }
+    }
+
     /// Admits a component that serves nobody: to be measured. `Err` is a reason for the operator.
     pub async fn try_out(&self, wasm: Vec<u8>) -> Result<Callable, String> {
         let admission = self.admit_known(Arc::new(wasm)).await;
@@ -129,7 +137,7 @@ impl Plugins {
 
     /// The same step by step, for its author; no plugin when a step failed.
     pub async fn inspect(&self, wasm: Vec<u8>) -> (Vec<Check>, Option<Callable>) {
-        let admission = self.admit_known(Arc::new(wasm)).await;
+        let admission = admission::admit(&self.0.calls, Arc::new(wasm), Care::Authors).await;
         (admission.checks, admission.plugin.ok().map(|plugin| self.alone(plugin)))
     }
 
@@ -156,7 +164,7 @@ impl Plugins {
         let calls = &self.0.calls;
         calls.metrics.register(registry);
         let (slots, all) = (calls.slots.clone(), calls.limits.instances);
-        let in_use = move || f64::from(all) - slots.available_permits() as f64;
+        let in_use = move || f64::from(all) - slots.free() as f64;
         registry.register("plugin_slots_in_use", "Instances under way", Now(in_use));
         registry.register("plugin_slots", "Instances at once", Now(move || f64::from(all)));
         let breakers = calls.breakers.clone();
@@ -168,6 +176,15 @@ impl Plugins {
         let plugins = self.clone();
         let serving = Each(move || plugins.labelled());
         registry.register("plugin_serving", "Versions that serve on this host", serving);
+        let plugins = self.clone();
+        let not_ready = Now(move || plugins.not_ready() as f64);
+        let what = "Plugins that serve elsewhere and are not ready on this host";
+        registry.register("plugin_not_ready", what, not_ready);
+    }
+
+    fn not_ready(&self) -> usize {
+        let serving = self.0.serving.load();
+        serving.absent.values().filter(|absence| **absence == Absence::NotReady).count()
     }
 
     fn labelled(&self) -> Vec<(PluginLabels, f64)> {

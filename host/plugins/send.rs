@@ -8,8 +8,9 @@ use url::Url;
 use super::{
     Fault, FaultCategory, Plugin,
     bulkhead::Held,
-    calls::{Calls, Progress},
+    calls::Calls,
     heard::{Answered, Silence},
+    progress::Progress,
     session::{Grant, HttpRequest, HttpResponse, MOST_REQUEST_BYTES, Session},
     vault::Placeholders,
 };
@@ -76,7 +77,7 @@ impl Calls {
 
     fn check_breaker(&self, way: &Way, progress: &mut Progress) -> Result<(), Fault> {
         let Some(breakers) = &self.breakers else { return Ok(()) };
-        breakers.admit(way, self.clock.now()).map_err(|seconds| {
+        breakers.admit(way, self.clock.now()).map(drop).map_err(|seconds| {
             progress.retry_after_s = Some(seconds);
             progress.heard(|| Some(Err(Silence::NoConnection)));
             let message =

@@ -311,6 +311,15 @@ impl Session {
     }
 
     /// Each line is logged once, however often the call is run.
+    /// For the author, beside the lines of the plugin's own.
+    pub fn note_unset(&self, setting: &str) {
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            let name: String = setting.chars().take(MOST_NAME_CHARS).collect();
+            let name = self.grant.secrets.redactor(&self.placeholders).clean_text(&name);
+            tracing::debug!(plugin = &*self.plugin, "{NO_SETTING}{name:?}");
+        }
+    }
+
     pub fn log(&mut self, level: tracing::Level, message: &str) {
         self.log_lines += 1;
         if self.log_lines <= self.journal.logged || self.log_lines > MOST_LOG_LINES {
@@ -332,6 +341,9 @@ impl Session {
 
 /// How the line begins that says which setting a plugin asked for that its account does not have.
 pub const NO_SETTING: &str = "there is no setting ";
+
+/// Of the name of a setting that there is none of.
+const MOST_NAME_CHARS: usize = 40;
 
 /// Nothing that a plugin says looks like a line of the host's own.
 fn one_line(text: &str) -> String {

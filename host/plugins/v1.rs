@@ -19,7 +19,7 @@ use super::{
     CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Kind,
     Notification, ProviderPayment, Refund, RefundOrder, Refusal, TextMessage, drift,
     engine::State,
-    session::{HttpRequest, HttpResponse, NO_SETTING},
+    session::{HttpRequest, HttpResponse},
 };
 
 mod bindings {
@@ -357,7 +357,7 @@ impl imported::settings::Host for State {
     fn get(&mut self, name: String) -> wasmtime::Result<Option<String>> {
         let value = self.session.grant.settings.get(&name).cloned();
         if value.is_none() {
-            self.session.log(tracing::Level::DEBUG, &format!("{NO_SETTING}{name:?}"));
+            self.session.note_unset(&name);
         }
         Ok(value)
     }

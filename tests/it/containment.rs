@@ -114,7 +114,7 @@ async fn calls_beyond_a_plugins_share_are_turned_away_and_others_are_not() {
 
 #[tokio::test]
 async fn versions_of_one_plugin_share_what_it_may_have() {
-    on_both(&["--plugin-calls=3", "--plugin-wall-clock-s=2"], async |app| {
+    on_both(&["--plugin-calls=3", "--plugin-wall-clock-s=5"], async |app| {
         unleash(app).await;
         let next = repack(artifacts::UNRULY, |manifest| manifest["version"] = json!("1.1.0"));
         let next = try_install(app, next, "activate=false").await.data()["digest"].clone();

@@ -12,11 +12,12 @@ use tollhouse::{
     http,
     plugins::{Absence, Signed, Wish},
     random::Random,
+    store::Tx,
 };
 
 use crate::{
     app::{Company, TestApp, config, reply},
-    plugins::{next_sprout, sprout_that_says, versions},
+    plugins::{next_sprout, sprout_that_says, try_install, versions},
     sprout::{TOKEN, Upstream, notify, order_of, start_payment},
 };
 
@@ -52,7 +53,40 @@ pub async fn follows(is: impl Fn() -> bool) {
     tokio::time::timeout(Duration::from_secs(60), followed).await.expect("a host that follows");
 }
 
+/// Rows of another host: this component serves everyone as Sprout 1.1.0.
+async fn serve_elsewhere(app: &TestApp, digest: &str, wasm: Vec<u8>) {
+    let digest = digest.to_owned();
+    let rows = async move |tx: &mut Tx| -> tollhouse::store::Result<()> {
+        tx.sql("INSERT INTO plugin_components (digest, wasm, created_at) VALUES ($1, $2, 0)")
+            .bind(&digest)
+            .bind(wasm)
+            .run()
+            .await?;
+        tx.sql("UPDATE plugin_versions SET state = 'ready' WHERE name = 'sprout'").run().await?;
+        tx.sql("INSERT INTO plugin_versions (name, digest, version, state, companies, installed_at, active_at)
+                VALUES ('sprout', $1, '1.1.0', 'active', '[]', 0, 0)")
+            .bind(digest)
+            .run()
+            .await?;
+        Ok(())
+    };
+    app.app.store.write(rows).await.expect("the other host's rows");
+}
+
 both! {
+    async fn what_serves_goes_on_where_more_is_asked_of_what_is_new(app: TestApp) {
+        app.install(artifacts::SPROUT).await;
+        let former = sprout_that_says("currencies", json!(["usdt"]));
+        let refused = try_install(app, former.clone(), "grant=true").await;
+        let reason = "the manifest's currency \"usdt\" is no code of ISO 4217, like NGN";
+        assert_eq!(refused.failure(), (400, reason));
+        serve_elsewhere(app, &Signed::read(former.clone()).digest(), former).await;
+        let (late, _, stop) = another_host(app).await;
+        let serves = late.plugins.get("sprout").expect("what serves elsewhere");
+        assert_eq!(serves.manifest().currencies, ["usdt"]);
+        stop.send_replace(true);
+    }
+
     async fn the_other_hosts_of_a_fleet_follow(app: TestApp) {
         let upstream = Upstream::start().await;
         let (host, api, stop) = another_host(app).await;
@@ -108,6 +142,11 @@ both! {
         let refused = begin("order-1").await;
         assert_eq!(refused.failure(), (503, "sprout is unavailable, please try again later"));
         assert_eq!(refused.headers[RETRY_AFTER], "5");
+        let mut order = order_of(app, "order-2");
+        order["currency"] = json!("KES");
+        let request = app.client.post(format!("{api}/api/v1/payment/initialize"));
+        let refused = reply(request.bearer_auth(&app.company.key).json(&order)).await;
+        assert_eq!(refused.status, 503, "nobody here knows what it takes: {refused:?}");
         assert_eq!(app.get("/payment/fetch/reference/order-1").await.status, 404);
         let told = notify(app, &format!("{api}{url}"), "order-1", TOKEN).await;
         assert_eq!(told.failure(), (503, "the provider is not ready here, send it again later"));
@@ -159,14 +198,7 @@ both! {
         upstream.set_up(app).await;
         let sprout = next_sprout();
         let digest = Signed::read(sprout.clone()).digest();
-        app.app.store.write(async move |tx| -> tollhouse::store::Result<()> {
-            tx.sql("INSERT INTO plugin_components (digest, wasm, created_at) VALUES ($1, $2, 0)")
-                .bind(&digest).bind(&b"of a later engine"[..]).run().await?;
-            tx.sql("UPDATE plugin_versions SET state = 'ready' WHERE name = 'sprout'").run().await?;
-            tx.sql("INSERT INTO plugin_versions (name, digest, version, state, companies, installed_at, active_at)
-                    VALUES ('sprout', $1, '1.1.0', 'active', '[]', 0, 0)").bind(digest).run().await?;
-            Ok(())
-        }).await.expect("the other host's rows");
+        serve_elsewhere(app, &digest, b"of a later engine".to_vec()).await;
         app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
         assert_eq!(served_version(&app.app), Some("1.0.0".to_owned()));
         assert!(start_payment(app, "order-1").await["checkout"]["url"].is_string());

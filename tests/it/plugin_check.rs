@@ -321,6 +321,14 @@ async fn the_command_ends_with_1_when_something_failed_and_needs_no_host() {
     let failed: Value = serde_json::from_str(&err).unwrap_or_else(|_| panic!("{err}"));
     assert!(failed["message"].as_str().unwrap().ends_with("cases failed"), "{err}");
 
+    let escaped = br#"{"kind":"sms","name":"a","version":"1.0.0","display_name":"A","settings":{"\u001b[2J":"x"}}"#;
+    let (code, out, err) =
+        command(&[&file("escaped.wasm", &with_manifest(artifacts::SPROUT, escaped))]).await;
+    assert!(
+        code == Some(1) && out.contains("[2J") && !format!("{out}{err}").contains('\u{1b}'),
+        "{out}{err}"
+    );
+
     let (code, _, err) = command(&["no/such.wasm"]).await;
     assert_eq!(code, Some(2), "{err}");
     let (code, out, _) = command(&[&good, "--plugin-requests", "0"]).await;

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs::{self, Permissions},
+    io::Write,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -12,7 +13,7 @@ use std::{
 use clap::{Args, Parser};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tollhouse::{
     app::App,
     clock::Clock,
@@ -33,6 +34,8 @@ use super::super::{
 
 /// How often the file is looked at; whoever writes it is given as much to come to an end.
 const LOOK: Duration = Duration::from_millis(300);
+/// What calls that are under way are given to end.
+const GRACE: Duration = Duration::from_secs(5);
 /// Characters of an answer.
 const MOST_SHOWN: usize = 300;
 /// In the major unit: what nobody uses up by trying.
@@ -65,18 +68,24 @@ impl Run {
         let folder = tempfile::Builder::new().permissions(private).tempdir();
         let folder = folder.map_err(|error| Failure::Usage(error.to_string()))?;
         let stopped = stop_signal().map_err(|error| Failure::refused(error.to_string()))?;
-        let Served { host, api, token, stop } = self.serve(folder.path()).await?;
+        let Served { host, api, token, stop, served } = self.serve(folder.path()).await?;
         let plugin = Plugin { file: &self.file, given: &given, host: &host };
-        let installed = plugin.install().await?;
-        println!("{}", said(&installed));
-        let key = company(&host, &installed).await?;
-        println!("\n{}", told(&api, &host, &token, &key, &installed));
-        tokio::select! {
-            () = plugin.follow() => {}
-            () = stopped => {}
-        }
+        let work = async {
+            let installed = plugin.install().await?;
+            say(&said(&installed));
+            let key = company(&host, &installed).await?;
+            say(&format!("\n{}", told(&api, &host, &token, &key, &installed)));
+            plugin.follow().await;
+            Ok(())
+        };
+        let ended = tokio::select! {
+            ended = work => ended,
+            () = stopped => Ok(()),
+        };
         let _ = stop.send(true);
-        Ok(Report::new(Value::Null, ""))
+        // It writes into the folder until then.
+        let _ = tokio::time::timeout(GRACE, served).await;
+        ended.map(|()| Report::new(Value::Null, ""))
     }
 
     /// A host in development, on a database of its own.
@@ -112,14 +121,14 @@ impl Run {
         let app = app.map_err(|error| Failure::refused(chain(&*error)))?;
         app.plugins.recorded_by(Arc::new(|call| {
             if let Some(failed) = failed(&call) {
-                println!("{failed}");
+                say(&failed);
             }
         }));
         let (stop, stopped) = watch::channel(false);
         let (public, internal) = (Listener::plain(public), Listener::plain(internal));
-        tokio::spawn(http::serve(app, public, internal, stopped));
+        let served = tokio::spawn(http::serve(app, public, internal, stopped));
         let host = Host::on_this_machine(internal_listen, &token)?;
-        Ok(Served { host, api: format!("http://{listen}"), token, stop })
+        Ok(Served { host, api: format!("http://{listen}"), token, stop, served })
     }
 }
 
@@ -131,6 +140,13 @@ struct Served {
     token: String,
     /// Ends it.
     stop: watch::Sender<bool>,
+    /// Until it has ended.
+    served: JoinHandle<()>,
+}
+
+/// A line for whoever reads along; the pipe may be closed.
+fn say(line: &str) {
+    drop(writeln!(std::io::stdout().lock(), "{line}"));
 }
 
 fn config(flags: [String; 9]) -> Result<Config, Failure> {
@@ -223,9 +239,10 @@ impl Plugin<'_> {
             }
             known = now;
             match self.install().await {
-                Ok(installed) => println!("{}", said(&installed)),
+                Ok(installed) => say(&said(&installed)),
                 Err(failure) => {
-                    println!("not taken, the former one goes on serving: {}", failure.message());
+                    let why = visible(failure.message());
+                    say(&format!("not taken, the former one goes on serving: {why}"));
                 }
             }
         }

@@ -71,6 +71,7 @@ async fn set(
     identity: String,
     body: Body<IdentitySwitch>,
 ) -> Result<Answer<catalog::View>> {
+    catalog::must_be_ready(&app.plugins, &identity)?;
     let known = catalog::by_id(&app.plugins, &identity);
     let known = known.ok_or_else(|| Error::not_found("identity not found"))?;
     let active = body.active()?;
