@@ -221,7 +221,9 @@ struct SmsChange {
 
 fn read_sms(app: &App, body: &Body<CompanyChange>) -> Result<SmsChange> {
     let gateway = body.sms_gateway()?;
-    gateway.as_ref().map_or(Ok(()), |name| app.plugins.must_be_ready(name))?;
+    if let Some(name) = &gateway {
+        app.plugins.must_be_ready(name)?;
+    }
     if gateway.as_ref().is_some_and(|name| {
         app.plugins.get(name).is_none_or(|plugin| plugin.manifest().kind != Kind::Sms)
     }) {

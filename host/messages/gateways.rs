@@ -20,9 +20,6 @@ use crate::{
 /// For how long a gateway that failed is asked after the others.
 const REST_SECONDS: i64 = 30;
 
-/// In seconds: as long as most components are compiled.
-const READY_SOON: u32 = 5;
-
 /// The gateways of the service, and which of them are in trouble.
 pub struct Gateways {
     /// In the order in which they are asked.
@@ -52,15 +49,17 @@ impl Gateways {
 
     /// 503 when a gateway serves elsewhere and is not ready here.
     pub fn must_be_ready(&self, app: &App, company: &Company) -> Result<()> {
-        let names = self.in_order(company.sms_gateway.as_deref());
-        match names.iter().find(|name| app.plugins.must_be_ready(name).is_err()) {
-            Some(name) => Err(Error::Busy {
-                message: "text messages cannot be sent now, please try again later".to_owned(),
-                detail: format!("{name} is not ready here"),
-                retry_after_s: READY_SOON,
-            }),
-            None => Ok(()),
+        for name in self.in_order(company.sms_gateway.as_deref()) {
+            app.plugins.must_be_ready(&name).map_err(|error| match error {
+                Error::Busy { detail, retry_after_s, .. } => Error::Busy {
+                    message: "text messages cannot be sent now, please try again later".to_owned(),
+                    detail: format!("{name}: {detail}"),
+                    retry_after_s,
+                },
+                other => other,
+            })?;
         }
+        Ok(())
     }
 
     /// By account: that a company's own key is wrong says nothing of the gateway for others.

@@ -138,7 +138,9 @@ fn read_currency(app: &App, company: &Company, body: &Body<NewPayment>) -> Resul
         Err(busy @ Error::Busy { .. }) => return Err(busy),
         chosen => chosen.ok(),
     };
-    provider.as_ref().map_or(Ok(()), |name| app.plugins.must_be_ready(name))?;
+    if let Some(name) = &provider {
+        app.plugins.must_be_ready(name)?;
+    }
     let provider = provider.and_then(|name| app.plugins.provider(&name, &company.id).ok());
     let allowed = match &provider {
         Some(provider) => provider.manifest().currencies.iter().map(String::as_str).collect(),

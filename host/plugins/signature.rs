@@ -47,6 +47,12 @@ impl Signed {
         Signed { wasm: Arc::new(file), signatures }
     }
 
+    /// What a file holds beside a signature: for those to whom it does not matter who signed it.
+    #[must_use]
+    pub fn component(file: Vec<u8>) -> Vec<u8> {
+        Arc::unwrap_or_clone(Signed::read(file).wasm)
+    }
+
     /// Its SHA-256 in hexadecimal, by which hosts know it.
     #[must_use]
     pub fn digest(&self) -> String {

@@ -54,8 +54,7 @@ impl Replayer {
         let (clock, random) = (Clock::system(), Random::seeded(SEED));
         let plugins = Plugins::new(limits, egress.with_script(nobody), clock, random);
         let plugins = plugins.map_err(|error| format!("no engine: {error:#}"))?;
-        let wasm = Signed::read(file).wasm.to_vec();
-        plugins.try_out(wasm).await.map(Replayer)
+        plugins.try_out(Signed::component(file)).await.map(Replayer)
     }
 
     /// The plugin's name, by which calls are found.

@@ -178,14 +178,19 @@ async fn nobody_is_recognisable_in_what_is_written_down() {
     .await;
 }
 
+/// A code goes out by text message, in a call of Termii's.
+async fn text_sent(app: &TestApp) {
+    codes::use_gateways(app, &["termii"]).await;
+    codes::set_prices(app).await;
+    codes::credit(app, 100, "credit").await;
+    codes::sent(app, codes::to_phone(json!({}))).await;
+    app.settle().await;
+}
+
 #[tokio::test]
 async fn messages_and_registers_stay_private() {
     on_both(async |app| {
-        codes::use_gateways(app, &["termii"]).await;
-        codes::set_prices(app).await;
-        codes::credit(app, 100, "credit").await;
-        codes::sent(app, codes::to_phone(json!({}))).await;
-        app.settle().await;
+        text_sent(app).await;
         let code = codes::code(app, codes::PHONE, 6);
         let calls = written_down(app, "termii").await;
         assert_eq!(
@@ -264,11 +269,7 @@ async fn an_operator_sees_what_another_version_would_have_done() {
 #[tokio::test]
 async fn defaults_signatures_and_secrets_are_compared_too() {
     on_both(async |app| {
-        codes::use_gateways(app, &["termii"]).await;
-        codes::set_prices(app).await;
-        codes::credit(app, 100, "credit").await;
-        codes::sent(app, codes::to_phone(json!({}))).await;
-        app.settle().await;
+        text_sent(app).await;
         app.paid("order-1").await;
         let texts = written_down(app, "termii").await;
         let (text, _) = read(app, "termii", id(&texts[0])).await;

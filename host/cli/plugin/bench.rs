@@ -71,7 +71,7 @@ impl Bench {
             let name = file.display().to_string();
             let wasm = fs::read(file);
             let wasm = wasm.map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
-            components.push((name, Signed::read(wasm).wasm.to_vec()));
+            components.push((name, Signed::component(wasm)));
         }
         if !self.installed.is_empty() {
             let store = self.open().await?;

@@ -21,8 +21,8 @@ impl Check {
         let name = self.file.display();
         let wasm =
             fs::read(&self.file).map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
-        let wasm = Signed::read(wasm).wasm.to_vec();
-        let found = check::check(wasm, self.plugins.limits()).await.map_err(Failure::refused)?;
+        let found = check::check(Signed::component(wasm), self.plugins.limits()).await;
+        let found = found.map_err(Failure::refused)?;
         let (failed, all) = found.count();
         let report = Report::new(json!(found), found.to_string());
         Ok(match failed {
