@@ -42,6 +42,12 @@ impl Account {
             Account::Billing => "billing".to_owned(),
         }
     }
+
+    /// Whether an account can have this name.
+    fn is_name(name: &str) -> bool {
+        let provider = name.strip_prefix("provider:").is_some_and(|name| !name.is_empty());
+        provider || ["wallet", "pending", "operator", "billing"].contains(&name)
+    }
 }
 
 /// Money that goes from one account of a company's book to another.
@@ -55,7 +61,8 @@ pub struct Movement {
     pub money: Money,
 }
 
-/// Whether a movement may take an account of the book below zero.
+/// Whether a movement may take the wallet below zero. The ledger transaction records it, and the schema
+/// refuses an overdraft that no ledger transaction allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cover {
     /// The wallet must cover it.
@@ -79,7 +86,8 @@ pub async fn post(
     movement: &Movement,
     cover: Cover,
 ) -> Result<Moved> {
-    let Some(id) = begin(tx, app, company_id, movement).await? else { return Ok(Moved::Before) };
+    let begun = begin(tx, app, company_id, movement, cover).await?;
+    let Some(id) = begun else { return Ok(Moved::Before) };
     enter(tx, company_id, &id, movement, cover).await?;
     Ok(Moved::Now)
 }
@@ -90,10 +98,11 @@ async fn begin(
     app: &App,
     company_id: &str,
     movement: &Movement,
+    cover: Cover,
 ) -> Result<Option<String>> {
     let now = app.clock.now();
     let id = app.random.id(now);
-    let is_new = store::begin(tx, company_id, &id, movement, now).await?;
+    let is_new = store::begin(tx, company_id, &id, movement, cover, now).await?;
     Ok(is_new.then_some(id))
 }
 
@@ -116,7 +125,7 @@ async fn enter(
     for (line, account, amount) in legs {
         let name = account.name();
         store::enter(tx, company_id, id, line, &name, currency, amount).await?;
-        let balance = store::add(tx, company_id, &name, currency, amount).await?;
+        let balance = store::add(tx, company_id, id, &name, currency, amount).await?;
         let balance = balance.ok_or_else(|| {
             Error::invalid("the amount field must be less: no balance can hold the sum")
         })?;

@@ -44,10 +44,15 @@ enum Action {
         #[command(flatten)]
         yes: Yes,
     },
-    /// List the entries of a company's book, newest first
+    /// List ledger entries of a company, newest first
+    #[command(
+        after_help = "Example:\n  tollhouse wallet entries 6b018eed9f8a1c2b3d4e5f60 --account wallet --created 01-11-2026/30-11-2026"
+    )]
     Entries {
         /// Its id
         company: String,
+        #[command(flatten)]
+        filter: Filter,
         #[command(flatten)]
         page: Page,
     },
@@ -67,6 +72,16 @@ struct Movement {
     currency: String,
 }
 
+#[derive(Args)]
+struct Filter {
+    /// wallet, pending, billing, operator or provider:NAME
+    #[arg(long)]
+    account: Option<String>,
+    /// Posted on this day in UTC, DD-MM-YYYY, or from one to another with a slash between
+    #[arg(long, value_name = "DAYS")]
+    created: Option<String>,
+}
+
 impl Wallet {
     pub async fn run(self) -> Result<Report, Failure> {
         let host = Host::new(&self.access)?;
@@ -78,7 +93,9 @@ impl Wallet {
                 yes.ask(&format!("Take {amount} {currency} out of the wallet of {company}?"))?;
                 movement.post(&host, "debit").await
             }
-            Action::Entries { company, page } => entries(&host, &company, &page).await,
+            Action::Entries { company, filter, page } => {
+                entries(&host, &company, filter, &page).await
+            }
         }
     }
 }
@@ -107,13 +124,22 @@ impl Movement {
     }
 }
 
-async fn entries(host: &Host, company: &str, page: &Page) -> Result<Report, Failure> {
-    let entries = host.get(&["companies", company, "wallet", "entries"], &page.query()).await?;
+async fn entries(
+    host: &Host,
+    company: &str,
+    filter: Filter,
+    page: &Page,
+) -> Result<Report, Failure> {
+    let mut query = page.query();
+    let filter = [("account", filter.account), ("created_at", filter.created)];
+    query.extend(filter.into_iter().filter_map(|(name, value)| Some((name, value?))));
+    let entries = host.get(&["companies", company, "wallet", "entries"], &query).await?;
     let columns = [
         left("AT", |v| text(&v["created_at"])),
         left("KIND", |v| text(&v["kind"])),
         left("ACCOUNT", |v| text(&v["account"])),
         right("AMOUNT", |v| money(&v["amount"], &v["currency"])),
+        left("REFERENCE", |v| text(&v["reference"])),
         left("KEY", |v| text(&v["key"])),
     ];
     Ok(Report::page(entries, &columns))

@@ -67,6 +67,7 @@ impl Sqlite {
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full) // what was answered survives a power cut
+            .pragma("recursive_triggers", "ON") // else INSERT OR REPLACE deletes without a delete trigger
             .busy_timeout(limits.wait);
         let in_use = file::open_as_host(options.get_filename())?;
         // It says that the file is locked before the pool says that there is no connection.

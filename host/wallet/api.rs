@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{
     Account, Balance, Cover, Moved, Movement, post,
-    store::{self, Entry},
+    store::{self, Entry, Filter},
 };
 use crate::{
     app::App,
@@ -20,7 +20,7 @@ use crate::{
         body::Body,
         fields::{Amount, Text, Visible, fields},
         path::Path,
-        query::{Pages, Query},
+        query::{Days, Exactly, Pages, Query},
     },
     listing::Listed,
     money::{BILLING_CURRENCY, Minor, Money},
@@ -146,17 +146,38 @@ async fn move_by_hand(
     .await
 }
 
+fields! {
+    /// Which entries of a wallet's ledger.
+    Query EntryFilter {
+        /// `wallet`, `pending`, `billing`, `operator` or `provider:NAME`.
+        account: Exactly,
+        /// A day in UTC, or the first and the last of several.
+        created_at: Days,
+    }
+}
+
+fn narrow(query: &Query<EntryFilter>) -> Result<Filter> {
+    let account = query.account()?;
+    if account.as_deref().is_some_and(|name| !Account::is_name(name)) {
+        let message =
+            "the account field must be wallet, pending, billing, operator or provider:NAME";
+        return Err(Error::invalid(message));
+    }
+    Ok(Filter { account, created: query.created_at()? })
+}
+
 pub async fn entries(
     State(app): State<App>,
     Path(company): Path<String>,
-    query: Query<Pages>,
+    pages: Query<Pages>,
+    query: Query<EntryFilter>,
 ) -> Result<Answer<Listed<Entry>>> {
-    let page = query.read()?;
+    let (page, filter) = (pages.read()?, narrow(&query)?);
     let (total, entries) = app
         .store
         .read(async |tx| -> Result<_> {
             companies::get(tx, &company).await?;
-            Ok(store::entries(tx, &company, page).await?)
+            Ok(store::entries(tx, &company, &filter, page).await?)
         })
         .await?;
     Answer::data(page.of(total, entries), "Wallet entries fetched successfully")

@@ -49,9 +49,8 @@ pub async fn charge(
         to: Account::Billing,
         money: Money { minor: amount, currency: BILLING_CURRENCY.to_owned() },
     };
-    let Some(id) = begin(tx, app, &company.id, &movement).await? else {
-        return Ok(Moved::Before);
-    };
+    let begun = begin(tx, app, &company.id, &movement, Cover::Required).await?;
+    let Some(id) = begun else { return Ok(Moved::Before) };
     if let Some(left) = enter(tx, &company.id, &id, &movement, Cover::Required).await? {
         tell_when_low(tx, app, company, left, amount).await?;
     }

@@ -5,31 +5,38 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Account, Balance, Movement};
+use super::{Account, Balance, Cover, Movement};
 use crate::{
     clock::Timestamp,
-    listing::Page,
+    listing::{Page, Period},
     money::Minor,
-    store::{FromRow, Result, Tx},
+    store::{FromRow, Result, Statement, Tx},
 };
 
-/// `false` when the movement's key was used before.
+/// `false` when the movement's key was used before. The condition is for SQLite, where a trigger
+/// refuses an existing key before `ON CONFLICT` applies; the conflict is for PostgreSQL, where another
+/// transaction may insert the key meanwhile.
 pub async fn begin(
     tx: &mut Tx,
     company_id: &str,
     id: &str,
     movement: &Movement,
+    cover: Cover,
     now: Timestamp,
 ) -> Result<bool> {
+    let overdraft_allowed = cover == Cover::Waived && movement.from == Account::Wallet;
     let inserted = tx
         .sql(
-            "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at)
-             VALUES ($1, $2, $3, $4, $5) ON CONFLICT (company_id, key) DO NOTHING",
+            "INSERT INTO ledger_transactions (company_id, id, key, kind, overdraft_allowed, created_at)
+             SELECT $1, $2, $3, $4, $5, $6
+             WHERE NOT EXISTS (SELECT 1 FROM ledger_transactions WHERE company_id = $1 AND key = $3)
+             ON CONFLICT (company_id, key) DO NOTHING",
         )
         .bind(company_id)
         .bind(id)
         .bind(&movement.key)
         .bind(&*movement.kind)
+        .bind(overdraft_allowed)
         .bind(now)
         .run()
         .await?;
@@ -60,11 +67,42 @@ pub async fn enter(
     Ok(())
 }
 
-/// Adds to a balance, whose row is locked until the transaction ends; answers the new balance. `None` when the sum is more than
-/// a balance can be: SQLite would make a float of it.
+/// Adds an entry of a ledger transaction to a balance, whose row is locked until the transaction ends.
+/// Returns the new balance; `None` when the sum is more than a balance can be: SQLite would make a
+/// float of it.
 pub async fn add(
     tx: &mut Tx,
     company_id: &str,
+    transaction_id: &str,
+    account: &str,
+    currency: &str,
+    amount: Minor,
+) -> Result<Option<Minor>> {
+    // Not an upsert: on SQLite a trigger refuses to insert an existing row, because it cannot tell an
+    // upsert from `INSERT OR REPLACE`.
+    let balance = update(tx, company_id, transaction_id, account, currency, amount).await?;
+    if balance.is_some() {
+        return Ok(balance);
+    }
+    tx.sql(
+        "INSERT INTO ledger_balances (company_id, account, currency, amount_minor)
+         SELECT $1, $2, $3, 0 WHERE NOT EXISTS (
+             SELECT 1 FROM ledger_balances WHERE company_id = $1 AND account = $2 AND currency = $3)
+         ON CONFLICT (company_id, account, currency) DO NOTHING",
+    )
+    .bind(company_id)
+    .bind(account)
+    .bind(currency)
+    .run()
+    .await?;
+    update(tx, company_id, transaction_id, account, currency, amount).await
+}
+
+/// `None` when there is no such row, or the sum is out of bounds.
+async fn update(
+    tx: &mut Tx,
+    company_id: &str,
+    transaction_id: &str,
     account: &str,
     currency: &str,
     amount: Minor,
@@ -73,17 +111,15 @@ pub async fn add(
     let (least, most) = ((-i64::MAX).saturating_sub(amount.0), i64::MAX.saturating_sub(amount.0));
     let balance: Option<(Minor,)> = tx
         .sql(
-            "INSERT INTO ledger_balances (company_id, account, currency, amount_minor)
-             VALUES ($1, $2, $3, $4)
-             ON CONFLICT (company_id, account, currency)
-             DO UPDATE SET amount_minor = ledger_balances.amount_minor + excluded.amount_minor
-             WHERE ledger_balances.amount_minor BETWEEN $5 AND $6
+            "UPDATE ledger_balances SET amount_minor = amount_minor + $4, transaction_id = $5
+             WHERE company_id = $1 AND account = $2 AND currency = $3 AND amount_minor BETWEEN $6 AND $7
              RETURNING amount_minor",
         )
         .bind(company_id)
         .bind(account)
         .bind(currency)
         .bind(amount)
+        .bind(transaction_id)
         .bind(least)
         .bind(most)
         .optional()
@@ -130,30 +166,77 @@ pub struct Entry {
     pub currency: String,
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
+    /// The reference of the payment or recollection that it belongs to.
+    pub reference: Option<String>,
     pub created_at: Timestamp,
 }
 
-/// The entries of a company's book, newest first, and how many there are in all.
-pub async fn entries(tx: &mut Tx, company_id: &str, page: Page) -> Result<(i64, Vec<Entry>)> {
-    let (total,) = tx
-        .sql("SELECT COUNT(*) FROM ledger_entries WHERE company_id = $1")
-        .bind(company_id)
-        .one()
-        .await?;
-    // A cross join, since SQLite reads that in its written order: so neither engine sorts a whole book for a page.
-    let entries = tx
-        .sql(
-            "SELECT e.transaction_id, t.key, t.kind, e.account, e.currency, e.amount_minor, t.created_at
-             FROM ledger_transactions t CROSS JOIN ledger_entries e
+/// Which entries are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub account: Option<String>,
+    pub created: Option<Period>,
+}
+
+/// A cross join, which SQLite reads in its written order: so neither engine sorts a whole ledger for a
+/// page.
+macro_rules! filtered {
+    ($what:literal, $rest:literal) => {
+        concat!(
+            "SELECT ",
+            $what,
+            " FROM ledger_transactions t CROSS JOIN ledger_entries e
              WHERE t.company_id = $1 AND e.company_id = t.company_id AND e.transaction_id = t.id
-             ORDER BY t.created_at DESC, t.id DESC, e.line LIMIT $2 OFFSET $3",
+             AND (CAST($2 AS TEXT) IS NULL OR e.account = $2)
+             AND (CAST($3 AS BIGINT) IS NULL OR t.created_at >= $3 AND t.created_at < $4) ",
+            $rest
         )
-        .bind(company_id)
-        .bind(page.limit)
-        .bind(page.offset())
-        .all()
-        .await?;
-    Ok((total, entries))
+    };
+}
+
+/// A page of a company's ledger entries, newest first, and how many there are in all.
+pub async fn entries(
+    tx: &mut Tx,
+    company_id: &str,
+    filter: &Filter,
+    page: Page,
+) -> Result<(i64, Vec<Entry>)> {
+    let count = match filter.created {
+        Some(_) => filter.bind(tx.sql(filtered!("COUNT(*)", "")), company_id),
+        // Without the ledger transactions, which take several times as long.
+        None => tx
+            .sql(
+                "SELECT COUNT(*) FROM ledger_entries
+                 WHERE company_id = $1 AND (CAST($2 AS TEXT) IS NULL OR account = $2)",
+            )
+            .bind(company_id.to_owned())
+            .bind(filter.account.clone()),
+    };
+    let (total,) = count.one().await?;
+    // A key names the record of its movement, in the forms that `payments`, `recollections` and `billing` use.
+    let entries = tx.sql(filtered!(
+        "e.transaction_id, t.key, t.kind, e.account, e.currency, e.amount_minor, t.created_at,
+         CASE WHEN t.key LIKE 'payment:%' THEN
+             (SELECT reference FROM payments WHERE company_id = t.company_id AND id = substr(t.key, 9, 24))
+         WHEN t.key LIKE 'recollection:%' THEN
+             (SELECT reference FROM recollections WHERE company_id = t.company_id AND id = substr(t.key, 14, 24))
+         WHEN t.key LIKE 'charge:recollection:%' OR t.key LIKE 'refund:recollection:%' THEN
+             (SELECT reference FROM recollections WHERE company_id = t.company_id AND id = substr(t.key, 21, 24))
+         END AS reference",
+        "ORDER BY t.created_at DESC, t.id DESC, e.line LIMIT $5 OFFSET $6"
+    ));
+    let entries = filter.bind(entries, company_id).bind(page.limit).bind(page.offset());
+    Ok((total, entries.all().await?))
+}
+
+impl Filter {
+    fn bind<'t>(&self, statement: Statement<'t>, company_id: &str) -> Statement<'t> {
+        statement
+            .bind(company_id.to_owned())
+            .bind(self.account.clone())
+            .bind(self.created.map(|period| period.from))
+            .bind(self.created.map(|period| period.before))
+    }
 }
 
 /// Kind, currency and amount of a movement that was posted; `None` when none was, or nothing was moved by it.

@@ -220,6 +220,11 @@ both! {
         assert_eq!(rows(wallet.said()), [["NGN", "999.75", "NGN", "0.00", "NGN"]]);
         let entries = run(app, &["wallet", "entries", id]).await;
         assert!(entries.said().contains("  -0.75 NGN  "), "{}", entries.out);
+        app.paid("order-1").await;
+        let filter = ["wallet", "entries", id, "--account", "wallet", "--created", "21-11-2026"];
+        let entries = run(app, &filter).await;
+        assert_eq!(rows(entries.said())[0][1..6], ["payment.success", "wallet", "2362.99", "NGN", "order-1"]);
+        assert_eq!(rows(&entries.out).len(), 3);
     }
 
     async fn types_of_identity_are_listed_and_switched(app: TestApp) {

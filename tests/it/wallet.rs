@@ -232,6 +232,41 @@ both! {
         adds_up(app).await;
     }
 
+    async fn entries_are_found_by_day_and_account_and_name_what_they_are_of(app: TestApp) {
+        order(app, "credit", json!({ "amount": 5, "key": "payment:order-1" })).await.data();
+        app.advance(24 * 3600).await;
+        let paid = app.paid("order-1").await;
+        let all = entries(app, "").await["docs"].clone();
+        let of = |entry: &Value| (entry["kind"].as_str().unwrap().to_owned(), entry["reference"].clone());
+        for (kind, reference) in all.as_array().expect("a list").iter().map(of) {
+            let expected = if kind == "operator.credit" { Value::Null } else { paid["reference"].clone() };
+            assert_eq!(reference, expected, "{kind}");
+        }
+        let found = async |query: &str| {
+            let listed = entries(app, query).await;
+            let docs = listed["docs"].as_array().expect("a list").clone();
+            assert_eq!(listed["total"], docs.len(), "{query}");
+            docs.iter().map(|entry| format!("{} {}", entry["kind"].as_str().unwrap(), entry["account"].as_str().unwrap())).collect::<Vec<_>>()
+        };
+        let first_day = ["operator.credit operator", "operator.credit wallet"];
+        assert_eq!(found("?created_at=21-11-2026").await, first_day);
+        assert_eq!(found("?created_at=22-11-2026").await.len(), 6);
+        assert_eq!(found("?created_at=21-11-2026/22-11-2026").await.len(), 8);
+        assert_eq!(found("?created_at=23-11-2026").await, [""; 0]);
+        assert_eq!(found("?account=wallet").await, ["payment.success wallet", "operator.credit wallet"]);
+        assert_eq!(found("?account=wallet&created_at=22-11-2026").await, ["payment.success wallet"]);
+        assert_eq!(found("?account=provider:provider_a").await.len(), 3);
+        assert_eq!(found("?account=billing").await, [""; 0]);
+        for (query, message) in [
+            ("?created_at=2026-11-21", "the created_at field must be DD-MM-YYYY or DD-MM-YYYY/DD-MM-YYYY"),
+            ("?account=walet", "the account field must be wallet, pending, billing, operator or provider:NAME"),
+            ("?account=provider:", "the account field must be wallet, pending, billing, operator or provider:NAME"),
+        ] {
+            let path = format!("/companies/{}/wallet/entries{query}", app.company.id);
+            assert_eq!(app.operator(Method::GET, &path, Value::Null).await.failure(), (400, message), "{query}");
+        }
+    }
+
     async fn entries_are_paged_newest_first_in_pairs(app: TestApp) {
         for key in ["first", "second", "third"] {
             order(app, "credit", json!({ "amount": 5, "key": key })).await.data();

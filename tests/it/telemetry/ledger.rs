@@ -85,6 +85,11 @@ async fn post(app: &TestApp, table: &str, second: Timestamp, movements: i64) {
          FROM n CROSS JOIN (SELECT 1 AS line, 'operator' AS account, -1 AS amount UNION ALL SELECT 2, 'wallet', 1) leg"
     ));
     let posted = app.app.store.write(async move |tx| -> store::Result<()> {
+        let transactions = "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at)
+             WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $3)
+             SELECT $1, $2 || substr(CAST(1000000 + i AS TEXT), 2), $2 || substr(CAST(1000000 + i AS TEXT), 2), 'test', 0
+             FROM n";
+        tx.sql(transactions).bind(&*company).bind(&*first).bind(movements).run().await?;
         tx.sql(insert).bind(&*company).bind(&*first).bind(movements).run().await?;
         let balance = "UPDATE ledger_balances SET amount_minor = amount_minor + $3
                        WHERE company_id = $1 AND account = $2";
@@ -173,6 +178,9 @@ both! {
         let mut host = Host::start(app, &["--database-deadline-ms=1000"]).await;
         host.look().await;
         // Its ids sort before some that could have been read.
+        meddle(app, "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at)
+                     SELECT company_id, '6b015d90', '6b015d90', kind, created_at FROM ledger_transactions
+                     WHERE id = '6b015d90000001'").await;
         meddle(app, "INSERT INTO ledger_rows (company_id, transaction_id, line, account, currency, amount_minor)
                      SELECT company_id, '6b015d90', line, account, currency, amount_minor FROM ledger_rows
                      WHERE transaction_id = '6b015d90000001'").await;

@@ -1,0 +1,388 @@
+//! What the schema itself refuses: hostile or faulty SQL on the ledger and on the audit log.
+
+use std::{path::Path, time::Duration};
+
+use reqwest::Method;
+use serde_json::json;
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, PgConnection, SqliteConnection, migrate::Migrator,
+    sqlite::SqliteConnectOptions,
+};
+use tollhouse::{
+    money::{Minor, Money},
+    random::Random,
+    store::{self, Limits, Store},
+    wallet::{self, Account, Cover, Movement},
+};
+
+use crate::app::{Database, Engine, TestApp, postgres};
+
+const BELOW_ZERO: &str = "below zero";
+/// The first migration of those under test.
+const FIRST: i64 = 22;
+
+/// A connection that is not the host's, with none of its settings.
+enum Stranger {
+    Sqlite(SqliteConnection),
+    Postgres(PgConnection),
+}
+
+impl Stranger {
+    async fn connect(url: &str) -> Stranger {
+        if url.starts_with("postgres") {
+            return Stranger::Postgres(PgConnection::connect(url).await.expect("the server"));
+        }
+        let options: SqliteConnectOptions = url.parse().expect("a URL");
+        let options = options.foreign_keys(false).create_if_missing(true);
+        Stranger::Sqlite(options.connect().await.expect("the file"))
+    }
+
+    /// Runs statements; an error is the database's text.
+    async fn run(&mut self, sql: &str) -> Result<u64, String> {
+        let sql = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
+        let rows = match self {
+            Stranger::Sqlite(connection) => {
+                sql.execute(connection).await.map(|done| done.rows_affected())
+            }
+            Stranger::Postgres(connection) => {
+                sql.execute(connection).await.map(|done| done.rows_affected())
+            }
+        };
+        rows.map_err(|error| error.to_string())
+    }
+}
+
+/// Runs statements in one transaction of another program.
+async fn stranger(app: &TestApp, sql: &str) -> Result<u64, String> {
+    let mut stranger = Stranger::connect(&app.database.url).await;
+    stranger.run(&format!("BEGIN; {sql}; COMMIT")).await
+}
+
+/// Runs a statement as the host would.
+async fn host(app: &TestApp, sql: &str) -> Result<u64, String> {
+    let sql: &'static str = String::leak(sql.to_owned());
+    let done = app.app.store.write(async move |tx| tx.sql(sql).run().await).await;
+    done.map_err(|error: store::Error| error.to_string())
+}
+
+fn is_sqlite(app: &TestApp) -> bool {
+    app.database.url.starts_with("sqlite")
+}
+
+/// Every row that must stay as it is.
+async fn rows(app: &TestApp) -> Vec<(String,)> {
+    let read = async |tx: &mut store::Tx| -> store::Result<_> {
+        let mut all: Vec<(String,)> = Vec::new();
+        for sql in [
+            "SELECT company_id || id || actor || action || CAST(detail AS TEXT) FROM audit_log ORDER BY 1",
+            "SELECT company_id || id || key || kind FROM ledger_transactions ORDER BY 1",
+            "SELECT company_id || transaction_id || line || account || currency || amount_minor
+             FROM ledger_entries ORDER BY 1",
+            "SELECT company_id || account || currency || amount_minor FROM ledger_balances ORDER BY 1",
+        ] {
+            all.extend(tx.sql(sql).all::<(String,)>().await?);
+        }
+        Ok(all)
+    };
+    app.app.store.read(read).await.expect("the rows")
+}
+
+/// What changes, deletes, replaces or truncates rows, on either engine.
+const CHANGES: [&str; 11] = [
+    "UPDATE audit_log SET actor = 'nobody'",
+    "DELETE FROM audit_log",
+    "INSERT INTO audit_log SELECT * FROM audit_log WHERE TRUE
+     ON CONFLICT (company_id, id) DO UPDATE SET actor = 'nobody'",
+    "UPDATE ledger_entries SET amount_minor = amount_minor + 1",
+    "DELETE FROM ledger_entries",
+    "UPDATE ledger_transactions SET kind = 'none'",
+    "DELETE FROM ledger_transactions",
+    "INSERT INTO ledger_transactions SELECT * FROM ledger_transactions WHERE TRUE
+     ON CONFLICT (company_id, key) DO UPDATE SET kind = 'none'",
+    "DELETE FROM ledger_balances",
+    "UPDATE ledger_balances SET currency = 'USD'",
+    "UPDATE ledger_balances SET account = 'wallet' WHERE account = 'pending'",
+];
+
+const TRUNCATES: [&str; 4] = [
+    "TRUNCATE audit_log",
+    "TRUNCATE ledger_entries",
+    "TRUNCATE ledger_transactions CASCADE",
+    "TRUNCATE ledger_balances",
+];
+
+const REPLACES: [&str; 9] = [
+    "INSERT OR REPLACE INTO audit_log SELECT * FROM audit_log",
+    "INSERT OR REPLACE INTO audit_log (rowid, company_id, id, actor, action, detail, created_at)
+     SELECT rowid, company_id, 'other', actor, action, detail, created_at FROM audit_log",
+    "INSERT OR REPLACE INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
+     SELECT company_id, transaction_id, line, account, currency, 0 FROM ledger_entries",
+    "INSERT OR REPLACE INTO ledger_entries (rowid, company_id, transaction_id, line, account, currency, amount_minor)
+     SELECT rowid, company_id, transaction_id, 9, account, currency, 0 FROM ledger_entries",
+    "INSERT OR REPLACE INTO ledger_transactions (company_id, id, key, kind, created_at)
+     SELECT company_id, id, 'other', kind, created_at FROM ledger_transactions LIMIT 1",
+    "INSERT OR REPLACE INTO ledger_transactions (company_id, id, key, kind, created_at)
+     SELECT company_id, 'other', key, kind, created_at FROM ledger_transactions LIMIT 1",
+    "INSERT OR REPLACE INTO ledger_transactions (rowid, company_id, id, key, kind, created_at)
+     SELECT rowid, company_id, 'other', 'other', kind, created_at FROM ledger_transactions LIMIT 1",
+    "UPDATE OR REPLACE ledger_transactions SET key = 'other'",
+    "INSERT OR REPLACE INTO ledger_balances (company_id, account, currency, amount_minor)
+     SELECT company_id, account, currency, 1 FROM ledger_balances",
+];
+
+async fn credit(app: &TestApp, amount: i64, key: &str) {
+    let path = format!("/companies/{}/wallet/credit", app.company.id);
+    app.operator(Method::POST, &path, json!({ "amount": amount, "key": key })).await.data();
+}
+
+/// Posts a debit of the wallet.
+async fn debit(app: &TestApp, minor: i64, cover: Cover) -> tollhouse::error::Result<wallet::Moved> {
+    let (host, company) = (app.app.clone(), app.company.id.clone());
+    let movement = Movement {
+        key: format!("test:{}", app.app.new_id()),
+        kind: "test".into(),
+        from: Account::Wallet,
+        to: Account::Operator,
+        money: Money { minor: Minor(minor), currency: "NGN".to_owned() },
+    };
+    let store = app.app.store.clone();
+    store.write(async move |tx| wallet::post(tx, &host, &company, &movement, cover).await).await
+}
+
+/// Statements of a movement from the wallet, without its balances. `allowed` is `TRUE`, `FALSE` or `NULL`.
+fn posted(app: &TestApp, id: &str, allowed: &str, minor: i64) -> String {
+    let company = &app.company.id;
+    format!(
+        "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at, overdraft_allowed)
+         VALUES ('{company}', '{id}', '{id}', 'test', 0, {allowed});
+         INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
+         VALUES ('{company}', '{id}', 1, 'wallet', 'NGN', -{minor}), ('{company}', '{id}', 2, 'operator', 'NGN', {minor})"
+    )
+}
+
+/// A statement that takes money out of the wallet's balance, in the name of a ledger transaction.
+fn lowered(id: &str, minor: i64) -> String {
+    format!(
+        "UPDATE ledger_balances SET amount_minor = amount_minor - {minor}, transaction_id = '{id}'
+         WHERE account = 'wallet'"
+    )
+}
+
+both! {
+    async fn the_ledger_and_the_audit_log_are_append_only(app: TestApp) {
+        app.paid("order-1").await;
+        let before = rows(app).await;
+        assert!(before.len() > 10, "{before:?}");
+        let own: &[&str] = if is_sqlite(app) { &REPLACES } else { &TRUNCATES };
+        for statement in CHANGES.iter().chain(own) {
+            for done in [host(app, statement).await, stranger(app, statement).await] {
+                let refused = done.expect_err(statement);
+                let reason = ["append-only", "ledger_balances keeps"];
+                assert!(reason.iter().any(|reason| refused.contains(reason)), "{statement}: {refused}");
+            }
+        }
+        assert_eq!(rows(app).await, before);
+    }
+
+    async fn every_entry_references_its_transaction(app: TestApp) {
+        credit(app, 100, "top-up").await;
+        let other = app.new_company("Beta Lending").await;
+        let insert = |company: &str, transaction: &str| format!(
+            "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
+             SELECT '{company}', {transaction}, 3, 'pending', 'NGN', 5 FROM ledger_transactions"
+        );
+        for statement in [insert(&app.company.id, "'none'"), insert(&other.id, "id")] {
+            for done in [host(app, &statement).await, stranger(app, &statement).await] {
+                let refused = done.expect_err(&statement);
+                assert!(refused.contains("ledger_entries"), "{refused}");
+            }
+        }
+        if !is_sqlite(app) {
+            let valid = "SELECT COUNT(*) FROM pg_constraint WHERE contype = 'f' AND convalidated
+                         AND conrelid = 'ledger_entries'::regclass";
+            let valid: store::Result<(i64,)> =
+                app.app.store.select(async move |tx| tx.sql(valid).one().await).await;
+            assert_eq!(valid.expect("a count").0, 1, "entries from before are not checked");
+        }
+    }
+
+    async fn no_statement_takes_a_wallet_below_zero_without_an_allowance(app: TestApp) {
+        credit(app, 100, "top-up").await;
+        let before = rows(app).await;
+        let company = &app.company.id;
+        let upsert = |verb: &str, currency: &str, minor: i64, then: &str| format!(
+            "{verb} INTO ledger_balances (company_id, account, currency, amount_minor)
+             VALUES ('{company}', 'wallet', '{currency}', {minor}) {then}"
+        );
+        let add = "ON CONFLICT (company_id, account, currency)
+                   DO UPDATE SET amount_minor = ledger_balances.amount_minor + excluded.amount_minor";
+        let mut statements = vec![
+            "UPDATE ledger_balances SET amount_minor = -1 WHERE account = 'wallet'".to_owned(),
+            upsert("INSERT", "USD", -1, ""),
+            upsert("INSERT", "NGN", -10_001, add),
+            lowered("none", 10_001),
+            format!("{}; {}", posted(app, "forbidden", "FALSE", 10_001), lowered("forbidden", 10_001)),
+            format!("{}; {}", posted(app, "silent", "NULL", 10_001), lowered("silent", 10_001)),
+            format!("{}; {}", posted(app, "less", "TRUE", 5), lowered("less", 10_001)),
+        ];
+        if is_sqlite(app) {
+            statements.push(upsert("INSERT OR REPLACE", "USD", -1, ""));
+        }
+        // SQLite sees the insertion of a row that is there before it sees the conflict.
+        let reasons = [BELOW_ZERO, "ledger_balances keeps"];
+        let is_refused = |statement: &str, done: Result<u64, String>| {
+            let refused = done.expect_err(statement);
+            assert!(reasons.iter().any(|reason| refused.contains(reason)), "{statement}: {refused}");
+        };
+        for statement in &statements {
+            is_refused(statement, stranger(app, statement).await);
+            if !statement.contains(';') {
+                is_refused(statement, host(app, statement).await);
+            }
+        }
+        assert_eq!(rows(app).await, before);
+        // Down to zero there is nothing to allow.
+        debit(app, 10_000, Cover::Required).await.expect("what is covered");
+        assert!(debit(app, 1, Cover::Required).await.is_err());
+        assert_eq!(app.wallet().await["balance"], 0);
+    }
+
+    async fn an_allowance_is_for_one_movement(app: TestApp) {
+        credit(app, 100, "top-up").await;
+        debit(app, 15_000, Cover::Waived).await.expect("an overdraft that is allowed");
+        assert_eq!(app.wallet().await["balance"], -50);
+        let again = "UPDATE ledger_balances SET amount_minor = amount_minor - 15000 WHERE account = 'wallet'";
+        for done in [host(app, again).await, stranger(app, again).await] {
+            let refused = done.expect_err(again);
+            assert!(refused.contains(BELOW_ZERO), "{refused}");
+        }
+        assert!(debit(app, 1, Cover::Required).await.is_err());
+        // What comes in needs no allowance, also while it does not cover all.
+        credit(app, 20, "part").await;
+        assert_eq!(app.wallet().await["balance"], -30);
+        debit(app, 100, Cover::Waived).await.expect("another overdraft that is allowed");
+        credit(app, 31, "rest").await;
+        assert_eq!(app.wallet().await["balance"], 0);
+    }
+
+    async fn a_refund_is_allowed_to_overdraw_and_a_credit_has_no_allowance(app: TestApp) {
+        let payment = app.paid("order-1").await;
+        let spent = json!({ "amount": 2000, "key": "spent" });
+        let company = format!("/companies/{}", app.company.id);
+        app.operator(Method::POST, &format!("{company}/wallet/debit"), spent).await.data();
+        let refund = format!("{company}/payments/{}/refund", payment["id"].as_str().expect("an id"));
+        app.operator(Method::POST, &refund, json!({ "force": true })).await.data();
+        let allowed = async |tx: &mut store::Tx| {
+            tx.sql("SELECT kind FROM ledger_transactions WHERE overdraft_allowed").all().await
+        };
+        let allowed: store::Result<Vec<(String,)>> = app.app.store.select(allowed).await;
+        assert_eq!(allowed.expect("kinds"), [("payment.refund".to_owned(),)]);
+        assert!(app.wallet().await["balance"].as_f64().is_some_and(|balance| balance < 0.0));
+        app.settle().await;
+    }
+
+    async fn the_host_sets_what_sqlite_leaves_to_connections(app: TestApp) {
+        if is_sqlite(app) {
+            let shown = async |tx: &mut store::Tx| tx.sql("PRAGMA recursive_triggers").one().await;
+            let shown: store::Result<(i64,)> = app.app.store.write(shown).await;
+            assert_eq!(shown.expect("a setting").0, 1);
+        }
+    }
+}
+
+// ---- hosts and rows of the version before -------------------------------------------------------
+
+/// What a host of the version before does to take money out of a wallet.
+fn by_an_older_host(app: &TestApp, id: &str, kind: &str, minor: i64) -> String {
+    let company = &app.company.id;
+    let leg = |line: i64, account: &str, minor: i64| {
+        format!(
+        "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
+         VALUES ('{company}', '{id}', {line}, '{account}', 'NGN', {minor});
+         INSERT INTO ledger_balances (company_id, account, currency, amount_minor)
+         VALUES ('{company}', '{account}', 'NGN', {minor})
+         ON CONFLICT (company_id, account, currency)
+         DO UPDATE SET amount_minor = ledger_balances.amount_minor + excluded.amount_minor"
+    )
+    };
+    format!(
+        "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at)
+         VALUES ('{company}', '{id}', '{id}', '{kind}', 0) ON CONFLICT (company_id, key) DO NOTHING;
+         {}; {}",
+        leg(2, "operator", minor),
+        leg(1, "wallet", -minor),
+    )
+}
+
+#[tokio::test]
+async fn a_host_of_the_version_before_goes_on_and_overdraws_by_refunds_only() {
+    let Some(server) = postgres() else { return };
+    let app = TestApp::start(Engine::Postgres(server)).await;
+    credit(&app, 100, "top-up").await;
+    let older = async |id: &str, kind: &str, minor: i64| {
+        stranger(&app, &by_an_older_host(&app, id, kind, minor)).await
+    };
+    older("a", "otp.sms", 6_000).await.expect("what is covered");
+    let refused = older("b", "otp.sms", 4_001).await.expect_err("an overdraft");
+    assert!(refused.contains(BELOW_ZERO), "{refused}");
+    older("c", "payment.refund", 5_000).await.expect("a forced refund");
+    assert_eq!(app.wallet().await["balance"], -10);
+    let refused = older("d", "otp.sms", 1).await.expect_err("an overdraft");
+    assert!(refused.contains(BELOW_ZERO), "{refused}");
+    credit(&app, 10, "rest").await;
+    app.finish().await;
+}
+
+/// A database as the version before left it, with a wallet below zero.
+async fn database_of_before(engine: Engine) -> Database {
+    let database = Database::create(engine).await;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    let own = if database.url.starts_with("sqlite") { "sqlite" } else { "postgres" };
+    let mut all = Vec::new();
+    for folder in [root.clone(), root.join(own)] {
+        let found = Migrator::new(folder).await.expect("migrations");
+        all.extend(found.iter().filter(|migration| migration.version < FIRST).cloned());
+    }
+    let before = Migrator::with_migrations(all);
+    let mut stranger = Stranger::connect(&database.url).await;
+    let migrated = match &mut stranger {
+        Stranger::Sqlite(connection) => before.run(connection).await,
+        Stranger::Postgres(connection) => before.run(connection).await,
+    };
+    migrated.expect("the tables of before");
+    let ledger = "INSERT INTO ledger_transactions (company_id, id, key, kind, created_at) VALUES ('c', 't', 'k', 'payment.refund', 0);
+        INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
+        VALUES ('c', 't', 1, 'wallet', 'NGN', -500), ('c', 't', 2, 'operator', 'NGN', 500);
+        INSERT INTO ledger_balances (company_id, account, currency, amount_minor)
+        VALUES ('c', 'wallet', 'NGN', -500), ('c', 'operator', 'NGN', 500)";
+    stranger.run(ledger).await.expect("a ledger of before");
+    database
+}
+
+async fn open(database: &Database) -> Result<Store, store::Error> {
+    let limits = Limits { wait: Duration::from_millis(200), ..Limits::default() };
+    Store::open(&database.url, limits, Random::seeded(1)).await
+}
+
+#[tokio::test]
+async fn a_ledger_of_the_version_before_is_taken_over_unless_an_entry_has_no_transaction() {
+    for engine in [Some(Engine::Sqlite), postgres().map(Engine::Postgres)].into_iter().flatten() {
+        let database = database_of_before(engine.clone()).await;
+        let store = open(&database).await.expect("a ledger that is taken over");
+        let mut other = Stranger::connect(&database.url).await;
+        let update = "UPDATE ledger_balances SET amount_minor = amount_minor";
+        other.run(&format!("{update} + 100 WHERE account = 'wallet'")).await.expect("a credit");
+        let refused = other.run(&format!("{update} - 1 WHERE account = 'wallet'")).await;
+        assert!(refused.as_ref().is_err_and(|text| text.contains(BELOW_ZERO)), "{refused:?}");
+        drop(store);
+        database.drop_schema().await;
+
+        let database = database_of_before(engine).await;
+        let orphan = "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
+                      VALUES ('c', 'none', 1, 'wallet', 'NGN', 1)";
+        Stranger::connect(&database.url).await.run(orphan).await.expect("an orphan of before");
+        let refused = open(&database).await.err().expect("a refusal").to_string();
+        assert!(refused.contains("ledger_entries"), "{refused}");
+        database.drop_schema().await;
+    }
+}
