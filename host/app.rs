@@ -207,7 +207,14 @@ impl App {
             plugins.recorded_by(recorder);
         }
         let (url, limits) = (config.database.url()?, config.database.limits());
-        let store = Store::open(url.expose(), limits, random.clone()).await?;
+        // Where nobody else looks after the tables, the host does.
+        let store = match settings.development {
+            true => Store::open(url.expose(), limits, random.clone()).await?,
+            false => {
+                let role = config.database.role();
+                Store::open_migrated(url.expose(), limits, random.clone(), role).await?
+            }
+        };
         plugins.follow(&store).await?;
         let gateways = messages::Gateways::new(config.otp.sms_gateways.clone(), clock.clone());
         let workers = Workers::new(JOBS);

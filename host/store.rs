@@ -35,6 +35,8 @@ mod lifespan;
 mod look;
 mod pool;
 mod postgres;
+mod roles;
+mod schema;
 mod sqlite;
 mod tx;
 
@@ -56,7 +58,9 @@ pub use self::{
     assembled::{Assembled, Value},
     backup::{BackupError, backup, restore},
     error::{Error, Trouble, is_duplicate},
-    look::missing_migrations,
+    look::{check_server, missing_migrations},
+    postgres::unverified_server,
+    roles::Role,
     tx::{Param, Record, Statement, Tx},
 };
 use self::{
@@ -142,9 +146,32 @@ impl Store {
     /// Opens `sqlite://FILE` or `postgres://…` and applies the missing migrations.
     pub async fn open(url: &str, limits: Limits, random: Random) -> Result<Store> {
         check_url(url)?;
+        if url.starts_with("postgres") {
+            roles::migrate(url, &postgres_schema()).await?;
+        }
+        Store::connect(url, limits, random).await
+    }
+
+    /// Opens a database to serve from. On PostgreSQL it changes no table: it fails when migrations are
+    /// missing, or when the URL's role could change the tables and `role` forbids that. SQLite has no
+    /// roles, and is migrated.
+    pub async fn open_migrated(
+        url: &str,
+        limits: Limits,
+        random: Random,
+        role: Role,
+    ) -> Result<Store> {
+        check_url(url)?;
+        if url.starts_with("postgres") {
+            roles::check(url, &postgres_schema(), role).await?;
+        }
+        Store::connect(url, limits, random).await
+    }
+
+    async fn connect(url: &str, limits: Limits, random: Random) -> Result<Store> {
         let (jobs_woken, metrics) = (Arc::new(Notify::new()), StoreMetrics::default());
         let engine = if url.starts_with("postgres") {
-            Engine::Postgres(Postgres::open(url, limits, &postgres_schema()).await?)
+            Engine::Postgres(Postgres::open(url, limits).await?)
         } else {
             let woken = jobs_woken.clone();
             Engine::Sqlite(
@@ -345,6 +372,27 @@ impl Store {
         let ms = self.random.up_to(most / 2) + most / 2;
         tokio::time::sleep(Duration::from_millis(ms.unsigned_abs())).await;
     }
+}
+
+/// Applies the missing migrations. On PostgreSQL also grants `host_role`, and each role that an earlier
+/// call named, what a host needs; returns these roles.
+pub async fn migrate(
+    url: &str,
+    limits: Limits,
+    random: Random,
+    host_role: Option<&str>,
+) -> Result<Vec<String>> {
+    let is_postgres = url.starts_with("postgres");
+    match host_role {
+        Some(role) if is_postgres => roles::check_host_role(url, role).await?,
+        Some(_) => {
+            let text = "a role for hosts is for PostgreSQL: SQLite has none";
+            return Err(Error::Misconfigured(text.to_owned()));
+        }
+        None => {}
+    }
+    Store::open(url, limits, random).await?;
+    if is_postgres { roles::grant(url, host_role).await } else { Ok(Vec::new()) }
 }
 
 fn check_url(url: &str) -> Result<()> {

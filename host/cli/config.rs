@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use tollhouse::{
     config::{
-        Config, Remote, check, describe,
+        Config, DatabaseUrl, Remote, check, describe,
         layers::{Parsed, Source},
         without_password,
     },
@@ -66,7 +66,7 @@ async fn report(config: &Config, remote: &Remote, parsed: &Parsed) -> Report {
     let mut problems: Vec<String> = problems.into_iter().map(|problem| problem.0).collect();
     let mut warnings = check::warnings(config);
     if let Ok(url) = config.database.url() {
-        match store::missing_migrations(url.expose()).await {
+        match database(config, &url).await {
             Ok(0) => {}
             Ok(n) => {
                 warnings.push(format!("the database lacks {n} migrations, which serve applies"))
@@ -89,6 +89,14 @@ async fn report(config: &Config, remote: &Remote, parsed: &Parsed) -> Report {
         true => report.and("Nothing is wrong."),
         false => report.failing(Failure::refused(problems.join("\n"))),
     }
+}
+
+/// How many migrations `serve` would apply. Fails when it would not start.
+async fn database(config: &Config, url: &DatabaseUrl) -> store::Result<usize> {
+    if url.is_sqlite() || config.service.development {
+        return store::missing_migrations(url.expose()).await;
+    }
+    store::check_server(url.expose(), config.database.role()).await.map(|()| 0)
 }
 
 /// What counts, without secrets.

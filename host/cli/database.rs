@@ -7,7 +7,7 @@ use serde_json::json;
 use tollhouse::{
     config::Database,
     random::Random,
-    store::{self, BackupError, Store},
+    store::{self, BackupError},
 };
 
 use super::{
@@ -17,8 +17,15 @@ use super::{
 
 #[derive(Args)]
 #[command(after_help = "\
-`serve` does it, too, when it starts. Do it before, if all hosts are to start at once, or if only you may change tables.")]
+On SQLite `serve` does it, too, when it starts. On PostgreSQL it changes no table, so run this before, as the role that owns the tables.
+A role that --host-role named once is granted what it needs by every later run.
+
+Example:
+  TOLLHOUSE_DATABASE_FILE=owner-url tollhouse migrate --host-role tollhouse")]
 pub struct Migrate {
+    /// Grants this role of PostgreSQL what `serve` needs, and no more
+    #[arg(long, value_name = "ROLE")]
+    host_role: Option<String>,
     #[command(flatten)]
     database: Database,
 }
@@ -56,12 +63,16 @@ impl Migrate {
     pub async fn run(self) -> Result<Report, Failure> {
         let (url, limits) = (self.database.url()?, self.database.limits());
         let missing = store::missing_migrations(url.expose()).await?;
-        Store::open(url.expose(), limits, Random::system()).await?;
-        let said = match missing {
+        let host_role = self.host_role.as_deref();
+        let roles = store::migrate(url.expose(), limits, Random::system(), host_role).await?;
+        let mut said = match missing {
             0 => "nothing was missing".to_owned(),
             n => format!("migrations applied: {n}"),
         };
-        Ok(Report::new(json!({ "applied": missing }), said))
+        if !roles.is_empty() {
+            said = format!("{said}\nroles that may serve: {}", roles.join(", "));
+        }
+        Ok(Report::new(json!({ "applied": missing, "host_roles": roles }), said))
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use url::Url;
 
 use super::{ConfigError, secrets};
-use crate::store::Limits;
+use crate::store::{Limits, Role, unverified_server};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Database")]
@@ -22,6 +22,14 @@ pub struct Database {
     /// Holds the URL of the database, when that has a password in it
     #[arg(long, env = "TOLLHOUSE_DATABASE_FILE", value_name = "file")]
     pub database_file: Option<PathBuf>,
+    /// Connects to PostgreSQL beyond loopback without sslmode=verify-full in its URL: the network between is private
+    #[arg(long, env = "TOLLHOUSE_DATABASE_PLAIN", value_name = "bool", default_value_t = false,
+          action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub database_plain: bool,
+    /// Serves from PostgreSQL though the role in its URL owns the tables or is a superuser
+    #[arg(long, env = "TOLLHOUSE_DATABASE_AS_OWNER", value_name = "bool", default_value_t = false,
+          action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub database_as_owner: bool,
     /// All of them on PostgreSQL; readers on SQLite, which has one writer besides
     #[arg(long, env = "TOLLHOUSE_DATABASE_CONNECTIONS", value_name = "connections", default_value_t = 16,
           value_parser = clap::value_parser!(u32).range(1..))]
@@ -37,14 +45,28 @@ pub struct Database {
 }
 
 impl Database {
-    /// What `database_file` holds, else `database`.
+    /// What `database_file` holds, else `database`. Refuses a server beyond loopback whose certificate
+    /// would not be verified.
     pub fn url(&self) -> Result<DatabaseUrl, ConfigError> {
-        match &self.database_file {
-            Some(file) => secrets::read(file, "database_file")?
-                .parse()
-                .map_err(|wrong| ConfigError(format!("database_file {}: {wrong}", file.display()))),
-            None => Ok(self.database.clone()),
+        let url: DatabaseUrl = match &self.database_file {
+            Some(file) => secrets::read(file, "database_file")?.parse().map_err(|wrong| {
+                ConfigError(format!("database_file {}: {wrong}", file.display()))
+            })?,
+            None => self.database.clone(),
+        };
+        match unverified_server(url.expose()) {
+            Some(server) if !self.database_plain => Err(ConfigError(format!(
+                "database would reach {server} without verifying its certificate: add sslmode=verify-full to the URL (and \
+                 sslrootcert=FILE for an authority of your own), or set database_plain if the network between is private"
+            ))),
+            _ => Ok(url),
         }
+    }
+
+    /// The role that a host may serve as.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        if self.database_as_owner { Role::Any } else { Role::OwnsNothing }
     }
 
     #[must_use]
@@ -135,6 +157,46 @@ impl fmt::Debug for DatabaseUrl {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Flags {
+        #[command(flatten)]
+        database: Database,
+    }
+
+    #[test]
+    fn a_server_beyond_loopback_is_verified_unless_a_setting_says_otherwise() {
+        for (url, refused) in [
+            ("sqlite://tollhouse.db", false),
+            ("postgres://ada@127.0.0.1/t", false),
+            ("postgres://ada@LOCALHOST:5432/t", false),
+            ("postgres://ada@[::1]/t", false),
+            ("postgres:///t?host=/run/postgresql&user=ada", false),
+            ("postgres://ada@%2Frun%2Fpostgresql/t", false),
+            ("postgres://ada@db.example/t?sslmode=verify-full", false),
+            ("postgres://ada@db.example/t?sslmode=verify-full&sslrootcert=/etc/ca.pem", false),
+            ("postgres://ada@db.example/t", true),
+            ("postgresql://ada@10.0.0.5/t?sslmode=disable", true),
+            ("postgres://ada@db.example/t?sslmode=require", true),
+            ("postgres://ada@db.example/t?sslmode=verify-ca", true),
+            ("postgres://ada@127.0.0.1/t?host=db.example", true),
+            ("postgres://ada@127.0.0.1/t?hostaddr=10.0.0.5", true),
+            ("postgres://ada@localhost.example/t", true),
+            ("postgres://ada@[2001:db8::1]/t?sslmode=prefer", true),
+        ] {
+            let parse = |flags: &[&str]| {
+                let flags = [&["test", "--database", url], flags].concat();
+                <Flags as clap::Parser>::parse_from(flags).database.url()
+            };
+            match parse(&[]) {
+                Ok(_) => assert!(!refused, "{url}"),
+                Err(error) => {
+                    assert!(refused && error.0.contains("sslmode=verify-full"), "{error}")
+                }
+            }
+            assert!(parse(&["--database-plain"]).is_ok(), "{url}");
+        }
+    }
 
     #[test]
     fn a_password_is_not_shown() {

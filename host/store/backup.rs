@@ -14,6 +14,7 @@ use tempfile::NamedTempFile;
 use super::{
     Error,
     file::{self, InUse, beside, not_writable},
+    schema,
 };
 
 /// Why a copy was not made or not put back; the text says what to do. Nothing was changed, unless all was done and the folder
@@ -179,22 +180,15 @@ async fn check(connection: &mut SqliteConnection, file: &Path) -> Result<(), Bac
     if found != "ok" {
         return Err(refused(format!("{shown} is damaged: {found}")));
     }
-    let applied: Vec<(i64, Vec<u8>, bool)> =
-        sqlx::query_as("SELECT version, checksum, success FROM _sqlx_migrations")
-            .fetch_all(connection)
-            .await
-            .map_err(|_| refused(format!("{shown} is no database of Tollhouse")))?;
-    let schema = super::sqlite_schema();
-    for (version, checksum, success) in &applied {
-        let known = schema.iter().find(|migration| migration.version == *version);
-        if !success || known.is_none_or(|migration| *migration.checksum != checksum[..]) {
-            let text = format!(
-                "{shown} has another schema, at version {version}: use the Tollhouse that wrote it, or a later one"
-            );
-            return Err(refused(text));
-        }
+    let applied = schema::in_sqlite(connection).await?;
+    if applied.is_empty() {
+        return Err(refused(format!("{shown} is no database of Tollhouse")));
     }
-    Ok(())
+    schema::missing(&super::sqlite_schema(), &applied).map(drop).map_err(|error| {
+        refused(format!(
+            "{shown} has another schema: {error}; use the Tollhouse that wrote it, or a later one"
+        ))
+    })
 }
 
 #[cfg(test)]

@@ -9,24 +9,33 @@ use sqlx::{
 use tokio::time::timeout;
 
 use super::{
-    Error, Result, backup, check_url,
+    Error, Result, Role, backup, check_url,
     error::Trouble,
     file::{self, not_writable},
-    postgres_schema, sqlite_schema,
+    postgres_schema, roles, schema, sqlite_schema,
 };
 
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many migrations the database at `url` lacks. Fails when it cannot be opened, or could not be made.
+/// How many migrations the database at `url` lacks. Fails when it cannot be opened, could not be made, or is of another version.
 pub async fn missing_migrations(url: &str) -> Result<usize> {
     check_url(url)?;
-    let look = async {
+    in_time(async {
         match url.starts_with("postgres") {
             true => in_postgres(url).await,
             false => in_sqlite(url).await,
         }
-    };
+    })
+    .await
+}
+
+/// Fails when a host could not serve from a PostgreSQL database, as [`Store::open_migrated`](super::Store::open_migrated) does.
+pub async fn check_server(url: &str, role: Role) -> Result<()> {
+    in_time(roles::check(url, &postgres_schema(), role)).await
+}
+
+async fn in_time<T>(look: impl Future<Output = Result<T>>) -> Result<T> {
     let late = |_| Error::Unavailable {
         trouble: Trouble::Unreachable,
         cause: format!("there was no answer in {} s", PATIENCE.as_secs()),
@@ -35,42 +44,22 @@ pub async fn missing_migrations(url: &str) -> Result<usize> {
 }
 
 async fn in_postgres(url: &str) -> Result<usize> {
-    let all = postgres_schema().iter().count();
     let options = PgConnectOptions::from_str(url)?;
     let mut connection = PgConnection::connect_with(&options).await?;
-    let there = sqlx::query_as("SELECT to_regclass('_sqlx_migrations') IS NOT NULL");
-    let (there,): (bool,) = there.fetch_one(&mut connection).await?;
-    let applied: i64 = match there {
-        true => {
-            let applied = sqlx::query_as("SELECT COUNT(*) FROM _sqlx_migrations");
-            let (applied,) = applied.fetch_one(&mut connection).await?;
-            applied
-        }
-        false => 0,
-    };
+    let applied = schema::in_postgres(&mut connection).await?;
     connection.close().await?;
-    Ok(all.saturating_sub(usize::try_from(applied).unwrap_or(0)))
+    Ok(schema::missing(&postgres_schema(), &applied)?)
 }
 
 async fn in_sqlite(url: &str) -> Result<usize> {
-    let all = sqlite_schema().iter().count();
     let path = file::path(url)?;
     if !path.exists() {
         let folder = backup::folder(&path);
         tempfile::tempfile_in(folder).map_err(|error| not_writable(&path, &error))?;
-        return Ok(all);
+        return Ok(sqlite_schema().iter().count());
     }
     let mut connection = backup::open(&path, false).await?;
-    let there = "SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'";
-    let (there,): (i64,) = sqlx::query_as(there).fetch_one(&mut connection).await?;
-    let applied: i64 = match there {
-        0 => 0,
-        _ => {
-            let applied = sqlx::query_as("SELECT COUNT(*) FROM _sqlx_migrations");
-            let (applied,) = applied.fetch_one(&mut connection).await?;
-            applied
-        }
-    };
+    let applied = schema::in_sqlite(&mut connection).await?;
     connection.close().await?;
-    Ok(all.saturating_sub(usize::try_from(applied).unwrap_or(0)))
+    Ok(schema::missing(&sqlite_schema(), &applied)?)
 }

@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     io,
+    net::IpAddr,
     str::FromStr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
@@ -11,8 +12,7 @@ use std::{
 use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
 use sqlx::{
     AssertSqlSafe, Connection as _, Executor,
-    migrate::Migrator,
-    postgres::{PgConnectOptions, PgConnection, PgListener, PgPoolOptions},
+    postgres::{PgConnectOptions, PgConnection, PgListener, PgPoolOptions, PgSslMode},
 };
 use tokio::time::sleep;
 
@@ -41,12 +41,8 @@ pub(super) struct Postgres {
 struct Earliest(Arc<Mutex<Option<Instant>>>);
 
 impl Postgres {
-    pub(super) async fn open(url: &str, limits: Limits, schema: &Migrator) -> Result<Postgres> {
+    pub(super) async fn open(url: &str, limits: Limits) -> Result<Postgres> {
         let options = PgConnectOptions::from_str(url)?;
-        // Without the pool's limits: hosts that start together wait for the one that migrates.
-        let mut connection = PgConnection::connect_with(&options).await?;
-        schema.run(&mut connection).await?;
-        connection.close().await?;
         let earliest = Earliest::default();
         let (deadline, earlier) = (limits.deadline, earliest.clone());
         let sessions = Sessions { options: options.clone(), deadline, earliest: earlier };
@@ -99,6 +95,31 @@ pub(super) struct Sessions {
     earliest: Earliest,
 }
 
+/// Connects, and sets what transactions rely on, because the server, the database or the role may have
+/// other defaults.
+pub(super) async fn connect(options: &PgConnectOptions) -> sqlx::Result<PgConnection> {
+    let mut connection = PgConnection::connect_with(options).await?;
+    let settings =
+        "SET default_transaction_isolation = 'read committed'; SET synchronous_commit = on";
+    connection.execute(settings).await?;
+    Ok(connection)
+}
+
+/// Returns the host name of a server that is neither on loopback nor behind a Unix socket, and whose
+/// certificate the URL does not ask to verify.
+#[must_use]
+pub fn unverified_server(url: &str) -> Option<String> {
+    let options = url.starts_with("postgres").then(|| PgConnectOptions::from_str(url).ok())??;
+    let host = options.get_host();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let is_near = options.get_socket().is_some()
+        || host.starts_with('/')
+        || host.eq_ignore_ascii_case("localhost")
+        || address.is_ok_and(|address| address.to_canonical().is_loopback());
+    let is_verified = matches!(options.get_ssl_mode(), PgSslMode::VerifyFull);
+    (!is_near && !is_verified).then(|| host.to_owned())
+}
+
 impl Manager for Sessions {
     type Type = PgConnection;
     type Error = sqlx::Error;
@@ -135,7 +156,7 @@ impl Manager for Sessions {
 impl Sessions {
     /// The server ends what a host has given up or left behind, and lets go of its locks.
     async fn connect(&self) -> sqlx::Result<PgConnection> {
-        let mut connection = PgConnection::connect_with(&self.options).await?;
+        let mut connection = connect(&self.options).await?;
         let statement_ms = self.deadline.as_millis();
         let idle_ms = u128::from(IDLE_DEADLINES) * statement_ms;
         let limits = format!(

@@ -96,6 +96,11 @@ impl Database {
         Database { url, schema: Some((server, schema)), dir }
     }
 
+    /// One that somebody else made, and drops.
+    pub fn at(url: String) -> Database {
+        Database { url, schema: None, dir: tempfile::tempdir().expect("a temporary folder") }
+    }
+
     pub async fn drop_schema(&self) {
         if let Some((server, schema)) = &self.schema {
             run_sql(server, format!("DROP SCHEMA {schema} CASCADE")).await;
@@ -103,7 +108,7 @@ impl Database {
     }
 }
 
-async fn run_sql(server: &str, sql: String) {
+pub async fn run_sql(server: &str, sql: String) {
     use sqlx::{AssertSqlSafe, Connection, PgConnection};
     let mut connection = PgConnection::connect(server).await.expect("the PostgreSQL server");
     sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await.expect("a statement of ours");

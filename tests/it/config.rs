@@ -178,6 +178,14 @@ fn what_cannot_go_together_is_refused_with_a_sentence() {
             "database postgres://ada@127.0.0.1:1/t: the database does not answer",
         ),
         (
+            &["--database=postgres://ada@10.0.0.5/t"],
+            "database would reach 10.0.0.5 without verifying its certificate",
+        ),
+        (
+            &["--database=postgres://ada@db.example/t?sslmode=require"],
+            "database would reach db.example without verifying its certificate",
+        ),
+        (
             &["--operator-token-file=settings.toml"],
             "operator_token_file settings.toml: the file is empty",
         ),

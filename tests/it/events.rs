@@ -341,6 +341,7 @@ both! {
 async fn in_production(app: &TestApp) -> (String, String) {
     let mut config = crate::app::config(&app.database, &[]);
     config.service.development = false;
+    config.database.database_as_owner = true;
     let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
     let host = host.expect("a host that starts");
     let serve = async |routes| {

@@ -28,7 +28,8 @@ impl Process {
     pub async fn serve(mut command: Command, database: &Database, flags: &[&str]) -> Process {
         let (api, internal) = (ports::reserved(), ports::reserved());
         let child = command
-            .args(["serve", &format!("--database={}", database.url)])
+            .arg("serve")
+            .env("TOLLHOUSE_DATABASE", &database.url)
             .args([format!("--listen={api}"), format!("--internal-listen={internal}")])
             .args(flags)
             .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)

@@ -13,7 +13,7 @@ use tollhouse::{
     config::{Database, Plugins},
     plugins::{self, Signed},
     random::Random,
-    store::{self, Store},
+    store::{self, Role, Store},
 };
 
 use super::super::{failure::Failure, output::Report};
@@ -97,7 +97,7 @@ impl Bench {
                 "the database is of an earlier version; `tollhouse migrate` brings it up to date";
             return Err(Failure::refused(what.to_owned()));
         }
-        Ok(Store::open(url.expose(), limits, Random::system()).await?)
+        Ok(Store::open_migrated(url.expose(), limits, Random::system(), Role::Any).await?)
     }
 }
 
