@@ -197,7 +197,8 @@ impl App {
             otp: config.otp.limits(),
         };
         let sealer = Sealer::new(&config.master_key.read()?, random.clone())?;
-        let egress = Egress::new(config.service.egress())?;
+        let (no_jobs, policy) = (config.service.no_jobs, config.service.egress());
+        let egress = if no_jobs { Egress::closed(policy) } else { Egress::new(policy)? };
         let mailer = config.email.mailer()?;
         let files = Files::new(&config.service.files)?;
         let plugins =
@@ -218,6 +219,7 @@ impl App {
         plugins.follow(&store).await?;
         let gateways = messages::Gateways::new(config.otp.sms_gateways.clone(), clock.clone());
         let workers = Workers::new(JOBS);
+        let workers = if no_jobs { workers.disabled() } else { workers };
         let (rates, tasks) = (Rates::new(config, &clock), Tasks::default());
         let telemetry = Telemetry::new(clock.now())
             .with(|registry| store.register(registry))

@@ -3,6 +3,7 @@
 mod ask;
 mod audit;
 mod card_refund;
+mod certificate;
 mod company;
 mod compile;
 mod config;

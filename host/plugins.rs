@@ -101,6 +101,8 @@ pub enum FaultCategory {
 impl Fault {
     /// The code of one that the plugin did not mean: it trapped, or met a limit.
     pub const BROKE: &str = "plugin-broke";
+    /// The code of a call that the host did not make, because nothing may leave it.
+    pub const EGRESS_CLOSED: &str = "egress-closed";
 
     #[must_use]
     pub fn new(category: FaultCategory, code: &str, message: impl Into<String>) -> Fault {
@@ -158,6 +160,9 @@ impl CallError {
     #[must_use]
     pub fn into_error(self, provider: &str) -> Error {
         let Fault { category, code, message, .. } = self.fault;
+        if code == Fault::EGRESS_CLOSED {
+            return Error::Unavailable("this host runs with no_jobs: it contacts no provider");
+        }
         let detail = format!("{category:?} {code:?}: {message}");
         if self.timed_out {
             let message = format!("{provider} did not answer in time, please try again later");

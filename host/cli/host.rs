@@ -1,6 +1,6 @@
 //! The host that a command talks to, through the internal interface.
 
-use std::{fs, net::SocketAddr, time::Duration};
+use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 use reqwest::{Certificate, Client, Method, RequestBuilder, StatusCode};
@@ -12,7 +12,10 @@ use tollhouse::{
 };
 use url::Url;
 
-use super::failure::{Failure, chain};
+use super::{
+    certificate::advice,
+    failure::{Failure, chain},
+};
 
 /// How long a host may take to be reached, and to answer: a plugin is compiled while its installer waits.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -70,6 +73,7 @@ pub fn name(choice: &impl ValueEnum) -> String {
 pub struct Host {
     client: Client,
     base: Url,
+    ca_file: Option<PathBuf>,
     token: String,
     random: Random,
 }
@@ -99,7 +103,8 @@ impl Host {
             client = client.tls_certs_merge(certificates);
         }
         let client = client.build().map_err(|error| Failure::Usage(chain(&error)))?;
-        Ok(Host { client, base, token, random: Random::system() })
+        let ca_file = remote.internal_ca_file.clone();
+        Ok(Host { client, base, ca_file, token, random: Random::system() })
     }
 
     /// One that this process has started.
@@ -108,7 +113,8 @@ impl Host {
         let client = Client::builder().no_proxy().timeout(ANSWER).build();
         let client = client.map_err(|error| Failure::Usage(chain(&error)))?;
         let base = Url::parse(&format!("http://{address}")).expect("an address is a host's");
-        Ok(Host { client, base, token: token.to_owned(), random: Random::system() })
+        let token = token.to_owned();
+        Ok(Host { client, base, ca_file: None, token, random: Random::system() })
     }
 
     /// Where its internal interface is.
@@ -197,7 +203,10 @@ impl Host {
 
     fn lost(&self, error: reqwest::Error) -> Failure {
         let what = if error.is_connect() { "cannot be reached" } else { "did not answer" };
-        let why = chain(&error.without_url());
+        let error = error.without_url();
+        let advice =
+            tls::cause(&error).and_then(|error| advice(error, &self.base, self.ca_file.as_deref()));
+        let why = advice.unwrap_or_else(|| chain(&error));
         let at = self.base.origin().ascii_serialization(); // without what a URL may have before its host
         Failure::unreachable(format!("the host at {at} {what}: {why}"))
     }

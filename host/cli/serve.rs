@@ -69,6 +69,11 @@ async fn serve(config: &Config) -> Result<Report, Failure> {
         listener.address().map_or_else(|e| e.to_string(), |at| at.to_string())
     };
     tracing::info!(api = address(&public), internal = address(&internal), "serving");
+    if config.service.no_jobs {
+        tracing::warn!(
+            "no_jobs is set: this host runs no jobs, sweeps, deliveries or messages, and contacts no provider"
+        );
+    }
     // Whoever hears that this host serves may stop it at once.
     let signal = stop_signal()
         .map_err(|error| Failure::refused(format!("signals cannot be heard: {error}")))?;

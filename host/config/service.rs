@@ -48,6 +48,10 @@ pub struct Service {
     /// May be reached, by plugins and events, over https, though their addresses are private. Commas between, or repeated
     #[arg(long, env = "TOLLHOUSE_ALLOW_PRIVATE", value_name = "host names", value_delimiter = ',')]
     pub allow_private: Vec<String>,
+    /// Serves requests only: runs no jobs, sweeps, deliveries or messages, and contacts no provider. For looking at a restored copy
+    #[arg(long, env = "TOLLHOUSE_NO_JOBS", value_name = "bool", default_value_t = false,
+          action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub no_jobs: bool,
     /// Allows http to loopback, and moving the clock. Not for production
     #[arg(long, env = "TOLLHOUSE_DEVELOPMENT", value_name = "bool", default_value_t = false,
           action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]

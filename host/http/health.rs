@@ -49,6 +49,7 @@ pub async fn ready(State(app): State<App>) -> Result<Done> {
         return Err(Error::Unavailable("the host is about to stop"));
     }
     match is_well(&app).await? {
+        true if !app.workers.enabled => Ok(Done("ready, without jobs")),
         true => Ok(Done("ready")),
         false => Err(Error::Unavailable("the database does not answer")),
     }

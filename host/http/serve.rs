@@ -14,19 +14,21 @@ use crate::{
     jobs, monitor, recordings,
 };
 
-/// How often what is out of date is thrown away.
+/// Between two sweeps, and between two releases of unused memory and connections.
 const CLEAN: Duration = Duration::from_secs(60);
 
 /// Serves until `stop` shows `true`. Then readiness says 503, nothing new is accepted after `drain`, and what is in flight has
 /// `shutdown` to end: requests, what they left behind, and jobs.
 pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::Receiver<bool>) {
-    let beside = [
-        keep(&app, "jobs", jobs::work),
+    let mut beside = vec![
         keep(&app, "plugins", follow_plugins),
-        keep(&app, "cleaning", clean),
+        keep(&app, "upkeep", release_unused),
         keep(&app, "monitor", monitor::watch),
         keep(&app, "recordings", recordings::write_down),
     ];
+    if app.workers.enabled {
+        beside.extend([keep(&app, "jobs", jobs::work), keep(&app, "cleaning", clean)]);
+    }
     let (close, closing) = watch::channel(false);
     let stopping = async {
         stopped(stop).await;
@@ -79,11 +81,19 @@ async fn follow_plugins(app: App) {
     app.plugins.keep_up(&app.store).await;
 }
 
-async fn clean(app: App) {
+/// Keeps the memory and the connections of this host bounded.
+async fn release_unused(app: App) {
     loop {
         tokio::time::sleep(CLEAN).await;
         app.rates.prune();
         app.store.close_unused();
+    }
+}
+
+/// Runs the sweeps, which delete rows and files.
+async fn clean(app: App) {
+    loop {
+        tokio::time::sleep(CLEAN).await;
         for sweep in SWEEPS {
             if let Err(error) = sweep(app.clone()).await {
                 tracing::error!(error = %error.chain(), "what is out of date could not be cleared");

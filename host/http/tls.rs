@@ -144,8 +144,11 @@ impl TlsFiles {
         let chain =
             CertificateDer::pem_slice_iter(&pair.certificate).collect::<Result<Vec<_>, _>>();
         let chain = chain.map_err(|error| unusable(&self.certificate, error))?;
-        if chain.is_empty() {
+        let Some(own) = chain.first() else {
             return Err(unusable(&self.certificate, "it holds no certificate"));
+        };
+        if let Some(why) = certificate::refusal(own) {
+            return Err(unusable(&self.certificate, why));
         }
         let key = PrivateKeyDer::from_pem_slice(&pair.key);
         let key = key.map_err(|error| unusable(&self.key, error))?;

@@ -27,6 +27,8 @@ const POLL: Duration = Duration::from_secs(1);
 /// What the workers of one host share.
 pub struct Workers {
     pub metrics: JobMetrics,
+    /// Whether this host claims jobs.
+    pub enabled: bool,
     kinds: BTreeMap<&'static str, Kind>,
     /// A kind that was full has a slot again.
     freed: Notify,
@@ -43,12 +45,22 @@ impl Workers {
     #[must_use]
     pub fn new(handlers: &[(&'static str, Handler)]) -> Workers {
         let kind = |handler| Kind { handler, slots: Arc::new(Semaphore::new(AT_ONCE)) };
+        let metrics = JobMetrics::default();
+        metrics.enabled.set(1);
         Workers {
-            metrics: JobMetrics::default(),
+            metrics,
+            enabled: true,
             kinds: handlers.iter().map(|(name, handler)| (*name, kind(*handler))).collect(),
             freed: Notify::new(),
             moving: Arc::default(),
         }
+    }
+
+    /// The same, which claim no job: what is due waits for other hosts.
+    #[must_use]
+    pub fn disabled(self) -> Workers {
+        self.metrics.enabled.set(0);
+        Workers { enabled: false, ..self }
     }
 
     /// Every kind that there is.
@@ -138,8 +150,11 @@ async fn start_claimed(
     Ok(count)
 }
 
-/// Up to so many of each of these kinds.
+/// Up to so many of each of these kinds; none on a host whose workers are disabled.
 async fn claim(app: &App, most: Vec<(&'static str, usize)>) -> Result<Vec<Job>> {
+    if !app.workers.enabled {
+        return Ok(Vec::new());
+    }
     let now = app.clock.now();
     let (lease, times) = (app.random.token(""), [now, now.plus_seconds(LEASE_SECONDS)]);
     let claimed = app.store.write(async move |tx| -> Result<_> {
@@ -217,7 +232,12 @@ pub async fn under_way(app: &App) {
 
 /// Development and tests: moves time forward, from one due job to the next, and answers after all that became due, and what
 /// that caused, has run.
+///
+/// 403 on a host whose workers are disabled: what becomes due there stays due.
 pub async fn advance(app: &App, seconds: i64) -> Result<()> {
+    if !app.workers.enabled {
+        return Err(Error::Forbidden("a host with no_jobs does not move the clock".to_owned()));
+    }
     let _alone = app.workers.moving.write().await;
     let target = app.clock.now().plus_seconds(seconds);
     loop {

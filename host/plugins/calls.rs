@@ -116,6 +116,9 @@ impl Calls {
         progress: &mut Progress,
     ) -> Result<T, CallError> {
         let Called { plugin, bulkhead, company } = called;
+        if self.egress.is_closed() {
+            return Err(not_asked(Fault::EGRESS_CLOSED, "the host runs with no_jobs", CLOSED_S));
+        }
         let Some(_under_way) = bulkhead.begin() else {
             return Err(not_asked("busy", TOO_MANY, BUSY_S));
         };
@@ -401,6 +404,7 @@ const HUNGER: Duration = Duration::from_millis(20);
 const TOO_MANY: &str = "too many calls of it are under way";
 const BUSY_S: u32 = 1;
 const QUARANTINED_S: u32 = 60;
+const CLOSED_S: u32 = 60;
 
 /// Nobody but the host has said no, and it is worth trying again.
 fn turned_away(progress: &mut Progress) -> Fault {

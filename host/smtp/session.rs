@@ -1,6 +1,6 @@
 //! A conversation with the mail server: how it is opened, and how a message is handed over in it (RFC 5321).
 
-use std::{error::Error as _, io, time::Duration};
+use std::{error::Error as _, time::Duration};
 
 use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
 use lettre::{
@@ -17,6 +17,7 @@ use rustls::pki_types::{CertificateDer, pem::PemObject};
 use tokio::net::TcpStream;
 
 use super::{Security, Settings, SettingsError, SmtpError, line_by_line::LineByLine};
+use crate::tls;
 
 /// Who waits so long without a word may be taken for gone by the server, or by a firewall between.
 const UNUSED: Duration = Duration::from_secs(60);
@@ -170,7 +171,7 @@ fn failed(error: &Error, refused: &'static str) -> SmtpError {
     let reason = match error.status() {
         Some(_) => refused,
         None if error.is_client() => refused,
-        None if is_tls(error) => {
+        None if tls::cause(error).is_some() => {
             "the mail server's certificate or its TLS was not accepted: see smtp_host and smtp_ca_file"
         }
         None => "the connection to the mail server broke",
@@ -191,18 +192,6 @@ fn is_final(code: u16, said: &str) -> bool {
     let status = said.split_whitespace().next().unwrap_or_default();
     let about_us = status.starts_with("5.7.") || ["5.1.7", "5.1.8"].contains(&status);
     matches!(code, 550..=554 | 556) && !about_us
-}
-
-fn is_tls(error: &Error) -> bool {
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let within = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        if error.is::<rustls::Error>() || within.is_some_and(|error| error.is::<rustls::Error>()) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
 }
 
 #[cfg(test)]

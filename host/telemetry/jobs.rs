@@ -38,6 +38,7 @@ impl JobOutcome {
 
 #[derive(Clone)]
 pub struct JobMetrics {
+    pub enabled: Gauge,
     runs: Family<Ended, Counter>,
     duration: Histograms<Label<&'static str>>,
     lag: Histograms<Label<&'static str>>,
@@ -47,6 +48,7 @@ pub struct JobMetrics {
 impl Default for JobMetrics {
     fn default() -> JobMetrics {
         JobMetrics {
+            enabled: Gauge::default(),
             runs: Family::default(),
             duration: Family::new_with_constructor(waiting_seconds),
             lag: Family::new_with_constructor(waiting_seconds),
@@ -57,6 +59,8 @@ impl Default for JobMetrics {
 
 impl JobMetrics {
     pub fn register(&self, registry: &mut Registry) {
+        let enabled = "1 when this host runs jobs, 0 with --no-jobs";
+        registry.register("jobs_enabled", enabled, self.enabled.clone());
         registry.register("job_runs", "Runs of jobs by what came of them", self.runs.clone());
         let mut seconds = |name: &str, help: &str, metric: &Histograms<Label<&'static str>>| {
             registry.register_with_unit(name, help, Unit::Seconds, metric.clone());

@@ -12,6 +12,7 @@ use std::{
 
 use clap::Parser;
 use futures::FutureExt;
+use serde_json::json;
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -42,13 +43,19 @@ struct Options {
     /// A PostgreSQL database to use instead of a SQLite file; it is kept
     #[arg(long)]
     postgres: Option<String>,
+    /// Starts the stand-ins alone, on --port, for a host that runs elsewhere on this machine
+    #[arg(long, conflicts_with = "postgres")]
+    standins_only: bool,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    match run(Options::parse()).await {
+    let options = Options::parse();
+    let ended =
+        if options.standins_only { run_standins(&options).await } else { run(options).await };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cargo sandbox: {error}");
@@ -57,12 +64,48 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(options: Options) -> Result<(), Failure> {
-    fs::create_dir_all(&options.dir)?;
-    let [public, internal, upstream, smtp] = bind(options.port).await?;
-    // It says that all is ready: one of an earlier start must not.
-    let file = options.dir.join("sandbox.json");
+/// The stand-ins for a host that somebody else starts.
+async fn run_standins(options: &Options) -> Result<(), Failure> {
+    let file = readiness_file(&options.dir)?;
+    let (http, smtp) = (bind(options.port).await?, bind(0).await?);
+    let standins = Standins::start(http, smtp, Clock::system());
+    let (url, smtp) = (standins.url(), standins.smtp_addr());
+    write_atomically(&file, &format!("{:#}\n", json!({ "sandbox": url, "smtp": smtp })))?;
+    let file_shown = file.display();
+    println!(
+        "
+The stand-ins are running, without a host.
+
+  stand-ins    {url}/
+  SMTP         {smtp}   (into the mailbox)
+  all of it    {file_shown}
+
+README.md says how to point a host at them. Ctrl-C stops them."
+    );
+    stop_signal().await?;
+    remove(&file)
+}
+
+/// The file that says that all is ready; one of an earlier start is removed.
+fn readiness_file(dir: &Path) -> Result<PathBuf, Failure> {
+    fs::create_dir_all(dir)?;
+    let file = dir.join("sandbox.json");
     remove(&file)?;
+    Ok(file)
+}
+
+async fn stop_signal() -> Result<(), Failure> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        done = tokio::signal::ctrl_c() => done?,
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}
+
+async fn run(options: Options) -> Result<(), Failure> {
+    let file = readiness_file(&options.dir)?;
+    let [public, internal, upstream, smtp] = bind_all(options.port).await?;
     let clock = Clock::system();
     let standins = Standins::start(upstream, smtp, clock.clone());
     let addresses = [public.local_addr()?, internal.local_addr()?];
@@ -83,22 +126,19 @@ async fn run(options: Options) -> Result<(), Failure> {
     write_atomically(&file, &told.json())?;
     println!("{}", told.text(&file));
 
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        done = tokio::signal::ctrl_c() => done?,
-        _ = terminate.recv() => {}
-    }
+    stop_signal().await?;
     remove(&file)?;
     let _ = stop.send(true);
     serving.await?;
     Ok(())
 }
 
-async fn bind(port: u16) -> Result<[TcpListener; 4], Failure> {
-    let bind = async |port: u16| {
-        let bound = TcpListener::bind(("127.0.0.1", port)).await;
-        bound.map_err(|error| format!("port {port} cannot be used: {error}; try --port"))
-    };
+async fn bind(port: u16) -> Result<TcpListener, Failure> {
+    let bound = TcpListener::bind(("127.0.0.1", port)).await;
+    bound.map_err(|error| format!("port {port} cannot be used: {error}; try --port").into())
+}
+
+async fn bind_all(port: u16) -> Result<[TcpListener; 4], Failure> {
     let last = port.checked_add(2).ok_or("--port leaves no room for the two ports after it")?;
     let [first, second, third] = if port == 0 { [0; 3] } else { [port, port + 1, last] };
     Ok([bind(first).await?, bind(second).await?, bind(third).await?, bind(0).await?])

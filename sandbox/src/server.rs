@@ -9,7 +9,7 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri},
     middleware::from_fn_with_state,
     response::{IntoResponse, Response},
-    routing::{MethodRouter, get, post},
+    routing::{MethodRouter, get, post, put},
 };
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -54,6 +54,7 @@ pub(crate) fn router(standins: Standins) -> Router {
         .route("/mailbox", get(mailbox))
         .route("/mailbox/{id}/html", get(pages::show_html))
         .route("/events", faulty(&faults, "events", post(receive_event)))
+        .route("/events/secret", put(set_event_secret))
         .route("/events.json", get(list_events))
         .route("/faults", get(list_faults).post(push_fault).delete(clear_faults))
         .route("/faults/release", post(release))
@@ -148,6 +149,23 @@ async fn mailbox(
 
 async fn receive_event(State(standins): State<Standins>, headers: HeaderMap, body: String) {
     standins.0.events.receive(&headers, body, standins.0.env.clock.now());
+}
+
+#[derive(Deserialize)]
+struct EventSecret {
+    company_id: String,
+    secret: String,
+}
+
+/// A control of the stand-ins: which secret a company's events are signed with.
+async fn set_event_secret(State(standins): State<Standins>, body: String) -> Response {
+    match serde_json::from_str::<EventSecret>(&body) {
+        Ok(EventSecret { company_id, secret }) if secret.starts_with("whsec_") => {
+            standins.set_event_secret(&company_id, &secret);
+            StatusCode::NO_CONTENT.into_response()
+        }
+        _ => refusal(StatusCode::BAD_REQUEST, "company_id and secret (whsec_...) are required"),
+    }
 }
 
 async fn list_events(State(standins): State<Standins>) -> impl IntoResponse {

@@ -40,9 +40,18 @@ impl Pair {
 
     /// Good until the first day of that year.
     fn until(year: i32) -> Pair {
+        Pair::made(|made| made.not_after = rcgen::date_time_ymd(year, 1, 1))
+    }
+
+    /// As `openssl req -x509` makes one.
+    fn ca() -> Pair {
+        Pair::made(|made| made.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained))
+    }
+
+    fn made(change: impl FnOnce(&mut rcgen::CertificateParams)) -> Pair {
         let made = rcgen::CertificateParams::new(["localhost".to_owned()]);
         let mut made = made.expect("names");
-        made.not_after = rcgen::date_time_ymd(year, 1, 1);
+        change(&mut made);
         let key = rcgen::KeyPair::generate().expect("a key");
         let certificate = made.self_signed(&key).expect("a certificate");
         Pair {
@@ -199,12 +208,14 @@ async fn a_pair_that_cannot_be_used_leaves_the_old_one_serving() {
     assert!(serves(&tls, &old).await && !serves(&tls, &new).await);
     assert!(!tls.reload().expect("nothing new"));
 
+    let ca = Pair::ca();
     let half = &new.certificate[..new.certificate.len() / 2];
     for (certificate, key, part) in [
         (&*new.certificate, &*old.key, "key.pem"), // the certificate came, its key did not yet
         (half, &new.key, "certificate.pem: "),
         ("", &new.key, "certificate.pem: it holds no certificate"),
         (&new.certificate, "no key", "key.pem: "),
+        (&ca.certificate, &ca.key, "certificate.pem: this is a CA certificate"),
     ] {
         fs::write(&files.certificate, certificate).expect("a file");
         fs::write(&files.key, key).expect("a file");

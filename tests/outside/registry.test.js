@@ -2,37 +2,19 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 
+import { ROOT, folder, freePorts } from './machine.js';
 import { operator, sandbox, unused } from './sandbox.js';
 
-const TARGET = fileURLToPath(new URL('../../target', import.meta.url));
+const TARGET = `${ROOT}/target`;
 const SPROUT = `${TARGET}/plugins/wasm32-wasip2/plugin/sprout.wasm`;
-
-function folder(t) {
-  const made = mkdtempSync(join(tmpdir(), 'registry-'));
-  t.after(() => rmSync(made, { recursive: true }));
-  return made;
-}
-
-async function freePort() {
-  const server = createServer();
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address();
-  await once(server.close(), 'close');
-  return port;
-}
 
 /** Debian's registry, on loopback, with one user; its address. */
 async function registry(t, dir) {
-  const address = `127.0.0.1:${await freePort()}`;
+  const address = `127.0.0.1:${await freePorts(1)}`;
   // As `htpasswd -nbB author secret` says it.
   writeFileSync(`${dir}/users`, 'author:$2y$05$GyLHsnriUrc3pfSd/qPrI.oXRA60EuLl4PhdEl2rHS2tQwYjpfIeG\n');
   const settings = {
@@ -74,7 +56,7 @@ function logIn(dir, address, password) {
 const openssl = (...args) => execFileSync('openssl', args, { stdio: ['ignore', 'pipe', 'inherit'] });
 
 test('what OpenSSL signed with its own key is taken from its author', async (t) => {
-  const dir = folder(t);
+  const dir = folder(t, 'registry');
   const [component, key, pub] = [`${dir}/sprout.wasm`, `${dir}/author.key`, `${dir}/author.pub`];
   writeFileSync(component, readFileSync(SPROUT));
   openssl('genpkey', '-algorithm', 'ed25519', '-out', key);
@@ -93,7 +75,7 @@ test('what OpenSSL signed with its own key is taken from its author', async (t) 
 });
 
 test('a key that was made here signs what OpenSSL believes', (t) => {
-  const dir = folder(t);
+  const dir = folder(t, 'registry');
   const [component, key, pub] = [`${dir}/sprout.wasm`, `${dir}/author.key`, `${dir}/author.pub`];
   writeFileSync(component, readFileSync(SPROUT));
   writeFileSync(pub, tollhouse(dir, 'plugin', 'key', key).stdout);
@@ -105,7 +87,7 @@ test('a key that was made here signs what OpenSSL believes', (t) => {
 });
 
 test('a plugin is published to a registry, and installed from there', async (t) => {
-  const dir = folder(t);
+  const dir = folder(t, 'registry');
   const address = await registry(t, dir);
   const name = `oci://${address}/plugins/sprout:1.0.0`;
   const [component, key] = [`${dir}/sprout.wasm`, `${dir}/author.key`];
@@ -137,7 +119,7 @@ test('a plugin is published to a registry, and installed from there', async (t) 
   const missing = tollhouse(dir, 'plugin', 'install', `oci://${address}/plugins/sprout:2.0.0`, '--plain-http');
   assert.equal(missing.status, 1, missing.stderr);
   assert.match(missing.stderr, /sprout:2\.0\.0/);
-  const nobody = tollhouse(dir, 'plugin', 'install', `oci://127.0.0.1:${await freePort()}/a/b:1`, '--plain-http');
+  const nobody = tollhouse(dir, 'plugin', 'install', `oci://127.0.0.1:${await freePorts(1)}/a/b:1`, '--plain-http');
   assert.equal(nobody.status, 3, nobody.stderr);
 
   // As other tools describe a component.

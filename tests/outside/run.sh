@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # What programs by others make of Tollhouse: a browser, clients for Paystack and Flutterwave (npm), Twilio, Termii and Dojah (PyPI)
 # and SMTP (Python's own), the libraries of Standard Webhooks, OpenSSL and a registry of components, plugins in JavaScript and Python
-# and what `tollhouse plugin new` makes, and at last Schemathesis, each against a running sandbox; and whether README.md is right. Needs
-# target/debug/sandbox and target/debug/tollhouse (`cargo build`), node 20, npm, python3, chromium, curl, docker-registry, jq and
-# openssl; when one of these is not there, it says so and ends with 77.
+# and what `tollhouse plugin new` makes, and at last Schemathesis, each against a running sandbox; and whether README.md and the way to
+# production in docs/OPERATING.md are right. Needs target/debug/sandbox and target/debug/tollhouse (`cargo build`), node 20, npm,
+# python3, chromium, curl, docker-registry, jq, openssl and PostgreSQL's clients; when one of these is not there, it says so and ends
+# with 77. Checks on PostgreSQL are skipped unless TOLLHOUSE_TEST_POSTGRES names a server.
 set -euo pipefail
 cd "$(dirname "$0")"
 target=$(cd ../.. && pwd)/target
 
-for tool in node npm python3 chromium curl docker-registry jq openssl; do
+for tool in node npm python3 chromium curl docker-registry jq openssl psql pg_dump; do
     command -v "$tool" >/dev/null || { echo "SKIPPED tests/outside: $tool is not installed" >&2; exit 77; }
 done
 

@@ -1,19 +1,121 @@
 //! `cargo sandbox` itself, as a process.
 
-use std::{fs, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::world::{KEY, Receiver, SUCCESS};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder of a test's own, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let dir = std::env::temp_dir().join(format!("tollhouse-{name}-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        Folder(dir)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Ended, whatever becomes of the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn program(dir: &Path) -> Command {
+    let mut sandbox = Command::new(env!("CARGO_BIN_EXE_sandbox"));
+    sandbox.arg("--dir").arg(dir).arg("--port=0");
+    sandbox
+}
 
 #[test]
 fn a_file_of_an_earlier_start_does_not_say_that_this_one_is_ready() {
-    let dir = std::env::temp_dir().join(format!("tollhouse-sandbox-{}", std::process::id()));
-    let file = dir.join("sandbox.json");
-    fs::create_dir_all(&dir).unwrap();
+    let folder = Folder::new("stale");
+    let file = folder.0.join("sandbox.json");
     fs::write(&file, "{}").unwrap();
-    fs::write(dir.join("master-key"), "no key: it does not get ready").unwrap();
-    let mut sandbox = Command::new(env!("CARGO_BIN_EXE_sandbox"));
-    sandbox.arg("--dir").arg(&dir).arg("--port=0");
-    let ended = sandbox.output().unwrap();
-    let left = file.exists();
-    fs::remove_dir_all(&dir).unwrap();
+    fs::write(folder.0.join("master-key"), "no key: it does not get ready").unwrap();
+    let ended = program(&folder.0).output().unwrap();
     assert!(!ended.status.success());
-    assert!(!left, "{}", String::from_utf8_lossy(&ended.stderr));
+    assert!(!file.exists(), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+/// What the program writes once it is ready.
+async fn ready(dir: &Path) -> Value {
+    let mut looks = tokio::time::interval(Duration::from_millis(20));
+    let file = dir.join("sandbox.json");
+    let written = async {
+        while !file.exists() {
+            looks.tick().await;
+        }
+    };
+    timeout(PATIENCE, written).await.expect("a program that gets ready");
+    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn stand_ins_alone_notify_and_receive_events_of_any_host() {
+    let (folder, receiver) = (Folder::new("standins"), Receiver::start().await);
+    let running = program(&folder.0).arg("--standins-only").stdout(Stdio::null()).spawn().unwrap();
+    let _running = Running(running);
+    let told = ready(&folder.0).await;
+    let names: Vec<&String> = told.as_object().unwrap().keys().collect();
+    assert_eq!(
+        names,
+        ["sandbox", "smtp"],
+        "there is no host whose addresses and keys could be told"
+    );
+    assert!(!folder.0.join("tollhouse.db").exists());
+
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = |path: &str| format!("{}{path}", told["sandbox"].as_str().unwrap());
+    let webhook = json!({ "secret_key": KEY, "url": receiver.url });
+    let set = client.put(url("/paystack/webhook")).json(&webhook).send().await.unwrap();
+    assert_eq!(set.status(), 204);
+    let payment = json!({ "email": "ada@example.com", "amount": 500_000, "reference": "order-1" });
+    let begun = client.post(url("/paystack/transaction/initialize")).bearer_auth(KEY);
+    let begun: Value = begun.json(&payment).send().await.unwrap().json().await.unwrap();
+    let page = begun["data"]["access_code"].as_str().unwrap();
+    let paid = json!({ "outcome": "success", "card": SUCCESS });
+    client.post(url(&format!("/checkout/{page}/complete"))).json(&paid).send().await.unwrap();
+    let mut looks = tokio::time::interval(Duration::from_millis(20));
+    let notified = async {
+        while receiver.received().is_empty() {
+            looks.tick().await;
+        }
+    };
+    timeout(PATIENCE, notified).await.expect("a notification");
+    assert_eq!(receiver.bodies()[0]["event"], "charge.success");
+
+    for (body, status) in [
+        (json!({ "company_id": "acme", "secret": "whsec_AAAA" }), 204),
+        (json!({ "company_id": "acme", "secret": "AAAA" }), 400),
+        (json!({ "secret": "whsec_AAAA" }), 400),
+    ] {
+        let set = client.put(url("/events/secret")).json(&body).send().await.unwrap();
+        assert_eq!(set.status(), status, "{body}");
+    }
+    let event = json!({ "company_id": "acme", "event": "payment.success" });
+    client.post(url("/events")).json(&event).send().await.unwrap();
+    let events: Value = client.get(url("/events.json")).send().await.unwrap().json().await.unwrap();
+    // The secret is known, and this event is not signed with it.
+    assert_eq!(events[0]["signature"], "invalid");
 }

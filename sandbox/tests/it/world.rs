@@ -119,7 +119,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    async fn start() -> Receiver {
+    pub async fn start() -> Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
         let receiver =

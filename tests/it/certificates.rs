@@ -1,0 +1,196 @@
+//! Certificates that clients refuse: hosts say so when they start, and commands say what to do.
+
+use std::{fs, net::SocketAddr, sync::Arc};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair,
+};
+use rustls::{
+    ServerConfig,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use crate::{
+    app::{MASTER_KEY, OPERATOR_TOKEN},
+    command_line::{ended, program, run_at},
+};
+
+/// A certificate and its key, in PEM.
+#[derive(Clone)]
+struct Made {
+    certificate: String,
+    key: String,
+}
+
+/// As `openssl req -x509` makes one: signed by itself, and a CA.
+struct Authority {
+    own: Made,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new(name: &str) -> Authority {
+        let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).expect("names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.self_signed(&key).expect("a certificate").pem();
+        let own = Made { certificate, key: key.serialize_pem() };
+        Authority { own, issuer: Issuer::new(params, key) }
+    }
+
+    fn sign(&self, names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Made {
+        let names = names.iter().copied().map(str::to_owned).collect::<Vec<_>>();
+        let mut params = CertificateParams::new(names).expect("names");
+        change(&mut params);
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate").pem();
+        Made { certificate, key: key.serialize_pem() }
+    }
+}
+
+fn for_clients(params: &mut CertificateParams) {
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+}
+
+/// A server that presents any certificate, as a proxy in front of a host may.
+async fn present(made: &Made) -> SocketAddr {
+    let chain = vec![CertificateDer::from_pem_slice(made.certificate.as_bytes()).expect("PEM")];
+    let key = PrivateKeyDer::from_pem_slice(made.key.as_bytes()).expect("a key");
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let config = config.with_safe_default_protocol_versions().expect("versions");
+    let config = config.with_no_client_auth().with_single_cert(chain, key).expect("a pair");
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            drop(acceptor.accept(stream).await);
+        }
+    });
+    address
+}
+
+fn write(dir: &TempDir, name: &str, text: &str) -> String {
+    let file = dir.path().join(name);
+    fs::write(&file, text).expect("a file in a temporary folder");
+    file.display().to_string()
+}
+
+#[test]
+fn a_host_refuses_a_certificate_that_clients_would_refuse_and_says_what_to_do() {
+    let (dir, ca) = (tempfile::tempdir().expect("a folder"), Authority::new("Acme CA"));
+    let host = |command: &[&str], flags: &[String]| {
+        let mut command = program(command);
+        command.current_dir(dir.path()).args(flags);
+        command
+            .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
+            .env("TOLLHOUSE_MASTER_KEY", MASTER_KEY);
+        ended(command.output().expect("the program starts"))
+    };
+    for (made, why) in [
+        (ca.own.clone(), "this is a CA certificate (CA:TRUE)"),
+        (ca.sign(&[], |_| {}), "this certificate has no subject alternative name"),
+        (ca.sign(&["127.0.0.1"], for_clients), "this certificate is not for servers"),
+    ] {
+        let files = [write(&dir, "tls.pem", &made.certificate), write(&dir, "tls.key", &made.key)];
+        for prefix in ["", "internal-"] {
+            let flags = [
+                format!("--{prefix}tls-certificate={}", files[0]),
+                format!("--{prefix}tls-key={}", files[1]),
+            ];
+            let report = host(&["config", "check", "--json"], &flags);
+            let report: Value = serde_json::from_str(&report.out).expect("JSON");
+            let problems = report["problems"].as_array().expect("problems");
+            let said = problems[0].as_str().expect("a text");
+            assert!(
+                problems.len() == 1 && said.contains(&format!("tls.pem: {why}")),
+                "{problems:?}"
+            );
+            let serve = host(&["serve"], &flags);
+            assert!(serve.code == 2 && serve.err.contains(said), "{}", serve.err);
+        }
+    }
+    assert!(!dir.path().join("tollhouse.db").exists(), "nothing was started");
+}
+
+#[tokio::test]
+async fn commands_say_why_a_host_s_certificate_is_refused_and_what_to_do() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (ca, other) = (Authority::new("Acme CA"), Authority::new("Other CA"));
+    let namesake = Authority::new("Acme CA");
+    let file = |name: &str, authority: &Authority| write(&dir, name, &authority.own.certificate);
+    let (trusted, strange, remade) =
+        (file("ca.pem", &ca), file("other.pem", &other), file("remade.pem", &namesake));
+    let until = |year: i32| {
+        move |params: &mut CertificateParams| {
+            params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        }
+    };
+    let from =
+        |params: &mut CertificateParams| params.not_before = rcgen::date_time_ymd(2090, 1, 1);
+    let good = ca.sign(&["127.0.0.1"], |_| {});
+    for (made, ca_file, why) in [
+        (
+            &good,
+            None,
+            "signed by a CA that is not trusted here: name the CA's certificate in internal_ca_file",
+        ),
+        (&good, Some(&strange), "not signed by a CA in internal_ca_file"),
+        (&good, Some(&remade), "not signed by a CA in internal_ca_file"),
+        (
+            &ca.own,
+            Some(&trusted),
+            "its certificate is a CA certificate, which is refused as a server's",
+        ),
+        (
+            &ca.sign(&["api.example.com"], |_| {}),
+            Some(&trusted),
+            "not valid for 127.0.0.1, but for api.example.com",
+        ),
+        (&ca.sign(&["127.0.0.1"], until(2020)), Some(&trusted), "its certificate has expired"),
+        (&ca.sign(&["127.0.0.1"], from), Some(&trusted), "its certificate is not valid yet"),
+        (
+            &ca.sign(&["127.0.0.1"], for_clients),
+            Some(&trusted),
+            "its certificate is not for servers",
+        ),
+    ] {
+        let url = format!("https://{}", present(made).await);
+        let mut command = vec!["plugin", "list"];
+        command.extend(ca_file.iter().flat_map(|file| ["--internal-ca-file", file]));
+        let refused = run_at(&url, OPERATOR_TOKEN, &command).await;
+        assert!(refused.failure().0 == 3 && refused.err.contains(why), "{why}: {}", refused.err);
+    }
+    // The pair that is right gets through: the server breaks off only then.
+    let url = format!("https://{}", present(&good).await);
+    let reached =
+        run_at(&url, OPERATOR_TOKEN, &["plugin", "list", "--internal-ca-file", &trusted]).await;
+    assert!(reached.code == 3 && !reached.err.contains("certificate"), "{}", reached.err);
+}
+
+#[tokio::test]
+async fn a_host_without_tls_is_told_from_one_whose_certificate_is_refused() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("https://{}", listener.local_addr().expect("bound"));
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let answer = json!({ "error": true }).to_string();
+            let answer = format!("HTTP/1.1 400 Bad Request\r\ncontent-length: 14\r\n\r\n{answer}");
+            let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, answer.as_bytes()).await;
+        }
+    });
+    let refused = run_at(&url, OPERATOR_TOKEN, &["plugin", "list"]).await;
+    assert!(
+        refused.failure().0 == 3 && refused.err.contains("it does not answer in TLS"),
+        "{}",
+        refused.err
+    );
+}

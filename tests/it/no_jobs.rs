@@ -1,0 +1,171 @@
+//! `--no-jobs`: a host that shows a restored copy. It runs nothing that is due, and nothing leaves it.
+
+use std::time::Duration;
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::timeout};
+use tollhouse::{app::App, http, jobs, random::Random, store};
+
+use crate::{
+    app::{OPERATOR_TOKEN, Reply, TestApp, config, reply, smtp},
+    codes::{EMAIL, PHONE, use_gateways},
+    lending::{SUCCESS_CARD, loan, saved_card, user},
+    telemetry::value,
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A host with `--no-jobs` on the database of `app`, with all that a host does in the background.
+struct Copy {
+    host: App,
+    api: String,
+    internal: String,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+}
+
+impl Copy {
+    async fn of(app: &TestApp) -> Copy {
+        let smtp = smtp(&app.standins);
+        let flags: Vec<&str> = smtp.iter().map(String::as_str).chain(["--no-jobs"]).collect();
+        let config = config(&app.database, &flags);
+        let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
+        let host = host.expect("a host that starts");
+        let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let (public, internal) = (bind().await, bind().await);
+        let url = |tcp: &TcpListener| format!("http://{}", tcp.local_addr().expect("bound"));
+        let (api, internal_url) = (url(&public), url(&internal));
+        let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
+        let (stop, stopped) = watch::channel(false);
+        let serving = tokio::spawn(http::serve(host.clone(), public, internal, stopped));
+        Copy { host, api, internal: internal_url, stop, serving }
+    }
+
+    async fn request(&self, app: &TestApp, method: Method, path: &str, body: Value) -> Reply {
+        let request = app.client.request(method, format!("{}/api/v1{path}", self.api));
+        let request = request.bearer_auth(&app.company.key);
+        if body.is_null() { reply(request).await } else { reply(request.json(&body)).await }
+    }
+
+    async fn metrics(&self, app: &TestApp) -> String {
+        let page = app.client.get(format!("{}/metrics", self.internal)).send().await;
+        page.expect("an answer").text().await.expect("text")
+    }
+
+    /// Waits until its background work has looked at the database, and answers its metrics.
+    async fn looked(&self, app: &TestApp) -> String {
+        let mut looks = tokio::time::interval(Duration::from_millis(20));
+        let looked = async {
+            loop {
+                let page = self.metrics(app).await;
+                if value(&page, "tollhouse_store_looked_timestamp_seconds") > Some(0.0) {
+                    return page;
+                }
+                looks.tick().await;
+            }
+        };
+        timeout(PATIENCE, looked).await.expect("a monitor that looks")
+    }
+
+    async fn end(self) {
+        self.stop.send_replace(true);
+        timeout(PATIENCE, self.serving).await.expect("an end").expect("no panic");
+    }
+}
+
+/// Kind, subject and time of every job, and whether a worker holds it.
+async fn all_jobs(app: &TestApp) -> Vec<(String, String, i64, bool)> {
+    let all = app.app.store.read(async |tx| -> store::Result<_> {
+        let sql =
+            "SELECT kind, subject, run_at, lease IS NOT NULL FROM jobs ORDER BY kind, subject";
+        tx.sql(sql).all().await
+    });
+    all.await.expect("the jobs")
+}
+
+/// What has left any host: requests to the provider, events, messages.
+fn left(app: &TestApp) -> [usize; 3] {
+    let requests = app.standins.paystack().requests().len();
+    [requests, app.standins.events().len(), app.standins.mailbox().list(None).len()]
+}
+
+fn charges(app: &TestApp) -> usize {
+    let requests = app.standins.paystack().requests();
+    requests.iter().filter(|(_, path)| path == "/transaction/charge_authorization").count()
+}
+
+/// An event, an e-mail, a text message, a charge and a check of a payment, all of which are due.
+async fn much_is_due(app: &TestApp) {
+    use_gateways(app, &["termii"]).await;
+    user(app, "ada").await;
+    saved_card(app, "ada", SUCCESS_CARD).await;
+    loan(app, "loan-1", "ada", &[(1, 100.0), (40, 50.0)]).await;
+    let paid = app.initialize("order-1").await;
+    app.initialize("order-2").await;
+    app.complete(&paid, "success").await;
+    app.standins.settle().await;
+    app.post("/payment/verify/order-1", Value::Null).await.data();
+    app.app.clock.advance_to(app.app.clock.now().plus_seconds(86_400));
+    let code = json!({ "identifier": "ada", "channels": ["email", "sms"], "email": EMAIL, "phone": PHONE });
+    assert_eq!(app.post("/otp/send", code).await.status, StatusCode::OK);
+}
+
+both! {
+    async fn a_copy_runs_nothing_that_is_due_and_nothing_leaves_it(app: TestApp) {
+        much_is_due(app).await;
+        let (due, before) = (all_jobs(app).await, left(app));
+        let kinds = ["event.deliver", "loan.collect", "message.email", "message.sms", "payment.settle"];
+        for kind in kinds {
+            let now = app.app.clock.now().0;
+            assert!(due.iter().any(|(of, _, at, _)| of == kind && *at <= now), "{kind} in {due:?}");
+        }
+
+        let copy = Copy::of(app).await;
+        let page = copy.looked(app).await;
+        assert_eq!(value(&page, "tollhouse_jobs_enabled"), Some(0.0));
+        assert_eq!(value(&page, r#"tollhouse_jobs_due{kind="loan.collect"}"#), Some(1.0));
+        let task = |name: &str| value(&page, &format!("tollhouse_task_panics_total{{task=\"{name}\"}}"));
+        assert_eq!([task("jobs"), task("cleaning")], [None, None], "work that sends or deletes was begun");
+        assert_eq!(task("monitor"), Some(0.0));
+        jobs::start_due(&copy.host).await.expect("no error");
+        assert_eq!(jobs::run_due(&copy.host).await.expect("no error"), 0);
+        let forward = app.client.post(format!("{}/internal/v1/clock/advance", copy.internal));
+        let forward = reply(forward.bearer_auth(OPERATOR_TOKEN).json(&json!({ "seconds": 60 }))).await;
+        assert_eq!(forward.failure(), (403, "a host with no_jobs does not move the clock"));
+        copy.end().await;
+        assert_eq!((all_jobs(app).await, left(app)), (due, before));
+
+        // A host with jobs does all of it.
+        app.settle().await;
+        let [requests, events, messages] = left(app);
+        assert!(requests > before[0] && events > before[1], "{before:?}");
+        assert_eq!((messages, charges(app)), (before[2] + 2, 1));
+    }
+
+    async fn a_copy_shows_everything_and_keeps_what_requests_cause_for_hosts_with_jobs(app: TestApp) {
+        much_is_due(app).await;
+        let (before, copy) = (left(app), Copy::of(app).await);
+        let ready = reply(app.client.get(format!("{}/health/ready", copy.api))).await;
+        assert_eq!((ready.status, &ready.body["message"]), (StatusCode::OK, &json!("ready, without jobs")));
+        let shown = copy.request(app, Method::GET, "/payment/fetch/reference/order-1", Value::Null).await;
+        assert_eq!(shown.data()["status"], "success");
+
+        let refused = (503, "this host runs with no_jobs: it contacts no provider");
+        let begun = copy.request(app, Method::POST, "/payment/initialize", app.order("order-3")).await;
+        assert_eq!(begun.failure(), refused);
+        let asked = copy.request(app, Method::POST, "/payment/verify/order-2", Value::Null).await;
+        assert_eq!(asked.failure(), refused);
+        let charge = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card", "amount": 10 });
+        copy.request(app, Method::POST, "/recollection/create", charge).await;
+        let code = json!({ "identifier": "eve", "channels": ["email"], "email": EMAIL });
+        let sent = copy.request(app, Method::POST, "/otp/send", code).await;
+        assert_eq!(sent.status, StatusCode::OK, "{}", sent.body);
+        copy.end().await;
+        assert_eq!(left(app), before);
+
+        app.settle().await;
+        assert_eq!(left(app)[2], before[2] + 3);
+        assert!(charges(app) > 0);
+    }
+}
