@@ -30,15 +30,16 @@ pub const PAYSTACK_KEY: &str = "sk_test_the_services_own_account";
 /// 2026-11-21T09:00:00Z, a Saturday.
 pub const NOW: Timestamp = Timestamp(1_795_251_600_000);
 
-/// Runs each test on both engines, as `name::sqlite` and `name::postgres`.
+/// Runs each test on both engines, as `name::sqlite` and `name::postgres`, with the flags behind its argument.
 macro_rules! both {
-    ($(async fn $name:ident($app:ident: TestApp) $body:block)*) => {$(
+    ($(async fn $name:ident($app:ident: TestApp $(, $flag:literal)*) $body:block)*) => {$(
         async fn $name($app: &crate::app::TestApp) $body
 
         mod $name {
             #[tokio::test]
             async fn sqlite() {
-                let app = crate::app::TestApp::start(crate::app::Engine::Sqlite).await;
+                let engine = crate::app::Engine::Sqlite;
+                let app = crate::app::TestApp::start_with(engine, &[$($flag),*]).await;
                 super::$name(&app).await;
                 app.finish().await;
             }
@@ -46,7 +47,8 @@ macro_rules! both {
             #[tokio::test]
             async fn postgres() {
                 let Some(server) = crate::app::postgres() else { return };
-                let app = crate::app::TestApp::start(crate::app::Engine::Postgres(server)).await;
+                let engine = crate::app::Engine::Postgres(server);
+                let app = crate::app::TestApp::start_with(engine, &[$($flag),*]).await;
                 super::$name(&app).await;
                 app.finish().await;
             }

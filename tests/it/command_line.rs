@@ -151,6 +151,9 @@ both! {
         let changed = run(app, &terms).await;
         assert_eq!(field(changed.said(), "subscription"), format!("until {until}"));
         assert_eq!(field(&changed.out, "features"), "payments, otp");
+        let unknown = run(app, &["company", "subscription", &id, "--features", "paymnts,otp"]).await;
+        let known = "cards, identity, otp, payments, recollections, users";
+        assert!(unknown.failure().1.contains(&format!("the features field must be any of {known}")), "{}", unknown.err);
         let terms = ["company", "subscription", &id, "--expires-at", "never", "--features", "all"];
         let changed = run(app, &terms).await;
         assert_eq!((field(changed.said(), "subscription"), field(&changed.out, "features")), ("active", "all"));

@@ -141,8 +141,8 @@ both! {
         for (query, message) in [
             ("status=%00", "the status field must be free of control characters"),
             ("user_id=a%0Db", "the user_id field must be free of control characters"),
-            ("limit=many", "the limit field must be a whole number from 1 to 1000"),
-            ("limit=1&limit=0", "the limit field must be a whole number from 1 to 1000"),
+            ("limit=many", "the limit field must be a whole number of at least 1"),
+            ("limit=1&limit=0", "the limit field must be a whole number of at least 1"),
             ("page=-1", "the page field must be a whole number from 1 to 1000000000"),
         ] {
             is_failure(&app.get(&format!("/payment/list?{query}")).await, 400, message);

@@ -12,7 +12,7 @@ use tollhouse::{
     http, jobs,
     random::Random,
     seal::{Sealer, new_master_key},
-    store,
+    store::{self, Assembled},
 };
 
 use crate::{
@@ -180,6 +180,37 @@ async fn add_damaged_companies(app: &TestApp, companies: usize) {
     added.await.unwrap();
 }
 
+/// The secrets that sign the company's events, if they open.
+async fn event_secrets(app: &TestApp) -> tollhouse::error::Result<Vec<String>> {
+    tollhouse::companies::find(&app.app, &app.company.id).await?.event_secrets(&app.app)
+}
+
+const SWAP: &str = "event_secret = previous_event_secret, previous_event_secret = event_secret";
+
+/// What somebody does who can write to the database.
+async fn update_company(app: &TestApp, set: Assembled) {
+    let update = set.then(" WHERE id = ").value(&*app.company.id);
+    let updated = app.app.store.write(async move |tx| tx.assembled(&update).run().await);
+    assert_eq!(updated.await.unwrap(), 1);
+}
+
+fn set(text: &'static str) -> Assembled {
+    Assembled::default().then("UPDATE companies SET ").then(text)
+}
+
+/// Both secrets of the company, sealed as versions did that did not tell the two apart.
+fn set_alike(app: &TestApp, current: &str, previous: &str) -> Assembled {
+    let context = format!("companies/{}/event_secret", app.company.id);
+    let seal = |secret: &str| app.app.sealer.seal(&context, secret);
+    let until = app.app.clock.now().plus_seconds(3_600);
+    set("event_secret = ")
+        .value(seal(current))
+        .then(", previous_event_secret = ")
+        .value(seal(previous))
+        .then(", previous_event_secret_until = ")
+        .value(until)
+}
+
 fn sum(steps: &[Value], what: &str) -> u64 {
     steps.iter().map(|step| step[what].as_u64().unwrap()).sum()
 }
@@ -227,6 +258,45 @@ both! {
         assert_eq!(secrets(&alone.app).await, secrets(&opens.app).await);
         assert_eq!(secrets(&alone.app).await.len(), 2);
         assert_eq!(app.post("/payment/initialize", app.order("before")).await.status, 500);
+    }
+
+    async fn a_secret_does_not_open_in_the_place_of_the_other(app: TestApp) {
+        let rotate = format!("/companies/{}/event-secret/rotate", app.company.id);
+        let first = app.company.event_secret.clone();
+        let second = app.operator(Method::POST, &rotate, json!({})).await.data()["event_secret"].clone();
+        let second = second.as_str().unwrap().to_owned();
+        assert_eq!(event_secrets(app).await.unwrap(), [second.clone(), first.clone()]);
+        update_company(app, set(SWAP)).await;
+        assert!(event_secrets(app).await.is_err());
+        update_company(app, set(SWAP)).await;
+        assert_eq!(event_secrets(app).await.unwrap(), [second, first]);
+        update_company(app, set("previous_event_secret = event_secret")).await;
+        assert!(event_secrets(app).await.is_err());
+    }
+
+    async fn secrets_that_were_sealed_alike_open_and_are_told_apart_from_then_on(app: TestApp) {
+        update_company(app, set_alike(app, "whsec_2", "whsec_1")).await;
+        assert_eq!(event_secrets(app).await.unwrap(), ["whsec_2", "whsec_1"]);
+
+        // Another master key: both are sealed anew, each in its place.
+        let new = new_master_key(&Random::system());
+        let host = Host::start(app, &format!("{new} {MASTER_KEY}")).await;
+        host.command(&["rotate"]).await.said();
+        let secrets = async || {
+            let company = tollhouse::companies::find(&host.app, &app.company.id).await.unwrap();
+            company.event_secrets(&host.app)
+        };
+        assert_eq!(secrets().await.unwrap(), ["whsec_2", "whsec_1"]);
+        update_company(app, set(SWAP)).await;
+        assert!(secrets().await.is_err());
+
+        // Another event secret: the former one is sealed as the previous one.
+        update_company(app, set_alike(app, "whsec_2", "whsec_1")).await;
+        let rotate = format!("/companies/{}/event-secret/rotate", app.company.id);
+        let third = app.operator(Method::POST, &rotate, json!({})).await.data()["event_secret"].clone();
+        assert_eq!(event_secrets(app).await.unwrap(), [third.as_str().unwrap(), "whsec_2"]);
+        update_company(app, set("event_secret = previous_event_secret")).await;
+        assert!(event_secrets(app).await.is_err());
     }
 
     async fn what_a_register_said_is_found_again_and_opens(app: TestApp) {

@@ -370,7 +370,7 @@ both! {
         assert_eq!(listed["docs"][0]["user"]["user_id"], "ada");
         for (query, message) in [
             ("?page=0", "the page field must be a whole number from 1 to 1000000000"),
-            ("?limit=1001", "the limit field must be a whole number from 1 to 1000"),
+            ("?limit=0", "the limit field must be a whole number of at least 1"),
             ("?status=paid", "the status field must be one of pending, success, failed, refunded"),
             ("?created_at=2026-11-21", "the created_at field must be DD-MM-YYYY or DD-MM-YYYY/DD-MM-YYYY"),
             ("?paid_at=x", "the paid_at field must be DD-MM-YYYY or DD-MM-YYYY/DD-MM-YYYY"),

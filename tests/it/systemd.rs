@@ -59,3 +59,9 @@ async fn systemd_hears_when_the_host_serves_and_when_it_begins_to_stop() {
     assert_eq!(next(), "STOPPING=1\n");
     assert!(host.0.wait().expect("an end").success());
 }
+
+#[test]
+fn the_unit_lets_no_core_be_dumped() {
+    let unit = include_str!("../../docs/tollhouse.service");
+    assert!(unit.lines().any(|line| line == "LimitCORE=0"));
+}

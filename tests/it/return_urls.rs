@@ -1,0 +1,77 @@
+//! Where payers go from a checkout page: https, http, or the link of an app.
+
+use serde_json::{Value, json};
+
+use crate::{
+    app::{Reply, TestApp},
+    lending::{loan, user},
+};
+
+/// A payment, a card and a recollection with this checkout.
+async fn try_all(app: &TestApp, n: usize, checkout: Value) -> [(&'static str, Reply); 3] {
+    let mut payment = app.order(&format!("order-{n}"));
+    payment["checkout"] = checkout.clone();
+    let card = json!({ "user_id": "ada", "currency": "NGN", "checkout": checkout });
+    let recollection = json!({
+        "loan": "loan-1", "amount": 1, "with_provider": true, "payment_channel": "checkout", "checkout": checkout,
+    });
+    [
+        ("payment", app.post("/payment/initialize", payment).await),
+        ("card", app.post("/card/create", card).await),
+        ("recollection", app.post("/recollection/create", recollection).await),
+    ]
+}
+
+async fn set_up(app: &TestApp) {
+    user(app, "ada").await;
+    loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
+}
+
+both! {
+    async fn links_of_apps_are_taken_and_come_back(app: TestApp) {
+        set_up(app).await;
+        for (n, url) in [
+            "myapp://paid", "com.example.app:/paid?order=7", "https://lender.example/paid", "http://lender.example/paid", "HTTPS://lender.example",
+        ].into_iter().enumerate() {
+            let checkout = json!({ "success_url": url, "cancel_url": url });
+            for (what, answer) in try_all(app, n, checkout).await {
+                let made = &answer.data()["checkout"];
+                assert_eq!((&made["success_url"], &made["cancel_url"]), (&json!(url), &json!(url)), "{what}");
+                assert!(made["url"].is_string(), "{what}: {made}");
+            }
+        }
+        // The provider sends the payer there.
+        let payment = app.fetch("order-0").await;
+        let page = payment["checkout"]["url"].as_str().expect("a URL");
+        let paid = app.client.post(format!("{page}/complete")).json(&json!({ "outcome": "success" })).send().await;
+        let paid: Value = paid.expect("an answer").json().await.expect("JSON");
+        let back = paid["redirect_url"].as_str().expect("a URL");
+        assert!(back.starts_with("myapp://paid"), "{back}");
+        app.settle().await;
+    }
+
+    async fn what_a_browser_would_execute_or_read_locally_is_refused(app: TestApp) {
+        set_up(app).await;
+        for (n, url) in [
+            "javascript:alert(1)", "JavaScript://lender.example/%0aalert(1)", " javascript:alert(1)", "vbscript:x", "data:text/html,<script>", "data:/x",
+            "file:///etc/passwd", "blob:https://lender.example/1", "filesystem:https://lender.example/1", "about:blank",
+            "view-source://lender.example", "intent://paid#Intent;scheme=file;end", "content://downloads/1", "mailto:ada@example.com", "myapp:paid",
+            "//lender.example/paid", "lender.example", "https://", "https://ada:secret@lender.example", "myapp://ada:secret@paid",
+        ].into_iter().enumerate() {
+            for field in ["success_url", "cancel_url"] {
+                let mut checkout = json!({ "success_url": "https://lender.example/paid" });
+                checkout[field] = json!(url);
+                let message = format!("the checkout.{field} field must be a valid http or https URL, or the link of an app");
+                for (what, answer) in try_all(app, n, checkout).await {
+                    assert_eq!(answer.failure(), (400, &*message), "{what}: {url}");
+                }
+            }
+        }
+        assert_eq!(app.get("/payment/list").await.data()["total"], 0);
+        // An event goes to no app.
+        let mut order = app.order("order-1");
+        order["callback_url"] = json!("myapp://paid");
+        let refused = app.post("/payment/initialize", order).await;
+        assert_eq!(refused.failure(), (400, "the callback_url field must be a valid http or https URL"));
+    }
+}
