@@ -1,10 +1,14 @@
 //! Charges: money that a provider is asked to take, for a payment, a card or a repayment. Here is what is judged and asked the same way
 //! for all of them.
 
+mod lease;
+mod store;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::lease::{Lease, Leased, LeasedTable};
 use crate::{
     app::App,
     clock::Timestamp,
@@ -17,6 +21,9 @@ use crate::{
     providers,
     store::Type,
 };
+
+/// What a request is told while another one asks the provider under the same reference.
+pub const IN_PROGRESS: &str = "another request with this reference is in progress";
 
 /// Where the metadata that goes to a provider names the record.
 pub const METADATA_KEY: &str = "tollhouse_payment";
@@ -124,10 +131,10 @@ impl Desk {
         Ok(Desk { provider, credentials })
     }
 
-    /// What the provider knows under a reference; `None`: of no such charge.
+    /// What the provider knows under a reference, whatever else the plugin calls it; `None`: of no such charge.
     pub async fn look(&self, service_ref: &str) -> Result<Option<ProviderPayment>> {
         match self.provider.verify(&self.credentials, service_ref).await {
-            Ok(seen) => Ok(Some(seen)),
+            Ok(seen) => Ok(Some(ProviderPayment { service_ref: service_ref.to_owned(), ..seen })),
             Err(error) if error.fault.category == FaultCategory::NotFound => Ok(None),
             Err(error) => Err(error.into_error(&self.provider.manifest().name)),
         }

@@ -36,6 +36,7 @@ mod identity_codes;
 mod identity_images;
 mod isolation;
 mod jobs;
+mod leases;
 mod lending;
 mod listener;
 mod loans;
