@@ -1,10 +1,14 @@
 //! Charges: money that a provider is asked to take, for a payment, a card or a repayment. Here is what is judged and asked the same way
 //! for all of them.
 
+mod lease;
+mod store;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::lease::{Lease, Leased, LeasedTable};
 use crate::{
     app::App,
     clock::Timestamp,
@@ -17,6 +21,9 @@ use crate::{
     providers,
     store::Type,
 };
+
+/// What a request is told while another one asks the provider under the same reference.
+pub const IN_PROGRESS: &str = "another request with this reference is in progress";
 
 /// Where the metadata that goes to a provider names the record.
 pub const METADATA_KEY: &str = "tollhouse_payment";
@@ -46,25 +53,28 @@ pub enum Verdict {
     CurrencyMismatch,
 }
 
-/// Final states never move back, save a success that is refunded; a verified success is accepted even after a failure. A
-/// provider may report more than was asked for when the customer bears the fees, so what was asked for is compared.
+/// Final states never move back, save a success that is refunded; a verified success is accepted even after a failure.
 #[must_use]
 pub fn judge(status: Status, asked: &Money, seen: &ProviderPayment) -> Verdict {
-    let reported = seen.requested.as_ref().unwrap_or(&seen.amount);
     match (status, seen.status) {
-        (Status::Pending | Status::Failed, PaymentStatus::Success) => {
-            if reported.currency != asked.currency {
-                Verdict::CurrencyMismatch
-            } else if reported.minor != asked.minor {
-                Verdict::AmountMismatch
-            } else {
-                Verdict::Succeeded
-            }
-        }
+        (Status::Pending | Status::Failed, PaymentStatus::Success) => compare(asked, seen),
         (Status::Pending, PaymentStatus::Pending) => Verdict::StillPending,
         (Status::Pending, PaymentStatus::Failed | PaymentStatus::Reversed) => Verdict::Failed,
         (Status::Success, PaymentStatus::Reversed) => Verdict::Reversed,
         _ => Verdict::Unchanged,
+    }
+}
+
+/// Compares what was asked for with what the provider was asked for and with what it took. It may have taken more, because the
+/// customer bears the fees, and never less.
+fn compare(asked: &Money, seen: &ProviderPayment) -> Verdict {
+    let requested = seen.requested.as_ref().unwrap_or(&seen.amount);
+    if requested.currency != asked.currency || seen.amount.currency != asked.currency {
+        Verdict::CurrencyMismatch
+    } else if requested.minor != asked.minor || seen.amount.minor < asked.minor {
+        Verdict::AmountMismatch
+    } else {
+        Verdict::Succeeded
     }
 }
 
@@ -121,10 +131,10 @@ impl Desk {
         Ok(Desk { provider, credentials })
     }
 
-    /// What the provider knows under a reference; `None`: of no such charge.
+    /// What the provider knows under a reference, whatever else the plugin calls it; `None`: of no such charge.
     pub async fn look(&self, service_ref: &str) -> Result<Option<ProviderPayment>> {
         match self.provider.verify(&self.credentials, service_ref).await {
-            Ok(seen) => Ok(Some(seen)),
+            Ok(seen) => Ok(Some(ProviderPayment { service_ref: service_ref.to_owned(), ..seen })),
             Err(error) if error.fault.category == FaultCategory::NotFound => Ok(None),
             Err(error) => Err(error.into_error(&self.provider.manifest().name)),
         }
@@ -259,6 +269,15 @@ mod tests {
             (money(500, "USD"), None, Verdict::CurrencyMismatch),
             (money(600, "NGN"), Some(money(500, "NGN")), Verdict::Succeeded),
             (money(500, "NGN"), Some(money(400, "NGN")), Verdict::AmountMismatch),
+            (money(500, "NGN"), Some(money(500, "NGN")), Verdict::Succeeded),
+            // What was taken counts, whatever was asked for.
+            (money(499, "NGN"), Some(money(500, "NGN")), Verdict::AmountMismatch),
+            (money(0, "NGN"), Some(money(500, "NGN")), Verdict::AmountMismatch),
+            (money(499, "NGN"), Some(money(499, "NGN")), Verdict::AmountMismatch),
+            (money(600, "NGN"), Some(money(501, "NGN")), Verdict::AmountMismatch),
+            (money(600, "USD"), Some(money(500, "NGN")), Verdict::CurrencyMismatch),
+            (money(600, "NGN"), Some(money(500, "USD")), Verdict::CurrencyMismatch),
+            (money(500, "USD"), Some(money(500, "USD")), Verdict::CurrencyMismatch),
         ] {
             let seen = seen(PaymentStatus::Success, amount, requested);
             assert_eq!(judge(Status::Pending, &money(500, "NGN"), &seen), verdict, "{seen:?}");

@@ -28,6 +28,9 @@ pub enum Error {
     /// Look at what is there first (409).
     #[error("{0}")]
     Conflict(String),
+    /// Try again after the time that it says: another request does this (409).
+    #[error("{message}")]
+    InProgress { message: String, retry_after_s: u32 },
     /// Send it in time (408).
     #[error("the request was not sent in time")]
     TooSlow,

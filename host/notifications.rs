@@ -6,7 +6,7 @@
 pub mod api;
 mod store;
 
-pub use self::store::{Belongs, references, release, reserve};
+pub use self::store::{Belongs, references, release, replace, reserve};
 use crate::{
     app::NOTIFIED,
     clock::Timestamp,

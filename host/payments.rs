@@ -13,7 +13,7 @@ pub use self::{
     view::EventData,
 };
 pub use crate::charges::Status;
-use crate::error::Error;
+use crate::{charges::Lease, error::Error};
 
 /// The job that brings a payment, and its refund, up to what the provider knows.
 pub const SETTLE_JOB: &str = "payment.settle";

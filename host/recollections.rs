@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 pub use self::{automatic::collect_job, settle::settle_job, store::Recollection, view::EventData};
 use crate::{
     app::App,
-    charges,
+    charges::{self, Lease},
     clock::Timestamp,
     error::{Error, Result},
     store::{Tx, Type},
@@ -41,8 +41,6 @@ pub const DIRECT_DEBIT: &str = "direct_debit";
 const CHARGED_SECONDS: i64 = 3_600;
 /// After that a charge that waits for its customer holds up no other: nobody asks about it any more.
 const ABANDONED_SECONDS: i64 = 72 * 3_600;
-/// For how long a page may be on its way: longer than any request.
-const STARTING_SECONDS: i64 = 70;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Type)]
 #[sqlx(type_name = "text", rename_all = "snake_case")]

@@ -102,7 +102,11 @@ pub async fn verify(
     match (card.status, mismatch) {
         (Status::Pending, Some(mismatch)) => Err(Error::invalid(mismatch)),
         (Status::Pending, None) => Err(Error::invalid("payment still pending")),
-        _ => Answer::data(card.view(), "Card verified successfully"),
+        (Status::Valid, _) => Answer::data(card.view(), "Card verified successfully"),
+        (Status::Failed | Status::Duplicate | Status::Unusable, _) => {
+            let message = card.message.filter(|message| !message.is_empty());
+            Err(Error::Invalid(message.unwrap_or_else(|| "card verification failed".to_owned())))
+        }
     }
 }
 

@@ -135,7 +135,7 @@ fn with_token(app: &App, card: Card, instrument: &Instrument) -> Card {
     let context = seal_context(&card.company_id, &card.id);
     Card {
         token: Some(app.sealer.seal(&context, &token)),
-        email: if email.is_empty() { card.email.clone() } else { email },
+        charge_email: if email.is_empty() { card.charge_email.clone() } else { email },
         signature,
         bin: bin.chars().take(BIN_DIGITS).collect(),
         last4,
@@ -156,7 +156,8 @@ async fn fail(tx: &mut Tx, app: &App, mut card: Card, status: Status, message: &
     card.message = Some(message.to_owned());
     card.updated_at = app.clock.now();
     store::update(tx, &card).await?;
-    if card.removed_at.is_some() || !is_news {
+    // Of a duplicate the verification charge did not fail: there is no event for it.
+    if card.removed_at.is_some() || !is_news || status == Status::Duplicate {
         return Ok(());
     }
     emit(tx, app, &card, "card.validation.failed").await

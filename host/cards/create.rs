@@ -59,7 +59,7 @@ async fn record(app: &App, company: &Company, order: Order) -> Result<Card> {
         let no_email = || Error::invalid("email address not found for this user");
         let email = user.email.clone().ok_or_else(no_email)?;
         let account = providers::resolve(tx, &company.id, &order.provider).await?;
-        app.plugins.provider(&order.provider, &company.id)?;
+        let plugin = app.plugins.provider(&order.provider, &company.id)?;
         let now = app.clock.now();
         let new = Card {
             company_id: company.id.clone(),
@@ -73,6 +73,7 @@ async fn record(app: &App, company: &Company, order: Order) -> Result<Card> {
             account_id: account.id,
             amount: order.money.minor,
             currency: order.money.currency,
+            charge_email: email.clone(),
             email,
             token: None,
             signature: String::new(),
@@ -84,7 +85,7 @@ async fn record(app: &App, company: &Company, order: Order) -> Result<Card> {
             country: String::new(),
             exp_month: String::new(),
             exp_year: String::new(),
-            service_ref: format!("card-{}", app.random.id(now)),
+            service_ref: plugin.manifest().reference.fit(&format!("card-{}", app.random.id(now))),
             transaction_id: String::new(),
             success_url: order.success_url,
             cancel_url: order.cancel_url,
@@ -120,14 +121,17 @@ async fn again(tx: &mut Tx, new: &Card) -> Result<Card> {
     Ok(card)
 }
 
-async fn reserve(tx: &mut Tx, card: &Card) -> Result<()> {
-    let belongs = Belongs {
+fn owner(card: &Card) -> Belongs {
+    Belongs {
         company_id: card.company_id.clone(),
         subject: SUBJECT.to_owned(),
         subject_id: card.id.clone(),
-    };
+    }
+}
+
+async fn reserve(tx: &mut Tx, card: &Card) -> Result<()> {
     let Card { account_id, service_ref, updated_at, .. } = card;
-    match notifications::reserve(tx, account_id, service_ref, &belongs, *updated_at).await? {
+    match notifications::reserve(tx, account_id, service_ref, &owner(card), *updated_at).await? {
         true => Ok(()),
         false => Err(Error::internal("a new reference is taken")),
     }
@@ -137,7 +141,7 @@ fn order_of(card: &Card) -> CheckoutOrder {
     CheckoutOrder {
         service_ref: card.service_ref.clone(),
         amount: card.money(),
-        email: card.email.clone(),
+        email: card.charge_email.clone(),
         customer_name: None,
         narration: "Card verification".to_owned(),
         channels: vec!["card".to_owned()],
@@ -156,8 +160,12 @@ async fn keep(app: &App, card: Card, session: CheckoutSession) -> Result<Card> {
         let found = store::find_any(tx, &card.company_id, &card.id).await?;
         let mut card = found.ok_or_else(missing)?;
         if card.service_ref != session.service_ref {
+            let Card { account_id, service_ref, .. } = &card;
+            let (owner, new) = (owner(&card), &session.service_ref);
+            if !notifications::replace(tx, account_id, service_ref, new, &owner, now).await? {
+                return Err(Error::internal("a returned reference is taken"));
+            }
             card.service_ref = session.service_ref;
-            reserve(tx, &card).await?;
         }
         card.checkout_url = Some(session.url);
         card.updated_at = now;

@@ -15,7 +15,7 @@ use crate::{
     error::{Error, Result},
     jobs::{self, Job, Next},
     operator_events::{self, CARD_REFUND_FAILED},
-    plugins::{self, ProviderPayment, RefundOrder},
+    plugins::{self, ProviderPayment, ReferenceRules, RefundOrder},
     store::Tx,
 };
 
@@ -88,13 +88,16 @@ async fn ask(app: &App, refund: &Refund) -> Result<plugins::Refund> {
     let Desk { provider, credentials } =
         Desk::open(app, &refund.company_id, &refund.payment_service, &refund.account_id).await?;
     let answer = match refund.status {
-        RefundStatus::Requested => provider.start_refund(&credentials, &order_of(refund)).await,
+        RefundStatus::Requested => {
+            let order = order_of(refund, &provider.manifest().reference);
+            provider.start_refund(&credentials, &order).await
+        }
         _ => provider.check_refund(&credentials, &refund.provider_id).await,
     };
     answer.map_err(|error| error.into_error(&refund.payment_service))
 }
 
-fn order_of(refund: &Refund) -> RefundOrder {
+fn order_of(refund: &Refund, rules: &ReferenceRules) -> RefundOrder {
     let refund_ref = match refund.tries {
         1 => refund.id.clone(),
         n => format!("{}-{n}", refund.id),
@@ -102,7 +105,7 @@ fn order_of(refund: &Refund) -> RefundOrder {
     RefundOrder {
         service_ref: refund.service_ref.clone(),
         transaction_id: refund.transaction_id.clone(),
-        refund_ref,
+        refund_ref: rules.fit(&refund_ref),
         amount: refund.money(),
         reason: "card verification".to_owned(),
     }

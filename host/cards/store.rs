@@ -18,6 +18,8 @@ pub struct Card {
     pub id: String,
     /// The internal id of its user.
     pub user_key: String,
+    /// The present one of its user.
+    #[sqlx(rename = "present_user_id")]
     pub user_id: String,
     /// Of the request that made it.
     pub run: Option<String>,
@@ -29,8 +31,12 @@ pub struct Card {
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
     pub currency: String,
-    /// Of the first charge.
+    /// The user's present e-mail address; empty without one.
+    #[sqlx(rename = "present_email")]
     pub email: String,
+    /// The e-mail address of the first charge: providers ask for it with the token.
+    #[sqlx(rename = "email")]
+    pub charge_email: String,
     /// Sealed.
     pub token: Option<String>,
     pub signature: String,
@@ -65,9 +71,25 @@ impl Card {
 pub const SEALED: [SealedColumn; 1] =
     [sealed_column!(cards(company_id, id).token, |company, id| seal_context(company, id))];
 
+/// A statement that returns cards, each with the present `user_id` and e-mail address of its user.
+macro_rules! cards {
+    ($before:literal, $after:literal) => {
+        concat!(
+            $before,
+            " *, COALESCE((SELECT users.user_id FROM users
+                  WHERE users.company_id = cards.company_id AND users.id = cards.user_key),
+                  cards.user_id) AS present_user_id,
+              COALESCE((SELECT users.email FROM users
+                  WHERE users.company_id = cards.company_id AND users.id = cards.user_key),
+                  '') AS present_email",
+            $after
+        )
+    };
+}
+
 /// `None` when an earlier run of the request has made one.
 pub async fn insert(tx: &mut Tx, card: &Card) -> Result<Option<Card>> {
-    tx.sql(
+    tx.sql(cards!(
         "INSERT INTO cards (company_id, id, user_key, user_id, run, status, is_default, payment_service,
              account_id, amount_minor, currency, email, signature, last4, holder, bin, brand, bank,
              country, exp_month, exp_year, service_ref, transaction_id, success_url, cancel_url,
@@ -75,8 +97,9 @@ pub async fn insert(tx: &mut Tx, card: &Card) -> Result<Option<Card>> {
          VALUES ($1, $2, $3, $4, $5, $6, FALSE, $7, $8, $9, $10, $11, '', '', '', '', '', '', '', '', '',
              $12, '', $13, $14, $15, $15)
          ON CONFLICT (company_id, run) DO NOTHING
-         RETURNING *",
-    )
+         RETURNING",
+        ""
+    ))
     .bind(&card.company_id)
     .bind(&card.id)
     .bind(&card.user_key)
@@ -87,7 +110,7 @@ pub async fn insert(tx: &mut Tx, card: &Card) -> Result<Option<Card>> {
     .bind(&card.account_id)
     .bind(card.amount)
     .bind(&card.currency)
-    .bind(&card.email)
+    .bind(&card.charge_email)
     .bind(&card.service_ref)
     .bind(&card.success_url)
     .bind(&card.cancel_url)
@@ -109,7 +132,7 @@ pub async fn update(tx: &mut Tx, card: &Card) -> Result<()> {
     .bind(&card.id)
     .bind(card.status)
     .bind(card.is_default)
-    .bind(&card.email)
+    .bind(&card.charge_email)
     .bind(&card.token)
     .bind(&card.signature)
     .bind(&card.last4)
@@ -134,7 +157,7 @@ pub async fn update(tx: &mut Tx, card: &Card) -> Result<()> {
 
 /// Unless it was removed.
 pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Card>> {
-    tx.sql("SELECT * FROM cards WHERE company_id = $1 AND id = $2 AND removed_at IS NULL")
+    tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND id = $2 AND removed_at IS NULL"))
         .bind(company_id)
         .bind(id)
         .optional()
@@ -143,7 +166,7 @@ pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Card
 
 /// Also when it was removed.
 pub async fn find_any(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Card>> {
-    tx.sql("SELECT * FROM cards WHERE company_id = $1 AND id = $2")
+    tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND id = $2"))
         .bind(company_id)
         .bind(id)
         .optional()
@@ -152,7 +175,7 @@ pub async fn find_any(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<
 
 /// The one that an earlier run of a request has made.
 pub async fn of_run(tx: &mut Tx, company_id: &str, run: &str) -> Result<Option<Card>> {
-    tx.sql("SELECT * FROM cards WHERE company_id = $1 AND run = $2")
+    tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND run = $2"))
         .bind(company_id)
         .bind(run)
         .optional()
@@ -160,7 +183,7 @@ pub async fn of_run(tx: &mut Tx, company_id: &str, run: &str) -> Result<Option<C
 }
 
 pub async fn default_of(tx: &mut Tx, company_id: &str, user_key: &str) -> Result<Option<Card>> {
-    tx.sql("SELECT * FROM cards WHERE company_id = $1 AND user_key = $2 AND is_default")
+    tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND user_key = $2 AND is_default"))
         .bind(company_id)
         .bind(user_key)
         .optional()
@@ -169,11 +192,12 @@ pub async fn default_of(tx: &mut Tx, company_id: &str, user_key: &str) -> Result
 
 /// A user's other valid cards, the newest first.
 pub async fn others(tx: &mut Tx, card: &Card) -> Result<Vec<Card>> {
-    tx.sql(
-        "SELECT * FROM cards
+    tx.sql(cards!(
+        "SELECT",
+        " FROM cards
          WHERE company_id = $1 AND user_key = $2 AND id <> $3 AND status = 'valid' AND removed_at IS NULL
-         ORDER BY created_at DESC, id DESC",
-    )
+         ORDER BY created_at DESC, id DESC"
+    ))
     .bind(&card.company_id)
     .bind(&card.user_key)
     .bind(&card.id)
@@ -192,8 +216,11 @@ pub async fn of_user(
     macro_rules! selected {
         ($order:literal) => {
             concat!(
-                "SELECT * FROM cards WHERE company_id = $1 AND user_key = $2 AND removed_at IS NULL
-                 AND (CAST($3 AS BOOLEAN) IS NULL OR (status = 'valid') = $3) ORDER BY ",
+                cards!(
+                    "SELECT",
+                    " FROM cards WHERE company_id = $1 AND user_key = $2 AND removed_at IS NULL
+                     AND (CAST($3 AS BOOLEAN) IS NULL OR (status = 'valid') = $3) ORDER BY "
+                ),
                 $order
             )
         };

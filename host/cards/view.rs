@@ -46,7 +46,7 @@ pub struct Details {
     country_code: String,
     exp_month: String,
     exp_year: String,
-    /// The user's e-mail address at the verification.
+    /// The user's e-mail address.
     email: String,
 }
 

@@ -129,7 +129,7 @@ impl IntoResponse for Error {
             Error::Forbidden(_) => StatusCode::FORBIDDEN,
             Error::NotFound(_) => StatusCode::NOT_FOUND,
             Error::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Error::Conflict(_) => StatusCode::CONFLICT,
+            Error::Conflict(_) | Error::InProgress { .. } => StatusCode::CONFLICT,
             Error::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Error::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Error::UnsupportedType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -163,7 +163,9 @@ impl IntoResponse for Error {
         }
         let retry_after = match &self {
             Error::Throttled(exceeded) => Some(HeaderValue::from(exceeded.seconds)),
-            Error::Busy { retry_after_s, .. } => Some(HeaderValue::from(*retry_after_s)),
+            Error::Busy { retry_after_s, .. } | Error::InProgress { retry_after_s, .. } => {
+                Some(HeaderValue::from(*retry_after_s))
+            }
             Error::Unavailable(_) | Error::Database(_) => Some(HeaderValue::from_static("5")),
             _ => None,
         };

@@ -300,7 +300,12 @@ const FAILURES: [(u16, &str, &str, Option<&str>); 14] = [
     (403, "Forbidden", "Ask the operator for it.", None),
     (404, "NotFound", "Name something that exists.", None),
     (408, "TooSlow", "Send the request in time.", None),
-    (409, "Conflict", "Look at what is there first.", None),
+    (
+        409,
+        "Conflict",
+        "Look at what is there first. With `Retry-After`: another request does this, send it again then.",
+        Some("Retry-After"),
+    ),
     (413, "TooLarge", "Send less.", None),
     (415, "UnsupportedType", "Send another content type.", None),
     (429, "Throttled", "Wait before the next request.", Some("Retry-After")),

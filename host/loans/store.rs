@@ -13,6 +13,8 @@ pub struct Loan {
     pub id: String,
     /// The internal id of the user who owes it.
     pub user_key: String,
+    /// The present one of the user.
+    #[sqlx(rename = "present_user_id")]
     pub user_id: String,
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
@@ -54,8 +56,21 @@ pub struct Entry {
     pub automatic: bool,
 }
 
+/// A statement that returns loans, each with the present `user_id` of its user.
+macro_rules! loans {
+    ($before:literal, $after:literal) => {
+        concat!(
+            $before,
+            " *, COALESCE((SELECT users.user_id FROM users
+                  WHERE users.company_id = loans.company_id AND users.id = loans.user_key),
+                  loans.user_id) AS present_user_id",
+            $after
+        )
+    };
+}
+
 pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Loan>> {
-    tx.sql("SELECT * FROM loans WHERE company_id = $1 AND id = $2")
+    tx.sql(loans!("SELECT", " FROM loans WHERE company_id = $1 AND id = $2"))
         .bind(company_id)
         .bind(id)
         .optional()
@@ -64,7 +79,7 @@ pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Loan
 
 /// The loan, locked until the transaction ends: whoever changes its schedule or repays it does so one at a time.
 pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Loan>> {
-    tx.sql("SELECT * FROM loans WHERE company_id = $1 AND id = $2 FOR UPDATE")
+    tx.sql(loans!("SELECT", " FROM loans WHERE company_id = $1 AND id = $2 FOR UPDATE"))
         .bind(company_id)
         .bind(id)
         .optional()
@@ -73,12 +88,13 @@ pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Loan
 
 /// The same, made if it was not there.
 pub async fn lock_or_insert(tx: &mut Tx, new: &Loan) -> Result<Loan> {
-    tx.sql(
+    tx.sql(loans!(
         "INSERT INTO loans (company_id, id, user_key, user_id, amount_minor, amount_paid_minor, currency,
              disbursed, last_pay_date, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-         ON CONFLICT (company_id, id) DO UPDATE SET id = excluded.id RETURNING *",
-    )
+         ON CONFLICT (company_id, id) DO UPDATE SET id = excluded.id RETURNING",
+        ""
+    ))
     .bind(&new.company_id)
     .bind(&new.id)
     .bind(&new.user_key)

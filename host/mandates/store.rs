@@ -14,6 +14,8 @@ pub struct Mandate {
     pub id: String,
     /// The internal id of the user whose account it is.
     pub user_key: String,
+    /// The present one of the user.
+    #[sqlx(rename = "present_user_id")]
     pub user_id: String,
     pub payment_service: String,
     pub currency: String,
@@ -32,8 +34,21 @@ pub struct Mandate {
 pub const SEALED: [SealedColumn; 1] =
     [sealed_column!(direct_debits(company_id, id).token, |company, id| seal_context(company, id))];
 
+/// A statement that returns direct debits, each with the present `user_id` of its user.
+macro_rules! direct_debits {
+    ($before:literal, $after:literal) => {
+        concat!(
+            $before,
+            " *, COALESCE((SELECT users.user_id FROM users
+                  WHERE users.company_id = direct_debits.company_id AND users.id = direct_debits.user_key),
+                  direct_debits.user_id) AS present_user_id",
+            $after
+        )
+    };
+}
+
 pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Mandate>> {
-    tx.sql("SELECT * FROM direct_debits WHERE company_id = $1 AND id = $2")
+    tx.sql(direct_debits!("SELECT", " FROM direct_debits WHERE company_id = $1 AND id = $2"))
         .bind(company_id)
         .bind(id)
         .optional()
@@ -41,11 +56,14 @@ pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Mand
 }
 
 pub async fn default_of(tx: &mut Tx, company_id: &str, user_key: &str) -> Result<Option<Mandate>> {
-    tx.sql("SELECT * FROM direct_debits WHERE company_id = $1 AND user_key = $2 AND is_default")
-        .bind(company_id)
-        .bind(user_key)
-        .optional()
-        .await
+    tx.sql(direct_debits!(
+        "SELECT",
+        " FROM direct_debits WHERE company_id = $1 AND user_key = $2 AND is_default"
+    ))
+    .bind(company_id)
+    .bind(user_key)
+    .optional()
+    .await
 }
 
 /// Ends that another one is the user's default.
@@ -65,7 +83,7 @@ pub async fn clear_default(tx: &mut Tx, mandate: &Mandate) -> Result<()> {
 
 /// Writes a direct debit, in the place of what it was before.
 pub async fn put(tx: &mut Tx, mandate: &Mandate) -> Result<Mandate> {
-    tx.sql(
+    tx.sql(direct_debits!(
         "INSERT INTO direct_debits (company_id, id, user_key, user_id, payment_service, currency, token,
              email, bank, active, is_default, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)
@@ -74,8 +92,9 @@ pub async fn put(tx: &mut Tx, mandate: &Mandate) -> Result<Mandate> {
              currency = excluded.currency, token = excluded.token, email = excluded.email,
              bank = excluded.bank, active = excluded.active, is_default = excluded.is_default,
              updated_at = excluded.updated_at
-         RETURNING *",
-    )
+         RETURNING",
+        ""
+    ))
     .bind(&mandate.company_id)
     .bind(&mandate.id)
     .bind(&mandate.user_key)

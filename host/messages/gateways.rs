@@ -109,7 +109,9 @@ pub async fn send(
                 continue;
             }
         };
-        match gateway.send_text(&credentials, message).await {
+        let reference = gateway.manifest().reference.fit(&message.reference);
+        let message = TextMessage { reference, ..message.clone() };
+        match gateway.send_text(&credentials, &message).await {
             Ok(id) => return Outcome::Taken { via: name.to_owned(), id: Some(id) },
             Err(error) if is_final(&error) => {
                 return Outcome::Refused { reason: reason(name, &error) };

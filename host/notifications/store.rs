@@ -43,6 +43,32 @@ pub async fn reserve(
     Ok(owned == 1)
 }
 
+/// Enters the reference that the provider returned in place of ours; `false` when it is another record's. Notifications may name
+/// either, only the provider's is verified from now on.
+pub async fn replace(
+    tx: &mut Tx,
+    account_id: &str,
+    service_ref: &str,
+    by: &str,
+    belongs: &Belongs,
+    now: Timestamp,
+) -> Result<bool> {
+    if !reserve(tx, account_id, by, belongs, now).await? {
+        return Ok(false);
+    }
+    tx.sql(
+        "UPDATE service_refs SET replaced_by = $4
+         WHERE account_id = $1 AND service_ref = $2 AND company_id = $3",
+    )
+    .bind(account_id)
+    .bind(service_ref)
+    .bind(&belongs.company_id)
+    .bind(by)
+    .run()
+    .await?;
+    Ok(true)
+}
+
 /// Takes a reference out of the directory: the provider knows it as somebody else's.
 pub async fn release(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result<()> {
     tx.sql("DELETE FROM service_refs WHERE account_id = $1 AND service_ref = $2")
@@ -64,7 +90,7 @@ pub async fn belongs(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result
     .await
 }
 
-/// All references that a record was ever known by at its provider.
+/// The references that the provider may know a record by, save those in whose place it returned its own.
 pub async fn references(
     tx: &mut Tx,
     company_id: &str,
@@ -74,7 +100,8 @@ pub async fn references(
     let rows: Vec<(String,)> = tx
         .sql(
             "SELECT service_ref FROM service_refs
-             WHERE company_id = $1 AND subject = $2 AND subject_id = $3 ORDER BY created_at, service_ref",
+             WHERE company_id = $1 AND subject = $2 AND subject_id = $3 AND replaced_by IS NULL
+             ORDER BY created_at, service_ref",
         )
         .bind(company_id)
         .bind(subject)

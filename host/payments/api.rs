@@ -268,7 +268,7 @@ async fn listed(
     let page = Page { number: query.page()?, limit: query.limit()? };
     let filter = Filter {
         status: query.status()?,
-        user_id: query.user_id()?,
+        user_key: None,
         provider: query.provider()?,
         payment_channel: query.payment_channel()?,
         created: query.created_at()?,
@@ -279,9 +279,16 @@ async fn listed(
         (Some(order), _) => Sort::Created(order),
         (None, None) => Sort::Created(listing::Order::Descending),
     };
+    let user_id = query.user_id()?;
     let (total, payments, users) = app
         .store
         .read(async |tx| -> Result<_> {
+            let mut filter = filter;
+            if let Some(user_id) = &user_id {
+                let user = users::find(tx, company_id, user_id).await?;
+                let Some(user) = user else { return Ok((0, Vec::new(), Vec::new())) };
+                filter.user_key = Some(user.id);
+            }
             let (total, payments) = store::list(tx, company_id, &filter, sort, page).await?;
             let users = users_of(tx, company_id, &payments).await?;
             Ok((total, payments, users))

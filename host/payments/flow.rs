@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 use tracing::instrument;
 
 use super::{
-    Payment, SETTLE_JOB, SUBJECT, Status, missing,
+    Lease, Payment, SETTLE_JOB, SUBJECT, Status, missing,
     settle::{self, Settled},
     store,
 };
 use crate::{
     app::App,
-    charges::{self, METADATA_KEY, is_invalid, next_check},
+    charges::{self, Leased, LeasedTable, METADATA_KEY, is_invalid, next_check},
     clock::Timestamp,
     companies::Company,
     error::{Error, Result},
@@ -32,11 +32,11 @@ use crate::{
 
 /// What a provider may find fault with.
 const FIELDS: [&str; 6] = ["email", "amount", "currency", "channels", "reference", "metadata"];
-/// How long whoever starts a payment at the provider is left alone: longer than two plugin calls may take.
-const STARTING_SECONDS: i64 = 70;
-/// How soon, and at last how often, a second caller with the same reference looks whether the first has its URL.
+/// How long a second request with the same reference waits for the first one's URL.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How soon, and at last how often, it looks.
 const FIRST_LOOK: Duration = Duration::from_millis(50);
-const LAST_LOOK: Duration = Duration::from_secs(1);
+const LAST_LOOK: Duration = Duration::from_millis(250);
 
 /// A payment as it is asked for, its fields checked one by one.
 #[derive(Clone, Debug)]
@@ -60,13 +60,20 @@ enum Recorded {
     Existing(Box<Payment>),
 }
 
-/// The payment with its checkout URL. The same reference gives the existing payment; one that never got its URL resumes.
+/// The payment with its checkout URL. The same reference gives the existing payment; one that never got its URL resumes. 409 while
+/// another request asks the provider for the URL for longer than a request waits.
 #[instrument(target = SPANS, name = "payments.initialize", skip_all)]
 pub async fn initialize(app: &App, company: &Company, order: Order) -> Result<Payment> {
+    let give_up_at = app.clock.elapsed() + PATIENCE;
     loop {
         let payment = match record(app, company, order.clone()).await? {
-            Recorded::New(payment) => Some(start(app, *payment, Attempt::First).await?),
-            Recorded::Existing(payment) if needs_start(&payment) => resume(app, *payment).await?,
+            Recorded::New(payment) => {
+                let leased = leased(&payment);
+                Some(leased.hold(app, start(app, *payment, Attempt::First)).await?)
+            }
+            Recorded::Existing(payment) if needs_start(&payment) => {
+                resume(app, *payment, give_up_at).await?
+            }
             Recorded::Existing(payment) => Some(*payment),
         };
         // Else somebody else's attempt came to nothing meanwhile, or was refused and forgotten: it is our turn.
@@ -74,6 +81,11 @@ pub async fn initialize(app: &App, company: &Company, order: Order) -> Result<Pa
             return Ok(payment);
         }
     }
+}
+
+fn leased(payment: &Payment) -> Leased {
+    let Payment { company_id, id, lease, .. } = payment.clone();
+    Leased { table: LeasedTable::Payments, company_id, id, lease }
 }
 
 fn needs_start(payment: &Payment) -> bool {
@@ -160,7 +172,7 @@ fn compose(
         success_url: order.success_url.clone(),
         cancel_url: order.cancel_url.clone(),
         checkout_url: None,
-        starting_until: Some(now.plus_seconds(STARTING_SECONDS)),
+        lease: Lease::acquire(app),
         channels: Json(offered(&plugin, order)?),
         paid_at: None,
         payment_channel: String::new(),
@@ -182,11 +194,17 @@ fn offered(plugin: &Provider, order: &Order) -> Result<Vec<String>> {
     Ok(both)
 }
 
-/// The caller's reference goes to the provider when it takes its characters and it is free there; else one of ours.
+/// A new reference that obeys the provider's rule.
+fn own_reference(app: &App, payment: &Payment) -> Result<String> {
+    let plugin = settle::provider(app, payment)?;
+    Ok(plugin.manifest().reference.fit(&format!("pay-{}", app.new_id())))
+}
+
+/// The caller's reference goes to the provider when it obeys the provider's rule and is free there; else one of ours.
 async fn reserve_reference(tx: &mut Tx, app: &App, mut payment: Payment) -> Result<Payment> {
     let rules = settle::provider(app, &payment)?.manifest().reference.clone();
     if !rules.accept(&payment.reference) || !reserve(tx, &payment).await? {
-        payment.service_ref = format!("pay-{}", app.new_id());
+        payment.service_ref = own_reference(app, &payment)?;
         if !reserve(tx, &payment).await? {
             return Err(Error::internal("a new reference is taken"));
         }
@@ -195,13 +213,16 @@ async fn reserve_reference(tx: &mut Tx, app: &App, mut payment: Payment) -> Resu
 }
 
 async fn reserve(tx: &mut Tx, payment: &Payment) -> Result<bool> {
-    let belongs = Belongs {
+    let Payment { account_id, service_ref, created_at, .. } = payment;
+    Ok(notifications::reserve(tx, account_id, service_ref, &owner(payment), *created_at).await?)
+}
+
+fn owner(payment: &Payment) -> Belongs {
+    Belongs {
         company_id: payment.company_id.clone(),
         subject: SUBJECT.to_owned(),
         subject_id: payment.id.clone(),
-    };
-    let Payment { account_id, service_ref, created_at, .. } = payment;
-    Ok(notifications::reserve(tx, account_id, service_ref, &belongs, *created_at).await?)
+    }
 }
 
 /// The wallet's pending transaction of a payment on the service's account.
@@ -298,25 +319,19 @@ async fn rename(app: &App, payment: &Payment, attempt: Attempt) -> Result<Option
         if attempt == Attempt::First {
             notifications::release(tx, &payment.account_id, &payment.service_ref).await?;
         }
-        payment.service_ref = format!("pay-{}", app.new_id());
+        payment.service_ref = own_reference(&app, &payment)?;
         if !reserve(tx, &payment).await? {
             return Err(Error::internal("a new reference is taken"));
         }
-        take(tx, &app, payment).await.map(Some)
+        Ok(Some(store::update(tx, &payment).await?))
     })
     .await
 }
 
-/// Takes a payment in hand for as long as its start at the provider may take.
-async fn take(tx: &mut Tx, app: &App, payment: Payment) -> Result<Payment> {
-    let starting_until = Some(app.clock.now().plus_seconds(STARTING_SECONDS));
-    Ok(store::update(tx, &Payment { starting_until, ..payment }).await?)
-}
-
-/// The payment, locked, if nobody else has taken it in hand since `payment` was read, and it still waits for its URL.
+/// The payment, locked, if this request still holds its lease, and it still waits for its URL.
 async fn in_hand(tx: &mut Tx, payment: &Payment) -> Result<Option<Payment>> {
     let now = locked(tx, payment).await?;
-    let is_ours = now.starting_until == payment.starting_until;
+    let is_ours = now.lease.is_held_as(&payment.lease);
     Ok((is_ours && needs_start(&now)).then_some(now))
 }
 
@@ -326,17 +341,19 @@ async fn keep_session(app: &App, payment: Payment, session: CheckoutSession) -> 
         let before = payment;
         let mut payment = locked(tx, &before).await?;
         // Somebody else went on with it; nobody has seen this session's URL.
-        if payment.checkout_url.is_some() || payment.starting_until != before.starting_until {
+        if payment.checkout_url.is_some() || !payment.lease.is_held_as(&before.lease) {
             return Ok(payment);
         }
         if session.service_ref != payment.service_ref {
-            payment.service_ref = session.service_ref;
-            if !reserve(tx, &payment).await? {
+            let Payment { account_id, service_ref, .. } = &payment;
+            let (owner, new) = (owner(&payment), &session.service_ref);
+            if !notifications::replace(tx, account_id, service_ref, new, &owner, now).await? {
                 return Err(taken_elsewhere(&payment));
             }
+            payment.service_ref = session.service_ref;
         }
         payment.checkout_url = Some(session.url);
-        payment.starting_until = None;
+        payment.lease = Lease::default();
         // A notification may have been quicker than the provider's answer.
         if payment.status == Status::Pending {
             payment.payment_response = session.raw;
@@ -362,7 +379,7 @@ async fn end_attempt(app: &App, payment: &Payment, forget: bool) -> Result<()> {
             notifications::release(tx, &payment.account_id, &payment.service_ref).await?;
             return Ok(store::delete(tx, &payment).await?);
         }
-        payment.starting_until = None;
+        payment.lease = Lease::default();
         payment.updated_at = app.clock.now();
         store::update(tx, &payment).await?;
         Ok(())
@@ -372,26 +389,30 @@ async fn end_attempt(app: &App, payment: &Payment, forget: bool) -> Result<()> {
 
 // ---- the same reference again -------------------------------------------------------------------
 
-/// Goes on with a payment that never got its URL: asks the provider what it knows, and begins again unless it is settled by
-/// that. `None`: the payment was forgotten meanwhile.
-async fn resume(app: &App, payment: Payment) -> Result<Option<Payment>> {
-    let Some(payment) = take_over(app, &payment).await? else {
-        return wait_for_the_other(app, &payment).await;
-    };
+/// Goes on with a payment that never got its URL, or waits for the request that does. `None`: the payment was forgotten meanwhile.
+async fn resume(app: &App, payment: Payment, give_up_at: Duration) -> Result<Option<Payment>> {
+    match take_over(app, &payment).await? {
+        Some(payment) => leased(&payment).hold(app, start_again(app, payment)).await.map(Some),
+        None => wait_for_the_other(app, &payment, give_up_at).await,
+    }
+}
+
+/// Asks the provider what it knows, and begins again unless the payment is settled by that.
+async fn start_again(app: &App, payment: Payment) -> Result<Payment> {
     let settled = settle::verify(app, &payment).await;
     if settled.is_err() {
         end_attempt(app, &payment, false).await?;
     }
     let again = match settled? {
-        Settled::Unknown => renew(app, &payment).await?,
+        Settled::Unknown => still_in_hand(app, &payment).await?,
         // The provider has a session whose URL was never heard of: nobody can pay it, so another one is safe.
         Settled::Known(_) | Settled::Mismatch(..) => {
             rename(app, &payment, Attempt::Resumed).await?
         }
     };
     match again {
-        Some(payment) => start(app, payment, Attempt::Resumed).await.map(Some),
-        None => as_it_stands(app, &payment).await.map(Some),
+        Some(payment) => start(app, payment, Attempt::Resumed).await,
+        None => as_it_stands(app, &payment).await,
     }
 }
 
@@ -401,23 +422,21 @@ async fn take_over(app: &App, payment: &Payment) -> Result<Option<Payment>> {
     db.write(async move |tx| {
         let now = app.clock.now();
         let found = store::lock(tx, &payment.company_id, &payment.id).await?;
-        let is_free = |found: &Payment| found.starting_until.is_none_or(|until| until <= now);
-        match found.filter(|found| needs_start(found) && is_free(found)) {
-            Some(found) => take(tx, &app, found).await.map(Some),
+        match found.filter(|found| needs_start(found) && found.lease.is_free(now)) {
+            Some(found) => {
+                let taken = Payment { lease: Lease::acquire(&app), ..found };
+                Ok(Some(store::update(tx, &taken).await?))
+            }
             None => Ok(None),
         }
     })
     .await
 }
 
-/// Asking what the provider knows has taken its time; `None` when somebody else has gone on meanwhile.
-async fn renew(app: &App, payment: &Payment) -> Result<Option<Payment>> {
-    let (db, app, payment) = (app.store.clone(), app.clone(), payment.clone());
-    db.write(async move |tx| match in_hand(tx, &payment).await? {
-        Some(payment) => take(tx, &app, payment).await.map(Some),
-        None => Ok(None),
-    })
-    .await
+/// Asking what the provider knows has taken its time; `None` when another request has gone on meanwhile.
+async fn still_in_hand(app: &App, payment: &Payment) -> Result<Option<Payment>> {
+    let (db, payment) = (app.store.clone(), payment.clone());
+    db.write(async move |tx| in_hand(tx, &payment).await).await
 }
 
 async fn as_it_stands(app: &App, payment: &Payment) -> Result<Payment> {
@@ -426,20 +445,23 @@ async fn as_it_stands(app: &App, payment: &Payment) -> Result<Payment> {
     found.ok_or_else(missing)
 }
 
-/// `None`: the payment was forgotten.
-async fn wait_for_the_other(app: &App, payment: &Payment) -> Result<Option<Payment>> {
+/// Waits until the other request has its URL, or its lease ends. `None`: the payment was forgotten.
+async fn wait_for_the_other(
+    app: &App,
+    payment: &Payment,
+    give_up_at: Duration,
+) -> Result<Option<Payment>> {
     let Payment { company_id, id, .. } = payment;
     let mut look = FIRST_LOOK;
-    let mut waited = Duration::ZERO;
     loop {
         let found = app.store.select(async |tx| store::find(tx, company_id, id).await).await?;
-        let waits = |found: &Payment| needs_start(found) && found.starting_until.is_some();
-        if !found.as_ref().is_some_and(waits) || waited.as_secs() >= STARTING_SECONDS.unsigned_abs()
-        {
-            return Ok(found);
+        let now = app.clock.now();
+        let waits = |found: &&Payment| needs_start(found) && !found.lease.is_free(now);
+        let Some(other) = found.as_ref().filter(waits) else { return Ok(found) };
+        if app.clock.elapsed() >= give_up_at {
+            return Err(other.lease.conflict(now, charges::IN_PROGRESS));
         }
         tokio::time::sleep(look).await;
-        waited += look;
         look = (look * 2).min(LAST_LOOK);
     }
 }

@@ -7,23 +7,22 @@ use serde_json::json;
 use tracing::instrument;
 
 use super::{
-    Payment, Refund, RefundStatus, SETTLE_JOB, Status, missing,
+    Lease, Payment, Refund, RefundStatus, SETTLE_JOB, Status, missing,
     settle::{self, emit, proceeds},
     store,
 };
 use crate::{
     app::App,
     audit,
+    charges::{Leased, LeasedTable},
     error::{Error, Result},
     jobs::{self, Next},
-    plugins::{self, CallError, Certainty, FaultCategory, RefundOrder},
+    plugins::{self, CallError, Certainty, FaultCategory, ReferenceRules, RefundOrder},
     store::Tx,
     telemetry::spans::SPANS,
     wallet::{self, Account as Ledger, Cover, Movement},
 };
 
-/// How long whoever asks for a refund is left alone: longer than a plugin call may take.
-const ASKING_SECONDS: i64 = 40;
 /// When a refund whose answer never came is asked for again.
 const RETRY_SECONDS: i64 = 60;
 /// How often a refund that the provider works on is looked at.
@@ -66,15 +65,17 @@ async fn request(app: &App, payment: &Payment, force: bool) -> Result<(Payment, 
         let detail = json!({ "payment": id, "force": force });
         audit::record(tx, &app, &company_id, "payment.refund", detail).await?;
         let payment = store::lock(tx, &company_id, &id).await?.ok_or_else(missing)?;
-        if !settle::provider(&app, &payment)?.offers("refunds") {
+        let provider = settle::provider(&app, &payment)?;
+        if !provider.offers("refunds") {
             return Err(Error::Invalid(format!("{} cannot refund", payment.payment_service)));
         }
         let before = store::refund(tx, &company_id, &id).await?;
         match (payment.status, before) {
             // Asked for before: go on with that.
             (Status::Success, Some(refund)) if refund.is_under_way() => {
+                let lease = refund.lease.clone();
                 let taken = take(tx, &app, refund).await?;
-                let busy = || Error::Conflict("the refund is being asked for".to_owned());
+                let busy = || lease.conflict(app.clock.now(), "the refund is being asked for");
                 return Ok((payment, taken.ok_or_else(busy)?, Attempt::Again));
             }
             (Status::Success, _) => {}
@@ -82,7 +83,7 @@ async fn request(app: &App, payment: &Payment, force: bool) -> Result<(Payment, 
             (Status::Refunded, Some(refund)) if refund.status == RefundStatus::Failed => {}
             _ => return Err(Error::invalid("only successful payment can be refunded")),
         }
-        let refund = new(&app, &payment);
+        let refund = new(&app, &payment, &provider.manifest().reference);
         store::put_refund(tx, &refund).await?;
         if payment.status == Status::Success {
             let cover = if force { Cover::Waived } else { Cover::Required };
@@ -95,17 +96,17 @@ async fn request(app: &App, payment: &Payment, force: bool) -> Result<(Payment, 
     .await
 }
 
-fn new(app: &App, payment: &Payment) -> Refund {
+fn new(app: &App, payment: &Payment, rules: &ReferenceRules) -> Refund {
     let now = app.clock.now();
     Refund {
         company_id: payment.company_id.clone(),
         payment_id: payment.id.clone(),
-        id: app.random.id(now),
+        id: rules.fit(&app.random.id(now)),
         status: RefundStatus::Requested,
         amount: payment.amount,
         provider_id: String::new(),
         message: String::new(),
-        asking_until: Some(now.plus_seconds(ASKING_SECONDS)),
+        lease: Lease::acquire(app),
         created_at: now,
         updated_at: now,
     }
@@ -113,12 +114,11 @@ fn new(app: &App, payment: &Payment) -> Refund {
 
 /// `None` while somebody else is at the provider for this refund, or when it is asked for no more.
 async fn take(tx: &mut Tx, app: &App, refund: Refund) -> Result<Option<Refund>> {
-    let now = app.clock.now();
-    let busy = refund.asking_until.is_some_and(|until| until > now);
-    if busy || refund.status != RefundStatus::Requested {
+    let is_free = refund.lease.is_free(app.clock.now());
+    if !is_free || refund.status != RefundStatus::Requested {
         return Ok(None);
     }
-    let refund = Refund { asking_until: Some(now.plus_seconds(ASKING_SECONDS)), ..refund };
+    let refund = Refund { lease: Lease::acquire(app), ..refund };
     store::put_refund(tx, &refund).await?;
     Ok(Some(refund))
 }
@@ -148,13 +148,25 @@ async fn current(tx: &mut Tx, refund: &Refund) -> Result<Option<(Payment, Refund
     Ok(found.map(|refund| (payment, refund)))
 }
 
+/// The same, if this request still holds its lease: what was not done now may have been done by another request since.
+async fn in_hand(tx: &mut Tx, refund: &Refund) -> Result<Option<(Payment, Refund)>> {
+    let current = current(tx, refund).await?;
+    Ok(current.filter(|(_, now)| now.lease.is_held_as(&refund.lease)))
+}
+
+fn leased(refund: &Refund) -> Leased {
+    let Refund { company_id, payment_id, lease, .. } = refund.clone();
+    Leased { table: LeasedTable::Refunds, company_id, id: payment_id, lease }
+}
+
 /// Asks the provider about a refund.
 async fn pursue(app: &App, payment: &Payment, refund: &Refund, attempt: Attempt) -> Result<Next> {
     let provider = settle::provider(app, payment)?;
     let credentials = settle::credentials(app, payment).await?;
     let answer = match refund.status {
         RefundStatus::Requested => {
-            provider.start_refund(&credentials, &order_of(payment, refund)).await
+            let order = order_of(payment, refund);
+            leased(refund).hold(app, provider.start_refund(&credentials, &order)).await
         }
         _ => provider.check_refund(&credentials, &refund.provider_id).await,
     };
@@ -179,10 +191,10 @@ fn certainly_not_done(error: &CallError, attempt: Attempt) -> bool {
 
 /// Nobody is at the provider any more; whether the refund is there is not known.
 async fn let_go(app: &App, refund: &Refund) -> Result<()> {
-    let (db, now, refund) = (app.store.clone(), app.clock.now(), refund.clone());
+    let (db, refund) = (app.store.clone(), refund.clone());
     db.write(async move |tx| {
-        if let Some((_, refund)) = current(tx, &refund).await? {
-            store::put_refund(tx, &Refund { asking_until: Some(now), ..refund }).await?;
+        if let Some((_, refund)) = in_hand(tx, &refund).await? {
+            store::put_refund(tx, &Refund { lease: Lease::default(), ..refund }).await?;
         }
         Ok(())
     })
@@ -232,6 +244,7 @@ async fn record(
             status,
             provider_id: seen.provider_id,
             message: seen.message,
+            lease: Lease::default(),
             updated_at: now,
             ..refund
         };
@@ -257,10 +270,11 @@ fn alarm(app: &App, payment: &Payment, what: &'static str) {
 async fn refuse(app: &App, refund: &Refund, reason: String) -> Result<()> {
     let (db, app, refund) = (app.store.clone(), app.clone(), refund.clone());
     db.write(async move |tx| {
-        let Some((payment, refund)) = current(tx, &refund).await? else { return Ok(()) };
+        let Some((payment, refund)) = in_hand(tx, &refund).await? else { return Ok(()) };
         let refund = Refund {
             status: RefundStatus::Failed,
             message: reason,
+            lease: Lease::default(),
             updated_at: app.clock.now(),
             ..refund
         };

@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::Status;
+use super::{Lease, Status};
 use crate::{
     clock::Timestamp,
     listing::{Order, Page, Period},
     money::{Minor, Money},
-    store::{FromRow, Json, Result, Tx, Type},
+    store::{Assembled, FromRow, Json, Result, Tx, Type},
 };
 
 #[derive(Clone, Debug, FromRow)]
@@ -18,6 +18,8 @@ pub struct Payment {
     pub id: String,
     /// The internal id of its user.
     pub user_key: Option<String>,
+    /// The present one of its user.
+    #[sqlx(rename = "present_user_id")]
     pub user_id: Option<String>,
     pub email: String,
     pub payment_service: String,
@@ -41,8 +43,9 @@ pub struct Payment {
     pub success_url: String,
     pub cancel_url: Option<String>,
     pub checkout_url: Option<String>,
-    /// Until then somebody is at the provider for the checkout URL.
-    pub starting_until: Option<Timestamp>,
+    /// Of the request that asks the provider for the checkout URL.
+    #[sqlx(flatten)]
+    pub lease: Lease,
     pub channels: Json<Vec<String>>,
     pub paid_at: Option<Timestamp>,
     pub payment_channel: String,
@@ -56,19 +59,33 @@ impl Payment {
     }
 }
 
+/// A statement that returns payments, each with the present `user_id` of its user.
+macro_rules! payments {
+    ($before:literal, $after:literal) => {
+        concat!(
+            $before,
+            " *, COALESCE((SELECT users.user_id FROM users
+                  WHERE users.company_id = payments.company_id AND users.id = payments.user_key),
+                  payments.user_id) AS present_user_id",
+            $after
+        )
+    };
+}
+
 /// `None` when the reference is taken in its company.
 pub async fn insert(tx: &mut Tx, payment: &Payment) -> Result<Option<Payment>> {
-    tx.sql(
+    tx.sql(payments!(
         "INSERT INTO payments (company_id, id, user_key, user_id, email, payment_service, account_id,
              credits_wallet, amount_minor, fees_minor, currency, reference, status, narration,
              payment_response, metadata, service_ref, transaction_id, message, callback_url,
              success_url, cancel_url, checkout_url, starting_until, channels, payment_channel,
-             created_at, updated_at)
+             created_at, updated_at, lease, lease_until)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, $11, $12, $13, '', $14, $15, '', '', $16,
-             $17, $18, NULL, $19, $20, '', $21, $21)
+             $17, $18, NULL, $19, $20, '', $21, $21, $22, $23)
          ON CONFLICT (company_id, reference) DO NOTHING
-         RETURNING *",
-    )
+         RETURNING",
+        ""
+    ))
     .bind(&payment.company_id)
     .bind(&payment.id)
     .bind(&payment.user_key)
@@ -87,21 +104,24 @@ pub async fn insert(tx: &mut Tx, payment: &Payment) -> Result<Option<Payment>> {
     .bind(&payment.callback_url)
     .bind(&payment.success_url)
     .bind(&payment.cancel_url)
-    .bind(payment.starting_until)
+    .bind(payment.lease.until)
     .bind(&payment.channels)
     .bind(payment.created_at)
+    .bind(&payment.lease.token)
+    .bind(payment.lease.token_until)
     .optional()
     .await
 }
 
 /// Writes what of a payment can change.
 pub async fn update(tx: &mut Tx, payment: &Payment) -> Result<Payment> {
-    tx.sql(
+    tx.sql(payments!(
         "UPDATE payments SET fees_minor = $3, status = $4, payment_response = $5, service_ref = $6,
              transaction_id = $7, message = $8, checkout_url = $9, starting_until = $10, paid_at = $11,
-             payment_channel = $12, updated_at = $13
-         WHERE company_id = $1 AND id = $2 RETURNING *",
-    )
+             payment_channel = $12, updated_at = $13, lease = $14, lease_until = $15
+         WHERE company_id = $1 AND id = $2 RETURNING",
+        ""
+    ))
     .bind(&payment.company_id)
     .bind(&payment.id)
     .bind(payment.fees)
@@ -111,10 +131,12 @@ pub async fn update(tx: &mut Tx, payment: &Payment) -> Result<Payment> {
     .bind(&payment.transaction_id)
     .bind(&payment.message)
     .bind(&payment.checkout_url)
-    .bind(payment.starting_until)
+    .bind(payment.lease.until)
     .bind(payment.paid_at)
     .bind(&payment.payment_channel)
     .bind(payment.updated_at)
+    .bind(&payment.lease.token)
+    .bind(payment.lease.token_until)
     .one()
     .await
 }
@@ -129,7 +151,7 @@ pub async fn delete(tx: &mut Tx, payment: &Payment) -> Result<()> {
 }
 
 pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Payment>> {
-    tx.sql("SELECT * FROM payments WHERE company_id = $1 AND id = $2")
+    tx.sql(payments!("SELECT", " FROM payments WHERE company_id = $1 AND id = $2"))
         .bind(company_id)
         .bind(id)
         .optional()
@@ -141,7 +163,7 @@ pub async fn by_reference(
     company_id: &str,
     reference: &str,
 ) -> Result<Option<Payment>> {
-    tx.sql("SELECT * FROM payments WHERE company_id = $1 AND reference = $2")
+    tx.sql(payments!("SELECT", " FROM payments WHERE company_id = $1 AND reference = $2"))
         .bind(company_id)
         .bind(reference)
         .optional()
@@ -150,7 +172,7 @@ pub async fn by_reference(
 
 /// The payment, locked until the transaction ends.
 pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Payment>> {
-    tx.sql("SELECT * FROM payments WHERE company_id = $1 AND id = $2 FOR UPDATE")
+    tx.sql(payments!("SELECT", " FROM payments WHERE company_id = $1 AND id = $2 FOR UPDATE"))
         .bind(company_id)
         .bind(id)
         .optional()
@@ -161,7 +183,8 @@ pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Paym
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     pub status: Option<String>,
-    pub user_id: Option<String>,
+    /// The user's internal id.
+    pub user_key: Option<String>,
     pub provider: Option<String>,
     pub payment_channel: Option<String>,
     pub created: Option<Period>,
@@ -174,45 +197,29 @@ pub enum Sort {
     Updated(Order),
 }
 
-macro_rules! selected {
-    ($what:literal, $from:literal, $rest:literal) => {
-        concat!(
-            "SELECT ",
-            $what,
-            $from,
-            " AND (CAST($2 AS TEXT) IS NULL OR status = $2)
-             AND (CAST($4 AS TEXT) IS NULL OR payment_service = $4)
-             AND (CAST($5 AS TEXT) IS NULL OR payment_channel = $5)
-             AND (CAST($6 AS BIGINT) IS NULL OR created_at >= $6 AND created_at < $7)
-             AND (CAST($8 AS BIGINT) IS NULL OR paid_at >= $8 AND paid_at < $9) ",
-            $rest
-        )
-    };
-}
-
-/// A user's payments are looked up first, by either index: a filter of the form `OR` would read all of the company's. SQLite takes
-/// the two sides of a cross join in their written order.
-macro_rules! filtered {
-    ($filter:expr, $what:literal, $rest:literal) => {
-        if $filter.user_id.is_some() {
-            selected!(
-                $what,
-                " FROM (SELECT id AS payment_id FROM payments WHERE company_id = $1 AND user_id = $3
-                        UNION
-                        SELECT id FROM payments WHERE company_id = $1 AND user_key = $10) of_user
-                  CROSS JOIN payments
-                  WHERE payments.company_id = $1 AND payments.id = of_user.payment_id",
-                $rest
-            )
-        } else {
-            selected!(
-                $what,
-                " FROM payments WHERE company_id = $1
-                  AND CAST($3 AS TEXT) IS NULL AND CAST($10 AS TEXT) IS NULL",
-                $rest
-            )
+impl Filter {
+    fn narrowed(&self, select: &'static str, company_id: &str) -> Assembled {
+        let mut sql = Assembled::default().then(select);
+        sql = sql.then(" FROM payments WHERE company_id = ").value(company_id);
+        for (column, wanted) in [
+            (" AND status = ", &self.status),
+            (" AND user_key = ", &self.user_key),
+            (" AND payment_service = ", &self.provider),
+            (" AND payment_channel = ", &self.payment_channel),
+        ] {
+            if let Some(wanted) = wanted {
+                sql = sql.then(column).value(wanted.as_str());
+            }
         }
-    };
+        if let Some(Period { from, before }) = self.created {
+            sql = sql.then(" AND created_at >= ").value(from);
+            sql = sql.then(" AND created_at < ").value(before);
+        }
+        if let Some(Period { from, before }) = self.paid {
+            sql = sql.then(" AND paid_at >= ").value(from).then(" AND paid_at < ").value(before);
+        }
+        sql
+    }
 }
 
 /// A page of a company's payments, and how many there are in all.
@@ -223,68 +230,16 @@ pub async fn list(
     sort: Sort,
     page: Page,
 ) -> Result<(i64, Vec<Payment>)> {
-    let user_key = match &filter.user_id {
-        Some(user_id) => user_key(tx, company_id, user_id).await?,
-        None => None,
+    let (total,) = tx.assembled(&filter.narrowed("SELECT COUNT(*)", company_id)).one().await?;
+    let order = match sort {
+        Sort::Created(Order::Ascending) => " ORDER BY created_at, id",
+        Sort::Created(Order::Descending) => " ORDER BY created_at DESC, id DESC",
+        Sort::Updated(Order::Ascending) => " ORDER BY updated_at, id",
+        Sort::Updated(Order::Descending) => " ORDER BY updated_at DESC, id DESC",
     };
-    let count = tx.sql(filtered!(filter, "COUNT(*)", ""));
-    let (total,) = filter.bind(count, company_id, user_key.as_ref()).one().await?;
-    let sql = match sort {
-        Sort::Created(Order::Ascending) => {
-            filtered!(filter, "payments.*", "ORDER BY created_at, id LIMIT $11 OFFSET $12")
-        }
-        Sort::Created(Order::Descending) => {
-            filtered!(
-                filter,
-                "payments.*",
-                "ORDER BY created_at DESC, id DESC LIMIT $11 OFFSET $12"
-            )
-        }
-        Sort::Updated(Order::Ascending) => {
-            filtered!(filter, "payments.*", "ORDER BY updated_at, id LIMIT $11 OFFSET $12")
-        }
-        Sort::Updated(Order::Descending) => {
-            filtered!(
-                filter,
-                "payments.*",
-                "ORDER BY updated_at DESC, id DESC LIMIT $11 OFFSET $12"
-            )
-        }
-    };
-    let rows = filter.bind(tx.sql(sql), company_id, user_key.as_ref());
-    Ok((total, rows.bind(page.limit).bind(page.offset()).all().await?))
-}
-
-/// The internal id of the user who bears a `user_id` now.
-async fn user_key(tx: &mut Tx, company_id: &str, user_id: &str) -> Result<Option<String>> {
-    let found: Option<(String,)> = tx
-        .sql("SELECT id FROM users WHERE company_id = $1 AND user_id = $2")
-        .bind(company_id)
-        .bind(user_id)
-        .optional()
-        .await?;
-    Ok(found.map(|(id,)| id))
-}
-
-impl Filter {
-    fn bind<'t>(
-        &self,
-        statement: crate::store::Statement<'t>,
-        company_id: &str,
-        user_key: Option<&String>,
-    ) -> crate::store::Statement<'t> {
-        statement
-            .bind(company_id.to_owned())
-            .bind(self.status.clone())
-            .bind(self.user_id.clone())
-            .bind(self.provider.clone())
-            .bind(self.payment_channel.clone())
-            .bind(self.created.map(|period| period.from))
-            .bind(self.created.map(|period| period.before))
-            .bind(self.paid.map(|period| period.from))
-            .bind(self.paid.map(|period| period.before))
-            .bind(user_key.cloned())
-    }
+    let sql = filter.narrowed(payments!("SELECT", ""), company_id).then(order);
+    let sql = sql.then(" LIMIT ").value(page.limit).then(" OFFSET ").value(page.offset());
+    Ok((total, tx.assembled(&sql).all().await?))
 }
 
 /// The refund of a payment: there is at most one, of the whole.
@@ -303,9 +258,10 @@ pub struct Refund {
     pub provider_id: String,
     /// What the provider says of it.
     pub message: String,
-    /// Until then somebody is at the provider for it.
+    /// Of the request that asks the provider for it.
     #[serde(skip)]
-    pub asking_until: Option<Timestamp>,
+    #[sqlx(flatten)]
+    pub lease: Lease,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -323,23 +279,26 @@ pub enum RefundStatus {
 }
 
 pub async fn refund(tx: &mut Tx, company_id: &str, payment_id: &str) -> Result<Option<Refund>> {
-    tx.sql("SELECT * FROM refunds WHERE company_id = $1 AND payment_id = $2")
-        .bind(company_id)
-        .bind(payment_id)
-        .optional()
-        .await
+    tx.sql(
+        "SELECT *, asking_until AS starting_until FROM refunds
+         WHERE company_id = $1 AND payment_id = $2",
+    )
+    .bind(company_id)
+    .bind(payment_id)
+    .optional()
+    .await
 }
 
 /// Writes a refund, in place of one that failed.
 pub async fn put_refund(tx: &mut Tx, refund: &Refund) -> Result<()> {
     tx.sql(
         "INSERT INTO refunds (company_id, payment_id, id, status, amount_minor, provider_id, message,
-             asking_until, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+             asking_until, created_at, updated_at, lease, lease_until)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
          ON CONFLICT (company_id, payment_id) DO UPDATE SET id = excluded.id, status = excluded.status,
              provider_id = excluded.provider_id, message = excluded.message,
              asking_until = excluded.asking_until, created_at = excluded.created_at,
-             updated_at = excluded.updated_at",
+             updated_at = excluded.updated_at, lease = excluded.lease, lease_until = excluded.lease_until",
     )
     .bind(&refund.company_id)
     .bind(&refund.payment_id)
@@ -348,9 +307,11 @@ pub async fn put_refund(tx: &mut Tx, refund: &Refund) -> Result<()> {
     .bind(refund.amount)
     .bind(&refund.provider_id)
     .bind(&refund.message)
-    .bind(refund.asking_until)
+    .bind(refund.lease.until)
     .bind(refund.created_at)
     .bind(refund.updated_at)
+    .bind(&refund.lease.token)
+    .bind(refund.lease.token_until)
     .run()
     .await?;
     Ok(())

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use url::Url;
 use wasmparser::{BinaryReaderError, Encoding, Parser, Payload};
 
@@ -84,6 +85,25 @@ impl Default for ReferenceRules {
 }
 
 impl ReferenceRules {
+    /// The shortest maximum under which references of ours are unique: 12 characters of 32 keep 60 random bits.
+    const SHORTEST: usize = 12;
+    /// Longer ones say no more.
+    const LONGEST: usize = 24;
+
+    /// Returns `wanted` if the provider takes it, else a text of letters and digits that is derived from it, and as unique up to 60
+    /// bits and more. The same text leads to the same one, so that what is sent again is known by it.
+    #[must_use]
+    pub fn fit(&self, wanted: &str) -> String {
+        const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+        if self.accept(wanted) {
+            return wanted.to_owned();
+        }
+        // A manifest that was admitted before it had to leave room for it is exceeded rather than two references made equal.
+        let length = self.max_length.clamp(Self::SHORTEST, Self::LONGEST);
+        let digest = Sha256::digest(wanted.as_bytes());
+        digest.iter().take(length).map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
+    }
+
     #[must_use]
     pub fn accept(&self, reference: &str) -> bool {
         reference.len() <= self.max_length
@@ -119,6 +139,10 @@ impl Manifest {
             Some(code) => {
                 Err(format!("the manifest's currency {code:?} is no code of ISO 4217, like NGN"))
             }
+            None if self.reference.max_length < ReferenceRules::SHORTEST => Err(format!(
+                "the manifest's reference.max_length must be at least {}: references that this host makes would not be unique",
+                ReferenceRules::SHORTEST
+            )),
             None => Ok(self),
         }
     }
@@ -290,6 +314,54 @@ mod tests {
         {
             assert_eq!(rules.accept(reference), accepted, "{reference}");
         }
+    }
+
+    #[test]
+    fn references_that_are_not_taken_become_others_that_are() {
+        let rules = |alphabet: &str, max_length| ReferenceRules {
+            alphabet: alphabet.to_owned(),
+            max_length,
+        };
+        for (alphabet, max_length, length) in
+            [("", 100, 24), ("_", 24, 24), ("", 20, 20), ("-", 12, 12), ("", 11, 12), ("", 0, 12)]
+        {
+            let rules = rules(alphabet, max_length);
+            let fitted = rules.fit("pay-6c01f2d00000000000000001");
+            assert_eq!(fitted.len(), length, "{alphabet} {max_length}");
+            assert!(max_length < 12 || rules.accept(&fitted), "{fitted}");
+            assert_eq!(fitted, rules.fit("pay-6c01f2d00000000000000001"));
+            assert_ne!(fitted, rules.fit("pay-6c01f2d00000000000000002"));
+        }
+        let taken = "pay-6c01f2d00000000000000001";
+        assert_eq!(rules("-", 28).fit(taken), taken);
+    }
+
+    #[test]
+    fn a_rule_that_leaves_no_room_is_refused_unless_it_serves_already() {
+        let manifest = |max_length: usize| {
+            let json = serde_json::json!({
+                "kind": "provider", "name": "acme", "version": "1.0.0", "display_name": "Acme",
+                "reference": { "alphabet": "-", "max_length": max_length },
+            });
+            json.to_string()
+        };
+        assert!(Manifest::from_json(manifest(12).as_bytes()).is_ok());
+        let refused = Manifest::from_json(manifest(11).as_bytes()).unwrap_err();
+        assert!(
+            refused.starts_with("the manifest's reference.max_length must be at least 12"),
+            "{refused}"
+        );
+        // A component that serves already is read without what is asked of new ones.
+        let component = |json: &str| {
+            let name = b"\x12tollhouse:manifest";
+            let size = u8::try_from(name.len() + json.len()).expect("a short manifest");
+            assert!(size >= 0x80, "its length has two bytes");
+            let head = &b"\0asm\x0d\0\x01\0\0"[..];
+            [head, &[size, 1], name, json.as_bytes()].concat()
+        };
+        let wasm = component(&manifest(11));
+        assert!(Manifest::read_known(&wasm).is_ok(), "{:?}", Manifest::read_known(&wasm));
+        assert_eq!(Manifest::read(&wasm).unwrap_err(), refused);
     }
 
     #[test]

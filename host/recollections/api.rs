@@ -210,17 +210,20 @@ pub async fn list(
 ) -> Result<Answer<Listed<View<LoanId>>>> {
     company.check_feature(FEATURE)?;
     let page = Page { number: query.page()?, limit: query.limit()? };
-    let filter = Filter {
-        user_id: query.user_id()?,
-        loan: query.loan()?,
-        created: query.date_created_at()?,
-    };
+    let user_id = query.user_id()?;
+    let filter = Filter { user_key: None, loan: query.loan()?, created: query.date_created_at()? };
     let sort = match (query.sort_created_at()?, query.sort_updated_at()?) {
         (None, Some(order)) => Sort::Updated(order),
         (Some(order), _) => Sort::Created(order),
         (None, None) => Sort::Created(listing::Order::Descending),
     };
     let read = async |tx: &mut Tx| -> Result<_> {
+        let mut filter = filter;
+        if let Some(user_id) = &user_id {
+            let user = users::find(tx, &company.id, user_id).await?;
+            let Some(user) = user else { return Ok((0, Vec::new(), Vec::new())) };
+            filter.user_key = Some(user.id);
+        }
         let (total, found) = store::list(tx, &company.id, &filter, sort, page).await?;
         let mut keys: Vec<String> = found.iter().map(|found| found.user_key.clone()).collect();
         keys.sort();

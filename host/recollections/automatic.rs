@@ -21,7 +21,7 @@ use crate::{
     money::Minor,
     operator_events::{self, NOT_COLLECTED},
     store::Tx,
-    users, wallet,
+    wallet,
 };
 
 /// What is to be done about a loan now.
@@ -104,9 +104,6 @@ async fn charged(
 ) -> Result<Option<Recollection>> {
     let company = companies::get(tx, &loan.company_id).await?;
     let mut new = create::blank(app, loan, amount);
-    if let Some(user) = users::find(tx, &loan.company_id, &loan.user_key).await? {
-        new.user_id = user.user_id;
-    }
     let obstacle = match means(tx, &company, &mut new).await? {
         Some(Error::NotFound(_)) => return Ok(None),
         Some(obstacle) => Some(obstacle),
@@ -118,11 +115,12 @@ async fn charged(
         operator_events::tell(tx, app, &loan.company_id, NOT_COLLECTED, data).await?;
         return Ok(None);
     }
-    if app.plugins.provider(&new.payment_service, &company.id).is_err() {
+    let Ok(provider) = app.plugins.provider(&new.payment_service, &company.id) else {
         // Not the end of it: another host, or this one in a while, does.
         let text = format!("{} is not served by this host", new.payment_service);
         return Err(Error::internal(text));
-    }
+    };
+    create::assign_reference(&mut new, &provider);
     let key = format!("recollection:{}", new.id);
     wallet::charge(tx, app, &company, item(&new), 1, &key).await?;
     new.fee_key = Some(key);

@@ -40,7 +40,12 @@ pub async fn attempt(
         return settle::fail(app, recollection, "what was to be charged is there no more").await;
     };
     match charge(app, &recollection, means).await? {
-        Ok(seen) => settle::record(app, &recollection, seen).await.map(settle::Settled::into_inner),
+        Ok(seen) => {
+            // What was asked for is known by our reference, whatever else the plugin calls it.
+            let service_ref = recollection.service_ref.clone();
+            let seen = ProviderPayment { service_ref, ..seen };
+            settle::record(app, &recollection, seen).await.map(settle::Settled::into_inner)
+        }
         Err(error) if is_first && is_refusal(&error) => {
             let message = format!("{} refused the charge", recollection.payment_service);
             settle::fail(app, recollection, &message).await
@@ -61,7 +66,7 @@ async fn means(app: &App, recollection: &Recollection) -> Result<Option<Means>> 
         if recollection.payment_channel == CARD {
             let card = cards::find_for(tx, company_id, user_key, card_id.as_deref()).await?;
             let card = card.filter(|card| card.is_valid());
-            card.map(|card| Ok((card.token(app)?, card.email))).transpose()
+            card.map(|card| Ok((card.token(app)?, card.charge_email))).transpose()
         } else {
             let id = direct_debit_id.as_deref();
             let mandate = mandates::usable(tx, company_id, user_key, id).await?;

@@ -4,13 +4,13 @@ use serde_json::{Map, Value, json};
 use tracing::instrument;
 
 use super::{
-    CARD, CHECKOUT, DIRECT_DEBIT, Recollection, SETTLE_JOB, STARTING_SECONDS, SUBJECT, Status,
-    charge, settle, store, user_of,
+    CARD, CHECKOUT, DIRECT_DEBIT, Lease, Recollection, SETTLE_JOB, SUBJECT, Status, charge, settle,
+    store, user_of,
 };
 use crate::{
     app::App,
     cards,
-    charges::{self, Desk, METADATA_KEY, next_check},
+    charges::{self, Desk, Leased, LeasedTable, METADATA_KEY, next_check},
     clock::Timestamp,
     companies::Company,
     error::{Error, Result},
@@ -19,7 +19,7 @@ use crate::{
     mandates,
     money::Minor,
     notifications::{self, Belongs},
-    plugins::{CheckoutOrder, CheckoutSession},
+    plugins::{CheckoutOrder, CheckoutSession, Provider},
     providers::{self, Account},
     store::{Json, Tx},
     telemetry::spans::SPANS,
@@ -85,7 +85,8 @@ pub async fn create(app: &App, company: &Company, order: Order) -> Result<Recoll
     let user = user_of(app, &recollection).await?;
     let user = user.ok_or_else(|| Error::not_found("user not found"))?;
     let order = page_of(&recollection, user)?;
-    match desk.provider.start_checkout(&desk.credentials, &order).await {
+    let begun = desk.provider.start_checkout(&desk.credentials, &order);
+    match leased(&recollection).hold(app, begun).await {
         Ok(session) => keep(app, recollection, session).await,
         Err(error) => {
             // What was known before stays known.
@@ -95,6 +96,11 @@ pub async fn create(app: &App, company: &Company, order: Order) -> Result<Recoll
             Err(charges::refused(error, &recollection.payment_service, &fields))
         }
     }
+}
+
+fn leased(recollection: &Recollection) -> Leased {
+    let Recollection { company_id, id, lease, .. } = recollection.clone();
+    Leased { table: LeasedTable::Recollections, company_id, id, lease }
 }
 
 // ---- transaction 1 ------------------------------------------------------------------------------
@@ -152,9 +158,8 @@ async fn again(
     let has_no_page = known.status == Status::Pending
         && known.payment_channel == CHECKOUT
         && known.checkout_url.is_none();
-    let is_free = known.starting_until.is_none_or(|until| until <= now);
     let may = match has_no_page {
-        true => is_free && matches!(order.way, Way::Checkout { .. }),
+        true => known.lease.is_free(now) && matches!(order.way, Way::Checkout { .. }),
         false => is_own,
     };
     if known.loan_id != order.loan || !may {
@@ -164,11 +169,12 @@ async fn again(
         return Ok(known);
     }
     check_owed(loan)?;
+    let served = providers::serving(app, &known.payment_service, &known.company_id)?;
     let known = Recollection {
-        service_ref: format!("rec-{}", app.new_id()),
+        service_ref: served.manifest().reference.fit(&format!("rec-{}", app.new_id())),
         amount: known.amount.min(loan.remaining().minor),
         begun_at: Some(now),
-        starting_until: Some(now.plus_seconds(STARTING_SECONDS)),
+        lease: Lease::acquire(app),
         updated_at: now,
         ..known
     };
@@ -197,7 +203,6 @@ async fn compose(
     let user = users::find(tx, &loan.company_id, &loan.user_key).await?;
     let user = user.ok_or_else(|| Error::not_found("user not found"))?;
     let mut new = blank(app, loan, order.amount.unwrap_or(owed).min(most));
-    new.user_id = user.user_id;
     new.run = order.run;
     new.callback_url = order.callback_url;
     new.metadata = Json(order.metadata);
@@ -222,13 +227,14 @@ async fn compose(
             through(&mut new, CHECKOUT, &account);
             (new.success_url, new.cancel_url) = (Some(success_url), cancel_url);
             new.begun_at = Some(new.created_at);
-            new.starting_until = Some(new.created_at.plus_seconds(STARTING_SECONDS));
+            new.lease = Lease::acquire(app);
         }
         Way::Card(id) => with_card(tx, &mut new, id.as_deref()).await?,
         Way::DirectDebit(id) => with_mandate(tx, company, &mut new, id.as_deref()).await?,
     }
     if new.with_provider {
-        providers::serving(app, &new.payment_service, &company.id)?;
+        let served = providers::serving(app, &new.payment_service, &company.id)?;
+        assign_reference(&mut new, &served);
     }
     Ok(new)
 }
@@ -268,7 +274,7 @@ pub fn blank(app: &App, loan: &Loan, amount: Minor) -> Recollection {
         cancel_url: None,
         checkout_url: None,
         begun_at: None,
-        starting_until: None,
+        lease: Lease::default(),
         fee_key: None,
         metadata: Json(Map::new()),
         created_at: now,
@@ -282,7 +288,11 @@ fn through(new: &mut Recollection, channel: &str, account: &Account) {
     new.payment_service.clone_from(&account.provider);
     new.account_id.clone_from(&account.id);
     new.credits_wallet = account.is_services();
-    new.service_ref = format!("rec-{}", new.id);
+}
+
+/// Gives it the reference that its provider knows it by.
+pub fn assign_reference(new: &mut Recollection, provider: &Provider) {
+    new.service_ref = provider.manifest().reference.fit(&format!("rec-{}", new.id));
 }
 
 /// With a card of the loan's user, at the account that its token is good for.
@@ -325,19 +335,22 @@ pub async fn with_mandate(
 
 /// The provider will know it by its reference, and is asked about it now and then.
 pub async fn begin(tx: &mut Tx, new: &Recollection) -> Result<()> {
-    let belongs = Belongs {
-        company_id: new.company_id.clone(),
-        subject: SUBJECT.to_owned(),
-        subject_id: new.id.clone(),
-    };
     let Recollection { account_id, service_ref, updated_at, .. } = new;
-    if !notifications::reserve(tx, account_id, service_ref, &belongs, *updated_at).await? {
+    if !notifications::reserve(tx, account_id, service_ref, &owner(new), *updated_at).await? {
         return Err(Error::internal("a new reference is taken"));
     }
     if let Some(at) = next_check(new.status.of_charge(), new.begun_at(), *updated_at) {
         jobs::wake(tx, &new.company_id, SETTLE_JOB, &new.id, at).await?;
     }
     Ok(())
+}
+
+fn owner(recollection: &Recollection) -> Belongs {
+    Belongs {
+        company_id: recollection.company_id.clone(),
+        subject: SUBJECT.to_owned(),
+        subject_id: recollection.id.clone(),
+    }
 }
 
 // ---- the provider's page ------------------------------------------------------------------------
@@ -369,12 +382,23 @@ async fn keep(app: &App, before: Recollection, session: CheckoutSession) -> Resu
         loans::lock(tx, &before.company_id, &before.loan_id).await?;
         let found = store::find(tx, &before.company_id, &before.id).await?;
         let mut recollection = found.ok_or_else(super::missing)?;
+        if !recollection.lease.is_held_as(&before.lease) {
+            // Another request went on with it; nobody has seen this session's URL.
+            return match recollection.checkout_url {
+                Some(_) => Ok(recollection),
+                None => Err(recollection.lease.conflict(now, charges::IN_PROGRESS)),
+            };
+        }
         if session.service_ref != recollection.service_ref {
+            let Recollection { account_id, service_ref, .. } = &recollection;
+            let (owner, new) = (owner(&recollection), &session.service_ref);
+            if !notifications::replace(tx, account_id, service_ref, new, &owner, now).await? {
+                return Err(Error::internal("a returned reference is taken"));
+            }
             recollection.service_ref = session.service_ref;
-            begin(tx, &recollection).await?;
         }
         recollection.checkout_url = Some(session.url);
-        recollection.starting_until = None;
+        recollection.lease = Lease::default();
         recollection.updated_at = now;
         store::update(tx, &recollection).await?;
         Ok(recollection)
@@ -387,17 +411,15 @@ async fn end_attempt(app: &App, recollection: &Recollection, is_forgotten: bool)
     let (db, before) = (app.store.clone(), recollection.clone());
     db.write(async move |tx| {
         loans::lock(tx, &before.company_id, &before.loan_id).await?;
+        let found = store::find(tx, &before.company_id, &before.id).await?;
+        let found = found.filter(|now| now.lease.is_held_as(&before.lease));
+        let Some(mut now) = found else { return Ok(()) };
         if is_forgotten {
             notifications::release(tx, &before.account_id, &before.service_ref).await?;
-            return Ok(store::delete(tx, &before).await?);
+            return Ok(store::delete(tx, &now).await?);
         }
-        let found = store::find(tx, &before.company_id, &before.id).await?;
-        let mut now = found.ok_or_else(super::missing)?;
-        if now.starting_until == before.starting_until {
-            now.starting_until = None;
-            store::update(tx, &now).await?;
-        }
-        Ok(())
+        now.lease = Lease::default();
+        Ok(store::update(tx, &now).await?)
     })
     .await
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{ABANDONED_SECONDS, Status};
+use super::{ABANDONED_SECONDS, Lease, Status};
 use crate::{
     clock::Timestamp,
     listing::{Order, Page, Period},
@@ -19,6 +19,8 @@ pub struct Recollection {
     pub loan_id: String,
     /// The internal id of its user.
     pub user_key: String,
+    /// The present one of its user.
+    #[sqlx(rename = "present_user_id")]
     pub user_id: String,
     pub status: Status,
     #[sqlx(rename = "amount_minor")]
@@ -46,8 +48,9 @@ pub struct Recollection {
     pub checkout_url: Option<String>,
     /// When the provider was last asked for a page.
     pub begun_at: Option<Timestamp>,
-    /// Somebody is at the provider for a page until then.
-    pub starting_until: Option<Timestamp>,
+    /// Of the request that asks the provider for a page.
+    #[sqlx(flatten)]
+    pub lease: Lease,
     /// Of what the service charges for collecting it by itself.
     pub fee_key: Option<String>,
     pub metadata: Json<Map<String, Value>>,
@@ -61,6 +64,18 @@ impl Recollection {
     }
 }
 
+/// The columns of a recollection, with the present `user_id` of its user.
+macro_rules! recollections {
+    ($rest:literal) => {
+        concat!(
+            "SELECT *, COALESCE((SELECT users.user_id FROM users
+                 WHERE users.company_id = recollections.company_id AND users.id = recollections.user_key),
+                 recollections.user_id) AS present_user_id",
+            $rest
+        )
+    };
+}
+
 /// `false` when the reference is taken in its company.
 pub async fn insert(tx: &mut Tx, new: &Recollection) -> Result<bool> {
     let inserted = tx
@@ -69,9 +84,10 @@ pub async fn insert(tx: &mut Tx, new: &Recollection) -> Result<bool> {
                  amount_minor, fees_minor, currency, with_provider, payment_service, payment_channel,
                  account_id, credits_wallet, reference, service_ref, transaction_id, message,
                  callback_url, repaid_at, card_id, direct_debit_id, success_url, cancel_url,
-                 checkout_url, fee_key, metadata, created_at, updated_at, begun_at, starting_until)
+                 checkout_url, fee_key, metadata, created_at, updated_at, begun_at, starting_until, lease,
+                 lease_until)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                 $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32)
+                 $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34)
              ON CONFLICT (company_id, reference) DO NOTHING",
         )
         .bind(&new.company_id)
@@ -105,7 +121,9 @@ pub async fn insert(tx: &mut Tx, new: &Recollection) -> Result<bool> {
         .bind(new.created_at)
         .bind(new.updated_at)
         .bind(new.begun_at)
-        .bind(new.starting_until)
+        .bind(new.lease.until)
+        .bind(&new.lease.token)
+        .bind(new.lease.token_until)
         .run()
         .await?;
     Ok(inserted == 1)
@@ -116,7 +134,7 @@ pub async fn update(tx: &mut Tx, recollection: &Recollection) -> Result<()> {
     tx.sql(
         "UPDATE recollections SET status = $3, fees_minor = $4, service_ref = $5, transaction_id = $6,
              message = $7, repaid_at = $8, checkout_url = $9, updated_at = $10, amount_minor = $11,
-             begun_at = $12, starting_until = $13
+             begun_at = $12, starting_until = $13, lease = $14, lease_until = $15
          WHERE company_id = $1 AND id = $2",
     )
     .bind(&recollection.company_id)
@@ -131,7 +149,9 @@ pub async fn update(tx: &mut Tx, recollection: &Recollection) -> Result<()> {
     .bind(recollection.updated_at)
     .bind(recollection.amount)
     .bind(recollection.begun_at)
-    .bind(recollection.starting_until)
+    .bind(recollection.lease.until)
+    .bind(&recollection.lease.token)
+    .bind(recollection.lease.token_until)
     .run()
     .await?;
     Ok(())
@@ -147,7 +167,7 @@ pub async fn delete(tx: &mut Tx, recollection: &Recollection) -> Result<()> {
 }
 
 pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Recollection>> {
-    tx.sql("SELECT * FROM recollections WHERE company_id = $1 AND id = $2")
+    tx.sql(recollections!(" FROM recollections WHERE company_id = $1 AND id = $2"))
         .bind(company_id)
         .bind(id)
         .optional()
@@ -159,7 +179,7 @@ pub async fn by_reference(
     company_id: &str,
     reference: &str,
 ) -> Result<Option<Recollection>> {
-    tx.sql("SELECT * FROM recollections WHERE company_id = $1 AND reference = $2")
+    tx.sql(recollections!(" FROM recollections WHERE company_id = $1 AND reference = $2"))
         .bind(company_id)
         .bind(reference)
         .optional()
@@ -192,8 +212,8 @@ pub async fn pending_charges(
 /// Which recollections a list shows; `None` asks nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// The user's `user_id` or internal id.
-    pub user_id: Option<String>,
+    /// The user's internal id.
+    pub user_key: Option<String>,
     pub loan: Option<String>,
     pub created: Option<Period>,
 }
@@ -210,17 +230,8 @@ impl Filter {
             .then(select)
             .then(" FROM recollections WHERE company_id = ")
             .value(company_id);
-        if let Some(user_id) = &self.user_id {
-            sql = sql
-                .then(" AND (user_id = ")
-                .value(user_id.as_str())
-                .then(" OR user_key IN (SELECT id FROM users WHERE company_id = ")
-                .value(company_id)
-                .then(" AND (user_id = ")
-                .value(user_id.as_str())
-                .then(" OR id = ")
-                .value(user_id.as_str())
-                .then(")))");
+        if let Some(user_key) = &self.user_key {
+            sql = sql.then(" AND user_key = ").value(user_key.as_str());
         }
         if let Some(loan) = &self.loan {
             sql = sql.then(" AND loan_id = ").value(loan.as_str());
@@ -248,7 +259,7 @@ pub async fn list(
         Sort::Updated(Order::Ascending) => " ORDER BY updated_at, id",
         Sort::Updated(Order::Descending) => " ORDER BY updated_at DESC, id DESC",
     };
-    let sql = filter.narrowed("SELECT *", company_id).then(order);
+    let sql = filter.narrowed(recollections!(""), company_id).then(order);
     let sql = sql.then(" LIMIT ").value(page.limit).then(" OFFSET ").value(page.offset());
     Ok((total, tx.assembled(&sql).all().await?))
 }

@@ -58,6 +58,11 @@ impl Flutterwave {
         self.0.tamper(tx_ref, amount_minor, currency)
     }
 
+    /// Makes Flutterwave report that it took another amount than was asked for; false when there is no such transaction.
+    pub fn tamper_taken(&self, tx_ref: &str, taken_minor: u64) -> bool {
+        self.0.tamper_taken(tx_ref, taken_minor)
+    }
+
     /// Makes Flutterwave report a transaction that succeeded as failed, without a notification.
     pub fn reverse(&self, tx_ref: &str) -> bool {
         self.0.reverse(tx_ref)

@@ -67,6 +67,11 @@ impl Monnify {
         self.0.tamper(payment_reference, amount_minor, currency)
     }
 
+    /// Makes Monnify report that it took another amount than was asked for; false when there is no such transaction.
+    pub fn tamper_taken(&self, payment_reference: &str, taken_minor: u64) -> bool {
+        self.0.tamper_taken(payment_reference, taken_minor)
+    }
+
     /// Makes Monnify report the transaction as `REVERSED`, without a notification.
     pub fn reverse(&self, payment_reference: &str) -> bool {
         self.0.reverse(payment_reference)

@@ -51,6 +51,11 @@ impl Paystack {
         self.0.tamper(reference, amount_minor, currency)
     }
 
+    /// Makes Paystack report that it took another amount than was asked for; false when there is no such transaction.
+    pub fn tamper_taken(&self, reference: &str, taken_minor: u64) -> bool {
+        self.0.tamper_taken(reference, taken_minor)
+    }
+
     /// Makes Paystack report the transaction as reversed (charged back, say), without a notification.
     pub fn reverse(&self, reference: &str) -> bool {
         self.0.reverse(reference)

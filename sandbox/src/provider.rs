@@ -52,6 +52,8 @@ pub(crate) trait Merchant: Sized + Send + 'static {
 
     /// Reports another amount or currency; false when there is no such transaction.
     fn tamper(&mut self, reference: &str, amount_minor: u64, currency: &str) -> bool;
+    /// Reports another amount as taken, and the right one as asked for; false when there is no such transaction.
+    fn tamper_taken(&mut self, reference: &str, taken_minor: u64) -> bool;
     /// Reports the transaction as taken back; false when there is none.
     fn reverse(&mut self, reference: &str) -> bool;
     /// Ends what is under way; false when nothing is.
@@ -95,6 +97,10 @@ impl<M: Merchant> Provider<M> {
 
     pub(crate) fn tamper(&self, reference: &str, amount_minor: u64, currency: &str) -> bool {
         self.any(|account, _| account.tamper(reference, amount_minor, currency))
+    }
+
+    pub(crate) fn tamper_taken(&self, reference: &str, taken_minor: u64) -> bool {
+        self.any(|account, _| account.tamper_taken(reference, taken_minor))
     }
 
     pub(crate) fn reverse(&self, reference: &str) -> bool {
@@ -176,6 +182,7 @@ struct Tampering {
     reference: String,
     amount_minor: Option<u64>,
     currency: Option<String>,
+    taken_minor: Option<u64>,
     #[serde(default)]
     reversed: bool,
 }
@@ -188,7 +195,7 @@ pub(crate) async fn tamper<M: Merchant>(
     let Ok(tampering) = serde_json::from_str::<Tampering>(&body) else {
         return refusal(
             StatusCode::BAD_REQUEST,
-            "reference, and amount_minor with currency, or reversed",
+            "reference, and amount_minor with currency, taken_minor, or reversed",
         );
     };
     let reference = &tampering.reference;
@@ -197,6 +204,9 @@ pub(crate) async fn tamper<M: Merchant>(
         (Some(amount), Some(currency)) => found = provider.tamper(reference, amount, currency),
         (None, None) => {}
         _ => return refusal(StatusCode::BAD_REQUEST, "amount_minor and currency go together"),
+    }
+    if let Some(taken) = tampering.taken_minor {
+        found = provider.tamper_taken(reference, taken);
     }
     if tampering.reversed {
         found = provider.reverse(reference);

@@ -133,6 +133,7 @@ both! {
         let failed = fetch_card(app, &card["id"]).await;
         assert_eq!((&failed["valid"], &failed["message"]), (&json!(false), &json!("Declined")));
         assert_eq!(app.events(), ["card.validation.failed"]);
+        assert_eq!(verify(app, &card["id"]).await.failure(), (400, "Declined"));
         let abandoned = begin_card(app, "ada").await;
         app.advance(DAY - 61).await;
         assert_eq!(list(app, "?valid=false").await.len(), 2);
@@ -158,13 +159,45 @@ both! {
         pay(app, &again, "success", SUCCESS_CARD).await;
         let again = fetch_card(app, &again["id"]).await;
         assert_eq!((&again["valid"], &again["message"]), (&json!(false), &json!("card already exists")));
-        assert_eq!(app.events(), ["card.validation.success", "card.validation.failed"]);
+        // No event: the verification charge did not fail.
+        assert_eq!(app.events(), ["card.validation.success"]);
+        assert_eq!(verify(app, &again["id"]).await.failure(), (400, "card already exists"));
         assert_eq!(refunds(app, "").await.len(), 2);
         assert_eq!(list(app, "?valid=true").await.len(), 1);
         assert_eq!(fetch_card(app, &first["id"]).await["default"], true);
         // Of another user it is another card.
         user(app, "bola").await;
         assert_eq!(saved_card(app, "bola", SUCCESS_CARD).await["default"], true);
+    }
+
+    async fn a_duplicate_that_verify_finds_is_refused_at_once(app: TestApp) {
+        user(app, "ada").await;
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        let again = begin_card(app, "ada").await;
+        app.standins.faults().push(Fault::new("notification", FaultKind::Cut));
+        let url = format!("{}/complete", again["checkout"]["url"].as_str().unwrap());
+        let paid = json!({ "outcome": "success", "card": SUCCESS_CARD });
+        app.client.post(url).json(&paid).send().await.unwrap();
+        assert_eq!(verify(app, &again["id"]).await.failure(), (400, "card already exists"));
+        app.settle().await;
+        assert_eq!(app.events(), ["card.validation.success"]);
+    }
+
+    async fn a_card_shows_its_users_address_and_is_charged_under_the_providers(app: TestApp) {
+        user(app, "ada").await;
+        let card = saved_card(app, "ada", SUCCESS_CARD).await;
+        let edit = json!({ "email": "ada.obi@example.com" });
+        app.request(&app.company, Method::PUT, "/user/edit/ada", Some(edit)).await.data();
+        assert_eq!(fetch_card(app, &card["id"]).await["card"]["email"], "ada.obi@example.com");
+        // The stand-in charges a card under the address of its first charge only.
+        loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
+        let charge = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card" });
+        assert_eq!(recollect(app, charge).await.data()["status"], "success");
+        app.settle().await;
+        // Another address that the provider knows the customer by.
+        let change = async move |tx: &mut tollhouse::store::Tx| tx.sql("UPDATE cards SET email = 'a@provider.example'").run().await;
+        app.app.store.write(change).await.expect("a card");
+        assert_eq!(list(app, "").await[0]["card"]["email"], "ada.obi@example.com");
     }
 
     async fn a_verification_that_fails_twice_is_told_once(app: TestApp) {

@@ -38,6 +38,8 @@ trait Subject {
     fn signature(body: &str, authentic: bool) -> (&'static str, String);
     /// Makes the provider report another amount.
     fn tamper(app: &TestApp, reference: &str, minor: u64, currency: &str);
+    /// Makes the provider report another amount as taken, and the right one as asked for.
+    fn tamper_taken(app: &TestApp, reference: &str, minor: u64);
     /// Uses a reference up without the host.
     async fn take_reference(app: &TestApp, reference: &str);
     /// Refunds so much of a payment without the host.
@@ -64,6 +66,7 @@ macro_rules! conforms {
                 async fn amounts_arrive_to_the_last_digit(app: TestApp) { counts::<S>(app).await }
                 async fn dollars_are_taken_or_refused(app: TestApp) { takes_dollars::<S>(app).await }
                 async fn another_amount_is_no_success(app: TestApp) { compares::<S>(app).await }
+                async fn what_was_taken_is_compared_too(app: TestApp) { compares_taken::<S>(app).await }
                 async fn a_refund_is_made_once(app: TestApp) { refunds::<S>(app).await }
                 async fn a_refund_of_a_part_is_not_taken_for_ours(app: TestApp) { tells_refunds_apart::<S>(app).await }
                 async fn only_signed_notifications_are_taken(app: TestApp) { authenticates::<S>(app).await }
@@ -276,6 +279,26 @@ async fn compares<S: Subject>(app: &TestApp) {
     }
     assert_eq!(app.wallet().await["balance"], json!(0));
     assert!(app.events().is_empty());
+}
+
+async fn compares_taken<S: Subject>(app: &TestApp) {
+    S::set_up(app).await;
+    for (reference, taken) in [("order-1", 250_049), ("order-2", 1), ("order-3", 0)] {
+        let payment = begin::<S>(app, reference).await;
+        app.complete(&payment, "success").await;
+        S::tamper_taken(app, reference, taken);
+        app.settle().await;
+        assert_eq!(verify(app, reference).await.failure(), (400, "amount mismatch"), "{taken}");
+        assert_eq!(app.fetch(reference).await["status"], "pending", "{taken}");
+    }
+    assert_eq!(app.wallet().await["balance"], json!(0));
+    assert!(app.events().is_empty());
+    // More is what the customer bears of the fees.
+    let payment = begin::<S>(app, "order-4").await;
+    app.complete(&payment, "success").await;
+    S::tamper_taken(app, "order-4", 260_050);
+    app.settle().await;
+    assert_eq!(app.fetch("order-4").await["status"], "success");
 }
 
 async fn refunds<S: Subject>(app: &TestApp) {

@@ -40,6 +40,7 @@ mod isolation;
 mod jobs;
 mod ledger;
 mod key_order;
+mod leases;
 mod lending;
 mod listener;
 mod loans;

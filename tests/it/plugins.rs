@@ -349,6 +349,11 @@ fn refused_manifests() -> Vec<Refused> {
             "the manifest's host",
         ),
         (
+            "references too short to be unique",
+            sprout_that_says("reference", json!({ "alphabet": "-", "max_length": 11 })),
+            "the manifest's reference.max_length must be at least 12",
+        ),
+        (
             "a secret that is a setting as well",
             sprout_that_says(
                 "settings",

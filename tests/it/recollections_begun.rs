@@ -8,7 +8,9 @@ use tollhouse_sandbox::{Fault, FaultKind};
 use crate::{
     app::{Reply, TestApp},
     codes::{balance, credit, with},
-    lending::{SUCCESS_CARD, direct_debit, get_loan, loan, recollect, saved_card, user},
+    lending::{
+        SUCCESS_CARD, direct_debit, fetch_card, get_loan, loan, recollect, saved_card, stream, user,
+    },
     references::open_checkouts,
     telemetry::{scrape, value},
 };
@@ -171,17 +173,60 @@ both! {
         assert_eq!(failed().await, 2);
     }
 
-    async fn a_customer_who_is_called_otherwise_is_so_from_then_on(app: TestApp) {
+    async fn records_show_the_present_user_id_and_are_found_by_it(app: TestApp) {
         set_up(app).await;
-        recollect(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 1 })).await.data();
+        let card = saved_card(app, "ada", SUCCESS_CARD).await;
+        direct_debit(app, "dd-1", "ada").await;
+        recollect(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 1, "reference": "r-1" })).await.data();
+        let mut order = app.order("order-1");
+        order["user_id"] = json!("ada");
+        app.post("/payment/initialize", order.clone()).await.data();
+        let ada = app.get("/user/fetch/ada").await.data().clone();
+        let check = async |user_id: &str, former: &[&str]| {
+            let debit = format!("/companies/{}/direct-debits/dd-1", app.company.id);
+            let listed = format!("/payment/list?user_id={user_id}");
+            for (what, shown) in [
+                ("card", fetch_card(app, &card["id"]).await),
+                ("listed card", app.get(&format!("/card/list/{user_id}")).await.data()[0].clone()),
+                ("loan", get_loan(app, "loan-1").await),
+                ("direct debit", app.operator(Method::GET, &debit, Value::Null).await.data().clone()),
+                ("recollection", of(app, "r-1").await),
+                ("loan of a recollection", of(app, "r-1").await["loan"].clone()),
+                ("payment", app.fetch("order-1").await),
+                ("payment begun again", app.post("/payment/initialize", order.clone()).await.data().clone()),
+                ("listed payment", app.get(&listed).await.data()["docs"][0].clone()),
+            ] {
+                assert_eq!(shown["user_id"], user_id, "{what}: {shown}");
+            }
+            let found = async |list: &str, user_id: &str| {
+                app.get(&format!("/{list}/list?user_id={user_id}")).await.data()["total"].clone()
+            };
+            for list in ["payment", "recollection"] {
+                assert_eq!(found(list, user_id).await, 1, "{list}");
+                assert_eq!(found(list, ada["id"].as_str().unwrap()).await, 1, "{list}");
+                for former in former {
+                    assert_eq!(found(list, former).await, 0, "{list} {former}");
+                }
+            }
+        };
+        check("ada", &[]).await;
         let edit = json!({ "user_id": "ada-2" });
         app.request(&app.company, Method::PUT, "/user/edit/ada", Some(edit)).await.data();
-        let made = recollect(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 1 })).await;
-        assert_eq!(made.data()["user_id"], "ada-2");
-        for (user_id, total) in [("ada-2", 2), ("ada", 1)] {
-            let found = app.get(&format!("/recollection/list?user_id={user_id}")).await;
-            assert_eq!(found.data()["total"], total, "{user_id}");
-        }
+        check("ada-2", &["ada"]).await;
+        // Creating the user again under a free `user_id` changes it, too.
+        let again = json!({ "user_id": "ada-3", "first_name": "Ada", "last_name": "Obi", "email": "ada@example.com" });
+        app.post("/user/create", again).await.data();
+        check("ada-3", &["ada", "ada-2"]).await;
+        // The former one may be somebody else's by now.
+        let other = json!({ "user_id": "ada", "first_name": "Bo", "last_name": "Eze", "email": "bo@example.com" });
+        app.post("/user/create", other).await.data();
+        check("ada-3", &["ada", "ada-2"]).await;
         app.settle().await;
+        let told = app.standins.events();
+        let told: Vec<&str> = told.iter().map(|event| &*event.body).filter(|body| body.contains("recollection.success")).collect();
+        let told: Value = serde_json::from_str(told[0]).unwrap();
+        assert_eq!(told["data"]["user_id"], "ada"); // as it was then
+        recollect(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 1 })).await.data();
+        assert_eq!(stream(app, "transactions").await[1]["user_id"], "ada-3");
     }
 }

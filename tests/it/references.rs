@@ -1,9 +1,17 @@
 //! What a payment is called at the provider: the caller's reference when it can be, and never somebody else's payment.
 
+use std::collections::BTreeSet;
+
+use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse_sandbox::{Fault, FaultKind};
 
-use crate::app::{PAYSTACK_KEY, TestApp};
+use crate::{
+    app::{PAYSTACK_KEY, TestApp, reply},
+    lending::{SUCCESS_CARD, direct_debit, loan, pay, recollect, saved_card, user},
+    sprout::repack,
+    unruly::{self, Upstream},
+};
 
 /// The paths of the pages on which somebody could pay now, as the stand-ins' front page names them.
 pub async fn open_checkouts(app: &TestApp) -> Vec<String> {
@@ -79,5 +87,107 @@ both! {
         assert_eq!(app.fetch("order-1").await["status"], "success");
         assert_eq!(app.wallet().await["balance"], json!(2362.99));
         assert_eq!(app.events(), ["payment.success"]);
+    }
+
+    async fn every_reference_obeys_the_manifests_rule(app: TestApp) {
+        app.install(&repack(artifacts::PROVIDER_A, |manifest| {
+            manifest["version"] = json!("99.0.0");
+            manifest["reference"] = json!({ "alphabet": "", "max_length": 12 });
+        })).await;
+        user(app, "ada").await;
+        saved_card(app, "ada", SUCCESS_CARD).await; // and its refund
+        direct_debit(app, "dd-1", "ada").await;
+        let mut unnamed = app.order("");
+        unnamed.as_object_mut().unwrap().remove("reference");
+        for (order, kept) in [(app.order("order-1"), false), (unnamed, false), (app.order("order1"), true)] {
+            let payment = app.post("/payment/initialize", order).await.data().clone();
+            assert_eq!(payment["service_ref"] == payment["reference"], kept, "{payment}");
+            app.complete(&payment, "success").await;
+            app.settle().await;
+            let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
+            assert_eq!(app.operator(Method::POST, &path, Value::Null).await.data()["status"], "refunded");
+        }
+        // One whose session was lost, and one whose reference is known at the provider from elsewhere.
+        app.standins.faults().push(Fault::new("initialize", FaultKind::CutAfter));
+        assert_eq!(app.post("/payment/initialize", app.order("lost")).await.failure().0, 502);
+        let resumed = app.initialize("lost").await;
+        assert_ne!(resumed["service_ref"], "lost");
+        for channel in ["checkout", "card", "direct_debit"] {
+            loan(app, channel, "ada", &[(10, 100.0)]).await;
+            let made = recollect(app, json!({
+                "loan": channel, "with_provider": true, "payment_channel": channel, "reference": format!("of {channel}").replace(' ', "-"),
+                "checkout": { "success_url": "https://a.example/" },
+            })).await.data().clone();
+            if channel == "checkout" {
+                pay(app, &made, "success", SUCCESS_CARD).await;
+            }
+        }
+        // Collected by itself when it is due.
+        loan(app, "due", "ada", &[(2, 100.0)]).await;
+        app.advance(3 * 86_400).await;
+        assert_eq!(app.get("/recollection/list").await.data()["total"], 4);
+        for recollection in app.get("/recollection/list").await.data()["docs"].as_array().unwrap() {
+            assert_eq!(recollection["status"], "success", "{recollection}");
+        }
+
+        let told = async |path: &str| {
+            let request = app.client.get(format!("{}/paystack{path}", app.standins.url())).bearer_auth(PAYSTACK_KEY);
+            reply(request).await.body["data"].as_array().expect("a list").clone()
+        };
+        let mut references: Vec<String> = Vec::new();
+        for transaction in told("/transaction?perPage=1000").await {
+            references.push(transaction["reference"].as_str().unwrap().to_owned());
+        }
+        assert_eq!(references.len(), 10, "{references:?}");
+        let refunds = told("/refund").await;
+        assert_eq!(refunds.len(), 4);
+        for refund in refunds {
+            let note = refund["merchant_note"].as_str().unwrap();
+            references.push(note.split(['[', ']']).nth(1).expect("our reference").to_owned());
+        }
+        for reference in &references {
+            let obeys = reference.len() <= 12 && reference.bytes().all(|b| b.is_ascii_alphanumeric());
+            assert!(obeys, "{reference}");
+        }
+        assert_eq!(references.iter().collect::<BTreeSet<_>>().len(), references.len(), "{references:?}");
+    }
+
+    async fn a_reference_that_the_provider_returned_is_the_one_that_is_verified(app: TestApp) {
+        let upstream = Upstream::start().await;
+        app.install(&repack(artifacts::UNRULY, |manifest| {
+            manifest["settings"] = json!({ "base_url": { "kind": "url" }, "mood": { "kind": "text", "default": "rename" } });
+            manifest["optional"] = json!(["mood"]);
+        })).await;
+        let url = unruly::set_account(app, "/providers/unruly", &upstream.url).await;
+        let path = format!("/companies/{}", app.company.id);
+        app.operator(Method::PATCH, &path, json!({ "payment_service": "unruly" })).await.data();
+        user(app, "ada").await;
+        loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
+        let payment = app.initialize("order-1").await;
+        assert_eq!(payment["service_ref"], "renamed-order-1");
+        let page = json!({
+            "loan": "loan-1", "with_provider": true, "payment_channel": "checkout", "reference": "r-1",
+            "checkout": { "success_url": "https://a.example/" },
+        });
+        let recollection = recollect(app, page).await.data().clone();
+        let own = format!("rec-{}", recollection["id"].as_str().unwrap());
+        let verified = || -> BTreeSet<String> {
+            upstream.got().into_iter().map(|got| got.path).filter(|path| path.starts_with("/verify/")).collect()
+        };
+        let expected: BTreeSet<String> =
+            ["/verify/renamed-order-1".to_owned(), format!("/verify/renamed-{own}")].into();
+        app.post("/payment/verify/order-1", json!({})).await.failure();
+        app.post("/recollection/verify/r-1", json!({})).await.failure();
+        assert_eq!(verified(), expected);
+        app.advance(3_600).await;
+        assert_eq!(verified(), expected);
+        // A notification may name either.
+        for named in ["order-1", "renamed-order-1", &*own, &*format!("renamed-{own}")] {
+            let before = upstream.got().len();
+            assert_eq!(reply(app.client.post(&url).body(named.to_owned())).await.status, 200);
+            app.settle().await;
+            assert_eq!(upstream.got().len(), before + 1, "{named}");
+        }
+        assert_eq!(verified(), expected);
     }
 }

@@ -68,7 +68,12 @@ pub(crate) fn payment(
     let told = loose::text(&transaction.status).to_lowercase();
     let status = status(&told);
     let requested = requested(&transaction, status, asked)?;
-    let charged = transaction.charged().map(|amount| amount.money(&requested.currency));
+    let charged = match (transaction.charged(), status) {
+        (Some(amount), _) => amount.money(&requested.currency),
+        // What was asked for says nothing of what was taken.
+        (None, PaymentStatus::Success) => return Err(no_amount()),
+        (None, _) => requested.clone(),
+    };
     let reference = loose::text(&transaction.tx_ref);
     let created_at = normal::moment(&transaction.created_at, 0);
     let response = loose::text(&transaction.processor_response);
@@ -76,7 +81,7 @@ pub(crate) fn payment(
         status,
         service_ref: if reference.is_empty() { service_ref.to_owned() } else { reference },
         transaction_id: loose::text(&transaction.id),
-        amount: charged.unwrap_or_else(|| requested.clone()),
+        amount: charged,
         requested: Some(requested),
         fees_minor: transaction.fee().map(Major::minor),
         channel: channels::name(&loose::text(&transaction.payment_type)),
@@ -100,9 +105,12 @@ fn requested(
         (Some(amount), _) if !currency.is_empty() => Ok(amount.money(&currency)),
         (Some(amount), Some(asked)) => Ok(amount.money(&asked.currency)),
         (None, Some(asked)) if status != PaymentStatus::Success => Ok(asked.clone()),
-        _ => Err(Fault::unavailable("Flutterwave's transaction names no amount")
-            .with_code("unexpected-answer")),
+        _ => Err(no_amount()),
     }
+}
+
+fn no_amount() -> Fault {
+    Fault::unavailable("Flutterwave's transaction names no amount").with_code("unexpected-answer")
 }
 
 fn status(told: &str) -> PaymentStatus {

@@ -65,6 +65,10 @@ impl Merchant for Account {
         })
     }
 
+    fn tamper_taken(&mut self, reference: &str, taken_minor: u64) -> bool {
+        self.change(reference, |transaction| transaction.reported_taken = Some(taken_minor))
+    }
+
     /// Flutterwave has no status for it: the transaction is a failed one from now on.
     fn reverse(&mut self, reference: &str) -> bool {
         self.change(reference, |transaction| {

@@ -66,6 +66,7 @@ impl Account {
         // Customers pay the fee of a debit on top, merchants that of a card.
         let on_top = matches!(transaction.instrument, Some(Instrument::Mandate(_)));
         let charged = if on_top { amount + fee } else { amount };
+        let charged = transaction.reported_taken.unwrap_or(charged);
         let settled =
             (transaction.status == Status::Successful).then(|| major(charged.saturating_sub(fee)));
         let customer = self.customers.get(&transaction.email);

@@ -80,6 +80,8 @@ pub(super) struct Transaction {
     pub refunding: u64,
     /// What a test makes Flutterwave say instead.
     pub reported_amount: Option<(u64, String)>,
+    /// The same of what was taken alone.
+    pub reported_taken: Option<u64>,
 }
 
 /// What every transaction begins with.
@@ -131,6 +133,7 @@ impl Transaction {
             fee: None,
             refunding: 0,
             reported_amount: None,
+            reported_taken: None,
         }
     }
 

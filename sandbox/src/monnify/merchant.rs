@@ -72,6 +72,10 @@ impl Merchant for Account {
         })
     }
 
+    fn tamper_taken(&mut self, reference: &str, taken_minor: u64) -> bool {
+        self.change(reference, |transaction| transaction.reported_taken = Some(taken_minor))
+    }
+
     fn reverse(&mut self, reference: &str) -> bool {
         self.change(reference, |transaction| transaction.status = Status::Reversed)
     }

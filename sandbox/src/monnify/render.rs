@@ -20,7 +20,7 @@ struct Amounts {
 impl Amounts {
     fn of(transaction: &Transaction) -> Amounts {
         let reported = transaction.reported_amount.as_ref().map(|(amount, _)| *amount);
-        let paid = reported.unwrap_or(transaction.paid);
+        let paid = transaction.reported_taken.or(reported).unwrap_or(transaction.paid);
         let payable = reported.unwrap_or(transaction.payable);
         Amounts { paid, payable, settlement: paid - fee(paid) }
     }

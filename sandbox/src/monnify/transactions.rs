@@ -88,6 +88,8 @@ pub(super) struct Transaction {
     pub refunded: u64,
     /// What a test makes Monnify say instead.
     pub reported_amount: Option<(u64, String)>,
+    /// The same of what was taken alone.
+    pub reported_taken: Option<u64>,
 }
 
 /// What every transaction begins with.
@@ -125,6 +127,7 @@ impl Transaction {
             refunding: 0,
             refunded: 0,
             reported_amount: None,
+            reported_taken: None,
         }
     }
 

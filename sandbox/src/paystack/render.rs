@@ -21,7 +21,7 @@ impl Account {
             "status": transaction.status.name(),
             "reference": transaction.reference,
             "receipt_number": null,
-            "amount": amount,
+            "amount": transaction.reported_taken.unwrap_or(amount),
             "requested_amount": amount,
             "message": null,
             "gateway_response": transaction.gateway_response,

@@ -73,6 +73,8 @@ pub(super) struct Transaction {
     pub debit_fails: bool,
     /// What a test makes Paystack say instead.
     pub reported_amount: Option<(u64, String)>,
+    /// The same of what was taken alone.
+    pub reported_taken: Option<u64>,
 }
 
 impl Transaction {
@@ -114,6 +116,7 @@ impl Transaction {
             refunded: 0,
             debit_fails: false,
             reported_amount: None,
+            reported_taken: None,
         })
     }
 

@@ -160,6 +160,12 @@ async fn tests_can_make_a_verification_lie() {
     let verified = world.verify("lie").await;
     assert_eq!((&verified["amount"], &verified["currency"]), (&json!(1), &json!("USD")));
     assert_eq!(verified["requested_amount"], 1);
+    let body = json!({ "reference": "lie", "taken_minor": 7 });
+    let response = world.request(Method::PUT, "/paystack/tamper").json(&body).send().await.unwrap();
+    assert_eq!(response.status(), 204);
+    let verified = world.verify("lie").await;
+    assert_eq!((&verified["amount"], &verified["requested_amount"]), (&json!(7), &json!(1)));
+    assert!(!paystack.tamper_taken("none", 7));
 
     let body = json!({ "reference": "lie", "reversed": true });
     let response = world.request(Method::PUT, "/paystack/tamper").json(&body).send().await.unwrap();

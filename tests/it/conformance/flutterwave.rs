@@ -64,6 +64,10 @@ impl Subject for Flutterwave {
         assert!(app.standins.flutterwave().tamper(reference, minor, currency));
     }
 
+    fn tamper_taken(app: &TestApp, reference: &str, minor: u64) {
+        assert!(app.standins.flutterwave().tamper_taken(reference, minor));
+    }
+
     async fn take_reference(app: &TestApp, reference: &str) {
         let order = json!({
             "tx_ref": reference, "amount": 2500.5, "currency": "NGN", "redirect_url": "https://eve.example/",

@@ -64,6 +64,10 @@ impl Subject for Monnify {
         assert!(app.standins.monnify().tamper(reference, minor, currency));
     }
 
+    fn tamper_taken(app: &TestApp, reference: &str, minor: u64) {
+        assert!(app.standins.monnify().tamper_taken(reference, minor));
+    }
+
     async fn take_reference(app: &TestApp, reference: &str) {
         let order = json!({
             "paymentReference": reference, "amount": 2500.5, "currencyCode": "NGN", "contractCode": CONTRACT,

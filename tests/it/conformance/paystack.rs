@@ -40,6 +40,10 @@ impl Subject for Paystack {
         assert!(app.standins.paystack().tamper(reference, minor, currency));
     }
 
+    fn tamper_taken(app: &TestApp, reference: &str, minor: u64) {
+        assert!(app.standins.paystack().tamper_taken(reference, minor));
+    }
+
     async fn take_reference(app: &TestApp, reference: &str) {
         let order =
             json!({ "email": "eve@example.com", "amount": 250_050, "reference": reference });

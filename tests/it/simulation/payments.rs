@@ -9,7 +9,7 @@ use tollhouse::store::Tx;
 use super::{Caller, Events, World, check_told, minor};
 
 /// For whoever is at the provider to be taken for dead.
-const TAKEN_FOR_DEAD: i64 = 71;
+const TAKEN_FOR_DEAD: i64 = 11;
 
 /// A payment as the simulation knows it.
 pub struct Payment {

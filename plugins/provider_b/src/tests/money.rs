@@ -54,19 +54,33 @@ fn what_is_finer_than_kobo_or_no_amount_is_not_rounded() {
     }
 }
 
-/// What nothing is compared with keeps back no success.
+/// What was charged is not taken for more than it is, fees not for less.
 #[test]
-fn fees_and_what_was_charged_may_be_finer_or_unreadable() {
+fn fees_and_what_was_charged_may_be_finer() {
     for (charged, fee, minor) in [
         ("60.845", "0.845", (6_084, Some(85))),
         ("\"60.849\"", "\"0.8401\"", (6_084, Some(85))),
         ("60.84", "1e-3", (6_084, Some(1))),
-        ("{}", "-1", (6_000, None)),
-        ("\"sixty\"", "\"little\"", (6_000, None)),
+        ("59.999", "0", (5_999, Some(0))),
+        ("60", "-1", (6_000, None)),
+        ("60", "\"little\"", (6_000, None)),
     ] {
         let payment = verify("60", charged, fee).unwrap();
         assert_eq!((payment.amount.minor, payment.fees_minor), minor, "{charged} {fee}");
         assert_eq!(payment.requested, Some(naira(6_000)));
+    }
+}
+
+/// What was asked for says nothing of what was taken.
+#[test]
+fn a_success_without_what_was_charged_is_unreadable() {
+    for charged in ["null", "{}", "\"sixty\"", "-60"] {
+        let fault = verify("60", charged, "0").unwrap_err();
+        assert_eq!(
+            (fault.code.as_str(), fault.retryable),
+            ("unexpected-answer", true),
+            "{charged}"
+        );
     }
 }
 

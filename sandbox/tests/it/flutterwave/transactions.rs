@@ -205,6 +205,9 @@ async fn tests_can_make_a_verification_lie() {
     assert!(!flutterwave.tamper("none", 105, "USD"));
     let verified = shop.verify("lie").await;
     assert_eq!((&verified["amount"], &verified["currency"]), (&json!(1.05), &json!("USD")));
+    assert!(flutterwave.tamper_taken("lie", 7));
+    let verified = shop.verify("lie").await;
+    assert_eq!((&verified["amount"], &verified["charged_amount"]), (&json!(1.05), &json!(0.07)));
     let body = json!({ "reference": "lie", "reversed": true });
     let request = shop.world.request(Method::PUT, "/flutterwave/tamper").json(&body);
     assert_eq!(request.send().await.unwrap().status(), 204);

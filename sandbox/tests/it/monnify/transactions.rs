@@ -214,6 +214,9 @@ async fn tests_can_make_a_status_lie() {
     assert!(!monnify.tamper("none", 105, "USD"));
     let status = shop.status("lie").await;
     assert_eq!((&status["amountPaid"], &status["currency"]), (&json!("1.05"), &json!("USD")));
+    assert!(monnify.tamper_taken("lie", 7));
+    let status = shop.status("lie").await;
+    assert_eq!((&status["amountPaid"], &status["totalPayable"]), (&json!("0.07"), &json!("1.05")));
     let body = json!({ "reference": "lie", "reversed": true });
     let request = shop.world.request(Method::PUT, "/monnify/tamper").json(&body);
     assert_eq!(request.send().await.unwrap().status(), 204);

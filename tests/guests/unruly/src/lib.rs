@@ -41,7 +41,11 @@ impl checkout::Guest for Unruly {
             None => misbehave(&order.narration, &order)?,
         };
         let url = if url.is_empty() { settings::url("base_url", "/ok")? } else { url };
-        Ok(CheckoutSession { url, service_ref: order.service_ref, raw })
+        let service_ref = match mood().as_deref() {
+            Some("rename") => format!("renamed-{}", order.service_ref),
+            _ => order.service_ref,
+        };
+        Ok(CheckoutSession { url, service_ref, raw })
     }
 }
 

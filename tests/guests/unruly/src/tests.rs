@@ -69,3 +69,9 @@ fn big_and_cached() {
     assert_eq!(start("cached").unwrap().raw, "null");
     assert_eq!(start("cached").unwrap().raw, "\"put earlier\"");
 }
+
+#[test]
+fn renames_sessions_in_the_mood_for_it() {
+    let _host = host().setting("mood", "rename").install();
+    assert_eq!(start("").unwrap().service_ref, "renamed-U-1");
+}

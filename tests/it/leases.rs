@@ -1,0 +1,236 @@
+//! The lease of a request that asks a provider: other requests wait for it briefly, and no dead host keeps it.
+
+use std::time::Duration;
+
+use reqwest::{Method, header::RETRY_AFTER};
+use serde_json::{Value, json};
+use tollhouse::{clock::Timestamp, store::Tx};
+use tollhouse_sandbox::{Fault, FaultKind};
+
+use crate::{
+    app::{Reply, TestApp},
+    lending::{loan, recollect, user},
+    sprout::{Upstream, order_of},
+};
+
+/// Longer than any test: a provider that does not answer.
+const FOREVER_MS: u64 = 600_000;
+const IN_PROGRESS: (u16, &str) = (409, "another request with this reference is in progress");
+
+/// Waits until `is` holds.
+async fn until(is: impl AsyncFn() -> bool) {
+    let mut looks = tokio::time::interval(Duration::from_millis(20));
+    let so = async {
+        while !is().await {
+            looks.tick().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), so).await.expect("it comes to that");
+}
+
+/// Sends a request whose provider never answers, and hangs up when the provider has it: the host drops the request as if it died.
+async fn die_at_the_provider(app: &TestApp, operation: &str, request: impl Future<Output = Reply>) {
+    let faults = app.standins.faults();
+    faults.push(Fault::new(operation, FaultKind::Slow).delay_ms(FOREVER_MS));
+    let mut looks = tokio::time::interval(Duration::from_millis(20));
+    let taken = async {
+        while !faults.list().is_empty() {
+            looks.tick().await;
+        }
+    };
+    tokio::select! {
+        reply = request => panic!("{}", reply.body),
+        () = taken => {}
+    }
+}
+
+async fn write(app: &TestApp, sql: &'static str, until: Timestamp) {
+    let write = async move |tx: &mut Tx| tx.sql(sql).bind(until).run().await;
+    assert_eq!(app.app.store.write(write).await.expect("a statement of ours"), 1);
+}
+
+/// How much of the lease of the one payment there is is left, in seconds.
+async fn seconds_left(app: &TestApp) -> i64 {
+    let read = async |tx: &mut Tx| tx.sql("SELECT starting_until FROM payments").one().await;
+    let (until,): (i64,) = app.app.store.select(read).await.expect("a payment");
+    (until - app.app.clock.now().0) / 1_000
+}
+
+fn page(reference: &str) -> Value {
+    json!({
+        "loan": "loan-1", "with_provider": true, "payment_channel": "checkout", "reference": reference,
+        "checkout": { "success_url": "https://a.example/" },
+    })
+}
+
+/// An upstream of the default provider of the company, which keeps its answers back while the gate is written.
+async fn sprout(app: &TestApp) -> Upstream {
+    let upstream = Upstream::start().await;
+    app.install(artifacts::SPROUT).await;
+    upstream.set_up(app).await;
+    let path = format!("/companies/{}", app.company.id);
+    let default = json!({ "payment_service": "sprout" });
+    app.operator(Method::PATCH, &path, default).await.data();
+    upstream
+}
+
+async fn has_begun(upstream: &Upstream, count: usize) {
+    let mut began = upstream.began.subscribe();
+    let begun = began.wait_for(|began| *began == count);
+    tokio::time::timeout(Duration::from_secs(60), begun).await.expect("begun").expect("a sender");
+}
+
+/// The answer to a second request, which waits by the clock for the first one to end.
+async fn after_five_seconds(app: &TestApp, reference: &str) -> Reply {
+    let mut asked = Box::pin(app.post("/payment/initialize", order_of(app, reference)));
+    loop {
+        if let Ok(reply) = tokio::time::timeout(Duration::from_millis(1_500), &mut asked).await {
+            return reply;
+        }
+        // The first request lives: its lease is extended before it ends.
+        until(async || seconds_left(app).await >= 5).await;
+        app.app.clock.advance_to(app.app.clock.now().plus_seconds(5));
+    }
+}
+
+both! {
+    async fn a_payment_whose_host_died_is_begun_again_after_ten_seconds(app: TestApp) {
+        let begin = || app.post("/payment/initialize", app.order("order-1"));
+        die_at_the_provider(app, "initialize", begin()).await;
+        assert_eq!(app.fetch("order-1").await["checkout"]["url"], Value::Null);
+        app.app.clock.advance_to(app.app.clock.now().plus_seconds(11));
+        let payment = begin().await.data().clone();
+        app.complete(&payment, "success").await;
+        app.settle().await;
+        assert_eq!(app.fetch("order-1").await["status"], "success");
+        assert_eq!(app.events(), ["payment.success"]);
+    }
+
+    async fn a_request_that_waits_for_another_gets_409_after_five_seconds(app: TestApp) {
+        let upstream = sprout(app).await;
+        let gate = upstream.gate.write().await;
+        let first = app.post("/payment/initialize", order_of(app, "order-1"));
+        let others = async {
+            has_begun(&upstream, 1).await;
+            // Longer than a lease is without an extension.
+            for _ in 0..3 {
+                let refused = after_five_seconds(app, "order-1").await;
+                assert_eq!(refused.failure(), IN_PROGRESS);
+                let seconds: i64 = refused.headers[RETRY_AFTER].to_str().unwrap().parse().unwrap();
+                assert!((1..=10).contains(&seconds), "{seconds}");
+                until(async || seconds_left(app).await >= 5).await;
+            }
+            drop(gate);
+        };
+        let (first, ()) = futures::future::join(first, others).await;
+        assert_eq!(first.data()["checkout"]["url"], format!("{}/pay/order-1", upstream.url));
+        assert_eq!(*upstream.began.borrow(), 1);
+        let again = app.post("/payment/initialize", order_of(app, "order-1")).await;
+        assert_eq!(again.data(), first.data());
+        app.settle().await;
+    }
+
+    async fn a_session_that_arrives_after_its_lease_was_lost_is_dropped(app: TestApp) {
+        let upstream = sprout(app).await;
+        for (reference, take) in [
+            // As a host of the version before acquires it.
+            ("order-1", "UPDATE payments SET starting_until = $1 WHERE checkout_url IS NULL"),
+            ("order-2", "UPDATE payments SET lease = 'another', starting_until = $1, lease_until = $1 WHERE checkout_url IS NULL"),
+        ] {
+            let began = *upstream.began.borrow();
+            let gate = upstream.gate.write().await;
+            let mut first = Box::pin(app.post("/payment/initialize", order_of(app, reference)));
+            let taken = async {
+                has_begun(&upstream, began + 1).await;
+                write(app, take, app.app.clock.now().plus_seconds(70)).await;
+                drop(gate);
+            };
+            let refused = tokio::select! {
+                reply = &mut first => reply,
+                () = async {
+                    taken.await;
+                    loop {
+                        tokio::time::sleep(Duration::from_millis(500)).await;
+                        app.app.clock.advance_to(app.app.clock.now().plus_seconds(5));
+                    }
+                } => unreachable!(),
+            };
+            assert_eq!(refused.failure(), IN_PROGRESS, "{reference}");
+            assert_eq!(app.fetch(reference).await["checkout"]["url"], Value::Null, "{reference}");
+            app.advance(70).await;
+            let begun = app.post("/payment/initialize", order_of(app, reference)).await;
+            assert!(begun.data()["checkout"]["url"].is_string(), "{}", begun.body);
+        }
+    }
+
+    async fn a_page_of_a_repayment_whose_host_died_is_begun_again_after_ten_seconds(app: TestApp) {
+        user(app, "ada").await;
+        loan(app, "loan-1", "ada", &[(10, 1_000.0)]).await;
+        die_at_the_provider(app, "initialize", recollect(app, page("r-1"))).await;
+        assert_eq!(recollect(app, page("r-1")).await.failure(), (400, "reference already exists"));
+        app.app.clock.advance_to(app.app.clock.now().plus_seconds(11));
+        assert!(recollect(app, page("r-1")).await.data()["checkout"]["url"].is_string());
+        app.settle().await;
+    }
+
+    async fn a_page_of_a_repayment_that_arrives_after_its_lease_was_lost_is_dropped(app: TestApp) {
+        let upstream = sprout(app).await;
+        user(app, "ada").await;
+        loan(app, "loan-1", "ada", &[(10, 1_000.0)]).await;
+        let gate = upstream.gate.write().await;
+        let first = recollect(app, page("r-1"));
+        let taken = async {
+            has_begun(&upstream, 1).await;
+            let take = "UPDATE recollections SET lease = 'another', starting_until = $1, lease_until = $1";
+            write(app, take, app.app.clock.now().plus_seconds(10)).await;
+            drop(gate);
+        };
+        let (first, ()) = futures::future::join(first, taken).await;
+        assert_eq!(first.failure(), IN_PROGRESS);
+        let found = app.get("/recollection/fetch/reference/r-1").await.data().clone();
+        assert_eq!(found["checkout"]["url"], Value::Null);
+        app.app.clock.advance_to(app.app.clock.now().plus_seconds(11));
+        assert!(recollect(app, page("r-1")).await.data()["checkout"]["url"].is_string());
+        app.settle().await;
+    }
+
+    async fn a_refund_whose_host_died_is_asked_for_again_after_ten_seconds(app: TestApp) {
+        let payment = app.paid("order-1").await;
+        let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
+        let refund = || app.operator(Method::POST, &path, Value::Null);
+        die_at_the_provider(app, "refund_list", refund()).await;
+        let busy = refund().await;
+        assert_eq!(busy.failure(), (409, "the refund is being asked for"));
+        assert_eq!(busy.headers[RETRY_AFTER], "10");
+        app.app.clock.advance_to(app.app.clock.now().plus_seconds(11));
+        assert_eq!(refund().await.data()["status"], "refunded");
+        app.advance(3_600).await;
+        assert_eq!(app.wallet().await["balance"], json!(0));
+        assert_eq!(app.events(), ["payment.success", "payment.refunded"]);
+    }
+
+    async fn a_refusal_that_arrives_after_its_lease_was_lost_frees_no_money(app: TestApp) {
+        let payment = app.paid("order-1").await;
+        let balance = app.wallet().await["balance"].clone();
+        let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
+        // The provider refuses: a part was refunded there.
+        let part = json!({ "transaction": "order-1", "amount": 1_000 });
+        let refunded = app.client.post(format!("{}/paystack/refund", app.standins.url()));
+        let refunded = refunded.bearer_auth(crate::app::PAYSTACK_KEY).json(&part).send().await;
+        assert!(refunded.expect("an answer").status().is_success());
+        app.standins.faults().push(Fault::new("refund_list", FaultKind::Slow).delay_ms(700));
+        let asked = app.operator(Method::POST, &path, Value::Null);
+        let taken = async {
+            until(async || app.standins.faults().list().is_empty()).await;
+            let take = "UPDATE refunds SET lease = 'another', asking_until = $1, lease_until = $1";
+            write(app, take, app.app.clock.now().plus_seconds(10)).await;
+        };
+        let (asked, ()) = futures::future::join(asked, taken).await;
+        assert_eq!(asked.failure().0, 502);
+        // Another request may just have refunded it.
+        let status = async || app.operator(Method::GET, &path, Value::Null).await.data()["status"].clone();
+        assert_eq!((status().await, app.wallet().await["balance"].clone()), (json!("requested"), json!(0)));
+        app.advance(3_600).await;
+        assert_eq!((status().await, app.wallet().await["balance"].clone()), (json!("failed"), balance));
+    }
+}
