@@ -134,6 +134,8 @@ pub struct Settings {
     pub development: bool,
     pub http: http::Limits,
     pub otp: otp::Limits,
+    /// The countries, as ISO 3166 codes, whose numbers text messages may go to, for companies that name none.
+    pub sms_countries: Vec<String>,
 }
 
 impl Settings {
@@ -195,6 +197,7 @@ impl App {
             development: config.service.development,
             http: config.requests.limits(),
             otp: config.otp.limits(),
+            sms_countries: config.otp.sms_countries.clone(),
         };
         let sealer = Sealer::new(&config.master_key.read()?, random.clone())?;
         let (no_jobs, policy) = (config.service.no_jobs, config.service.egress());

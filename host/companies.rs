@@ -15,7 +15,8 @@ use crate::{
     clock::Timestamp,
     error::{Error, Result},
     money::Minor,
-    store::Tx,
+    phone,
+    store::{Json, Tx},
 };
 
 /// How long the former event secret signs beside the new one.
@@ -38,14 +39,26 @@ impl Company {
         self.server == "test"
     }
 
-    /// 400 unless text messages may go to numbers that begin like this one.
-    pub fn check_prefix(&self, phone: &str) -> Result<()> {
-        match &self.sms_prefixes {
-            Some(allowed) if !allowed.0.iter().any(|prefix| phone.starts_with(&**prefix)) => {
-                let allowed = allowed.0.join(", ");
-                Err(Error::invalid(format!("the phone field must begin with one of {allowed}")))
-            }
-            _ => Ok(()),
+    /// 400 unless text messages may go to this number: it begins with one of the company's prefixes or, if it has none, is one of its
+    /// countries, which are the service's `default` if it names none.
+    pub fn check_phone(&self, phone: &str, default: &[String]) -> Result<()> {
+        if let Some(Json(allowed)) = &self.sms_prefixes {
+            return match allowed.iter().any(|prefix| phone.starts_with(&**prefix)) {
+                true => Ok(()),
+                false => {
+                    let allowed = allowed.join(", ");
+                    Err(Error::invalid(format!("the phone field must begin with one of {allowed}")))
+                }
+            };
+        }
+        let countries =
+            self.countries.as_ref().map_or(default, |Json(countries)| countries.as_slice());
+        match phone::is_of(phone, countries) {
+            true => Ok(()),
+            false => Err(Error::invalid(format!(
+                "the phone field must be a number of one of these countries: {}",
+                countries.join(", ")
+            ))),
         }
     }
 
@@ -72,6 +85,7 @@ impl Company {
             event_url: self.event_url.clone(),
             payment_service: self.payment_service.clone(),
             low_balance: self.low_balance,
+            countries: self.countries.as_ref().map(|countries| countries.0.clone()),
             sms_gateway: self.sms_gateway.clone(),
             sms_sender: self.sms_sender.clone(),
             sms_prefixes: self.sms_prefixes.as_ref().map(|prefixes| prefixes.0.clone()),
@@ -115,11 +129,13 @@ pub struct View {
     payment_service: Option<String>,
     /// Operators are told when a charge takes its wallet below it; 0: never, `null`: the service's.
     low_balance: Option<Minor>,
+    /// The countries in which it operates, as ISO 3166 codes. Its text messages go to numbers of these only. `null`: the service's.
+    countries: Option<Vec<String>>,
     /// The gateway that its text messages go to first; `null`: the service's.
     sms_gateway: Option<String>,
     /// Who its text messages are from; `null`: as the gateway's account has it.
     sms_sender: Option<String>,
-    /// How the numbers begin that its text messages may go to; `null`: all of them.
+    /// How the numbers begin that its text messages may go to, in place of the rule by country; `null`: those of its countries.
     sms_prefixes: Option<Vec<String>>,
     /// Of a test company: what every one-time password is.
     fixed_otp: Option<String>,
@@ -214,6 +230,7 @@ mod tests {
             subscription_expires_at: None,
             features: None,
             low_balance: None,
+            countries: None,
             sms_gateway: None,
             sms_sender: None,
             sms_prefixes: None,
@@ -225,27 +242,33 @@ mod tests {
 
     #[test]
     fn where_text_messages_may_go() {
-        let allowed = |prefixes: &[&str]| {
-            Some(crate::store::Json(prefixes.iter().map(|p| (*p).to_owned()).collect()))
-        };
-        for (prefixes, phone, fine) in [
-            (None, "+12025550123", true),
-            (allowed(&["+234", "+233"]), "+2348012345678", true),
-            (allowed(&["+234", "+233"]), "+233201234567", true),
-            (allowed(&["+234"]), "+12025550123", false),
-            (allowed(&[]), "+2348012345678", false),
+        let default = ["NG".to_owned()];
+        let some =
+            |texts: &[&str]| Some(Json(texts.iter().map(|text| (*text).to_owned()).collect()));
+        for (countries, sms_prefixes, phone, fine) in [
+            (None, None, "+2348012345678", true),
+            (None, None, "+12025550123", false),
+            (None, None, "+881612345678", false),
+            (some(&["US", "GH"]), None, "+12025550123", true),
+            (some(&["US", "GH"]), None, "+18765550123", false),
+            (some(&["US", "GH"]), None, "+2348012345678", false),
+            (some(&["GH"]), some(&["+"]), "+881612345678", true),
+            (None, some(&["+234", "+233"]), "+2348012345678", true),
+            (None, some(&["+234", "+233"]), "+233201234567", true),
+            (some(&["US"]), some(&["+234"]), "+12025550123", false),
+            (None, some(&[]), "+2348012345678", false),
         ] {
-            let company = Company { sms_prefixes: prefixes, ..company() };
-            assert_eq!(company.check_prefix(phone).is_ok(), fine, "{company:?} {phone}");
+            let company = Company { countries, sms_prefixes, ..company() };
+            let checked = company.check_phone(phone, &default);
+            assert_eq!(checked.is_ok(), fine, "{company:?} {phone}");
         }
     }
 
     #[test]
     fn who_may_act() {
         let now = Timestamp(1_000);
-        let plan = |features: &[&str]| {
-            Some(crate::store::Json(features.iter().map(|f| (*f).to_owned()).collect()))
-        };
+        let plan =
+            |features: &[&str]| Some(Json(features.iter().map(|f| (*f).to_owned()).collect()));
         for (company, allowed) in [
             (company(), true),
             (Company { active: false, ..company() }, false),

@@ -13,6 +13,9 @@ pub enum Error {
     /// Mend the request (400).
     #[error("{0}")]
     Invalid(String),
+    /// Top the wallet up (400).
+    #[error("insufficient balance, please top up your wallet.")]
+    NotCovered,
     /// Send a valid key (401).
     #[error("{0}")]
     Unauthorized(&'static str),

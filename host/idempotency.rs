@@ -60,8 +60,8 @@ pub struct Claim {
 
 /// What becomes of a key when its request has run.
 pub enum End {
-    /// It is answered again.
-    Keep(Answer),
+    /// It is answered again, for a day, or until a time before that.
+    Keep(Answer, Option<Timestamp>),
     /// The request had no effect: its key may come with another.
     Free,
     /// Something of it may stand: the same request may run again at once, and no other may have its key.
@@ -162,13 +162,14 @@ fn under_way() -> Error {
 
 /// Ends a run. A lease that was lost meanwhile is left alone.
 pub async fn end(app: &App, claim: Claim, end: End) -> Result<()> {
-    let sealed = match &end {
-        End::Keep(answer) => {
+    let (sealed, until) = match &end {
+        End::Keep(answer, until) => {
             let text = serde_json::to_string(answer).map_err(Error::internal)?;
-            Some(app.sealer.seal(&claim.context("answer"), &text))
+            (Some(app.sealer.seal(&claim.context("answer"), &text)), *until)
         }
-        End::Free | End::GiveBack => None,
+        End::Free | End::GiveBack => (None, None),
     };
+    let until = until.unwrap_or(Timestamp(i64::MAX));
     // What an earlier run may have left is still named by the row.
     let frees = matches!(end, End::Free) && !claim.is_rerun;
     let (db, now) = (app.store.clone(), app.clock.now());
@@ -176,7 +177,7 @@ pub async fn end(app: &App, claim: Claim, end: End) -> Result<()> {
         let Claim { company_id, id, lease, .. } = &claim;
         match frees {
             true => store::release(tx, company_id, id, lease).await?,
-            false => store::end(tx, company_id, id, lease, sealed.as_deref(), now).await?,
+            false => store::end(tx, company_id, id, lease, sealed.as_deref(), [now, until]).await?,
         }
         Ok(())
     })

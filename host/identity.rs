@@ -32,7 +32,7 @@ use crate::{
 /// What a plan must include for lookups.
 pub const FEATURE: &str = "identity";
 
-/// For how long what a register said is kept.
+/// How long a UID record is kept, from its creation.
 const KEPT_SECONDS: i64 = 30 * 24 * 3600;
 
 /// What a register said, as it is sealed.
@@ -72,8 +72,10 @@ pub struct View {
     user: Option<String>,
     /// As the lookup named the user.
     user_id: Option<String>,
-    /// The id of its type.
+    /// The id of its type: the same on every host.
     identity: String,
+    /// The type's name: `nigeria.bvn`.
+    identity_name: String,
     verified: bool,
     verified_at: Option<Timestamp>,
     verified_by: Vec<Method>,
@@ -85,7 +87,7 @@ pub struct View {
     email: Option<String>,
     /// In E.164.
     phone_number: Option<String>,
-    /// 30 days after the last lookup; then it is erased.
+    /// 30 days after its creation; then it is erased.
     expires_at: Timestamp,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -150,7 +152,8 @@ impl Uid {
             id: self.id,
             user: self.user_key,
             user_id: self.user_id,
-            identity: self.identity,
+            identity: catalog::id_of(&self.identity),
+            identity_name: self.identity,
             verified: self.verified_at.is_some(),
             verified_at: self.verified_at,
             verified_by: self.verified_by.0,

@@ -140,7 +140,7 @@ pub async fn check(tx: &mut Tx, app: &App, company: &Company, to: &Destination) 
         }
         Channel::Email => Ok(()),
         Channel::Sms => {
-            company.check_prefix(&to.to)?;
+            company.check_phone(&to.to, &app.settings.sms_countries)?;
             if gateways::accounts(tx, app, company, 1).await?.is_empty() {
                 app.gateways.must_be_ready(app, company)?;
                 let message = "text messages are not set up at this service: ask its operator";
@@ -154,30 +154,60 @@ pub async fn check(tx: &mut Tx, app: &App, company: &Company, to: &Destination) 
 /// Queues a message in the transaction of its cause.
 pub async fn queue(tx: &mut Tx, app: &App, company_id: &str, new: NewMessage<'_>) -> Result<()> {
     let now = app.clock.now();
-    let id = app.random.id(now);
     let letter = Letter { to: new.destination.to.clone(), text: new.text.clone() };
     let letter = serde_json::to_string(&letter).map_err(Error::internal)?;
+    let mut message = empty(app, company_id, new.destination, new.purpose);
+    let sealed = app.sealer.seal(&seal_context(company_id, &message.id), &letter);
+    message.content = Some(sealed);
+    new.topic.clone_into(&mut message.topic);
+    message.charge_key = new.charge_key;
+    message.give_up_at = new.give_up_at;
+    store::insert(tx, &message).await?;
+    let job = message.channel.job();
+    jobs::wake(tx, company_id, job, &message.id, now).await.map_err(Error::from)
+}
+
+/// Notes that a message was refused before it was queued: for support, who see that it failed and why. It says nothing and was never
+/// charged.
+pub async fn note_refused(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &str,
+    destination: &Destination,
+    purpose: &'static str,
+    reason: &str,
+) -> Result<()> {
+    let message = empty(app, company_id, destination, purpose);
     let message = Message {
+        state: State::Failed,
+        reason: reason.to_owned(),
+        ended_at: Some(message.created_at),
+        ..message
+    };
+    store::insert(tx, &message).await.map_err(Error::from)
+}
+
+/// A message that says nothing yet.
+fn empty(app: &App, company_id: &str, to: &Destination, purpose: &'static str) -> Message {
+    let now = app.clock.now();
+    Message {
         company_id: company_id.to_owned(),
-        channel: new.destination.channel,
-        purpose: new.purpose.to_owned(),
-        topic: new.topic.to_owned(),
-        recipient: new.destination.hidden(),
-        content: Some(app.sealer.seal(&seal_context(company_id, &id), &letter)),
+        id: app.random.id(now),
+        channel: to.channel,
+        purpose: purpose.to_owned(),
+        topic: String::new(),
+        recipient: to.hidden(),
+        content: None,
         state: State::Pending,
         attempts: 0,
         reason: String::new(),
         via: None,
         via_id: None,
-        charge_key: new.charge_key,
-        give_up_at: new.give_up_at,
+        charge_key: String::new(),
+        give_up_at: now,
         created_at: now,
         ended_at: None,
-        id,
-    };
-    store::insert(tx, &message).await?;
-    let job = message.channel.job();
-    jobs::wake(tx, company_id, job, &message.id, now).await.map_err(Error::from)
+    }
 }
 
 /// Gives up the messages of a topic that still wait, since what they say is no longer so. One that is being handed over at this

@@ -1,6 +1,6 @@
 //! One-time passwords: codes that are tied to an identifier and a type, pass once, and can hardly be guessed.
 //!
-//! Callers send and verify them by the API; other slices use [`issue()`] and [`check()`] for codes of their own, in a scope of their
+//! Callers send and verify them by the API; other slices use [`send()`] and [`check()`] for codes of their own, in a scope of their
 //! own. A code is stored as a keyed digest and stands in no other place than the sealed message that carries it.
 
 pub mod api;
@@ -17,12 +17,13 @@ use futures::{FutureExt, future::BoxFuture};
 pub use self::{
     check::{Checked, answer, check},
     counts::watch_job,
-    issue::{Order, issue},
+    issue::{Order, send},
 };
 use crate::{
     app::App,
     clock::Timestamp,
     error::{Error, Result},
+    messages::Channel,
 };
 
 /// What a plan must include for codes to be sent.
@@ -42,6 +43,8 @@ const WINDOW_MS: i64 = 3_600_000;
 pub struct Limits {
     /// Sends to a destination of a company.
     pub sends_per_hour: i64,
+    /// Text messages to a phone number of a company; the lower of both counts.
+    pub sms_per_hour: i64,
     /// Sends of a company.
     pub company_sends_per_hour: i64,
     /// Wrong tries under a key, across all codes that are sent under it.
@@ -78,6 +81,17 @@ enum Standing {
     None,
     Cancelled,
     Active,
+}
+
+impl Limits {
+    /// Of sends to a destination; 0: none.
+    fn per_hour(&self, channel: Channel) -> i64 {
+        match (channel, self.sends_per_hour, self.sms_per_hour) {
+            (Channel::Email, any, _) | (Channel::Sms, any, 0) => any,
+            (Channel::Sms, 0, sms) => sms,
+            (Channel::Sms, any, sms) => any.min(sms),
+        }
+    }
 }
 
 impl store::Code {
@@ -129,6 +143,24 @@ mod tests {
             wrong_at: Json(vec![]),
             sent_at: Timestamp(0),
             expires_at: Timestamp(expires_at),
+        }
+    }
+
+    #[test]
+    fn the_lower_limit_counts_for_phone_numbers() {
+        for (any, sms, of_email, of_sms) in
+            [(60, 10, 60, 10), (5, 10, 5, 5), (0, 10, 0, 10), (60, 0, 60, 60), (0, 0, 0, 0)]
+        {
+            let limits = Limits {
+                sends_per_hour: any,
+                sms_per_hour: sms,
+                company_sends_per_hour: 0,
+                wrong_per_hour: 0,
+                alarm_sent: 0,
+                alarm_percent: 0,
+            };
+            let seen = [Channel::Email, Channel::Sms].map(|channel| limits.per_hour(channel));
+            assert_eq!(seen, [of_email, of_sms], "{any} {sms}");
         }
     }
 

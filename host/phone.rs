@@ -1,5 +1,9 @@
 //! Phone numbers in E.164.
 
+mod countries;
+
+pub use self::countries::{has_numbers, is_of};
+
 /// `+`, a digit other than 0, and 7 to 14 more; nothing narrower.
 #[must_use]
 pub fn is_e164(text: &str) -> bool {

@@ -129,16 +129,18 @@ pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<(), crate::
     Ok(())
 }
 
-/// A user of a company as paths name one: by e-mail address when there is an `@`, else as [`find`] does.
+/// A user of a company as paths name one: by e-mail address, else as [`find`] does.
 pub async fn find_named(
     tx: &mut Tx,
     company_id: &str,
     name: &str,
 ) -> Result<Option<User>, crate::store::Error> {
-    match name.contains('@') {
-        true => store::by_email(tx, company_id, name).await,
-        false => find(tx, company_id, name).await,
+    if name.contains('@')
+        && let Some(user) = store::by_email(tx, company_id, name).await?
+    {
+        return Ok(Some(user));
     }
+    find(tx, company_id, name).await
 }
 
 /// Users of a company by internal ids; those that are not there are left out.

@@ -131,17 +131,13 @@ async fn enter(
         })?;
         let overdrawn = *account == Account::Wallet && amount < Minor(0) && balance < Minor(0);
         if overdrawn && cover == Cover::Required {
-            return Err(not_covered());
+            return Err(Error::NotCovered);
         }
         if account == &movement.from {
             left = Some(balance);
         }
     }
     Ok(left)
-}
-
-fn not_covered() -> Error {
-    Error::invalid("insufficient balance, please top up your wallet.")
 }
 
 /// A company's money in one currency.

@@ -38,6 +38,10 @@ enum Action {
         /// Where its logo is
         #[arg(long, value_name = "URL")]
         logo: Option<String>,
+        /// The countries in which it operates, as ISO 3166 codes with commas between, like NG,GH: its text messages go to numbers of
+        /// these only. Without them, those of the service
+        #[arg(long, value_name = "CODES", value_delimiter = ',')]
+        countries: Option<Vec<String>>,
     },
     /// List companies, newest first
     List {
@@ -112,13 +116,18 @@ struct Changes {
     /// Tell operators when a charge takes its wallet below this; 0: never, empty: as the service is set
     #[arg(long, value_name = "AMOUNT", value_parser = amount)]
     low_balance: Option<Value>,
+    /// The countries in which it operates, as ISO 3166 codes with commas between, like NG,GH: its text messages go to numbers of
+    /// these only. Empty: those of the service
+    #[arg(long, value_name = "CODES")]
+    countries: Option<String>,
     /// The gateway that its text messages go to first
     #[arg(long, value_name = "GATEWAY")]
     sms_gateway: Option<String>,
     /// Who its text messages are from
     #[arg(long, value_name = "NAME")]
     sms_sender: Option<String>,
-    /// How the numbers begin that its text messages may go to: like +234, with commas between, or `all`
+    /// How the numbers begin that its text messages may go to, in place of the rule by country: like +234, with commas between, or
+    /// `all`. Empty: those of its countries
     #[arg(long, value_name = "PREFIXES")]
     sms_prefixes: Option<String>,
     /// What every one-time password of a test company is
@@ -143,10 +152,12 @@ impl Company {
     pub async fn run(self) -> Result<Report, Failure> {
         let host = Host::new(&self.access)?;
         match self.action {
-            Action::Create { name, server, event_url, logo } => {
+            Action::Create { name, server, event_url, logo, countries } => {
                 let server = server.to_possible_value().map(|value| value.get_name().to_owned());
-                let body =
-                    json!({ "name": name, "server": server, "event_url": event_url, "logo": logo });
+                let body = json!({
+                    "name": name, "server": server, "event_url": event_url, "logo": logo,
+                    "countries": countries,
+                });
                 let made = host.send_json(Method::POST, &["companies"], &body).await?;
                 let shown = [
                     left("API key", |v| text(&v["api_key"])),
@@ -155,7 +166,7 @@ impl Company {
                 Ok(Report::record(made, &[&FIELDS[..], &shown].concat())
                     .and("Key and secret are not shown again."))
             }
-            Action::List { page } => list(&host, &page).await,
+            Action::List { page } => list_all(&host, &page).await,
             Action::Show { company } => {
                 let shown = host.get(&["companies", &company], &[]).await?;
                 Ok(Report::record(shown, &FIELDS))
@@ -185,7 +196,7 @@ impl Company {
     }
 }
 
-const FIELDS: [Column; 15] = [
+const FIELDS: [Column; 16] = [
     left("company", |v| text(&v["id"])),
     left("name", |v| text(&v["name"])),
     left("server", |v| text(&v["server"])),
@@ -198,7 +209,8 @@ const FIELDS: [Column; 15] = [
     left("low balance", |v| text(&v["low_balance"])),
     left("SMS gateway", |v| text(&v["sms_gateway"])),
     left("SMS sender", |v| text(&v["sms_sender"])),
-    left("SMS prefixes", |v| all_or(&v["sms_prefixes"])),
+    left("countries", |v| text(&v["countries"])),
+    left("SMS prefixes", |v| text(&v["sms_prefixes"])),
     left("fixed OTP", |v| text(&v["fixed_otp"])),
     left("created", |v| text(&v["created_at"])),
 ];
@@ -218,12 +230,24 @@ fn all_or(some: &Value) -> String {
     }
 }
 
-/// Texts with commas between; nothing stands for all of them.
+/// Texts with commas between.
+fn list(text: &str) -> Value {
+    Value::from_iter(text.split(',').map(str::trim))
+}
+
+/// The same; nothing stands for all of them.
 fn list_or_all(text: &str) -> Value {
-    match text {
-        "all" => Value::Null,
-        some => Value::from_iter(some.split(',').map(str::trim)),
-    }
+    if text == "all" { Value::Null } else { list(text) }
+}
+
+/// The same; an empty text stands for none.
+fn list_or_none(text: &str) -> Value {
+    if text.is_empty() { Value::Null } else { list(text) }
+}
+
+/// Beginnings of numbers, of which all have the `+`.
+fn prefixes(text: &str) -> Value {
+    list_or_none(if text == "all" { "+" } else { text })
 }
 
 impl Changes {
@@ -234,9 +258,10 @@ impl Changes {
             ("logo", self.logo.map(Value::from)),
             ("payment_service", self.payment_service.map(Value::from)),
             ("low_balance", self.low_balance),
+            ("countries", self.countries.as_deref().map(list_or_none)),
             ("sms_gateway", self.sms_gateway.map(Value::from)),
             ("sms_sender", self.sms_sender.map(Value::from)),
-            ("sms_prefixes", self.sms_prefixes.as_deref().map(list_or_all)),
+            ("sms_prefixes", self.sms_prefixes.as_deref().map(prefixes)),
             ("fixed_otp", self.fixed_otp.map(Value::from)),
         ];
         let named = named.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value?)));
@@ -268,7 +293,7 @@ async fn edit(host: &Host, company: &str, changes: Value) -> Result<Report, Fail
     Ok(Report::record(edited, &FIELDS))
 }
 
-async fn list(host: &Host, page: &Page) -> Result<Report, Failure> {
+async fn list_all(host: &Host, page: &Page) -> Result<Report, Failure> {
     let companies = host.get(&["companies"], &page.query()).await?;
     let columns = [
         left("COMPANY", |v| text(&v["id"])),

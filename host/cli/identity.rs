@@ -66,7 +66,7 @@ fn one(identity: Value) -> Result<Report, Failure> {
 
 fn report(data: Value, all: &Value) -> Report {
     let columns = [
-        left("IDENTITY", |v| text(&v["id"])),
+        left("IDENTITY", |v| text(&v["identity_name"])),
         left("NAME", |v| text(&v["name"])),
         left("ACTIVE", |v| text(&v["active"])),
         left("FIELD", |v| text(&v["field"])),

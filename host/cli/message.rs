@@ -36,7 +36,7 @@ enum State {
     Pending,
     /// Handed over to the mail server or to a gateway
     Delivered,
-    /// Given up, and refunded
+    /// Given up and refunded, or refused before it was charged
     Failed,
 }
 

@@ -15,12 +15,13 @@ use crate::{
     events,
     http::{
         answer::{Answer, Done},
-        body::Body,
+        body::{Body, Fields},
         fields::{Choice, Flag, HttpUrl, NonNegative, OneOf, Text, Texts, Time, Whole, fields},
         path::Path,
         query::{Pages, Query},
     },
     listing::Listed,
+    phone,
     plugins::Kind,
     store::{Json, Tx},
 };
@@ -46,6 +47,10 @@ fields! {
         /// Where its events go: an https URL, except in development.
         event_url: Option<HttpUrl>,
         logo: Option<HttpUrl>,
+        /// The countries in which it operates, as ISO 3166 codes such as `NG`. Its text messages go to numbers of these only. If it is
+        /// left out, the service's.
+        #[schemars(extend("minItems" = 1, "items" = { "type": "string", "pattern": "^[A-Z]{2}$" }))]
+        countries: Option<Texts>,
     }
 }
 
@@ -67,6 +72,7 @@ pub async fn create(
     let (name, server) = (body.name()?, body.server()?);
     let event_url = events::destination(&app, &body, "event_url", body.event_url()?)?;
     let logo = body.logo()?;
+    let countries = countries_of(&body, body.countries()?)?;
     let now = app.clock.now();
     let id = app.random.id(now);
     let secret = new_event_secret(&app);
@@ -85,6 +91,7 @@ pub async fn create(
         subscription_expires_at: None,
         features: None,
         low_balance: None,
+        countries: countries.map(Json),
         sms_gateway: None,
         sms_sender: None,
         sms_prefixes: None,
@@ -153,11 +160,16 @@ fields! {
         payment_service: Option<Text<100>>,
         /// Operators are told when a charge takes its wallet below it; 0: never, `null`: the service's.
         low_balance: Option<NonNegative>,
+        /// The countries in which it operates, as ISO 3166 codes such as `NG`. Its text messages go to numbers of these only. `null`:
+        /// the service's.
+        #[schemars(extend("minItems" = 1, "items" = { "type": "string", "pattern": "^[A-Z]{2}$" }))]
+        countries: Option<Texts>,
         /// The installed gateway that its text messages go to first.
         sms_gateway: Option<Text<100>>,
         /// Who its text messages are from: a name or number that the gateway's account may use.
         sms_sender: Option<Text<20>>,
-        /// How the numbers begin that its text messages may go to, such as `+234`; `null`: all of them.
+        /// How the numbers begin that its text messages may go to, such as `+234`, in place of the rule by country: `+` allows all
+        /// numbers, `null` those of its countries.
         sms_prefixes: Option<Texts>,
         /// What every one-time password of a test company is, repeated or cut to the length that is asked for: 4 to 8 digits.
         #[schemars(extend("pattern" = "^([0-9]{4,8})?$"))]
@@ -210,9 +222,20 @@ pub async fn edit(
     .answer("Company updated successfully")
 }
 
+/// The codes of some countries, each of which has phone numbers.
+fn countries_of(body: &Fields, codes: Option<Vec<String>>) -> Result<Option<Vec<String>>> {
+    match &codes {
+        Some(codes) if codes.is_empty() || !codes.iter().all(|code| phone::has_numbers(code)) => {
+            Err(body.must_be("countries", "a list of ISO 3166 codes of countries, such as NG"))
+        }
+        _ => Ok(codes),
+    }
+}
+
 /// What of a company's text messages and codes changes.
 #[derive(Clone)]
 struct SmsChange {
+    countries: Option<Vec<String>>,
     gateway: Option<String>,
     sender: Option<String>,
     prefixes: Option<Vec<String>>,
@@ -220,6 +243,7 @@ struct SmsChange {
 }
 
 fn read_sms(app: &App, body: &Body<CompanyChange>) -> Result<SmsChange> {
+    let countries = countries_of(body, body.countries()?)?;
     let gateway = body.sms_gateway()?;
     if let Some(name) = &gateway {
         app.plugins.must_be_ready(name)?;
@@ -233,8 +257,8 @@ fn read_sms(app: &App, body: &Body<CompanyChange>) -> Result<SmsChange> {
     let prefixes = body.sms_prefixes()?;
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let is_prefix = |text: &String| {
-        text.len() <= 16
-            && text.strip_prefix('+').is_some_and(|rest| is_digits(rest) && !rest.starts_with('0'))
+        let digits = |rest: &str| is_digits(rest) && !rest.starts_with('0');
+        text == "+" || text.len() <= 16 && text.strip_prefix('+').is_some_and(digits)
     };
     if prefixes.iter().flatten().any(|prefix| !is_prefix(prefix)) {
         return Err(
@@ -245,7 +269,7 @@ fn read_sms(app: &App, body: &Body<CompanyChange>) -> Result<SmsChange> {
     if fixed_otp.as_ref().is_some_and(|code| code.len() < 4 || !is_digits(code)) {
         return Err(body.must_be("fixed_otp", "4 to 8 digits"));
     }
-    Ok(SmsChange { gateway, sender, prefixes, fixed_otp })
+    Ok(SmsChange { countries, gateway, sender, prefixes, fixed_otp })
 }
 
 impl SmsChange {
@@ -258,6 +282,9 @@ impl SmsChange {
         }
         if body.has("sms_sender") {
             company.sms_sender = self.sender;
+        }
+        if body.has("countries") {
+            company.countries = self.countries.map(Json);
         }
         if body.has("sms_prefixes") {
             company.sms_prefixes = self.prefixes.map(Json);

@@ -33,11 +33,13 @@ pub struct Company {
     /// Operators are told when a charge takes its wallet below it; `None`: the service's.
     #[sqlx(rename = "low_balance_minor")]
     pub low_balance: Option<Minor>,
+    /// The countries in which it operates, as ISO 3166 codes; `None`: the service's.
+    pub countries: Option<Json<Vec<String>>>,
     /// The gateway that its text messages go to first.
     pub sms_gateway: Option<String>,
     /// Who they are from; `None`: as the gateway's account has it.
     pub sms_sender: Option<String>,
-    /// How the numbers begin that they may go to; `None`: all of them.
+    /// How the numbers begin that they may go to; `None`: those of its countries.
     pub sms_prefixes: Option<Json<Vec<String>>>,
     /// Of a test company: what every code is.
     pub fixed_otp: Option<String>,
@@ -80,8 +82,8 @@ pub struct KeyHolder {
 pub async fn insert(tx: &mut Tx, company: &Company) -> Result<()> {
     tx.sql(
         "INSERT INTO companies (id, name, server, logo, event_url, payment_service, active,
-             event_secret, subscription_active, created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)",
+             event_secret, subscription_active, countries, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)",
     )
     .bind(&company.id)
     .bind(&company.name)
@@ -92,6 +94,7 @@ pub async fn insert(tx: &mut Tx, company: &Company) -> Result<()> {
     .bind(company.active)
     .bind(&company.event_secret)
     .bind(company.subscription_active)
+    .bind(&company.countries)
     .bind(company.created_at)
     .run()
     .await?;
@@ -126,7 +129,7 @@ pub async fn update(tx: &mut Tx, company: &Company) -> Result<()> {
              previous_event_secret_until = $9, subscription_active = $10,
              subscription_expires_at = $11, features = $12, low_balance_minor = $13,
              sms_gateway = $14, sms_sender = $15, sms_prefixes = $16, fixed_otp = $17,
-             updated_at = $18
+             countries = $18, updated_at = $19
          WHERE id = $1",
     )
     .bind(&company.id)
@@ -146,6 +149,7 @@ pub async fn update(tx: &mut Tx, company: &Company) -> Result<()> {
     .bind(&company.sms_sender)
     .bind(&company.sms_prefixes)
     .bind(&company.fixed_otp)
+    .bind(&company.countries)
     .bind(company.updated_at)
     .run()
     .await?;

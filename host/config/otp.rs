@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::otp::Limits;
+use crate::{otp::Limits, phone};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "One-time passwords")]
@@ -15,6 +15,15 @@ pub struct Otp {
         default_value_t = 60
     )]
     pub otp_sends_per_hour: u32,
+    /// How many codes may be sent to one phone number of a company; the lower of this and `otp_sends_per_hour` counts. 0: no limit
+    /// of its own
+    #[arg(
+        long,
+        env = "TOLLHOUSE_OTP_SMS_PER_HOUR",
+        value_name = "codes per hour",
+        default_value_t = 10
+    )]
+    pub otp_sms_per_hour: u32,
     /// How many codes a company may send in all. 0: no limit
     #[arg(
         long,
@@ -58,6 +67,24 @@ pub struct Otp {
         default_value = "termii,africastalking,twilio"
     )]
     pub sms_gateways: Vec<String>,
+    /// The countries whose numbers text messages may go to, as ISO 3166 codes, for companies that name none of their own. Commas
+    /// between, or repeated
+    #[arg(
+        long,
+        env = "TOLLHOUSE_SMS_COUNTRIES",
+        value_name = "codes",
+        value_delimiter = ',',
+        default_value = "NG",
+        value_parser = country
+    )]
+    pub sms_countries: Vec<String>,
+}
+
+fn country(code: &str) -> Result<String, &'static str> {
+    match phone::has_numbers(code) {
+        true => Ok(code.to_owned()),
+        false => Err("it must be the ISO 3166 code of a country, such as NG"),
+    }
 }
 
 impl Otp {
@@ -65,6 +92,7 @@ impl Otp {
     pub fn limits(&self) -> Limits {
         Limits {
             sends_per_hour: self.otp_sends_per_hour.into(),
+            sms_per_hour: self.otp_sms_per_hour.into(),
             company_sends_per_hour: self.otp_company_sends_per_hour.into(),
             wrong_per_hour: self.otp_wrong_per_hour.into(),
             alarm_sent: self.otp_alarm_sends.into(),

@@ -14,13 +14,21 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::openapi::{Describe, Operation};
-use crate::error::{self, Error, Result};
+use crate::{
+    clock::Timestamp,
+    error::{self, Error, Result},
+};
 
 /// A success with data. It is JSON already, so that what cannot be written is found where it was made.
 pub struct Answer<T> {
     json: Vec<u8>,
+    kept_until: Option<KeptUntil>,
     data: PhantomData<fn() -> T>,
 }
+
+/// Beside an answer: when it must not be replayed any more, because what is in it is erased.
+#[derive(Clone, Copy)]
+pub struct KeptUntil(pub Timestamp);
 
 impl<T: Serialize> Answer<T> {
     pub fn data(data: T, message: &str) -> Result<Answer<T>> {
@@ -32,13 +40,26 @@ impl<T: Serialize> Answer<T> {
         }
         let success = Success { data, error: false, message };
         let json = serde_json::to_vec(&success).map_err(Error::internal)?;
-        Ok(Answer { json, data: PhantomData })
+        Ok(Answer { json, kept_until: None, data: PhantomData })
+    }
+}
+
+impl<T> Answer<T> {
+    /// Limits how long the answer is kept for an `Idempotency-Key`.
+    #[must_use]
+    pub fn kept_until(self, at: Timestamp) -> Answer<T> {
+        Answer { kept_until: Some(KeptUntil(at)), ..self }
     }
 }
 
 impl<T> IntoResponse for Answer<T> {
     fn into_response(self) -> axum::response::Response {
-        ([(header::CONTENT_TYPE, "application/json")], self.json).into_response()
+        let json = [(header::CONTENT_TYPE, "application/json")];
+        let mut response = (json, self.json).into_response();
+        if let Some(until) = self.kept_until {
+            response.extensions_mut().insert(until);
+        }
+        response
     }
 }
 
@@ -124,7 +145,7 @@ impl IntoResponse for Error {
             return response;
         }
         let status = match &self {
-            Error::Invalid(_) => StatusCode::BAD_REQUEST,
+            Error::Invalid(_) | Error::NotCovered => StatusCode::BAD_REQUEST,
             Error::Unauthorized(_) => StatusCode::UNAUTHORIZED,
             Error::Forbidden(_) => StatusCode::FORBIDDEN,
             Error::NotFound(_) => StatusCode::NOT_FOUND,

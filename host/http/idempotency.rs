@@ -14,7 +14,7 @@ use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
-    answer::{self, Standing},
+    answer::{self, KeptUntil, Standing},
     limits::{late, received},
 };
 use crate::{
@@ -131,7 +131,8 @@ async fn settle(app: &App, claim: Claim, response: Response) -> Result<Response>
         let content_type = parts.headers.get(header::CONTENT_TYPE);
         let content_type = content_type.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let body = String::from_utf8_lossy(&body).into_owned();
-        End::Keep(Answer { status: parts.status.as_u16(), content_type, body })
+        let until = parts.extensions.get().map(|KeptUntil(at)| *at);
+        End::Keep(Answer { status: parts.status.as_u16(), content_type, body }, until)
     } else {
         End::Free
     };

@@ -94,17 +94,18 @@ pub async fn release(tx: &mut Tx, company_id: &str, id: &str, lease: &str) -> Re
     Ok(())
 }
 
-/// Ends a lease, with an answer or without, and keeps the row. One that was lost meanwhile is left alone.
+/// Ends a lease, with an answer or without, and keeps the row, at most `until`. One that was lost meanwhile is left alone.
 pub async fn end(
     tx: &mut Tx,
     company_id: &str,
     id: &str,
     lease: &str,
     answer: Option<&str>,
-    now: Timestamp,
+    [now, until]: [Timestamp; 2],
 ) -> Result<()> {
     tx.sql(
-        "UPDATE idempotency_keys SET lease = NULL, answer = $4, lease_until = $5
+        "UPDATE idempotency_keys SET lease = NULL, answer = $4, lease_until = $5,
+             expires_at = CASE WHEN expires_at > $6 THEN $6 ELSE expires_at END
          WHERE company_id = $1 AND id = $2 AND lease = $3",
     )
     .bind(company_id)
@@ -112,6 +113,7 @@ pub async fn end(
     .bind(lease)
     .bind(answer)
     .bind(now)
+    .bind(until)
     .run()
     .await?;
     Ok(())

@@ -3,6 +3,8 @@
 pub mod operators;
 
 use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{
     FEATURE, Record, Uid, View,
@@ -43,6 +45,17 @@ fields! {
     }
 }
 
+/// What a lookup found.
+#[derive(Serialize, JsonSchema)]
+pub struct LookupResult {
+    #[serde(flatten)]
+    uid: View,
+    /// Whether a code was sent with the lookup.
+    otp_sent: bool,
+    /// Why the code that was asked for could not be sent.
+    otp_error: Option<String>,
+}
+
 /// Which registers there are, plugins say.
 pub async fn look_up(
     State(app): State<App>,
@@ -50,7 +63,7 @@ pub async fn look_up(
     run: Run,
     Path((country, path)): Path<(String, String)>,
     body: Body<Lookup>,
-) -> Result<Answer<View>> {
+) -> Result<Answer<LookupResult>> {
     company.check_feature(FEATURE)?;
     app.plugins.must_be_ready(&country)?;
     let found = catalog::at(&app.plugins, &company.id, &country, &path);
@@ -63,12 +76,17 @@ pub async fn look_up(
         run: run.name("uid"),
     };
     let found = lookup::look_up(&app, &company, order).await?;
-    let mut message = format!("{} lookup successful", identity.kind().display_name);
-    if let Some(error) = found.unsent {
+    let message = format!("{} lookup successful", identity.kind().display_name);
+    if let Some(Err(error)) = &found.sent {
         tracing::warn!(error = %error.chain(), "a code for an identity was not sent");
-        message = format!("{message}, but no code was sent: {error}");
     }
-    Answer::data(found.uid.view(found.record, Some(&identity)), &message)
+    let expires_at = found.uid.expires_at;
+    let data = LookupResult {
+        uid: found.uid.view(found.record, Some(&identity)),
+        otp_sent: matches!(found.sent, Some(Ok(()))),
+        otp_error: found.sent.and_then(Result::err).map(|error| error.to_string()),
+    };
+    Ok(Answer::data(data, &message)?.kept_until(expires_at))
 }
 
 fn sought(identity: &Identity, way: Way, body: &Body<Lookup>) -> Result<Sought<String>> {
@@ -147,7 +165,7 @@ pub async fn list(
     let identities = catalog::all(&app.plugins);
     let view = |uid: Uid| {
         let record = Record::open_or_log(&app, &uid)?;
-        let identity = identities.iter().find(|identity| identity.id() == uid.identity);
+        let identity = identities.iter().find(|identity| identity.name() == uid.identity);
         Some(uid.view(record, identity))
     };
     Answer::data(uids.into_iter().filter_map(view).collect(), "Uids fetched successfully")

@@ -7,7 +7,11 @@ use crate::{
     error::Result,
     money::Minor,
     plugins::{IdentityType, Plugins, Registers},
+    seal::fingerprint,
 };
+
+/// Characters of an id.
+const ID_LENGTH: usize = 24;
 
 /// How an entry is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +50,11 @@ pub struct Identity {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Identity")]
 pub struct View {
-    /// `nigeria.bvn`
+    /// The same on every host.
     id: String,
+    /// What billing items and switches call it: `nigeria.bvn`.
+    identity_name: String,
+    /// What messages call it.
     name: String,
     description: String,
     /// A URL, which may be a `data:` URL.
@@ -78,18 +85,18 @@ impl Identity {
 
     /// `nigeria.bvn`
     #[must_use]
-    pub fn id(&self) -> String {
+    pub fn name(&self) -> String {
         format!("{}.{}", self.country(), self.kind().name)
     }
 
     /// What a lookup is billed as: `identity.nigeria.bvn.face`.
     #[must_use]
     pub fn item(&self, way: Way) -> String {
-        let id = self.id();
+        let name = self.name();
         match way {
-            Way::Number => format!("identity.{id}"),
-            Way::Face => format!("identity.{id}.face"),
-            Way::Document => format!("identity.{id}.image"),
+            Way::Number => format!("identity.{name}"),
+            Way::Face => format!("identity.{name}.face"),
+            Way::Document => format!("identity.{name}.image"),
         }
     }
 
@@ -130,7 +137,8 @@ impl Identity {
         let (country, kind) = (self.registers.country(), self.kind().clone());
         let ways = Way::ALL.into_iter().filter(|way| self.offers(*way));
         View {
-            id: self.id(),
+            id: id_of(&self.name()),
+            identity_name: self.name(),
             paths: ways.map(|way| self.path(way)).collect(),
             name: kind.display_name,
             description: kind.description,
@@ -144,6 +152,15 @@ impl Identity {
     }
 }
 
+/// The id of the type with this name: derived from country and name alone.
+#[must_use]
+pub fn id_of(name: &str) -> String {
+    let (country, kind) = name.split_once('.').unwrap_or((name, ""));
+    let mut id = fingerprint(&["identity", country, kind]);
+    id.truncate(ID_LENGTH);
+    id
+}
+
 fn of(registers: Registers) -> impl Iterator<Item = Identity> {
     let types = registers.country().identities.len();
     (0..types).map(move |index| Identity { registers: registers.clone(), index })
@@ -155,16 +172,16 @@ pub fn all(plugins: &Plugins) -> Vec<Identity> {
     plugins.all_registers().into_iter().flat_map(of).collect()
 }
 
-/// The type with this id.
+/// The type with this name: `nigeria.bvn`.
 #[must_use]
-pub fn by_id(plugins: &Plugins, id: &str) -> Option<Identity> {
-    let (country, name) = id.split_once('.')?;
+pub fn by_name(plugins: &Plugins, name: &str) -> Option<Identity> {
+    let (country, name) = name.split_once('.')?;
     of(plugins.active_registers(country)?).find(|identity| identity.kind().name == name)
 }
 
-/// 503 when this host has the country of the type with this id not ready.
-pub fn must_be_ready(plugins: &Plugins, id: &str) -> Result<()> {
-    id.split_once('.').map_or(Ok(()), |(country, _)| plugins.must_be_ready(country))
+/// 503 when this host has the country of the type with this name not ready.
+pub fn must_be_ready(plugins: &Plugins, name: &str) -> Result<()> {
+    name.split_once('.').map_or(Ok(()), |(country, _)| plugins.must_be_ready(country))
 }
 
 /// What is looked up at `/api/v1/kyc/{country}/{path}`.

@@ -4,19 +4,25 @@ use std::time::Duration;
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
+use url::Url;
 
 use super::catalog::Way;
 use crate::{
     app::App,
-    egress::{EgressError, Outgoing},
+    egress::{self, EgressError, Outgoing},
     error::{Error, Result},
     plugins::Image,
 };
 
 /// Bytes of an image.
 const MOST_BYTES: usize = 5 << 20;
+/// From the first request to the last byte, redirects included.
 const TIMEOUT: Duration = Duration::from_secs(10);
+const MOST_REDIRECTS: usize = 3;
 /// Whom metrics count the fetches under.
 const SENDER: &str = "images";
 /// How a JPEG and a PNG begin.
@@ -59,6 +65,28 @@ pub async fn load(app: &App, image: &str) -> Result<Image> {
 }
 
 async fn fetch(app: &App, url: &str) -> Result<Bytes> {
+    let late = |_| must("be a URL that answers within 10 seconds");
+    timeout(TIMEOUT, follow(app, url)).await.map_err(late)?
+}
+
+/// Each hop is a request of its own, so that egress checks its scheme and its addresses like those of the first one.
+async fn follow(app: &App, url: &str) -> Result<Bytes> {
+    let unfetched = || must("be a URL that can be fetched");
+    let mut url = url.to_owned();
+    for _ in 0..=MOST_REDIRECTS {
+        let answer = get(app, &url).await?;
+        match answer.status {
+            200 => return Ok(answer.body),
+            301 | 302 | 303 | 307 | 308 => {
+                url = target(&url, &answer).ok_or_else(unfetched)?;
+            }
+            _ => return Err(unfetched()),
+        }
+    }
+    Err(must(&format!("be a URL that redirects at most {MOST_REDIRECTS} times")))
+}
+
+async fn get(app: &App, url: &str) -> Result<egress::Answer> {
     let request = Outgoing {
         sender: SENDER.into(),
         method: "GET".to_owned(),
@@ -68,18 +96,19 @@ async fn fetch(app: &App, url: &str) -> Result<Bytes> {
         timeout: TIMEOUT,
         most_response_bytes: MOST_BYTES,
     };
-    match app.egress.send(request).await {
-        Ok(answer) if answer.status == 200 => Ok(answer.body),
-        Ok(answer) if (300..400).contains(&answer.status) => {
-            Err(must("be a URL that does not lead elsewhere"))
-        }
-        Err(EgressError::Forbidden(_)) => Err(must("be a public https URL")),
-        Err(EgressError::TooLarge(_)) => Err(too_large()),
-        Err(EgressError::Timeout(_)) => Err(must("be a URL that answers within 10 seconds")),
-        Ok(_) | Err(EgressError::Connect(_) | EgressError::Cut(_)) => {
-            Err(must("be a URL that can be fetched"))
-        }
-    }
+    app.egress.send(request).await.map_err(|error| match error {
+        EgressError::Forbidden(_) => must("be a public https URL"),
+        EgressError::TooLarge(_) => too_large(),
+        EgressError::Timeout(_) => must("be a URL that answers within 10 seconds"),
+        EgressError::Connect(_) | EgressError::Cut(_) => must("be a URL that can be fetched"),
+    })
+}
+
+/// Where a redirect leads: its `Location`, which may be relative.
+fn target(url: &str, answer: &egress::Answer) -> Option<String> {
+    let (_, location) =
+        answer.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("location"))?;
+    Some(Url::parse(url).ok()?.join(location).ok()?.into())
 }
 
 fn decode(text: &str) -> Result<Bytes> {

@@ -42,11 +42,12 @@ pub enum Sought<I> {
     Document { document: I },
 }
 
-/// What was found, and why no code went out if one should have.
+/// What was found.
 pub struct Found {
     pub uid: Uid,
     pub record: Record,
-    pub unsent: Option<Error>,
+    /// Whether the code was sent that was asked for; `None`: there was none to send.
+    pub sent: Option<Result<()>>,
 }
 
 /// With what to ask, and for whom.
@@ -98,18 +99,18 @@ pub async fn look_up(app: &App, company: &Company, order: Order) -> Result<Found
     let told = told.map_err(|error| Error::Standing(refused(&identity, way, error).into()))?;
     let link = (asking.user.map(|user| user.id), user_id);
     let (uid, record) = keep(app, company, &identity, link, told).await?;
-    let unsent = match send_otp && verification::is_possible(Some(&identity), &record) {
-        true => verification::send(app, company, &uid, &record, run).await.err(),
+    let sent = match send_otp && verification::is_possible(Some(&identity), &record) {
+        true => Some(verification::send(app, company, &uid, &record, run).await),
         false => None,
     };
-    Ok(Found { uid, record, unsent })
+    Ok(Found { uid, record, sent })
 }
 
 /// All that can be known before an image is fetched and anything is charged.
 async fn prepare(app: &App, company: &Company, order: &Order) -> Result<Asking> {
     let Order { identity, user_id, .. } = order;
     let read = async |tx: &mut Tx| -> Result<_> {
-        if store::is_switched_off(tx, &company.id, &identity.id()).await? {
+        if store::is_switched_off(tx, &company.id, &identity.name()).await? {
             let noun = identity.noun();
             let message = format!("{noun} identity has been disabled, please try again later");
             return Err(Error::Invalid(message));
@@ -242,7 +243,7 @@ fn unavailable(identity: &Identity) -> String {
     format!("{} service is unavailable, please try again later", identity.noun())
 }
 
-/// A lookup of the same for the same user is kept in one place.
+/// Keeps what was found. A repeated lookup for the same user refreshes the record that is there.
 async fn keep(
     app: &App,
     company: &Company,
@@ -250,7 +251,7 @@ async fn keep(
     (user_key, user_id): (Option<String>, Option<String>),
     told: Told,
 ) -> Result<(Uid, Record)> {
-    let identity = identity.id();
+    let identity = identity.name();
     let whose = user_key.as_deref().unwrap_or_default();
     let lookups = app.sealer.digests(&["uid", &company.id, whose, &identity, &told.identifier]);
     let now = app.clock.now();
@@ -286,8 +287,7 @@ async fn put(
         match store::lock_by_lookup(tx, &uid.company_id, lookups).await? {
             Some(former) if former.expires_at > now => {
                 // Its digest stays, be it under a former key: another row may have the one under this key.
-                let Uid { user_id, expires_at, .. } = uid;
-                let mut uid = Uid { user_id, expires_at, updated_at: now, ..former };
+                let mut uid = Uid { user_id: uid.user_id, updated_at: now, ..former };
                 if record.face.is_none() {
                     record.face = Record::open_or_log(app, &uid).and_then(|former| former.face);
                 } else {

@@ -46,14 +46,13 @@ fn document(identity: &Identity, way: Way) -> Documented {
 
 fn identifier(identity: &Identity) -> Value {
     let kind = identity.kind();
-    let mut schema = json!({
+    // Without the pattern: letters of either case, spaces and hyphens may be taken as well.
+    json!({
         "type": "string",
-        "description": format!("{} It {}.", kind.description, kind.rule),
+        "description": format!(
+            "{} It {}; spaces and hyphens are ignored where it has none.",
+            kind.description, kind.rule
+        ),
         "examples": [kind.example],
-    });
-    // Where letters of either case are taken, the pattern says less than is true.
-    if !kind.upper {
-        schema["pattern"] = json!(format!("^(?:{})$", kind.pattern.text()));
-    }
-    schema
+    })
 }

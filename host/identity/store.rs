@@ -17,6 +17,7 @@ pub struct Uid {
     /// The linked user's id.
     pub user_key: Option<String>,
     pub user_id: Option<String>,
+    /// The name of its type: `nigeria.bvn`.
     pub identity: String,
     /// Sealed.
     pub record: String,
@@ -76,7 +77,7 @@ pub async fn insert(tx: &mut Tx, uid: &Uid) -> Result<bool> {
 pub async fn update(tx: &mut Tx, uid: &Uid) -> Result<()> {
     tx.sql(
         "UPDATE uids SET user_id = $3, record = $4, verified_at = $5, verified_by = $6,
-             expires_at = $7, updated_at = $8
+             updated_at = $7
          WHERE company_id = $1 AND id = $2",
     )
     .bind(&uid.company_id)
@@ -85,7 +86,6 @@ pub async fn update(tx: &mut Tx, uid: &Uid) -> Result<()> {
     .bind(&uid.record)
     .bind(uid.verified_at)
     .bind(&uid.verified_by)
-    .bind(uid.expires_at)
     .bind(uid.updated_at)
     .run()
     .await?;

@@ -22,7 +22,7 @@ pub fn is_possible(identity: Option<&Identity>, record: &Record) -> bool {
         && (record.email.is_some() || record.phone.is_some())
 }
 
-/// Sends a code to the addresses on record that can be reached. 400 when a code cannot verify it, and like every send.
+/// Sends a code to the addresses on record that can be reached. Fails like every send.
 pub async fn send(
     app: &App,
     company: &Company,
@@ -30,20 +30,18 @@ pub async fn send(
     record: &Record,
     run: Option<String>,
 ) -> Result<()> {
-    let (host, company, key) = (app.clone(), company.clone(), key(uid, record));
+    let key = key(uid, record);
     let to = |channel, to: &Option<String>| Some(Destination { channel, to: to.clone()? });
     let addresses: Vec<Destination> =
         [to(Channel::Email, &record.email), to(Channel::Sms, &record.phone)]
             .into_iter()
             .flatten()
             .collect();
-    let send = async move |tx: &mut Tx| {
-        let destinations = reachable(tx, &host, &company, addresses).await?;
-        otp::issue(tx, &host, &company, &order(&company, key, destinations, run)).await
+    let order = async move |tx: &mut Tx, app: &App, company: &Company| {
+        let destinations = reachable(tx, app, company, addresses).await?;
+        Ok(order(company, key, destinations, run))
     };
-    app.store.write(send).await?;
-    app.telemetry.noted.code("sent");
-    Ok(())
+    otp::send(app, company, order).await
 }
 
 /// Fails with the reason of the first when none of them can be reached.
@@ -111,7 +109,7 @@ pub async fn verify(
 
 pub fn check_possible(app: &App, uid: &Uid, record: &Record) -> Result<()> {
     catalog::must_be_ready(&app.plugins, &uid.identity)?;
-    let identity = catalog::by_id(&app.plugins, &uid.identity);
+    let identity = catalog::by_name(&app.plugins, &uid.identity);
     match is_possible(identity.as_ref(), record) {
         true => Ok(()),
         false => Err(Error::invalid("uid cannot be verified by otp")),

@@ -57,17 +57,18 @@ pub struct View {
     purpose: String,
     /// Most of it hidden.
     to: String,
-    /// A delivered one was handed over to the mail server or to a gateway; a failed one was refunded.
+    /// A delivered one was handed over to the mail server or to a gateway; a failed one was refunded, or never charged.
     state: store::State,
     attempts: i64,
-    /// Why the last attempt failed, or it was given up; or `""`.
+    /// Why the last attempt failed, or it was given up or refused; or `""`.
     reason: String,
     /// What took it: `smtp`, or the name of a gateway.
     via: Option<String>,
     /// The gateway's own id of it.
     via_id: Option<String>,
-    /// Behind `charge:` and `refund:`, the keys of the wallet entries by which it was charged and given back.
-    charge_key: String,
+    /// Behind `charge:` and `refund:`, the keys of the wallet entries by which it was charged and given back; `null`: it was never
+    /// charged.
+    charge_key: Option<String>,
     /// When it is worth nothing any more.
     give_up_at: Timestamp,
     created_at: Timestamp,
@@ -104,7 +105,7 @@ fn view(message: Message) -> View {
         reason: message.reason,
         via: message.via,
         via_id: message.via_id,
-        charge_key: message.charge_key,
+        charge_key: Some(message.charge_key).filter(|key| !key.is_empty()),
         give_up_at: message.give_up_at,
         created_at: message.created_at,
         ended_at: message.ended_at,

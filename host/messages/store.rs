@@ -19,7 +19,7 @@ pub enum State {
     Pending,
     /// Handed over to a mail server or a gateway.
     Delivered,
-    /// Given up, and refunded.
+    /// Given up and refunded, or refused before it was charged.
     Failed,
 }
 
@@ -42,6 +42,7 @@ pub struct Message {
     pub via: Option<String>,
     /// The gateway's id of it.
     pub via_id: Option<String>,
+    /// Empty: it was never charged.
     pub charge_key: String,
     pub give_up_at: Timestamp,
     pub created_at: Timestamp,
@@ -57,8 +58,8 @@ pub const SEALED: [SealedColumn; 1] =
 pub async fn insert(tx: &mut Tx, message: &Message) -> Result<()> {
     tx.sql(
         "INSERT INTO messages (company_id, id, channel, purpose, topic, recipient, content, state,
-             attempts, reason, charge_key, give_up_at, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+             attempts, reason, charge_key, give_up_at, created_at, ended_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
     )
     .bind(&message.company_id)
     .bind(&message.id)
@@ -73,6 +74,7 @@ pub async fn insert(tx: &mut Tx, message: &Message) -> Result<()> {
     .bind(&message.charge_key)
     .bind(message.give_up_at)
     .bind(message.created_at)
+    .bind(message.ended_at)
     .run()
     .await?;
     Ok(())

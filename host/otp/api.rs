@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 
-use super::{CALLERS, FEATURE, Key, Order, answer, check, issue};
+use super::{CALLERS, FEATURE, Key, Order, answer, check};
 use crate::{
     app::App,
     companies::Company,
@@ -34,9 +34,9 @@ fields! {
         identifier: Text<255>,
         /// One code goes by each of them.
         channels: SomeOf<Channels>,
-        /// Where `channels` has `email`.
+        /// Where `channels` has `email`; else it is ignored.
         email: Option<Email>,
-        /// Where `channels` has `sms`.
+        /// Where `channels` has `sms`; else it is ignored.
         phone: Option<Phone>,
         /// Lets an identifier have several codes at once; if it is left out, `otp`.
         r#type as "type": Option<Text<100>>,
@@ -69,9 +69,7 @@ pub async fn send(
 ) -> Result<Done> {
     company.check_feature(FEATURE)?;
     let order = read(&company, &run, &body)?;
-    let (db, host) = (app.store.clone(), app.clone());
-    db.write(async move |tx| issue(tx, &host, &company, &order).await).await?;
-    app.telemetry.noted.code("sent");
+    super::send(&app, &company, async move |_: &mut Tx, _: &App, _: &Company| Ok(order)).await?;
     Ok(Done("OTP sent successfully"))
 }
 
@@ -80,12 +78,15 @@ fn read(company: &Company, run: &Run, body: &Body<NewCode>) -> Result<Order> {
     let identifier = body.identifier()?;
     let channels = body.channels()?;
     let wants = |channel: Channel| channels.iter().any(|name| name == channel.name());
-    let destination = |channel: Channel, field: &str, to: Option<String>| match to {
-        None if wants(channel) => Err(body.required(field)),
-        to => Ok(to.filter(|_| wants(channel)).map(|to| Destination { channel, to })),
-    };
-    let email = destination(Channel::Email, "email", body.email()?)?;
-    let phone = destination(Channel::Sms, "phone", body.phone()?)?;
+    let mut destinations = Vec::new();
+    if wants(Channel::Email) {
+        let to = body.email()?.ok_or_else(|| body.required("email"))?;
+        destinations.push(Destination { channel: Channel::Email, to });
+    }
+    if wants(Channel::Sms) {
+        let to = body.phone()?.ok_or_else(|| body.required("phone"))?;
+        destinations.push(Destination { channel: Channel::Sms, to });
+    }
     let kind = body.r#type()?.unwrap_or_else(|| DEFAULT_TYPE.to_owned());
     let minutes = body.exp()?.unwrap_or(DEFAULT_MINUTES);
     let digits = body.length()?.unwrap_or(DEFAULT_DIGITS);
@@ -96,7 +97,7 @@ fn read(company: &Company, run: &Run, body: &Body<NewCode>) -> Result<Order> {
         wording(&company.name, body.is_given("metadata").then_some(&said));
     Ok(Order {
         key: key(identifier, kind),
-        destinations: email.into_iter().chain(phone).collect(),
+        destinations,
         digits: usize::try_from(digits).map_err(Error::internal)?,
         minutes,
         header,
@@ -129,7 +130,6 @@ pub async fn verify(
     run: Run,
     body: Body<CodeTry>,
 ) -> Result<Done> {
-    company.check_feature(FEATURE)?;
     let identifier = body.identifier()?;
     let kind = body.r#type()?.unwrap_or_else(|| DEFAULT_TYPE.to_owned());
     let (key, token, run) = (key(identifier, kind), body.token()?, run.name("otp"));

@@ -1,14 +1,17 @@
 //! Sending a code: charge, code and queued messages are one transaction.
 
-use super::{FEATURE, Key, counts, limits, store};
+use super::{FEATURE, Key, counts, limits, limits::Limited, store};
 use crate::{
     app::App,
     companies::Company,
     error::{Error, Result},
     messages::{self, Destination, NewMessage, OtpText},
-    store::Tx,
+    store::{self as database, Tx},
     wallet::{self, Moved},
 };
+
+/// The reason in the notes of sends that the wallet did not cover.
+const NOT_COVERED: &str = "insufficient balance";
 
 /// A code to be sent.
 #[derive(Clone, Debug)]
@@ -27,10 +30,73 @@ pub struct Order {
     pub run: Option<String>,
 }
 
-/// Draws a code, puts it in the place of the one before it, and queues a message for each destination. 403 when the plan has no
-/// codes, 400 when the wallet does not cover the messages or a number is not allowed, 429 when too many were sent, 503 when a
-/// channel is not set up.
-pub async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &Order) -> Result<()> {
+/// A send of which nothing was committed.
+struct Unsent {
+    error: Error,
+    /// As far as it was known.
+    order: Option<Order>,
+}
+
+impl From<Error> for Unsent {
+    fn from(error: Error) -> Unsent {
+        Unsent { error, order: None }
+    }
+}
+
+impl From<database::Error> for Unsent {
+    fn from(error: database::Error) -> Unsent {
+        Error::from(error).into()
+    }
+}
+
+/// Sends a code in a transaction of its own, in which `order` is made. Fails as `order` does, and 403 when the plan has no codes, 400
+/// when the wallet does not cover the messages or a number is not allowed, 429 when too many were sent, 503 when a channel is not
+/// set up. Nothing of a send that fails is kept, save a note for support when the wallet does not cover it.
+pub async fn send<F>(app: &App, company: &Company, order: F) -> Result<()>
+where
+    F: AsyncFnOnce(&mut Tx, &App, &Company) -> Result<Order> + Clone + Send + 'static,
+{
+    let (host, payer) = (app.clone(), company.clone());
+    let sent = app.store.write(async move |tx: &mut Tx| -> Result<(), Unsent> {
+        let order = order(tx, &host, &payer).await?;
+        let issued = issue(tx, &host, &payer, &order).await;
+        issued.map_err(|error| Unsent { error, order: Some(order) })
+    });
+    let Err(Unsent { error, order }) = sent.await else {
+        app.telemetry.noted.code("sent");
+        return Ok(());
+    };
+    if let Some(order) = order
+        && matches!(error, Error::NotCovered)
+    {
+        note_refusal(app, company, order).await;
+    }
+    Err(error)
+}
+
+/// Notes a refused send among the company's messages, as far as the limits on sends allow: refusals cost nothing, so nothing else
+/// bounds them. That a note is missing fails no request.
+async fn note_refusal(app: &App, company: &Company, order: Order) {
+    let (host, company_id) = (app.clone(), company.id.clone());
+    let note = async move |tx: &mut Tx| -> Result<()> {
+        limits::take(tx, &host, &company_id, Limited::Refusals, &order.destinations).await?;
+        for destination in &order.destinations {
+            let purpose = order.purpose;
+            messages::note_refused(tx, &host, &company_id, destination, purpose, NOT_COVERED)
+                .await?;
+        }
+        Ok(())
+    };
+    match app.store.write(note).await {
+        Ok(()) | Err(Error::Throttled(_)) => {}
+        Err(error) => {
+            tracing::warn!(error = %error.chain(), "a refused message was not noted");
+        }
+    }
+}
+
+/// Draws a code, puts it in the place of the one before it, and queues a message for each destination.
+async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &Order) -> Result<()> {
     company.check_feature(FEATURE)?;
     let now = app.clock.now();
     let id = order.run.clone().unwrap_or_else(|| app.random.id(now));
@@ -50,8 +116,7 @@ pub async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &Order) -> 
     let (company_id, times) = (&*company.id, [now, expires_at]);
     let topic = store::put(tx, company_id, &order.key, &app.new_id(), &digest, times).await?;
     // Rows are locked in one order, in which balances come after buckets.
-    let buckets: Vec<String> = order.destinations.iter().map(Destination::key).collect();
-    limits::take(tx, app, &company.id, &buckets).await?;
+    limits::take(tx, app, &company.id, Limited::Sends, &order.destinations).await?;
     messages::withdraw(tx, app, &company.id, &topic).await?;
     let text = order.text(company, code);
     for destination in &order.destinations {

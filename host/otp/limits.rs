@@ -6,20 +6,45 @@ use super::store;
 use crate::{
     app::App,
     error::{Error, Result},
+    messages::Destination,
     rate::Exceeded,
     store::Tx,
 };
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// Takes a token for each destination, and one for the company; 429 when one is missing.
-pub async fn take(tx: &mut Tx, app: &App, company_id: &str, destinations: &[String]) -> Result<()> {
-    let limits = app.settings.otp;
-    for destination in destinations {
-        let key = app.sealer.digest(&["otp bucket", company_id, destination]);
-        take_one(tx, app, company_id, &key, limits.sends_per_hour).await?;
+/// What is limited, each in buckets of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limited {
+    Sends,
+    /// Notes of sends that were refused.
+    Refusals,
+}
+
+impl Limited {
+    /// The purpose of a destination's bucket, and the key of the company's.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Limited::Sends => ("otp bucket", ""),
+            Limited::Refusals => ("otp refusal bucket", "refusals"),
+        }
     }
-    take_one(tx, app, company_id, "", limits.company_sends_per_hour).await
+}
+
+/// Takes a token for each destination, and one for the company; 429 when one is missing.
+pub async fn take(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &str,
+    what: Limited,
+    destinations: &[Destination],
+) -> Result<()> {
+    let (limits, (purpose, of_company)) = (app.settings.otp, what.names());
+    for destination in destinations {
+        let key = app.sealer.digest(&[purpose, company_id, &destination.key()]);
+        take_one(tx, app, company_id, &key, limits.per_hour(destination.channel)).await?;
+    }
+    take_one(tx, app, company_id, of_company, limits.company_sends_per_hour).await
 }
 
 async fn take_one(

@@ -115,11 +115,17 @@ impl Pattern {
 }
 
 impl IdentityType {
-    /// As the pattern wants it; `None` when it does not fit.
+    /// The identifier as the pattern has it; `None` when it does not fit. Spaces, then hyphens, then both are left out if the
+    /// pattern does not fit with them: so all spellings of an identifier that has none are one.
     #[must_use]
     pub fn identifier(&self, written: &str) -> Option<String> {
-        let identifier = if self.upper { written.to_ascii_uppercase() } else { written.to_owned() };
-        self.pattern.fits(&identifier).then_some(identifier)
+        let written = if self.upper { written.to_ascii_uppercase() } else { written.to_owned() };
+        let without = |text: &str, left_out: fn(char) -> bool| text.replace(left_out, "");
+        let (spaceless, unhyphenated) =
+            (without(&written, char::is_whitespace), without(&written, is_hyphen));
+        let neither = without(&spaceless, is_hyphen);
+        let spellings = [written, spaceless, unhyphenated, neither];
+        spellings.into_iter().find(|spelling| self.pattern.fits(spelling))
     }
 
     fn check(&self) -> Result<(), String> {
@@ -162,6 +168,11 @@ impl IdentityType {
             None => must("have an example that fits its pattern"),
         }
     }
+}
+
+/// The hyphens of keyboards and of word processors.
+fn is_hyphen(c: char) -> bool {
+    ['-', '\u{2010}', '\u{2011}'].contains(&c)
 }
 
 impl Country {
@@ -231,14 +242,44 @@ mod tests {
             ("AB12", Some("AB12")),
             ("ab12", Some("AB12")),
             ("x", Some("X")),
+            (" ab 12", Some("AB12")),
+            ("A-B-1-2", Some("AB12")),
+            ("ab\u{2011}1 2", Some("AB12")),
+            ("x\u{a0}", Some("X")),
+            (" - ", None),
+            ("AB_12", None),
             ("AB123", None),
             ("1AB12", None),
-            ("AB12\n", None),
             ("", None),
         ] {
             assert_eq!(identity.identifier(written).as_deref(), expected, "{written:?}");
         }
         assert_eq!(identity.prices.lookup, Minor(0));
+    }
+
+    #[test]
+    fn spaces_and_hyphens_of_a_pattern_stay() {
+        let of = |pattern: &str, example: &str| {
+            let changed = country(|identity| {
+                identity["pattern"] = json!(pattern);
+                identity["example"] = json!(example);
+            });
+            changed.unwrap().identities.remove(0)
+        };
+        let hyphens = of("[A-Z0-9][A-Z0-9-]{4,24}", "AAA-1-2");
+        for (written, expected) in [
+            ("AAA-2105-123", "AAA-2105-123"),
+            ("aaa-2105 - 123", "AAA-2105-123"),
+            ("AAA2105123", "AAA2105123"),
+        ] {
+            assert_eq!(hyphens.identifier(written).as_deref(), Some(expected), "{written}");
+        }
+        let spaces = of("[A-Z]+ [0-9]+", "AB 12");
+        for (written, expected) in
+            [("AB 12", Some("AB 12")), ("A-B 1-2", Some("AB 12")), ("AB12", None)]
+        {
+            assert_eq!(spaces.identifier(written).as_deref(), expected, "{written}");
+        }
     }
 
     #[test]

@@ -149,9 +149,12 @@ fn item(new: &Recollection) -> &'static str {
 fn reason(checked: Result<()>) -> Result<Option<Error>> {
     match checked {
         Ok(()) => Ok(None),
-        Err(reason @ (Error::Invalid(_) | Error::NotFound(_) | Error::Forbidden(_))) => {
-            Ok(Some(reason))
-        }
+        Err(
+            reason @ (Error::Invalid(_)
+            | Error::NotCovered
+            | Error::NotFound(_)
+            | Error::Forbidden(_)),
+        ) => Ok(Some(reason)),
         Err(error) => Err(error),
     }
 }

@@ -39,7 +39,7 @@ pub async fn create(
     Answer::data(user.view(app.clock.now()), "User created successfully")
 }
 
-/// By e-mail when the path value holds an `@`, else by `user_id`, else by internal id.
+/// By e-mail address, else by `user_id`, else by internal id.
 pub async fn fetch(
     State(app): State<App>,
     Caller(company): Caller,
@@ -123,14 +123,11 @@ pub async fn send_phone(
 }
 
 async fn send(app: App, company: Company, user_id: String, channel: Channel) -> Result<()> {
-    let (db, host) = (app.store.clone(), app.clone());
-    db.write(async move |tx| {
+    let order = async move |tx: &mut Tx, _: &App, company: &Company| {
         let user = named(tx, &company.id, &user_id).await?;
-        verification::send(tx, &host, &company, &user, channel).await
-    })
-    .await?;
-    app.telemetry.noted.code("sent");
-    Ok(())
+        verification::order(company, &user, channel)
+    };
+    otp::send(&app, &company, order).await
 }
 
 fields! {

@@ -63,11 +63,7 @@ pub fn cells(user: &User, now: Timestamp) -> [String; 23] {
     let optional = |text: &Option<String>| text.as_deref().map(defused).unwrap_or_default();
     let moment = |at: Timestamp| at.to_datetime().format("%b %d, %Y %H:%M:%S UTC").to_string();
     let born = user.born();
-    let metadata = if user.metadata.0.is_empty() {
-        String::new()
-    } else {
-        Value::Object(user.metadata.0.clone()).to_string()
-    };
+    let metadata = Value::Object(user.metadata.0.clone()).to_string();
     [
         defused(&user.user_id),
         defused(&user.first_name),
@@ -143,7 +139,7 @@ fn object(header: &[String], record: &StringRecord) -> Map<String, Value> {
 fn value(name: &str, cell: &str) -> Value {
     let text = cell.strip_prefix('\'').filter(|rest| is_formula(rest)).unwrap_or(cell);
     let typed = match name {
-        "email_verified" | "phone_verified" | "active" | "years_of_employment" | "metadata" => {
+        "active" | "years_of_employment" | "metadata" => {
             serde_json::from_str(&text.trim().to_ascii_lowercase())
                 .ok()
                 .filter(|value: &Value| name != "metadata" && !value.is_string())

@@ -14,14 +14,8 @@ use crate::{
 const DIGITS: usize = 6;
 const MINUTES: i64 = 10;
 
-/// Sends a code to the address of a user. 400 when it is verified already or there is none, and like every send.
-pub async fn send(
-    tx: &mut Tx,
-    app: &App,
-    company: &Company,
-    user: &User,
-    channel: Channel,
-) -> Result<()> {
+/// The code to send to the address of a user. 400 when it is verified already or there is none.
+pub fn order(company: &Company, user: &User, channel: Channel) -> Result<Order> {
     if is_verified(user, channel) {
         return Err(Error::invalid(format!("{} already verified", noun(channel))));
     }
@@ -35,7 +29,7 @@ pub async fn send(
         body: None,
     };
     let (header, body, greeting) = wording(&company.name, Some(&said));
-    let order = Order {
+    Ok(Order {
         key: key(user, channel),
         destinations: vec![Destination { channel, to: to.to_owned() }],
         digits: DIGITS,
@@ -45,8 +39,7 @@ pub async fn send(
         greeting,
         purpose: purpose(channel),
         run: None,
-    };
-    otp::issue(tx, app, company, &order).await
+    })
 }
 
 /// Tries a code; the address is verified when it passes. Must be committed whatever came of it.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::json;
 
-use super::{Account, Cover, Moved, Movement, begin, enter, not_covered, post, store};
+use super::{Account, Cover, Moved, Movement, begin, enter, post, store};
 use crate::{
     app::App,
     companies::Company,
@@ -67,7 +67,7 @@ pub async fn check(
     let amount = cost(tx, company, &item.into(), quantity).await?;
     let balances = store::balances(tx, &company.id).await?;
     let balance = balances.get(BILLING_CURRENCY).copied().unwrap_or_default().balance;
-    if balance < amount { Err(not_covered()) } else { Ok(()) }
+    if balance < amount { Err(Error::NotCovered) } else { Ok(()) }
 }
 
 async fn cost(tx: &mut Tx, company: &Company, item: &Item, quantity: i64) -> Result<Minor> {
@@ -77,7 +77,7 @@ async fn cost(tx: &mut Tx, company: &Company, item: &Item, quantity: i64) -> Res
     company.check_feature(feature)?;
     let price = plans::price(tx, &company.id, &item.name).await?.unwrap_or(item.otherwise);
     // No balance covers what is beyond an amount.
-    price.0.checked_mul(quantity).map(Minor).ok_or_else(not_covered)
+    price.0.checked_mul(quantity).map(Minor).ok_or(Error::NotCovered)
 }
 
 /// Whether there is a charge under this key, given back or not.

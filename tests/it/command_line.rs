@@ -2,6 +2,7 @@
 
 mod debts;
 mod input;
+mod messages;
 
 use std::{
     ffi::OsStr,

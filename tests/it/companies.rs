@@ -3,6 +3,10 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse::{
+    random::Random,
+    store::{self, Store, Tx},
+};
 use tollhouse_sandbox::events::Signature;
 
 use crate::app::{Company, NOW, Reply, TestApp};
@@ -78,7 +82,7 @@ both! {
             assert_eq!(fetched, json!({
                 "id": id, "name": "Ünïon Kredit", "server": server, "logo": null, "low_balance": null,
                 "event_url": "https://union.example/events", "payment_service": null, "active": true,
-                "sms_gateway": null, "sms_sender": null, "sms_prefixes": null, "fixed_otp": null,
+                "countries": null, "sms_gateway": null, "sms_sender": null, "sms_prefixes": null, "fixed_otp": null,
                 "subscription": { "active": true, "expires_at": null, "features": null },
                 "created_at": NOW, "updated_at": NOW,
             }));
@@ -119,6 +123,19 @@ both! {
         assert_eq!(see(app, "/companies").await["total"], 1);
         let longest = json!({ "name": long[2..], "server": "live" });
         app.operator(Method::POST, "/companies", longest).await.data();
+    }
+
+    async fn companies_of_before_countries_keep_sending_to_all_numbers(app: TestApp) {
+        let undo = async |tx: &mut Tx| -> store::Result<u64> {
+            tx.sql("ALTER TABLE companies DROP COLUMN countries").run().await?;
+            tx.sql("DELETE FROM _sqlx_migrations WHERE version = 16").run().await
+        };
+        app.app.store.write(undo).await.expect("statements");
+        Store::open(&app.database.url, store::Limits::default(), Random::system()).await.expect("a migration");
+        let before = see(app, &own(app, "")).await;
+        assert_eq!((&before["sms_prefixes"], &before["countries"]), (&json!(["+"]), &Value::Null));
+        let new = app.new_company("Beta Lending").await;
+        assert_eq!(see(app, &format!("/companies/{}", new.id)).await["sms_prefixes"], Value::Null);
     }
 
     async fn companies_are_listed_newest_first(app: TestApp) {

@@ -68,7 +68,7 @@ both! {
                     let found = subject.ask(app, &kind, way).await;
                     assert_eq!(said(&found), (200, &*format!("{name} lookup successful")));
                     let uid = found.data();
-                    assert_eq!(uid["identity"], format!("{}.{}", subject.name, kind.name));
+                    assert_eq!(uid["identity_name"], format!("{}.{}", subject.name, kind.name));
                     assert!(uid["details"].as_object().expect("an object").len() > 3, "{uid}");
                     let methods = uid["can_be_verified_by"].as_array().expect("a list");
                     assert_eq!(methods.contains(&json!("face_validation")), kind.face, "{name}");

@@ -56,7 +56,7 @@ both! {
         };
         let answer = |body: &str| Answer { status: 200, content_type: None, body: body.to_owned() };
         let keep = async |claim: &Claim, body: &str| {
-            let kept = End::Keep(answer(body));
+            let kept = End::Keep(answer(body), None);
             idempotency::end(&app.app, claim.clone(), kept).await.expect("a write");
         };
         for (key, late_first) in [("late first", true), ("late last", false)] {

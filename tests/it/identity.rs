@@ -61,7 +61,7 @@ fn image(app: &TestApp, name: &str) -> String {
     format!("{}/images/{name}.jpg", app.standins.url())
 }
 
-async fn bvn(app: &TestApp, number: &str) -> Reply {
+pub async fn bvn(app: &TestApp, number: &str) -> Reply {
     app.post(LOOKUP, json!({ "bvn": number })).await
 }
 
@@ -137,6 +137,7 @@ async fn a_register_that_is_slow_is_waited_for() {
 both! {
     async fn every_type_is_found_charged_and_described(app: TestApp) {
         set_up(app).await;
+        let types = app.get("/kyc/identity/list").await.data().as_array().expect("a list").clone();
         let mut left = 10_000;
         for row in TYPES {
             let (path, _, _, name, id, fields) = row;
@@ -150,13 +151,15 @@ both! {
                 let (faced, verified) = (end == "lookup/with-face", end != "lookup");
                 let mut methods = vec!["face_validation", "otp"];
                 methods.retain(|method| match *method {
-                    "otp" => !uid["email"].is_null() || !uid["phone_number"].is_null(),
+                    "otp" => id != "cac" && (!uid["email"].is_null() || !uid["phone_number"].is_null()),
                     _ => WITH_FACE.contains(&id),
                 });
                 for (field, value) in [
                     ("user", Value::Null),
                     ("user_id", Value::Null),
-                    ("identity", json!(format!("nigeria.{id}"))),
+                    ("identity_name", json!(format!("nigeria.{id}"))),
+                    ("otp_sent", json!(false)),
+                    ("otp_error", Value::Null),
                     ("can_be_verified_by", json!(methods)),
                     ("verified", json!(verified)),
                     ("expires_at", json!(NOW.plus_seconds(30 * DAY))),
@@ -164,6 +167,8 @@ both! {
                 ] {
                     assert_eq!(uid[field], value, "{path} {end} {field}");
                 }
+                let listed = types.iter().find(|kind| kind["identity_name"] == uid["identity_name"]).expect("a type");
+                assert_eq!(uid["identity"], listed["id"], "{path} {end}");
                 assert_eq!(uid["face_data"].is_object(), faced || verified, "{path} {end}");
                 for field in fields {
                     assert!(uid["details"].get(field).is_some(), "{path} {end} {field}: {}", uid["details"]);
@@ -195,7 +200,7 @@ both! {
             assert_eq!(refused.failure(), (status, message), "{path}");
         }
         for (path, field) in [("nin/virtual", "virtual_nin"), ("drivers-license", "number"), ("passport", "number"), ("voters-card", "number"), ("cac", "number"), ("phone-number", "number")] {
-            for wrong in ["?", "+", "0123 456"] {
+            for wrong in ["?", "+", " - ", "0123/456"] {
                 let refused = app.post(&format!("/kyc/nigeria/{path}/lookup"), json!({ field: wrong })).await;
                 let (status, message) = refused.failure();
                 assert!(status == 400 && message.starts_with(&format!("the {field} field must")), "{path}: {message}");
@@ -283,12 +288,14 @@ both! {
         let again = look_up(ada["id"].as_str().unwrap()).await;
         assert_eq!((&again["id"], &again["user"], &again["user_id"]), (&first["id"], &ada["id"], &ada["id"]));
         assert_eq!((&again["created_at"], &again["details"]), (&first["created_at"], &first["details"]));
-        assert_eq!(again["expires_at"], json!(NOW.plus_seconds(31 * DAY)));
+        assert_eq!(again["expires_at"], json!(NOW.plus_seconds(30 * DAY)));
+        assert_eq!(again["updated_at"], json!(NOW.plus_seconds(DAY)));
         let other = [look_up("bola").await, bvn(app, BVN).await.data().clone()];
         assert!(other[0]["id"] != first["id"] && other[1]["id"] != first["id"] && other[0]["id"] != other[1]["id"]);
         let listed = app.get("/kyc/uid/list/ada").await;
         assert_eq!(said(&listed), (200, "Uids fetched successfully"));
-        assert_eq!(listed.data(), &json!([again]));
+        let of_list = with(again, json!({ "otp_sent": null, "otp_error": null }));
+        assert!(listed.data() == &json!([of_list]), "what a list shows is what the lookup found");
         assert_eq!(app.get("/kyc/uid/list/nobody").await.failure(), (404, "user not found"));
     }
 
@@ -322,6 +329,24 @@ both! {
         let again = reply(request.header("idempotency-key", "two").json(&json!({ "bvn": "12345670000" }))).await;
         assert_eq!((again.failure(), balance(app).await), ((404, "bvn data not found"), json!(9_900)));
         assert_eq!(again.headers["idempotent-replayed"], "true");
+    }
+
+    async fn a_kept_answer_ends_with_the_record_in_it(app: TestApp) {
+        set_up(app).await;
+        let first = bvn(app, BVN).await.data()["id"].clone();
+        app.advance(30 * DAY - 3_600).await;
+        let ask = async || {
+            let request = app.client.post(format!("{}/api/v1{LOOKUP}", app.api)).bearer_auth(&app.company.key);
+            reply(request.header("idempotency-key", "one").json(&json!({ "bvn": BVN }))).await
+        };
+        let (run, replayed) = (ask().await, ask().await);
+        assert_eq!((&run.data()["id"], replayed.data()), (&first, run.data()));
+        assert_eq!(replayed.headers["idempotent-replayed"], "true");
+        app.advance(3_600).await;
+        let later = ask().await;
+        assert_ne!(later.data()["id"], first);
+        assert!(!later.headers.contains_key("idempotent-replayed"));
+        assert_eq!(balance(app).await, json!(10_000 - 3 * 50));
     }
 
     async fn a_face_that_matches_verifies_for_good(app: TestApp) {
@@ -377,7 +402,7 @@ both! {
             let all = listed.data().as_array().expect("a list").clone();
             assert_eq!(all.len(), 8);
             let off = all.into_iter().filter(|identity| identity["active"] == false);
-            off.map(|identity| identity["id"].as_str().expect("an id").to_owned()).collect()
+            off.map(|identity| identity["identity_name"].as_str().expect("a name").to_owned()).collect()
         };
         let listed = async || {
             let ours = app.get("/kyc/identity/list").await;
@@ -414,14 +439,19 @@ both! {
         user(app, "ada").await;
         let look_up = async || app.post(LOOKUP, json!({ "bvn": BVN, "user_id": "ada" })).await.data()["id"].clone();
         let first = look_up().await;
-        app.advance(30 * DAY - 1).await;
+        // Looking it up again does not extend it.
+        app.advance(29 * DAY).await;
+        assert_eq!(look_up().await, first);
+        app.advance(DAY - 1).await;
         assert_eq!((app.get("/kyc/uid/list/ada").await.data().as_array().unwrap().len(), kept(app).await), (1, 1));
         app.advance(1).await;
         assert_eq!(app.get("/kyc/uid/list/ada").await.data(), &json!([]));
         let uid = first.as_str().unwrap();
         assert_eq!(app.get(&format!("/kyc/uid/send-verification/{uid}")).await.failure(), (404, "uid not found"));
         assert_eq!(app.post(&format!("/kyc/uid/verify/{uid}"), json!({ "token": "123456" })).await.failure(), (404, "uid not found"));
-        assert_ne!(look_up().await, first);
+        let again = app.post(LOOKUP, json!({ "bvn": BVN, "user_id": "ada" })).await.data().clone();
+        assert_ne!(again["id"], first);
+        assert_eq!(again["expires_at"], json!(NOW.plus_seconds(60 * DAY)));
         let advance = async |seconds: i64| {
             app.operator(Method::POST, "/clock/advance", json!({ "seconds": seconds })).await.data();
         };
@@ -441,7 +471,8 @@ both! {
         assert!(document().await.get(format!("/api/v1{path}")).is_none());
         install(app, "ghana", artifacts::GHANA).await;
         let found = ask().await;
-        assert_eq!((said(&found), &found.data()["identity"]), ((200, "SSNIT lookup successful"), &json!("ghana.ssnit")));
+        assert_eq!((said(&found), &found.data()["identity_name"]), ((200, "SSNIT lookup successful"), &json!("ghana.ssnit")));
+        assert_eq!(found.data()["identity"], "7b6985c35fb3abc0c0ad0b31");
         let described = document().await[format!("/api/v1{path}")]["post"].clone();
         assert_eq!(described["requestBody"]["content"]["application/json"]["schema"]["required"], json!(["number"]));
         assert_eq!(described["operationId"], "identity.look_up.ghana.ssnit");

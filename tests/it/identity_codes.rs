@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     app::{NOW, Reply, TestApp},
-    codes::{balance, code, credit, messages, other, said, set_prices, use_gateways},
+    codes::{balance, code, credit, messages, other, queue, said, set_prices, use_gateways},
     identity::{BVN, install, set_up},
 };
 
@@ -42,6 +42,7 @@ both! {
         set_up(app).await;
         set_prices(app).await;
         let uid = look_up(app, BVN, true).await.data().clone();
+        assert_eq!((&uid["otp_sent"], &uid["otp_error"]), (&json!(true), &Value::Null));
         assert_eq!(text(&uid, "email"), format!("{BVN}@people.example"));
         assert_eq!(balance(app).await, json!(10_000.0 - 50.0 - 2.5 - 4.0));
         let sent = code(app, text(&uid, "email"), 6);
@@ -84,6 +85,7 @@ both! {
         set_up(app).await;
         let hidden = look_up(app, "12345676666", true).await;
         assert_eq!(said(&hidden), (200, "BVN lookup successful"));
+        assert_eq!((&hidden.data()["otp_sent"], &hidden.data()["otp_error"]), (&json!(false), &Value::Null));
         let firm = app.post("/kyc/nigeria/cac/lookup", json!({ "number": "1234567", "send_otp": true })).await;
         assert_eq!(said(&firm), (200, "CAC lookup successful"));
         app.settle().await;
@@ -117,7 +119,11 @@ both! {
         credit(app, 51, "first").await;
         let found = look_up(app, BVN, true).await;
         let uid = found.data().clone();
-        assert_eq!(found.body["message"], "BVN lookup successful, but no code was sent: insufficient balance, please top up your wallet.");
+        assert_eq!(found.body["message"], "BVN lookup successful");
+        assert_eq!((&uid["otp_sent"], &uid["otp_error"]), (&json!(false), &json!("insufficient balance, please top up your wallet.")));
+        let noted: Vec<Value> = queue(app).await;
+        assert!(noted.iter().all(|message| message["purpose"] == "identity" && message["reason"] == "insufficient balance"));
+        assert_eq!(noted.len(), 1);
         assert_eq!(send(app, &uid).await.failure(), (400, "insufficient balance, please top up your wallet."));
         credit(app, 10, "second").await;
         // No gateway is there: the e-mail goes out alone.

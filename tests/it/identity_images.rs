@@ -23,6 +23,10 @@ async fn serve(app: &TestApp) -> String {
     let jpeg = selfie.clone();
     let large = [&selfie[..], &vec![0; 5 << 20]].concat();
     let to = format!("{}/images/match-{BVN}.jpg", app.standins.url());
+    let leads = |to: &str| {
+        let to = to.to_owned();
+        get(async move || (StatusCode::FOUND, [(header::LOCATION, to)]).into_response())
+    };
     let router = Router::new()
         .route(
             "/selfie",
@@ -33,10 +37,18 @@ async fn serve(app: &TestApp) -> String {
             get(async || ([(header::CONTENT_TYPE, "image/jpeg")], "<html>").into_response()),
         )
         .route("/large", get(async move || large.into_response()))
-        .route(
-            "/elsewhere",
-            get(async move || (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()),
-        )
+        .route("/elsewhere", leads(&to))
+        .route("/two", leads("elsewhere"))
+        .route("/three", leads("/two"))
+        .route("/four", leads("/three"))
+        .route("/round", leads("/round"))
+        .route("/inside", leads("https://10.0.0.1/x.jpg"))
+        .route("/metadata", leads("http://169.254.169.254/latest/meta-data"))
+        .route("/plain", leads("http://a.example/x.jpg"))
+        .route("/file", leads("file:///etc/passwd"))
+        .route("/named", leads("https://user:word@a.example/x.jpg"))
+        .route("/nowhere", get(async || StatusCode::FOUND.into_response()))
+        .route("/blank", leads("https://"))
         .route("/nothing", get(async || StatusCode::NOT_FOUND.into_response()));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -56,7 +68,15 @@ both! {
         for (image, message) in [
             (format!("{url}/page"), "the image field must be a JPEG or a PNG"),
             (format!("{url}/large"), "the image field must be an image of at most 5 MiB"),
-            (format!("{url}/elsewhere"), "the image field must be a URL that does not lead elsewhere"),
+            (format!("{url}/four"), "the image field must be a URL that redirects at most 3 times"),
+            (format!("{url}/round"), "the image field must be a URL that redirects at most 3 times"),
+            (format!("{url}/inside"), "the image field must be a public https URL"),
+            (format!("{url}/metadata"), "the image field must be a public https URL"),
+            (format!("{url}/plain"), "the image field must be a public https URL"),
+            (format!("{url}/file"), "the image field must be a public https URL"),
+            (format!("{url}/named"), "the image field must be a public https URL"),
+            (format!("{url}/nowhere"), "the image field must be a URL that can be fetched"),
+            (format!("{url}/blank"), "the image field must be a URL that can be fetched"),
             (format!("{url}/nothing"), "the image field must be a URL that can be fetched"),
             ("http://127.0.0.1:1/x.jpg".to_owned(), "the image field must be a URL that can be fetched"),
             ("https://10.0.0.1/x.jpg".to_owned(), "the image field must be a public https URL"),
@@ -69,8 +89,10 @@ both! {
             assert_eq!(compare(app, &image).await.failure(), (400, message), "{image}");
         }
         assert_eq!((balance(app).await, kept(app).await), (json!(10_000), 0));
-        let fetched = compare(app, &format!("{url}/selfie")).await.data().clone();
-        assert_eq!(fetched["face_data"]["status"], true);
+        for path in ["selfie", "elsewhere", "two", "three"] {
+            let fetched = compare(app, &format!("{url}/{path}")).await.data().clone();
+            assert_eq!(fetched["face_data"]["status"], true, "{path}");
+        }
     }
 
     async fn an_image_may_come_in_base64(app: TestApp) {

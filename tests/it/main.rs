@@ -36,6 +36,7 @@ mod idempotency_faults;
 mod identity;
 mod identity_codes;
 mod identity_images;
+mod identity_types;
 mod isolation;
 mod jobs;
 mod ledger;

@@ -6,12 +6,27 @@ use serde_json::{Value, json};
 use tollhouse::store;
 
 use crate::{
-    app::{Company, Engine, TestApp, reply},
+    app::{Company, Engine, NOW, TestApp, reply},
     codes::{
         CANCELLED, EMAIL, PHONE, VERIFIED, WRONG, balance, code, credit, edit_company, messages,
         other, queue, said, send, sent, set_prices, to_email, to_phone, use_gateways, verify, with,
     },
 };
+
+/// How many rows there are of what a send leaves beside messages and buckets.
+async fn rows(app: &TestApp) -> Vec<i64> {
+    let mut counts = Vec::new();
+    for sql in [
+        "SELECT COUNT(*) FROM otp_codes",
+        "SELECT COUNT(*) FROM otp_counts",
+        "SELECT COUNT(*) FROM jobs",
+        "SELECT COUNT(*) FROM ledger_entries",
+    ] {
+        let count = async |tx: &mut store::Tx| tx.sql(sql).one::<(i64,)>().await;
+        counts.push(app.app.store.read(count).await.expect("a count").0);
+    }
+    counts
+}
 
 both! {
     async fn a_code_goes_by_each_channel_once_and_passes_once(app: TestApp) {
@@ -27,10 +42,15 @@ both! {
         assert_eq!(said(&verify(app, &token).await), VERIFIED);
         assert_eq!(said(&verify(app, &token).await), WRONG);
         assert_eq!(balance(app).await, 93.5);
-        // An address that no channel uses gets nothing.
+        // An address that no channel uses gets nothing, and is not read.
         sent(app, to_phone(json!({ "email": EMAIL }))).await;
         assert_eq!((messages(app, EMAIL).len(), messages(app, PHONE).len()), (1, 2));
         assert_eq!(balance(app).await, 89.5);
+        for nonsense in [json!("nobody"), json!(5), json!({ "a": [] })] {
+            sent(app, to_phone(json!({ "email": nonsense }))).await;
+            sent(app, to_email(json!({ "phone": nonsense }))).await;
+        }
+        assert_eq!((messages(app, EMAIL).len(), messages(app, PHONE).len()), (4, 5));
     }
 
     async fn a_send_that_is_wrong_is_400_by_its_first_wrong_field_and_does_nothing(app: TestApp) {
@@ -199,7 +219,7 @@ both! {
         let refused = send(app, both.clone()).await;
         let message = "insufficient balance, please top up your wallet.";
         assert_eq!(refused.failure(), (400, message));
-        assert_eq!((balance(app).await, queue(app).await.len()), (json!(6), 0));
+        assert_eq!(balance(app).await, json!(6));
         assert!(app.standins.mailbox().list(None).is_empty());
         // A code that was there before is still good.
         sent(app, to_email(json!({}))).await;
@@ -211,13 +231,57 @@ both! {
         assert_eq!(balance(app).await, 0);
     }
 
+    async fn a_send_that_the_wallet_does_not_cover_is_noted_and_nothing_else(app: TestApp) {
+        use_gateways(app, &["termii"]).await;
+        set_prices(app).await;
+        credit(app, 6, "first").await;
+        let before = rows(app).await;
+        let both = to_email(json!({ "channels": ["email", "sms"], "phone": PHONE }));
+        assert_eq!(send(app, both).await.status, 400);
+        let mut noted = queue(app).await;
+        noted.sort_by_key(|message| message["channel"].to_string());
+        assert_eq!(noted.len(), 2);
+        for (message, channel, to) in [(&noted[0], "email", "a***@example.com"), (&noted[1], "sms", "+234***67")] {
+            for (field, value) in [
+                ("channel", json!(channel)), ("to", json!(to)), ("purpose", json!("otp")), ("state", json!("failed")),
+                ("reason", json!("insufficient balance")), ("attempts", json!(0)), ("via", Value::Null),
+                ("charge_key", Value::Null), ("created_at", json!(NOW)), ("ended_at", json!(NOW)),
+            ] {
+                assert_eq!(message[field], value, "{channel} {field}");
+            }
+        }
+        let content: Vec<(Option<String>,)> = app.app.store
+            .read(async |tx| tx.sql("SELECT content FROM messages").all().await).await.expect("the messages");
+        assert_eq!(content, [(None,), (None,)]);
+        // No code, no charge, no job; the buckets are those of such notes.
+        assert_eq!(rows(app).await, before);
+        assert_eq!(balance(app).await, json!(6));
+        assert_eq!(said(&verify(app, "123456").await), WRONG);
+        // They are kept as long as others, and bounded like sends.
+        for n in 0..70 {
+            assert_eq!(send(app, to_phone(json!({ "identifier": format!("login-{n}"), "channels": ["sms", "email"], "email": EMAIL }))).await.status, 400);
+        }
+        assert_eq!(queue(app).await.len(), 20);
+        credit(app, 100, "second").await;
+        sent(app, to_phone(json!({}))).await;
+        app.advance(91 * 24 * 3_600).await;
+        app.operator(Method::POST, "/clock/advance", json!({ "seconds": 0 })).await.data();
+        assert_eq!(queue(app).await, Vec::<Value>::new());
+    }
+
     async fn a_plan_without_codes_is_403(app: TestApp) {
         let path = format!("/companies/{}/subscription", app.company.id);
         let plan = json!({ "features": ["payments"] });
-        app.operator(Method::PUT, &path, plan).await.data();
         let message = "your plan does not include otp";
+        let token = {
+            sent(app, to_email(json!({}))).await;
+            code(app, EMAIL, 6)
+        };
+        app.operator(Method::PUT, &path, plan).await.data();
         assert_eq!(send(app, to_email(json!({}))).await.failure(), (403, message));
-        assert_eq!(verify(app, "123456").await.failure(), (403, message));
+        // What was sent before can be verified: that is free.
+        assert_eq!(said(&verify(app, &other(&token)).await), WRONG);
+        assert_eq!(said(&verify(app, &token).await), VERIFIED);
     }
 
     async fn a_test_company_may_have_every_code_fixed(app: TestApp) {

@@ -51,6 +51,18 @@ both! {
         app.settle().await;
     }
 
+    async fn a_phone_number_gets_ten_codes_an_hour(app: TestApp) {
+        use_gateways(app, &["termii"]).await;
+        let anybody = |n: usize| to_phone(json!({ "identifier": format!("login-{n}") }));
+        assert_eq!(until_refused(app, anybody).await, (10, 360));
+        // Others are not held up, be it by e-mail or at another number.
+        sent(app, to_phone(json!({ "phone": "+2348031234568" }))).await;
+        sent(app, to_email(json!({}))).await;
+        app.advance(360).await;
+        assert_eq!(until_refused(app, anybody).await, (1, 360));
+        app.settle().await;
+    }
+
     async fn re_sending_is_no_way_around_the_five_tries(app: TestApp) {
         for round in 0..6 {
             sent(app, to_email(json!({}))).await;
@@ -72,20 +84,60 @@ both! {
 
     async fn numbers_of_other_countries_are_refused_and_cost_nothing(app: TestApp) {
         use_gateways(app, &["termii"]).await;
-        for bad in [json!(["234"]), json!(["+"]), json!(["+0"]), json!(["+23a"]), json!("+234")] {
+        for bad in [json!(["234"]), json!(["+0"]), json!(["+23a"]), json!("+234")] {
             let refused = edit_company(app, &app.company, json!({ "sms_prefixes": bad })).await;
             assert!(refused.failure().1.starts_with("the sms_prefixes field must be"), "{bad}");
         }
-        let prefixes = json!({ "sms_prefixes": ["+234", "+233"] });
-        edit_company(app, &app.company, prefixes).await.data();
-        let abroad = to_phone(json!({ "phone": "+12025550123" }));
-        let message = "the phone field must begin with one of +234, +233";
-        assert_eq!(send(app, abroad.clone()).await.failure(), (400, message));
-        assert!(queue(app).await.is_empty());
-        sent(app, to_phone(json!({ "phone": "+233201234567" }))).await;
-        edit_company(app, &app.company, json!({ "sms_prefixes": null })).await.data();
-        sent(app, abroad).await;
+        for bad in [json!(["Nigeria"]), json!(["ng"]), json!(["XX"]), json!([]), json!("NG")] {
+            let refused = edit_company(app, &app.company, json!({ "countries": bad })).await;
+            assert!(refused.failure().1.starts_with("the countries field must be"), "{bad}");
+            let made = json!({ "name": "Beta Lending", "server": "test", "countries": bad });
+            let refused = app.operator(Method::POST, "/companies", made).await;
+            assert!(refused.failure().1.starts_with("the countries field must be"), "{bad}");
+        }
+        let to = |phone: &str| to_phone(json!({ "phone": phone }));
+        let (home, ghana, states, jamaica) = ("+2348031234567", "+233201234567", "+12025550123", "+18765550123");
+        let satellite = "+881612345678";
+        let only = |countries: &str| format!("the phone field must be a number of one of these countries: {countries}");
+        let begins = "the phone field must begin with one of +234, +233".to_owned();
+        for (change, refusal, allowed, refused) in [
+            (json!({}), only("NG"), &[home][..], &[ghana, states, satellite][..]),
+            (json!({ "countries": ["GH", "US"] }), only("GH, US"), &[ghana, states], &[home, jamaica, satellite]),
+            (json!({ "countries": null }), only("NG"), &[home], &[ghana]),
+            (json!({ "sms_prefixes": ["+234", "+233"] }), begins, &[home, ghana], &[states, satellite]),
+            (json!({ "sms_prefixes": ["+"] }), String::new(), &[home, ghana, states, satellite], &[]),
+            (json!({ "sms_prefixes": null }), only("NG"), &[home], &[states]),
+        ] {
+            edit_company(app, &app.company, change.clone()).await.data();
+            let before = queue(app).await.len();
+            for phone in refused {
+                assert_eq!(send(app, to(phone)).await.failure(), (400, &*refusal), "{change} {phone}");
+            }
+            assert_eq!(queue(app).await.len(), before);
+            for phone in allowed {
+                sent(app, to(phone)).await;
+            }
+        }
     }
+}
+
+#[tokio::test]
+async fn countries_and_limits_are_settings() {
+    let flags = ["--sms-countries=KE,GH", "--otp-sms-per-hour=0", "--otp-sends-per-hour=3"];
+    let app = TestApp::start_with(Engine::Sqlite, &flags).await;
+    use_gateways(&app, &["termii"]).await;
+    let message = "the phone field must be a number of one of these countries: KE, GH";
+    assert_eq!(send(&app, to_phone(json!({}))).await.failure(), (400, message));
+    let kenyan = |n: usize| {
+        to_phone(json!({ "phone": "+254712345678", "identifier": format!("login-{n}") }))
+    };
+    // The limit of any destination is one of phone numbers, too.
+    assert_eq!(until_refused(&app, kenyan).await, (3, 1_200));
+    let own = json!({ "name": "Own", "server": "test", "countries": ["NG"] });
+    let own = app.operator(Method::POST, "/companies", own).await.data().clone();
+    assert_eq!(own["countries"], json!(["NG"]));
+    app.settle().await;
+    app.finish().await;
 }
 
 async fn verify_other_type(app: &TestApp) -> Reply {

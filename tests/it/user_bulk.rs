@@ -98,6 +98,20 @@ both! {
         assert_eq!((&bola["first_name"], &bola["active"]), (&json!("=Bola"), &json!(true)));
     }
 
+    async fn nobody_is_imported_verified(app: TestApp) {
+        let file = "user_id,first_name,last_name,email,email_verified,phone_verified,address\r\n\
+            branch/7,Ada,Obi,ada@example.com,TRUE,yes,\"1 Marina Road\nLagos\"\r\n";
+        assert_eq!(upload(app, file).await.body["message"], CREATED);
+        let mut json = user(1);
+        (json["email_verified"], json["phone_verified"]) = (json!(true), json!("yes"));
+        assert_eq!(bulk(app, vec![json]).await.body["message"], CREATED);
+        for name in ["branch%2F7", "user-1"] {
+            let made = app.get(&format!("/user/fetch/{name}")).await.data().clone();
+            assert_eq!((&made["email_verified"], &made["phone_verified"]), (&json!(false), &json!(false)), "{name}");
+        }
+        assert_eq!(app.get("/user/fetch/branch%2F7").await.data()["address"], "1 Marina Road\nLagos");
+    }
+
     async fn one_wrong_row_rejects_the_whole_batch_and_is_named(app: TestApp) {
         set_price(app).await;
         credit(app, 100_000, "first").await;
@@ -116,6 +130,7 @@ both! {
             (wrong("first_name", json!("")), "row 3: the first_name field is required"),
             (wrong("phone", json!("0801")), "row 3: the phone field must be a phone number in E.164 format"),
             (wrong("role", json!("admin")), "row 3: the role field must be one of customer"),
+            (wrong("user_id", json!("a b")), "row 3: the user_id field must be visible characters only"),
             (wrong("metadata", json!([])), "row 3: the metadata field must be an object"),
         ] {
             assert_eq!(bulk(app, users.clone()).await.failure(), (400, message), "{users}");

@@ -75,8 +75,10 @@ both! {
             "user_id": "customer-7", "first_name": "Ada, \"the\" first", "middle_name": "=1+1", "last_name": "Obi",
             "email": "ada@example.com", "phone": "+2348012345678", "date_of_birth": "29/02/2000", "gender": "female",
             "address": "-1 Marina Road", "state": "Lagos", "city": "@Ikeja", "country": "Nigeria", "image": "https://acme.example/a.png",
-            "employment_status": "self-employed", "years_of_employment": 3, "email_verified": true, "metadata": { "tier": "a,b" },
+            "employment_status": "self-employed", "years_of_employment": 3, "metadata": { "tier": "a,b" },
         })).await;
+        let verified = json!({ "email_verified": true });
+        app.request(&app.company, Method::PUT, "/user/edit/customer-7", Some(verified)).await.data();
         let moment = NOW.to_datetime().format("%b %d, %Y %H:%M:%S UTC");
         let row = format!(
             "customer-7,\"Ada, \"\"the\"\" first\",Obi,'=1+1,ada@example.com,'+2348012345678,29/02/2000,female,'-1 Marina Road,nigeria,Lagos,'@Ikeja,NG,\
@@ -136,14 +138,19 @@ both! {
             for (field, value) in [
                 ("first_name", json!(first_name)), ("city", json!(city)), ("metadata", metadata), ("phone", json!(format!("+23480000000{n:02}"))),
                 ("date_of_birth", json!("01/02/1990")), ("employment_status", json!("student")), ("years_of_employment", json!(n)),
-                ("email_verified", json!(n % 2 == 0)), ("active", json!(n % 2 == 1)), ("country", json!("ghana")),
+                ("address", json!(format!("{n} Marina Road\r\n\"Lagos\",\nNigeria"))), ("active", json!(n % 2 == 1)), ("country", json!("ghana")),
             ] {
                 user[field] = value;
             }
             create(app, user).await;
         }
+        let verified = Some(json!({ "email_verified": true, "phone_verified": true }));
+        let verified = app.request(&app.company, Method::PUT, "/user/edit/user-1", verified).await;
+        assert_eq!(verified.data()["email_verified"], true);
         let beta = app.new_company("Beta Lending").await;
         let csv = exported(app, "").await;
+        assert!(csv.contains(",{},") && csv.contains(",true,true,"), "{csv}");
+        assert!(csv.contains(",\"0 Marina Road\r\n\"\"Lagos\"\",\nNigeria\","), "{csv}");
         assert_eq!(import(app, &beta.key, csv).await.body["message"], "Users created successfully");
         for n in 0..4 {
             let path = format!("/user/fetch/user-{n}");
@@ -151,6 +158,10 @@ both! {
             let mut theirs = app.request(&beta, Method::GET, &path, None).await.data().clone();
             for own in ["id", "created_at", "updated_at"] {
                 (ours[own], theirs[own]) = (Value::Null, Value::Null);
+            }
+            // Importing is creating: whose address it is was shown to the other company only.
+            for flag in ["email_verified", "phone_verified"] {
+                assert_eq!((ours[flag].take(), theirs[flag].take()), (json!(n == 1), json!(false)), "{flag}");
             }
             assert_eq!(ours, theirs);
         }

@@ -32,7 +32,7 @@ pub async fn list_for_company(
 pub async fn all(app: &App, company_id: &str) -> Result<Answer<Vec<catalog::View>>> {
     let off = app.store.select(async |tx| store::switched_off(tx, company_id).await).await?;
     let view = |identity: catalog::Identity| {
-        let active = !off.contains(&(identity.id(),));
+        let active = !off.contains(&(identity.name(),));
         identity.view(active)
     };
     let views = catalog::all(&app.plugins).into_iter().map(view).collect();
@@ -72,7 +72,7 @@ async fn set(
     body: Body<IdentitySwitch>,
 ) -> Result<Answer<catalog::View>> {
     catalog::must_be_ready(&app.plugins, &identity)?;
-    let known = catalog::by_id(&app.plugins, &identity);
+    let known = catalog::by_name(&app.plugins, &identity);
     let known = known.ok_or_else(|| Error::not_found("identity not found"))?;
     let active = body.active()?;
     let (db, host) = (app.store.clone(), app.clone());

@@ -11,7 +11,7 @@ use crate::{
     http::{
         body::{Body, Fields},
         fields::{
-            Choice, Email, Flag, HttpUrl, Object, OneOf, Phone, Text, Visible, Whole, fields,
+            Choice, Email, Flag, HttpUrl, Object, OneOf, Phone, Prose, Text, Visible, Whole, fields,
         },
     },
     store::Json,
@@ -48,8 +48,7 @@ impl Choice for Role {
 fields! {
     /// A user to create.
     Body NewUser {
-        /// Your own id of the user, without `@` and `/`; if it is left out, one is made.
-        #[schemars(extend("pattern" = r"^[^\s@/\u0000-\u001F\u007F-\u009F]*$"))]
+        /// Your own id of the user; if it is left out, one is made. Percent-encoded in paths.
         user_id: Option<Visible<100>>,
         first_name: Text<100>,
         last_name: Text<100>,
@@ -61,7 +60,7 @@ fields! {
         #[schemars(extend("pattern" = r"^\d{2}/\d{2}/\d{4}$", "examples" = ["10/12/1990"]))]
         date_of_birth: Option<Text<100>>,
         gender: Option<OneOf<Gender>>,
-        address: Option<Text<500>>,
+        address: Option<Prose<500>>,
         state: Option<Text<100>>,
         city: Option<Text<100>>,
         /// Its English name.
@@ -70,8 +69,6 @@ fields! {
         image: Option<HttpUrl>,
         employment_status: Option<OneOf<Employment>>,
         years_of_employment: Option<Whole<0, 100>>,
-        email_verified: Option<Flag>,
-        phone_verified: Option<Flag>,
         /// If it is left out, `true`.
         active: Option<Flag>,
         role: Option<OneOf<Role>>,
@@ -83,7 +80,6 @@ fields! {
 fields! {
     /// What changes about a user: what is left out stays. `""` or `null` takes away what is optional.
     Body UserChange {
-        #[schemars(extend("pattern" = r"^[^\s@/\u0000-\u001F\u007F-\u009F]*$"))]
         user_id: Option<Visible<100>>,
         first_name: Option<Text<100>>,
         last_name: Option<Text<100>>,
@@ -95,7 +91,7 @@ fields! {
         #[schemars(extend("pattern" = r"^\d{2}/\d{2}/\d{4}$", "examples" = ["10/12/1990"]))]
         date_of_birth: Option<Text<100>>,
         gender: Option<OneOf<Gender>>,
-        address: Option<Text<500>>,
+        address: Option<Prose<500>>,
         /// Its English name.
         #[schemars(extend("examples" = ["nigeria"]))]
         country: Option<Text<100>>,
@@ -115,7 +111,7 @@ fields! {
 /// The user that a body describes, and whether it names the `user_id`.
 pub fn read(app: &App, company_id: &str, body: &Body<NewUser>) -> Result<(User, bool)> {
     let now = app.clock.now();
-    let user_id = user_id_of(body, body.user_id()?)?;
+    let user_id = body.user_id()?;
     let chosen = user_id.is_some();
     let user = User {
         company_id: company_id.to_owned(),
@@ -151,8 +147,6 @@ fn read_rest(mut user: User, body: &Body<NewUser>) -> Result<User> {
     user.image = body.image()?;
     user.employment_status = body.employment_status()?;
     user.years_of_employment = body.years_of_employment()?;
-    user.email_verified = body.email_verified()?.unwrap_or(false);
-    user.phone_verified = body.phone_verified()?.unwrap_or(false);
     user.active = body.active()?.unwrap_or(true);
     body.role()?;
     user.metadata = metadata_of(body, body.metadata()?)?;
@@ -161,7 +155,7 @@ fn read_rest(mut user: User, body: &Body<NewUser>) -> Result<User> {
 
 /// Changes a user in place as a body says.
 pub fn change(app: &App, user: &mut User, body: &Body<UserChange>) -> Result<()> {
-    required(body, "user_id", user_id_of(body, body.user_id()?)?, &mut user.user_id)?;
+    required(body, "user_id", body.user_id()?, &mut user.user_id)?;
     required(body, "first_name", body.first_name()?, &mut user.first_name)?;
     required(body, "last_name", body.last_name()?, &mut user.last_name)?;
     optional(body, "middle_name", body.middle_name()?, &mut user.middle_name);
@@ -202,13 +196,6 @@ fn required<T>(body: &Fields, field: &str, sent: Option<T>, into: &mut T) -> Res
 fn optional<T>(body: &Fields, field: &str, sent: Option<T>, into: &mut Option<T>) {
     if body.has(field) {
         *into = sent;
-    }
-}
-
-fn user_id_of(body: &Fields, user_id: Option<String>) -> Result<Option<String>> {
-    match &user_id {
-        Some(id) if id.contains(['@', '/']) => Err(body.must_be("user_id", "free of @ and /")),
-        _ => Ok(user_id),
     }
 }
 

@@ -43,8 +43,8 @@ fields! {
         role: Exactly,
         country: Exactly,
         /// In whole years, today in UTC.
-        age: Range<150>,
-        years_of_employment: Range<100>,
+        age: Range,
+        years_of_employment: Range,
         /// `metadata.KEY`: a text that is this, or a number or boolean that is written like this.
         #[schemars(extend("propertyNames" = { "pattern": r"^metadata\." }))]
         metadata: ByKey,
@@ -80,7 +80,7 @@ pub async fn list(
 
 /// In the order of the specification's table, so that the first offending parameter is named.
 pub fn narrow(query: &Query<UserFilter>, today: NaiveDate) -> Result<(Filter, Sort)> {
-    let words = query.search()?.iter().map(|word| word.to_lowercase()).collect();
+    let words = sought(query.search()?);
     let (id, user_id) = (query.id()?, query.user_id()?);
     let (active, email_verified) = (query.active()?, query.email_verified()?);
     let phone_verified = query.phone_verified()?;
@@ -90,8 +90,10 @@ pub fn narrow(query: &Query<UserFilter>, today: NaiveDate) -> Result<(Filter, So
     let years_of_employment = query.years_of_employment()?;
     let metadata = query.metadata()?;
     let metadata = metadata.iter().map(|(key, text)| search::digests(key, text)).collect();
-    let created = query.created_at()?;
-    let named = query.date_by()?.and_then(|name| Period::named(&name, today));
+    let date_by = query.date_by();
+    // Not read where it is overridden.
+    let created = if let Ok(Some(_)) = date_by { None } else { query.created_at()? };
+    let named = date_by?.and_then(|name| Period::named(&name, today));
     let filter = Filter {
         words,
         id,
@@ -109,6 +111,19 @@ pub fn narrow(query: &Query<UserFilter>, today: NaiveDate) -> Result<(Filter, So
     Ok((filter, sort(query)?))
 }
 
+/// In lower case, without those that stand in another: where that is found, they are.
+fn sought(words: Vec<String>) -> Vec<String> {
+    let mut words: Vec<String> = words.into_iter().map(|word| word.to_lowercase()).collect();
+    words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+    let mut sought: Vec<String> = Vec::new();
+    for word in words {
+        if !sought.iter().any(|longer| longer.contains(&word)) {
+            sought.push(word);
+        }
+    }
+    sought
+}
+
 /// The first that is named, else the newest first.
 fn sort(query: &Query<UserFilter>) -> Result<Sort> {
     let created = query.sort_created_at()?.map(Sort::Created);
@@ -119,13 +134,14 @@ fn sort(query: &Query<UserFilter>) -> Result<Sort> {
     Ok(named.unwrap_or(Sort::Created(Order::Descending)))
 }
 
-/// The days on which somebody was born who is of these ages today: the first may not be a date, and stands before those behind it.
+/// The days on which somebody was born who is of these ages today. The first need not be a date: it is after the last day on which
+/// somebody one year older was born. A day before all dates is empty, which sorts first.
 fn born_between([least, most]: [i64; 2], today: NaiveDate) -> [String; 2] {
-    let years_ago = |years: i64| {
-        format!("{:04}-{:02}-{:02}", i64::from(today.year()) - years, today.month(), today.day())
+    let years_ago = |years: i64, after: &str| match i64::from(today.year()).saturating_sub(years) {
+        year if year < 0 => String::new(),
+        year => format!("{year:04}-{:02}-{:02}{after}", today.month(), today.day()),
     };
-    // Behind the last day on which somebody of one more year was born.
-    [years_ago(most + 1) + "~", years_ago(least)]
+    [years_ago(most.saturating_add(1), "~"), years_ago(least, "")]
 }
 
 #[cfg(test)]
@@ -144,5 +160,19 @@ mod tests {
         ] {
             assert_eq!((&*first..=&*last).contains(&born), fits, "{born}");
         }
+        for (ages, born, fits) in [
+            ([0, i64::MAX], "0001-01-01", true),
+            ([2_023, 9_999], "0001-02-01", true),
+            ([2_025, i64::MAX], "0001-01-01", false),
+        ] {
+            let [first, last] = born_between(ages, today);
+            assert_eq!((&*first..=&*last).contains(&born), fits, "{ages:?} {born}");
+        }
+    }
+
+    #[test]
+    fn words_that_stand_in_others_are_not_sought() {
+        let words = ["Ada", "ad", "obi", "ADA", "a", "x"].map(str::to_owned).to_vec();
+        assert_eq!(sought(words), ["ada", "obi", "x"]);
     }
 }

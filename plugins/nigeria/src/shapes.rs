@@ -88,7 +88,7 @@ pub(crate) const VOTERS_CARD: Shape = shape(&[
     Field::new("image", Image, IMAGES),
 ]);
 
-/// A firm's address is nobody's to send a code to.
+/// A firm's e-mail address is published, and no code goes there.
 pub(crate) const CAC: Shape = Shape {
     contact: false,
     ..shape(&[

@@ -137,7 +137,7 @@ pub struct Shape {
     pub calling_code: &'static str,
     /// All of them, always there; null when unknown.
     pub fields: &'static [Field],
-    /// Whether a code may be sent to what the record names.
+    /// Whether a code may be sent to what the record names. If not, the entry names the published e-mail address only.
     pub contact: bool,
 }
 
@@ -151,9 +151,17 @@ impl Shape {
         let details: Map<String, Value> = self.fields.iter().map(field).collect();
         Entry {
             details: Value::Object(details).to_string(),
-            email: record.first(&EMAILS, normal::email).filter(|_| self.contact),
+            email: match self.contact {
+                true => record.first(&EMAILS, normal::email),
+                false => self.published_email(record),
+            },
             phone: record.phone(self.calling_code).filter(|_| self.contact),
         }
+    }
+
+    fn published_email(&self, record: &Record) -> Option<String> {
+        let field = self.fields.iter().find(|field| matches!(field.kind, Kind::Email))?;
+        field.read(record, self.calling_code)
     }
 }
 
@@ -225,7 +233,11 @@ mod tests {
         let found = entry(both.clone(), true);
         assert_eq!(found.email.as_deref(), Some("ada@x.test"));
         assert_eq!(found.phone.as_deref(), Some("+2348012345678"));
-        let silent = entry(both, false);
+        let silent = entry(both.clone(), false);
         assert_eq!((silent.email, silent.phone), (None, None));
+        let fields = &[Field::new("email", Kind::Email, &[])];
+        let firm = Shape { calling_code: "234", fields, contact: false };
+        let firm = firm.entry(&Record::of(both).unwrap());
+        assert_eq!((firm.email.as_deref(), firm.phone), (Some("ada@x.test"), None));
     }
 }

@@ -92,8 +92,10 @@ fn may_use(from: &[String], to: &str) -> bool {
         ("main" | "lib" | "app", _) => true,
         ("error", _) => ["rate", "seal", "store"].contains(&to),
         ("config", _) => {
-            let used =
-                ["egress", "http", "money", "otp", "plugins", "random", "seal", "smtp", "store"];
+            let used = [
+                "egress", "http", "money", "otp", "phone", "plugins", "random", "seal", "smtp",
+                "store",
+            ];
             to == "telemetry" || used.contains(&to)
         }
         ("telemetry", _) => leaf,

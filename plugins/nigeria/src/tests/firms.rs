@@ -19,7 +19,7 @@ fn a_firm_is_nobody_to_send_a_code_to() {
     for data in [record.clone(), json!([record])] {
         let entry = by_prembly("cac", "cac", "data", data).unwrap();
         assert_eq!(details(&entry), published);
-        assert_eq!(contacts(&entry), (None, None));
+        assert_eq!(contacts(&entry), (Some("info@example.com"), None));
     }
     let less = json!({"state": null, "company_status": null, "city": null, "branch_address": null,
         "lga": null, "email": null});
@@ -27,4 +27,5 @@ fn a_firm_is_nobody_to_send_a_code_to() {
         "address": "2 Example Street", "date_of_registration": "2001-01-01"});
     let entry = by_dojah("cac", "kyc/cac", record).unwrap();
     assert_eq!(details(&entry), changed(&published, less));
+    assert_eq!(contacts(&entry), (None, None));
 }
