@@ -27,7 +27,7 @@ mod tls;
 
 use axum::{
     Extension, Router,
-    extract::DefaultBodyLimit,
+    extract::{DefaultBodyLimit, FromRef},
     middleware,
     routing::{self, MethodRouter},
 };
@@ -86,7 +86,17 @@ pub struct Route {
     /// Statuses of failures that do not follow from its access, arguments and answer.
     pub fails: &'static [u16],
     describe: Description,
-    handler: MethodRouter<App>,
+    handler: MethodRouter<Shared>,
+}
+
+/// What all requests share. `State<App>` of a handler is the host for that request: one operation.
+#[derive(Clone)]
+struct Shared(App);
+
+impl FromRef<Shared> for App {
+    fn from_ref(Shared(app): &Shared) -> App {
+        app.for_operation()
+    }
 }
 
 impl Route {
@@ -321,5 +331,5 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
         .layer(CatchPanicLayer::custom(answer::panicked))
         .layer(middleware::from_fn_with_state(app.clone(), headers::guard))
         .layer(middleware::from_fn_with_state((app.clone(), listener), request_id::trace))
-        .with_state(app.clone())
+        .with_state(Shared(app.clone()))
 }

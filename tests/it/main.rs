@@ -41,6 +41,7 @@ mod listener;
 mod loans;
 mod master_key;
 mod messages;
+mod one_version;
 mod openapi;
 mod operator_events;
 mod operators;
