@@ -82,11 +82,13 @@ pub const NOTIFIED: &[(&str, &str)] = &[
 
 /// Cheap to clone.
 #[derive(Clone)]
-pub struct App(Arc<Parts>);
+pub struct App {
+    parts: Arc<Parts>,
+    pub plugins: Plugins,
+}
 
 pub struct Parts {
     pub store: Store,
-    pub plugins: Plugins,
     pub clock: Clock,
     pub random: Random,
     pub sealer: Sealer,
@@ -231,9 +233,8 @@ impl App {
             .with(|registry| workers.metrics.register(registry))
             .with(|registry| tasks.metrics.register(registry))
             .with(|registry| recordings.register(registry));
-        Ok(App(Arc::new(Parts {
+        let parts = Parts {
             store,
-            plugins,
             clock,
             random,
             sealer,
@@ -251,7 +252,15 @@ impl App {
             readiness: http::Readiness::default(),
             telemetry,
             companion,
-        })))
+        };
+        Ok(App { parts: Arc::new(parts), plugins })
+    }
+
+    /// The same host for one operation, a request or one run of a job: each plugin that it calls stays the version that it first
+    /// called, whatever is activated meanwhile.
+    #[must_use]
+    pub fn for_operation(&self) -> App {
+        App { parts: self.parts.clone(), plugins: self.plugins.for_operation() }
     }
 
     #[must_use]
@@ -264,6 +273,6 @@ impl Deref for App {
     type Target = Parts;
 
     fn deref(&self) -> &Parts {
-        &self.0
+        &self.parts
     }
 }

@@ -3,6 +3,8 @@
 //! Addresses are checked when the connection is made, after the name was resolved, so that a name cannot point into the
 //! network behind this host. Redirects are never followed. One client, whose connections are pooled, serves all.
 
+mod base;
+
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,

@@ -27,7 +27,7 @@ mod tls;
 
 use axum::{
     Extension, Router,
-    extract::DefaultBodyLimit,
+    extract::{DefaultBodyLimit, FromRef},
     middleware,
     routing::{self, MethodRouter},
 };
@@ -86,7 +86,17 @@ pub struct Route {
     /// Statuses of failures that do not follow from its access, arguments and answer.
     pub fails: &'static [u16],
     describe: Description,
-    handler: MethodRouter<App>,
+    handler: MethodRouter<Shared>,
+}
+
+/// What all requests share. `State<App>` of a handler is the host for that request: one operation.
+#[derive(Clone)]
+struct Shared(App);
+
+impl FromRef<Shared> for App {
+    fn from_ref(Shared(app): &Shared) -> App {
+        app.for_operation()
+    }
 }
 
 impl Route {
@@ -189,8 +199,10 @@ pub fn internal_routes() -> Vec<Route> {
         delete "/internal/v1/companies/{company}/keys/{key}" Operator companies::api::revoke_key "Revoke an API key" [];
         put    "/internal/v1/companies/{company}/subscription" Operator companies::api::subscribe "Change a company's subscription" [];
         put    "/internal/v1/companies/{company}/providers/{provider}" Operator providers::api::set_for_company "Set up a company's own account at a provider" [];
+        post   "/internal/v1/companies/{company}/providers/{provider}/test" Operator providers::api::test_for_company "Test a company's own account at a provider by a harmless call" [];
         get    "/internal/v1/companies/{company}/providers" Operator providers::api::list_for_company "List a company's own accounts at providers" [];
         put    "/internal/v1/providers/{provider}" Operator providers::api::set_for_service "Set up the service's account at a provider" [];
+        post   "/internal/v1/providers/{provider}/test" Operator providers::api::test_for_service "Test the service's account at a provider by a harmless call" [];
         get    "/internal/v1/providers" Operator providers::api::list_for_service "List the service's accounts at providers" [];
         get    "/internal/v1/companies/{company}/prices" Operator plans::api::fetch_for_company "Show what a company is charged" [];
         patch  "/internal/v1/companies/{company}/prices" Operator plans::api::set_for_company "Set prices of a company's own plan" [];
@@ -321,5 +333,5 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
         .layer(CatchPanicLayer::custom(answer::panicked))
         .layer(middleware::from_fn_with_state(app.clone(), headers::guard))
         .layer(middleware::from_fn_with_state((app.clone(), listener), request_id::trace))
-        .with_state(app.clone())
+        .with_state(Shared(app.clone()))
 }

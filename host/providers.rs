@@ -1,13 +1,17 @@
 //! Accounts at payment providers, SMS gateways and registers: with whose credentials a payment is made, a message sent, an identity
 //! looked up.
 //!
-//! A company may have credentials of its own; the service has some for everyone else. Each set has an opaque account id, which
-//! stands in the URL that the provider notifies.
+//! A company may have credentials of its own; the service has some for everyone else, one set for test companies and one for live
+//! ones. Each set has an opaque account id, which stands in the URL that the provider notifies.
 
 pub mod api;
+mod probe;
 mod store;
 
 use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
 
 pub use self::{
     api::chosen,
@@ -15,37 +19,93 @@ pub use self::{
 };
 use crate::{
     app::App,
+    companies::Company,
     error::{Error, Result},
     plugins::{Credentials, Kind, Provider},
     store::Tx,
 };
 
-/// The company of the service's own accounts.
-pub const SERVICE: &str = "";
+/// Whether an account moves real money. A company uses accounts of the mode of its `server` only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "ProviderMode")]
+pub enum Mode {
+    Test,
+    Live,
+}
+
+impl Mode {
+    #[must_use]
+    pub fn of(company: &Company) -> Mode {
+        if company.is_test() { Mode::Test } else { Mode::Live }
+    }
+
+    /// Returns the mode with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Mode> {
+        [Mode::Test, Mode::Live].into_iter().find(|mode| mode.name() == name)
+    }
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Test => "test",
+            Mode::Live => "live",
+        }
+    }
+
+    /// What stands in the place of a company in the rows of the service's own accounts. No company's id is as short. There are two
+    /// values because the table has one row per company and provider; hosts of the version before know the first one only.
+    fn service(self) -> &'static str {
+        match self {
+            Mode::Live => "",
+            Mode::Test => "test",
+        }
+    }
+}
 
 /// The account through which `company` uses `provider` now.
-pub async fn resolve(tx: &mut Tx, company_id: &str, provider: &str) -> Result<Account> {
-    let own = store::find(tx, company_id, provider).await?;
-    let services = store::find(tx, SERVICE, provider).await?;
+pub async fn resolve(tx: &mut Tx, company: &Company, provider: &str) -> Result<Account> {
+    let (own, services) = both(tx, company, provider).await?;
     choose(own, services, provider)
 }
 
 /// The same for who has another provider to turn to: none when there is no such account, or when it is deactivated.
-pub async fn usable(tx: &mut Tx, company_id: &str, provider: &str) -> Result<Option<Account>> {
-    let own = store::find(tx, company_id, provider).await?;
-    let services = store::find(tx, SERVICE, provider).await?;
+pub async fn usable(tx: &mut Tx, company: &Company, provider: &str) -> Result<Option<Account>> {
+    let (own, services) = both(tx, company, provider).await?;
     Ok(choose(own, services, provider).ok())
 }
 
-/// Whether a provider is switched off, for the company or for everyone.
-pub async fn is_deactivated(tx: &mut Tx, company_id: &str, provider: &str) -> Result<bool> {
-    let own = store::find(tx, company_id, provider).await?;
-    let services = store::find(tx, SERVICE, provider).await?;
-    Ok(is_off(own.as_ref(), services.as_ref()))
+/// The account that a saved instrument of `company` is good for, if the company may be charged through it now.
+pub async fn chargeable(tx: &mut Tx, company: &Company, account_id: &str) -> Result<Account> {
+    let account = store::by_id(tx, account_id).await?;
+    let account =
+        account.filter(|account| account.serves(company) && account.credentials.is_some());
+    let account = account.ok_or_else(no_key)?;
+    let (own, services) = both(tx, company, &account.provider).await?;
+    match is_off(own.as_ref(), services.as_ref()) {
+        true => Err(deactivated(&account.provider)),
+        false => Ok(account),
+    }
+}
+
+/// The company's own account and the service's, both of the company's mode.
+async fn both(
+    tx: &mut Tx,
+    company: &Company,
+    provider: &str,
+) -> Result<(Option<Account>, Option<Account>)> {
+    let own = store::find(tx, &company.id, provider).await?;
+    let services = store::find(tx, Mode::of(company).service(), provider).await?;
+    Ok((own, services))
 }
 
 fn is_off(own: Option<&Account>, services: Option<&Account>) -> bool {
     own.into_iter().chain(services).any(|account| !account.active)
+}
+
+fn no_key() -> Error {
+    Error::invalid("payment service key not found")
 }
 
 /// What callers hear of a provider that an operator has switched off or taken out of service.
@@ -69,9 +129,7 @@ fn choose(own: Option<Account>, services: Option<Account>, provider: &str) -> Re
         return Err(deactivated(provider));
     }
     let usable = |account: &Account| account.credentials.is_some();
-    own.filter(usable)
-        .or(services.filter(usable))
-        .ok_or_else(|| Error::invalid("payment service key not found"))
+    own.filter(usable).or(services.filter(usable)).ok_or_else(no_key)
 }
 
 /// The account with this id, whosever it is: for notifications, whose URL holds it, and for records that were made with it.
@@ -82,12 +140,23 @@ pub async fn by_id(tx: &mut Tx, id: &str) -> Result<Option<Account>> {
 impl Account {
     #[must_use]
     pub fn is_services(&self) -> bool {
-        self.company_id == SERVICE
+        [Mode::Test, Mode::Live].iter().any(|mode| self.company_id == mode.service())
+    }
+
+    /// The company whose account it is; empty for the service's own.
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        if self.is_services() { "" } else { &self.company_id }
+    }
+
+    /// Whether `company` may use it: its own account, or the service's of its mode.
+    fn serves(&self, company: &Company) -> bool {
+        self.company_id == company.id || self.company_id == Mode::of(company).service()
     }
 
     pub fn open_credentials(&self, app: &App) -> Result<Credentials> {
         let sealed = self.credentials.as_deref();
-        let sealed = sealed.ok_or_else(|| Error::invalid("payment service key not found"))?;
+        let sealed = sealed.ok_or_else(no_key)?;
         let json = app.sealer.open(&seal_context(&self.id), sealed)?;
         let values: HashMap<String, String> =
             serde_json::from_str(&json).map_err(Error::internal)?;

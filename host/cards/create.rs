@@ -58,7 +58,7 @@ async fn record(app: &App, company: &Company, order: Order) -> Result<Card> {
         let user = user.ok_or_else(|| Error::not_found("user not found"))?;
         let no_email = || Error::invalid("email address not found for this user");
         let email = user.email.clone().ok_or_else(no_email)?;
-        let account = providers::resolve(tx, &company.id, &order.provider).await?;
+        let account = providers::resolve(tx, &company, &order.provider).await?;
         let plugin = app.plugins.provider(&order.provider, &company.id)?;
         let now = app.clock.now();
         let new = Card {

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use reqwest::Method;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     ask::Yes,
     failure::Failure,
-    host::{Access, Host},
+    host::{Access, Host, name},
     input,
     output::{Report, left, text},
 };
@@ -25,18 +25,29 @@ pub struct Provider {
     action: Action,
 }
 
+/// Which companies an account serves.
+#[derive(Clone, Copy, ValueEnum)]
+enum Mode {
+    Test,
+    Live,
+}
+
 #[derive(Subcommand)]
 enum Action {
     /// List accounts at providers
-    List,
+    List {
+        /// Only accounts of this mode
+        #[arg(long)]
+        mode: Option<Mode>,
+    },
     /// Set up an account; what is not named stays as it is
     #[command(after_help = "\
 `tollhouse plugin show PROVIDER` says which credentials a provider needs. They are a JSON object:
   {\"secret_key\": \"sk_live_…\"}
 
 Examples:
-  tollhouse provider set provider_a --credentials-file paystack.json
-  tollhouse provider set provider_a --credentials-file - < paystack.json
+  tollhouse provider set provider_a --mode live --credentials-file paystack.json
+  tollhouse provider set provider_a --mode test --credentials-file - < paystack-test.json
   tollhouse provider set provider_a --active false --company 6b018eed9f8a1c2b3d4e5f60")]
     Set {
         /// The name of its plugin
@@ -50,8 +61,26 @@ Examples:
         /// Whether payments may be begun, or messages sent, through it
         #[arg(long, value_name = "BOOL")]
         active: Option<bool>,
+        /// Which of the service's accounts: the one of test or of live companies [default: test in development mode, else live]
+        #[arg(long)]
+        mode: Option<Mode>,
         #[command(flatten)]
         yes: Yes,
+    },
+    /// Test an account: verify a payment that does not exist, which costs nothing and changes nothing
+    #[command(after_help = "\
+The command fails unless the provider accepts the credentials. SMS gateways and registers are not called, because each call of
+them costs money.
+
+Examples:
+  tollhouse provider test provider_a --mode live
+  tollhouse provider test provider_a --company 6b018eed9f8a1c2b3d4e5f60")]
+    Test {
+        /// The name of its plugin
+        provider: String,
+        /// Which of the service's accounts [default: test in development mode, else live]
+        #[arg(long)]
+        mode: Option<Mode>,
     },
 }
 
@@ -63,8 +92,12 @@ impl Provider {
             None => vec!["providers"],
         };
         match &self.action {
-            Action::List => list(&host, &path).await,
-            Action::Set { provider, credentials_file, no_credentials, active, yes } => {
+            Action::List { mode } => list(&host, &path, mode.as_ref()).await,
+            Action::Test { provider, mode } => {
+                path.extend([&**provider, "test"]);
+                test(&host, &path, mode.as_ref()).await
+            }
+            Action::Set { provider, credentials_file, no_credentials, active, mode, yes } => {
                 let mut body = Map::new();
                 if let Some(file) = credentials_file {
                     let credentials = input::object(file, "{\"secret_key\": \"…\"}")?;
@@ -77,6 +110,9 @@ impl Provider {
                 if let Some(active) = active {
                     body.insert("active".to_owned(), (*active).into());
                 }
+                if let Some(mode) = mode {
+                    body.insert("mode".to_owned(), name(mode).into());
+                }
                 path.push(provider);
                 let set = host.send_json(Method::PUT, &path, &Value::Object(body)).await?;
                 let sends = !set["notification_url"].is_null();
@@ -84,6 +120,7 @@ impl Provider {
                     set,
                     &[
                         left("provider", |v| text(&v["provider"])),
+                        left("mode", |v| text(&v["mode"])),
                         left("active", |v| text(&v["active"])),
                         left("has credentials", |v| text(&v["has_credentials"])),
                         left("notification URL", |v| text(&v["notification_url"])),
@@ -96,10 +133,34 @@ impl Provider {
     }
 }
 
-async fn list(host: &Host, path: &[&str]) -> Result<Report, Failure> {
-    let accounts = host.get(path, &[]).await?;
+async fn test(host: &Host, path: &[&str], mode: Option<&Mode>) -> Result<Report, Failure> {
+    let body = mode.map_or_else(|| json!({}), |mode| json!({ "mode": name(mode) }));
+    let tested = host.send_json(Method::POST, path, &body).await?;
+    let (outcome, detail) = (text(&tested["outcome"]), text(&tested["detail"]));
+    let report = Report::record(
+        tested,
+        &[
+            left("provider", |v| text(&v["provider"])),
+            left("mode", |v| text(&v["mode"])),
+            left("outcome", |v| text(&v["outcome"])),
+            left("code", |v| text(&v["code"])),
+            left("detail", |v| text(&v["detail"])),
+        ],
+    );
+    Ok(match &*outcome {
+        "accepted" | "not_testable" => report,
+        _ => report.failing(Failure::refused(detail)),
+    })
+}
+
+async fn list(host: &Host, path: &[&str], mode: Option<&Mode>) -> Result<Report, Failure> {
+    let mut accounts = host.get(path, &[]).await?;
+    if let (Some(mode), Some(all)) = (mode, accounts.as_array_mut()) {
+        all.retain(|account| account["mode"] == name(mode));
+    }
     let columns = [
         left("PROVIDER", |v| text(&v["provider"])),
+        left("MODE", |v| text(&v["mode"])),
         left("ACTIVE", |v| text(&v["active"])),
         left("CREDENTIALS", |v| text(&v["has_credentials"])),
         left("NOTIFICATION URL", |v| text(&v["notification_url"])),

@@ -217,9 +217,9 @@ kinds! {
         { "type": "array", "items": { "type": "string", "minLength": 1, "maxLength": 100, "pattern": PLAIN }, "maxItems": 100 };
     Object -> Map<String, Value> = |fields, name| fields.object(name),
         { "type": "object", "description": "At most 16 KiB of JSON." };
-    /// Texts by name.
+    /// Texts by name. One that is empty or null counts as absent.
     TextsByName -> Vec<(String, String)> = |fields, name| fields.texts(name),
-        { "type": "object", "additionalProperties": { "type": "string", "minLength": 1, "maxLength": 4096, "pattern": PLAIN } };
+        { "type": "object", "additionalProperties": { "type": ["string", "null"], "maxLength": 4096, "pattern": PLAIN } };
 }
 
 /// A text that is one of a few.

@@ -302,11 +302,13 @@ impl Fields {
         let Some(object) = self.object(field)? else { return Ok(None) };
         let inside = Fields { row: self.row.clone(), path: self.name(field), values: object };
         let names: Vec<String> = inside.values.keys().cloned().collect();
-        let texts = names.into_iter().map(|name| {
-            let text = inside.required_text(&name, 4_096)?;
-            Ok((name, text))
-        });
-        texts.collect::<Result<Vec<_>>>().map(Some)
+        let mut texts = Vec::new();
+        for name in names {
+            if let Some(text) = inside.text(&name, 4_096)? {
+                texts.push((name, text));
+            }
+        }
+        Ok(Some(texts))
     }
 }
 

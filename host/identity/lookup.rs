@@ -119,7 +119,7 @@ async fn prepare(app: &App, company: &Company, order: &Order) -> Result<Asking> 
             Some(user_id) => Some(user(tx, company, user_id).await?),
             None => None,
         };
-        let account = providers::usable(tx, &company.id, identity.country()).await?;
+        let account = providers::usable(tx, company, identity.country()).await?;
         wallet::check(tx, company, item(identity, order.sought.way()), 1).await?;
         Ok((user, account))
     };

@@ -196,7 +196,7 @@ async fn measured(app: &App, job: &Job) -> Result<Next> {
     let late_ms = u64::try_from(app.clock.now().0 - job.due_at.0).unwrap_or(0);
     metrics.began(kind, Duration::from_millis(late_ms));
     let span = spans::job(kind, job.failures);
-    let run = AssertUnwindSafe(handler(app.clone(), job.clone())).catch_unwind();
+    let run = AssertUnwindSafe(handler(app.for_operation(), job.clone())).catch_unwind();
     let run = run.instrument(tracing::info_span!("job", kind, subject = job.subject));
     let next = run.instrument(span.clone()).await;
     let next = next.unwrap_or_else(|panic| Err(panicked(panic)));

@@ -81,7 +81,7 @@ pub async fn accounts(
     for name in app.gateways.in_order(company.sms_gateway.as_deref()) {
         if accounts.len() < most
             && app.plugins.get(&name).is_some()
-            && let Some(account) = providers::usable(tx, &company.id, &name).await?
+            && let Some(account) = providers::usable(tx, company, &name).await?
         {
             accounts.push(account);
         }

@@ -28,10 +28,8 @@ pub async fn receive(
     let unknown = || Error::not_found(UNKNOWN);
     let account = app.store.select(async |tx| providers::by_id(tx, &account).await).await?;
     let account = account.filter(|account| account.provider == provider).ok_or_else(unknown)?;
-    let plugin = app
-        .plugins
-        .provider(&provider, &account.company_id)
-        .map_err(|_| absent(&app, &provider))?;
+    let plugin =
+        app.plugins.provider(&provider, account.owner()).map_err(|_| absent(&app, &provider))?;
     if account.credentials.is_none() {
         return Err(unknown());
     }
@@ -54,7 +52,7 @@ pub async fn receive(
         let now = app.clock.now();
         let received = store::Received {
             account_id: &account.id,
-            company_id: &account.company_id,
+            company_id: account.owner(),
             provider: &provider,
             digest: &digest,
             about: told.iter().map(about).collect(),

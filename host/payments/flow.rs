@@ -103,7 +103,7 @@ async fn record(app: &App, company: &Company, order: Order) -> Result<Recorded> 
             return Ok(Recorded::Existing(existing.into()));
         }
         let user = payer(tx, &company, &order).await?;
-        let account = providers::resolve(tx, &company.id, &order.provider).await?;
+        let account = providers::resolve(tx, &company, &order.provider).await?;
         let payment = compose(&app, &company, &order, user.as_ref(), &account)?;
         let payment = reserve_reference(tx, &app, payment).await?;
         match store::insert(tx, &payment).await? {

@@ -47,11 +47,11 @@ impl Component {
     }
 }
 
-impl FromRequest<App> for Component {
+impl<S: Send + Sync> FromRequest<S> for Component {
     type Rejection = Error;
 
-    async fn from_request(request: Request, app: &App) -> Result<Component> {
-        let Raw(wasm) = Raw::from_request(request, app).await?;
+    async fn from_request(request: Request, state: &S) -> Result<Component> {
+        let Raw(wasm) = Raw::from_request(request, state).await?;
         if wasm.is_empty() {
             return Err(Error::invalid("the body must be a WebAssembly component"));
         }

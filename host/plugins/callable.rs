@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Timestamp},
-    egress::{Answer, EgressError, Outgoing},
+    egress::{Answer, Egress, EgressError, Outgoing},
     error::Error,
     random::Random,
     telemetry::{PluginMeter, PluginMetrics},
@@ -265,34 +265,50 @@ impl Manifest {
         }
     }
 
-    /// Names the first credential that is missing, unknown or no URL where one is needed.
-    pub fn check_credentials(&self, values: &HashMap<String, String>) -> Result<(), Error> {
-        let required = self
-            .secrets
-            .iter()
-            .chain(self.settings.iter().filter(|(_, s)| s.default.is_none()).map(|(name, _)| name));
-        for name in required.filter(|name| !self.optional.contains(name)) {
-            if values.get(name).is_none_or(String::is_empty) {
-                return Err(Error::invalid(format!("the credentials.{name} field is required")));
-            }
-        }
+    /// Names every credential that is missing, every unknown one, and every URL that calls could not use.
+    pub fn check_credentials(
+        &self,
+        values: &HashMap<String, String>,
+        egress: &Egress,
+    ) -> Result<(), Error> {
+        let given = |name: &str| values.get(name).is_some_and(|value| !value.is_empty());
         let known = |name: &String| self.secrets.contains(name) || self.settings.contains_key(name);
-        if let Some(name) = values.keys().find(|name| !known(name)) {
-            let message =
-                format!("the credentials.{name} field must be one that {} uses", self.name);
-            return Err(Error::Invalid(message));
-        }
-        let is_url = |text: &String| {
-            url::Url::parse(text).is_ok_and(|url| ["http", "https"].contains(&url.scheme()))
-        };
-        let wrong = self.settings.iter().find(|(name, setting)| {
-            setting.kind == "url" && values.get(*name).is_some_and(|text| !is_url(text))
+        let settings = self.settings.iter();
+        let needed = settings.filter(|(_, s)| s.default.is_none()).map(|(name, _)| name);
+        let needed = self.secrets.iter().chain(needed);
+        let missing: Vec<&String> =
+            needed.filter(|name| !self.optional.contains(name) && !given(name)).collect();
+        let mut unknown: Vec<&String> = values.keys().filter(|name| !known(name)).collect();
+        unknown.sort();
+        let urls = self.settings.iter().filter(|(_, setting)| setting.kind == "url");
+        let urls = urls.filter(|(name, _)| !missing.contains(name));
+        let wrong: Vec<(&String, &str)> = urls
+            .filter_map(|(name, _)| Some((name, egress.check_base(values.get(name)?).err()?)))
+            .collect();
+
+        let missing = named(&missing).map(|(which, many)| {
+            format!("{which} {}", if many { "are required" } else { "is required" })
         });
-        match wrong {
-            Some((name, _)) => Err(Error::invalid(format!(
-                "the credentials.{name} field must be a valid http or https URL"
-            ))),
-            None => Ok(()),
+        let unknown = named(&unknown).map(|(which, many)| {
+            format!("{which} must be {} that {} uses", if many { "ones" } else { "one" }, self.name)
+        });
+        let wrong = wrong
+            .into_iter()
+            .map(|(name, what)| format!("the credentials.{name} field must be {what}"));
+        let faults: Vec<String> = missing.into_iter().chain(unknown).chain(wrong).collect();
+        match faults.is_empty() {
+            true => Ok(()),
+            false => Err(Error::Invalid(faults.join("; "))),
         }
+    }
+}
+
+/// Credentials as a sentence names them, and whether they are several; `None`: there are none.
+fn named(names: &[&String]) -> Option<(String, bool)> {
+    let names: Vec<String> = names.iter().map(|name| format!("credentials.{name}")).collect();
+    match &names[..] {
+        [] => None,
+        [one] => Some((format!("the {one} field"), false)),
+        [first @ .., last] => Some((format!("the {} and {last} fields", first.join(", ")), true)),
     }
 }

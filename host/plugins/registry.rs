@@ -9,7 +9,7 @@ use super::{
     admission::{self, Admission, Care, Check, LABEL_DIGITS},
     calls::Calls,
     follow::Following,
-    serving::{Absence, Served, Serving},
+    serving::{Absence, Choices, Served, Serving},
     store,
     versions::State,
 };
@@ -24,9 +24,9 @@ use crate::{
 
 type PluginLabels = [(&'static str, String); 3];
 
-/// Cheap to clone.
+/// Cheap to clone. Within an operation, with the versions that it has chosen.
 #[derive(Clone)]
-pub struct Plugins(pub(super) Arc<Inner>);
+pub struct Plugins(pub(super) Arc<Inner>, Option<Choices>);
 
 pub(super) struct Inner {
     pub calls: Arc<Calls>,
@@ -45,7 +45,13 @@ impl Plugins {
     ) -> wasmtime::Result<Plugins> {
         let calls = Arc::new(Calls::new(limits, egress, clock.clone(), random.clone())?);
         let (serving, following) = (ArcSwap::default(), Following::default());
-        Ok(Plugins(Arc::new(Inner { calls, serving, following, clock, random })))
+        Ok(Plugins(Arc::new(Inner { calls, serving, following, clock, random }), None))
+    }
+
+    /// The same plugins for one operation, which meets one version of each.
+    #[must_use]
+    pub fn for_operation(&self) -> Plugins {
+        Plugins(self.0.clone(), Some(Choices::default()))
     }
 
     /// The provider of this name, in the version that serves a company now. 400 when there is none.
@@ -87,11 +93,17 @@ impl Plugins {
     }
 
     fn serving(&self, name: &str, company: &str, kind: Kind) -> Option<Callable> {
-        let serving = self.0.serving.load();
-        let served = serving.plugins.get(name)?;
-        let plugin = served.choose(company, &self.0.random, self.0.clock.now());
-        let is_it = plugin.manifest.kind == kind;
-        is_it.then(|| self.callable(served, plugin).of_company(company))
+        let choose = || {
+            let serving = self.0.serving.load();
+            let served = serving.plugins.get(name)?;
+            let plugin = served.choose(company, &self.0.random, self.0.clock.now());
+            Some(self.callable(served, plugin).of_company(company))
+        };
+        let chosen = match &self.1 {
+            Some(choices) => choices.keep(name, company, choose),
+            None => choose(),
+        };
+        chosen.filter(|chosen| chosen.manifest().kind == kind)
     }
 
     /// What serves everyone under this name, whatever its kind.

@@ -1,8 +1,11 @@
 //! Which plugins serve on this host now: one map that is swapped whole.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use super::{Plugin, bulkhead::Bulkhead, versions::Share};
+use super::{Callable, Plugin, bulkhead::Bulkhead, versions::Share};
 use crate::{clock::Timestamp, error::Error, random::Random};
 
 /// What serves under each name. A request that began on an old version ends on it.
@@ -64,6 +67,38 @@ impl Served {
     /// All that serve.
     pub fn versions(&self) -> impl Iterator<Item = &Arc<Plugin>> {
         std::iter::once(&self.active).chain(self.canary.iter().map(|(canary, _)| canary))
+    }
+}
+
+/// The versions chosen within one operation, by plugin and company. The first choice stays, so that manifest and calls are of one
+/// version even if a canary shares the calls or another version is activated meanwhile.
+#[derive(Clone, Default)]
+pub struct Choices(Arc<Mutex<Vec<Choice>>>);
+
+struct Choice {
+    name: String,
+    company: String,
+    chosen: Callable,
+}
+
+impl Choices {
+    /// Returns the earlier choice; else that of `choose`, which is kept unless it is `None`.
+    pub fn keep(
+        &self,
+        name: &str,
+        company: &str,
+        choose: impl FnOnce() -> Option<Callable>,
+    ) -> Option<Callable> {
+        let mut choices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(earlier) =
+            choices.iter().find(|choice| choice.name == name && choice.company == company)
+        {
+            return Some(earlier.chosen.clone());
+        }
+        let chosen = choose()?;
+        let (name, company) = (name.to_owned(), company.to_owned());
+        choices.push(Choice { name, company, chosen: chosen.clone() });
+        Some(chosen)
     }
 }
 

@@ -7,29 +7,44 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Account, SERVICE, seal_context, store};
+use super::{
+    Account, Mode, no_key,
+    probe::{self, Outcome},
+    seal_context, store,
+};
 use crate::{
     app::App,
-    audit,
+    audit::{self, SERVICE},
     clock::Timestamp,
     companies::{self, Company},
     error::{Error, Result},
     http::{
         answer::Answer,
         body::{Body, Fields},
-        fields::{Flag, TextsByName, fields},
+        fields::{Choice, Flag, OneOf, TextsByName, fields},
         path::Path,
     },
-    plugins::Kind,
+    plugins::{Callable, Kind},
+    store::Tx,
 };
+
+/// What an account's mode may be.
+pub struct Modes;
+
+impl Choice for Modes {
+    const ALL: &'static [&'static str] = &["test", "live"];
+}
 
 fields! {
     /// An account at a provider.
     Body ProviderAccountChange {
         /// What the plugin's manifest asks for; `null` takes them away.
         credentials: Option<TextsByName>,
-        /// `false` switches the provider off: for the company, or for everyone.
+        /// `false` switches the provider off: for the company, or for all companies of the account's mode.
         active: Option<Flag>,
+        /// Which of the service's accounts: the one of `test` companies or of `live` ones. If it is left out, `test` in development
+        /// mode and `live` otherwise. A company's own account has the mode of the company's `server`.
+        mode: Option<OneOf<Modes>>,
     }
 }
 
@@ -39,6 +54,8 @@ fields! {
 pub struct View {
     provider: String,
     account: String,
+    /// Companies whose `server` is this use it.
+    mode: Mode,
     active: bool,
     has_credentials: bool,
     /// Where the provider sends its notifications; `null` for an SMS gateway, which sends none.
@@ -46,6 +63,8 @@ pub struct View {
     created_at: Timestamp,
     updated_at: Timestamp,
 }
+
+const LISTED: &str = "Providers fetched successfully";
 
 /// What the specification lets `payment_service` be. One that is not installed here is a provider that is not configured.
 const SPECIFIED: [&str; 3] = ["provider_a", "provider_b", "provider_c"];
@@ -63,12 +82,42 @@ pub fn chosen(app: &App, company: &Company, sent: Option<&str>, fields: &Fields)
     Ok(chosen.unwrap_or_else(|| app.settings.default_provider.clone()))
 }
 
+/// Whose account is meant.
+struct Owner {
+    mode: Mode,
+    /// What stands in the place of a company in the account's row.
+    key: String,
+    /// The company in whose log it is noted; empty for the service's own.
+    logged: String,
+}
+
+impl Owner {
+    fn service(app: &App, mode: Option<&str>) -> Owner {
+        let usual = if app.settings.development { Mode::Test } else { Mode::Live };
+        let mode = mode.and_then(Mode::named).unwrap_or(usual);
+        Owner { mode, key: mode.service().to_owned(), logged: SERVICE.to_owned() }
+    }
+
+    /// 404 for an unknown company, 400 for another mode than the company's.
+    async fn company(app: &App, id: &str, mode: Option<&str>, fields: &Fields) -> Result<Owner> {
+        let company = companies::find(app, id).await?;
+        let (own, sent) = (Mode::of(&company), mode.and_then(Mode::named));
+        if sent.is_some_and(|sent| sent != own) {
+            return Err(
+                fields.must_be("mode", &format!("{}, as the company's server is", own.name()))
+            );
+        }
+        Ok(Owner { mode: own, key: company.id.clone(), logged: company.id })
+    }
+}
+
 pub async fn set_for_service(
     State(app): State<App>,
     Path(provider): Path<String>,
     body: Body<ProviderAccountChange>,
 ) -> Result<Answer<View>> {
-    set(app, SERVICE.to_owned(), provider, body).await
+    let owner = Owner::service(&app, body.mode()?.as_deref());
+    set(app, owner, provider, body).await
 }
 
 pub async fn set_for_company(
@@ -76,34 +125,39 @@ pub async fn set_for_company(
     Path((company, provider)): Path<(String, String)>,
     body: Body<ProviderAccountChange>,
 ) -> Result<Answer<View>> {
-    companies::find(&app, &company).await?;
-    set(app, company, provider, body).await
+    let owner = Owner::company(&app, &company, body.mode()?.as_deref(), &body).await?;
+    set(app, owner, provider, body).await
+}
+
+/// The version that serves everyone, or why none does. 404 when none is installed.
+fn installed(app: &App, provider: &str) -> Result<Result<Callable>> {
+    match (app.plugins.get(provider), app.plugins.absence(provider)) {
+        (Some(plugin), _) => Ok(Ok(plugin)),
+        (None, Some(absence)) => Ok(Err(absence.of(provider))),
+        (None, None) => Err(Error::not_found("provider not found")),
+    }
 }
 
 /// Leaves what the body does not name; `credentials: null` takes them away.
 async fn set(
     app: App,
-    company: String,
+    owner: Owner,
     provider: String,
     body: Body<ProviderAccountChange>,
 ) -> Result<Answer<View>> {
-    let plugin = match (app.plugins.get(&provider), app.plugins.absence(&provider)) {
-        (Some(plugin), _) => Ok(plugin),
-        (None, Some(absence)) => Err(absence.of(&provider)),
-        (None, None) => return Err(Error::not_found("provider not found")),
-    };
+    let plugin = installed(&app, &provider)?;
     let credentials: Option<HashMap<String, String>> =
         body.credentials()?.map(|pairs| pairs.into_iter().collect());
     if let Some(values) = &credentials {
         // Which there are, a version that serves says.
-        plugin?.manifest().check_credentials(values)?;
+        plugin?.manifest().check_credentials(values, &app.egress)?;
     }
     let active = body.active()?;
     let db = app.store.clone();
     db.write(async move |tx| {
         let now = app.clock.now();
         let new = Account {
-            company_id: company.clone(),
+            company_id: owner.key.clone(),
             provider: provider.clone(),
             id: app.random.token(""),
             credentials: None,
@@ -123,39 +177,105 @@ async fn set(
         store::update(tx, &account).await?;
         let detail = json!({
             "provider": provider,
+            "mode": owner.mode,
             "active": account.active,
             "credentials_changed": body.has("credentials"),
         });
-        audit::record(tx, &app, &company, "provider.set", detail).await?;
-        Answer::data(view(account, &app), "Provider updated successfully")
+        audit::record(tx, &app, &owner.logged, "provider.set", detail).await?;
+        Answer::data(view(account, owner.mode, &app), "Provider updated successfully")
+    })
+    .await
+}
+
+fields! {
+    /// A test of an account.
+    Body ProviderTest {
+        /// Which of the service's accounts, as when it is set up. A company's own account has the mode of the company's `server`.
+        mode: Option<OneOf<Modes>>,
+    }
+}
+
+/// What a call with an account's credentials found out.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ProviderTested")]
+pub struct Tested {
+    provider: String,
+    account: String,
+    mode: Mode,
+    outcome: Outcome,
+    /// The plugin's or the host's code of what went wrong; empty if there is none.
+    code: String,
+    /// The outcome in a sentence.
+    detail: String,
+}
+
+pub async fn test_for_service(
+    State(app): State<App>,
+    Path(provider): Path<String>,
+    body: Body<ProviderTest>,
+) -> Result<Answer<Tested>> {
+    let owner = Owner::service(&app, body.mode()?.as_deref());
+    test(app, owner, provider).await
+}
+
+pub async fn test_for_company(
+    State(app): State<App>,
+    Path((company, provider)): Path<(String, String)>,
+    body: Body<ProviderTest>,
+) -> Result<Answer<Tested>> {
+    let owner = Owner::company(&app, &company, body.mode()?.as_deref(), &body).await?;
+    test(app, owner, provider).await
+}
+
+/// Also of an account that is switched off: it is tested before it is used.
+async fn test(app: App, owner: Owner, provider: String) -> Result<Answer<Tested>> {
+    installed(&app, &provider)??;
+    let find = async |tx: &mut Tx| store::find(tx, &owner.key, &provider).await;
+    let account = app.store.select(find).await?;
+    let account = account.filter(|account| account.credentials.is_some()).ok_or_else(no_key)?;
+    let (outcome, code) = probe::probe(&app, &account).await?;
+    let (db, mode) = (app.store.clone(), owner.mode);
+    db.write(async move |tx| {
+        let detail = json!({ "provider": provider, "mode": mode, "outcome": outcome });
+        audit::record(tx, &app, &owner.logged, "provider.test", detail).await?;
+        let detail = outcome.detail(&provider);
+        let account = account.id;
+        let tested = Tested { provider, account, mode, outcome, code, detail };
+        Answer::data(tested, "Provider tested successfully")
     })
     .await
 }
 
 pub async fn list_for_service(State(app): State<App>) -> Result<Answer<Vec<View>>> {
-    list(&app, SERVICE).await
+    let read = async |tx: &mut Tx| -> Result<_> {
+        let live = store::list(tx, Mode::Live.service()).await?.into_iter();
+        let test = store::list(tx, Mode::Test.service()).await?.into_iter();
+        let live = live.map(|account| (account, Mode::Live));
+        Ok(live.chain(test.map(|account| (account, Mode::Test))).collect::<Vec<_>>())
+    };
+    let mut accounts = app.store.read(read).await?;
+    accounts.sort_by(|(one, _), (other, _)| one.provider.cmp(&other.provider));
+    let accounts = accounts.into_iter().map(|(account, mode)| view(account, mode, &app));
+    Answer::data(accounts.collect(), LISTED)
 }
 
 pub async fn list_for_company(
     State(app): State<App>,
     Path(company): Path<String>,
 ) -> Result<Answer<Vec<View>>> {
-    companies::find(&app, &company).await?;
-    list(&app, &company).await
+    let mode = Mode::of(&companies::find(&app, &company).await?);
+    let accounts = app.store.select(async |tx| store::list(tx, &company).await).await?;
+    let accounts = accounts.into_iter().map(|account| view(account, mode, &app));
+    Answer::data(accounts.collect(), LISTED)
 }
 
-async fn list(app: &App, company: &str) -> Result<Answer<Vec<View>>> {
-    let accounts = app.store.select(async |tx| store::list(tx, company).await).await?;
-    let accounts = accounts.into_iter().map(|account| view(account, app));
-    Answer::data(accounts.collect(), "Providers fetched successfully")
-}
-
-fn view(account: Account, app: &App) -> View {
+fn view(account: Account, mode: Mode, app: &App) -> View {
     View {
         notification_url: account.notification_url(app),
         has_credentials: account.credentials.is_some(),
         provider: account.provider,
         account: account.id,
+        mode,
         active: account.active,
         created_at: account.created_at,
         updated_at: account.updated_at,

@@ -131,7 +131,9 @@ async fn charged(
 
 /// Charges the default card, else the default direct debit; answers why neither can be.
 async fn means(tx: &mut Tx, company: &Company, new: &mut Recollection) -> Result<Option<Error>> {
-    let Some(no_card) = reason(create::with_card(tx, new, None).await)? else { return Ok(None) };
+    let Some(no_card) = reason(create::with_card(tx, company, new, None).await)? else {
+        return Ok(None);
+    };
     let Some(no_mandate) = reason(create::with_mandate(tx, company, new, None).await)? else {
         return Ok(None);
     };

@@ -215,7 +215,7 @@ async fn compose(
             new.repaid_at = repaid_at.or(Some(new.created_at));
         }
         Way::Checkout { provider, success_url, cancel_url } => {
-            let account = providers::resolve(tx, &company.id, &provider).await?;
+            let account = providers::resolve(tx, company, &provider).await?;
             let served = providers::serving(app, &provider, &company.id)?;
             if !served.manifest().currencies.contains(&new.currency) {
                 let message = format!("{provider} does not take {}", new.currency);
@@ -229,7 +229,7 @@ async fn compose(
             new.begun_at = Some(new.created_at);
             new.lease = Lease::acquire(app);
         }
-        Way::Card(id) => with_card(tx, &mut new, id.as_deref()).await?,
+        Way::Card(id) => with_card(tx, company, &mut new, id.as_deref()).await?,
         Way::DirectDebit(id) => with_mandate(tx, company, &mut new, id.as_deref()).await?,
     }
     if new.with_provider {
@@ -296,7 +296,12 @@ pub fn assign_reference(new: &mut Recollection, provider: &Provider) {
 }
 
 /// With a card of the loan's user, at the account that its token is good for.
-pub async fn with_card(tx: &mut Tx, new: &mut Recollection, id: Option<&str>) -> Result<()> {
+pub async fn with_card(
+    tx: &mut Tx,
+    company: &Company,
+    new: &mut Recollection,
+    id: Option<&str>,
+) -> Result<()> {
     let card = cards::find_for(tx, &new.company_id, &new.user_key, id).await?;
     let card = card.ok_or_else(|| Error::not_found("card not found"))?;
     if !card.is_valid() {
@@ -305,12 +310,7 @@ pub async fn with_card(tx: &mut Tx, new: &mut Recollection, id: Option<&str>) ->
     if card.currency != new.currency {
         return Err(Error::invalid("currency mismatch"));
     }
-    let account = providers::by_id(tx, &card.account_id).await?;
-    let account = account.filter(|account| account.credentials.is_some());
-    let account = account.ok_or_else(|| Error::invalid("payment service key not found"))?;
-    if providers::is_deactivated(tx, &new.company_id, &account.provider).await? {
-        return Err(providers::deactivated(&account.provider));
-    }
+    let account = providers::chargeable(tx, company, &card.account_id).await?;
     through(new, CARD, &account);
     new.card_id = Some(card.id);
     Ok(())
@@ -327,7 +327,7 @@ pub async fn with_mandate(
     if mandate.currency != new.currency {
         return Err(Error::invalid("currency mismatch"));
     }
-    let account = providers::resolve(tx, &company.id, &mandate.payment_service).await?;
+    let account = providers::resolve(tx, company, &mandate.payment_service).await?;
     through(new, DIRECT_DEBIT, &account);
     new.direct_debit_id = Some(mandate.id);
     Ok(())

@@ -43,19 +43,19 @@ pub async fn run(config: &Config, standins: &Standins) -> Result<Told, Failure> 
     let sandbox = standins.url();
     for (provider, credentials, tell) in provider_accounts(&sandbox) {
         if is_built_in(provider) {
-            let set = json!({ "credentials": credentials, "active": true });
+            let set = json!({ "credentials": credentials, "active": true, "mode": "test" });
             let path = format!("/providers/{provider}");
             let account = operator.json(Method::PUT, &path, &set).await?;
             tell(standins, text(&account, "notification_url")?);
         }
     }
     for (gateway, credentials) in gateway_accounts(&sandbox) {
-        let set = json!({ "credentials": credentials, "active": true });
+        let set = json!({ "credentials": credentials, "active": true, "mode": "test" });
         operator.json(Method::PUT, &format!("/providers/{gateway}"), &set).await?;
     }
     for (country, credentials) in country_accounts(&sandbox) {
         if is_built_in(country) {
-            let set = json!({ "credentials": credentials, "active": true });
+            let set = json!({ "credentials": credentials, "active": true, "mode": "test" });
             operator.json(Method::PUT, &format!("/providers/{country}"), &set).await?;
         }
     }

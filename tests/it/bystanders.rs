@@ -129,6 +129,7 @@ const CHANGES: &[(&str, &str, Body)] = &[
         let base_url = format!("{}/paystack", app.standins.url());
         json!({ "credentials": { "secret_key": "sk_test_own", "base_url": base_url } })
     }),
+    ("post", "/internal/v1/companies/{company}/providers/{provider}/test", |_| json!({})),
     (
         "post",
         "/internal/v1/companies/{company}/wallet/credit",
@@ -159,6 +160,7 @@ const CHANGES: &[(&str, &str, Body)] = &[
 const OF_NO_COMPANY: &[(&str, &str)] = &[
     ("post", "/internal/v1/companies"),
     ("put", "/internal/v1/providers/{provider}"),
+    ("post", "/internal/v1/providers/{provider}/test"),
     ("patch", "/internal/v1/prices"),
     ("put", "/internal/v1/identities/{country}/{identity}"),
     ("post", "/internal/v1/master-key/rotate"),

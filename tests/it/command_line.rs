@@ -1,5 +1,6 @@
 //! The program, as operators use it.
 
+mod accounts;
 mod debts;
 mod input;
 mod messages;

@@ -338,7 +338,7 @@ both! {
 }
 
 /// The API and the internal interface of another host of this database, outside of development.
-async fn in_production(app: &TestApp) -> (String, String) {
+pub async fn in_production(app: &TestApp) -> (String, String) {
     let mut config = crate::app::config(&app.database, &[]);
     config.service.development = false;
     config.database.database_as_owner = true;

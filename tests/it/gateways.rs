@@ -7,6 +7,7 @@ use reqwest::{Method, StatusCode, Url};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tollhouse::{
+    companies,
     plugins::{CallError, Certainty, FaultCategory, Kind, Manifest, TextMessage},
     providers::{self, Account},
 };
@@ -167,8 +168,10 @@ async fn send(app: &TestApp, name: &str, to: &str) -> Result<String, CallError> 
 }
 
 async fn usable(app: &TestApp, name: &str) -> Option<Account> {
-    let find =
-        async |tx: &mut tollhouse::store::Tx| providers::usable(tx, &app.company.id, name).await;
+    let find = async |tx: &mut tollhouse::store::Tx| {
+        let company = companies::get(tx, &app.company.id).await?;
+        providers::usable(tx, &company, name).await
+    };
     app.app.store.read(find).await.expect("the accounts")
 }
 
@@ -183,8 +186,12 @@ both! {
             let installed = app.install(subject.wasm).await;
             assert_eq!((&installed["interfaces"], &installed["manifest"]["kind"]), (&json!(["sms"]), &json!("sms")));
             let refused = app.operator(Method::PUT, &path, json!({ "credentials": {} })).await;
-            let message = format!("the credentials.{} field is required", subject.secret);
-            assert_eq!(refused.failure(), (400, &*message));
+            let (status, message) = refused.failure();
+            assert!(status == 400 && message.contains(&format!("credentials.{}", subject.secret)), "{message}");
+            // All that is missing is named at once.
+            let settings = subject.settings.as_object().expect("an object").keys();
+            let named = settings.filter(|setting| message.contains(&format!("credentials.{setting}"))).count();
+            assert_eq!(named, subject.settings.as_object().map_or(0, serde_json::Map::len), "{message}");
             assert!(usable(app, name).await.is_none());
 
             let account = upstream.set_up(app, &subject).await;

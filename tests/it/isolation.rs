@@ -353,6 +353,8 @@ const NO_RECORDS: &[(&str, &str)] = &[
     ("/internal/v1/companies/{company}/identities/{country}/{identity}", "what all share"),
     ("/internal/v1/companies/{company}/providers/{provider}", "a plugin, which all share"),
     ("/internal/v1/providers/{provider}", "a plugin, which all share"),
+    ("/internal/v1/companies/{company}/providers/{provider}/test", "a plugin, which all share"),
+    ("/internal/v1/providers/{provider}/test", "a plugin, which all share"),
     ("/internal/v1/plugins/{plugin}", "plugins serve everyone"),
     ("/internal/v1/plugins/{plugin}/activate", "plugins serve everyone"),
     ("/internal/v1/plugins/{plugin}/canary", "plugins serve everyone"),

@@ -45,7 +45,7 @@ both! {
         let account = text(answer.data(), "account");
         assert!(account.len() >= 40, "{account} can be guessed");
         assert_eq!(answer.data(), &json!({
-            "provider": "provider_a", "account": account, "active": true, "has_credentials": true,
+            "provider": "provider_a", "account": account, "mode": "test", "active": true, "has_credentials": true,
             "notification_url": format!("{}/api/v1/notifications/provider_a/{account}", app.api),
             "created_at": app.app.clock.now(), "updated_at": app.app.clock.now(),
         }));
@@ -84,8 +84,13 @@ both! {
             (with("secret_key", Value::Null), "the credentials.secret_key field is required"),
             (with("secret_key", json!(5)), "the credentials.secret_key field must be a string"),
             (with("secret", json!("x")), "the credentials.secret field must be one that provider_a uses"),
-            (with("base_url", json!("api.paystack.co")), "the credentials.base_url field must be a valid http or https URL"),
-            (with("base_url", json!("file:///etc/passwd")), "the credentials.base_url field must be a valid http or https URL"),
+            (json!({ "credentials": { "secret_key": "", "word": "x", "key": "y", "base_url": "http://x.example" } }), "the credentials.secret_key field is required; the credentials.key and credentials.word fields must be ones that provider_a uses; the credentials.base_url field must be an absolute https URL"),
+            (with("base_url", json!("api.paystack.co")), "the credentials.base_url field must be an absolute https URL"),
+            (with("base_url", json!("http://api.paystack.co")), "the credentials.base_url field must be an absolute https URL"),
+            (with("base_url", json!("file:///etc/passwd")), "the credentials.base_url field must be an absolute https URL"),
+            (with("base_url", json!("https://10.0.0.1/paystack")), "the credentials.base_url field must be a URL of a public address"),
+            (with("base_url", json!("https://ada:word@api.paystack.co")), "the credentials.base_url field must be a URL without user name and password"),
+            (with("base_url", json!("https://api.paystack.co/?key=1")), "the credentials.base_url field must be a URL without query and fragment"),
             (json!({ "credentials": "sk_test_own" }), "the credentials field must be an object"),
             (json!({ "credentials": ["sk_test_own"] }), "the credentials field must be an object"),
             (json!({ "credentials": credentials(app, "sk_test_own"), "active": "yes" }), "the active field must be a boolean"),
@@ -252,6 +257,14 @@ fn actions_of_the_service(app: &TestApp) -> Vec<Action> {
         (json!({ "otp.email": 2.5, "otp.sms": null }), json!({ "active": false }));
     vec![
         ("put", "/providers/{provider}", account, "provider.set", Log::Service),
+        ("post", "/providers/{provider}/test", json!({}), "provider.test", Log::Service),
+        (
+            "post",
+            "/companies/{company}/providers/{provider}/test",
+            json!({}),
+            "provider.test",
+            Log::Company,
+        ),
         ("patch", "/prices", price, "price.set", Log::Service),
         ("put", "/identities/{country}/{identity}", switch, "identity.switch", Log::Service),
         (
@@ -379,6 +392,7 @@ both! {
             (Method::PUT, own(app, "/providers/provider_a"), json!({ "credentials": {} }), 400),
             (Method::PUT, own(app, "/providers/nothing"), json!({ "active": true }), 404),
             (Method::PUT, "/providers/provider_a".to_owned(), json!({ "active": 1 }), 400),
+            (Method::POST, own(app, "/providers/provider_a/test"), json!({}), 400),
             (Method::PATCH, own(app, "/prices"), json!({ "otp.emial": 1 }), 400),
             (Method::PATCH, "/companies/nothing/prices".to_owned(), json!({ "otp.email": 1 }), 404),
             (Method::PATCH, "/prices".to_owned(), json!({ "otp.email": -1 }), 400),

@@ -275,6 +275,7 @@ async fn set_paystack(lab: &Lab, route: &str, key: &str) {
     let base_url = format!("{}/paystack", lab.standins.url());
     let set = json!({ "credentials": { "secret_key": key, "base_url": base_url } });
     let account = lab.call(route, set).await;
+    lab.call(&format!("{}/test", route.replace("PUT", "POST")), json!({})).await;
     lab.standins.paystack().set_webhook(key, account["notification_url"].as_str().expect("a URL"));
     let account = account["account"].as_str().expect("an id");
     lab.name("account", &json!(account));

@@ -52,7 +52,7 @@ impl Upstream {
         headers: HeaderMap,
         Json(asked): Json<Value>,
     ) -> (StatusCode, Json<Value>) {
-        if headers["authorization"] != format!("Bearer {TOKEN}") {
+        if !is_authentic(&headers) {
             return (StatusCode::UNAUTHORIZED, Json(Value::Null));
         }
         let reference = asked["ref"].as_str().expect("a reference").to_owned();
@@ -68,7 +68,11 @@ impl Upstream {
     async fn show(
         State(upstream): State<Upstream>,
         Path(reference): Path<String>,
+        headers: HeaderMap,
     ) -> (StatusCode, Json<Value>) {
+        if !is_authentic(&headers) {
+            return (StatusCode::UNAUTHORIZED, Json(Value::Null));
+        }
         match upstream.sessions.lock().unwrap().get(&reference) {
             Some(session) => (StatusCode::OK, Json(session.clone())),
             None => (StatusCode::NOT_FOUND, Json(Value::Null)),
@@ -86,6 +90,10 @@ impl Upstream {
         let account = app.operator(Method::PUT, "/providers/sprout", set).await.data().clone();
         account["notification_url"].as_str().unwrap().to_owned()
     }
+}
+
+fn is_authentic(headers: &HeaderMap) -> bool {
+    headers["authorization"] == format!("Bearer {TOKEN}")
 }
 
 pub async fn notify(app: &TestApp, url: &str, reference: &str, token: &str) -> Reply {

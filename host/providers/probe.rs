@@ -1,0 +1,145 @@
+//! Testing an account by a call that costs nothing and changes nothing: the verification of a payment that does not exist.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Account;
+use crate::{
+    app::App,
+    error::Result,
+    plugins::{CallError, FaultCategory, Kind, ReferenceRules},
+};
+
+/// What a test of an account found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "ProviderTestOutcome")]
+pub enum Outcome {
+    /// The provider was reached and accepted the credentials.
+    Accepted,
+    /// The provider was reached and refused the credentials.
+    CredentialsRefused,
+    /// The host or the grants of the plugin do not allow the request.
+    Forbidden,
+    /// No connection, or one that broke.
+    Unreachable,
+    TimedOut,
+    /// The provider or its plugin is out of order now.
+    Unavailable,
+    /// The response tells nothing about the credentials.
+    Unclear,
+    /// Each function of a plugin of this kind costs money, or reaches a person.
+    NotTestable,
+}
+
+impl Outcome {
+    /// In a sentence. It holds nothing that the provider or the plugin said.
+    pub fn detail(self, provider: &str) -> String {
+        match self {
+            Outcome::Accepted => format!("{provider} was reached and accepted the credentials"),
+            Outcome::CredentialsRefused => {
+                format!("{provider} was reached and refused the credentials")
+            }
+            Outcome::Forbidden => {
+                format!("the request to {provider} may not leave this host: check its URL settings")
+            }
+            Outcome::Unreachable => format!("{provider} could not be reached"),
+            Outcome::TimedOut => format!("{provider} did not respond in time"),
+            Outcome::Unavailable => format!("{provider} is out of order now, try again later"),
+            Outcome::Unclear => {
+                format!("the response of {provider} does not show whether the credentials are good")
+            }
+            Outcome::NotTestable => format!(
+                "{provider} cannot be tested without a paid call: an SMS gateway sends a message, a register looks somebody up"
+            ),
+        }
+    }
+}
+
+/// The outcome, and the code of what went wrong.
+pub async fn probe(app: &App, account: &Account) -> Result<(Outcome, String)> {
+    let name = &account.provider;
+    if app.plugins.get(name).is_some_and(|plugin| plugin.manifest().kind != Kind::Provider) {
+        return Ok((Outcome::NotTestable, String::new()));
+    }
+    let provider = app.plugins.provider(name, account.owner())?;
+    let reference = unknown_reference(&provider.manifest().reference, &app.new_id());
+    Ok(match provider.verify(&account.open_credentials(app)?, &reference).await {
+        Ok(_) => (Outcome::Accepted, String::new()),
+        Err(error) => (outcome_of(&error), code_of(&error)),
+    })
+}
+
+/// A reference that no payment has: random, of letters and digits, which every provider takes.
+fn unknown_reference(rules: &ReferenceRules, random: &str) -> String {
+    // The random part of an id is at its end.
+    let from = random.len().saturating_sub(rules.max_length);
+    random[from..].to_owned()
+}
+
+fn outcome_of(error: &CallError) -> Outcome {
+    if error.timed_out {
+        return Outcome::TimedOut;
+    }
+    match (error.fault.category, &*error.fault.code) {
+        (FaultCategory::NotFound, _) => Outcome::Accepted,
+        (FaultCategory::Misconfigured, "forbidden" | "not-granted") => Outcome::Forbidden,
+        (FaultCategory::Misconfigured, _) => Outcome::CredentialsRefused,
+        (FaultCategory::Unavailable, "connect" | "cut") => Outcome::Unreachable,
+        (FaultCategory::Unavailable, "timeout") => Outcome::TimedOut,
+        (FaultCategory::Unavailable, _) => Outcome::Unavailable,
+        (FaultCategory::Invalid | FaultCategory::Refused | FaultCategory::Other, _) => {
+            Outcome::Unclear
+        }
+    }
+}
+
+/// A code may be the upstream's own text: only what looks like a code is shown.
+fn code_of(error: &CallError) -> String {
+    const MOST: usize = 60;
+    if outcome_of(error) == Outcome::Accepted {
+        return String::new();
+    }
+    let is_plain = |c: &char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(c);
+    error.fault.code.chars().filter(is_plain).take(MOST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugins::{Certainty, Fault};
+
+    #[test]
+    fn what_a_fault_says_of_credentials() {
+        use FaultCategory::{Invalid, Misconfigured, NotFound, Other, Refused, Unavailable};
+        for (category, code, timed_out, outcome) in [
+            (NotFound, "", false, Outcome::Accepted),
+            (Misconfigured, "", false, Outcome::CredentialsRefused),
+            (Misconfigured, "forbidden", false, Outcome::Forbidden),
+            (Misconfigured, "not-granted", false, Outcome::Forbidden),
+            (Unavailable, "connect", false, Outcome::Unreachable),
+            (Unavailable, "cut", false, Outcome::Unreachable),
+            (Unavailable, "timeout", false, Outcome::TimedOut),
+            (Unavailable, "", true, Outcome::TimedOut),
+            (Unavailable, "http-503", false, Outcome::Unavailable),
+            (Invalid, "", false, Outcome::Unclear),
+            (Refused, "", false, Outcome::Unclear),
+            (Other, Fault::BROKE, false, Outcome::Unclear),
+        ] {
+            let fault = Fault::new(category, code, "");
+            let certainty = Certainty::NotDone;
+            let error = CallError { fault, certainty, timed_out, retry_after_s: None };
+            assert_eq!(outcome_of(&error), outcome, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn the_reference_obeys_the_rules() {
+        for (max_length, length) in [(100, 24), (24, 24), (12, 12)] {
+            let rules = ReferenceRules { alphabet: String::new(), max_length };
+            let reference = unknown_reference(&rules, "0123456789abcdef01234567");
+            assert_eq!(reference.len(), length);
+            assert!(rules.accept(&reference), "{reference}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Accounts at providers.
+
+use serde_json::json;
+
+use super::{field, file, rows, run};
+use crate::sprout::{TOKEN, Upstream};
+
+both! {
+    async fn accounts_are_set_up_and_listed_by_mode(app: TestApp) {
+        let base_url = format!("{}/paystack", app.standins.url());
+        let key = json!({ "secret_key": "sk_live_own", "base_url": base_url }).to_string();
+        let key = file(app, "paystack.json", key.as_bytes());
+        let set = ["provider", "set", "provider_a", "--mode", "live", "--credentials-file", &key];
+        let set = run(app, &set).await;
+        assert_eq!((field(set.said(), "mode"), field(&set.out, "has credentials")), ("live", "yes"));
+        assert!(!set.out.contains("sk_live_own"));
+        let listed = run(app, &["provider", "list"]).await;
+        let listed: Vec<&str> = rows(listed.said()).iter().map(|row| row[1]).collect();
+        assert_eq!(listed, ["live", "test"]);
+        let listed = run(app, &["provider", "list", "--mode", "test"]).await;
+        assert_eq!(rows(listed.said())[0][..2], ["provider_a", "test"]);
+        let own = ["provider", "set", "provider_a", "--company", &app.company.id, "--mode", "live", "--active", "true"];
+        let refused = run(app, &own).await;
+        assert_eq!(refused.failure(), (1, "tollhouse: the mode field must be test, as the company's server is"));
+        let wrong = json!({ "secret": "x", "base_url": "http://api.paystack.co" }).to_string();
+        let wrong = file(app, "wrong.json", wrong.as_bytes());
+        let refused = run(app, &["provider", "set", "provider_a", "--credentials-file", &wrong]).await;
+        let message = "tollhouse: the credentials.secret_key field is required; the credentials.secret field must be one that \
+            provider_a uses; the credentials.base_url field must be an absolute https URL";
+        assert_eq!(refused.failure(), (1, message));
+    }
+
+    async fn an_account_is_tested(app: TestApp) {
+        let tested = run(app, &["provider", "test", "provider_a"]).await;
+        let said = (field(tested.said(), "mode"), field(&tested.out, "outcome"), field(&tested.out, "detail"));
+        assert_eq!(said, ("test", "accepted", "provider_a was reached and accepted the credentials"));
+        let none = run(app, &["provider", "test", "provider_a", "--mode", "live"]).await;
+        assert_eq!(none.failure(), (1, "tollhouse: payment service key not found"));
+
+        let upstream = Upstream::start().await;
+        app.install(artifacts::SPROUT).await;
+        let account = json!({ "token": format!("{TOKEN}_wrong"), "base_url": upstream.url });
+        let account = file(app, "sprout.json", account.to_string().as_bytes());
+        let id = &*app.company.id;
+        run(app, &["provider", "set", "sprout", "--company", id, "--credentials-file", &account]).await.said();
+        let refused = run(app, &["provider", "test", "sprout", "--company", id]).await;
+        assert_eq!((refused.code, field(&refused.out, "outcome")), (1, "credentials_refused"));
+        assert_eq!(refused.err.trim_end(), "tollhouse: sprout was reached and refused the credentials");
+        let refused = run(app, &["provider", "test", "sprout", "--company", id, "--json"]).await;
+        let told: serde_json::Value = serde_json::from_str(&refused.out).expect("JSON");
+        assert_eq!((refused.code, &told["outcome"]), (1, &json!("credentials_refused")));
+    }
+}

@@ -1,0 +1,372 @@
+//! Test companies use test accounts only, and live companies live ones, at every route and job that calls a plugin.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use axum::{Router, extract::State, http::StatusCode};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tollhouse::{
+    http::{self, Access},
+    store::Tx,
+};
+
+use crate::{
+    app::{Company, Engine, Reply, TestApp, postgres, reply},
+    codes::{EMAIL, PHONE, credit, gateway, with},
+    events::in_production,
+    identity::{BVN, account},
+    lending::{SUCCESS_CARD, begin_card, loan, mandate, recollect, saved_card},
+    telemetry::scrape,
+};
+
+const DAY: i64 = 86_400;
+const NO_KEY: (u16, &str) = (400, "payment service key not found");
+
+/// Every route of companies that calls a plugin, or queues a job that does; each is asked by [`ask_all`].
+const CALLS_A_PLUGIN: &[&str] = &[
+    "/api/v1/card/create",
+    "/api/v1/card/verify/{card}",
+    "/api/v1/kyc/uid/send-verification/{uid_id}",
+    "/api/v1/kyc/{country}/{*path}",
+    "/api/v1/otp/send",
+    "/api/v1/payment/initialize",
+    "/api/v1/payment/verify/{reference}",
+    "/api/v1/recollection/create",
+    "/api/v1/recollection/verify/{reference}",
+    "/api/v1/user/phone-verification/send/{user_id}",
+];
+
+/// An upstream that counts requests.
+#[derive(Clone)]
+struct Upstream {
+    url: String,
+    requests: Arc<AtomicUsize>,
+}
+
+impl Upstream {
+    async fn start() -> Upstream {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("bound"));
+        let requests = Arc::new(AtomicUsize::new(0));
+        let count = async |State(requests): State<Arc<AtomicUsize>>| {
+            requests.fetch_add(1, Ordering::SeqCst);
+            StatusCode::INTERNAL_SERVER_ERROR
+        };
+        let router = Router::new().fallback(count).with_state(requests.clone());
+        tokio::spawn(axum::serve(listener, router).into_future());
+        Upstream { url, requests }
+    }
+}
+
+fn key_of(mode: &str) -> String {
+    format!("sk_{mode}_of_the_service")
+}
+
+/// Each service's account, with the credentials that it needs at the stand-ins.
+fn accounts(app: &TestApp, mode: &str) -> [(&'static str, Value); 3] {
+    let base_url = format!("{}/paystack", app.standins.url());
+    [
+        ("provider_a", json!({ "secret_key": key_of(mode), "base_url": base_url })),
+        ("termii", gateway(app, "termii").1),
+        ("nigeria", account(app, "nigeria")["credentials"].clone()),
+    ]
+}
+
+async fn set(app: &TestApp, provider: &str, mode: &str, credentials: Value) -> Value {
+    let body = json!({ "credentials": credentials, "active": true, "mode": mode });
+    let path = format!("/providers/{provider}");
+    let account = app.operator(Method::PUT, &path, body).await.data().clone();
+    assert_eq!(account["mode"], mode, "{account}");
+    account
+}
+
+/// The service's accounts of a mode, all of them at the stand-ins.
+async fn set_up(app: &TestApp, mode: &str) {
+    for (provider, credentials) in accounts(app, mode) {
+        let account = set(app, provider, mode, credentials).await;
+        if let Some(url) = account["notification_url"].as_str() {
+            app.standins.paystack().set_webhook(&key_of(mode), url);
+        }
+    }
+}
+
+/// The service's accounts of a mode, all of them at an upstream that counts. The account at Paystack.
+async fn set_up_elsewhere(app: &TestApp, mode: &str, upstream: &Upstream) -> String {
+    let mut paystack = String::new();
+    for (provider, mut credentials) in accounts(app, mode) {
+        for (name, value) in credentials.as_object_mut().expect("an object") {
+            if name.ends_with("url") {
+                *value = json!(upstream.url);
+            }
+        }
+        let account = set(app, provider, mode, credentials).await;
+        if provider == "provider_a" {
+            account["account"].as_str().expect("an id").clone_into(&mut paystack);
+        }
+    }
+    paystack
+}
+
+async fn company(app: &TestApp, server: &str) -> Company {
+    let event_url = format!("{}/events", app.standins.url());
+    let body = json!({ "name": "Acme Lending", "server": server, "event_url": event_url });
+    let made = app.operator(Method::POST, "/companies", body).await.data().clone();
+    let text = |name: &str| made[name].as_str().expect("a text").to_owned();
+    app.standins.set_event_secret(&text("id"), &text("event_secret"));
+    Company { id: text("id"), key: text("api_key"), event_secret: text("event_secret") }
+}
+
+/// How often any plugin was called.
+async fn calls(app: &TestApp) -> u64 {
+    let page = scrape(app).await;
+    let series = page.lines().filter(|line| line.starts_with("tollhouse_plugin_calls_total{"));
+    series.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+}
+
+fn repay(channel: &str) -> Value {
+    let checkout = json!({ "success_url": "https://lender.example/" });
+    json!({ "loan": "loan-1", "with_provider": true, "payment_channel": channel, "amount": 5, "checkout": checkout })
+}
+
+async fn card_at(app: &TestApp, account: String) {
+    let company = app.company.id.clone();
+    let moved = async move |tx: &mut Tx| {
+        tx.sql("UPDATE cards SET account_id = $2 WHERE company_id = $1 AND status = 'valid'")
+            .bind(company)
+            .bind(account)
+            .run()
+            .await
+    };
+    app.app.store.write(moved).await.expect("cards that are moved");
+}
+
+/// What a company has before its accounts are taken away.
+struct Before {
+    payment: Value,
+    paid: Value,
+    card: Value,
+    recollection: Value,
+    uid: Value,
+}
+
+async fn records(app: &TestApp) -> Before {
+    credit(app, 10_000, "all").await;
+    let user = json!({ "user_id": "ada", "first_name": "Ada", "last_name": "Obi", "email": EMAIL, "phone": PHONE });
+    app.post("/user/create", user).await.data();
+    loan(app, "loan-1", "ada", &[(2, 100.0), (20, 100.0)]).await;
+    saved_card(app, "ada", SUCCESS_CARD).await;
+    let path = format!("/companies/{}/direct-debits/dd-1", app.company.id);
+    let debit = with(mandate("ada", "AUTH_mandate"), json!({ "active": true, "default": true }));
+    app.operator(Method::PUT, &path, debit).await.data();
+    let paid = app.paid("paid").await;
+    let before = Before {
+        payment: app.initialize("before").await,
+        paid,
+        card: begin_card(app, "ada").await,
+        recollection: recollect(app, repay("checkout")).await.data().clone(),
+        uid: app.post("/kyc/nigeria/bvn/lookup", json!({ "bvn": BVN })).await.data().clone(),
+    };
+    app.settle().await;
+    before
+}
+
+/// What each route answers that calls a plugin, and the service's refund.
+async fn ask_all(app: &TestApp, before: &Before) -> Vec<(&'static str, Reply)> {
+    let id = |record: &Value| record["id"].as_str().expect("an id").to_owned();
+    let card = json!({
+        "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://lender.example/" },
+    });
+    let otp = json!({ "identifier": "login", "channels": ["sms"], "phone": PHONE });
+    let image = format!("{}/images/match-{BVN}.jpg", app.standins.url());
+    let refund = format!("/companies/{}/payments/{}/refund", app.company.id, id(&before.paid));
+    let recollection = before.recollection["reference"].as_str().expect("a reference");
+    assert_eq!(before.payment["status"], "pending");
+    vec![
+        ("initialize", app.post("/payment/initialize", app.order("order-1")).await),
+        ("verify", app.post("/payment/verify/before", json!({})).await),
+        ("refund", app.operator(Method::POST, &refund, Value::Null).await),
+        ("card", app.post("/card/create", card).await),
+        ("verify card", app.post(&format!("/card/verify/{}", id(&before.card)), json!({})).await),
+        ("by page", recollect(app, repay("checkout")).await),
+        ("by card", recollect(app, repay("card")).await),
+        ("by debit", recollect(app, repay("direct_debit")).await),
+        (
+            "verify recollection",
+            app.post(&format!("/recollection/verify/{recollection}"), json!({})).await,
+        ),
+        ("otp", app.post("/otp/send", otp).await),
+        ("phone", app.get("/user/phone-verification/send/ada").await),
+        ("number", app.post("/kyc/nigeria/bvn/lookup", json!({ "bvn": BVN })).await),
+        (
+            "face",
+            app.post("/kyc/nigeria/bvn/lookup/with-face", json!({ "bvn": BVN, "image": image }))
+                .await,
+        ),
+        (
+            "document",
+            app.post("/kyc/nigeria/drivers-license/lookup/image", json!({ "image": image })).await,
+        ),
+        ("uid", app.get(&format!("/kyc/uid/send-verification/{}", id(&before.uid))).await),
+    ]
+}
+
+fn expected(what: &str) -> (u16, &'static str) {
+    match what {
+        "otp" | "phone" => (503, "text messages are not set up at this service: ask its operator"),
+        "number" | "face" => (502, "bvn service is unavailable, please try again later"),
+        "document" => (502, "driver's license service is unavailable, please try again later"),
+        // The e-mail goes out.
+        "uid" => (200, "Verification token sent successfully"),
+        _ => NO_KEY,
+    }
+}
+
+/// A company of one mode, beside accounts of the other mode only.
+async fn walk(engine: Engine, server: &str, other: &str) {
+    let mut app = TestApp::start(engine).await;
+    app.install(gateway(&app, "termii").0).await;
+    app.install(artifacts::NIGERIA).await;
+    set_up(&app, server).await;
+    app.company = company(&app, server).await;
+    let before = records(&app).await;
+
+    let upstream = Upstream::start().await;
+    let elsewhere = set_up_elsewhere(&app, other, &upstream).await;
+    for (provider, _) in accounts(&app, server) {
+        set(&app, provider, server, Value::Null).await;
+    }
+    let called = calls(&app).await;
+    for (what, reply) in ask_all(&app, &before).await {
+        let said = (reply.status.as_u16(), reply.body["message"].as_str().expect("a message"));
+        assert_eq!(said, expected(what), "{what}");
+    }
+    // As a card that was saved before accounts had modes.
+    card_at(&app, elsewhere).await;
+    assert_eq!(recollect(&app, repay("card")).await.failure(), NO_KEY);
+    // The first installment is due.
+    app.advance(2 * DAY).await;
+    app.advance(120).await;
+    let path = "/events?kind=loan.not_collected";
+    let told = app.operator(Method::GET, path, Value::Null).await.data().clone();
+    assert_eq!(told["events"][0]["data"]["reason"], NO_KEY.1, "{told}");
+    assert_eq!(upstream.requests.load(Ordering::SeqCst), 0);
+    assert_eq!(calls(&app).await, called);
+    let texts = app.standins.mailbox().list(Some(PHONE));
+    assert!(texts.is_empty(), "{texts:?}");
+
+    set_up(&app, server).await;
+    app.initialize("after").await;
+    assert_eq!(recollect(&app, repay("card")).await.failure(), NO_KEY);
+    assert_eq!(app.post("/kyc/nigeria/bvn/lookup", json!({ "bvn": BVN })).await.status, 200);
+    assert_eq!(upstream.requests.load(Ordering::SeqCst), 0);
+    app.settle().await;
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn a_test_company_uses_no_live_account_on_sqlite() {
+    walk(Engine::Sqlite, "test", "live").await;
+}
+
+#[tokio::test]
+async fn a_test_company_uses_no_live_account_on_postgres() {
+    let Some(server) = postgres() else { return };
+    walk(Engine::Postgres(server), "test", "live").await;
+}
+
+#[tokio::test]
+async fn a_live_company_uses_no_test_account_on_sqlite() {
+    walk(Engine::Sqlite, "live", "test").await;
+}
+
+#[tokio::test]
+async fn a_live_company_uses_no_test_account_on_postgres() {
+    let Some(server) = postgres() else { return };
+    walk(Engine::Postgres(server), "live", "test").await;
+}
+
+#[test]
+fn every_route_that_calls_a_plugin_exists() {
+    let routes = http::public_routes();
+    let of_companies = routes.iter().filter(|route| route.access == Access::Company);
+    let paths: Vec<&str> = of_companies.map(|route| route.path).collect();
+    for path in CALLS_A_PLUGIN {
+        assert!(paths.contains(path), "{path} is no route");
+    }
+}
+
+both! {
+    async fn the_service_has_one_account_per_provider_and_mode(app: TestApp) {
+        let path = "/providers/provider_a";
+        let list = async || app.operator(Method::GET, "/providers", Value::Null).await.data().clone();
+        // In development the mode is `test`, if it is not sent.
+        let test = list().await[0].clone();
+        assert_eq!((&test["mode"], list().await.as_array().map(Vec::len)), (&json!("test"), Some(1)));
+        let [(_, credentials), ..] = accounts(app, "live");
+        let live = set(app, "provider_a", "live", credentials.clone()).await;
+        assert_ne!(live["account"], test["account"]);
+        let listed = list().await;
+        let listed: Vec<(&Value, &Value)> = listed.as_array().expect("a list").iter().map(|one| (&one["mode"], &one["account"])).collect();
+        assert_eq!(listed, [(&json!("live"), &live["account"]), (&json!("test"), &test["account"])]);
+        // What is changed of one leaves the other as it is.
+        let off = app.operator(Method::PUT, path, json!({ "active": false, "mode": "live" })).await;
+        assert_eq!((&off.data()["active"], &off.data()["account"]), (&json!(false), &live["account"]));
+        app.initialize("order-1").await;
+        let beta = company(app, "live").await;
+        let order = Some(app.order("order-1"));
+        let refused = app.request(&beta, Method::POST, "/payment/initialize", order).await;
+        assert_eq!(refused.failure(), (400, "provider_a has been deactivated"));
+        let wrong = app.operator(Method::PUT, path, json!({ "mode": "sandbox" })).await;
+        assert_eq!(wrong.failure(), (400, "the mode field must be one of test, live"));
+        let log = app.operator(Method::GET, "/audit", Value::Null).await.data()["docs"][0].clone();
+        assert_eq!((&log["action"], &log["detail"]["mode"]), (&json!("provider.set"), &json!("live")));
+    }
+
+    async fn a_companys_own_account_has_the_mode_of_its_server(app: TestApp) {
+        let [(_, credentials), ..] = accounts(app, "live");
+        let live = company(app, "live").await;
+        for (company, mode, other) in [(&app.company, "test", "live"), (&live, "live", "test")] {
+            let path = format!("/companies/{}/providers/provider_a", company.id);
+            let put = async |body: Value| app.operator(Method::PUT, &path, body).await;
+            let refused = put(json!({ "credentials": credentials, "mode": other })).await;
+            let message = format!("the mode field must be {mode}, as the company's server is");
+            assert_eq!(refused.failure(), (400, &*message));
+            let account = put(json!({ "credentials": credentials })).await.data().clone();
+            assert_eq!(account["mode"], mode);
+            assert_eq!(put(json!({ "mode": mode })).await.data()["account"], account["account"]);
+            let listed = app.operator(Method::GET, &format!("/companies/{}/providers", company.id), Value::Null).await;
+            assert_eq!(listed.data()[0]["mode"], mode);
+            let order = Some(app.order("order-1"));
+            let begun = app.request(company, Method::POST, "/payment/initialize", order).await;
+            assert_eq!(begun.data()["status"], "pending");
+        }
+    }
+
+    async fn a_live_company_is_credited_for_what_comes_in_on_the_services_account(app: TestApp) {
+        app.install(gateway(app, "termii").0).await;
+        app.install(artifacts::NIGERIA).await;
+        set_up(app, "live").await;
+        let beta = company(app, "live").await;
+        let order = Some(app.order("order-1"));
+        let payment = app.request(&beta, Method::POST, "/payment/initialize", order).await;
+        app.complete(payment.data(), "success").await;
+        app.settle().await;
+        let fetched = app.request(&beta, Method::GET, "/payment/fetch/reference/order-1", None).await;
+        assert_eq!(fetched.data()["status"], "success");
+        // On the service's account the company is credited.
+        let wallet = app.operator(Method::GET, &format!("/companies/{}/wallet", beta.id), Value::Null).await;
+        assert!(wallet.data()["balance"].as_f64().is_some_and(|balance| balance > 0.0), "{}", wallet.body);
+    }
+
+    async fn outside_of_development_the_service_sets_up_live_accounts(app: TestApp) {
+        let (_, internal) = in_production(app).await;
+        let url = format!("{internal}/internal/v1/providers/provider_a");
+        let put = app.client.put(url).bearer_auth(crate::app::OPERATOR_TOKEN);
+        let account = reply(put.json(&json!({ "active": true }))).await;
+        assert_eq!((&account.data()["mode"], &account.data()["has_credentials"]), (&json!("live"), &json!(false)));
+    }
+}

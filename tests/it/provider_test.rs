@@ -1,0 +1,118 @@
+//! Testing an account at a provider: what the operator learns, and that nothing else happens.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse_sandbox::{Fault, FaultKind};
+
+use crate::{
+    app::{PAYSTACK_KEY, Reply, TestApp},
+    codes::use_gateways,
+    identity,
+    sprout::{TOKEN, Upstream},
+};
+
+async fn test(app: &TestApp, path: &str) -> Reply {
+    app.operator(Method::POST, &format!("{path}/test"), json!({})).await
+}
+
+async fn set(app: &TestApp, path: &str, body: Value) -> Value {
+    app.operator(Method::PUT, path, body).await.data().clone()
+}
+
+fn sprout(token: &str, base_url: &str) -> Value {
+    json!({ "credentials": { "token": token, "base_url": base_url } })
+}
+
+async fn log(app: &TestApp, path: &str) -> Value {
+    app.operator(Method::GET, path, Value::Null).await.data()["docs"].clone()
+}
+
+both! {
+    async fn credentials_that_are_accepted_are_reported_and_noted(app: TestApp) {
+        let account = app.operator(Method::GET, "/providers", Value::Null).await.data()[0].clone();
+        let before = app.standins.paystack().requests().len();
+        let tested = test(app, "/providers/provider_a").await;
+        assert_eq!(tested.body["message"], "Provider tested successfully");
+        assert_eq!(tested.data(), &json!({
+            "provider": "provider_a", "account": account["account"], "mode": "test", "outcome": "accepted", "code": "",
+            "detail": "provider_a was reached and accepted the credentials",
+        }));
+        let asked = app.standins.paystack().requests().split_off(before);
+        assert!(matches!(&asked[..], [(method, path)] if method == "GET" && path.starts_with("/transaction/verify/")), "{asked:?}");
+        let entry = log(app, "/audit").await[0].clone();
+        let noted = json!({ "provider": "provider_a", "mode": "test", "outcome": "accepted" });
+        assert_eq!((&entry["action"], &entry["detail"]), (&json!("provider.test"), &noted));
+        assert!(!(tested.body.to_string() + &entry.to_string()).contains(PAYSTACK_KEY));
+        assert_eq!(app.get("/payment/list").await.data()["total"], 0);
+    }
+
+    async fn what_went_wrong_is_told_apart(app: TestApp) {
+        let upstream = Upstream::start().await;
+        app.install(artifacts::SPROUT).await;
+        let path = "/providers/sprout";
+        for (account, outcome, code) in [
+            (sprout("a_wrong_token", &upstream.url), "credentials_refused", ""),
+            (sprout(TOKEN, "http://127.0.0.1:1"), "unreachable", "connect"),
+            (sprout(TOKEN, &upstream.url), "accepted", ""),
+        ] {
+            set(app, path, account).await;
+            let tested = test(app, path).await.data().clone();
+            assert_eq!((&tested["outcome"], &tested["code"]), (&json!(outcome), &json!(code)), "{tested}");
+            assert!(!tested.to_string().contains("a_wrong_token"), "{tested}");
+        }
+        app.standins.faults().push(Fault::new("verify", FaultKind::Error500));
+        let tested = test(app, "/providers/provider_a").await.data().clone();
+        assert_eq!(tested["outcome"], "unavailable", "{tested}");
+        // Also one that is switched off.
+        set(app, path, json!({ "active": false })).await;
+        assert_eq!(test(app, path).await.data()["outcome"], "accepted");
+    }
+
+    async fn a_companys_account_and_each_mode_are_tested_by_themselves(app: TestApp) {
+        let own = format!("/companies/{}/providers/sprout", app.company.id);
+        let upstream = Upstream::start().await;
+        app.install(artifacts::SPROUT).await;
+        set(app, "/providers/sprout", sprout(TOKEN, &upstream.url)).await;
+        let no_key = (400, "payment service key not found");
+        assert_eq!(test(app, &own).await.failure(), no_key);
+        let account = set(app, &own, sprout("a_wrong_token", &upstream.url)).await;
+        let tested = test(app, &own).await.data().clone();
+        assert_eq!((&tested["account"], &tested["outcome"]), (&account["account"], &json!("credentials_refused")));
+        assert_eq!(log(app, &format!("/companies/{}/audit", app.company.id)).await[0]["action"], "provider.test");
+        assert_eq!(test(app, "/providers/sprout").await.data()["outcome"], "accepted");
+
+        let of = async |path: &str, mode: &str| {
+            app.operator(Method::POST, &format!("{path}/test"), json!({ "mode": mode })).await
+        };
+        assert_eq!(of("/providers/sprout", "test").await.data()["outcome"], "accepted");
+        assert_eq!(of("/providers/sprout", "live").await.failure(), no_key);
+        let refused = (400, "the mode field must be test, as the company's server is");
+        assert_eq!(of(&own, "live").await.failure(), refused);
+        let other = app.new_company("Beta Lending").await;
+        let of_other = format!("/companies/{}/providers/sprout", other.id);
+        assert_eq!(test(app, &of_other).await.failure(), no_key);
+        for (path, message) in [
+            ("/providers/weed", "provider not found"),
+            ("/companies/none/providers/sprout", "company not found"),
+        ] {
+            assert_eq!(test(app, path).await.failure(), (404, message));
+        }
+        app.operator(Method::POST, "/plugins/sprout/deactivate", json!({})).await.data();
+        assert_eq!(test(app, &own).await.failure(), (400, "sprout has been deactivated"));
+    }
+
+    async fn what_has_only_paid_calls_is_not_called(app: TestApp) {
+        use_gateways(app, &["termii"]).await;
+        identity::install(app, "nigeria", artifacts::NIGERIA).await;
+        for name in ["termii", "nigeria"] {
+            let tested = test(app, &format!("/providers/{name}")).await.data().clone();
+            assert_eq!(tested["outcome"], "not_testable");
+            let detail = tested["detail"].as_str().expect("a sentence");
+            assert!(detail.starts_with(&format!("{name} cannot be tested without a paid call")), "{detail}");
+        }
+        assert!(app.standins.mailbox().list(None).is_empty());
+        let page = crate::telemetry::scrape(app).await;
+        let called = |name: &str| page.contains(&format!("tollhouse_plugin_calls_total{{plugin=\"{name}\""));
+        assert!(!called("termii") && !called("nigeria"));
+    }
+}
