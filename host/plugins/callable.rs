@@ -239,7 +239,7 @@ impl Manifest {
     /// and those of its URL settings.
     pub(super) fn grant(&self, credentials: &Credentials) -> Grant {
         let given = |name: &String| credentials.values.get(name).cloned();
-        let secrets = self.secrets.iter().filter_map(|name| Some((name.clone(), given(name)?)));
+        let secrets = self.secrets.names().filter_map(|name| Some((name.clone(), given(name)?)));
         let settings: HashMap<String, String> = self
             .settings
             .iter()
@@ -248,18 +248,23 @@ impl Manifest {
             })
             .collect();
         let urls = self.settings.iter().filter(|(_, setting)| setting.kind == "url");
-        let origins = urls
-            .filter_map(|(name, _)| url::Url::parse(settings.get(name)?).ok())
-            .map(|url| url.origin().ascii_serialization());
+        let address = |name: &str| {
+            let url = url::Url::parse(settings.get(name)?).ok()?;
+            Some(url.origin().ascii_serialization())
+        };
+        let host = |host: &str| format!("https://{host}");
+        let is_host = |name: &str| self.hosts.iter().any(|host| host == name);
+        let origin_of = |to: &str| if is_host(to) { Some(host(to)) } else { address(to) };
+        let bound = self.secrets.bound(origin_of).collect();
         Grant {
             scope: credentials.id.clone(),
             origins: self
                 .hosts
                 .iter()
-                .map(|host| format!("https://{host}"))
-                .chain(origins)
+                .map(|name| host(name))
+                .chain(urls.filter_map(|(name, _)| address(name)))
                 .collect(),
-            secrets: Secrets::new(secrets.collect()),
+            secrets: Secrets::new(secrets.collect()).bound(bound),
             settings,
             known: None,
         }
@@ -269,7 +274,7 @@ impl Manifest {
     pub fn check_credentials(&self, values: &HashMap<String, String>) -> Result<(), Error> {
         let required = self
             .secrets
-            .iter()
+            .names()
             .chain(self.settings.iter().filter(|(_, s)| s.default.is_none()).map(|(name, _)| name));
         for name in required.filter(|name| !self.optional.contains(name)) {
             if values.get(name).is_none_or(String::is_empty) {
