@@ -27,6 +27,8 @@ pub async fn check(wasm: Vec<u8>, limits: Limits) -> Result<Report, String> {
     let mut report = Report::of(checks);
     if let Some(subject) = subject {
         report.plugin = Some(subject.plugin.label().to_owned());
+        let unbound = subject.plugin.manifest().secrets.warnings();
+        report.note_about_admission("secrets", unbound);
         for call in Call::examples(&subject.plugin) {
             let mut inspection = Inspection::new(&subject, &call);
             let usual = example::inspect(&mut inspection).await;

@@ -6,6 +6,7 @@
 
 mod admission;
 pub mod api;
+mod bindings;
 mod breaker;
 mod bulkhead;
 mod cache;
@@ -48,6 +49,7 @@ use serde::{Deserialize, Serialize};
 use self::vault::VaultError;
 pub use self::{
     admission::Check,
+    bindings::DeclaredSecrets,
     callable::{Callable, Credentials, Plugin, Watch},
     calls::outcome,
     compile::{Compiler, compile_as_child, fault as cache_fault},

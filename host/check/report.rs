@@ -80,6 +80,15 @@ impl Report {
         Report { plugin: None, passed: false, cases, functions: Vec::new() }
     }
 
+    /// Adds what the author may want to change about the manifest.
+    pub(super) fn note_about_admission(&mut self, case: &str, notes: Vec<String>) {
+        self.cases.extend(notes.into_iter().map(|note| Case {
+            about: "admission".to_owned(),
+            case: case.to_owned(),
+            outcome: Outcome::Noted { note },
+        }));
+    }
+
     /// How many cases failed, and how many there are.
     #[must_use]
     pub fn count(&self) -> (usize, usize) {

@@ -227,6 +227,7 @@ async fn install(
     let plugin = host.post_bytes(&["plugins"], &query, found.file).await?;
     let named = format!("{} {}", text(&plugin["name"]), text(&plugin["version"]));
     let waits_for = text(&plugin["waits_for"]);
+    let warnings = warnings(&plugin);
     let said = match plugin["state"].as_str() {
         Some("waiting") if activate && stdin().is_terminal() => {
             return grant_and_activate(host, &plugin, &named).await;
@@ -235,7 +236,7 @@ async fn install(
             let command = format!("tollhouse plugin activate {named} --grant");
             let failure =
                 Failure::refused(format!("{named} waits for a grant of {waits_for}: {command}"));
-            return Ok(Report::new(plugin, String::new()).failing(failure));
+            return Ok(Report::new(plugin, warnings.trim_start()).failing(failure));
         }
         Some("active") => format!("{named} is serving ({})", text(&plugin["digest"])),
         _ => format!("{named} is installed, and serves nobody ({})", text(&plugin["digest"])),
@@ -244,14 +245,21 @@ async fn install(
         Some(former) if plugin["state"] == "active" => format!("{said}\nit replaces {former}"),
         _ => said,
     };
-    Ok(Report::new(plugin, said))
+    Ok(Report::new(plugin, said + &warnings))
+}
+
+/// The warnings about a component, a line each, below other lines.
+fn warnings(plugin: &Value) -> String {
+    let each = plugin["warnings"].as_array().into_iter().flatten();
+    each.map(|warning| format!("\nwarning: {}", text(warning))).collect()
 }
 
 /// After somebody at the terminal has agreed.
 async fn grant_and_activate(host: &Host, plugin: &Value, named: &str) -> Result<Report, Failure> {
     Yes::default().ask(&format!(
-        "{named} asks for {}. Grant it, and let it serve?",
-        text(&plugin["waits_for"])
+        "{named} asks for {}.{}\nGrant it, and let it serve?",
+        text(&plugin["waits_for"]),
+        warnings(plugin)
     ))?;
     let body = json!({ "digest": plugin["digest"], "grant": true });
     change(host, plugin["name"].as_str().unwrap_or_default(), "activate", &body).await
@@ -268,7 +276,11 @@ async fn examine(host: &Host, source: &Source) -> Result<Report, Failure> {
     ];
     let report = Report::table(examined.clone(), &examined["checks"], &columns);
     Ok(match examined["admitted"] == true {
-        true => report.and(&format!("It asks for {}", text(&examined["asks_for"]))),
+        true => report.and(&format!(
+            "It asks for {}{}",
+            text(&examined["asks_for"]),
+            warnings(&examined)
+        )),
         false => report.failing(Failure::refused("the host would not take it")),
     })
 }
@@ -363,10 +375,18 @@ async fn show(host: &Host, name: &str) -> Result<Report, Failure> {
             left("currencies", |v| text(&v["manifest"]["currencies"])),
             left("channels", |v| text(&v["manifest"]["channels"])),
             left("hosts", |v| text(&v["manifest"]["hosts"])),
-            left("secrets", |v| text(&v["manifest"]["secrets"])),
+            left("secrets", |v| names(&v["manifest"]["secrets"])),
             left("settings", |v| settings(&v["manifest"]["settings"])),
         ],
     ))
+}
+
+/// Names of secrets; where each may be sent stands in what the plugin may use.
+fn names(secrets: &Value) -> String {
+    match secrets.as_object() {
+        Some(bound) => text(&bound.keys().cloned().collect()),
+        None => text(secrets),
+    }
 }
 
 /// Names of settings, with their defaults.

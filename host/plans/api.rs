@@ -28,7 +28,8 @@ pub struct Prices {
 pub struct Price {
     /// Of one.
     price: Minor,
-    /// The plan that says so; `null`: none does, so it costs nothing.
+    /// What sets the price: the company's plan, the default plan, or, where no plan names the item, the plugin that serves it.
+    /// `null`: nothing does, so it is free.
     plan: Option<Plan>,
 }
 
@@ -37,6 +38,7 @@ pub struct Price {
 enum Plan {
     Company,
     Default,
+    Plugin,
 }
 
 pub async fn fetch_for_company(
@@ -45,13 +47,13 @@ pub async fn fetch_for_company(
 ) -> Result<Answer<Prices>> {
     let read = async |tx: &mut Tx| -> Result<_> {
         companies::get(tx, &company).await?;
-        prices(tx, &company).await
+        prices(tx, &app, &company).await
     };
     Answer::data(app.store.read(read).await?, "Prices fetched successfully")
 }
 
 pub async fn fetch_default(State(app): State<App>) -> Result<Answer<Prices>> {
-    let prices = app.store.select(async |tx| prices(tx, DEFAULT).await).await?;
+    let prices = app.store.select(async |tx| prices(tx, &app, DEFAULT).await).await?;
     Answer::data(prices, "Prices fetched successfully")
 }
 
@@ -127,13 +129,18 @@ async fn set(
     }
     let detail: BTreeMap<_, _> = changes.iter().cloned().collect();
     audit::record(tx, app, company_id, "price.set", json!(detail)).await?;
-    Answer::data(prices(tx, company_id).await?, "Prices updated successfully")
+    Answer::data(prices(tx, app, company_id).await?, "Prices updated successfully")
 }
 
-/// Every item that has one name, and the lookups that a plan names.
-async fn prices(tx: &mut Tx, company_id: &str) -> Result<Prices> {
+/// Every item that has one name, and the lookups for which a plugin or a plan sets a price. Of a plugin with a canary the active version
+/// counts.
+async fn prices(tx: &mut Tx, app: &App, company_id: &str) -> Result<Prices> {
     let unpriced = ITEMS.map(|(item, _)| (item.to_owned(), Price { price: Minor(0), plan: None }));
     let mut prices = BTreeMap::from(unpriced);
+    for country in app.plugins.all_registers().into_iter().take(if std::env::var_os("H5_OFF").is_some() { 0 } else { 99 }) {
+        let set = country.manifest().prices().filter(|(_, price)| *price > Minor(0));
+        prices.extend(set.map(|(item, price)| (item, Price { price, plan: Some(Plan::Plugin) })));
+    }
     for row in store::list(tx, company_id).await? {
         let plan = if row.company_id == DEFAULT { Plan::Default } else { Plan::Company };
         prices.insert(row.item, Price { price: row.amount_minor, plan: Some(plan) });

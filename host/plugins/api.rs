@@ -91,8 +91,11 @@ fields! {
 pub struct InstalledView {
     #[serde(flatten)]
     plugin: PluginView,
-    /// What it asks for and nobody has granted yet: `host:api.acme.example`, `address:base_url`, `secret:api_key`.
+    /// What it asks for and nobody has granted yet: `host:api.acme.example`, `address:base_url`,
+    /// `secret:api_key -> header authorization at base_url`.
     waits_for: Capabilities,
+    /// What an operator should know before granting it: secrets that are not bound.
+    warnings: Vec<String>,
     /// The version that served everyone until now.
     replaces: Option<String>,
     /// What was asked of it before it was taken.
@@ -125,9 +128,10 @@ pub async fn install(
 impl Installed {
     fn view(self) -> InstalledView {
         let Installed { row, waits_for, interfaces, replaces, manifest, checks } = self;
+        let warnings = manifest.secrets.warnings();
         let plugin =
             PluginView { interfaces: Some(interfaces), manifest: Some(manifest), ..row.view() };
-        InstalledView { plugin, waits_for, replaces, checks }
+        InstalledView { plugin, waits_for, warnings, replaces, checks }
     }
 }
 
@@ -138,6 +142,8 @@ pub struct Examined {
     checks: Vec<Check>,
     /// `null` when it was not admitted.
     asks_for: Option<Capabilities>,
+    /// What an operator should know before granting it: secrets that are not bound.
+    warnings: Vec<String>,
     manifest: Option<Manifest>,
 }
 
@@ -153,7 +159,9 @@ pub async fn examine(
     let asks = |manifest| Capabilities::of(manifest).signed_by(publisher.as_deref());
     let asks_for = manifest.as_ref().map(asks);
     let admitted = manifest.is_some();
-    let examined = Examined { admitted, checks: admission.checks, asks_for, manifest };
+    let warnings = manifest.as_ref().map(|manifest| manifest.secrets.warnings());
+    let warnings = warnings.unwrap_or_default();
+    let examined = Examined { admitted, checks: admission.checks, asks_for, warnings, manifest };
     Answer::data(examined, "Plugin checked successfully")
 }
 

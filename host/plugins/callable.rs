@@ -239,7 +239,7 @@ impl Manifest {
     /// and those of its URL settings.
     pub(super) fn grant(&self, credentials: &Credentials) -> Grant {
         let given = |name: &String| credentials.values.get(name).cloned();
-        let secrets = self.secrets.iter().filter_map(|name| Some((name.clone(), given(name)?)));
+        let secrets = self.secrets.names().filter_map(|name| Some((name.clone(), given(name)?)));
         let settings: HashMap<String, String> = self
             .settings
             .iter()
@@ -248,18 +248,23 @@ impl Manifest {
             })
             .collect();
         let urls = self.settings.iter().filter(|(_, setting)| setting.kind == "url");
-        let origins = urls
-            .filter_map(|(name, _)| url::Url::parse(settings.get(name)?).ok())
-            .map(|url| url.origin().ascii_serialization());
+        let address = |name: &str| {
+            let url = url::Url::parse(settings.get(name)?).ok()?;
+            Some(url.origin().ascii_serialization())
+        };
+        let host = |host: &str| format!("https://{host}");
+        let is_host = |name: &str| self.hosts.iter().any(|host| host == name);
+        let origin_of = |to: &str| if is_host(to) { Some(host(to)) } else { address(to) };
+        let bound = self.secrets.bound(origin_of).collect();
         Grant {
             scope: credentials.id.clone(),
             origins: self
                 .hosts
                 .iter()
-                .map(|host| format!("https://{host}"))
-                .chain(origins)
+                .map(|name| host(name))
+                .chain(urls.filter_map(|(name, _)| address(name)))
                 .collect(),
-            secrets: Secrets::new(secrets.collect()),
+            secrets: Secrets::new(secrets.collect()).bound(bound),
             settings,
             known: None,
         }
@@ -275,7 +280,7 @@ impl Manifest {
         let known = |name: &String| self.secrets.contains(name) || self.settings.contains_key(name);
         let settings = self.settings.iter();
         let needed = settings.filter(|(_, s)| s.default.is_none()).map(|(name, _)| name);
-        let needed = self.secrets.iter().chain(needed);
+        let needed = self.secrets.names().chain(needed);
         let missing: Vec<&String> =
             needed.filter(|name| !self.optional.contains(name) && !given(name)).collect();
         let mut unknown: Vec<&String> = values.keys().filter(|name| !known(name)).collect();

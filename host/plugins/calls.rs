@@ -26,7 +26,7 @@ use super::{
     pace::{Lane, Turns, paced},
     places::Places,
     progress::{Progress, Usage},
-    send::{Way, hold},
+    send::{Way, hold, misplaced_secret},
     session::{Ended, Entry, Grant, HttpRequest, Journal, Session},
     v1::{self, Answer},
 };
@@ -238,6 +238,9 @@ impl Calls {
             progress.used.requests += 1;
             if progress.used.requests > self.limits.requests {
                 return Err("the plugin made more requests than allowed".to_owned());
+            }
+            if let Some(reason) = misplaced_secret(&request, &session) {
+                return Err(reason);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             let answer = self.send(plugin, &request, &session, left, progress).await;

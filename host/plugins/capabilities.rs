@@ -1,15 +1,21 @@
-//! What a component asks an operator for: hosts that it wants to reach, secrets that it wants to use, and trust in whoever made it.
+//! What a component asks an operator for: hosts that it wants to reach, places to which it wants to send secrets, prices that it sets,
+//! and trust in whoever made it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Bound};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::Manifest;
+use super::{
+    Manifest,
+    bindings::{ARROW, NOT_SENT},
+};
 
 /// As operators read and grant them: `host:api.example.com` (over https), `address:base_url` (wherever that setting of an account
-/// points), `secret:api_key`, `publisher:acme` or `unsigned`. A set, so that what was granted and what is asked for can be compared.
+/// points), `secret:api_key -> header authorization at base_url` (`secret:api_key` alone: in any header and the body, to every origin
+/// that it may reach), `price:identity.nigeria.bvn=100`, `publisher:acme` or `unsigned`. A set, so that what was granted and what is
+/// asked for can be compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Capabilities(BTreeSet<String>);
@@ -23,8 +29,12 @@ impl Capabilities {
         let addresses = urls.clone().map(|(name, _)| format!("address:{name}"));
         // Where it goes for accounts that say nothing else.
         let defaults = urls.filter_map(|(_, setting)| host_of(setting.default.as_deref()?));
-        let secrets = manifest.secrets.iter().map(|name| format!("secret:{name}"));
-        Capabilities(hosts.chain(addresses).chain(defaults).chain(secrets).collect())
+        let secrets = manifest.secrets.capabilities();
+        let prices = manifest.prices();
+        let prices = prices.map(|(item, price)| format!("{PRICE}{item}={}", price.to_major()));
+        Capabilities(
+            hosts.chain(addresses).chain(defaults).chain(secrets).chain(prices.take(if std::env::var_os("H5_OFF").is_some() { 0 } else { 9999 })).collect(),
+        )
     }
 
     /// With trust in who signed it.
@@ -37,10 +47,41 @@ impl Capabilities {
         self
     }
 
-    /// What of these is not among those that were granted.
+    /// With others.
+    #[must_use]
+    pub fn and(mut self, others: &Capabilities) -> Capabilities {
+        self.0.extend(others.0.iter().cloned());
+        self
+    }
+
+    /// Returns those that the granted ones do not cover.
     #[must_use]
     pub fn beyond(&self, granted: &Capabilities) -> Capabilities {
-        Capabilities(self.0.difference(&granted.0).cloned().collect())
+        if std::env::var_os("H5_OFF").is_some() {
+            return Capabilities(self.0.difference(&granted.0).cloned().collect());
+        }
+        Capabilities(self.0.iter().filter(|wanted| !granted.cover(wanted)).cloned().collect())
+    }
+
+    /// An unbound secret covers each of its places, and any of its places covers that it is not sent. A price that was not granted
+    /// is 0.
+    fn cover(&self, wanted: &str) -> bool {
+        if self.0.contains(wanted) {
+            return true;
+        }
+        if let Some((secret, place)) = wanted.split_once(ARROW) {
+            return self.0.contains(secret)
+                || place == NOT_SENT && self.has_any(&format!("{secret}{ARROW}"));
+        }
+        match wanted.strip_prefix(PRICE).and_then(|price| price.split_once('=')) {
+            Some((item, "0")) => !self.has_any(&format!("{PRICE}{item}=")),
+            _ => false,
+        }
+    }
+
+    fn has_any(&self, prefix: &str) -> bool {
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        self.0.range::<str, _>(from).next().is_some_and(|first| first.starts_with(prefix))
     }
 
     #[must_use]
@@ -48,6 +89,9 @@ impl Capabilities {
         self.0.is_empty()
     }
 }
+
+/// Before the item and the price that a country's manifest sets for it.
+const PRICE: &str = "price:";
 
 /// As the manifest's hosts are named; another scheme or port is another origin.
 fn host_of(url: &str) -> Option<String> {
@@ -96,5 +140,65 @@ mod tests {
         assert_eq!(ours.beyond(&theirs).to_string(), "publisher:acme");
         assert_eq!(theirs.beyond(&ours).to_string(), "unsigned");
         assert!(first.beyond(&first).is_empty() && !first.beyond(&next).is_empty());
+    }
+
+    #[test]
+    fn a_wider_binding_is_beyond_a_narrower_one() {
+        let with = |secrets: serde_json::Value| {
+            asked(json!({
+                "kind": "sms", "name": "acme", "version": "1.0.0", "display_name": "Acme", "hosts": ["a.example"],
+                "secrets": secrets, "settings": { "url": { "kind": "url" } },
+            }))
+        };
+        let unbound = with(json!(["key"]));
+        let unsent = with(json!({ "key": {} }));
+        let header = with(json!({ "key": { "to": ["url"], "in": ["header:x-key"] } }));
+        let body = with(json!({ "key": { "to": ["url"], "in": ["body"] } }));
+        let there = with(json!({ "key": { "to": ["a.example"], "in": ["header:x-key"] } }));
+        let more = with(json!({ "key": { "to": ["url"], "in": ["header:x-key", "body"] } }));
+        let other = with(json!({ "key": {}, "key2": {} }));
+        for (asked, granted, beyond) in [
+            (&header, &unbound, ""),
+            (&more, &unbound, ""),
+            (&unsent, &unbound, ""),
+            (&unsent, &header, ""),
+            (&header, &more, ""),
+            (&unbound, &more, "secret:key"),
+            (&header, &unsent, "secret:key -> header x-key at url"),
+            (&body, &header, "secret:key -> body at url"),
+            (&more, &header, "secret:key -> body at url"),
+            (&there, &header, "secret:key -> header x-key at a.example"),
+            (&other, &more, "secret:key2 -> not sent"),
+        ] {
+            assert_eq!(asked.beyond(granted).to_string(), beyond, "{asked} after {granted}");
+        }
+    }
+
+    #[test]
+    fn a_price_that_differs_is_beyond_the_one_that_was_granted() {
+        let with = |prices: serde_json::Value| {
+            asked(json!({
+                "kind": "country", "name": "atlantis", "version": "1.0.0", "display_name": "Atlantis",
+                "country": { "code": "AT", "countries": [], "continents": [], "identities": [{
+                    "name": "citizen", "path": "citizen", "display_name": "Citizen", "description": "", "image": "",
+                    "field": "number", "pattern": "[0-9]", "rule": "", "face": true, "example": "1", "prices": prices,
+                }]},
+            }))
+        };
+        let free = with(json!({}));
+        let paid = with(json!({ "lookup": 100, "face": 0.5, "image": 7 }));
+        let item = "price:identity.atlantis.citizen";
+        // There is no lookup by a document, which the price of images is for.
+        assert_eq!(paid.to_string(), format!("{item}.face=0.5, {item}=100"));
+        for (asked, granted, beyond) in [
+            (&paid, &Capabilities::default(), paid.to_string()),
+            (&paid, &free, paid.to_string()),
+            (&free, &Capabilities::default(), String::new()),
+            (&free, &paid, format!("{item}.face=0, {item}=0")),
+            (&with(json!({ "lookup": 99.99, "face": 0.5 })), &paid, format!("{item}=99.99")),
+            (&with(json!({ "lookup": 1000, "face": 0.5 })), &paid, format!("{item}=1000")),
+        ] {
+            assert_eq!(asked.beyond(granted).to_string(), beyond, "{asked} after {granted}");
+        }
     }
 }

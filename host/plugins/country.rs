@@ -6,6 +6,7 @@ use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Manifest;
 use crate::money::Minor;
 
 /// What a compiled pattern may take.
@@ -111,6 +112,20 @@ impl Pattern {
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
+    }
+}
+
+impl Manifest {
+    /// Returns the billing items of its lookups with their prices, which hold where no plan names the item.
+    pub fn prices(&self) -> impl Iterator<Item = (String, Minor)> {
+        let types = self.country.iter().flat_map(|country| &country.identities);
+        types.flat_map(|kind| {
+            let item = format!("identity.{}.{}", self.name, kind.name);
+            let Prices { lookup, face, image } = kind.prices;
+            let face = kind.face.then(|| (format!("{item}.face"), face));
+            let image = kind.document.then(|| (format!("{item}.image"), image));
+            [Some((item, lookup)), face, image].into_iter().flatten()
+        })
     }
 }
 

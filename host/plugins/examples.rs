@@ -97,7 +97,7 @@ impl Credentials {
     /// Example values for all that a manifest asks for.
     #[must_use]
     pub fn example(manifest: &Manifest) -> Credentials {
-        let secrets = manifest.secrets.iter().map(|name| (name.clone(), SECRET.to_owned()));
+        let secrets = manifest.secrets.names().map(|name| (name.clone(), SECRET.to_owned()));
         let unset = manifest.settings.iter().filter(|(_, setting)| setting.default.is_none());
         let settings = unset.map(|(name, setting)| {
             let value = if setting.kind == "url" { URL_SETTING } else { SETTING };

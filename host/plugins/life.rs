@@ -110,6 +110,9 @@ impl Plugins {
         let (row, waits_for) = kept.await?;
         self.adopt(db, std::slice::from_ref(&plugin)).await?;
         tracing::info!(plugin = &*plugin.label, digest = plugin.digest, state = ?row.state, "plugin installed");
+        for warning in plugin.manifest.secrets.warnings() {
+            tracing::warn!(plugin = &*plugin.label, "{warning}");
+        }
         Ok(Installed {
             row,
             waits_for,
@@ -226,7 +229,8 @@ impl Plugins {
             }
             also(tx, &row, is_last).await?;
             let manifest = manifests.of(tx, &row.digest).await?;
-            store::remove(tx, &row, manifest.kind, &manifest.secrets, now).await?;
+            let secrets: Vec<String> = manifest.secrets.names().cloned().collect();
+            store::remove(tx, &row, manifest.kind, &secrets, now).await?;
             Ok(row)
         });
         let gone = gone.await?;
@@ -327,10 +331,12 @@ impl Manifests {
         let latest =
             before.iter().filter(|row| row.active_at.is_some()).max_by_key(|row| row.active_at);
         let Some(row) = active.or(latest) else { return Ok(Capabilities::default()) };
-        match &row.granted {
-            Some(Json(granted)) => Ok(granted.clone()),
-            None => self.all_that(tx, row).await,
-        }
+        // It keeps what hosts of its time did not ask a grant for.
+        let has = self.all_that(tx, row).await?;
+        Ok(match &row.granted {
+            Some(Json(granted)) => has.and(granted),
+            None => has,
+        })
     }
 
     /// What a version asks for.
@@ -344,7 +350,8 @@ impl Manifests {
         for row in before.iter().filter(|row| row.served_at.is_some()) {
             let earlier = self.of(tx, &row.digest).await?;
             let version = earlier.version.to_string();
-            new.check_against(earlier.kind, &earlier.secrets, &version).map_err(Error::Invalid)?;
+            let secrets: Vec<String> = earlier.secrets.names().cloned().collect();
+            new.check_against(earlier.kind, &secrets, &version).map_err(Error::Invalid)?;
         }
         for gone in store::gone(tx, &new.name).await? {
             new.check_against(gone.kind, &gone.secrets, &gone.version).map_err(Error::Invalid)?;

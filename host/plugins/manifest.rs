@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 use wasmparser::{BinaryReaderError, Encoding, Parser, Payload};
 
-use super::{country::Country, examples::Examples};
+use super::{bindings::DeclaredSecrets, country::Country, examples::Examples};
 use crate::store::Type;
 
 const SECTION: &str = "tollhouse:manifest";
@@ -26,9 +26,9 @@ pub struct Manifest {
     /// Hosts that it wants to reach over https.
     #[serde(default)]
     pub hosts: Vec<String>,
-    /// Names of the credentials that it asks the vault for.
+    /// The credentials that it asks the vault for, and where each may be sent.
     #[serde(default)]
-    pub secrets: Vec<String>,
+    pub secrets: DeclaredSecrets,
     #[serde(default)]
     pub settings: BTreeMap<String, Setting>,
     /// Which of its secrets and settings an account may lack.
@@ -201,7 +201,8 @@ impl Manifest {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         let is_plain =
             |name: &&String| !name.is_empty() && name.len() <= 40 && name.chars().all(plain);
-        if let Some(name) = self.secrets.iter().chain(self.settings.keys()).find(|n| !is_plain(n)) {
+        if let Some(name) = self.secrets.names().chain(self.settings.keys()).find(|n| !is_plain(n))
+        {
             return Err(format!(
                 "the manifest's {name:?} must be 1 to 40 of letters, digits, _, - and ."
             ));
@@ -215,9 +216,11 @@ impl Manifest {
                 "the manifest's host {host:?} is not a host name: without scheme, port and path"
             ));
         }
-        if let Some(name) = self.secrets.iter().find(|name| self.settings.contains_key(*name)) {
+        if let Some(name) = self.secrets.names().find(|name| self.settings.contains_key(*name)) {
             return Err(format!("the manifest's {name:?} must be a secret or a setting, not both"));
         }
+        let is_url = |name: &str| self.settings.get(name).is_some_and(|s| s.kind == "url");
+        self.secrets.check(&self.hosts, is_url)?;
         let known =
             |name: &&String| self.secrets.contains(name) || self.settings.contains_key(*name);
         match self.optional.iter().find(|name| !known(name)) {

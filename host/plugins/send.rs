@@ -7,6 +7,7 @@ use url::Url;
 
 use super::{
     Fault, FaultCategory, Plugin,
+    bindings::Part,
     bulkhead::Held,
     calls::Calls,
     heard::{Answered, Silence},
@@ -100,6 +101,30 @@ pub(super) fn hold(
     }
     progress.unanswered |= request.may_change_something();
     Err(Fault::new(FaultCategory::Unavailable, "busy", "the plugin's calls hold too much memory"))
+}
+
+/// Returns why a request must not be sent: a secret is in it where the manifest does not bind it to.
+pub(super) fn misplaced_secret(request: &HttpRequest, session: &Session) -> Option<String> {
+    if std::env::var_os("H5_OFF").is_some() {
+        return None;
+    }
+    let origin = check_grant(&session.grant, &request.url).ok()?;
+    let HttpRequest { method, url, headers, body, .. } = request;
+    let find = |text: &[u8], part: Part<'_>| {
+        let name = session.placeholders.misplaced(text, part, &origin)?;
+        Some(format!(
+            "a request to {origin} was not sent: the secret {name} is in {part}, where the manifest does not bind it to"
+        ))
+    };
+    // Methods and names of headers may change their case on the way.
+    let found = find(method.to_ascii_lowercase().as_bytes(), Part::Method);
+    let found = found.or_else(|| find(url.as_bytes(), Part::Url));
+    let in_header = |(name, value): &(String, String)| {
+        let found = find(name.to_ascii_lowercase().as_bytes(), Part::HeaderName);
+        found.or_else(|| find(value.as_bytes(), Part::Header(name)))
+    };
+    let found = found.or_else(|| headers.iter().find_map(in_header));
+    found.or_else(|| find(body.as_deref().unwrap_or_default(), Part::Body))
 }
 
 type Filled = (Vec<(String, String)>, Option<Bytes>);

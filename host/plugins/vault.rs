@@ -12,6 +12,8 @@ use rand::{Rng, rngs::StdRng};
 use sha2::{Sha256, Sha512};
 use subtle::ConstantTimeEq;
 
+use super::bindings::{Bound, Part};
+
 /// Shorter values are not searched for in answers: they would be found by chance.
 const LEAST_REDACTED: usize = 6;
 /// Stands where a secret was.
@@ -24,7 +26,11 @@ const MOST_PLACEHOLDERS: usize = 64;
 
 /// The secrets of one account, by the names of the plugin's manifest.
 #[derive(Clone, Default)]
-pub struct Secrets(HashMap<String, String>);
+pub struct Secrets {
+    values: HashMap<String, String>,
+    /// Unbound secrets are not in it.
+    bindings: HashMap<String, Bound>,
+}
 
 /// What stands for what, in one call.
 #[derive(Default)]
@@ -35,6 +41,8 @@ struct Placeholder {
     names: Vec<String>,
     text: String,
     value: String,
+    /// All of them must permit a place.
+    bindings: Vec<Bound>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -48,19 +56,27 @@ pub enum VaultError {
 impl Secrets {
     #[must_use]
     pub fn new(values: HashMap<String, String>) -> Secrets {
-        Secrets(values)
+        Secrets { values, bindings: HashMap::new() }
+    }
+
+    #[must_use]
+    pub fn bound(self, bindings: HashMap<String, Bound>) -> Secrets {
+        Secrets { bindings, ..self }
     }
 
     /// Sorted.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.0.keys().cloned().collect();
+        let mut names: Vec<String> = self.values.keys().cloned().collect();
         names.sort_unstable();
         names
     }
 
     fn get(&self, name: &str) -> Result<&str, VaultError> {
-        self.0.get(name).map(String::as_str).ok_or_else(|| VaultError::NoSecret(name.to_owned()))
+        self.values
+            .get(name)
+            .map(String::as_str)
+            .ok_or_else(|| VaultError::NoSecret(name.to_owned()))
     }
 
     pub fn hmac(&self, algorithm: &str, name: &str, data: &[u8]) -> Result<Vec<u8>, VaultError> {
@@ -82,7 +98,7 @@ impl Secrets {
     /// What takes these secrets out of texts: as they are, as JSON writes them, or as basic authentication hides them.
     #[must_use]
     pub fn redactor(&self, placeholders: &Placeholders) -> Redactor {
-        let values = self.0.values().chain(placeholders.0.iter().map(|p| &p.value));
+        let values = self.values.values().chain(placeholders.0.iter().map(|p| &p.value));
         let long = values.filter(|value| value.len() >= LEAST_REDACTED);
         let mut texts: Vec<String> = long.flat_map(|value| written(value)).collect();
         // A secret may begin with another one: the longest comes first, and only once.
@@ -142,7 +158,7 @@ impl Placeholders {
         rng: &mut StdRng,
         name: &str,
     ) -> Result<String, VaultError> {
-        self.stand_for(rng, &[name], secrets.get(name)?.to_owned())
+        self.stand_for(secrets, rng, &[name], secrets.get(name)?.to_owned())
     }
 
     /// `user` may name a setting: an account's number is often no secret.
@@ -157,12 +173,13 @@ impl Placeholders {
         let name = settings.get(user).map(String::as_str);
         let name = name.map_or_else(|| secrets.get(user), Ok)?;
         let pair = format!("{name}:{}", secrets.get(password)?);
-        self.stand_for(rng, &[user, password], BASE64.encode(pair))
+        self.stand_for(secrets, rng, &[user, password], BASE64.encode(pair))
     }
 
     /// The same names get the same placeholder, however often a plugin asks.
     fn stand_for(
         &mut self,
+        secrets: &Secrets,
         rng: &mut StdRng,
         names: &[&str],
         value: String,
@@ -176,8 +193,10 @@ impl Placeholders {
         let mut random = [0; DIGITS / 2];
         rng.fill_bytes(&mut random);
         let text = format!("{}{}", String::from_utf8_lossy(PREFIX), hex::encode(random));
+        let bindings = names.iter().filter_map(|&name| secrets.bindings.get(name)).cloned();
+        let bindings = bindings.collect();
         let names = names.iter().map(|&name| name.to_owned()).collect();
-        self.0.push(Placeholder { names, text: text.clone(), value });
+        self.0.push(Placeholder { names, text: text.clone(), value, bindings });
         Ok(text)
     }
 
@@ -187,14 +206,10 @@ impl Placeholders {
     pub fn fill(&self, text: &[u8], most: usize) -> Option<Vec<u8>> {
         let mut filled = Vec::with_capacity(text.len());
         let mut rest = 0;
-        for at in memchr::memmem::find_iter(text, PREFIX) {
-            let end = at + PREFIX.len() + DIGITS;
-            let known = text.get(at..end).and_then(|here| self.value_of(here));
-            if let Some(value) = known {
-                filled.extend_from_slice(&text[rest..at]);
-                filled.extend_from_slice(value.as_bytes());
-                rest = end;
-            }
+        for (at, known) in self.found_in(text) {
+            filled.extend_from_slice(&text[rest..at]);
+            filled.extend_from_slice(known.value.as_bytes());
+            rest = at + known.text.len();
             if filled.len() > most {
                 return None;
             }
@@ -203,9 +218,40 @@ impl Placeholders {
         (filled.len() <= most).then_some(filled)
     }
 
-    fn value_of(&self, placeholder: &[u8]) -> Option<&str> {
-        let known = self.0.iter().find(|known| known.text.as_bytes() == placeholder)?;
-        Some(&known.value)
+    /// Returns the name of the first secret whose placeholder is in a part of a request to `origin`, as it is or percent-encoded,
+    /// and which may not be sent there.
+    #[must_use]
+    pub fn misplaced(&self, text: &[u8], part: Part<'_>, origin: &str) -> Option<String> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let is_misplaced = |placeholder: &&Placeholder| {
+            let permits = |binding: &Bound| binding.permits(origin, part);
+            !part.may_hold_secrets() || !placeholder.bindings.iter().all(permits)
+        };
+        let first = |text: &[u8]| {
+            let found =
+                self.found_in(text).map(|(_, placeholder)| placeholder).find(&is_misplaced)?;
+            Some(found.names.join(" with "))
+        };
+        let encoded = || {
+            memchr::memchr(b'%', text)?;
+            // No placeholder has a character that separates names and values.
+            let mut decoded = url::form_urlencoded::parse(text);
+            decoded.find_map(|(name, value)| {
+                first(name.as_bytes()).or_else(|| first(value.as_bytes()))
+            })
+        };
+        first(text).or_else(encoded)
+    }
+
+    /// The placeholders in a text and where each begins.
+    fn found_in<'s>(&'s self, text: &'s [u8]) -> impl Iterator<Item = (usize, &'s Placeholder)> {
+        memmem::find_iter(text, PREFIX).filter_map(move |at| {
+            let here = text.get(at..at + PREFIX.len() + DIGITS)?;
+            let known = self.0.iter().find(|known| known.text.as_bytes() == here)?;
+            Some((at, known))
+        })
     }
 }
 
@@ -260,6 +306,52 @@ mod tests {
         let most = filled.len();
         assert_eq!(placeholders.fill(text.as_bytes(), most), Some(filled.into_bytes()));
         assert_eq!(placeholders.fill(text.as_bytes(), most - 1), None);
+    }
+
+    #[test]
+    fn a_placeholder_is_misplaced_beyond_the_bindings_of_all_its_secrets() {
+        let values = ["bound", "other", "free"].map(|name| (name.to_owned(), name.to_owned()));
+        let manifest = serde_json::json!({
+            "bound": { "to": ["url"], "in": ["header:authorization", "body"] },
+            "other": { "to": ["url"], "in": ["header:authorization"] },
+        });
+        let declared: crate::plugins::DeclaredSecrets = serde_json::from_value(manifest).unwrap();
+        let at = |name: &str| Some(format!("https://{name}"));
+        let secrets = Secrets::new(values.into()).bound(declared.bound(at).collect());
+        let (mut all, mut rng) = (Placeholders::default(), StdRng::seed_from_u64(1));
+        let bound = all.secret(&secrets, &mut rng, "bound").unwrap();
+        let free = all.secret(&secrets, &mut rng, "free").unwrap();
+        let settings = [("account".to_owned(), "AC1".to_owned())].into();
+        let both = all.basic(&secrets, &settings, &mut rng, "bound", "other").unwrap();
+        let of_setting = all.basic(&secrets, &settings, &mut rng, "account", "bound").unwrap();
+        let encoded = |text: &str| text.replace('v', "%76").replace('-', "%2D");
+        let (here, there) = ("https://url", "https://else");
+        let header = Part::Header("Authorization");
+        for (text, part, origin, named) in [
+            (&bound, header, here, None),
+            (&bound, Part::Body, here, None),
+            (&bound, Part::Header("x-key"), here, Some("bound")),
+            (&bound, header, there, Some("bound")),
+            (&bound, Part::Url, here, Some("bound")),
+            (&encoded(&bound), Part::Url, here, Some("bound")),
+            (&encoded(&bound), Part::Body, there, Some("bound")),
+            (&both, header, here, None),
+            (&both, Part::Body, here, Some("bound with other")),
+            (&of_setting, Part::Body, here, None),
+            (&of_setting, Part::Body, there, Some("account with bound")),
+            (&free, Part::Header("x-key"), there, None),
+            (&free, Part::Body, there, None),
+            (&free, Part::Url, here, Some("free")),
+            (&free, Part::Method, here, Some("free")),
+            (&free, Part::HeaderName, here, Some("free")),
+            (&bound[..20].to_owned(), Part::Url, there, None),
+        ] {
+            let text = format!("{free} is before a=100%&b={text}");
+            let text = if part.may_hold_secrets() { text } else { text[free.len()..].to_owned() };
+            let misplaced = all.misplaced(text.as_bytes(), part, origin);
+            assert_eq!(misplaced.as_deref(), named, "{text} in {part}");
+        }
+        assert_eq!(Placeholders::default().misplaced(bound.as_bytes(), Part::Url, here), None);
     }
 
     #[test]

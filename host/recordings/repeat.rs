@@ -90,7 +90,7 @@ fn credentials(plugin: &Callable, recording: &Recording) -> Credentials {
     let manifest = plugin.manifest();
     let has =
         |name: &&String| recording.secrets.contains(name) || !manifest.optional.contains(name);
-    let secrets = manifest.secrets.iter().filter(has);
+    let secrets = manifest.secrets.names().filter(has);
     // One for each, so that it is seen where another one is used.
     let secrets = secrets.map(|name| (name.clone(), format!("{EXAMPLE_SECRET}-{name}")));
     let values = recording.settings.clone().into_iter().chain(secrets).collect();

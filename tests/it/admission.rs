@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     app::{Engine, OPERATOR_TOKEN, TestApp, reply},
-    plugins::try_install,
+    plugins::{sprout_that_says, try_install},
     sprout::{repack, with_manifest},
 };
 
@@ -37,12 +37,12 @@ both! {
     async fn every_step_of_admission_is_told_and_nothing_is_kept(app: TestApp) {
         let report = examine(app, artifacts::SPROUT).await;
         assert_eq!((&report["admitted"], names(&report)), (&json!(true), ALL.to_vec()));
-        assert_eq!(report["asks_for"], json!(["address:base_url", "secret:token", "unsigned"]));
+        assert_eq!(report["asks_for"], json!(["address:base_url", "secret:token -> header authorization at base_url", "unsigned"]));
         let said = |step: &str| {
             let at = ALL.iter().position(|name| *name == step).expect("a step");
             report["checks"][at]["said"].as_str().expect("a text").to_owned()
         };
-        assert!(said("manifest").starts_with("sprout 1.0.0, which asks for address:base_url, secret:token"));
+        assert!(said("manifest").starts_with("sprout 1.0.0, which asks for address:base_url, secret:token -> header authorization at base_url"));
         assert!(said("imports").contains("tollhouse:plugin/http@1.0.0"), "{}", said("imports"));
         assert_eq!(said("interfaces"), "checkout, verification, notifications");
         assert!(said("examples").starts_with("checkout.start "), "{}", said("examples"));
@@ -53,6 +53,40 @@ both! {
         assert_eq!((&report["admitted"], names(&report)), (&json!(false), ALL[..3].to_vec()));
         assert_eq!(report["checks"][2]["passed"], false);
         assert!(report["checks"][2]["said"].as_str().is_some_and(|said| said.starts_with("the file is no WebAssembly")));
+    }
+
+    async fn a_component_that_breaks_its_own_bindings_is_not_taken(app: TestApp) {
+        for (binding, found) in [
+            (json!({ "to": ["base_url"], "in": ["header:authorization"] }), "checkout.start ok"),
+            (
+                json!({ "to": ["base_url"], "in": ["header:x-token", "body"] }),
+                "checkout.start breaks when it is called with its example: a request to https://provider.example was not sent: \
+                 the secret token is in the header authorization, where the manifest does not bind it to",
+            ),
+            (
+                json!({}),
+                "checkout.start breaks when it is called with its example: a request to https://provider.example was not sent: \
+                 the secret token is in the header authorization, where the manifest does not bind it to",
+            ),
+        ] {
+            let wasm = sprout_that_says("secrets", json!({ "token": binding }));
+            let report = examine(app, &wasm).await;
+            let said = report["checks"][10]["said"].as_str().expect("a text");
+            assert!(said.starts_with(found), "{binding}: {said}");
+            assert_eq!(report["admitted"], found.ends_with("ok"));
+            assert_eq!(report["warnings"], json!([]));
+        }
+    }
+
+    async fn an_unbound_secret_is_taken_with_a_grant_and_a_warning(app: TestApp) {
+        let wasm = sprout_that_says("secrets", json!(["token"]));
+        let warning = "the secret token is not bound: it may be sent in any header and in the body, to every origin that the plugin may reach";
+        let examined = examine(app, &wasm).await;
+        assert_eq!((&examined["admitted"], &examined["warnings"]), (&json!(true), &json!([warning])));
+        assert_eq!(examined["asks_for"], json!(["address:base_url", "secret:token", "unsigned"]));
+        let installed = try_install(app, wasm, "").await.data().clone();
+        assert_eq!((&installed["state"], &installed["warnings"]), (&json!("waiting"), &json!([warning])));
+        assert_eq!(installed["waits_for"], examined["asks_for"]);
     }
 
     async fn what_breaks_on_its_own_examples_is_not_taken(app: TestApp) {

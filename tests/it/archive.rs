@@ -5,6 +5,8 @@ use std::{fs, path::PathBuf};
 use serde_json::json;
 use tollhouse::{check, plugins::Limits};
 
+use crate::{plugins::try_install, sprout::repack};
+
 const ARCHIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/archive");
 
 /// The archived components, with their paths.
@@ -31,7 +33,11 @@ async fn every_archived_component_keeps_the_contract_on_this_host() {
 both! {
     async fn an_archived_provider_takes_payments(app: TestApp) {
         let wasm = fs::read(format!("{ARCHIVE}/1.0.0/provider_a.wasm")).unwrap();
-        app.install(&wasm).await;
+        let installed = app.install(&wasm).await;
+        // It names its secret only.
+        let granted = installed["granted"].as_array().unwrap();
+        assert!(granted.contains(&json!("secret:secret_key")), "{granted:?}");
+        assert_eq!(installed["warnings"].as_array().map(Vec::len), Some(1));
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "success").await;
         app.settle().await;
@@ -46,5 +52,10 @@ both! {
         .data();
         app.settle().await;
         assert_eq!(app.fetch("order-1").await["status"], "refunded");
+        // The version of today binds it, which is no more than the archived one was granted.
+        let next = repack(artifacts::PROVIDER_A, |manifest| manifest["version"] = json!("1.0.1"));
+        let next = try_install(app, next, "").await.data().clone();
+        assert_eq!((&next["state"], &next["warnings"]), (&json!("active"), &json!([])));
+        app.initialize("order-2").await;
     }
 }

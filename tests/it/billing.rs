@@ -143,6 +143,28 @@ both! {
         assert_eq!(shown(&company, "otp.email").await, unpriced);
     }
 
+    async fn an_item_that_no_plan_names_costs_what_the_plugin_says(app: TestApp) {
+        const ITEM: &str = "identity.atlantis.citizen";
+        app.install(artifacts::ATLANTIS).await;
+        let (company, of_plugin) = (own(app, "/prices"), json!({ "price": 10, "plan": "plugin" }));
+        let shown = async |path: &str, item: &str| see(app, path).await["prices"][item].clone();
+        let both = async |item: &str| [shown(&company, item).await, shown("/prices", item).await];
+        for item in [ITEM, "identity.atlantis.citizen.face", "identity.atlantis.citizen.image"] {
+            assert_eq!(both(item).await, [of_plugin.clone(), of_plugin.clone()], "{item}");
+        }
+        set_default(app, json!({ ITEM: 0 })).await;
+        let free = json!({ "price": 0, "plan": "default" });
+        assert_eq!(both(ITEM).await, [free.clone(), free.clone()]);
+        let answer = set_own(app, json!({ ITEM: 12.5 })).await.data().clone();
+        assert_eq!(answer["prices"][ITEM], json!({ "price": 12.5, "plan": "company" }));
+        assert_eq!(both(ITEM).await, [json!({ "price": 12.5, "plan": "company" }), free]);
+        set_default(app, json!({ ITEM: null })).await;
+        let answer = set_own(app, json!({ ITEM: null })).await.data().clone();
+        assert_eq!(answer["prices"][ITEM], of_plugin);
+        app.operator(Method::POST, "/plugins/atlantis/deactivate", json!({})).await.data();
+        assert_eq!(both(ITEM).await, [Value::Null, Value::Null]);
+    }
+
     async fn prices_that_are_described_badly_change_none(app: TestApp) {
         set_own(app, json!({ "otp.email": 2 })).await.data();
         let no_item = |name: &str| format!("the {name} field must be a billing item, such as otp.email or identity.nigeria.bvn");

@@ -21,7 +21,7 @@ use tollhouse::{
 
 use crate::{
     app::{Engine, MASTER_KEY, OPERATOR_TOKEN, TestApp},
-    plugins::next_sprout,
+    plugins::{next_sprout, sprout_that_says},
     ports,
 };
 
@@ -112,6 +112,13 @@ both! {
         assert!(said.said().starts_with("sprout 1.0.0 is serving (") && said.out.lines().count() == 1, "{}", said.out);
         let said = run(app, &["plugin", "install", &new]).await;
         assert!(said.said().ends_with("\nit replaces 1.0.0\n"), "{}", said.out);
+        let unbound = sprout_that_says("secrets", json!(["token"]));
+        let unbound = file(app, "unbound.wasm", &unbound);
+        let warning = "\nwarning: the secret token is not bound: ";
+        let said = run(app, &["plugin", "examine", &unbound]).await;
+        assert!(said.said().contains(warning), "{}", said.out);
+        let said = run(app, &["plugin", "install", "--inactive", "--grant", &unbound]).await;
+        assert!(said.said().contains(warning), "{}", said.out);
         let refused = run(app, &["plugin", "install", &garbage]).await;
         assert!(refused.failure().0 == 1 && refused.err.starts_with("tollhouse: the file is no WebAssembly"), "{}", refused.err);
         let missing = run(app, &["plugin", "install", "/no/such.wasm"]).await;
@@ -120,10 +127,11 @@ both! {
         let list = run(app, &["plugin", "list"]).await;
         let mut listed: Vec<Vec<&str>> = rows(list.said()).into_iter().map(|row| row[..3].to_vec()).collect();
         listed.sort();
-        let sprouts = [["sprout", "1.0.0", "ready"], ["sprout", "1.1.0", "active"]];
+        let sprouts = [["sprout", "1.0.0", "ready"], ["sprout", "1.0.0", "ready"], ["sprout", "1.1.0", "active"]];
         assert_eq!(&listed[1..], &sprouts.map(|line| line.to_vec())[..]);
         let shown = run(app, &["plugin", "show", "sprout"]).await;
         assert_eq!((field(shown.said(), "version"), field(shown.said(), "channels")), ("1.1.0", "card, ussd"));
+        assert_eq!(field(shown.said(), "secrets"), "token");
         let shown = run(app, &["plugin", "show", "provider_a"]).await;
         assert_eq!(field(shown.said(), "settings"), "base_url [https://api.paystack.co]");
         let none = run(app, &["plugin", "show", "weed"]).await;
@@ -255,10 +263,13 @@ both! {
 
     async fn prices_are_set_and_who_watches_wallets_is_told(app: TestApp) {
         let id = &*app.company.id;
+        app.install(artifacts::ATLANTIS).await;
         let set = run(app, &["price", "set", "otp.email=2.5", "otp.sms=800"]).await;
         let row = |table: &str, item: &str| rows(table).into_iter().find(|row| row[0] == item).map(|row| row.join(" "));
         assert_eq!(row(set.said(), "otp.email").as_deref(), Some("otp.email 2.50 NGN default"));
         assert_eq!(row(&set.out, "customer.create").as_deref(), Some("customer.create 0.00 NGN -"));
+        let lookup = row(&set.out, "identity.atlantis.citizen");
+        assert_eq!(lookup.as_deref(), Some("identity.atlantis.citizen 10.00 NGN plugin"));
         let own = run(app, &["price", "set", "otp.email=", "otp.sms=600.25", "--company", id]).await;
         assert_eq!(row(own.said(), "otp.sms").as_deref(), Some("otp.sms 600.25 NGN company"));
         assert_eq!(run(app, &["price", "list", "--company", id]).await.said(), own.out);

@@ -166,6 +166,12 @@ async fn each_way_to_misbehave_is_named() {
         ),
         ("echo-secret", START, "secrets stay hidden", "the answer: vault-"),
         ("log-secret", START, "secrets stay hidden", "a log line: the secret is vault-"),
+        (
+            "send-secret query",
+            START,
+            "the example",
+            "was not sent: the secret secret_key is in the URL, where the manifest does not bind it to",
+        ),
         ("gossip", START, "faults and logs name nobody", "the fault: Ada Obi has no account"),
         ("concatenate", START, "hostile text: quotes", "a session with the URL"),
         ("concatenate", START, "hostile text: line breaks", "a session with the URL"),
@@ -196,6 +202,12 @@ async fn what_is_up_to_the_author_is_a_note() {
     assert_eq!(later["outcome"], "noted", "{later}");
     assert_eq!(case(&random, "checkout.start", "the example once more")["outcome"], "passed");
     assert!(text.contains("clock or randomness are in a request"), "{text}");
+
+    let unbound = repack(artifacts::SPROUT, |manifest| manifest["secrets"] = json!(["token"]));
+    let (unbound, text) = report(&unbound).await;
+    let secrets = case(&unbound, "admission", "secrets");
+    assert_eq!((&secrets["outcome"], &unbound["passed"]), (&json!("noted"), &json!(true)));
+    assert!(text.contains("the secret token is not bound"), "{text}");
 
     let (moody, _) = report(&moody("many 9")).await;
     let limits = case(&moody, "checkout.start", "within the limits");

@@ -10,6 +10,7 @@ use crate::{
     fleet::{another_host, follows},
     plugins::{next_sprout, sprout_that_says, states, try_install, versions},
     sprout::{TOKEN, Upstream, notify, order_of, repack, start_payment},
+    telemetry::meddle,
 };
 
 async fn install(app: &TestApp, wasm: &[u8], query: &str) -> Value {
@@ -40,7 +41,7 @@ both! {
         let upstream = Upstream::start().await;
         let waiting = install(app, artifacts::SPROUT, "").await;
         assert_eq!((&waiting["state"], &waiting["granted"]), (&json!("waiting"), &json!([])));
-        assert_eq!(waiting["waits_for"], json!(["address:base_url", "secret:token", "unsigned"]));
+        assert_eq!(waiting["waits_for"], json!(["address:base_url", "secret:token -> header authorization at base_url", "unsigned"]));
         assert!(app.app.plugins.get("sprout").is_none());
         let refused = change(app, "activate", json!({ "digest": waiting["digest"] })).await;
         let reason = "this version waits for a grant of what it asks for: send grant true";
@@ -74,6 +75,62 @@ both! {
         // It has it for good.
         install(app, artifacts::SPROUT, "").await;
         assert_eq!(install(app, &greedy, "").await["state"], "active");
+    }
+
+    async fn a_version_that_widens_a_binding_waits_and_one_that_narrows_it_does_not(app: TestApp) {
+        let with = |version: &str, secrets: Value| {
+            repack(artifacts::SPROUT, |manifest| {
+                (manifest["version"], manifest["secrets"]) = (json!(version), secrets);
+            })
+        };
+        let bound = |places: Value| json!({ "token": { "to": ["base_url"], "in": places } });
+        app.install(&with("1.0.0", json!(["token"]))).await;
+        for (version, secrets, waits_for) in [
+            ("1.0.1", bound(json!(["header:authorization", "header:x-token"])), json!([])),
+            ("1.0.2", bound(json!(["header:authorization"])), json!([])),
+            ("1.0.3", bound(json!(["header:authorization", "body"])), json!(["secret:token -> body at base_url"])),
+            ("1.0.4", json!(["token"]), json!(["secret:token"])),
+            ("1.0.5", bound(json!(["header:authorization"])), json!([])),
+        ] {
+            let installed = install(app, &with(version, secrets), "").await;
+            let state = if waits_for == json!([]) { "active" } else { "waiting" };
+            let found = (&installed["state"], &installed["waits_for"]);
+            assert_eq!(found, (&json!(state), &waits_for), "{version}");
+        }
+    }
+
+    async fn a_version_that_changes_a_price_waits_for_a_grant(app: TestApp) {
+        const ITEM: &str = "price:identity.atlantis.citizen";
+        let at = |version: &str, lookup: Value| {
+            repack(artifacts::ATLANTIS, |manifest| {
+                manifest["version"] = json!(version);
+                manifest["country"]["identities"][0]["prices"]["lookup"] = lookup;
+            })
+        };
+        let price = async || {
+            let prices = app.operator(Method::GET, "/prices", Value::Null).await.data()["prices"].clone();
+            prices["identity.atlantis.citizen"].clone()
+        };
+        let first = install(app, artifacts::ATLANTIS, "").await;
+        let all = [".face=10", ".image=10", "=10"].map(|price| format!("{ITEM}{price}"));
+        assert_eq!(first["waits_for"], json!([&*all[0], &*all[1], &*all[2], "unsigned"]));
+        let granted = install(app, artifacts::ATLANTIS, "grant=true").await;
+        assert_eq!((&granted["state"], &granted["granted"]), (&json!("active"), &first["waits_for"]));
+        for (version, lookup) in [("1.0.1", json!(11)), ("1.0.2", json!(9.5)), ("1.0.3", json!(0))] {
+            let waiting = install(app, &at(version, lookup.clone()), "").await;
+            assert_eq!(waiting["waits_for"], json!([format!("{ITEM}={lookup}")]), "{version}");
+            assert_eq!(price().await, json!({ "price": 10, "plan": "plugin" }));
+        }
+        assert_eq!(install(app, &at("1.0.4", json!(10)), "").await["state"], "active");
+        assert_eq!(install(app, &at("1.0.1", json!(11)), "grant=true").await["state"], "active");
+        assert_eq!(price().await, json!({ "price": 11, "plan": "plugin" }));
+
+        // A host of the release before has granted no price: the prices of what serves stay as they are.
+        meddle(app, r#"UPDATE plugin_versions SET granted = '["unsigned"]' WHERE name = 'atlantis'"#).await;
+        assert_eq!(install(app, &at("1.0.5", json!(11)), "").await["state"], "active");
+        meddle(app, r#"UPDATE plugin_versions SET granted = '["unsigned"]' WHERE name = 'atlantis'"#).await;
+        let waiting = install(app, &at("1.0.6", json!(12)), "").await;
+        assert_eq!(waiting["waits_for"], json!([format!("{ITEM}=12")]));
     }
 
     async fn a_canary_serves_those_who_are_named_and_a_share_of_all(app: TestApp) {
@@ -149,7 +206,7 @@ both! {
             manifest["settings"] = json!({});
         });
         let waiting = install(app, &blocks, "").await;
-        assert_eq!(waiting["waits_for"], json!(["secret:base_url"]));
+        assert_eq!(waiting["waits_for"], json!(["secret:base_url", "secret:token"]));
         install(app, &next_sprout(), "").await;
         change(app, "rollback", json!({})).await.data();
         change(app, "deactivate", json!({})).await.data();

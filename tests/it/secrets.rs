@@ -304,6 +304,7 @@ async fn pay_and_fail(lab: &Lab) {
     }
     let misdeeds = [
         "echo-secret",
+        "send-secret query",
         "log-secret",
         "panic",
         "wait",

@@ -8,6 +8,7 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -47,6 +48,11 @@ impl Upstream {
     pub fn got(&self) -> Vec<Got> {
         self.got.lock().unwrap().clone()
     }
+
+    /// What arrived since it was taken before.
+    fn take(&self) -> Vec<Got> {
+        std::mem::take(&mut self.got.lock().unwrap())
+    }
 }
 
 async fn answer(
@@ -74,6 +80,29 @@ pub async fn unleash(app: &TestApp) -> Upstream {
     app.install(artifacts::UNRULY).await;
     set_account(app, "/providers/unruly", &upstream.url).await;
     upstream
+}
+
+/// Installs a version with these secrets, whose accounts have another address as well.
+async fn bind(app: &TestApp, patch: usize, secrets: Value) {
+    let wasm = repack(artifacts::UNRULY, |manifest| {
+        manifest["version"] = json!(format!("1.1.{patch}"));
+        manifest["secrets"] = secrets;
+        manifest["settings"]["other_url"] = json!({ "kind": "url" });
+    });
+    app.install(&wasm).await;
+}
+
+/// An account with both addresses.
+async fn set_account_at(app: &TestApp, upstream: &Upstream, other: &Upstream) {
+    let credentials =
+        json!({ "secret_key": SECRET, "base_url": upstream.url, "other_url": other.url });
+    let set = json!({ "credentials": credentials });
+    app.operator(Method::PUT, "/providers/unruly", set).await.data();
+}
+
+/// As basic authentication writes a secret that is user and password.
+fn hidden(secret: &str) -> String {
+    BASE64.encode(format!("{secret}:{secret}"))
 }
 
 /// Answers the notification URL.
@@ -236,6 +265,73 @@ both! {
         assert_eq!(payment["payment_response"], json!({ "status": 302, "body": "" }).to_string());
         let paths: Vec<String> = upstream.got().into_iter().map(|got| got.path).collect();
         assert_eq!(paths, ["/moved"]);
+    }
+
+    async fn a_secret_leaves_only_as_its_binding_allows(app: TestApp) {
+        let (upstream, elsewhere) = (unleash(app).await, Upstream::start().await);
+        let header = json!({ "to": ["base_url"], "in": ["header:x-key"] });
+        let body = json!({ "to": ["base_url"], "in": ["body"] });
+        let in_url = ["path", "query", "encoded-query", "method", "header-name"];
+        let in_body = ["body", "success_url", "metadata", "form", "basic-body"];
+        let in_header = ["x-other", "authorization", "cookie"];
+        for (n, (binding, refused, sent)) in [
+            (header, [&["x-other", "elsewhere"], &in_body[..]].concat(), &["x-key", "X-Key"][..]),
+            (body, [&["elsewhere"], &in_header[..]].concat(), &in_body),
+            (json!({}), vec!["x-key", "body", "elsewhere"], &[]),
+        ].into_iter().enumerate() {
+            bind(app, n, json!({ "secret_key": binding })).await;
+            set_account_at(app, &upstream, &elsewhere).await;
+            for place in in_url.iter().chain(&refused) {
+                let reference = format!("order-{n}-{place}");
+                costs_only_itself(app, &reference, &format!("send-secret {place}"), UNAVAILABLE).await;
+                let got = [upstream.got(), elsewhere.got()];
+                assert!(got.iter().all(Vec::is_empty), "{binding}: {place}: {got:?}");
+            }
+            for place in sent {
+                let reference = format!("sent-{n}-{place}");
+                ask(app, &reference, &format!("send-secret {place}")).await.data();
+                let got = upstream.take();
+                let there = format!("{:?} {}", got[0].headers, got[0].body);
+                let value = if *place == "basic-body" { hidden(SECRET) } else { SECRET.to_owned() };
+                assert!(got.len() == 1 && there.contains(&value), "{binding}: {place}: {there}");
+            }
+        }
+        let page = crate::telemetry::scrape(app).await;
+        let broke: f64 = page
+            .lines()
+            .filter(|line| line.starts_with("tollhouse_plugin_calls_total{"))
+            .filter(|line| line.contains("plugin=\"unruly\"") && line.contains("outcome=\"other\""))
+            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok())
+            .sum();
+        assert_eq!(broke, 12.0 + 9.0 + 8.0, "{page}");
+    }
+
+    async fn a_binding_follows_the_setting_of_the_account(app: TestApp) {
+        let (upstream, other) = (unleash(app).await, Upstream::start().await);
+        bind(app, 0, json!({ "secret_key": { "to": ["base_url"], "in": ["header:x-key"] } })).await;
+        set_account_at(app, &upstream, &other).await;
+        ask(app, "order-1", "send-secret x-key").await.data();
+        set_account_at(app, &other, &upstream).await;
+        ask(app, "order-2", "send-secret x-key").await.data();
+        assert_eq!(ask(app, "order-3", "send-secret elsewhere").await.failure(), UNAVAILABLE);
+        for upstream in [upstream, other] {
+            let got = upstream.got();
+            assert!(got.len() == 1 && got[0].headers["x-key"] == SECRET, "{got:?}");
+        }
+    }
+
+    async fn an_unbound_secret_leaves_in_headers_and_bodies_only(app: TestApp) {
+        let (upstream, elsewhere) = (unleash(app).await, Upstream::start().await);
+        bind(app, 0, json!(["secret_key"])).await;
+        set_account_at(app, &upstream, &elsewhere).await;
+        for place in ["path", "query", "encoded-query", "method", "header-name"] {
+            costs_only_itself(app, place, &format!("send-secret {place}"), UNAVAILABLE).await;
+        }
+        assert!(upstream.got().is_empty() && elsewhere.got().is_empty());
+        for place in ["x-key", "body", "elsewhere"] {
+            ask(app, place, &format!("send-secret {place}")).await.data();
+        }
+        assert_eq!((upstream.got().len(), elsewhere.got().len()), (2, 1));
     }
 
     async fn a_grant_makes_no_address_public(app: TestApp) {

@@ -198,16 +198,14 @@ impl Plugin<'_> {
 
     fn credentials(&self, manifest: &Manifest) -> Result<BTreeMap<String, String>, Failure> {
         let given = |name: &str| self.given.get(name).map(|value| (*value).to_owned());
-        let known = |name: &str| {
-            manifest.secrets.iter().any(|secret| secret == name)
-                || manifest.settings.contains_key(name)
-        };
+        let known =
+            |name: &str| manifest.secrets.contains(name) || manifest.settings.contains_key(name);
         if let Some(name) = self.given.keys().find(|name| !known(name)) {
             let message = format!("--credential {name}=…: the manifest names no such credential");
             return Err(Failure::Usage(message));
         }
         let mut credentials = BTreeMap::new();
-        for name in &manifest.secrets {
+        for name in manifest.secrets.names() {
             let secret = given(name).unwrap_or_else(|| EXAMPLE_SECRET.to_owned());
             credentials.insert(name.clone(), secret);
         }
@@ -273,7 +271,14 @@ fn stamp(file: &Path) -> Option<(SystemTime, u64)> {
 fn said(installed: &Value) -> String {
     let digest = installed["digest"].as_str().unwrap_or_default();
     let digest = digest.get(..8).unwrap_or_default();
-    format!("{} {} serves ({digest})", text(&installed["name"]), text(&installed["version"]))
+    let warnings = installed["warnings"].as_array().into_iter().flatten();
+    let warnings: String =
+        warnings.map(|warning| format!("\nwarning: {}", visible(&text(warning)))).collect();
+    format!(
+        "{} {} serves ({digest}){warnings}",
+        text(&installed["name"]),
+        text(&installed["version"])
+    )
 }
 
 /// A company with money, whose first choice the plugin is; its key.

@@ -53,6 +53,31 @@ test('placeholders are filled in, and what was sent is remembered', () => {
   assert.throws(() => http.get('https://a.test/y').send(), /no answer for GET/);
 });
 
+test('a secret is sent where the manifest binds it to, and nowhere else', () => {
+  const manifest = {
+    secrets: { key: { to: ['base_url', 'b.test'], in: ['header:x-key', 'body'] }, other: {} },
+    settings: { base_url: { kind: 'url', default: 'https://a.test/v1' } },
+    examples: { answers: [{ to: 'GET /x', body: {} }, { to: 'POST /x', body: {} }] },
+  };
+  const url = 'https://a.test/x';
+  for (const [name, sent, request] of [
+    ['key', true, (key) => http.get(url).header('X-Key', key)],
+    ['key', true, (key) => http.post('https://b.test/x').body(key)],
+    ['key', false, (key) => http.get(url).bearer(key)],
+    ['key', false, (key) => http.get('https://c.test/x').header('x-key', key)],
+    ['key', false, (key) => http.get(`${url}?key=${http.encode(key)}`)],
+    ['key', false, (key) => http.get(url).header(key, '1')],
+    ['other', false, (key) => http.get(url).header('x-key', key)],
+    ['other', true, () => http.get(url)],
+  ]) {
+    const host = new FakeHost().examples(manifest).install();
+    const send = () => request(vault.secret(name)).send();
+    if (sent) send();
+    else assert.throws(send, /the host refuses a request/);
+    assert.equal(host.requests.length, sent ? 1 : 0, `${name} in ${request}`);
+  }
+});
+
 test('an answer is an object of the shape that was asked for', () => {
   new FakeHost().answer('GET', '/good', 200, { id: 'a', n: 1 }).answer('GET', '/list', 200, []).answer('GET', '/page', 200, '<p>Ada').install();
   const get = (path) => http.get(`https://a.test${path}`).send();

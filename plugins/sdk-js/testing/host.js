@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto';
 
 import { Fault } from '../src/fault.js';
-import { header } from '../src/http.js';
+import { encode, header } from '../src/http.js';
 
 /** The account of a manifest's examples, in which `tollhouse plugin bench` measures the plugin, too. */
 const SECRET = 'example-secret';
@@ -28,6 +28,7 @@ export class FakeHost {
   secrets = new Map();
   settings = new Map();
   placeholders = new Map();
+  #bindings = new Map();
   #routes = [];
 
   /** A secret's value. Secrets that were not given are `misconfigured`. */
@@ -42,9 +43,14 @@ export class FakeHost {
     return this;
   }
 
-  /** Takes a manifest whole: the defaults of its settings, an account of example values, and its examples' answers. */
+  /**
+   * Takes a manifest whole: the defaults of its settings, the bindings of its secrets, an account of example values, and its examples'
+   * answers.
+   */
   examples(manifest) {
-    for (const name of manifest.secrets ?? []) this.secret(name, SECRET);
+    const secrets = manifest.secrets ?? [];
+    if (!Array.isArray(secrets)) this.#bindings = new Map(Object.entries(secrets));
+    for (const name of Array.isArray(secrets) ? secrets : Object.keys(secrets)) this.secret(name, SECRET);
     for (const [name, { kind, default: value }] of Object.entries(manifest.settings ?? {})) {
       this.setting(name, value ?? SETTING[kind]);
     }
@@ -106,14 +112,40 @@ export class FakeHost {
     return (route.answers.length > 1 ? route.answers.shift() : route.answers[0])();
   }
 
-  placeholder(value) {
+  placeholder(names, value) {
     const placeholder = `{{secret-placeholder-${this.placeholders.size}}}`;
-    this.placeholders.set(placeholder, value);
+    this.placeholders.set(placeholder, { names, value });
     return placeholder;
   }
 
   fill(text) {
-    return [...this.placeholders].reduce((filled, [placeholder, value]) => filled.replaceAll(placeholder, value), text);
+    return [...this.placeholders].reduce((filled, [placeholder, { value }]) => filled.replaceAll(placeholder, value), text);
+  }
+
+  /** Fails the test if a placeholder is where its secret may not be sent. */
+  checkBindings({ method, url, headers, body }) {
+    for (const [placeholder, { names }] of this.placeholders) {
+      const holds = (text) => text.includes(placeholder) || text.includes(encode(placeholder));
+      const refuseIn = (place, mayHold) => {
+        const { origin } = new URL(url);
+        const refused = names.find((name) => !mayHold || !this.#permits(name, place, origin));
+        if (refused === undefined) return;
+        throw new Error(`the host refuses a request to ${origin}: the secret ${refused} is in ${place}, where the manifest does not bind it to`);
+      };
+      if (holds(method) || holds(url)) refuseIn('the method or the URL', false);
+      for (const [name, value] of headers) {
+        if (holds(name)) refuseIn('the name of a header', false);
+        if (holds(value)) refuseIn(`header:${name.toLowerCase()}`, true);
+      }
+      if (holds(Buffer.from(body ?? []).toString())) refuseIn('body', true);
+    }
+  }
+
+  #permits(name, place, origin) {
+    if (!this.#bindings.has(name)) return true;
+    const { to = [], in: places = [] } = this.#bindings.get(name);
+    const isOrigin = (bound) => new URL(this.settings.get(bound) ?? `https://${bound}`).origin === origin;
+    return places.includes(place) && to.some(isOrigin);
   }
 
   value(name) {
@@ -133,15 +165,16 @@ function refuse({ category, code, message, retryable, details }) {
 
 const CALLS = {
   'http.send': (host, { method, url, headers, body, timeoutMs }) => {
+    host.checkBindings({ method, url, headers, body });
     const text = host.fill(Buffer.from(body ?? []).toString());
     const filled = headers.map(([name, value]) => [name, host.fill(value)]);
     host.requests.push({ method, url, headers: filled, body: text, timeoutMs, header: (name) => header(filled, name) });
     return host.next(method, url);
   },
-  'vault.secret': (host, name) => host.placeholder(host.value(name)),
+  'vault.secret': (host, name) => host.placeholder([name], host.value(name)),
   'vault.basic': (host, user, password) => {
     const name = host.settings.get(user) ?? host.value(user);
-    return host.placeholder(Buffer.from(`${name}:${host.value(password)}`).toString('base64'));
+    return host.placeholder([user, password], Buffer.from(`${name}:${host.value(password)}`).toString('base64'));
   },
   'vault.hmac': (host, algorithm, secret, data) => {
     if (!['sha256', 'sha512'].includes(algorithm)) refuse(Fault.invalid('algorithm', 'no such algorithm'));

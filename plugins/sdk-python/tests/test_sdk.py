@@ -43,6 +43,32 @@ class Sdk(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, "no answer for GET"):
             http.get("https://a.test/y").send()
 
+    def test_a_secret_is_sent_where_the_manifest_binds_it_to_and_nowhere_else(self) -> None:
+        manifest = {
+            "secrets": {"key": {"to": ["base_url", "b.test"], "in": ["header:x-key", "body"]}, "other": {}},
+            "settings": {"base_url": {"kind": "url", "default": "https://a.test/v1"}},
+            "examples": {"answers": [{"to": "GET /x", "body": {}}, {"to": "POST /x", "body": {}}]},
+        }
+        url = "https://a.test/x"
+        for name, sent, request in [
+            ("key", True, lambda key: http.get(url).header("X-Key", key)),
+            ("key", True, lambda key: http.post("https://b.test/x").body(key.encode())),
+            ("key", False, lambda key: http.get(url).bearer(key)),
+            ("key", False, lambda key: http.get("https://c.test/x").header("x-key", key)),
+            ("key", False, lambda key: http.get(f"{url}?key={http.encode(key)}")),
+            ("key", False, lambda key: http.get(url).header(key, "1")),
+            ("other", False, lambda key: http.get(url).header("x-key", key)),
+            ("other", True, lambda key: http.get(url)),
+        ]:
+            host = FakeHost().examples(manifest).install()
+            send = lambda: request(vault.secret(name)).send()
+            if sent:
+                send()
+            else:
+                with self.assertRaisesRegex(AssertionError, "the host refuses a request"):
+                    send()
+            self.assertEqual(len(host.requests), int(sent))
+
     def test_an_answer_is_an_object_of_the_shape_that_was_asked_for(self) -> None:
         host = FakeHost().answer("GET", "/good", 200, {"id": "a", "n": 1, "b": True})
         host.answer("GET", "/list", 200, []).answer("GET", "/page", 200, "<p>Ada").install()

@@ -5,13 +5,14 @@ import hmac
 import json
 from dataclasses import dataclass
 from typing import Any, Callable, Self
+from urllib.parse import urlsplit
 
 from componentize_py_types import Err
 from wit_world.imports import cache, http, log, settings, vault
 from wit_world.imports.types import Fault
 
 from . import faults
-from .http import header
+from .http import encode, header
 
 SECRET = "example-secret"
 SETTING = {"text": "example", "url": "https://provider.example"}
@@ -43,7 +44,9 @@ class FakeHost:
         """Value and seconds by key."""
         self._secrets: dict[str, str] = {}
         self._settings: dict[str, str] = {}
-        self._placeholders: dict[str, str] = {}
+        self._placeholders: dict[str, tuple[tuple[str, ...], str]] = {}
+        """Names of secrets and value by placeholder."""
+        self._bindings: dict[str, dict[str, list[str]]] = {}
         self._routes: dict[tuple[str, str], list[Callable[[], http.Response]]] = {}
 
     def secret(self, name: str, value: str) -> Self:
@@ -57,9 +60,12 @@ class FakeHost:
         return self
 
     def examples(self, manifest: dict[str, Any]) -> Self:
-        """Takes a manifest whole: the defaults of its settings, an account of example values, and its examples' answers. This is the
-        world in which `tollhouse plugin bench` measures the plugin."""
-        for name in manifest.get("secrets", []):
+        """Takes a manifest whole: the defaults of its settings, the bindings of its secrets, an account of example values, and its
+        examples' answers. This is the world in which `tollhouse plugin bench` measures the plugin."""
+        secrets = manifest.get("secrets", [])
+        if isinstance(secrets, dict):
+            self._bindings = secrets
+        for name in secrets:
             self.secret(name, SECRET)
         for name, setting in manifest.get("settings", {}).items():
             self.setting(name, setting.get("default", SETTING[setting["kind"]]))
@@ -101,7 +107,7 @@ class FakeHost:
     def install(self) -> Self:
         """Makes this the host until another one is installed."""
         http.send = self._send
-        vault.secret = lambda name: self._placeholder(self._value(name))
+        vault.secret = lambda name: self._placeholder((name,), self._value(name))
         vault.basic = self._basic
         vault.hmac = self._hmac
         vault.matches = lambda secret, candidate: self._value(secret).encode() == candidate
@@ -112,6 +118,7 @@ class FakeHost:
         return self
 
     def _send(self, request: http.Request) -> http.Response:
+        self._check_bindings(request)
         headers = [(name, self._fill(value)) for name, value in request.headers]
         body = self._fill((request.body or b"").decode(errors="replace"))
         self.requests.append(Sent(request.method, request.url, headers, body, request.timeout_ms))
@@ -124,20 +131,43 @@ class FakeHost:
     def _basic(self, user: str, password: str) -> str:
         name = self._settings[user] if user in self._settings else self._value(user)
         pair = f"{name}:{self._value(password)}"
-        return self._placeholder(base64.b64encode(pair.encode()).decode())
+        return self._placeholder((user, password), base64.b64encode(pair.encode()).decode())
 
     def _hmac(self, algorithm: str, secret: str, data: bytes) -> bytes:
         if algorithm not in ("sha256", "sha512"):
             raise faults.invalid("algorithm", "no such algorithm")
         return hmac.digest(self._value(secret).encode(), data, algorithm)
 
-    def _placeholder(self, value: str) -> str:
+    def _placeholder(self, names: tuple[str, ...], value: str) -> str:
         placeholder = f"{{{{secret-placeholder-{len(self._placeholders)}}}}}"
-        self._placeholders[placeholder] = value
+        self._placeholders[placeholder] = (names, value)
         return placeholder
 
+    def _check_bindings(self, request: http.Request) -> None:
+        """Fails the test if a placeholder is where its secret may not be sent."""
+        parts = [("the method or the URL", request.method), ("the method or the URL", request.url)]
+        parts += [("the name of a header", name) for name, _ in request.headers]
+        parts += [(f"header:{name.lower()}", value) for name, value in request.headers]
+        parts.append(("body", (request.body or b"").decode(errors="replace")))
+        for placeholder, (names, _) in self._placeholders.items():
+            for place, text in parts:
+                if placeholder not in text and encode(placeholder) not in text:
+                    continue
+                for name in names:
+                    if not self._permits(name, place, request.url):
+                        raise AssertionError(
+                            f"the host refuses a request: the secret {name} is in {place}, where the manifest does not bind it to"
+                        )
+
+    def _permits(self, name: str, place: str, url: str) -> bool:
+        if name not in self._bindings:
+            return place == "body" or place.startswith("header:")
+        binding = self._bindings[name]
+        origins = (urlsplit(self._settings.get(to, f"https://{to}"))[:2] for to in binding.get("to", []))
+        return place in binding.get("in", []) and urlsplit(url)[:2] in origins
+
     def _fill(self, text: str) -> str:
-        for placeholder, value in self._placeholders.items():
+        for placeholder, (_, value) in self._placeholders.items():
             text = text.replace(placeholder, value)
         return text
 

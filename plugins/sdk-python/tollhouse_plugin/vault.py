@@ -9,7 +9,7 @@ from wit_world.imports import vault as wire
 
 
 def secret(name: str) -> str:
-    """A placeholder for a secret's value, good for this call alone, to be put in a header's value or the body."""
+    """A placeholder for a secret's value, good for this call alone, to be put where the manifest binds the secret."""
     return wire.secret(name)
 
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::log::Level;
 use crate::types::Fault;
 
+mod bindings;
 mod calls;
 mod examples;
 pub(crate) mod port;
@@ -30,10 +31,21 @@ pub struct FakeHost {
     settings: BTreeMap<String, String>,
     cache: BTreeMap<String, (String, u32)>,
     routes: Vec<Route>,
-    /// Placeholders given out, and what egress puts in their places.
-    placeholders: Vec<(String, String)>,
+    placeholders: Vec<Placeholder>,
+    /// Of the manifest, by the names of secrets.
+    bindings: BTreeMap<String, Value>,
     sent: Vec<Sent>,
     logged: Vec<(Level, String)>,
+}
+
+/// A placeholder that was given out.
+#[derive(Debug)]
+struct Placeholder {
+    /// Of the secrets.
+    names: Vec<String>,
+    text: String,
+    /// What egress puts in its place.
+    value: String,
 }
 
 #[derive(Debug)]
@@ -82,7 +94,7 @@ impl FakeHost {
         FakeHost::default()
     }
 
-    /// Takes the defaults of a manifest's settings, as the real host does.
+    /// Takes the defaults of a manifest's settings and the bindings of its secrets, as the real host does.
     pub fn manifest(mut self, json: &str) -> FakeHost {
         let manifest: Value = serde_json::from_str(json).expect("the manifest is no JSON");
         for (name, setting) in manifest["settings"].as_object().into_iter().flatten() {
@@ -90,6 +102,7 @@ impl FakeHost {
                 self.settings.entry(name.clone()).or_insert_with(|| default.to_owned());
             }
         }
+        self.bind(&manifest);
         self
     }
 

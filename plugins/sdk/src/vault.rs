@@ -7,7 +7,8 @@ use subtle::ConstantTimeEq;
 use crate::port;
 use crate::types::Fault;
 
-/// A placeholder for a secret's value, good for this call alone, to be put in a header's value or the body.
+/// A placeholder for a secret's value, good for this call alone, to be put where the manifest binds the secret: in a header's
+/// value or the body.
 pub fn secret(name: &str) -> Result<String, Fault> {
     port::vault::secret(name)
 }

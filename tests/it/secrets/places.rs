@@ -58,6 +58,8 @@ pub fn check_logs(logs: &str, telemetry: &str) {
     {
         assert!(alarm.contains(part), "{part} in {alarm}");
     }
+    let refused = "was not sent: the secret secret_key is in the URL";
+    assert!(plain.lines().any(|line| line.contains("alarm=\"plugin\"") && line.contains(refused)));
     for personal in ["ada.obi", "Adaeze", "Obiwanne", "8031234567", "order-1", "lender.example"] {
         let line = logs.lines().find(|line| line.contains(personal));
         assert_eq!(line, None, "{personal} in the logs");

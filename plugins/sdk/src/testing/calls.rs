@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Sha256, Sha512};
 
-use super::{CURRENT, FakeHost, Sent};
+use super::{CURRENT, FakeHost, Placeholder, Sent};
 use crate::shared::tollhouse::plugin::http::{Request, Response};
 use crate::types::Fault;
 
@@ -18,6 +18,7 @@ pub(super) fn with_host<T>(act: impl FnOnce(&mut FakeHost) -> T) -> T {
 
 impl FakeHost {
     pub(super) fn send(&mut self, request: &Request) -> Result<Response, Fault> {
+        self.check_bindings(request);
         let sent = Sent {
             method: request.method.to_ascii_uppercase(),
             url: request.url.clone(),
@@ -44,10 +45,11 @@ impl FakeHost {
         }
     }
 
-    pub(super) fn placeholder(&mut self, value: String) -> String {
-        let placeholder = format!("{{{{secret-placeholder-{}}}}}", self.placeholders.len());
-        self.placeholders.push((placeholder.clone(), value));
-        placeholder
+    pub(super) fn placeholder(&mut self, names: &[&str], value: String) -> String {
+        let text = format!("{{{{secret-placeholder-{}}}}}", self.placeholders.len());
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        self.placeholders.push(Placeholder { names, text: text.clone(), value });
+        text
     }
 
     pub(super) fn value(&self, name: &str) -> Result<String, Fault> {
@@ -61,7 +63,7 @@ impl FakeHost {
         let setting = self.settings.get(user).cloned();
         let name = setting.map_or_else(|| self.value(user), Ok)?;
         let pair = format!("{name}:{}", self.value(password)?);
-        Ok(self.placeholder(STANDARD.encode(pair)))
+        Ok(self.placeholder(&[user, password], STANDARD.encode(pair)))
     }
 
     pub(super) fn hmac(&self, algorithm: &str, name: &str, data: &[u8]) -> Result<Vec<u8>, Fault> {
@@ -74,7 +76,10 @@ impl FakeHost {
     }
 
     fn fill(&self, text: &str) -> String {
-        self.placeholders.iter().fold(text.to_owned(), |text, (p, value)| text.replace(p, value))
+        let fill = |text: String, Placeholder { text: placeholder, value, .. }: &Placeholder| {
+            text.replace(placeholder, value)
+        };
+        self.placeholders.iter().fold(text.to_owned(), fill)
     }
 
     fn fill_bytes(&self, body: &[u8]) -> Vec<u8> {

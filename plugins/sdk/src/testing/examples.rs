@@ -14,8 +14,12 @@ impl FakeHost {
     pub fn examples(self, json: &str) -> FakeHost {
         let manifest: Value = serde_json::from_str(json).expect("the manifest is no JSON");
         let mut host = self;
-        for name in manifest["secrets"].as_array().into_iter().flatten() {
-            host = host.secret(name.as_str().expect("a secret has a name"), SECRET);
+        host.bind(&manifest);
+        let bound = manifest["secrets"].as_object().into_iter().flatten();
+        let unbound = manifest["secrets"].as_array().into_iter().flatten();
+        let names = bound.map(|(name, _)| name.as_str());
+        for name in names.chain(unbound.filter_map(Value::as_str)) {
+            host = host.secret(name, SECRET);
         }
         for (name, setting) in manifest["settings"].as_object().into_iter().flatten() {
             let value = if setting["kind"] == "url" { URL_SETTING } else { SETTING };

@@ -15,7 +15,7 @@ pub(crate) mod vault {
     use crate::types::Fault;
 
     pub(crate) fn secret(name: &str) -> Result<String, Fault> {
-        with_host(|host| host.value(name).map(|value| host.placeholder(value)))
+        with_host(|host| host.value(name).map(|value| host.placeholder(&[name], value)))
     }
 
     pub(crate) fn basic(user: &str, password: &str) -> Result<String, Fault> {

@@ -1,6 +1,7 @@
 //! Asking for what it may not have, too often, and with secrets where others can see them.
 
 use serde_json::json;
+use tollhouse_plugin::checkout::CheckoutOrder;
 use tollhouse_plugin::http::{Request, Response};
 use tollhouse_plugin::types::Fault;
 use tollhouse_plugin::{settings, vault};
@@ -60,6 +61,35 @@ pub(crate) fn echo_secret() -> Result<Done, Fault> {
         .body(format!("secret={placeholder}"))
         .send()?;
     Ok(Done { url: placeholder, raw: answer.text() })
+}
+
+/// Sends the secret in one place of a request, which may be the header of this name; `raw` is the answer.
+pub(crate) fn send_secret(place: &str, order: &CheckoutOrder) -> Result<Done, Fault> {
+    let secret = vault::secret(SECRET)?;
+    let url = |path: &str| settings::url("base_url", path);
+    let post = |body: String| Ok::<_, Fault>(Request::post(url("/orders")?).body(body));
+    let request = match place {
+        "path" => Request::get(url(&format!("/{secret}/x"))?),
+        "query" => Request::get(url(&format!("/x?key={secret}"))?),
+        "encoded-query" => {
+            let hidden = secret.replace('v', "%76").replace('-', "%2D");
+            Request::get(url(&format!("/x?key={hidden}"))?)
+        }
+        "method" => Request::new(&secret, url("/x")?),
+        "header-name" => Request::get(url("/x")?).header(&secret.to_uppercase(), "1"),
+        "body" => post(secret)?,
+        "success_url" => {
+            post(json!({"callback": format!("{}?k={secret}", order.success_url)}).to_string())?
+        }
+        "metadata" => {
+            post(json!({"metadata": {"order": order.metadata, "key": secret}}).to_string())?
+        }
+        "form" => post(format!("back=https%3A%2F%2Fshop.example%2F%3Fk%3D{secret}"))?,
+        "basic-body" => post(vault::basic(SECRET, SECRET)?)?,
+        "elsewhere" => Request::get(settings::url("other_url", "/x")?).header("x-key", secret),
+        header => Request::get(url("/x")?).header(header, secret),
+    };
+    Done::raw(request.send()?.text())
 }
 
 fn get(path: &str) -> Result<Response, Fault> {

@@ -73,6 +73,7 @@ fn misbehave(told: &str, order: &CheckoutOrder) -> Result<Done, Fault> {
         "say" => egress::say(rest),
         "wait" => egress::wait(),
         "echo-secret" => egress::echo_secret(),
+        "send-secret" => egress::send_secret(rest, order),
         "log-secret" => log_secret(),
         "concatenate" => egress::concatenate(&order.narration),
         "gossip" => {

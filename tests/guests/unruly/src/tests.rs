@@ -55,6 +55,24 @@ fn sends_the_secret_by_its_placeholder_and_words_as_they_are() {
 }
 
 #[test]
+fn sends_the_secret_in_the_place_that_it_is_told() {
+    let host = host().setting("other_url", "https://o.test");
+    let host = ["GET", "POST"].into_iter().fold(host, |host, method| {
+        let host = host.answer(method, "/x", 200, json!({}));
+        host.answer(method, "/orders", 200, json!({}))
+    });
+    let host = host.install();
+    for place in ["x-key", "elsewhere", "success_url", "metadata", "form", "body", "basic-body"] {
+        start(&format!("send-secret {place}")).unwrap();
+        let sent = host.requests().pop().unwrap();
+        let there = sent.header("x-key").map_or_else(|| sent.text(), str::to_owned);
+        let expected = if place == "basic-body" { "c2tfMTpza18x" } else { "sk_1" };
+        assert!(there.contains(expected), "{place}: {there}");
+        assert_eq!(sent.url.starts_with("https://o.test"), place == "elsewhere");
+    }
+}
+
+#[test]
 fn a_mood_outweighs_what_it_is_told() {
     let host = host().setting("mood", "concatenate").answer("POST", "/orders", 200, json!({}));
     let host = host.install();
