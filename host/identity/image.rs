@@ -68,7 +68,7 @@ async fn fetch(app: &App, url: &str) -> Result<Bytes> {
         timeout: TIMEOUT,
         most_response_bytes: MOST_BYTES,
     };
-    match app.egress.send(request).await {
+    match app.egress.images.send(request).await {
         Ok(answer) if answer.status == 200 => Ok(answer.body),
         Ok(answer) if (300..400).contains(&answer.status) => {
             Err(must("be a URL that does not lead elsewhere"))
