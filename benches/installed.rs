@@ -3,7 +3,6 @@
 use std::{
     cell::RefCell,
     fs,
-    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -14,8 +13,9 @@ use tollhouse::{
     bench::resident_bytes,
     clock::Clock,
     egress::{Egress, EgressPolicy},
-    plugins::{Limits, Plugins, Signed, Wish},
+    plugins::{CodeCache, Limits, Plugins, Signed, TrustPolicy, Wish},
     random::Random,
+    seal::{Sealer, new_master_key},
     store::{self, Store},
 };
 
@@ -54,6 +54,7 @@ pub fn measure(bench: &mut Bench) {
 struct Host {
     folder: TempDir,
     store: Store,
+    code: CodeCache,
 }
 
 impl Host {
@@ -61,30 +62,42 @@ impl Host {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let url = format!("sqlite://{}", folder.path().join("bench.db").display());
         let store = Store::open(&url, store::Limits::default(), Random::system()).await;
-        let host = Host { folder, store: store.expect("a database") };
+        let random = Random::system();
+        let sealer = Sealer::new(&new_master_key(&random), random).expect("a key");
+        let code = CodeCache::new(folder.path().join("code"), sealer);
+        let host = Host { folder, store: store.expect("a database"), code };
         let plugins = host.plugins();
-        let mut compiled: Option<PathBuf> = None;
+        let mut compiled: Option<String> = None;
         for n in 0..count {
             let wasm = named(artifacts::PROVIDER_A, &format!("plugin_{n}"));
-            if let Some(code) = &compiled {
-                copy_code(code, &wasm);
+            if let Some(name) = &compiled {
+                host.copy_code(name, &wasm);
             }
             let wish = Wish { grant: true, activate: true };
             let kept =
                 plugins.install(&host.store, Signed::read(wasm), wish, async |_, _| Ok(())).await;
             kept.expect("a plugin of this repository");
-            compiled.get_or_insert_with(|| only_file(&host.code()));
+            compiled.get_or_insert_with(|| host.only_file());
         }
         host
     }
 
-    fn code(&self) -> PathBuf {
-        self.folder.path().join("code")
+    /// The machine code is the same, in a file of its own: compiling it a thousand times would only take time.
+    fn copy_code(&self, name: &str, wasm: &[u8]) {
+        let (_, engine) = name.split_once('-').expect("a digest and an engine");
+        let copy = format!("{}-{engine}", hex::encode(Sha256::digest(wasm)));
+        self.code.keep(&copy, &self.code.read(name).expect("what was compiled"));
+    }
+
+    fn only_file(&self) -> String {
+        let mut files = fs::read_dir(self.folder.path().join("code")).expect("a folder");
+        let file = files.next().expect("what was compiled").expect("a file");
+        file.file_name().into_string().expect("a name")
     }
 
     fn plugins(&self) -> Plugins {
-        let limits =
-            Limits { compile_cache: Some(self.code()), takes_unsigned: true, ..Limits::default() };
+        let trust = TrustPolicy { takes_unsigned: true, ..TrustPolicy::default() };
+        let limits = Limits { code_cache: Some(self.code.clone()), trust, ..Limits::default() };
         let egress = Egress::new(EgressPolicy::default()).expect("a client");
         Plugins::new(limits, egress, Clock::system(), Random::system()).expect("an engine")
     }
@@ -114,17 +127,4 @@ pub fn named(wasm: &[u8], name: &str) -> Vec<u8> {
     component.push(left as u8);
     component.extend(section);
     component
-}
-
-/// Its machine code is the same, in a file of its own: compiling it a thousand times would only take time.
-fn copy_code(code: &Path, wasm: &[u8]) {
-    let name = code.file_name().and_then(|name| name.to_str()).expect("a name");
-    let (_, engine) = name.split_once('-').expect("a digest and an engine");
-    let copy = code.with_file_name(format!("{}-{engine}", hex::encode(Sha256::digest(wasm))));
-    fs::copy(code, copy).expect("a temporary folder");
-}
-
-fn only_file(folder: &Path) -> PathBuf {
-    let mut files = fs::read_dir(folder).expect("a folder");
-    files.next().expect("what was compiled").expect("a file").path()
 }

@@ -6,7 +6,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tollhouse::{
     bench::Subject,
-    plugins::{Answering, Call, Limits, Typed},
+    plugins::{Answering, Call, CodeCache, Limits, Typed},
+    random::Random,
+    seal::{Sealer, new_master_key},
 };
 use tollhouse_plugin::{
     checkout::{self, CheckoutOrder},
@@ -153,7 +155,10 @@ fn order() -> CheckoutOrder {
 /// From the component's bytes to a plugin that can be called, without and with machine code in the cache.
 fn measure_admission(bench: &mut Bench) {
     let folder = TempDir::new().expect("a temporary folder");
-    let cached = Limits { compile_cache: Some(folder.path().join("plugins")), ..Limits::default() };
+    let random = Random::system();
+    let sealer = Sealer::new(&new_master_key(&random), random).expect("a key");
+    let cache = CodeCache::new(folder.path().join("plugins"), sealer);
+    let cached = Limits { code_cache: Some(cache), ..Limits::default() };
     for (name, limits) in [("cold", Limits::default()), ("cached", cached)] {
         bench.measure(&format!("plugins/admission/{name}"), async |iterations| {
             let mut took = std::time::Duration::ZERO;

@@ -11,7 +11,7 @@ use crate::{
     clock::{Clock, Timestamp},
     companies,
     config::Config,
-    egress::Egress,
+    egress::EgressByPurpose,
     events,
     files::Files,
     http, idempotency, identity,
@@ -92,7 +92,7 @@ pub struct Parts {
     pub clock: Clock,
     pub random: Random,
     pub sealer: Sealer,
-    pub egress: Egress,
+    pub egress: EgressByPurpose,
     pub files: Files,
     /// None when the operator has named no mail server.
     pub mailer: Option<Mailer>,
@@ -202,12 +202,12 @@ impl App {
             sms_countries: config.otp.sms_countries.clone(),
         };
         let sealer = Sealer::new(&config.master_key.read()?, random.clone())?;
-        let (no_jobs, policy) = (config.service.no_jobs, config.service.egress());
-        let egress = if no_jobs { Egress::closed(policy) } else { Egress::new(policy)? };
+        let no_jobs = config.service.no_jobs;
+        let egress = EgressByPurpose::new(no_jobs, |purpose| config.service.egress(purpose))?;
         let mailer = config.email.mailer()?;
         let files = Files::new(&config.service.files)?;
-        let plugins =
-            Plugins::new(config.plugins.limits(), egress.clone(), clock.clone(), random.clone())?;
+        let (limits, to_upstreams) = (config.plugins.limits_of_host(&sealer), &egress.plugins);
+        let plugins = Plugins::new(limits, to_upstreams.clone(), clock.clone(), random.clone())?;
         let (recorder, recordings) = recordings::recorder();
         if settings.recording_hours > 0 {
             plugins.recorded_by(recorder);
@@ -229,7 +229,7 @@ impl App {
         let telemetry = Telemetry::new(clock.now())
             .with(|registry| store.register(registry))
             .with(|registry| plugins.register(registry))
-            .with(|registry| egress.metrics.register(registry))
+            .with(|registry| egress.plugins.metrics.register(registry))
             .with(|registry| workers.metrics.register(registry))
             .with(|registry| tasks.metrics.register(registry))
             .with(|registry| recordings.register(registry));

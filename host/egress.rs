@@ -35,6 +35,43 @@ pub struct EgressPolicy {
     pub allow_private: Vec<String>,
 }
 
+/// What a request is sent for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    Plugins,
+    Events,
+    Images,
+}
+
+/// Outgoing HTTP for each purpose. They share no connections: one to an address that is allowed for one purpose would serve the
+/// others, too.
+#[derive(Clone)]
+pub struct EgressByPurpose {
+    pub plugins: Egress,
+    pub events: Egress,
+    pub images: Egress,
+}
+
+impl EgressByPurpose {
+    /// With `closed`, nothing leaves: every request is refused.
+    pub fn new(
+        closed: bool,
+        policy: impl Fn(Purpose) -> EgressPolicy,
+    ) -> Result<EgressByPurpose, reqwest::Error> {
+        let metrics = EgressMetrics::default();
+        let egress = |purpose| {
+            let (metrics, policy) = (metrics.clone(), policy(purpose));
+            let egress = if closed { Egress::closed(policy) } else { Egress::new(policy)? };
+            Ok::<_, reqwest::Error>(Egress { metrics, ..egress })
+        };
+        Ok(EgressByPurpose {
+            plugins: egress(Purpose::Plugins)?,
+            events: egress(Purpose::Events)?,
+            images: egress(Purpose::Images)?,
+        })
+    }
+}
+
 const RESERVED_HEADERS: [&str; 6] =
     ["accept-encoding", "connection", "content-length", "host", "range", "transfer-encoding"];
 

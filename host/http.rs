@@ -260,7 +260,7 @@ fn plugin_routes() -> Vec<Route> {
         get    "/internal/v1/plugins/{plugin}/recordings/{recording}" Operator recordings::api::fetch "Show a call that was written down" [];
         get    "/internal/v1/publishers" Operator plugins::api::publishers::list "List whose plugins are taken" [];
         put    "/internal/v1/publishers/{publisher}" Operator plugins::api::publishers::trust "Take the plugins of a publisher, known by its keys" [409];
-        delete "/internal/v1/publishers/{publisher}" Operator plugins::api::publishers::distrust "Take no more plugins of a publisher" [];
+        delete "/internal/v1/publishers/{publisher}" Operator plugins::api::publishers::distrust "Take no more plugins of a publisher" [409];
     }
 }
 

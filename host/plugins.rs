@@ -15,6 +15,7 @@ mod calls;
 mod capabilities;
 mod compile;
 mod country;
+mod cpu;
 mod drift;
 mod engine;
 mod examples;
@@ -52,7 +53,7 @@ pub use self::{
     bindings::DeclaredSecrets,
     callable::{Callable, Credentials, Plugin, Watch},
     calls::outcome,
-    compile::{Compiler, compile_as_child, fault as cache_fault},
+    compile::{CodeCache, Compiler, compile_as_child, fault as cache_fault},
     country::{Country, IdentityType},
     engine::Limits,
     examples::{
@@ -63,6 +64,7 @@ pub use self::{
     life::Wish,
     manifest::{Kind, Manifest, ReferenceRules, Surface},
     progress::Usage,
+    publishers::{TrustPolicy, TrustedKey},
     registers::{Comparison, Entry, Image, Person, Question, Registers},
     registry::{Plugins, serving},
     reply::{End, Reply},
@@ -132,7 +134,7 @@ impl From<VaultError> for Fault {
                 Fault::new(FaultCategory::Misconfigured, "too-many-placeholders", message)
             }
             VaultError::TooLong => {
-                let message = "vault.hmac takes 1 MiB of data";
+                let message = "vault.hmac and vault.matches take at most 1 MiB of data";
                 Fault::new(FaultCategory::Misconfigured, "too-large", message)
             }
         }

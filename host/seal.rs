@@ -108,13 +108,13 @@ impl Key {
     }
 
     /// No two lists of texts run into one another: each part's length goes before it.
-    fn digest(&self, parts: &[&str]) -> Hmac<Sha256> {
+    fn digest<P: AsRef<[u8]>>(&self, parts: &[P]) -> Hmac<Sha256> {
         parts.iter().fold(self.mac.clone(), |mac, part| {
-            mac.chain_update((part.len() as u64).to_be_bytes()).chain_update(part)
+            mac.chain_update((part.as_ref().len() as u64).to_be_bytes()).chain_update(part)
         })
     }
 
-    fn written_digest(&self, parts: &[&str]) -> String {
+    fn written_digest<P: AsRef<[u8]>>(&self, parts: &[P]) -> String {
         format!("d1.{}.{}", self.id, hex::encode(self.digest(parts).finalize().into_bytes()))
     }
 }
@@ -188,7 +188,7 @@ impl Sealer {
     /// The digest of some texts under the key that seals: `d1.<key id>.<hexadecimal>`. Without the key nobody finds a short text,
     /// like a code of six digits, by trying all of them.
     #[must_use]
-    pub fn digest(&self, parts: &[&str]) -> String {
+    pub fn digest<P: AsRef<[u8]>>(&self, parts: &[P]) -> String {
         self.keys[0].written_digest(parts)
     }
 
@@ -200,7 +200,7 @@ impl Sealer {
 
     /// Whether it is the digest of these texts, under any of the keys; in constant time.
     #[must_use]
-    pub fn is_digest(&self, digest: &str, parts: &[&str]) -> bool {
+    pub fn is_digest<P: AsRef<[u8]>>(&self, digest: &str, parts: &[P]) -> bool {
         let Some(("d1", rest)) = digest.split_once('.') else { return false };
         let Some((id, digest)) = rest.split_once('.') else { return false };
         let key = self.keys.iter().find(|key| key.id == id);

@@ -5,7 +5,11 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::{Subject, engine, machine};
-use crate::plugins::{Call, Limits};
+use crate::{
+    plugins::{Call, CodeCache, Limits},
+    random::Random,
+    seal::{Sealer, new_master_key},
+};
 
 /// So many that what the allocator happens to hold back is small beside them.
 const IDLE_COPIES: usize = 16;
@@ -22,9 +26,12 @@ pub struct Cold {
 /// Each start is in an engine of its own, which has loaded nothing before.
 pub async fn measure(subject: &Subject, starts: u32) -> Result<Cold, String> {
     let folder = TempDir::new().map_err(|error| format!("no temporary folder: {error}"))?;
-    let uncached = Limits { compile_cache: None, ..subject.limits.clone() };
-    let code = Some(folder.path().join("code"));
-    let cached = Limits { compile_cache: code, ..subject.limits.clone() };
+    let uncached = Limits { code_cache: None, ..subject.limits.clone() };
+    let random = Random::system();
+    let sealer =
+        Sealer::new(&new_master_key(&random), random).map_err(|error| error.to_string())?;
+    let code = Some(CodeCache::new(folder.path().join("code"), sealer));
+    let cached = Limits { code_cache: code, ..subject.limits.clone() };
     let mut cold = Cold { compiled: Vec::new(), cached: Vec::new(), idle_bytes: None };
     first_answer(subject, &cached).await?; // which fills the folder
     for _ in 0..starts {

@@ -23,6 +23,7 @@ pub fn problems(config: &Config) -> Vec<ConfigError> {
         development(config),
         config.email.mailer().map(drop),
         plugin_cache(config),
+        plugin_publishers(config),
         config.telemetry.check(),
     ];
     found.into_iter().filter_map(Result::err).collect()
@@ -99,6 +100,15 @@ fn development(config: &Config) -> Result<(), ConfigError> {
         );
     }
     Ok(())
+}
+
+fn plugin_publishers(config: &Config) -> Result<(), ConfigError> {
+    match config.plugins.plugin_unsigned && !config.plugins.plugin_publishers.is_empty() {
+        true => refuse(
+            "plugin_unsigned takes plugins that none of plugin_publishers has signed: take one of the two away",
+        ),
+        false => Ok(()),
+    }
 }
 
 fn plugin_cache(config: &Config) -> Result<(), ConfigError> {

@@ -28,7 +28,9 @@ pub struct Setting {
 
 #[must_use]
 pub fn settings() -> Vec<Setting> {
-    command().get_arguments().filter(|arg| arg.get_long() != Some("help")).map(setting).collect()
+    let command = command();
+    let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    shown.filter(|arg| arg.get_long() != Some("help")).map(setting).collect()
 }
 
 fn setting(arg: &Arg) -> Setting {

@@ -4,13 +4,17 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 
-use crate::plugins::{Compiler, Limits};
+use crate::{
+    plugins::{CodeCache, Compiler, Limits, TrustPolicy, TrustedKey},
+    seal::Sealer,
+};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Plugins")]
 pub struct Plugins {
     /// Keeps compiled plugins, so that a start is quick. It holds machine code that is trusted: it is made for this user alone,
-    /// and not used when it belongs to another or others may write into it. Without it, plugins are compiled at every start
+    /// and not used when it belongs to another or others may write into it. Files that no host with the same master key has written are
+    /// compiled again. Without it, plugins are compiled at every start, as they are by commands that have no master key
     #[arg(long, env = "TOLLHOUSE_PLUGIN_CACHE", value_name = "folder")]
     pub plugin_cache: Option<PathBuf>,
     /// The program that compiles plugins, each in a process of its own with bounds of its own: a `tollhouse` of the same version.
@@ -25,9 +29,19 @@ pub struct Plugins {
     #[arg(long, env = "TOLLHOUSE_PLUGIN_COMPILE_S", value_name = "s", default_value_t = 60,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub plugin_compile_s: u64,
-    /// Takes plugins that no trusted publisher has signed: for development, and for plugins that are built where they are installed
+    /// Takes plugins that no trusted publisher has signed: for development, and for plugins that are built where they are installed.
+    /// Hosts without it do not load such plugins, whoever installed them
     #[arg(long, env = "TOLLHOUSE_PLUGIN_UNSIGNED")]
     pub plugin_unsigned: bool,
+    /// The publishers whose plugins are taken, with their keys, in place of those in the database: whoever can write there cannot make
+    /// this host run code. The key is the line of its PEM file between `BEGIN` and `END`. Commas between, or repeated
+    #[arg(
+        long,
+        env = "TOLLHOUSE_PLUGIN_PUBLISHERS",
+        value_name = "NAME=KEY",
+        value_delimiter = ','
+    )]
+    pub plugin_publishers: Vec<TrustedKey>,
     /// Of one plugin under way at once, waiting for upstreams and all; more are answered 503
     #[arg(long, env = "TOLLHOUSE_PLUGIN_CALLS", value_name = "calls", default_value_t = 10_000,
           value_parser = clap::value_parser!(u32).range(1..))]
@@ -47,7 +61,7 @@ pub struct Plugins {
     #[arg(long, env = "TOLLHOUSE_PLUGIN_MEMORY_MIB", value_name = "MiB", default_value_t = 64,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub plugin_memory_mib: u32,
-    /// Processor time of one call
+    /// Processor time of one call, with what the host does on its behalf
     #[arg(long, env = "TOLLHOUSE_PLUGIN_CPU_MS", value_name = "ms", default_value_t = 1_000,
           value_parser = clap::value_parser!(u64).range(10..))]
     pub plugin_cpu_ms: u64,
@@ -70,6 +84,14 @@ pub struct Plugins {
 }
 
 impl Plugins {
+    /// Of a host, which has a master key for its cache of machine code.
+    #[must_use]
+    pub fn limits_of_host(&self, sealer: &Sealer) -> Limits {
+        let cache = |folder: &PathBuf| CodeCache::new(folder.clone(), sealer.clone());
+        Limits { code_cache: self.plugin_cache.as_ref().map(cache), ..self.limits() }
+    }
+
+    /// Of a command that has no master key: it keeps no machine code.
     #[must_use]
     pub fn limits(&self) -> Limits {
         Limits {
@@ -82,15 +104,20 @@ impl Plugins {
             plugin_memory_bytes: mib(self.plugin_budget_mib),
             requests: self.plugin_requests,
             response_bytes: mib(self.plugin_response_mib),
-            compile_cache: self.plugin_cache.clone(),
             compiler: self.compiler(),
-            takes_unsigned: self.plugin_unsigned,
+            trust: self.trust(),
             ..Limits::default()
         }
     }
 }
 
 impl Plugins {
+    #[must_use]
+    pub fn trust(&self) -> TrustPolicy {
+        let (takes_unsigned, pinned) = (self.plugin_unsigned, self.plugin_publishers.clone());
+        TrustPolicy { takes_unsigned, pinned }
+    }
+
     /// Whoever has no program to name compiles by itself.
     fn compiler(&self) -> Compiler {
         let Some(program) = self.plugin_compiler.clone() else { return Compiler::Here };

@@ -2,7 +2,10 @@
 
 use clap::{ArgAction, Args};
 
-use crate::{egress::EgressPolicy, money::Minor};
+use crate::{
+    egress::{EgressPolicy, Purpose},
+    money::Minor,
+};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Service")]
@@ -45,9 +48,33 @@ pub struct Service {
         default_value = "tollhouse-files"
     )]
     pub files: String,
-    /// May be reached, by plugins and events, over https, though their addresses are private. Commas between, or repeated
-    #[arg(long, env = "TOLLHOUSE_ALLOW_PRIVATE", value_name = "host names", value_delimiter = ',')]
-    pub allow_private: Vec<String>,
+    /// Plugins may reach these over https though their addresses are private, as far as they are granted. Commas between, or repeated
+    #[arg(
+        long,
+        env = "TOLLHOUSE_ALLOW_PRIVATE_PLUGINS",
+        value_name = "host names",
+        value_delimiter = ','
+    )]
+    pub allow_private_plugins: Vec<String>,
+    /// The same for events: every company may name these in its event and callback URLs
+    #[arg(
+        long,
+        env = "TOLLHOUSE_ALLOW_PRIVATE_EVENTS",
+        value_name = "host names",
+        value_delimiter = ','
+    )]
+    pub allow_private_events: Vec<String>,
+    /// The same for images: every company may name these in the image URLs of identity lookups
+    #[arg(
+        long,
+        env = "TOLLHOUSE_ALLOW_PRIVATE_IMAGES",
+        value_name = "host names",
+        value_delimiter = ','
+    )]
+    pub allow_private_images: Vec<String>,
+    /// Refused: nobody should believe that a host still knows it
+    #[arg(long, env = "TOLLHOUSE_ALLOW_PRIVATE", hide = true, value_parser = replaced)]
+    pub allow_private: Option<String>,
     /// Serves requests only: runs no jobs, sweeps, deliveries or messages, and contacts no provider. For looking at a restored copy
     #[arg(long, env = "TOLLHOUSE_NO_JOBS", value_name = "bool", default_value_t = false,
           action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
@@ -56,6 +83,12 @@ pub struct Service {
     #[arg(long, env = "TOLLHOUSE_DEVELOPMENT", value_name = "bool", default_value_t = false,
           action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub development: bool,
+}
+
+fn replaced(_: &str) -> Result<String, &'static str> {
+    Err(
+        "it is given per purpose now: allow_private_plugins, allow_private_events, allow_private_images",
+    )
 }
 
 fn threshold(text: &str) -> Result<Minor, &'static str> {
@@ -71,7 +104,12 @@ fn charge(text: &str) -> Result<Minor, &'static str> {
 
 impl Service {
     #[must_use]
-    pub fn egress(&self) -> EgressPolicy {
-        EgressPolicy { allow_loopback: self.development, allow_private: self.allow_private.clone() }
+    pub fn egress(&self, purpose: Purpose) -> EgressPolicy {
+        let allow_private = match purpose {
+            Purpose::Plugins => &self.allow_private_plugins,
+            Purpose::Events => &self.allow_private_events,
+            Purpose::Images => &self.allow_private_images,
+        };
+        EgressPolicy { allow_loopback: self.development, allow_private: allow_private.clone() }
     }
 }

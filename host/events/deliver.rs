@@ -81,7 +81,7 @@ async fn send(
         timeout: TIME_LIMIT,
         most_response_bytes: MOST_RESPONSE_BYTES,
     };
-    app.egress.send(request).await
+    app.egress.events.send(request).await
 }
 
 /// What a receiver's answer means.

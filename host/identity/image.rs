@@ -96,7 +96,7 @@ async fn get(app: &App, url: &str) -> Result<egress::Answer> {
         timeout: TIMEOUT,
         most_response_bytes: MOST_BYTES,
     };
-    app.egress.send(request).await.map_err(|error| match error {
+    app.egress.images.send(request).await.map_err(|error| match error {
         EgressError::Forbidden(_) => must("be a public https URL"),
         EgressError::TooLarge(_) => too_large(),
         EgressError::Timeout(_) => must("be a URL that answers within 10 seconds"),

@@ -154,9 +154,10 @@ pub async fn examine(
     component: Component,
 ) -> Result<Answer<Examined>> {
     let component = component.signed(query.signature()?);
-    let (admission, publisher) = app.plugins.examine(&app.store, &component).await?;
+    let (admission, signer) = app.plugins.examine(&app.store, &component).await?;
     let manifest = admission.plugin.ok().map(|plugin| plugin.manifest.clone());
-    let asks = |manifest| Capabilities::of(manifest).signed_by(publisher.as_deref());
+    let publisher = signer.as_ref().map(|signer| &*signer.publisher);
+    let asks = |manifest| Capabilities::of(manifest).signed_by(publisher);
     let asks_for = manifest.as_ref().map(asks);
     let admitted = manifest.is_some();
     let warnings = manifest.as_ref().map(|manifest| manifest.secrets.warnings());

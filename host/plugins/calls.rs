@@ -20,7 +20,8 @@ use super::{
     bulkhead::{Bulkhead, Held},
     cache::Cache,
     callable::Called,
-    engine::{self, CpuExhausted, Limits, MOST_FRAMES, State},
+    cpu::{CpuExhausted, CpuMeter},
+    engine::{self, Limits, MOST_FRAMES, State},
     heard::Recorder,
     output::after_last_words,
     pace::{Lane, Turns, paced},
@@ -220,6 +221,9 @@ impl Calls {
         let mut journal = Journal::new(seed, self.clock.now());
         let mut held = Held::of(&called.bulkhead.memory);
         loop {
+            if progress.used.cpu > self.limits.cpu {
+                return Err(CpuExhausted.to_string()); // by what the host has done between two runs
+            }
             let label = plugin.label.clone();
             let session = Session::new(journal, grant.clone(), label, self.cache.clone());
             let (request, session) = match self.run(called, session, invoke, progress).await {
@@ -262,17 +266,16 @@ impl Calls {
         };
         let used = &mut progress.used;
         used.runs += 1;
-        let budget = bulkhead.memory.clone();
-        let mut store = engine::store(&self.engine, &self.limits, budget, session, used.ticks);
+        let (budget, meter) = (bulkhead.memory.clone(), Arc::new(CpuMeter::new(used.cpu)));
+        let mut store = engine::store(&self.engine, &self.limits, budget, session, meter.clone());
         let run = async {
             let instance = plugin.guest.pre.instantiate_async(&mut store).await?;
             let arguments = PhantomData;
             invoke(Running { store: &mut store, instance: &instance, arguments }).await
         };
         let lane = Lane { own: &bulkhead.turns, of_all: &self.turns };
-        let result = paced(run, &mut used.cpu, &lane).await;
+        let result = paced(run, &meter, &mut used.cpu, &lane).await;
         let mut state = store.into_data();
-        used.ticks = state.cpu.ticks;
         used.peak_bytes = used.peak_bytes.max(state.memory.peak_bytes);
         if let Some(heard) = &mut progress.heard {
             state.session.tell(heard);
@@ -371,9 +374,12 @@ impl Calls {
     async fn start_once(&self, guest: &v1::Guest, label: Arc<str>) -> Result<(), String> {
         let journal = Journal::new(0, self.clock.now());
         let session = Session::new(journal, Arc::default(), label, self.cache.clone());
-        let budget = Bulkhead::new(&self.limits).memory;
-        let mut store = engine::store(&self.engine, &self.limits, budget, session, 0);
-        let instance = guest.pre.instantiate_async(&mut store).await;
+        let (bulkhead, meter) = (Bulkhead::new(&self.limits), Arc::<CpuMeter>::default());
+        let budget = bulkhead.memory.clone();
+        let mut store = engine::store(&self.engine, &self.limits, budget, session, meter.clone());
+        let lane = Lane { own: &bulkhead.turns, of_all: &self.turns };
+        let starting = guest.pre.instantiate_async(&mut store);
+        let instance = paced(starting, &meter, &mut Duration::default(), &lane).await;
         let instance =
             instance.map_err(|error| format!("the component does not start: {error}"))?;
         guest.check(&mut store, &instance)
@@ -450,8 +456,8 @@ pub fn outcome<T>(result: &Result<T, CallError>) -> CallOutcome {
 }
 
 fn why(error: &wasmtime::Error, state: &State) -> String {
-    if error.downcast_ref::<CpuExhausted>().is_some() {
-        "the plugin used up its processor time".to_owned()
+    if let Some(exhausted) = error.downcast_ref::<CpuExhausted>() {
+        exhausted.to_string()
     } else if let Some(ended) = error.downcast_ref::<Ended>() {
         ended.to_string()
     } else if state.memory.refused {
@@ -459,7 +465,7 @@ fn why(error: &wasmtime::Error, state: &State) -> String {
     } else if let Some(trap) = error.downcast_ref::<Trap>() {
         format!("the plugin trapped: {trap}{}", way_there(error))
     } else {
-        format!("the plugin failed: {error}")
+        format!("the plugin failed: {}{}", error.root_cause(), way_there(error))
     }
 }
 

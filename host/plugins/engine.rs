@@ -1,6 +1,6 @@
 //! The WebAssembly engine, and what bounds one run of a guest: memory, tables, processor time.
 
-use std::{num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use rand::{SeedableRng, rngs::StdRng};
 use wasmtime::{
@@ -11,19 +11,23 @@ use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, Was
 
 use super::{
     bulkhead::MemoryBudget,
-    compile::Compiler,
+    compile::{CodeCache, Compiler},
+    cpu::{CpuExhausted, CpuMeter},
     output::Output,
+    publishers::TrustPolicy,
     session::{MOST_REQUEST_BYTES, Session},
 };
 use crate::clock::Timestamp;
 
-/// Processor time is counted in ticks.
-pub const TICK: Duration = Duration::from_millis(2);
+/// How often a guest that runs gives way to others, and its processor time is compared with its limit.
+const TICK: Duration = Duration::from_millis(2);
 /// Of what a trapped guest was in.
 pub const MOST_FRAMES: usize = 16;
 const MOST_TABLE_ENTRIES: usize = 200_000;
 /// Streams, clocks and the like that a guest holds.
 const MOST_RESOURCES: usize = 1_000;
+/// Bytes of one `get-random-bytes`: as many as browsers give at once.
+const MOST_RANDOM_BYTES: u64 = 64 << 10;
 /// Of one component, as many as the pool has for each of its instances: a component that is admitted always finds its place.
 /// The second memory is that of the empty part which QuickJS components are made with; all together have one limit of bytes.
 const MOST_MEMORIES: u32 = 2;
@@ -37,7 +41,7 @@ pub struct Limits {
     pub instances: u32,
     /// All memories of an instance together.
     pub memory_bytes: usize,
-    /// Processor time of a call, over all its runs.
+    /// Processor time of a call, over all its runs, with what the host does on its behalf.
     pub cpu: Duration,
     /// A call with everything that it waits for.
     pub wall_clock: Duration,
@@ -50,10 +54,9 @@ pub struct Limits {
     pub requests: usize,
     pub response_bytes: usize,
     pub component_bytes: usize,
-    /// Whether components are taken that no trusted publisher has signed.
-    pub takes_unsigned: bool,
+    pub trust: TrustPolicy,
     /// Where compiled components are kept; `None`: nowhere.
-    pub compile_cache: Option<PathBuf>,
+    pub code_cache: Option<CodeCache>,
     pub compiler: Compiler,
 }
 
@@ -70,8 +73,8 @@ impl Default for Limits {
             requests: 16,
             response_bytes: 8 << 20,
             component_bytes: 32 << 20,
-            takes_unsigned: false,
-            compile_cache: None,
+            trust: TrustPolicy::default(),
+            code_cache: None,
             compiler: Compiler::Here,
         }
     }
@@ -81,10 +84,6 @@ impl Limits {
     /// The most that a guest hands over at once: a provider's whole answer as `raw`, or a request, and a little beside it.
     fn transfer_bytes(&self) -> usize {
         self.response_bytes.max(MOST_REQUEST_BYTES).saturating_add(1 << 20)
-    }
-
-    pub fn cpu_ticks(&self) -> u32 {
-        u32::try_from(self.cpu.as_millis() / TICK.as_millis()).unwrap_or(u32::MAX)
     }
 }
 
@@ -148,8 +147,8 @@ fn start_ticking(engine: &Engine) -> wasmtime::Result<()> {
 pub struct State {
     pub session: Session,
     pub memory: Memory,
-    pub cpu: Cpu,
     pub output: Output,
+    cpu: Arc<CpuMeter>,
     wasi: WasiCtx,
     table: ResourceTable,
 }
@@ -233,23 +232,13 @@ impl Drop for Memory {
     }
 }
 
-/// Ticks pass only while the guest runs: it never waits, it ends.
-pub struct Cpu {
-    pub ticks: u32,
-    most_ticks: u32,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("the plugin used up its processor time")]
-pub struct CpuExhausted;
-
-/// A store for one run; `ticks` have been used by the runs before it.
+/// A store for one run, whose processor time `cpu` counts: whoever polls the run does so as work of that meter.
 pub fn store(
     engine: &Engine,
     limits: &Limits,
     budget: Arc<MemoryBudget>,
     session: Session,
-    ticks: u32,
+    cpu: Arc<CpuMeter>,
 ) -> Store<State> {
     let output = Output::default();
     let mut table = ResourceTable::new();
@@ -269,16 +258,15 @@ pub fn store(
             refused: false,
             starved: false,
         },
-        cpu: Cpu { ticks, most_ticks: limits.cpu_ticks() },
+        cpu,
     };
+    let most_cpu = limits.cpu;
     let mut store = Store::new(engine, state);
     store.set_hostcall_fuel(limits.transfer_bytes());
     store.limiter(|state| &mut state.memory);
     store.set_epoch_deadline(1);
-    store.epoch_deadline_callback(|mut context| {
-        let cpu = &mut context.data_mut().cpu;
-        cpu.ticks += 1;
-        if cpu.ticks > cpu.most_ticks {
+    store.epoch_deadline_callback(move |context| {
+        if context.data().cpu.used() > most_cpu {
             return Err(CpuExhausted.into());
         }
         Ok(UpdateDeadline::Yield(1)) // others run, and the wall clock gets its chance
@@ -298,6 +286,7 @@ fn deterministic_wasi(session: &Session, output: &Output) -> WasiCtx {
         .secure_random(StdRng::seed_from_u64(seed ^ 1))
         .insecure_random(StdRng::seed_from_u64(seed ^ 2))
         .insecure_random_seed(u128::from(seed))
+        .max_random_size(MOST_RANDOM_BYTES)
         .stdout(output.clone())
         .stderr(output.clone())
         .build()
@@ -328,9 +317,15 @@ impl HostMonotonicClock for Still {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use wasmtime::component::Component;
 
     use super::*;
+    use crate::plugins::{
+        pace::{Lane, Turns, paced},
+        session::Journal,
+    };
 
     /// A component with this many instances of a module that has a memory.
     fn component(memories: u8) -> Vec<u8> {
@@ -359,6 +354,46 @@ mod tests {
         };
         assert!(!memory.memory_growing(0, usize::MAX, None).unwrap() && !memory.starved);
         assert!(!memory.table_growing(0, usize::MAX, None).unwrap());
+    }
+
+    /// A module that calls `h.w` without end.
+    const LOOP: &[u8] =
+        b"\0asm\x01\0\0\0\x01\x04\x01\x60\0\0\x02\x07\x01\x01h\x01w\0\0\x03\x02\x01\0\
+        \x07\x07\x01\x03run\0\x01\x0a\x0b\x01\x09\0\x03\x40\x10\0\x0c\0\x0b\x0b";
+
+    #[tokio::test]
+    async fn what_the_host_does_for_a_guest_counts() {
+        const WORK: Duration = Duration::from_millis(20);
+        let limits = Limits { cpu: WORK * 5, ..Limits::default() };
+        let engine = new(&limits).unwrap();
+        let calls = Arc::<AtomicU32>::default();
+        let counted = calls.clone();
+        let work = move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let meter = CpuMeter::default();
+            meter.count(|| while meter.used() < WORK {});
+        };
+        let mut linker = wasmtime::Linker::new(&engine);
+        linker.func_wrap("h", "w", work).unwrap();
+        let journal = Journal::new(1, Timestamp(0));
+        let session = Session::new(journal, Arc::default(), "p".into(), Arc::default());
+        let meter = Arc::<CpuMeter>::default();
+        let budget = Arc::new(MemoryBudget::new(usize::MAX));
+        let mut store = store(&engine, &limits, budget, session, meter.clone());
+        let module = wasmtime::Module::new(&engine, LOOP).unwrap();
+        let run = async {
+            let instance = linker.instantiate_async(&mut store, &module).await?;
+            let run = instance.get_typed_func::<(), ()>(&mut store, "run")?;
+            run.call_async(&mut store, ()).await
+        };
+        let turns = Turns::default();
+        let lane = Lane { own: &turns, of_all: &Turns::default() };
+        let mut used = Duration::ZERO;
+        let ended = paced(run, &meter, &mut used, &lane).await.unwrap_err();
+        assert!(ended.is::<CpuExhausted>(), "{ended:?}");
+        let calls = calls.load(Ordering::Relaxed);
+        assert!((4..=6).contains(&calls), "{calls} calls");
+        assert!(used > limits.cpu, "{used:?}");
     }
 
     #[tokio::test]

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
-    store::{Store, Tx},
+    store::Store,
 };
 
 /// How often a host looks what serves that nobody tells.
@@ -234,12 +234,7 @@ impl Plugins {
 
     /// Admits what serves elsewhere. None: it cannot be here.
     async fn make_ready(&self, db: &Store, row: &PluginRow) -> Result<Option<Arc<Plugin>>> {
-        let component = async |tx: &mut Tx| store::component(tx, &row.digest).await;
-        let admitted = match db.select(component).await? {
-            Some((wasm,)) => self.admit_known(Arc::new(wasm)).await.plugin,
-            None => Err("its component is gone".to_owned()),
-        };
-        match admitted.and_then(|plugin| is_of(plugin, row)) {
+        match self.admit_stored(db, row).await? {
             Ok(plugin) => {
                 tracing::info!(
                     plugin = &*plugin.label,
@@ -255,13 +250,6 @@ impl Plugins {
                 Ok(None)
             }
         }
-    }
-}
-
-fn is_of(plugin: Arc<Plugin>, row: &PluginRow) -> std::result::Result<Arc<Plugin>, String> {
-    match plugin.digest == row.digest {
-        true => Ok(plugin),
-        false => Err(format!("what is kept under its digest is {}", plugin.label)),
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     Manifest, Plugin, Plugins,
     admission::{self, Admission, Care, Check},
     capabilities::Capabilities,
-    publishers,
+    publishers::Signer,
     signature::Signed,
     store::{self, PluginRow},
     versions::{Change, State, Version, changed},
@@ -46,17 +46,17 @@ impl Plugins {
         &self,
         db: &Store,
         component: &Signed,
-    ) -> Result<(Admission, Option<String>)> {
-        let publisher = db.select(async |tx| publishers::signer(tx, component).await).await?;
-        let takes_unsigned = self.0.calls.limits.takes_unsigned;
-        let signed = publishers::judge(component, publisher.as_deref(), takes_unsigned);
+    ) -> Result<(Admission, Option<Signer>)> {
+        let trust = self.trust();
+        let signer = db.select(async |tx| trust.signer(tx, component).await).await?;
+        let signed = trust.judge(component, signer.as_ref());
         let signature = Check::new("signature", &signed);
         let mut admission = match signed {
             Ok(_) => admission::admit(&self.0.calls, component.wasm.clone(), Care::Full).await,
             Err(reason) => Admission { checks: Vec::new(), plugin: Err(reason) },
         };
         admission.checks.insert(0, signature);
-        Ok((admission, publisher))
+        Ok((admission, signer))
     }
 
     /// Admits a component and keeps it; `also` joins the transaction.
@@ -70,19 +70,19 @@ impl Plugins {
     where
         F: AsyncFnOnce(&mut Tx, &PluginRow) -> Result<()> + Clone + Send + 'static,
     {
-        let (admission, publisher) = self.examine(db, &component).await?;
+        let (admission, signer) = self.examine(db, &component).await?;
         let plugin = admission.plugin.map_err(Error::Invalid)?;
         let serving =
             self.get(&plugin.manifest.name).filter(|other| other.digest() != plugin.digest);
         let replaces = serving.map(|other| other.manifest().version.to_string());
-        let (new, now) = (plugin.clone(), self.0.clock.now());
+        let (new, now, trust) = (plugin.clone(), self.0.clock.now(), self.trust().clone());
         let manifests = Manifests::read(db, &new.manifest.name).await?;
         let kept = db.write(async move |tx| {
             // Admission takes its time.
-            if publishers::signer(tx, &component).await? != publisher {
+            if trust.signer(tx, &component).await? != signer {
                 return Err(changed_meanwhile(&new.manifest.name));
             }
-            let mut row = new_row(&new, publisher, now);
+            let mut row = new_row(&new, signer, now);
             let before = store::lock(tx, &row.name).await?;
             manifests.check_history(tx, &new.manifest, &before).await?;
             let known = before.iter().find(|known| known.digest == row.digest);
@@ -186,20 +186,20 @@ impl Plugins {
         }
         let mut admitted = Vec::new();
         for version in changed(before, wanted.clone(), self.0.clock.now())? {
-            if serves(&version) {
-                admitted.push(self.fit(db, name, &version.digest).await?);
+            if let Some(row) = rows.iter().find(|row| row.digest == version.digest)
+                && serves(&version)
+            {
+                admitted.push(self.fit(db, row).await?);
             }
         }
         Ok(admitted)
     }
 
-    async fn fit(&self, db: &Store, name: &str, digest: &str) -> Result<Arc<Plugin>> {
-        if let Some(serving) = self.serving_version(name, digest) {
-            return Ok(serving);
+    async fn fit(&self, db: &Store, row: &PluginRow) -> Result<Arc<Plugin>> {
+        match self.serving_version(&row.name, &row.digest) {
+            Some(serving) => Ok(serving),
+            None => self.admit_stored(db, row).await?.map_err(Error::Invalid),
         }
-        let component = db.select(async |tx| store::component(tx, digest).await).await?;
-        let (wasm,) = component.ok_or_else(missing)?;
-        self.admit_known(Arc::new(wasm)).await.plugin.map_err(Error::Invalid)
     }
 
     /// Takes a version away that serves nobody. `also` joins the transaction, and hears whether it is the last one of its plugin.
@@ -251,12 +251,14 @@ fn whose(known: Option<&PluginRow>, signer: Option<String>, grant: bool) -> Opti
     }
 }
 
-fn new_row(plugin: &Plugin, publisher: Option<String>, now: Timestamp) -> PluginRow {
+fn new_row(plugin: &Plugin, signer: Option<Signer>, now: Timestamp) -> PluginRow {
+    let signature = signer.as_ref().map(|signer| hex::encode(signer.signature));
     PluginRow {
         name: plugin.manifest.name.clone(),
         digest: plugin.digest.clone(),
         version: plugin.manifest.version.to_string(),
-        publisher,
+        publisher: signer.map(|signer| signer.publisher),
+        signature,
         state: State::Waiting,
         granted: Some(Json(Capabilities::default())),
         percent: 0,

@@ -4,10 +4,12 @@ use std::{
     future::{Future, poll_fn},
     pin::pin,
     task::Poll,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tokio::sync::{Semaphore, SemaphorePermit};
+
+use super::cpu::CpuMeter;
 
 /// Processor time after which a call goes on in the slow lane.
 const FAST: Duration = Duration::from_millis(5);
@@ -36,22 +38,26 @@ impl<'l> Lane<'l> {
     }
 }
 
-/// Adds the time that a future is polled to `spent`: a guest runs in its polls, and never waits but for its turn. Who has spent much
-/// goes on in the slow lane.
-pub async fn paced<F: Future>(future: F, spent: &mut Duration, lane: &Lane<'_>) -> F::Output {
+/// Polls a future as work of `meter`, whose time is in `used` after each poll, so that it stays when this is dropped. A future that has
+/// used much goes on in the slow lane.
+pub async fn paced<F: Future>(
+    future: F,
+    meter: &CpuMeter,
+    used: &mut Duration,
+    lane: &Lane<'_>,
+) -> F::Output {
     let mut future = pin!(future);
     let mut in_lane = None;
     loop {
         let polled = poll_fn(|context| {
-            let began = Instant::now();
-            let polled = future.as_mut().poll(context);
-            *spent += began.elapsed();
+            let polled = meter.count(|| future.as_mut().poll(context));
+            *used = meter.used();
             Poll::Ready(polled)
         });
         if let Poll::Ready(output) = polled.await {
             return output;
         }
-        match *spent > FAST && in_lane.is_none() {
+        match *used > FAST && in_lane.is_none() {
             true => in_lane = Some(lane.turn().await),
             false => tokio::task::yield_now().await,
         }

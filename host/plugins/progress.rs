@@ -10,9 +10,7 @@ pub struct Usage {
     /// One, and one for each request.
     pub runs: u32,
     pub requests: usize,
-    /// Processor time of all runs, in `engine::TICK`s: most calls end within the first.
-    pub ticks: u32,
-    /// How long the guest ran, over all runs.
+    /// Processor time of all runs, and of what the host did between them.
     pub cpu: Duration,
     /// The most memory that an instance had at once.
     pub peak_bytes: usize,

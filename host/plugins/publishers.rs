@@ -1,42 +1,176 @@
-//! Whose components a host takes: publishers, each known by the keys that it signs with.
+//! Whose components a host loads: publishers, each known by the keys that it signs with.
+//!
+//! The keys are those in the database, unless the host's settings pin them: then only pinned ones count, and whoever can write to the
+//! database cannot make a host run code.
 
 pub(super) mod store;
 
-use super::signature::{PublicKey, Signed};
-use crate::store::{Result, Tx};
+use std::str::FromStr;
 
-/// The publisher whose key signed a component, if a trusted one did.
-pub async fn signer(tx: &mut Tx, component: &Signed) -> Result<Option<String>> {
-    if component.signatures.is_empty() {
-        return Ok(None);
-    }
-    let keys = store::all(tx).await?;
-    let signer = keys.into_iter().find(|row| {
-        let signs = |key: PublicKey| {
-            component.signatures.iter().any(|signature| key.has_signed(&component.wasm, signature))
-        };
-        PublicKey::from_line(&row.key).is_some_and(signs)
-    });
-    Ok(signer.map(|row| row.name))
+use self::store::KeyRow;
+use super::{
+    signature::{PublicKey, SIGNATURE_BYTES, Signed},
+    store::PluginRow,
+};
+use crate::{
+    clock::Timestamp,
+    store::{Result, Tx},
+};
+
+/// What a host demands before it loads a component.
+#[derive(Clone, Debug, Default)]
+pub struct TrustPolicy {
+    /// Components that no trusted publisher has signed are loaded, too.
+    pub takes_unsigned: bool,
+    /// The keys that count in place of those in the database; empty: those in the database.
+    pub pinned: Vec<TrustedKey>,
 }
 
-/// What is said of a component with this signer; `Err`: it is not taken.
-pub fn judge(
-    component: &Signed,
-    signer: Option<&str>,
-    takes_unsigned: bool,
-) -> std::result::Result<String, String> {
-    match (signer, component.signatures.is_empty(), takes_unsigned) {
-        (Some(publisher), ..) => Ok(format!("by {publisher}")),
-        (None, true, true) => Ok("none: this host takes unsigned components".to_owned()),
-        (None, false, true) => {
-            Ok("by nobody whom this host trusts: it counts as unsigned".to_owned())
+/// A key that a trusted publisher signs with. As a text: `NAME=KEY`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustedKey {
+    pub publisher: String,
+    pub key: PublicKey,
+}
+
+impl FromStr for TrustedKey {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<TrustedKey, String> {
+        let (publisher, key) = text.split_once('=').ok_or("it must be NAME=KEY")?;
+        check_name(publisher)?;
+        let key = PublicKey::from_line(key);
+        let key = key.ok_or("the key must be an Ed25519 key, in the one line of its PEM file")?;
+        Ok(TrustedKey { publisher: publisher.to_owned(), key })
+    }
+}
+
+impl TrustedKey {
+    fn stored(row: KeyRow) -> Option<TrustedKey> {
+        Some(TrustedKey { key: PublicKey::from_line(&row.key)?, publisher: row.name })
+    }
+}
+
+/// A signature that verifies under the key of a trusted publisher.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signer {
+    pub publisher: String,
+    pub signature: [u8; SIGNATURE_BYTES],
+}
+
+impl TrustPolicy {
+    #[must_use]
+    pub fn is_pinned(&self) -> bool {
+        !self.pinned.is_empty()
+    }
+
+    /// The trusted publisher that signed a component which somebody sends, if there is one.
+    pub async fn signer(&self, tx: &mut Tx, component: &Signed) -> Result<Option<Signer>> {
+        if component.signatures.is_empty() {
+            return Ok(None);
         }
-        (None, true, false) => Err("the component is not signed: its author signs it with \
-             `tollhouse plugin sign`, or this host takes unsigned ones (plugin_unsigned)"
-            .to_owned()),
-        (None, false, false) => Err("the component is signed by nobody whom this host trusts: \
-             name its author's key with `tollhouse publisher trust`"
-            .to_owned()),
+        let (keys, digest) = (self.keys(tx, None).await?, component.digest());
+        Ok(keys.into_iter().find_map(|TrustedKey { publisher, key }| {
+            let mut signatures = component.signatures.iter();
+            let signature = signatures.find(|signature| key.has_signed(&digest, signature))?;
+            Some(Signer { publisher, signature: *signature })
+        }))
+    }
+
+    /// Whether a version may be loaded that the database holds. `Err`: a reason for the operator.
+    pub async fn check_stored(
+        &self,
+        tx: &mut Tx,
+        row: &PluginRow,
+    ) -> Result<std::result::Result<(), String>> {
+        if self.takes_unsigned {
+            return Ok(Ok(()));
+        }
+        let Some(signature) = &row.signature else { return Ok(Err(UNSIGNED.to_owned())) };
+        if signature.is_empty() {
+            // Verified by a host of an earlier release. Keys that the database names prove no more than its word for that.
+            return Ok(if self.is_pinned() { Err(NOT_KEPT.to_owned()) } else { Ok(()) });
+        }
+        let bytes = hex::decode(signature).ok();
+        let Some(signature) = bytes.and_then(|bytes| bytes.try_into().ok()) else {
+            return Ok(Err(self.unknown()));
+        };
+        let keys = self.keys(tx, Some(row.installed_at)).await?;
+        let verified = keys.iter().any(|trusted| trusted.key.has_signed(&row.digest, &signature));
+        Ok(if verified { Ok(()) } else { Err(self.unknown()) })
+    }
+
+    /// The keys that count now, and those that have counted since a component was installed: whoever is trusted no more keeps what
+    /// is installed.
+    async fn keys(&self, tx: &mut Tx, installed_at: Option<Timestamp>) -> Result<Vec<TrustedKey>> {
+        if self.is_pinned() {
+            return Ok(self.pinned.clone());
+        }
+        let mut rows = store::all(tx).await?;
+        if let Some(installed_at) = installed_at {
+            rows.extend(store::removed_since(tx, installed_at).await?);
+        }
+        Ok(rows.into_iter().filter_map(TrustedKey::stored).collect())
+    }
+
+    /// What is said of a component with this signer; `Err`: it is not taken.
+    pub fn judge(
+        &self,
+        component: &Signed,
+        signer: Option<&Signer>,
+    ) -> std::result::Result<String, String> {
+        match (signer, component.signatures.is_empty(), self.takes_unsigned) {
+            (Some(signer), ..) => Ok(format!("by {}", signer.publisher)),
+            (None, true, true) => Ok("none: this host takes unsigned components".to_owned()),
+            (None, false, true) => {
+                Ok("by nobody whom this host trusts: it counts as unsigned".to_owned())
+            }
+            (None, true, false) => Err(UNSIGNED.to_owned()),
+            (None, false, false) => Err(self.unknown()),
+        }
+    }
+
+    fn unknown(&self) -> String {
+        let what_to_do = match self.is_pinned() {
+            true => "the setting plugin_publishers names whom",
+            false => "name its author's key with `tollhouse publisher trust`",
+        };
+        format!("the component is signed by nobody whom this host trusts: {what_to_do}")
+    }
+}
+
+const UNSIGNED: &str = "the component is not signed: its author signs it with \
+    `tollhouse plugin sign`, or this host takes unsigned ones (plugin_unsigned)";
+const NOT_KEPT: &str = "the signature of the component was not kept when it was installed: \
+    install the same file again";
+
+/// A publisher's name stands in grants, where people and programs read it.
+pub fn check_name(name: &str) -> std::result::Result<(), &'static str> {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-.".contains(c);
+    match (1..=60).contains(&name.len()) && name.chars().all(allowed) {
+        true => Ok(()),
+        false => Err("a publisher's name must be 1 to 60 of a-z, 0-9, _, - and ."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pinned_key_is_a_name_and_a_line() {
+        let line = "MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
+        let pinned: TrustedKey = format!("acme={line}").parse().unwrap();
+        assert_eq!((&*pinned.publisher, pinned.key.to_line()), ("acme", line.to_owned()));
+        for (bad, reason) in [
+            (line.trim_end_matches('='), "it must be NAME=KEY"),
+            (line, "a publisher's name must be"),
+            (&format!("={line}"), "a publisher's name must be"),
+            ("acme=", "the key must be an Ed25519 key"),
+            ("acme=hello", "the key must be an Ed25519 key"),
+        ] {
+            let refused = bad.parse::<TrustedKey>().unwrap_err();
+            assert!(refused.starts_with(reason), "{bad}: {refused}");
+        }
     }
 }

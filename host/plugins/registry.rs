@@ -9,8 +9,10 @@ use super::{
     admission::{self, Admission, Care, Check, LABEL_DIGITS},
     calls::Calls,
     follow::Following,
+    publishers::TrustPolicy,
     serving::{Absence, Choices, Served, Serving},
-    store,
+    signature,
+    store::{self, PluginRow},
     versions::State,
 };
 use crate::{
@@ -153,6 +155,30 @@ impl Plugins {
         (admission.checks, admission.plugin.ok().map(|plugin| self.alone(plugin)))
     }
 
+    /// What this host demands before it loads a component.
+    #[must_use]
+    pub fn trust(&self) -> &TrustPolicy {
+        &self.0.calls.limits.trust
+    }
+
+    /// Admits a version that the database holds: what somebody else wrote there is not looked at. `Err`: a reason for the operator.
+    pub(super) async fn admit_stored(
+        &self,
+        db: &Store,
+        row: &PluginRow,
+    ) -> Result<Result<Arc<Plugin>, String>> {
+        let wasm = match stored(db, row, self.trust()).await? {
+            Ok(wasm) => Arc::new(wasm),
+            Err(reason) => return Ok(Err(reason)),
+        };
+        Ok(self.admit_known(wasm).await.plugin.and_then(|plugin| {
+            match plugin.manifest.name == row.name {
+                true => Ok(plugin),
+                false => Err(format!("the component is the plugin {}", plugin.manifest.name)),
+            }
+        }))
+    }
+
     /// Admits what was asked everything when it was installed.
     pub(super) async fn admit_known(&self, wasm: Arc<Vec<u8>>) -> Admission {
         admission::admit(&self.0.calls, wasm, Care::Known).await
@@ -214,13 +240,28 @@ impl Plugins {
     }
 }
 
-/// The component that serves everyone under this name.
-pub async fn serving(db: &Store, name: &str) -> Result<Option<Vec<u8>>> {
-    db.read(async |tx| {
-        let versions = store::versions(tx, name).await?;
-        let active = versions.into_iter().find(|row| row.state == State::Active);
-        let Some(row) = active else { return Ok(None) };
-        Ok(store::component(tx, &row.digest).await?.map(|(wasm,)| wasm))
+/// The component that serves everyone under this name; 400 when it is not trusted.
+pub async fn serving(db: &Store, name: &str, trust: &TrustPolicy) -> Result<Option<Vec<u8>>> {
+    let versions = db.select(async |tx| store::versions(tx, name).await).await?;
+    match versions.iter().find(|row| row.state == State::Active) {
+        Some(row) => stored(db, row, trust).await?.map(Some).map_err(Error::Invalid),
+        None => Ok(None),
+    }
+}
+
+/// The component of a version, if it is the one that a trusted publisher signed.
+async fn stored(
+    db: &Store,
+    row: &PluginRow,
+    trust: &TrustPolicy,
+) -> Result<Result<Vec<u8>, String>> {
+    if let Err(reason) = db.select(async |tx| trust.check_stored(tx, row).await).await? {
+        return Ok(Err(reason));
+    }
+    let component = db.select(async |tx| store::component(tx, &row.digest).await).await?;
+    Ok(match component {
+        Some((wasm,)) if signature::digest(&wasm) == row.digest => Ok(wasm),
+        Some(_) => Err("what is kept under its digest is another component".to_owned()),
+        None => Err("its component is gone".to_owned()),
     })
-    .await
 }

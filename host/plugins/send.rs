@@ -10,6 +10,7 @@ use super::{
     bindings::Part,
     bulkhead::Held,
     calls::Calls,
+    cpu,
     heard::{Answered, Silence},
     progress::Progress,
     session::{Grant, HttpRequest, HttpResponse, MOST_REQUEST_BYTES, Session},
@@ -34,7 +35,8 @@ impl Calls {
         progress: &mut Progress,
     ) -> Result<HttpResponse, Fault> {
         let origin = check_grant(&session.grant, &request.url)?;
-        let Some((headers, body)) = fill(request, &session.placeholders) else {
+        let filled = cpu::count(&mut progress.used.cpu, || fill(request, &session.placeholders));
+        let Some((headers, body)) = filled else {
             return Err(HttpRequest::too_large());
         };
         let way = (session.grant.scope.clone(), origin);
@@ -65,13 +67,7 @@ impl Calls {
             progress.heard(|| Silence::of(&error).map(Err));
             fault_of(error)
         })?;
-        let secrets = session.grant.secrets.redactor(&session.placeholders);
-        let clean = |(name, value): (String, String)| (name, secrets.clean_text(&value));
-        let answer = HttpResponse {
-            status: answer.status,
-            headers: answer.headers.into_iter().map(clean).collect(),
-            body: secrets.clean(&answer.body),
-        };
+        let answer = cpu::count(&mut progress.used.cpu, || clean(answer, session));
         progress.heard(|| Some(Ok(Answered::from(&answer))));
         Ok(answer)
     }
@@ -147,6 +143,18 @@ fn fill(request: &HttpRequest, placeholders: &Placeholders) -> Option<Filled> {
         None => None,
     };
     Some((headers, body))
+}
+
+/// The answer without secrets.
+fn clean(answer: egress::Answer, session: &Session) -> HttpResponse {
+    let secrets = session.grant.secrets.redactor(&session.placeholders);
+    let headers = answer.headers.into_iter();
+    let headers = headers.map(|(name, value)| (name, secrets.clean_text(&value)));
+    HttpResponse {
+        status: answer.status,
+        headers: headers.collect(),
+        body: secrets.clean(&answer.body),
+    }
 }
 
 /// The origin, unless the operator has not granted it.

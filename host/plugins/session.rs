@@ -18,6 +18,8 @@ use crate::{clock::Timestamp, seal::fingerprint};
 
 /// A request with its URL and headers, before and after the secrets were put in: an image of 5 MiB fits in base64.
 pub const MOST_REQUEST_BYTES: usize = 8 << 20;
+/// Far fewer than the HTTP library takes before it panics.
+const MOST_HEADERS: usize = 256;
 const MOST_ENTRIES: usize = 256;
 const MOST_LOG_LINES: usize = 100;
 const MOST_LOG_BYTES: usize = 2 << 10;
@@ -110,7 +112,7 @@ impl HttpRequest {
     }
 
     fn is_too_large(&self) -> bool {
-        self.bytes() > MOST_REQUEST_BYTES
+        self.bytes() > MOST_REQUEST_BYTES || self.headers.len() > MOST_HEADERS
     }
 
     /// The first part in which another request is another one.
@@ -133,7 +135,7 @@ impl HttpRequest {
     }
 
     pub fn too_large() -> Fault {
-        let message = "a request may have 8 MiB with its URL and headers";
+        let message = "a request may have 8 MiB with its URL and headers, and 256 headers";
         Fault::new(FaultCategory::Misconfigured, "too-large", message)
     }
 }
@@ -425,6 +427,9 @@ mod tests {
         let large = HttpRequest { body: Some(vec![0; MOST_REQUEST_BYTES]), ..request("a") };
         let mut sending = session(Journal::new(1, Timestamp(0)));
         assert_eq!(sending.send(large).unwrap().unwrap_err().code, "too-large");
+        let header = ("x".to_owned(), String::new());
+        let flood = HttpRequest { headers: vec![header; MOST_HEADERS + 1], ..request("a") };
+        assert_eq!(sending.send(flood).unwrap().unwrap_err().code, "too-large");
         assert!(sending.waiting_for.is_none());
         let fits = HttpRequest { body: Some(vec![0; MOST_REQUEST_BYTES - 4]), ..request("a") };
         assert_eq!(sending.send(fits).unwrap_err(), Ended::Waiting);

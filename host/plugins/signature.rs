@@ -70,8 +70,8 @@ pub fn digest(wasm: &[u8]) -> String {
     hex::encode(Sha256::digest(wasm))
 }
 
-fn message(wasm: &[u8]) -> String {
-    format!("tollhouse plugin sha256:{}\n", digest(wasm))
+fn message(digest: &str) -> String {
+    format!("tollhouse plugin sha256:{digest}\n")
 }
 
 /// What an author signs with. Its file is PKCS #8 in PEM, as `openssl genpkey -algorithm ed25519` makes it.
@@ -103,7 +103,7 @@ impl PrivateKey {
 
     #[must_use]
     pub fn sign(&self, wasm: &[u8]) -> [u8; SIGNATURE_BYTES] {
-        self.0.sign(message(wasm).as_bytes()).to_bytes()
+        self.0.sign(message(&digest(wasm)).as_bytes()).to_bytes()
     }
 }
 
@@ -135,10 +135,11 @@ impl PublicKey {
         self.to_pem().lines().nth(1).unwrap_or_default().to_owned()
     }
 
+    /// Whether the signature is that of the component with this digest.
     #[must_use]
-    pub fn has_signed(&self, wasm: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool {
+    pub fn has_signed(&self, digest: &str, signature: &[u8; SIGNATURE_BYTES]) -> bool {
         let signature = Signature::from_bytes(signature);
-        self.0.verify_strict(message(wasm).as_bytes(), &signature).is_ok()
+        self.0.verify_strict(message(digest).as_bytes(), &signature).is_ok()
     }
 }
 
@@ -150,13 +151,13 @@ mod tests {
     fn what_one_signed_nobody_else_did() {
         let random = Random::seeded(1);
         let (key, other) = (PrivateKey::draw(&random), PrivateKey::draw(&random));
-        let signature = key.sign(b"component");
-        assert!(key.public().has_signed(b"component", &signature));
-        assert!(!key.public().has_signed(b"Component", &signature));
-        assert!(!other.public().has_signed(b"component", &signature));
+        let (signature, component) = (key.sign(b"component"), digest(b"component"));
+        assert!(key.public().has_signed(&component, &signature));
+        assert!(!key.public().has_signed(&digest(b"Component"), &signature));
+        assert!(!other.public().has_signed(&component, &signature));
         let mut changed = signature;
         changed[9] ^= 1;
-        assert!(!key.public().has_signed(b"component", &changed));
+        assert!(!key.public().has_signed(&component, &changed));
     }
 
     #[test]

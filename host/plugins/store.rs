@@ -20,6 +20,8 @@ pub struct PluginRow {
     pub version: String,
     /// Who signed it; none: nobody.
     pub publisher: Option<String>,
+    /// Its signature by a trusted publisher, in hexadecimal; none: there was none; empty: it was not kept.
+    pub signature: Option<String>,
     pub state: State,
     /// What an operator granted; none: all that it asks for.
     pub granted: Option<Json<Capabilities>>,
@@ -52,7 +54,7 @@ impl PluginRow {
     }
 }
 
-/// Keeps a component and what was granted to it; one that is there already keeps its life and takes the grant.
+/// Keeps a component and what was granted to it; one that is there already keeps its life, and takes the grant and the signature.
 pub async fn insert(tx: &mut Tx, row: &PluginRow, wasm: &[u8]) -> Result<()> {
     tx.sql(
         "INSERT INTO plugin_components (digest, wasm, created_at) VALUES ($1, $2, $3)
@@ -64,9 +66,10 @@ pub async fn insert(tx: &mut Tx, row: &PluginRow, wasm: &[u8]) -> Result<()> {
     .run()
     .await?;
     tx.sql(
-        "INSERT INTO plugin_versions (name, digest, version, publisher, state, granted, companies, installed_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+        "INSERT INTO plugin_versions (name, digest, version, publisher, state, granted, companies, installed_at, signature)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
          ON CONFLICT (name, digest) DO UPDATE SET granted = excluded.granted, publisher = excluded.publisher,
+             signature = COALESCE(excluded.signature, plugin_versions.signature),
              state = CASE plugin_versions.state WHEN 'waiting' THEN excluded.state ELSE plugin_versions.state END",
     )
     .bind(&row.name)
@@ -77,6 +80,7 @@ pub async fn insert(tx: &mut Tx, row: &PluginRow, wasm: &[u8]) -> Result<()> {
     .bind(&row.granted)
     .bind(&row.companies)
     .bind(row.installed_at)
+    .bind(&row.signature)
     .run()
     .await?;
     Ok(())

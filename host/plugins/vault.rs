@@ -21,8 +21,10 @@ pub const REDACTED: &str = "[secret]";
 const PREFIX: &[u8] = b"vault-";
 /// After the prefix, in hexadecimal.
 const DIGITS: usize = 32;
-const MOST_SIGNED_BYTES: usize = 1 << 20;
+/// Of the data of a keyed hash, and of what is compared with a secret.
+const MOST_BYTES: usize = 1 << 20;
 const MOST_PLACEHOLDERS: usize = 64;
+const MOST_QUOTED_CHARS: usize = 100;
 
 /// The secrets of one account, by the names of the plugin's manifest.
 #[derive(Clone, Default)]
@@ -73,26 +75,27 @@ impl Secrets {
     }
 
     fn get(&self, name: &str) -> Result<&str, VaultError> {
-        self.values
-            .get(name)
-            .map(String::as_str)
-            .ok_or_else(|| VaultError::NoSecret(name.to_owned()))
+        self.values.get(name).map(String::as_str).ok_or_else(|| VaultError::NoSecret(start_of(name)))
     }
 
     pub fn hmac(&self, algorithm: &str, name: &str, data: &[u8]) -> Result<Vec<u8>, VaultError> {
         let key = self.get(name)?.as_bytes();
-        if data.len() > MOST_SIGNED_BYTES {
+        if data.len() > MOST_BYTES {
             return Err(VaultError::TooLong);
         }
         match algorithm {
             "sha256" => Ok(mac(Hmac::<Sha256>::new_from_slice(key), data)),
             "sha512" => Ok(mac(Hmac::<Sha512>::new_from_slice(key), data)),
-            _ => Err(VaultError::NoAlgorithm(algorithm.to_owned())),
+            _ => Err(VaultError::NoAlgorithm(start_of(algorithm))),
         }
     }
 
     pub fn matches(&self, name: &str, candidate: &[u8]) -> Result<bool, VaultError> {
-        Ok(self.get(name)?.as_bytes().ct_eq(candidate).into())
+        let secret = self.get(name)?.as_bytes();
+        if candidate.len() > MOST_BYTES {
+            return Err(VaultError::TooLong);
+        }
+        Ok(secret.ct_eq(candidate).into())
     }
 
     /// What takes these secrets out of texts: as they are, as JSON writes them, or as basic authentication hides them.
@@ -255,6 +258,11 @@ impl Placeholders {
     }
 }
 
+/// The part of an unknown name that is quoted: the name may have megabytes.
+fn start_of(name: &str) -> String {
+    name.chars().take(MOST_QUOTED_CHARS).collect()
+}
+
 fn mac<M: Mac, E: std::fmt::Debug>(keyed: Result<M, E>, data: &[u8]) -> Vec<u8> {
     let mut mac = keyed.expect("HMAC takes keys of any length");
     mac.update(data);
@@ -410,9 +418,11 @@ mod tests {
             secrets().hmac("md5", "secret_key", body),
             Err(VaultError::NoAlgorithm("md5".into()))
         );
-        let long = vec![0; MOST_SIGNED_BYTES + 1];
+        let long = vec![0; MOST_BYTES + 1];
         assert!(secrets().hmac("sha256", "secret_key", &long[1..]).is_ok());
         assert_eq!(secrets().hmac("sha256", "secret_key", &long), Err(VaultError::TooLong));
+        assert_eq!(secrets().matches("secret_key", &long), Err(VaultError::TooLong));
+        assert_eq!(secrets().matches("secret_key", &long[1..]), Ok(false));
         assert_eq!(secrets().matches("other", b""), Err(VaultError::NoSecret("other".into())));
     }
 }

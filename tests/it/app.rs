@@ -17,7 +17,9 @@ use tollhouse::{
     clock::{Clock, Timestamp},
     config::Config,
     http, jobs,
+    plugins::CodeCache,
     random::Random,
+    seal::Sealer,
 };
 use tollhouse_sandbox::Standins;
 
@@ -160,6 +162,15 @@ impl Reply {
     }
 }
 
+/// Where components are compiled once for all tests.
+const PLUGIN_CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/plugin-cache");
+
+/// The same folder, for those who need no host.
+pub fn code_cache() -> CodeCache {
+    let sealer = Sealer::new(MASTER_KEY, Random::system()).expect("a key");
+    CodeCache::new(PLUGIN_CACHE.into(), sealer)
+}
+
 /// The flags of a host under test.
 pub fn config(database: &Database, flags: &[&str]) -> Config {
     #[derive(Parser)]
@@ -179,8 +190,8 @@ pub fn config(database: &Database, flags: &[&str]) -> Config {
         "--database-connections=8".to_owned(),
         format!("--operator-token-file={}", file("operator-token", OPERATOR_TOKEN)),
         format!("--master-key-file={}", file("master-key", MASTER_KEY)),
-        // Compiled once for all tests; by digest, so a stale one is never taken.
-        format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")),
+        // By digest, so a stale one is never taken.
+        format!("--plugin-cache={PLUGIN_CACHE}"),
         format!("--plugin-compiler={}", env!("CARGO_BIN_EXE_tollhouse")),
         "--plugin-unsigned".to_owned(),
         "--plugin-instances=20".to_owned(),

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use serde_json::json;
 use tollhouse::{check, plugins::Limits};
 
-use crate::{plugins::try_install, sprout::repack};
+use crate::{app::code_cache, plugins::try_install, sprout::repack};
 
 const ARCHIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/archive");
 
@@ -23,8 +23,7 @@ async fn every_archived_component_keeps_the_contract_on_this_host() {
     let components = archived();
     assert!(components.len() >= 3, "the archive is not empty");
     for (path, wasm) in components {
-        let cache = format!("{}/plugin-cache", env!("CARGO_TARGET_TMPDIR"));
-        let limits = Limits { compile_cache: Some(cache.into()), ..Limits::default() };
+        let limits = Limits { code_cache: Some(code_cache()), ..Limits::default() };
         let report = check::check(wasm, limits).await.expect("an engine");
         assert_eq!(report.count().0, 0, "{}: {report}", path.display());
     }

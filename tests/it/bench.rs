@@ -7,11 +7,10 @@ use tollhouse::{
     plugins::Limits,
 };
 
-use crate::sprout::repack;
+use crate::{app::code_cache, sprout::repack};
 
 async fn compare(components: &[&[u8]]) -> Report {
-    let cache = format!("{}/plugin-cache", env!("CARGO_TARGET_TMPDIR"));
-    let limits = Limits { compile_cache: Some(cache.into()), instances: 4, ..Limits::default() };
+    let limits = Limits { code_cache: Some(code_cache()), instances: 4, ..Limits::default() };
     let mut subjects = Vec::new();
     for wasm in components {
         subjects.push(Subject::load(wasm.to_vec(), limits.clone()).await.unwrap());
@@ -139,7 +138,9 @@ both! {
         let few = ["--iterations", "5", "--cold-starts", "1", "--database", database];
         let run = async |arguments: &[&str]| bench_command(&[&few, arguments].concat()).await;
 
-        let (code, said) = run(&["--installed", "provider_a", &file, "--json"]).await;
+        let (code, said) = run(&["--installed", "provider_a"]).await;
+        assert!(code == Some(1) && said.contains("provider_a: the component is not signed"), "{said}");
+        let (code, said) = run(&["--installed", "provider_a", "--plugin-unsigned", &file, "--json"]).await;
         let report: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{said}"));
         assert_eq!((code, &row(&report, "provider_a@1.0.0", "checkout.start")["runs"]), (Some(0), &json!(2)));
         row(&report, "sprout@1.0.0", "checkout.start");

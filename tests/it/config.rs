@@ -83,7 +83,7 @@ impl Check {
 #[test]
 fn a_flag_counts_before_its_variable_and_that_before_the_file() {
     let check = Check::of(
-        "plugin_requests = 3\nallow_private = ['a.example', 'b.example']\ndevelopment = true\nservice = 'toll'\n",
+        "plugin_requests = 3\nallow_private_events = ['a.example', 'b.example']\ndevelopment = true\nservice = 'toll'\n",
     );
     let requests = [("TOLLHOUSE_PLUGIN_REQUESTS", "5")];
     let says = |value: &str, source: &str| (json!(value), source.to_owned());
@@ -98,11 +98,11 @@ fn a_flag_counts_before_its_variable_and_that_before_the_file() {
     );
     assert_eq!(check.counts("plugin_cpu_ms", &[], &[]), says("1000", "default"));
 
-    let list = "allow_private";
+    let list = "allow_private_events";
     assert_eq!(check.counts(list, &[], &[]), says("a.example,b.example", "file"));
-    let one = [("TOLLHOUSE_ALLOW_PRIVATE", "c.example")];
+    let one = [("TOLLHOUSE_ALLOW_PRIVATE_EVENTS", "c.example")];
     assert_eq!(check.counts(list, &[], &one), says("c.example", "variable"));
-    let two = ["--allow-private=d.example", "--allow-private=e.example"];
+    let two = ["--allow-private-events=d.example", "--allow-private-events=e.example"];
     assert_eq!(check.counts(list, &two, &one), says("d.example,e.example", "flag"));
 
     let switch = "development";
@@ -169,6 +169,13 @@ fn what_cannot_go_together_is_refused_with_a_sentence() {
         (&["--database-file=key"], "database_file key: it must be sqlite://FILE"),
         (&["--plugin-cache=key"], "plugin_cache: key is no folder"),
         (
+            &[
+                "--plugin-unsigned",
+                "--plugin-publishers=acme=MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
+            ],
+            "plugin_unsigned takes plugins that none of plugin_publishers has signed",
+        ),
+        (
             &["--database=sqlite:///no/such/folder/x.db"],
             "database sqlite:///no/such/folder/x.db: the database cannot be opened",
         ),
@@ -226,6 +233,23 @@ fn what_cannot_go_together_is_refused_with_a_sentence() {
     assert!(problems[0].starts_with("OTEL_EXPORTER_OTLP_ENDPOINT must be"), "{problems:?}");
     let own = ["--otlp-endpoint=http://[::1]:4318/base"];
     assert_eq!(check.run(&own, &standard).code, 0, "the standard one does not count");
+}
+
+#[test]
+fn the_setting_that_was_split_names_those_that_replace_it() {
+    let replaced = "it is given per purpose now: allow_private_plugins, allow_private_events, allow_private_images";
+    let in_file = Check::of("allow_private = ['a.example', 'b.example']\n").problems(&[], &[]);
+    let variable = [("TOLLHOUSE_ALLOW_PRIVATE", "a.example")];
+    let in_variable = Check::of("").problems(&[], &variable);
+    for problems in [in_file, in_variable] {
+        assert!(problems.len() == 1 && problems[0].ends_with(replaced), "{problems:?}");
+    }
+    let flag = Check::of("").run(&["--allow-private=a.example"], &[]);
+    assert!(flag.code == 2 && flag.err.contains(replaced), "{}", flag.err);
+    let example = ended(program(&["config", "example"]).output().unwrap());
+    assert!(!example.said().contains("#allow_private ="), "{}", example.out);
+    let pin = Check::of("plugin_publishers = ['acme=hello']\n").problems(&[], &[]);
+    assert!(pin[0].contains("the key must be an Ed25519 key"), "{pin:?}");
 }
 
 #[test]

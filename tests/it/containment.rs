@@ -4,11 +4,7 @@ use futures::future::join_all;
 use reqwest::{Method, header::RETRY_AFTER};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tollhouse::{
-    clock::Timestamp,
-    money::{Minor, Money},
-    plugins::{CheckoutOrder, Credentials},
-};
+use tollhouse::{clock::Timestamp, plugins::Credentials};
 
 use crate::{
     app::{Company, Engine, Reply, TestApp, postgres},
@@ -17,7 +13,7 @@ use crate::{
     ports,
     sprout::repack,
     telemetry::scrape,
-    unruly::{Upstream, ask, set_account, unleash},
+    unruly::{Upstream, ask, reason, set_account, unleash},
 };
 
 const BUSY: (u16, &str) = (503, "unruly is unavailable, please try again later");
@@ -294,21 +290,7 @@ both! {
 
     async fn operators_are_told_where_a_plugin_broke_and_callers_are_not(app: TestApp) {
         unleash(app).await;
-        let plugin = app.app.plugins.provider("unruly", &app.company.id).unwrap();
-        let order = CheckoutOrder {
-            service_ref: "order-1".to_owned(),
-            amount: Money { minor: Minor(500), currency: "NGN".to_owned() },
-            email: "ada@example.com".to_owned(),
-            customer_name: None,
-            narration: "panic".to_owned(),
-            channels: Vec::new(),
-            success_url: "https://acme.example/".to_owned(),
-            cancel_url: None,
-            metadata: "{}".to_owned(),
-            save_instrument: false,
-        };
-        let error = plugin.start_checkout(&Credentials::default(), &order).await.unwrap_err();
-        let said = &error.fault.message;
+        let said = reason(app, "panic").await;
         assert!(said.starts_with("the plugin trapped: wasm trap: "), "{said}");
         assert!(said.contains(" in ") && said.contains("unruly::"), "names of functions: {said}");
         assert_eq!(ask(app, "panic", "panic").await.failure(), BROKEN);

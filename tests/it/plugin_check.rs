@@ -11,6 +11,7 @@ use tollhouse::{
 };
 
 use crate::{
+    app::code_cache,
     plugins::renamed,
     sprout::{repack, with_manifest},
 };
@@ -21,8 +22,7 @@ async fn report(wasm: &[u8]) -> (Value, String) {
 }
 
 async fn report_within(limits: Limits, wasm: &[u8]) -> (Value, String) {
-    let cache = format!("{}/plugin-cache", env!("CARGO_TARGET_TMPDIR"));
-    let limits = Limits { compile_cache: Some(cache.into()), ..limits };
+    let limits = Limits { code_cache: Some(code_cache()), ..limits };
     let report = check::check(wasm.to_vec(), limits).await.expect("an engine");
     (json!(report), report.to_string())
 }

@@ -18,41 +18,52 @@ use crate::{
     plugins::{next_sprout, sprout_that_says, states, try_install, versions},
 };
 
-fn key(seed: u64) -> PrivateKey {
+pub fn key(seed: u64) -> PrivateKey {
     PrivateKey::draw(&Random::seeded(seed))
 }
 
-fn signed(wasm: &[u8], key: &PrivateKey) -> Vec<u8> {
+pub fn signed(wasm: &[u8], key: &PrivateKey) -> Vec<u8> {
     Signed::embed(wasm, &key.sign(wasm))
 }
 
 /// Trusts the keys that are drawn from these seeds.
-async fn trust(app: &TestApp, publisher: &str, seeds: &[u64]) -> Reply {
+pub async fn trust(app: &TestApp, publisher: &str, seeds: &[u64]) -> Reply {
     let keys: Vec<String> = seeds.iter().map(|seed| key(*seed).public().to_line()).collect();
     app.operator(Method::PUT, &format!("/publishers/{publisher}"), json!({ "keys": keys })).await
 }
 
 /// Another host on the database, which takes signed components only.
-struct Strict {
-    internal: String,
+pub struct Strict {
+    pub host: App,
+    pub api: String,
+    pub internal: String,
     _stop: watch::Sender<bool>,
 }
 
 impl Strict {
-    async fn start(app: &TestApp) -> Strict {
-        let mut config = config(&app.database, &[]);
-        config.plugins.plugin_unsigned = false;
-        let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
-        let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let (public, internal) = (bind().await, bind().await);
-        let url = format!("http://{}", internal.local_addr().expect("bound"));
-        let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
-        let (stop, stopped) = watch::channel(false);
-        tokio::spawn(http::serve(host.expect("a host that starts"), public, internal, stopped));
-        Strict { internal: url, _stop: stop }
+    pub async fn start(app: &TestApp) -> Strict {
+        Strict::start_with(app, &[]).await
     }
 
-    async fn post(&self, app: &TestApp, path: &str, wasm: Vec<u8>) -> Reply {
+    /// With more flags.
+    pub async fn start_with(app: &TestApp, flags: &[&str]) -> Strict {
+        let mut config = config(&app.database, flags);
+        config.plugins.plugin_unsigned = false;
+        let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
+        let host = host.expect("a host that starts");
+        let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let (public, internal) = (bind().await, bind().await);
+        let url = |listener: &TcpListener| {
+            format!("http://{}", listener.local_addr().expect("a bound listener"))
+        };
+        let (api, internal_url) = (url(&public), url(&internal));
+        let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
+        let (stop, stopped) = watch::channel(false);
+        tokio::spawn(http::serve(host.clone(), public, internal, stopped));
+        Strict { host, api, internal: internal_url, _stop: stop }
+    }
+
+    pub async fn post(&self, app: &TestApp, path: &str, wasm: Vec<u8>) -> Reply {
         let request = app.client.post(format!("{}/internal/v1{path}", self.internal));
         reply(request.bearer_auth(OPERATOR_TOKEN).body(wasm)).await
     }

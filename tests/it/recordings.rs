@@ -9,7 +9,7 @@ use tollhouse::{
 };
 
 use crate::{
-    app::{Engine, OPERATOR_TOKEN, PAYSTACK_KEY, TestApp, postgres},
+    app::{Engine, OPERATOR_TOKEN, PAYSTACK_KEY, TestApp, code_cache, postgres},
     codes,
     command_line::{Ended, run_at},
     sprout::repack,
@@ -42,8 +42,7 @@ pub async fn read(app: &TestApp, plugin: &str, id: &str) -> (Recording, String) 
 
 /// A component in an engine of its own, towards the stand-ins of a test.
 pub async fn replayer(wasm: &[u8]) -> Replayer {
-    let cache = format!("{}/plugin-cache", env!("CARGO_TARGET_TMPDIR"));
-    let limits = Limits { compile_cache: Some(cache.into()), ..Limits::default() };
+    let limits = Limits { code_cache: Some(code_cache()), ..Limits::default() };
     Replayer::load(wasm.to_vec(), limits, &[]).await.expect("a component of ours")
 }
 

@@ -13,6 +13,10 @@ use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tollhouse::{
+    money::{Minor, Money},
+    plugins::{CheckoutOrder, Credentials},
+};
 
 use crate::{
     app::{Engine, NOW, Reply, TestApp, postgres, reply},
@@ -152,6 +156,8 @@ both! {
             ("big 12000000", 0), // fits into its memory, and is more than it may hand over
             ("many 17", 16),
             ("headers 100000", 0),
+            ("headers 40000", 0), // fewer bytes than a request may have
+            ("host-random 65537", 0),
             ("leak 2000", 0),
             (&*huge, 1),
         ];
@@ -163,7 +169,7 @@ both! {
         let pending = 2.0 * excesses.len() as f64 * 2500.5;
         assert_eq!(app.wallet().await["pending"].as_f64(), Some(pending));
 
-        for (n, (narration, raw)) in [("many 16", "16"), ("headers 50", "50"), ("leak 500", "500"), ("sleep 1", "{}"), ("print 1000", "{}"), ("big 12", "\"aaaaaaaaaa\"")].into_iter().enumerate() {
+        for (n, (narration, raw)) in [("many 16", "16"), ("headers 50", "50"), ("host-random 65536", "65536"), ("leak 500", "500"), ("sleep 1", "{}"), ("print 1000", "{}"), ("big 12", "\"aaaaaaaaaa\"")].into_iter().enumerate() {
             let payment = ask(app, &format!("modest-{n}"), narration).await.data().clone();
             assert_eq!(payment["payment_response"], raw, "{narration}");
             assert_eq!(payment["checkout"]["url"], format!("{}/ok", upstream.url));
@@ -194,6 +200,57 @@ both! {
         assert_eq!(app.get("/payment/list").await.data()["total"], 1);
         assert_eq!(app.wallet().await["balance"], json!(2500.5));
     }
+}
+
+/// Why the host ended a call that does what `narration` says.
+pub async fn reason(app: &TestApp, narration: &str) -> String {
+    let plugin = app.app.plugins.provider("unruly", &app.company.id).expect("it serves");
+    let values = [("secret_key", SECRET), ("base_url", "http://127.0.0.1:1")];
+    let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let credentials = Credentials { id: "an account".to_owned(), values: values.into() };
+    let order = CheckoutOrder {
+        service_ref: "order-1".to_owned(),
+        amount: Money { minor: Minor(500), currency: "NGN".to_owned() },
+        email: "ada@example.com".to_owned(),
+        customer_name: None,
+        narration: narration.to_owned(),
+        channels: Vec::new(),
+        success_url: "https://acme.example/".to_owned(),
+        cancel_url: None,
+        metadata: "{}".to_owned(),
+        save_instrument: false,
+    };
+    let ended = plugin.start_checkout(&credentials, &order).await;
+    ended.expect_err("a call that is ended").fault.message
+}
+
+/// The processor time of the host's functions is that of the call, and what one of them takes or gives has a bound.
+async fn host_functions_are_bounded(engine: Engine) {
+    let app = TestApp::start_with(engine, &["--plugin-cpu-ms=100"]).await;
+    app.install(artifacts::UNRULY).await;
+    let exhausted = "the plugin used up its processor time";
+    for narration in ["host-loop-random 65536", "host-loop-hmac 1048576", "host-loop-log 8000000"] {
+        assert_eq!(reason(&app, narration).await, exhausted, "{narration}");
+    }
+    for (narration, bound) in [
+        ("host-loop-random 16777216", "exceeds limit 65536"),
+        ("host-loop-hmac 1048577", "take at most 1 MiB"),
+    ] {
+        let reason = reason(&app, narration).await;
+        assert!(reason.contains(bound), "{narration}: {reason}");
+    }
+    app.finish().await;
+}
+
+#[tokio::test]
+async fn host_functions_are_bounded_on_sqlite() {
+    host_functions_are_bounded(Engine::Sqlite).await;
+}
+
+#[tokio::test]
+async fn host_functions_are_bounded_on_postgres() {
+    let Some(server) = postgres() else { return };
+    host_functions_are_bounded(Engine::Postgres(server)).await;
 }
 
 /// With limits so small that reaching them takes no time.

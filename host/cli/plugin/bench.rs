@@ -11,6 +11,7 @@ use serde_json::json;
 use tollhouse::{
     bench::{self, Effort, Subject},
     config::{Database, Plugins},
+    error::Error,
     plugins::{self, Signed},
     random::Random,
     store::{self, Role, Store},
@@ -76,8 +77,11 @@ impl Bench {
         if !self.installed.is_empty() {
             let store = self.open().await?;
             for name in &self.installed {
-                let found = plugins::serving(&store, name).await;
-                let wasm = found.map_err(|error| Failure::unreachable(error.chain()))?;
+                let found = plugins::serving(&store, name, &self.plugins.trust()).await;
+                let wasm = found.map_err(|error| match error {
+                    Error::Invalid(reason) => Failure::refused(format!("{name}: {reason}")),
+                    error => Failure::unreachable(error.chain()),
+                })?;
                 let missing = || Failure::refused(format!("no plugin {name} is installed"));
                 components.push((name.clone(), wasm.ok_or_else(missing)?));
             }

@@ -6,8 +6,11 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::super::{
-    PublicKey,
-    publishers::store::{self, KeyRow},
+    PublicKey, TrustedKey,
+    publishers::{
+        check_name,
+        store::{self, KeyRow},
+    },
 };
 use crate::{
     app::App,
@@ -36,14 +39,14 @@ pub struct Publisher {
 pub struct Key {
     /// Of its PEM file, the line between `BEGIN PUBLIC KEY` and `END PUBLIC KEY`.
     key: String,
-    added_at: Timestamp,
+    /// `null`: the settings of this host pin it.
+    added_at: Option<Timestamp>,
 }
 
-/// Of rows sorted by name.
-fn publishers(rows: Vec<KeyRow>) -> Vec<Publisher> {
+/// Keys with their publishers' names, by which they are sorted.
+fn publishers(keys: impl IntoIterator<Item = (String, Key)>) -> Vec<Publisher> {
     let mut publishers: Vec<Publisher> = Vec::new();
-    for KeyRow { name, key, added_at } in rows {
-        let key = Key { key, added_at };
+    for (name, key) in keys {
         match publishers.last_mut() {
             Some(last) if last.name == name => last.keys.push(key),
             _ => publishers.push(Publisher { name, keys: vec![key] }),
@@ -52,9 +55,36 @@ fn publishers(rows: Vec<KeyRow>) -> Vec<Publisher> {
     publishers
 }
 
+fn stored(rows: Vec<KeyRow>) -> Vec<Publisher> {
+    let key = |KeyRow { name, key, added_at }| (name, Key { key, added_at: Some(added_at) });
+    publishers(rows.into_iter().map(key))
+}
+
+fn pinned(mut keys: Vec<TrustedKey>) -> Vec<Publisher> {
+    keys.sort_by(|a, b| a.publisher.cmp(&b.publisher));
+    let key =
+        |TrustedKey { publisher, key }| (publisher, Key { key: key.to_line(), added_at: None });
+    publishers(keys.into_iter().map(key))
+}
+
 pub async fn list(State(app): State<App>) -> Result<Answer<Vec<Publisher>>> {
-    let rows = app.store.select(async |tx| store::all(tx).await).await?;
-    Answer::data(publishers(rows), "Publishers fetched successfully")
+    let trust = app.plugins.trust();
+    let publishers = match trust.is_pinned() {
+        true => pinned(trust.pinned.clone()),
+        false => stored(app.store.select(async |tx| store::all(tx).await).await?),
+    };
+    Answer::data(publishers, "Publishers fetched successfully")
+}
+
+/// 409 when the settings say who is trusted: what the database says then has no effect.
+fn check_not_pinned(app: &App) -> Result<()> {
+    match app.plugins.trust().is_pinned() {
+        true => Err(Error::Conflict(
+            "publishers are pinned by the setting plugin_publishers: change it on every host"
+                .to_owned(),
+        )),
+        false => Ok(()),
+    }
 }
 
 fields! {
@@ -73,7 +103,8 @@ pub async fn trust(
     body: Body<PublisherChange>,
 ) -> Result<Answer<Publisher>> {
     let keys = body.keys()?;
-    check_name(&publisher)?;
+    check_name(&publisher).map_err(Error::invalid)?;
+    check_not_pinned(&app)?;
     if keys.is_empty() {
         return Err(body.must_be("keys", "a list of at least one key"));
     }
@@ -95,7 +126,7 @@ async fn set(
 ) -> Result<Answer<Publisher>> {
     for before in store::of_publisher(tx, publisher).await? {
         if !keys.contains(&before.key) {
-            store::remove(tx, publisher, &before.key).await?;
+            store::remove(tx, publisher, &before.key, app.clock.now()).await?;
         }
     }
     for key in keys {
@@ -106,36 +137,28 @@ async fn set(
     }
     let detail = json!({ "publisher": publisher, "keys": keys });
     audit::record(tx, app, audit::SERVICE, "publisher.trust", detail).await?;
-    let mut trusted = publishers(store::of_publisher(tx, publisher).await?);
+    let mut trusted = stored(store::of_publisher(tx, publisher).await?);
     let trusted = trusted.pop().ok_or_else(|| Error::internal("a publisher has lost its keys"))?;
     Answer::data(trusted, "Publisher is trusted successfully")
 }
 
-/// What it has signed before goes on serving.
+/// What it has signed before goes on serving, on hosts that start later, too.
 pub async fn distrust(
     State(app): State<App>,
     Path(publisher): Path<String>,
 ) -> Result<Answer<Publisher>> {
+    check_not_pinned(&app)?;
     let db = app.store.clone();
     db.write(async move |tx| {
         let rows = store::of_publisher(tx, &publisher).await?;
         for row in &rows {
-            store::remove(tx, &publisher, &row.key).await?;
+            store::remove(tx, &publisher, &row.key, app.clock.now()).await?;
         }
-        let gone = publishers(rows).pop();
+        let gone = stored(rows).pop();
         let gone = gone.ok_or_else(|| Error::not_found("there is no such publisher"))?;
         let detail = json!({ "publisher": publisher });
         audit::record(tx, &app, audit::SERVICE, "publisher.distrust", detail).await?;
         Answer::data(gone, "Publisher is trusted no more")
     })
     .await
-}
-
-/// It stands in grants, where it is read by people and by programs.
-fn check_name(name: &str) -> Result<()> {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-.".contains(c);
-    match (1..=60).contains(&name.len()) && name.chars().all(allowed) {
-        true => Ok(()),
-        false => Err(Error::invalid("a publisher's name must be 1 to 60 of a-z, 0-9, _, - and .")),
-    }
 }

@@ -44,11 +44,34 @@ pub async fn add(tx: &mut Tx, name: &str, key: &str, now: Timestamp) -> Result<S
     Ok(owner)
 }
 
-pub async fn remove(tx: &mut Tx, name: &str, key: &str) -> Result<()> {
+/// Removes a key, which goes on counting for what was installed before.
+pub async fn remove(tx: &mut Tx, name: &str, key: &str, now: Timestamp) -> Result<()> {
+    tx.sql(
+        "INSERT INTO plugin_publishers_gone (key, name, added_at, removed_at)
+         SELECT key, name, added_at, $3 FROM plugin_publishers WHERE name = $1 AND key = $2
+         ON CONFLICT (key) DO UPDATE SET name = excluded.name, added_at = excluded.added_at,
+             removed_at = excluded.removed_at",
+    )
+    .bind(name)
+    .bind(key)
+    .bind(now)
+    .run()
+    .await?;
     tx.sql("DELETE FROM plugin_publishers WHERE name = $1 AND key = $2")
         .bind(name)
         .bind(key)
         .run()
         .await?;
     Ok(())
+}
+
+/// Keys that were removed at this time or later.
+pub async fn removed_since(tx: &mut Tx, since: Timestamp) -> Result<Vec<KeyRow>> {
+    tx.sql(
+        "SELECT name, key, added_at FROM plugin_publishers_gone WHERE removed_at >= $1
+         ORDER BY name, added_at, key",
+    )
+    .bind(since)
+    .all()
+    .await
 }

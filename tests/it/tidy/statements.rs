@@ -11,6 +11,7 @@ const SHARED: [(&str, &str); 6] = [
     ("plugin_components", "plugins serve everyone"),
     ("plugin_names", "plugins serve everyone"),
     ("plugin_publishers", "plugins serve everyone"),
+    ("plugin_publishers_gone", "plugins serve everyone"),
     ("plugin_versions", "plugins serve everyone"),
     ("plugin_versions_gone", "plugins serve everyone"),
 ];

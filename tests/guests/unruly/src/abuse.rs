@@ -4,8 +4,9 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use tollhouse_plugin::types::Fault;
+use tollhouse_plugin::{log, vault};
 
-use crate::Done;
+use crate::{Done, SECRET};
 
 /// Never ends, and never calls the host.
 pub(crate) fn run_forever() -> ! {
@@ -71,4 +72,39 @@ pub(crate) fn print(lines: u64) -> Result<Done, Fault> {
         println!("{n}: as I was saying, there is always something more to say");
     }
     Done::raw("{}")
+}
+
+/// So many random bytes of the host's, drawn at once.
+#[cfg(target_os = "wasi")]
+pub(crate) fn draw(bytes: u64) -> usize {
+    black_box(wasip2::random::random::get_random_bytes(bytes)).len()
+}
+
+/// There is no such host outside a sandbox.
+#[cfg(not(target_os = "wasi"))]
+pub(crate) fn draw(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// Draws without end, so many bytes at a time.
+pub(crate) fn draw_forever(bytes: u64) -> ! {
+    loop {
+        black_box(draw(bytes));
+    }
+}
+
+/// Has so many bytes signed without end.
+pub(crate) fn sign_forever(bytes: u64) -> Result<Done, Fault> {
+    let data = vec![1_u8; usize::try_from(bytes).unwrap_or(usize::MAX)];
+    loop {
+        black_box(vault::hmac("sha512", SECRET, black_box(&data))?);
+    }
+}
+
+/// Writes lines of so many bytes without end.
+pub(crate) fn log_forever(bytes: u64) -> ! {
+    let line = "a".repeat(usize::try_from(bytes).unwrap_or(usize::MAX));
+    loop {
+        log::info(black_box(&line));
+    }
 }

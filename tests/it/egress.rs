@@ -1,0 +1,86 @@
+//! Private addresses are opened to one purpose, and stay closed to the others.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use reqwest::Method;
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use crate::{
+    app::{Engine, TestApp, postgres},
+    identity::{self, BVN},
+    unruly::{ask, set_account},
+};
+
+/// This machine by an address that is neither public nor loopback.
+const PRIVATE: &str = "0.0.0.0";
+
+/// Notes whether anybody connects, and says nothing to them.
+struct Bystander {
+    url: String,
+    reached: Arc<AtomicBool>,
+}
+
+impl Bystander {
+    async fn start() -> Bystander {
+        let listener = TcpListener::bind((PRIVATE, 0)).await.expect("a free port");
+        let port = listener.local_addr().expect("bound").port();
+        let reached = Arc::<AtomicBool>::default();
+        let noted = reached.clone();
+        tokio::spawn(async move {
+            while listener.accept().await.is_ok() {
+                noted.store(true, Relaxed);
+            }
+        });
+        Bystander { url: format!("https://{PRIVATE}:{port}"), reached }
+    }
+}
+
+/// Who reaches a private address on a host with this flag: plugins, events, images.
+async fn reached(engine: Engine, flag: &str) -> [bool; 3] {
+    let app = TestApp::start_with(engine, &[flag]).await;
+    let (upstream, receiver, pictures) =
+        (Bystander::start().await, Bystander::start().await, Bystander::start().await);
+
+    app.install(artifacts::UNRULY).await;
+    set_account(&app, "/providers/unruly", &upstream.url).await;
+    assert_eq!(ask(&app, "order-1", "many 1").await.status, 502);
+
+    identity::set_up(&app).await;
+    let body = json!({ "bvn": BVN, "image": format!("{}/selfie.jpg", pictures.url) });
+    assert_eq!(app.post("/kyc/nigeria/bvn/lookup/with-face", body).await.status, 400);
+
+    let company = format!("/companies/{}", app.company.id);
+    app.operator(Method::PATCH, &company, json!({ "event_url": receiver.url })).await.data();
+    let payment = app.initialize("order-2").await;
+    app.complete(&payment, "success").await;
+    app.settle().await;
+    assert!(app.events().is_empty());
+    app.finish().await;
+    [upstream, receiver, pictures].map(|bystander| bystander.reached.load(Relaxed))
+}
+
+async fn each_purpose(engine: Engine) {
+    for (flag, expected) in [
+        ("--allow-private-plugins=0.0.0.0", [true, false, false]),
+        ("--allow-private-events=0.0.0.0", [false, true, false]),
+        ("--allow-private-images=0.0.0.0", [false, false, true]),
+        ("--allow-private-images=10.0.0.1", [false, false, false]),
+    ] {
+        assert_eq!(reached(engine.clone(), flag).await, expected, "{flag}");
+    }
+}
+
+#[tokio::test]
+async fn private_addresses_are_opened_by_purpose_on_sqlite() {
+    each_purpose(Engine::Sqlite).await;
+}
+
+#[tokio::test]
+async fn private_addresses_are_opened_by_purpose_on_postgres() {
+    let Some(server) = postgres() else { return };
+    each_purpose(Engine::Postgres(server)).await;
+}

@@ -1,0 +1,294 @@
+//! Which code a host runs: components that a trusted publisher signed, and machine code that a host of the fleet made of them.
+//! What somebody else writes into the database or the folder of machine code is not run.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tollhouse::{
+    app::App,
+    plugins::{Absence, Signed},
+    random::Random,
+    store::Tx,
+};
+
+use crate::{
+    app::{MASTER_KEY, OPERATOR_TOKEN, TestApp, config, reply},
+    command_line::run_at,
+    fleet::served_version,
+    plugins::{next_sprout, try_install},
+    publishers::{Strict, key, signed, trust},
+    sprout::{Upstream, order_of, repack},
+};
+
+/// What somebody does who can write to the database, but sends a host nothing.
+async fn write(
+    app: &TestApp,
+    rows: impl AsyncFnOnce(&mut Tx) -> tollhouse::store::Result<()> + Clone + Send + 'static,
+) {
+    app.app.store.write(rows).await.expect("rows of an intruder");
+}
+
+async fn set_signature(app: &TestApp, signature: Option<String>) {
+    write(app, async move |tx| {
+        let sql = tx.sql("UPDATE plugin_versions SET signature = $1 WHERE name = 'sprout'");
+        sql.bind(signature).run().await.map(drop)
+    })
+    .await;
+}
+
+async fn set_component(app: &TestApp, wasm: Vec<u8>) {
+    write(app, async move |tx| {
+        let sql = tx.sql(
+            "UPDATE plugin_components SET wasm = $1
+             WHERE digest = (SELECT digest FROM plugin_versions WHERE name = 'sprout')",
+        );
+        sql.bind(wasm).run().await.map(drop)
+    })
+    .await;
+}
+
+/// Another component in the place of the one that serves everyone as Sprout, with its signature.
+async fn replace(app: &TestApp, wasm: Vec<u8>, signature: Option<String>) {
+    let digest = Signed::read(wasm.clone()).digest();
+    write(app, async move |tx| {
+        let sql = "INSERT INTO plugin_components (digest, wasm, created_at) VALUES ($1, $2, 0)";
+        tx.sql(sql).bind(&digest).bind(wasm).run().await?;
+        let sql = "UPDATE plugin_versions SET digest = $1, version = '1.1.0' WHERE name = 'sprout'";
+        tx.sql(sql).bind(digest).run().await.map(drop)
+    })
+    .await;
+    if signature.is_some() {
+        set_signature(app, signature).await;
+    }
+}
+
+fn signature(seed: u64, wasm: &[u8]) -> Option<String> {
+    Some(hex::encode(key(seed).sign(wasm)))
+}
+
+/// The component of a host that serves, signed by `acme`.
+async fn install_signed(app: &TestApp) {
+    trust(app, "acme", &[1]).await.data();
+    try_install(app, signed(artifacts::SPROUT, &key(1)), "grant=true").await.data();
+}
+
+/// What a host that starts now serves as Sprout, and whether it says that it is not ready for it.
+async fn started(app: &TestApp, flags: &[&str]) -> Option<String> {
+    let strict = Strict::start_with(app, flags).await;
+    let served = served_version(&strict.host);
+    let absence = strict.host.plugins.absence("sprout");
+    assert_eq!(absence, served.is_none().then_some(Absence::NotReady));
+    served
+}
+
+/// A key as settings pin it.
+fn pinned(seed: u64) -> String {
+    format!("pinned={}", key(seed).public().to_line())
+}
+
+fn served(version: &str) -> Option<String> {
+    Some(version.to_owned())
+}
+
+// ---- components ---------------------------------------------------------------------------------
+
+both! {
+    async fn code_that_was_written_into_the_database_is_not_loaded(app: TestApp) {
+        install_signed(app).await;
+        let early = Strict::start(app).await;
+        assert_eq!(served_version(&early.host), served("1.0.0"));
+        replace(app, next_sprout(), None).await;
+        assert_eq!(started(app, &[]).await, None, "another component with the former's signature");
+        set_signature(app, signature(2, &next_sprout())).await;
+        assert_eq!(started(app, &[]).await, None, "signed by a key that nobody trusts");
+
+        early.host.plugins.follow(&early.host.store).await.expect("a registry that is read");
+        assert_eq!(served_version(&early.host), served("1.0.0"), "the former version stays");
+        app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
+        assert_eq!(served_version(&app.app), served("1.1.0"), "this host takes unsigned plugins");
+
+        Upstream::start().await.set_up(app).await;
+        let late = Strict::start(app).await;
+        let request = app.client.post(format!("{}/api/v1/payment/initialize", late.api));
+        let order = order_of(app, "order-1");
+        let refused = reply(request.bearer_auth(&app.company.key).json(&order)).await;
+        assert_eq!(refused.failure(), (503, "sprout is unavailable, please try again later"));
+        let digest = Signed::read(next_sprout()).digest();
+        let activate = json!({ "digest": digest });
+        let request = app.client.post(format!("{}/internal/v1/plugins/sprout/activate", late.internal));
+        let refused = reply(request.bearer_auth(OPERATOR_TOKEN).json(&activate)).await;
+        let reason = "the component is signed by nobody whom this host trusts: \
+                      name its author's key with `tollhouse publisher trust`";
+        assert_eq!(refused.failure(), (400, reason));
+    }
+
+    async fn a_component_and_its_signature_belong_together(app: TestApp) {
+        install_signed(app).await;
+        assert_eq!(started(app, &[]).await, served("1.0.0"));
+        set_component(app, next_sprout()).await;
+        assert_eq!(started(app, &[]).await, None, "another component under this digest");
+        set_component(app, artifacts::SPROUT.to_vec()).await;
+        assert_eq!(started(app, &[]).await, served("1.0.0"));
+        for wrong in [None, signature(1, &next_sprout()), signature(2, artifacts::SPROUT), Some("00".to_owned())] {
+            set_signature(app, wrong.clone()).await;
+            assert_eq!(started(app, &[]).await, None, "{wrong:?}");
+        }
+        // Sent again, it has its signature again.
+        let again = try_install(app, signed(artifacts::SPROUT, &key(1)), "").await.data().clone();
+        assert_eq!((&again["state"], &again["publisher"]), (&json!("active"), &json!("acme")));
+        assert_eq!(started(app, &[]).await, served("1.0.0"));
+        write(app, async |tx| {
+            let sql = "UPDATE plugin_versions SET name = 'provider_a' WHERE name = 'sprout'";
+            tx.sql("DELETE FROM plugin_versions WHERE name = 'provider_a'").run().await?;
+            tx.sql(sql).run().await.map(drop)
+        })
+        .await;
+        let strict = Strict::start(app).await;
+        assert_eq!(strict.host.plugins.absence("provider_a"), Some(Absence::NotReady), "of another name");
+    }
+
+    async fn what_a_trusted_publisher_signed_is_loaded_when_it_is_trusted_no_more(app: TestApp) {
+        install_signed(app).await;
+        app.advance(60).await;
+        trust(app, "acme", &[2]).await.data();
+        assert_eq!(started(app, &[]).await, served("1.0.0"), "signed by its former key");
+        app.operator(Method::DELETE, "/publishers/acme", Value::Null).await.data();
+        assert_eq!(started(app, &[]).await, served("1.0.0"));
+        // A key that went before the component came vouches for nothing.
+        app.advance(60).await;
+        replace(app, next_sprout(), signature(1, &next_sprout())).await;
+        let now = app.app.clock.now();
+        write(app, async move |tx| {
+            let sql = tx.sql("UPDATE plugin_versions SET installed_at = $1 WHERE name = 'sprout'");
+            sql.bind(now).run().await.map(drop)
+        })
+        .await;
+        assert_eq!(started(app, &[]).await, None);
+        trust(app, "acme", &[1]).await.data();
+        assert_eq!(started(app, &[]).await, served("1.1.0"));
+    }
+
+    async fn what_former_hosts_have_verified_is_loaded_until_publishers_are_pinned(app: TestApp) {
+        install_signed(app).await;
+        set_signature(app, Some(String::new())).await;
+        assert_eq!(started(app, &[]).await, served("1.0.0"));
+        let pin = format!("--plugin-publishers={}", pinned(1));
+        assert_eq!(started(app, &[&pin]).await, None, "no signature was kept");
+        try_install(app, signed(artifacts::SPROUT, &key(1)), "").await.data();
+        assert_eq!(started(app, &[&pin]).await, served("1.0.0"));
+    }
+
+    async fn of_publishers_those_count_that_settings_pin(app: TestApp) {
+        install_signed(app).await;
+        let pin = |seed: u64| format!("--plugin-publishers={}", pinned(seed));
+        assert_eq!(started(app, &[&pin(1)]).await, served("1.0.0"));
+        assert_eq!(started(app, &[&pin(2)]).await, None, "acme stands in the database alone");
+        let both = format!("{},{}", pin(2), pinned(1));
+        assert_eq!(started(app, &[&both]).await, served("1.0.0"));
+
+        let strict = Strict::start_with(app, &[&pin(2)]).await;
+        let install = async |wasm: Vec<u8>| strict.post(app, "/plugins?grant=true", wasm).await;
+        let unknown = "the component is signed by nobody whom this host trusts: the setting plugin_publishers names whom";
+        assert_eq!(install(signed(&next_sprout(), &key(1))).await.failure(), (400, unknown));
+        let taken = install(signed(&next_sprout(), &key(2))).await.data().clone();
+        assert_eq!((&taken["publisher"], &taken["state"]), (&json!("pinned"), &json!("active")));
+        assert_eq!(started(app, &[&pin(2)]).await, served("1.1.0"));
+
+        let run = async |arguments: &[&str]| run_at(&strict.internal, OPERATOR_TOKEN, arguments).await;
+        let file = app.database.dir.path().join("mallory.pub");
+        fs::write(&file, key(3).public().to_pem()).expect("a file");
+        let refused = run(&["publisher", "trust", "mallory", &file.display().to_string()]).await;
+        let pinned = "publishers are pinned by the setting plugin_publishers: change it on every host";
+        assert!(refused.code == 1 && refused.err.contains(pinned), "{}", refused.err);
+        let refused = run(&["publisher", "distrust", "acme", "--yes"]).await;
+        assert!(refused.code == 1 && refused.err.contains(pinned), "{}", refused.err);
+        let listed = run(&["publisher", "list", "--json"]).await.json();
+        let keys = json!([{ "key": key(2).public().to_line(), "added_at": null }]);
+        assert_eq!(listed, json!([{ "name": "pinned", "keys": keys }]));
+    }
+}
+
+// ---- machine code -------------------------------------------------------------------------------
+
+/// A folder of machine code, and hosts that use it.
+struct Kept<'a> {
+    app: &'a TestApp,
+    folder: PathBuf,
+}
+
+impl Kept<'_> {
+    /// A host with this compiler and these master keys.
+    async fn host(&self, compiler: &str, master_keys: &str) -> App {
+        let mut config = config(&self.app.database, &[]);
+        let file = self.folder.with_extension("keys");
+        fs::write(&file, master_keys).expect("a file");
+        config.master_key.master_key_file = Some(file);
+        config.plugins.plugin_cache = Some(self.folder.clone());
+        config.plugins.plugin_compiler = Some(compiler.into());
+        let host = App::open(&config, self.app.app.clock.clone(), Random::system(), None).await;
+        host.expect("a host that starts")
+    }
+
+    /// Whether a host takes the machine code that is kept of Sprout: it could not make any.
+    async fn is_taken(&self) -> bool {
+        served_version(&self.host("/bin/false", MASTER_KEY).await).is_some()
+    }
+
+    fn file(&self, wasm: &[u8]) -> PathBuf {
+        let digest = Signed::read(wasm.to_vec()).digest();
+        let mut files =
+            fs::read_dir(&self.folder).expect("a folder").map(|file| file.unwrap().path());
+        let is_it =
+            |file: &PathBuf| file.file_name().unwrap().to_str().unwrap().starts_with(&digest);
+        files.find(is_it).expect("what was compiled")
+    }
+}
+
+fn flipped(file: &Path, at: usize) -> Vec<u8> {
+    let mut bytes = fs::read(file).expect("a file");
+    bytes[at] ^= 1;
+    bytes
+}
+
+both! {
+    async fn machine_code_that_no_host_made_is_compiled_again(app: TestApp) {
+        let upstream = Upstream::start().await;
+        app.install(artifacts::SPROUT).await;
+        upstream.set_up(app).await;
+        let other = repack(artifacts::UNRULY, |manifest| manifest["name"] = json!("other"));
+        app.install(&other).await;
+        let folder = tempfile::tempdir().expect("a folder");
+        let kept = Kept { app, folder: folder.path().join("code") };
+        let program = env!("CARGO_BIN_EXE_tollhouse");
+        kept.host(program, MASTER_KEY).await;
+        let file = kept.file(artifacts::SPROUT);
+        let good = fs::read(&file).expect("machine code");
+        let of_other = fs::read(kept.file(&other)).expect("machine code");
+        assert!(kept.is_taken().await, "by another host with the same key");
+        let end = good.len() - 1;
+        let head = good.iter().position(|byte| *byte == b'\n').expect("a first line") + 1;
+        for (what, bytes) in [
+            ("of another component", of_other),
+            ("without a code", good[head..].to_vec()),
+            ("with another code", flipped(&file, head - 2)),
+            ("changed at its end", flipped(&file, end)),
+            ("cut off", good[..end].to_vec()),
+            ("empty", Vec::new()),
+        ] {
+            fs::write(&file, bytes).expect("a file");
+            assert!(!kept.is_taken().await, "{what}");
+            assert!(served_version(&kept.host(program, MASTER_KEY).await).is_some(), "{what}");
+            assert!(kept.is_taken().await, "{what}: it was not made anew");
+        }
+
+        // Under another key it is as if there were none; a former key counts.
+        let other_key = "09".repeat(32);
+        let with_keys = async |keys: &str| served_version(&kept.host("/bin/false", keys).await);
+        assert_eq!(with_keys(&other_key).await, None);
+        assert_eq!(with_keys(&format!("{other_key}\n{MASTER_KEY}")).await, served("1.0.0"));
+    }
+}
