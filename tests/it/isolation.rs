@@ -168,7 +168,7 @@ both! {
     async fn a_plan_without_a_feature_opens_no_route_of_it(app: TestApp) {
         let gated = [
             ("/api/v1/payment/", "payments"),
-            ("/api/v1/otp/", "otp"),
+            ("/api/v1/otp/send", "otp"),
             ("/api/v1/user/create", "users"),
             ("/api/v1/user/bulk/", "users"),
             ("/api/v1/kyc/{country}", "identity"),
