@@ -37,7 +37,7 @@ both! {
             assert_eq!(refused.failure(), (502, OUT_OF_ORDER), "{word}");
             assert_eq!(balance(app).await, json!(1_000 - n * 10), "{word}");
         }
-        for written in ["", "NO WORD", "two words"] {
+        for written in ["", "NO WORD", "two/words"] {
             let refused = look_up(app, "lookup/image", document(written)).await;
             assert_eq!(refused.failure(), (502, OUT_OF_ORDER), "{written}");
         }
