@@ -125,14 +125,14 @@ async fn enter(
     for (line, account, amount) in legs {
         let name = account.name();
         store::enter(tx, company_id, id, line, &name, currency, amount).await?;
-        let balance = store::add(tx, company_id, id, &name, currency, amount).await?;
-        let balance = balance.ok_or_else(|| {
-            Error::invalid("the amount field must be less: no balance can hold the sum")
+        let must_cover =
+            cover == Cover::Required && *account == Account::Wallet && amount < Minor(0);
+        let floor = if must_cover { Minor(0) } else { store::LEAST };
+        let balance = store::add(tx, company_id, id, &name, currency, amount, floor).await?;
+        let balance = balance.ok_or_else(|| match must_cover {
+            true => Error::NotCovered,
+            false => Error::invalid("the amount field must be less: no balance can hold the sum"),
         })?;
-        let overdrawn = *account == Account::Wallet && amount < Minor(0) && balance < Minor(0);
-        if overdrawn && cover == Cover::Required {
-            return Err(Error::NotCovered);
-        }
         if account == &movement.from {
             left = Some(balance);
         }

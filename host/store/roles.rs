@@ -95,20 +95,21 @@ async fn grants(connection: &mut PgConnection, role: &str) -> Result<String> {
     let names = "SELECT quote_ident(current_schema()), quote_ident($1)";
     let (place, role): (String, String) =
         sqlx::query_as(names).bind(role).fetch_one(&mut *connection).await?;
-    let tables = "SELECT c.relname::text, quote_ident(c.relname) FROM pg_class c
+    let tables = "SELECT c.relname::text, quote_ident(c.relname), c.relkind = 'v' FROM pg_class c
          JOIN pg_namespace n ON n.oid = c.relnamespace
          WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p', 'v')
              AND pg_has_role(c.relowner, 'USAGE')
          ORDER BY 1";
-    let tables: Vec<(String, String)> = sqlx::query_as(tables).fetch_all(connection).await?;
-    if tables.iter().all(|(name, _)| name != GRANTS[0].0) {
+    let tables: Vec<(String, String, bool)> = sqlx::query_as(tables).fetch_all(connection).await?;
+    if tables.iter().all(|(name, ..)| name != GRANTS[0].0) {
         let text =
             "the tables belong to another role: as a superuser, REASSIGN OWNED BY it TO this one";
         return Err(Error::Misconfigured(text.to_owned()));
     }
-    let each = tables.into_iter().map(|(name, quoted)| {
+    let each = tables.into_iter().map(|(name, quoted, is_view)| {
         let table = GRANTS.iter().find(|(table, _)| *table == name);
-        let privileges = table.map_or(ROWS, |(_, privileges)| privileges);
+        let otherwise = if is_view { "SELECT" } else { ROWS };
+        let privileges = table.map_or(otherwise, |(_, privileges)| privileges);
         format!(
             "REVOKE ALL ON {place}.{quoted} FROM {role};
              GRANT {privileges} ON {place}.{quoted} TO {role};"

@@ -67,9 +67,12 @@ pub async fn enter(
     Ok(())
 }
 
+/// The least that a balance can be. Beyond it, and beyond `i64::MAX`, SQLite would make a float of a
+/// sum.
+pub const LEAST: Minor = Minor(-i64::MAX);
+
 /// Adds an entry of a ledger transaction to a balance, whose row is locked until the transaction ends.
-/// Returns the new balance; `None` when the sum is more than a balance can be: SQLite would make a
-/// float of it.
+/// Returns the new balance; `None`, and no change, when it would be below `floor` or above `i64::MAX`.
 pub async fn add(
     tx: &mut Tx,
     company_id: &str,
@@ -77,10 +80,11 @@ pub async fn add(
     account: &str,
     currency: &str,
     amount: Minor,
+    floor: Minor,
 ) -> Result<Option<Minor>> {
     // Not an upsert: on SQLite a trigger refuses to insert an existing row, because it cannot tell an
     // upsert from `INSERT OR REPLACE`.
-    let balance = update(tx, company_id, transaction_id, account, currency, amount).await?;
+    let balance = update(tx, company_id, transaction_id, account, currency, amount, floor).await?;
     if balance.is_some() {
         return Ok(balance);
     }
@@ -95,7 +99,7 @@ pub async fn add(
     .bind(currency)
     .run()
     .await?;
-    update(tx, company_id, transaction_id, account, currency, amount).await
+    update(tx, company_id, transaction_id, account, currency, amount, floor).await
 }
 
 /// `None` when there is no such row, or the sum is out of bounds.
@@ -106,9 +110,10 @@ async fn update(
     account: &str,
     currency: &str,
     amount: Minor,
+    floor: Minor,
 ) -> Result<Option<Minor>> {
-    // What the balance before may be, so that the one after is at most `i64::MAX` either way.
-    let (least, most) = ((-i64::MAX).saturating_sub(amount.0), i64::MAX.saturating_sub(amount.0));
+    // What the balance before may be.
+    let (least, most) = (floor.0.saturating_sub(amount.0), i64::MAX.saturating_sub(amount.0));
     let balance: Option<(Minor,)> = tx
         .sql(
             "UPDATE ledger_balances SET amount_minor = amount_minor + $4, transaction_id = $5

@@ -185,14 +185,6 @@ fn what_cannot_go_together_is_refused_with_a_sentence() {
             "database postgres://ada@127.0.0.1:1/t: the database does not answer",
         ),
         (
-            &["--database=postgres://ada@10.0.0.5/t"],
-            "database would reach 10.0.0.5 without verifying its certificate",
-        ),
-        (
-            &["--database=postgres://ada@db.example/t?sslmode=require"],
-            "database would reach db.example without verifying its certificate",
-        ),
-        (
             &["--operator-token-file=settings.toml"],
             "operator_token_file settings.toml: the file is empty",
         ),
@@ -250,6 +242,26 @@ fn the_setting_that_was_split_names_those_that_replace_it() {
     assert!(!example.said().contains("#allow_private ="), "{}", example.out);
     let pin = Check::of("plugin_publishers = ['acme=hello']\n").problems(&[], &[]);
     assert!(pin[0].contains("the key must be an Ed25519 key"), "{pin:?}");
+}
+
+#[test]
+fn a_database_beyond_loopback_needs_a_verified_certificate_before_anything_connects() {
+    let check = Check::of("");
+    for (url, host) in [
+        ("postgres://ada@10.0.0.5/t", "10.0.0.5"),
+        ("postgres://ada@db.example/t?sslmode=require", "db.example"),
+    ] {
+        let sentence = format!("database would reach {host} without verifying its certificate");
+        let problems = check.problems(&[&format!("--database={url}")], &[]);
+        assert!(problems.len() == 1 && problems[0].starts_with(&sentence), "{problems:?}");
+        for command in ["serve", "migrate"] {
+            let mut command = program(&[command, "--database", url]);
+            command.env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN);
+            let refused =
+                ended(command.env("TOLLHOUSE_MASTER_KEY", MASTER_KEY).output().unwrap());
+            assert!(refused.failure().0 == 2 && refused.err.contains(&sentence), "{}", refused.err);
+        }
+    }
 }
 
 #[test]

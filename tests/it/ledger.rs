@@ -18,6 +18,7 @@ use tollhouse::{
 use crate::app::{Database, Engine, TestApp, postgres};
 
 const BELOW_ZERO: &str = "below zero";
+const NOT_COVERED: &str = "insufficient balance, please top up your wallet.";
 /// The first migration of those under test.
 const FIRST: i64 = 22;
 
@@ -243,7 +244,8 @@ both! {
         assert_eq!(rows(app).await, before);
         // Down to zero there is nothing to allow.
         debit(app, 10_000, Cover::Required).await.expect("what is covered");
-        assert!(debit(app, 1, Cover::Required).await.is_err());
+        let refused = debit(app, 1, Cover::Required).await.expect_err("an overdraft");
+        assert_eq!(refused.to_string(), NOT_COVERED);
         assert_eq!(app.wallet().await["balance"], 0);
     }
 
@@ -256,7 +258,8 @@ both! {
             let refused = done.expect_err(again);
             assert!(refused.contains(BELOW_ZERO), "{refused}");
         }
-        assert!(debit(app, 1, Cover::Required).await.is_err());
+        let refused = debit(app, 1, Cover::Required).await.expect_err("an overdraft");
+        assert_eq!(refused.to_string(), NOT_COVERED);
         // What comes in needs no allowance, also while it does not cover all.
         credit(app, 20, "part").await;
         assert_eq!(app.wallet().await["balance"], -30);

@@ -22,11 +22,15 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// Databases and roles in the handbook's examples, whose names look like those of metrics.
+const DATABASE_NAMES: [&str; 4] =
+    ["tollhouse_db", "tollhouse_drill", "tollhouse_host", "tollhouse_owner"];
+
 /// Every metric that a text names, as it names it.
 fn named(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let ours = words.filter(|word| word.starts_with("tollhouse_") || word.starts_with("process_"));
-    ours.map(str::to_owned).collect()
+    ours.filter(|word| !DATABASE_NAMES.contains(word)).map(str::to_owned).collect()
 }
 
 /// Names of the families of a scrape, as they are declared.
