@@ -137,7 +137,7 @@ async fn set(
 async fn prices(tx: &mut Tx, app: &App, company_id: &str) -> Result<Prices> {
     let unpriced = ITEMS.map(|(item, _)| (item.to_owned(), Price { price: Minor(0), plan: None }));
     let mut prices = BTreeMap::from(unpriced);
-    for country in app.plugins.all_registers().into_iter().take(if std::env::var_os("H5_OFF").is_some() { 0 } else { 99 }) {
+    for country in app.plugins.all_registers() {
         let set = country.manifest().prices().filter(|(_, price)| *price > Minor(0));
         prices.extend(set.map(|(item, price)| (item, Price { price, plan: Some(Plan::Plugin) })));
     }

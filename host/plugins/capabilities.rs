@@ -32,9 +32,7 @@ impl Capabilities {
         let secrets = manifest.secrets.capabilities();
         let prices = manifest.prices();
         let prices = prices.map(|(item, price)| format!("{PRICE}{item}={}", price.to_major()));
-        Capabilities(
-            hosts.chain(addresses).chain(defaults).chain(secrets).chain(prices.take(if std::env::var_os("H5_OFF").is_some() { 0 } else { 9999 })).collect(),
-        )
+        Capabilities(hosts.chain(addresses).chain(defaults).chain(secrets).chain(prices).collect())
     }
 
     /// With trust in who signed it.
@@ -57,9 +55,6 @@ impl Capabilities {
     /// Returns those that the granted ones do not cover.
     #[must_use]
     pub fn beyond(&self, granted: &Capabilities) -> Capabilities {
-        if std::env::var_os("H5_OFF").is_some() {
-            return Capabilities(self.0.difference(&granted.0).cloned().collect());
-        }
         Capabilities(self.0.iter().filter(|wanted| !granted.cover(wanted)).cloned().collect())
     }
 
