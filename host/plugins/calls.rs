@@ -243,9 +243,7 @@ impl Calls {
             if progress.used.requests > self.limits.requests {
                 return Err("the plugin made more requests than allowed".to_owned());
             }
-            if let Some(reason) = misplaced_secret(&request, &session) {
-                return Err(reason);
-            }
+            misplaced_secret(&request, &session).map_or(Ok(()), Err)?;
             let left = deadline.saturating_duration_since(Instant::now());
             let answer = self.send(plugin, &request, &session, left, progress).await;
             let answer = hold(&mut held, &request, answer, progress);
