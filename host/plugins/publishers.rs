@@ -106,10 +106,10 @@ impl TrustPolicy {
         if self.is_pinned() {
             return Ok(self.pinned.clone());
         }
-        let mut rows = store::all(tx).await?;
-        if let Some(installed_at) = installed_at {
-            rows.extend(store::removed_since(tx, installed_at).await?);
-        }
+        let rows = match installed_at {
+            Some(installed_at) => store::trusted_since(tx, installed_at).await?,
+            None => store::all(tx).await?,
+        };
         Ok(rows.into_iter().filter_map(TrustedKey::stored).collect())
     }
 

@@ -65,11 +65,11 @@ pub async fn remove(tx: &mut Tx, name: &str, key: &str, now: Timestamp) -> Resul
     Ok(())
 }
 
-/// Keys that were removed at this time or later.
-pub async fn removed_since(tx: &mut Tx, since: Timestamp) -> Result<Vec<KeyRow>> {
+/// Keys that are trusted, or were removed at this time or later.
+pub async fn trusted_since(tx: &mut Tx, since: Timestamp) -> Result<Vec<KeyRow>> {
     tx.sql(
-        "SELECT name, key, added_at FROM plugin_publishers_gone WHERE removed_at >= $1
-         ORDER BY name, added_at, key",
+        "SELECT name, key, added_at FROM plugin_publishers
+         UNION ALL SELECT name, key, added_at FROM plugin_publishers_gone WHERE removed_at >= $1",
     )
     .bind(since)
     .all()
