@@ -102,6 +102,7 @@ pub struct Parts {
     /// Calls of plugins that wait to be written down.
     pub recordings: recordings::Waiting,
     pub workers: Workers,
+    pub accepted_keys: companies::AcceptedKeys,
     pub rates: Rates,
     pub tasks: Tasks,
     /// No more requests are wanted: the host is about to stop.
@@ -138,6 +139,7 @@ pub struct Settings {
     pub otp: otp::Limits,
     /// The countries, as ISO 3166 codes, whose numbers text messages may go to, for companies that name none.
     pub sms_countries: Vec<String>,
+    pub exports: users::ExportLimits,
 }
 
 impl Settings {
@@ -200,6 +202,7 @@ impl App {
             http: config.requests.limits(),
             otp: config.otp.limits(),
             sms_countries: config.otp.sms_countries.clone(),
+            exports: config.service.exports(),
         };
         let sealer = Sealer::new(&config.master_key.read()?, random.clone())?;
         let no_jobs = config.service.no_jobs;
@@ -246,6 +249,7 @@ impl App {
             images: identity::Images::default(),
             recordings,
             workers,
+            accepted_keys: companies::AcceptedKeys::default(),
             rates,
             tasks,
             stopping: AtomicBool::new(false),

@@ -1,5 +1,6 @@
 //! Companies: the tenants, their API keys and their subscriptions.
 
+mod accepted;
 pub mod api;
 mod store;
 
@@ -9,13 +10,16 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use self::store::KeyHolder;
-pub use self::store::{Company, Key, SEALED};
+pub use self::{
+    accepted::AcceptedKeys,
+    store::{Company, Key, SEALED},
+};
 use crate::{
     app::App,
     clock::Timestamp,
     error::{Error, Result},
     money::Minor,
-    phone,
+    phone, plans,
     store::{Json, Tx},
 };
 
@@ -25,6 +29,7 @@ const SECRET_OVERLAP_SECONDS: i64 = 24 * 3600;
 impl Company {
     /// 403 unless the company may use `feature` now.
     pub fn check_feature(&self, feature: &str) -> Result<()> {
+        debug_assert!(plans::FEATURES.contains(&feature), "no plan can include {feature}");
         match &self.features {
             Some(plan) if !plan.0.iter().any(|included| included == feature) => {
                 Err(Error::Forbidden(format!("your plan does not include {feature}")))
@@ -103,12 +108,9 @@ impl Company {
 
     /// The secrets that sign events now, the current one first.
     pub fn event_secrets(&self, app: &App) -> Result<Vec<String>> {
-        let context = secret_context(&self.id);
-        let mut secrets = vec![app.sealer.open(&context, &self.event_secret)?];
-        let overlaps =
-            self.previous_event_secret_until.is_some_and(|until| until > app.clock.now());
-        if let (Some(previous), true) = (&self.previous_event_secret, overlaps) {
-            secrets.push(app.sealer.open(&context, previous)?);
+        let mut secrets = vec![self.open_event_secret(&app.sealer)?];
+        if self.previous_event_secret_until.is_some_and(|until| until > app.clock.now()) {
+            secrets.extend(self.open_previous_event_secret(&app.sealer)?);
         }
         Ok(secrets)
     }
@@ -156,11 +158,6 @@ struct Subscription {
     features: Option<Vec<String>>,
 }
 
-/// The context under which event secrets are sealed.
-fn secret_context(company_id: &str) -> String {
-    format!("companies/{company_id}/event_secret")
-}
-
 /// The company that an API key stands for: 401 when it is nobody's, 429 when it was used too often, 403 when the company may
 /// not act.
 pub async fn authenticate(app: &App, key: &str) -> Result<Company> {
@@ -172,6 +169,7 @@ pub async fn authenticate(app: &App, key: &str) -> Result<Company> {
         let same = bool::from(holder.digest.as_bytes().ct_eq(digest.as_bytes()));
         same && holder.revoked_at.is_none() && holder.expires_at.is_none_or(|at| now < at)
     });
+    app.accepted_keys.note(&digest, known.is_some());
     let holder = known.ok_or(Error::Unauthorized("the API key is not valid"))?;
     app.rates.keys.check(&holder.key_id)?;
     note_use(app, &holder, now);

@@ -49,6 +49,12 @@ pub enum Error {
     /// Try again after the time that it says (429).
     #[error(transparent)]
     Throttled(#[from] Exceeded),
+    /// Try again after the time that it says: what the caller has stored leaves no room (429).
+    #[error("{message}, try again in {retry_after_s} seconds")]
+    QuotaExceeded { message: &'static str, retry_after_s: u64 },
+    /// Try again after the time that it says: what all callers have stored leaves no room (503).
+    #[error("{message}, try again in {retry_after_s} seconds")]
+    Full { message: &'static str, retry_after_s: u64 },
     /// Try again later: an upstream failed (502).
     #[error("{message}")]
     Upstream { message: String, detail: String },

@@ -91,9 +91,15 @@ impl Files {
         }
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file, if it is there; in a folder also what a host that died had written of it.
     pub async fn remove(&self, name: &str) -> Result<()> {
         let (store, path) = self.at(name)?;
+        if let Place::Folder(folder) = &self.0 {
+            match fs::remove_file(folder.join(format!("{name}#1"))) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+        }
         match store.delete(&path).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.into()),

@@ -5,6 +5,7 @@ mod auth;
 pub mod body;
 mod certificate;
 mod connection;
+mod describe;
 mod docs;
 pub mod fields;
 mod gate;
@@ -23,7 +24,9 @@ pub mod query;
 mod request_id;
 mod room;
 mod serve;
+mod shares;
 mod tls;
+mod urls;
 
 use axum::{
     Extension, Router,
@@ -49,7 +52,8 @@ use self::{
     gate::Gate,
     limits::Sizes,
     openapi::{Description, Webhook},
-    room::Room,
+    query::Takes,
+    room::Rooms,
 };
 use crate::{
     app::App, audit, cards, companies, error::Error, events, identity, loans, mandates, master_key,
@@ -86,6 +90,7 @@ pub struct Route {
     /// Statuses of failures that do not follow from its access, arguments and answer.
     pub fails: &'static [u16],
     describe: Description,
+    takes: Takes,
     handler: MethodRouter<Shared>,
 }
 
@@ -124,6 +129,7 @@ macro_rules! routes {
             summary: $summary,
             fails: &[$($status),*],
             describe: openapi::description(&$($handler)::+),
+            takes: openapi::takes(&$($handler)::+),
             handler: routing::$method($($handler)::+),
         }),*]
     };
@@ -298,27 +304,18 @@ fn name_of(routes: &[Route]) -> &'static str {
 pub fn router(app: &App, routes: Vec<Route>) -> Router {
     let listener = name_of(&routes);
     let document = Document::of(&routes);
-    let requests = app.settings.http.requests;
-    // Whoever shows no key cannot keep out those who have one.
-    let (callers, strangers) = (Room::new(requests), Room::new(requests.div_ceil(8)));
-    // Their bodies are large, and all of them in memory.
-    let uploads = Room::new(requests.div_ceil(64));
+    let rooms = Rooms::new(app.settings.http.requests);
     let mut router = Router::new();
-    for Route { path, access, handler, .. } in routes {
+    for Route { path, access, takes, handler, .. } in routes {
         let usual = app.settings.http.body_bytes;
         let most = match UPLOADS.iter().find(|(uploads, _)| path == *uploads) {
             Some((_, most)) => usual.max(*most),
             None if COMPONENTS.contains(&path) => app.plugins.most_component_bytes(),
             None => usual,
         };
-        let room = if access == Access::Open { &strangers } else { &callers };
-        let gate = Gate {
-            app: app.clone(),
-            access,
-            sizes: Sizes { usual, most },
-            room: room.clone(),
-            uploads: uploads.clone(),
-        };
+        let gate =
+            Gate { app: app.clone(), access, sizes: Sizes { usual, most }, rooms: rooms.clone() };
+        let handler = handler.layer(middleware::from_fn_with_state(takes, query::check));
         let handler = match access {
             Access::Always => handler,
             _ => handler.layer(middleware::from_fn_with_state(gate, gate::pass)),

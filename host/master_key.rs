@@ -152,10 +152,9 @@ impl Step {
     ) -> Result<()> {
         let former = former.filter(|text| app.sealer.is_under_former_key(text));
         let Some(former) = former else { return Ok(()) };
-        let context = (column.context)(&company_id, &id);
-        match app.sealer.open(&context, &former) {
+        match column.open(&app.sealer, [&company_id, &id], &former) {
             Ok(text) => {
-                let anew = app.sealer.seal(&context, &text);
+                let anew = app.sealer.seal(&(column.context)(&company_id, &id), &text);
                 let replaced = store::replace(tx, column, &company_id, &id, &former, &anew).await?;
                 self.resealed += usize::from(replaced);
             }

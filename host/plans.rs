@@ -12,6 +12,9 @@ use crate::{
 /// The company of the default plan.
 const DEFAULT: &str = "";
 
+/// What a plan includes or not.
+pub const FEATURES: [&str; 6] = ["cards", "identity", "otp", "payments", "recollections", "users"];
+
 /// The items that have one name, with their features.
 const ITEMS: [(&str, &str); 6] = [
     ("customer.create", "users"),

@@ -48,12 +48,15 @@ pub struct SealedColumn {
     pub replace: &'static str,
     /// The context of a row's text, from its company and id.
     pub context: fn(&str, &str) -> String,
+    /// The context under which versions before this one sealed.
+    pub former_context: Option<fn(&str, &str) -> String>,
 }
 
-/// A [`SealedColumn`]: its table, the columns there that name a row's company and the row, its own name, and its context.
+/// A [`SealedColumn`]: its table, the columns there that name a row's company and the row, its own name, its context, and its former
+/// context if it has one.
 #[rustfmt::skip] // a line of SQL on a line
 macro_rules! sealed_column {
-    ($table:ident($company:ident, $id:ident).$column:ident, $context:expr) => {
+    ($table:ident($company:ident, $id:ident).$column:ident, $context:expr $(, formerly $former:expr)?) => {
         $crate::seal::SealedColumn {
             name: concat!(stringify!($table), ".", stringify!($column)),
             count: stringify!(
@@ -71,6 +74,7 @@ macro_rules! sealed_column {
                 stringify!(AND $column =), " $3",
             ),
             context: $context,
+            former_context: [$(Some($former as fn(&str, &str) -> String),)? None][0],
         }
     };
 }
@@ -181,6 +185,21 @@ impl Sealer {
         let payload = Payload { msg: sealed, aad: context.as_bytes() };
         let text = key.cipher.decrypt(&nonce.into(), payload).map_err(|_| SealError::Damaged)?;
         String::from_utf8(text).map_err(|_| SealError::Damaged)
+    }
+}
+
+impl SealedColumn {
+    /// The text of a row, under its context or its former context.
+    pub fn open(
+        &self,
+        sealer: &Sealer,
+        [company_id, id]: [&str; 2],
+        sealed: &str,
+    ) -> Result<String, SealError> {
+        match (sealer.open(&(self.context)(company_id, id), sealed), self.former_context) {
+            (Err(SealError::Damaged), Some(former)) => sealer.open(&former(company_id, id), sealed),
+            (opened, _) => opened,
+        }
     }
 }
 

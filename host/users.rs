@@ -4,6 +4,7 @@ pub mod api;
 mod create;
 mod export;
 mod import;
+mod quota;
 mod store;
 mod table;
 mod verification;
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 
 pub use self::{
     export::{REMOVE_JOB, remove_job, sweep},
+    quota::{Limits as ExportLimits, Quota},
     store::{
         User,
         list::{Filter, Sort, explain},

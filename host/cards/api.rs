@@ -21,7 +21,7 @@ use crate::{
         Caller, Run,
         answer::{Answer, Done},
         body::Body,
-        fields::{Choice, HttpUrl, OneOf, Text, fields},
+        fields::{Choice, OneOf, ReturnUrl, Text, fields},
         path::Path,
         query::{Cursor, Direction, Limit, Query, Truth},
     },
@@ -56,8 +56,8 @@ fields! {
     /// Where the customer goes from the page on which they verify the card.
     #[schemars(rename = "CardPages")]
     Body Pages {
-        success_url: HttpUrl,
-        cancel_url: Option<HttpUrl>,
+        success_url: ReturnUrl,
+        cancel_url: Option<ReturnUrl>,
     }
 }
 
@@ -216,7 +216,7 @@ fields! {
         status: OneOf<Standing>,
         /// The `next` of the answer before; without it, from the first on.
         after: Cursor,
-        /// How many at most.
+        /// How many at most; more than 1,000 counts as 1,000.
         limit: Limit<100, 1_000>,
     }
 }

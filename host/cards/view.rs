@@ -10,6 +10,15 @@ use crate::clock::Timestamp;
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Card")]
 pub struct View {
+    #[serde(flatten)]
+    card: Kept,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+/// What is known of a card: all but its times.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+struct Kept {
     id: String,
     /// The internal id of its user.
     user: String,
@@ -27,8 +36,6 @@ pub struct View {
     service_ref: String,
     /// What came of the verification; none until something did.
     message: Option<String>,
-    created_at: Timestamp,
-    updated_at: Timestamp,
 }
 
 /// What stands on a card; empty until it is verified.
@@ -55,8 +62,10 @@ pub struct Details {
 #[schemars(rename = "CreatedCard")]
 pub struct Created {
     #[serde(flatten)]
-    card: View,
+    card: Kept,
     checkout: Checkout,
+    created_at: Timestamp,
+    updated_at: Timestamp,
 }
 
 /// Where the customer verifies the card.
@@ -74,7 +83,12 @@ pub type EventData = View;
 impl Card {
     #[must_use]
     pub fn view(&self) -> View {
-        View {
+        let (created_at, updated_at) = (self.created_at, self.updated_at);
+        View { card: self.kept(), created_at, updated_at }
+    }
+
+    fn kept(&self) -> Kept {
+        Kept {
             id: self.id.clone(),
             user: self.user_key.clone(),
             user_id: self.user_id.clone(),
@@ -96,8 +110,6 @@ impl Card {
             signature: self.signature.clone(),
             service_ref: self.service_ref.clone(),
             message: self.message.clone(),
-            created_at: self.created_at,
-            updated_at: self.updated_at,
         }
     }
 
@@ -108,6 +120,7 @@ impl Card {
             cancel_url: self.cancel_url.clone(),
             url: self.checkout_url.clone(),
         };
-        Created { card: self.view(), checkout }
+        let (created_at, updated_at) = (self.created_at, self.updated_at);
+        Created { card: self.kept(), checkout, created_at, updated_at }
     }
 }

@@ -3,6 +3,8 @@
 use std::{error::Error, path::PathBuf};
 
 use clap::Args;
+#[cfg(target_os = "linux")]
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use sd_notify::NotifyState;
 use serde_json::Value;
 use tokio::{
@@ -46,12 +48,22 @@ impl Serve {
         if !wrong.is_empty() {
             return Err(Failure::settings(wrong));
         }
+        if !config.service.development {
+            forbid_dumps().map_err(|error| Failure::refused(chain(&error)))?;
+        }
         let reports = config.telemetry.reporting().start();
         let reports = reports.map_err(|error| Failure::Usage(chain(&*error)))?;
         let served = serve(&config).await;
         reports.finish().await;
         served
     }
+}
+
+/// Memory holds secrets: no core dump is written, and no other process of this user may read it.
+fn forbid_dumps() -> std::io::Result<()> {
+    #[cfg(target_os = "linux")]
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    Ok(())
 }
 
 /// The program that runs, also after its file was replaced by another version's.
@@ -123,4 +135,18 @@ pub fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
             _ = interrupt.recv() => {}
         }
     })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use rustix::process::dumpable_behavior;
+
+    use super::*;
+
+    #[test]
+    fn memory_of_a_host_is_not_dumped() {
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::Dumpable);
+        forbid_dumps().unwrap();
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+    }
 }

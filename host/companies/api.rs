@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Company, Key, SECRET_OVERLAP_SECONDS, View, digest, get, secret_context, store};
+use super::{Company, Key, SECRET_OVERLAP_SECONDS, View, digest, get, store};
 use crate::{
     app::App,
     audit,
@@ -16,12 +16,14 @@ use crate::{
     http::{
         answer::{Answer, Done},
         body::{Body, Fields},
-        fields::{Choice, Flag, HttpUrl, NonNegative, OneOf, Text, Texts, Time, Whole, fields},
+        fields::{
+            Choice, Flag, HttpUrl, ListOf, NonNegative, OneOf, Text, Texts, Time, Whole, fields,
+        },
         path::Path,
         query::{Pages, Query},
     },
     listing::Listed,
-    phone,
+    phone, plans,
     plugins::Kind,
     store::{Json, Tx},
 };
@@ -77,7 +79,7 @@ pub async fn create(
     let id = app.random.id(now);
     let secret = new_event_secret(&app);
     let company = Company {
-        event_secret: app.sealer.seal(&secret_context(&id), &secret),
+        event_secret: store::seal_event_secret(&app.sealer, &id, &secret),
         id,
         name,
         server,
@@ -310,8 +312,7 @@ pub async fn rotate_event_secret(
     let secret = new_event_secret(&app);
     let new = secret.clone();
     change(app, company, "company.event_secret.rotate", async move |_, app, company| {
-        let sealed = app.sealer.seal(&secret_context(&company.id), &new);
-        company.previous_event_secret = Some(std::mem::replace(&mut company.event_secret, sealed));
+        company.rotate_event_secret(&app.sealer, &new);
         let until = app.clock.now().plus_seconds(SECRET_OVERLAP_SECONDS);
         company.previous_event_secret_until = Some(until);
         Ok(())
@@ -320,14 +321,21 @@ pub async fn rotate_event_secret(
     Answer::data(NewEventSecret { event_secret: secret }, "Event secret rotated successfully")
 }
 
+/// What a plan may include.
+pub struct Feature;
+
+impl Choice for Feature {
+    const ALL: &'static [&'static str] = &plans::FEATURES;
+}
+
 fields! {
     /// What of a subscription changes.
     Body SubscriptionChange {
         active: Option<Flag>,
         /// When it ends; `null`: not by itself.
         expires_at: Option<Time>,
-        /// What the plan includes, such as `payments`; `null`: everything.
-        features: Option<Texts>,
+        /// What the plan includes; `null`: everything.
+        features: Option<ListOf<Feature>>,
     }
 }
 

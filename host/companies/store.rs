@@ -3,11 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::secret_context;
 use crate::{
     clock::Timestamp,
     money::Minor,
-    seal::{SealedColumn, sealed_column},
+    seal::{SealError, SealedColumn, Sealer, sealed_column},
     store::{FromRow, Json, Result, Tx},
 };
 
@@ -61,11 +60,52 @@ pub struct Key {
     pub created_at: Timestamp,
 }
 
-/// What of a company is sealed.
-pub const SEALED: [SealedColumn; 2] = [
-    sealed_column!(companies(id, id).event_secret, |_, id| secret_context(id)),
-    sealed_column!(companies(id, id).previous_event_secret, |_, id| secret_context(id)),
-];
+/// What of a company is sealed. The contexts differ, so that neither secret opens in the place of the other.
+pub const SEALED: [SealedColumn; 2] = [EVENT_SECRET, PREVIOUS_EVENT_SECRET];
+const EVENT_SECRET: SealedColumn = sealed_column!(
+    companies(id, id).event_secret,
+    |_, id| format!("companies/{id}/event_secret/current"),
+    formerly common_context
+);
+const PREVIOUS_EVENT_SECRET: SealedColumn = sealed_column!(
+    companies(id, id).previous_event_secret,
+    |_, id| format!("companies/{id}/event_secret/previous"),
+    formerly common_context
+);
+
+/// The context of both secrets in rows of versions that did not tell them apart.
+fn common_context(_: &str, id: &str) -> String {
+    format!("companies/{id}/event_secret")
+}
+
+impl Company {
+    /// The secret that signs its events.
+    pub fn open_event_secret(&self, sealer: &Sealer) -> Result<String, SealError> {
+        EVENT_SECRET.open(sealer, [&self.id; 2], &self.event_secret)
+    }
+
+    /// The secret that signed them before, if there was one.
+    pub fn open_previous_event_secret(&self, sealer: &Sealer) -> Result<Option<String>, SealError> {
+        let open = |sealed: &String| PREVIOUS_EVENT_SECRET.open(sealer, [&self.id; 2], sealed);
+        self.previous_event_secret.as_ref().map(open).transpose()
+    }
+
+    /// Replaces the secret that signs its events. The former one becomes the previous one, unless it does not open any more.
+    pub fn rotate_event_secret(&mut self, sealer: &Sealer, new: &str) {
+        let former = self.open_event_secret(sealer).inspect_err(|error| {
+            tracing::warn!(company = self.id, %error, "the former event secret does not open");
+        });
+        let context = (PREVIOUS_EVENT_SECRET.context)(&self.id, &self.id);
+        self.previous_event_secret = former.ok().map(|former| sealer.seal(&context, &former));
+        self.event_secret = seal_event_secret(sealer, &self.id, new);
+    }
+}
+
+/// The secret that signs a company's events, sealed.
+#[must_use]
+pub fn seal_event_secret(sealer: &Sealer, company_id: &str, secret: &str) -> String {
+    sealer.seal(&(EVENT_SECRET.context)(company_id, company_id), secret)
+}
 
 /// A company and the key that named it.
 #[derive(Clone, Debug, FromRow)]

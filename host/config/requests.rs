@@ -13,6 +13,15 @@ pub struct Requests {
     #[arg(long, env = "TOLLHOUSE_MAX_CONNECTIONS", value_name = "connections",
           default_value_t = 4_096, value_parser = positive())]
     pub max_connections: u32,
+    /// Maximum number of connections of one client address (of IPv6: of one /64 network) per listener. Further ones are closed. A
+    /// reverse proxy is one address. 0: no limit
+    #[arg(
+        long,
+        env = "TOLLHOUSE_MAX_CONNECTIONS_PER_ADDRESS",
+        value_name = "connections",
+        default_value_t = 1_024
+    )]
+    pub max_connections_per_address: u32,
     /// At once, of each listener; more are answered 503
     #[arg(long, env = "TOLLHOUSE_MAX_REQUESTS", value_name = "requests",
           default_value_t = 1_024, value_parser = positive())]
@@ -83,6 +92,10 @@ impl Requests {
         let kib = |kib: u32| count(kib).saturating_mul(1 << 10);
         Limits {
             connections: count(self.max_connections),
+            address_connections: match self.max_connections_per_address {
+                0 => usize::MAX,
+                most => count(most),
+            },
             requests: count(self.max_requests),
             handshake: seconds(self.tls_handshake_timeout_s),
             headers: seconds(self.header_timeout_s),
@@ -101,6 +114,6 @@ impl Requests {
     }
 }
 
-fn positive() -> RangedI64ValueParser<u32> {
+pub(super) fn positive() -> RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..)
 }

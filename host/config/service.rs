@@ -2,9 +2,11 @@
 
 use clap::{ArgAction, Args};
 
+use super::requests::positive;
 use crate::{
     egress::{EgressPolicy, Purpose},
     money::Minor,
+    users::{ExportLimits, Quota},
 };
 
 #[derive(Args, Clone, Debug)]
@@ -48,6 +50,22 @@ pub struct Service {
         default_value = "tollhouse-files"
     )]
     pub files: String,
+    /// Maximum number of export files of one company at a time. Further exports receive 429
+    #[arg(long, env = "TOLLHOUSE_MAX_COMPANY_EXPORTS", value_name = "files",
+          default_value_t = 20, value_parser = positive())]
+    pub max_company_exports: u32,
+    /// Maximum size of all export files of one company together. Further exports receive 429
+    #[arg(long, env = "TOLLHOUSE_MAX_COMPANY_EXPORT_MIB", value_name = "MiB",
+          default_value_t = 1_024, value_parser = positive())]
+    pub max_company_export_mib: u32,
+    /// Maximum number of export files at a time. Further exports receive 503
+    #[arg(long, env = "TOLLHOUSE_MAX_EXPORTS", value_name = "files",
+          default_value_t = 500, value_parser = positive())]
+    pub max_exports: u32,
+    /// Maximum size of all export files together. Further exports receive 503
+    #[arg(long, env = "TOLLHOUSE_MAX_EXPORT_MIB", value_name = "MiB",
+          default_value_t = 4_096, value_parser = positive())]
+    pub max_export_mib: u32,
     /// Plugins may reach these over https though their addresses are private, as far as they are granted. Commas between, or repeated
     #[arg(
         long,
@@ -103,6 +121,16 @@ fn charge(text: &str) -> Result<Minor, &'static str> {
 }
 
 impl Service {
+    #[must_use]
+    pub fn exports(&self) -> ExportLimits {
+        let quota =
+            |files: u32, mib: u32| Quota { files: files.into(), bytes: i64::from(mib) << 20 };
+        ExportLimits {
+            company: quota(self.max_company_exports, self.max_company_export_mib),
+            all: quota(self.max_exports, self.max_export_mib),
+        }
+    }
+
     #[must_use]
     pub fn egress(&self, purpose: Purpose) -> EgressPolicy {
         let allow_private = match purpose {

@@ -1,4 +1,4 @@
-//! The envelope of every JSON answer: `{data?, error, message}`.
+//! The envelope of every JSON answer: `{error, message, data?}`, in this order.
 
 use std::{any::Any, io, marker::PhantomData};
 
@@ -34,11 +34,11 @@ impl<T: Serialize> Answer<T> {
     pub fn data(data: T, message: &str) -> Result<Answer<T>> {
         #[derive(Serialize)]
         struct Success<'m, T> {
-            data: T,
             error: bool,
             message: &'m str,
+            data: T,
         }
-        let success = Success { data, error: false, message };
+        let success = Success { error: false, message, data };
         let json = serde_json::to_vec(&success).map_err(Error::internal)?;
         Ok(Answer { json, kept_until: None, data: PhantomData })
     }
@@ -68,7 +68,7 @@ impl<T: JsonSchema> Describe for Answer<T> {
         let data = operation.given::<T>();
         let mut success = success();
         success["properties"]["data"] = data;
-        success["required"] = json!(["data", "error", "message"]);
+        success["required"] = json!(["error", "message", "data"]);
         operation.answers("application/json", success);
     }
 }
@@ -155,12 +155,13 @@ impl IntoResponse for Error {
             Error::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Error::UnsupportedType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Error::HeadersTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            Error::Throttled(_) => StatusCode::TOO_MANY_REQUESTS,
+            Error::Throttled(_) | Error::QuotaExceeded { .. } => StatusCode::TOO_MANY_REQUESTS,
             Error::Upstream { .. } => StatusCode::BAD_GATEWAY,
             Error::UpstreamTimeout { .. } => StatusCode::GATEWAY_TIMEOUT,
-            Error::Busy { .. } | Error::Unavailable(_) | Error::Database(_) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Error::Busy { .. }
+            | Error::Full { .. }
+            | Error::Unavailable(_)
+            | Error::Database(_) => StatusCode::SERVICE_UNAVAILABLE,
             Error::Late(_) | Error::OutcomeUnknown(_) | Error::Internal(_) | Error::Standing(_) => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
@@ -185,6 +186,9 @@ impl IntoResponse for Error {
         let retry_after = match &self {
             Error::Throttled(exceeded) => Some(HeaderValue::from(exceeded.seconds)),
             Error::Busy { retry_after_s, .. } | Error::InProgress { retry_after_s, .. } => {
+                Some(HeaderValue::from(*retry_after_s))
+            }
+            Error::QuotaExceeded { retry_after_s, .. } | Error::Full { retry_after_s, .. } => {
                 Some(HeaderValue::from(*retry_after_s))
             }
             Error::Unavailable(_) | Error::Database(_) => Some(HeaderValue::from_static("5")),

@@ -25,6 +25,11 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
+/// Whether this host has accepted the request's API key before, and not refused it since.
+pub fn is_accepted(app: &App, request: &Request) -> Result<bool> {
+    Ok(app.accepted_keys.has(bearer(request.headers())?))
+}
+
 /// Tells the handler which company calls; answers its id.
 pub async fn company(app: &App, request: &mut Request) -> Result<String> {
     let company = companies::authenticate(app, bearer(request.headers())?).await?;

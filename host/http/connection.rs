@@ -374,6 +374,7 @@ mod tests {
         let seconds = Duration::from_secs;
         Limits {
             connections: 1,
+            address_connections: 1,
             requests: 1,
             handshake: seconds(1),
             headers: seconds(10),

@@ -30,6 +30,14 @@ macro_rules! fields {
             $($(#[$meta])* $(#[schemars(rename = $wire)])? pub $field: $kind,)*
         }
 
+        impl $crate::http::fields::Declared for $name {
+            fn has(name: &str) -> bool {
+                $(<$kind as $crate::http::fields::Field<
+                    <$source<$name> as std::ops::Deref>::Target,
+                >>::is_named([$($wire,)? stringify!($field)][0], name))||*
+            }
+        }
+
         impl $source<$name> {
             $(fn $field(
                 &self,
@@ -51,6 +59,18 @@ pub trait Field<Source> {
     type Value;
 
     fn read(source: &Source, name: &str) -> Result<Self::Value>;
+
+    /// Whether the field that is declared as `declared` is read from what is sent as `name`.
+    #[must_use]
+    fn is_named(declared: &str, name: &str) -> bool {
+        declared == name
+    }
+}
+
+/// The fields that a type declares by [`fields!`].
+pub trait Declared {
+    /// Whether a field is read from what is sent as `name`.
+    fn has(name: &str) -> bool;
 }
 
 /// A kind of field in a body. Itself it is required, in an `Option` it is not.
@@ -197,6 +217,9 @@ kinds! {
     /// An absolute http or https URL without credentials.
     HttpUrl -> String = |fields, name| fields.url(name),
         { "type": "string", "format": "iri", "maxLength": 2048, "pattern": "^https?://" };
+    /// Where a payer's browser or app goes from a checkout page: an http or https URL, or the link of an app.
+    ReturnUrl -> String = |fields, name| fields.return_url(name),
+        { "type": "string", "format": "iri", "maxLength": 2048, "pattern": "^[A-Za-z][A-Za-z0-9+.-]*:/", "examples": ["https://lender.example/paid", "myapp://paid"] };
     Flag -> bool = |fields, name| fields.boolean(name),
         { "type": "boolean" };
     Whole<const LEAST: i64, const MOST: i64> -> i64 = |fields, name| fields.integer(name, LEAST, MOST),
@@ -233,6 +256,9 @@ pub struct OneOf<C>(PhantomData<C>);
 /// Some of the texts. An empty list counts as absent.
 pub struct SomeOf<C>(PhantomData<C>);
 
+/// Some of the texts, or none of them.
+pub struct ListOf<C>(PhantomData<C>);
+
 impl<C: Choice> Kind for OneOf<C> {
     type Value = String;
 
@@ -267,7 +293,29 @@ impl<C: Choice> Kind for SomeOf<C> {
     type Value = Vec<String>;
 
     fn read(fields: &Fields, name: &str) -> Result<Option<Vec<String>>> {
+        Ok(fields.set_of(name, C::ALL)?.filter(|set| !set.is_empty()))
+    }
+}
+
+impl<C: Choice> Kind for ListOf<C> {
+    type Value = Vec<String>;
+
+    fn read(fields: &Fields, name: &str) -> Result<Option<Vec<String>>> {
         fields.set_of(name, C::ALL)
+    }
+}
+
+impl<C: Choice> JsonSchema for ListOf<C> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "ListOf".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        SomeOf::<C>::json_schema(generator)
     }
 }
 

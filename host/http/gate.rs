@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::{
     Access, auth, idempotency,
     limits::{Sizes, late, receive},
-    room::Room,
+    room::{Place, Rooms},
 };
 use crate::{app::App, error::Result};
 
@@ -20,10 +20,7 @@ pub struct Gate {
     pub app: App,
     pub access: Access,
     pub sizes: Sizes,
-    /// That the listener has for requests like these.
-    pub room: Room,
-    /// That it has for those of them whose bodies are larger than usual.
-    pub uploads: Room,
+    pub rooms: Rooms,
 }
 
 pub async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Response {
@@ -32,18 +29,19 @@ pub async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Res
 
 impl Gate {
     async fn answer(&self, mut request: Request, next: Next) -> Result<Response> {
-        let mut place = self.room.enter()?;
         let limits = &self.app.settings.http;
-        let scope = match self.access {
+        let (scope, place) = match self.access {
             Access::Company => {
-                let company_id = auth::company(&self.app, &mut request).await?;
-                self.room.give(&mut place, &company_id)?;
-                Some(company_id)
+                let (company_id, place) = self.enter_with_key(&mut request).await?;
+                (Some(company_id), place)
             }
-            Access::Operator => Some(auth::operator(&self.app, &request)?),
-            Access::Open | Access::Always => None,
+            Access::Operator => {
+                let scope = auth::operator(&self.app, &request)?;
+                (Some(scope), self.rooms.callers.enter()?)
+            }
+            Access::Open | Access::Always => (None, self.rooms.strangers.enter()?),
         };
-        let upload = || self.uploads.enter_as(scope.as_deref());
+        let upload = || self.rooms.uploads.enter_as(scope.as_deref());
         let (request, upload) = receive(request, self.sizes, limits.body, upload).await?;
         let places = (place, upload);
         if let Some(scope) = scope
@@ -54,5 +52,19 @@ impl Gate {
         let method = request.method().clone();
         let answer = timeout(limits.request, next.run(request)).await;
         answer.map_err(|_| late(&method, limits.request))
+    }
+
+    /// The company that an API key stands for, and its place. Only a key that this host has accepted before takes a place of callers
+    /// while it is looked up.
+    async fn enter_with_key(&self, request: &mut Request) -> Result<(String, Place)> {
+        let is_accepted = auth::is_accepted(&self.app, request)?;
+        let room = if is_accepted { &self.rooms.callers } else { &self.rooms.lookups };
+        let mut place = room.enter()?;
+        let company_id = auth::company(&self.app, request).await?;
+        if !is_accepted {
+            place = self.rooms.callers.enter()?;
+        }
+        self.rooms.callers.give(&mut place, &company_id)?;
+        Ok((company_id, place))
     }
 }

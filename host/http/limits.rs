@@ -18,6 +18,8 @@ use crate::error::{Error, Result};
 pub struct Limits {
     /// Connections at once; more wait to be accepted.
     pub connections: usize,
+    /// Connections at once of one client address; more are closed.
+    pub address_connections: usize,
     /// Requests at once; more are answered 503.
     pub requests: usize,
     /// For the TLS handshake.

@@ -1,6 +1,11 @@
 //! A listener: accepts connections, up to a number, and serves each until the host stops.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{Router, middleware};
 use tokio::{
@@ -14,6 +19,7 @@ use super::{
     connection, headers,
     limits::Limits,
     serve::stopped,
+    shares::Shares,
     tls::{Tls, TlsFiles},
 };
 use crate::app::App;
@@ -74,6 +80,7 @@ impl Listener {
             None => router,
         };
         let room = Arc::new(Semaphore::new(limits.connections));
+        let addresses = Shares::default();
         let mut connections = JoinSet::new();
         let following = tls.clone().map(|tls| {
             let metrics = app.telemetry.listeners.clone();
@@ -86,12 +93,17 @@ impl Listener {
         let accepting = async {
             loop {
                 let Ok(permit) = room.clone().acquire_owned().await else { return };
-                let stream = accept(&tcp).await;
+                let (stream, address) = accept(&tcp).await;
+                let Some(share) = addresses.take(client(address), limits.address_connections)
+                else {
+                    app.telemetry.listeners.refused(name);
+                    continue;
+                };
                 let (tls, router, limits) = (tls.clone(), router.clone(), limits.clone());
                 let closing = stopped(close.clone());
                 connections.spawn(async move {
                     serve_stream(stream, tls, router, &limits, closing).await;
-                    drop(permit);
+                    drop((permit, share));
                 });
                 while connections.try_join_next().is_some() {}
             }
@@ -133,14 +145,14 @@ async fn serve_stream(
 }
 
 /// The next connection. Want of file handles is waited out: the connections that end give theirs back.
-async fn accept(tcp: &TcpListener) -> TcpStream {
+async fn accept(tcp: &TcpListener) -> (TcpStream, IpAddr) {
     loop {
         match tcp.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, client)) => {
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "a connection ended before it began");
                 }
-                return stream;
+                return (stream, client.ip());
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
@@ -151,7 +163,33 @@ async fn accept(tcp: &TcpListener) -> TcpStream {
     }
 }
 
+/// What connections are counted by: the address; of IPv6 the network of a site, whose addresses are all its own.
+fn client(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (!0 << 64)).into(),
+        address => address,
+    }
+}
+
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     [ConnectionAborted, ConnectionRefused, ConnectionReset].contains(&error.kind())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_one_client_may_have_count_together() {
+        for (address, counts_as) in [
+            ("203.0.113.7", "203.0.113.7"),
+            ("::ffff:203.0.113.7", "203.0.113.7"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+            ("2001:db8:1:3:3:4:5:6", "2001:db8:1:3::"),
+        ] {
+            let address: IpAddr = address.parse().unwrap();
+            assert_eq!(client(address), counts_as.parse::<IpAddr>().unwrap(), "{address}");
+        }
+    }
 }

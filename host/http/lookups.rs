@@ -14,9 +14,9 @@ const FIELDS: &str = "Lookup";
 pub fn with_lookups(document: &mut Value, lookups: Vec<Documented>) {
     let fields = document["components"]["schemas"][FIELDS]["properties"].take();
     let Some(schemas) = document["components"]["schemas"].as_object_mut() else { return };
-    schemas.remove(FIELDS);
+    schemas.shift_remove(FIELDS);
     let Some(paths) = document["paths"].as_object_mut() else { return };
-    let Some(any) = paths.remove(PATH) else { return };
+    let Some(any) = paths.shift_remove(PATH) else { return };
     for lookup in lookups {
         let mut operation = any["post"].clone();
         operation["operationId"] = json!(format!("{}.{}", ID, lookup.id));

@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 use url::Url;
 
+use super::urls;
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -58,7 +59,7 @@ impl Fields {
         self.values.contains_key(field)
     }
 
-    /// The names of all fields that were sent, sorted.
+    /// The names of all fields that were sent, in their order.
     pub fn names(&self) -> impl Iterator<Item = &String> {
         self.values.keys()
     }
@@ -148,16 +149,25 @@ impl Fields {
 
     /// An absolute http or https URL without credentials.
     pub fn url(&self, field: &str) -> Result<Option<String>> {
+        self.url_that(field, urls::is_http, "a valid http or https URL")
+    }
+
+    /// Where a browser or an app goes from a checkout page: the same, or the link of an app.
+    pub fn return_url(&self, field: &str) -> Result<Option<String>> {
+        let fits = |url: &Url| urls::is_http(url) || urls::is_app_link(url);
+        self.url_that(field, fits, "a valid http or https URL, or the link of an app")
+    }
+
+    fn url_that(
+        &self,
+        field: &str,
+        fits: impl Fn(&Url) -> bool,
+        what: &str,
+    ) -> Result<Option<String>> {
         let Some(text) = self.text(field, MOST_URL_BYTES)? else { return Ok(None) };
-        let fits = |url: &Url| {
-            ["http", "https"].contains(&url.scheme())
-                && url.has_host()
-                && url.username().is_empty()
-                && url.password().is_none()
-        };
         match Url::parse(&text) {
             Ok(url) if fits(&url) => Ok(Some(text)),
-            _ => Err(self.must_be(field, "a valid http or https URL")),
+            _ => Err(self.must_be(field, what)),
         }
     }
 
@@ -247,9 +257,9 @@ impl Fields {
         Ok(Some(set))
     }
 
-    /// Some of the allowed texts. An empty list counts as absent.
+    /// Some of the allowed texts, or none.
     pub fn set_of(&self, field: &str, allowed: &[&str]) -> Result<Option<Vec<String>>> {
-        let set = self.list(field)?.filter(|set| !set.is_empty());
+        let set = self.list(field)?;
         if set.iter().flatten().any(|item| !allowed.contains(&&**item)) {
             return Err(self.must_be(field, &format!("any of {}", allowed.join(", "))));
         }
@@ -429,10 +439,10 @@ mod tests {
 
     #[test]
     fn null_and_empty_are_absent() {
-        let body = fields(json!({ "a": null, "b": "", "c": [] }));
+        let body = fields(json!({ "a": null, "b": "" }));
         assert_eq!(body.text("a", 9).unwrap(), None);
         assert_eq!(body.text("b", 9).unwrap(), None);
-        assert_eq!(body.set_of("c", &["x"]).unwrap(), None);
+        assert_eq!(body.set_of("a", &["x"]).unwrap(), None);
         assert_eq!(body.amount("a").unwrap_err().to_string(), "the a field is required");
     }
 

@@ -3,71 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use axum::{Extension, extract::State, http::HeaderMap};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::{Access, Caller, Get, Route, Run, answer::Failure, webhooks};
-use crate::error::Result;
-
-/// What takes part in an operation: an argument of its handler, or its answer.
-pub trait Describe {
-    fn describe(operation: &mut Operation<'_>);
-}
-
-/// A handler whose arguments and answer describe themselves.
-pub trait Described<Arguments> {
-    fn describe(operation: &mut Operation<'_>);
-}
-
-/// What is kept of a handler beside itself.
-pub type Description = fn(&mut Operation<'_>);
-
-#[must_use]
-pub fn description<Handler: Described<Arguments>, Arguments>(_: &Handler) -> Description {
-    Handler::describe
-}
-
-macro_rules! described {
-    ($($argument:ident)*) => {
-        impl<Handler, Answering, Answer, $($argument),*> Described<($($argument,)*)> for Handler
-        where
-            Handler: Fn($($argument),*) -> Answering,
-            Answering: Future<Output = Answer>,
-            Answer: Describe,
-            $($argument: Describe),*
-        {
-            fn describe(operation: &mut Operation<'_>) {
-                $($argument::describe(operation);)*
-                Answer::describe(operation);
-            }
-        }
-    };
-}
-
-described!();
-described!(A);
-described!(A B);
-described!(A B C);
-described!(A B C D);
-described!(A B C D E);
-
-/// Arguments that callers do not see.
-macro_rules! unseen {
-    ($($argument:ident $(<$parameter:ident>)?),*) => {
-        $(impl $(<$parameter>)? Describe for $argument $(<$parameter>)? {
-            fn describe(_: &mut Operation<'_>) {}
-        })*
-    };
-}
-
-unseen!(State<T>, Extension<T>, HeaderMap, Caller, Get, Run);
-
-impl<Answer: Describe> Describe for Result<Answer> {
-    fn describe(operation: &mut Operation<'_>) {
-        Answer::describe(operation);
-    }
-}
+pub use super::describe::{Describe, Described, Description, description, takes};
+use super::{Access, Route, answer::Failure, webhooks};
 
 /// The schemas that have a name, of what is read and of what is written: one type may look different in the two.
 struct Schemas {
@@ -86,8 +26,9 @@ impl Schemas {
         Schemas { taken, given: settings.for_serialize().into_generator() }
     }
 
-    fn named(mut self) -> Map<String, Value> {
-        let mut all = self.taken.take_definitions(true);
+    /// By name.
+    fn named(mut self) -> BTreeMap<String, Value> {
+        let mut all: BTreeMap<_, _> = self.taken.take_definitions(true).into_iter().collect();
         for (name, schema) in self.given.take_definitions(true) {
             let other = all.insert(name.clone(), schema.clone());
             assert!(
@@ -129,7 +70,7 @@ impl Operation<'_> {
     pub fn takes_body(&mut self, content_type: &str, schema: Value, required: bool) {
         let body = self.body.get_or_insert_with(|| json!({ "content": {}, "required": required }));
         body["content"][content_type] = json!({ "schema": schema });
-        self.fails(&[400, 413]);
+        self.fails(&[413]);
     }
 
     pub fn answers(&mut self, content_type: &str, schema: Value) {
@@ -325,7 +266,7 @@ const HEADERS: [(&str, &str); 4] = [
 
 /// What may go wrong on the way to a handler.
 fn failures_on_the_way(route: &Route) -> Vec<u16> {
-    let mut failures = vec![431, 500];
+    let mut failures = vec![400, 431, 500];
     match route.access {
         Access::Always => {}
         Access::Open => failures.push(503),
@@ -336,7 +277,7 @@ fn failures_on_the_way(route: &Route) -> Vec<u16> {
         failures.extend([408, 413]);
     }
     if route.takes_idempotency_key() {
-        failures.extend([400, 409]);
+        failures.push(409);
     }
     failures
 }
@@ -465,7 +406,7 @@ where some have no `data`, and a failure, whose `message` says what to do, is
     {\"error\": true, \"message\": \"the amount field must be greater than 0\"}
 
 Amounts are numbers in the major unit with at most 2 decimals, times are RFC 3339 in UTC. In a body, `null` counts as absent, and \
-so does `\"\"` where a text is optional; unknown fields are ignored.
+so does `\"\"` where a text is optional; unknown fields are ignored. An unknown query parameter is refused with 400, which names it.
 
 ## Sending a request again
 

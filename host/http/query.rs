@@ -1,16 +1,19 @@
 //! Reading query strings.
 
-use std::{borrow::Cow, collections::HashMap, marker::PhantomData, ops::Deref};
+use std::{borrow::Cow, collections::HashMap, marker::PhantomData, num::IntErrorKind, ops::Deref};
 
 use axum::{
-    extract::{FromRequestParts, rejection::QueryRejection},
+    extract::{FromRequestParts, Request, State, rejection::QueryRejection},
     http::request::Parts,
+    middleware::Next,
+    response::{IntoResponse, Response},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::json;
+use url::form_urlencoded;
 
 use super::{
-    fields::{Field, PLAIN, fields, inline_schema},
+    fields::{Declared, Field, PLAIN, fields, inline_schema},
     openapi::{Describe, Operation},
 };
 use crate::{
@@ -50,13 +53,34 @@ impl<S: Send + Sync, T> FromRequestParts<S> for Query<T> {
     }
 }
 
-impl<T: JsonSchema> Describe for Query<T> {
+/// Whether a route takes a query parameter of this name.
+pub type Takes = fn(&str) -> bool;
+
+/// Characters of an unknown parameter's name that the error repeats.
+const MOST_REPEATED: usize = 100;
+
+/// Refuses a query parameter that the route does not take: a misspelt filter would list everything.
+pub async fn check(State(takes): State<Takes>, request: Request, next: Next) -> Response {
+    let query = request.uri().query().unwrap_or_default();
+    let mut names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
+    if let Some(unknown) = names.find(|name| !takes(name)) {
+        let name: String = unknown.chars().take(MOST_REPEATED).collect();
+        return Error::invalid(format!("unknown query parameter: {name}")).into_response();
+    }
+    next.run(request).await
+}
+
+impl<T: JsonSchema + Declared> Describe for Query<T> {
+    fn takes(parameter: &str) -> bool {
+        T::has(parameter)
+    }
+
     fn describe(operation: &mut Operation<'_>) {
         let declared = operation.taken_in_full::<T>();
         for (name, schema) in declared["properties"].as_object().into_iter().flatten() {
             let mut schema = schema.clone();
             let fields = schema.as_object_mut().expect("every kind writes its schema as an object");
-            let description = fields.remove("description").unwrap_or("".into());
+            let description = fields.shift_remove("description").unwrap_or("".into());
             operation.takes_parameter(json!({
                 "name": name,
                 "in": "query",
@@ -65,7 +89,6 @@ impl<T: JsonSchema> Describe for Query<T> {
                 "schema": schema,
             }));
         }
-        operation.fails(&[400]);
     }
 }
 
@@ -176,6 +199,19 @@ impl Parameters {
             },
         }
     }
+
+    /// A larger number counts as `most`.
+    fn capped(&self, name: &str, default: i64, most: i64) -> Result<i64> {
+        let number = match self.text(name).map(str::parse::<i64>) {
+            None => Some(default),
+            Some(Ok(number)) => Some(number),
+            Some(Err(error)) => (*error.kind() == IntErrorKind::PosOverflow).then_some(most),
+        };
+        match number {
+            Some(number) if number >= 1 => Ok(number.min(most)),
+            _ => Err(must_be(name, "a whole number of at least 1")),
+        }
+    }
 }
 
 macro_rules! kinds {
@@ -217,7 +253,11 @@ kinds! {
         { "type": "string", "pattern": CURSOR };
     PageNumber -> i64 = |parameters, name| parameters.whole(name, 1, MOST_PAGES),
         { "type": "integer", "minimum": 1, "maximum": MOST_PAGES, "default": 1 };
-    Limit<const DEFAULT, const MOST> -> i64 = |parameters, name| parameters.whole(name, DEFAULT, MOST),
+    /// A larger number counts as `MOST`.
+    Limit<const DEFAULT, const MOST> -> i64 = |parameters, name| parameters.capped(name, DEFAULT, MOST),
+        { "type": "integer", "minimum": 1, "default": DEFAULT };
+    /// A larger number is refused.
+    StrictLimit<const DEFAULT, const MOST> -> i64 = |parameters, name| parameters.whole(name, DEFAULT, MOST),
         { "type": "integer", "minimum": 1, "maximum": MOST, "default": DEFAULT };
     /// A number that is not exceeded.
     AtMost -> Option<i64> = |parameters, name| match parameters.text(name) {
@@ -238,9 +278,6 @@ kinds! {
     /// Each word must be found.
     Words -> Vec<String> = |parameters, name| parameters.words(name),
         { "type": "string", "maxLength": MOST_SEARCH, "pattern": PLAIN };
-    /// A parameter `NAME.KEY` for each key.
-    ByKey -> Vec<(String, String)> = |parameters, name| parameters.by_key(name),
-        { "type": "object", "additionalProperties": { "type": "string", "pattern": PLAIN }, "maxProperties": MOST_KEYS };
     /// Ascending for `asc`, descending for anything else.
     AscElseDesc -> Option<Order> = |parameters, name| Ok(parameters.text(name).map(|text| match text {
             "asc" => Order::Ascending,
@@ -251,12 +288,33 @@ kinds! {
         { "type": "string", "enum": ["asc", "desc"] };
 }
 
+/// A parameter `NAME.KEY` for each key.
+pub struct ByKey;
+
+impl Field<Parameters> for ByKey {
+    type Value = Vec<(String, String)>;
+
+    fn read(parameters: &Parameters, name: &str) -> Result<Vec<(String, String)>> {
+        parameters.by_key(name)
+    }
+
+    fn is_named(declared: &str, name: &str) -> bool {
+        name.strip_prefix(declared).is_some_and(|key| key.starts_with('.'))
+    }
+}
+
+inline_schema! { ByKey [] {
+    "type": "object",
+    "additionalProperties": { "type": "string", "pattern": PLAIN },
+    "maxProperties": MOST_KEYS,
+} }
+
 fields! {
     /// Which page of a list.
     Query Pages {
         /// Which page, counted from 1.
         page: PageNumber,
-        /// How many a page holds.
+        /// How many a page holds; more than 1,000 counts as 1,000.
         limit: Limit<50, 1_000>,
     }
 }
@@ -280,12 +338,18 @@ mod tests {
     #[test]
     fn pages_and_limits_out_of_range_are_named() {
         for (name, value) in
-            [("page", "0"), ("limit", "0"), ("limit", "1001"), ("page", "x"), ("limit", "-1")]
+            [("page", "0"), ("limit", "0"), ("limit", "1.5"), ("page", "x"), ("limit", "-1")]
         {
             let refused = query(&[(name, value)]).read().unwrap_err().to_string();
             assert!(refused.starts_with(&format!("the {name} field must be")), "{refused}");
         }
         assert_eq!(query(&[]).read().unwrap(), Page { number: 1, limit: 50 });
+        for (limit, counts_as) in
+            [("1000", 1_000), ("1001", 1_000), ("99999999999999999999", 1_000)]
+        {
+            let page = query(&[("limit", limit)]).read().unwrap();
+            assert_eq!(page, Page { number: 1, limit: counts_as });
+        }
     }
 
     #[test]

@@ -1,35 +1,52 @@
 //! How many requests a listener takes on at once, and how many of them may be one company's.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::shares::{Share, Shares};
 use crate::{
     error::{Error, Result},
     rate::Exceeded,
 };
+
+/// The rooms of a listener. Cheap to clone.
+#[derive(Clone)]
+pub struct Rooms {
+    /// For requests whose caller is known.
+    pub callers: Room,
+    /// For requests of routes that need no key: they cannot keep out callers.
+    pub strangers: Room,
+    /// For requests with a key that this host has not accepted yet, while it is looked up: neither can these.
+    pub lookups: Room,
+    /// For requests of callers whose bodies are larger than usual, and all of them in memory.
+    pub uploads: Room,
+}
+
+impl Rooms {
+    #[must_use]
+    pub fn new(requests: usize) -> Rooms {
+        Rooms {
+            callers: Room::new(requests),
+            strangers: Room::new(requests.div_ceil(8)),
+            lookups: Room::new(requests.div_ceil(8)),
+            uploads: Room::new(requests.div_ceil(64)),
+        }
+    }
+}
 
 /// Cheap to clone.
 #[derive(Clone)]
 pub struct Room {
     free: Arc<Semaphore>,
     most_of_one: usize,
-    companies: Arc<Mutex<HashMap<String, usize>>>,
+    companies: Shares<String>,
 }
 
 /// A request's place, until it is dropped.
 pub struct Place {
     _permit: OwnedSemaphorePermit,
-    share: Option<Share>,
-}
-
-/// One of the places that a company has.
-struct Share {
-    room: Room,
-    company_id: String,
+    share: Option<Share<String>>,
 }
 
 impl Room {
@@ -39,7 +56,7 @@ impl Room {
         Room {
             free: Arc::new(Semaphore::new(most)),
             most_of_one: most.div_ceil(2),
-            companies: Arc::default(),
+            companies: Shares::default(),
         }
     }
 
@@ -61,28 +78,9 @@ impl Room {
 
     /// The place is this company's from now on; 429 when it has too many.
     pub fn give(&self, place: &mut Place, company_id: &str) -> Result<()> {
-        let mut companies = self.companies();
-        let count = companies.entry(company_id.to_owned()).or_default();
-        if *count == self.most_of_one {
-            return Err(Exceeded { seconds: 1 }.into());
-        }
-        *count += 1;
-        place.share = Some(Share { room: self.clone(), company_id: company_id.to_owned() });
+        let share = self.companies.take(company_id.to_owned(), self.most_of_one);
+        place.share = Some(share.ok_or(Exceeded { seconds: 1 })?);
         Ok(())
-    }
-
-    fn companies(&self) -> MutexGuard<'_, HashMap<String, usize>> {
-        self.companies.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        let mut companies = self.room.companies();
-        match companies.get_mut(&self.company_id) {
-            Some(count) if *count > 1 => *count -= 1,
-            _ => drop(companies.remove(&self.company_id)),
-        }
     }
 }
 
@@ -103,8 +101,7 @@ mod tests {
         assert!(matches!(room.enter(), Err(Error::Unavailable(_))));
         drop(of_a);
         let _of_a = [take("a").unwrap(), take("a").unwrap()];
-        drop((of_b, _of_a));
-        assert!(room.companies().is_empty());
+        drop(of_b);
     }
 
     #[test]

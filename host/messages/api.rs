@@ -39,7 +39,7 @@ fields! {
     Query MessageList {
         /// Which page, counted from 1.
         page: PageNumber,
-        /// How many a page holds.
+        /// How many a page holds; more than 1,000 counts as 1,000.
         limit: Limit<50, 1_000>,
         state: OneOf<States>,
         channel: OneOf<Channels>,

@@ -20,8 +20,8 @@ use crate::{
         answer::Answer,
         body::Body,
         fields::{
-            Amount, Choice, Decimal, Email, Flag, HttpUrl, Object, OneOf, SomeOf, Text, Visible,
-            fields,
+            Amount, Choice, Decimal, Email, Flag, HttpUrl, Object, OneOf, ReturnUrl, SomeOf, Text,
+            Visible, fields,
         },
         path::Path,
         query::{Days, Direction, Exactly, Limit, PageNumber, Query},
@@ -79,8 +79,8 @@ fields! {
 fields! {
     /// Where the customer goes from the page on which they pay.
     Body Checkout {
-        success_url: HttpUrl,
-        cancel_url: Option<HttpUrl>,
+        success_url: ReturnUrl,
+        cancel_url: Option<ReturnUrl>,
     }
 }
 
@@ -233,7 +233,7 @@ fields! {
     Query Wanted {
         /// Which page, counted from 1.
         page: PageNumber,
-        /// How many a page holds.
+        /// How many a page holds; more than 1,000 counts as 1,000.
         limit: Limit<20, 1_000>,
         status: OneOf<Status>,
         /// Of the user who pays, yours or the internal one.

@@ -15,6 +15,15 @@ use crate::{
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ListedPayment")]
 pub struct Listed<Payer> {
+    #[serde(flatten)]
+    order: OrderView<Payer>,
+    #[serde(flatten)]
+    course: CourseView,
+}
+
+/// What a payment is for: its fields up to `narration`.
+#[derive(Debug, Serialize, JsonSchema)]
+struct OrderView<Payer> {
     id: String,
     user: Option<Payer>,
     user_id: Option<String>,
@@ -29,6 +38,11 @@ pub struct Listed<Payer> {
     reference: String,
     status: Status,
     narration: String,
+}
+
+/// The fields behind `payment_response`, which lists leave out.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CourseView {
     /// Yours, with `company`, `server` and `event`.
     metadata: Map<String, Value>,
     /// What the provider knows it by.
@@ -63,9 +77,11 @@ struct CheckoutView {
 #[schemars(rename = "PaymentWith{Payer}")]
 pub struct View<Payer> {
     #[serde(flatten)]
-    listed: Listed<Payer>,
+    order: OrderView<Payer>,
     /// What the provider answered, as JSON text; empty until it was asked.
     payment_response: String,
+    #[serde(flatten)]
+    course: CourseView,
 }
 
 /// A payment, as in events.
@@ -109,7 +125,8 @@ impl Payment {
 
     pub fn listed(self, users: &[User], now: Timestamp) -> Listed<users::View> {
         let user = self.user_among(users, now);
-        self.show(user).listed
+        let View { order, course, .. } = self.show(user);
+        Listed { order, course }
     }
 
     fn user_among(&self, users: &[User], now: Timestamp) -> Option<users::View> {
@@ -118,7 +135,7 @@ impl Payment {
     }
 
     fn show<Payer>(self, user: Option<Payer>) -> View<Payer> {
-        let listed = Listed {
+        let order = OrderView {
             id: self.id,
             user,
             user_id: self.user_id,
@@ -130,6 +147,8 @@ impl Payment {
             reference: self.reference,
             status: self.status,
             narration: self.narration,
+        };
+        let course = CourseView {
             metadata: self.metadata.0,
             service_ref: self.service_ref,
             message: self.message,
@@ -146,7 +165,7 @@ impl Payment {
             created_at: self.created_at,
             updated_at: self.updated_at,
         };
-        View { listed, payment_response: self.payment_response }
+        View { order, payment_response: self.payment_response, course }
     }
 
     /// As in events.

@@ -20,7 +20,7 @@ use crate::{
         Caller, Run,
         answer::Answer,
         body::Body,
-        fields::{Decimal, Flag, HttpUrl, Object, Text, Time, Visible, fields},
+        fields::{Decimal, Flag, HttpUrl, Object, ReturnUrl, Text, Time, Visible, fields},
         path::Path,
         query::{Days, Direction, Exactly, Limit, PageNumber, Query},
     },
@@ -67,8 +67,8 @@ fields! {
     /// Where the customer goes from the page on which they pay.
     #[schemars(rename = "RecollectionPages")]
     Body Pages {
-        success_url: HttpUrl,
-        cancel_url: Option<HttpUrl>,
+        success_url: ReturnUrl,
+        cancel_url: Option<ReturnUrl>,
     }
 }
 
@@ -189,7 +189,7 @@ fields! {
     Query Wanted {
         /// Which page, counted from 1.
         page: PageNumber,
-        /// How many a page holds.
+        /// How many a page holds; more than 1,000 counts as 1,000.
         limit: Limit<20, 1_000>,
         /// Of the user who owes, yours or the internal one.
         user_id: Exactly,

@@ -24,7 +24,7 @@ fields! {
         after: Cursor,
         /// Entries about this company only, by its id.
         company: Exactly,
-        /// How many at most.
+        /// How many at most; more than 1,000 counts as 1,000.
         limit: Limit<100, 1_000>,
     }
 }

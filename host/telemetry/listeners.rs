@@ -1,7 +1,7 @@
 //! The listeners themselves, beside the requests that come to them.
 
 use prometheus_client::{
-    metrics::family::Family,
+    metrics::{counter::Counter, family::Family},
     registry::{Registry, Unit},
 };
 
@@ -11,6 +11,7 @@ use crate::clock::Timestamp;
 #[derive(Clone, Default)]
 pub struct ListenerMetrics {
     certificate_expiry: Family<Label<&'static str>, Precise>,
+    refused: Family<Label<&'static str>, Counter>,
 }
 
 impl ListenerMetrics {
@@ -21,6 +22,16 @@ impl ListenerMetrics {
             Unit::Seconds,
             self.certificate_expiry.clone(),
         );
+        registry.register(
+            "connections_refused",
+            "Connections that were closed because their client address had too many",
+            self.refused.clone(),
+        );
+    }
+
+    /// `listener` has closed a connection of an address that had too many.
+    pub fn refused(&self, listener: &'static str) {
+        self.refused.get_or_create(&[("listener", listener)]).inc();
     }
 
     /// `listener`, which is `public` or `internal`, has a certificate that is good until then.

@@ -1,13 +1,17 @@
 //! Users in a file, behind a link that needs no key and is good for a quarter of an hour.
 
+use std::convert::Infallible;
+
 use bytes::Bytes;
 use csv::{Terminator, Writer, WriterBuilder};
 use futures::{FutureExt, future::BoxFuture, stream::BoxStream};
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio::sync::oneshot;
 
 use super::{
     User,
+    quota::{self, Reservation},
     store::list::{self, Filter, Sort},
     table::{COLUMNS, SAMPLE, cells},
 };
@@ -41,41 +45,91 @@ pub struct Link {
     expires_at: Timestamp,
 }
 
-/// Writes the users that fit, `most` of them at most, to a file.
+/// Writes the users that fit, `most` of them at most, to a file. When the caller stops waiting, nothing of it remains.
 pub async fn export(
     app: &App,
     company_id: &str,
-    filter: &Filter,
+    filter: Filter,
     sort: Sort,
     most: i64,
 ) -> Result<Link> {
-    let name = new_name(&app.random);
-    // Whatever becomes of this host, the file does not stay.
-    remove_after(app, company_id, &name, LINK_SECONDS + WRITING_SECONDS).await?;
+    let (waiting, gone) = oneshot::channel::<Infallible>();
+    let (host, company_id) = (app.clone(), company_id.to_owned());
+    let name = app.tasks.spawn(async move {
+        let users = Users { company_id: &company_id, filter: &filter, sort, most };
+        write_file(&host, users, gone).await
+    });
+    let name = name.await.map_err(Error::internal)?;
+    drop(waiting);
+    Ok(link(app, &name?))
+}
+
+/// Which users are exported.
+struct Users<'e> {
+    company_id: &'e str,
+    filter: &'e Filter,
+    sort: Sort,
+    most: i64,
+}
+
+/// Answers the file's name.
+async fn write_file(
+    app: &App,
+    users: Users<'_>,
+    gone: oneshot::Receiver<Infallible>,
+) -> Result<String> {
+    let (company_id, name) = (users.company_id, new_name(&app.random));
+    let mut space = reserve(app, company_id, &name).await?;
     let mut file = app.files.create(&name).map_err(unreachable)?;
-    match write(app, company_id, filter, sort, most, &mut file).await {
-        Ok(()) => file.finish().await.map_err(unreachable)?,
-        Err(error) => {
-            if let Err(error) = file.abort().await {
-                tracing::warn!(%error, "a file that was begun was not removed");
-            }
-            return Err(error);
+    let written = tokio::select! {
+        biased;
+        _ = gone => Err(Error::Unavailable("the caller stopped waiting")),
+        written = write(app, users, &mut file, &mut space) => written,
+    };
+    if let Err(error) = written {
+        match file.abort().await {
+            Ok(()) => quota::release(app, company_id, &name).await?,
+            Err(error) => tracing::warn!(%error, "a file that was begun was not removed"),
         }
+        return Err(error);
     }
-    remove_after(app, company_id, &name, LINK_SECONDS).await?;
-    Ok(link(app, &name))
+    file.finish().await.map_err(unreachable)?;
+    let (removed_at, company, file) =
+        (removal(app, LINK_SECONDS), company_id.to_owned(), name.clone());
+    let settled = app.store.write(async move |tx| -> Result<()> {
+        space.settle(tx, removed_at).await?;
+        Ok(jobs::wake(tx, &company, REMOVE_JOB, &file, removed_at).await?)
+    });
+    settled.await?;
+    Ok(name)
+}
+
+/// Reserves space for a new file. Whatever happens to this host, a job removes the file.
+async fn reserve(app: &App, company_id: &str, name: &str) -> Result<Reservation> {
+    let removed_at = removal(app, LINK_SECONDS + WRITING_SECONDS);
+    let (host, company_id, name) = (app.clone(), company_id.to_owned(), name.to_owned());
+    app.store
+        .write(async move |tx| {
+            let space = Reservation::begin(tx, &host, &company_id, &name, removed_at).await?;
+            jobs::wake(tx, &company_id, REMOVE_JOB, &name, removed_at).await?;
+            Ok(space)
+        })
+        .await
+}
+
+/// A file is removed a minute after its link has expired.
+fn removal(app: &App, seconds: i64) -> Timestamp {
+    app.clock.now().plus_seconds(seconds + 60)
 }
 
 async fn write(
     app: &App,
-    company_id: &str,
-    filter: &Filter,
-    sort: Sort,
-    mut most: i64,
+    Users { company_id, filter, sort, mut most }: Users<'_>,
     file: &mut NewFile,
+    space: &mut Reservation,
 ) -> Result<()> {
     let mut place = None;
-    file.put(lines([COLUMNS.map(str::to_owned)])?).await.map_err(unreachable)?;
+    put(app, file, space, lines([COLUMNS.map(str::to_owned)])?).await?;
     loop {
         let some = most.min(IDS_AT_ONCE);
         most -= some;
@@ -86,12 +140,17 @@ async fn write(
             let users =
                 app.store.select(async |tx| list::of_ids(tx, company_id, ids).await).await?;
             place = users.last().map(|last| sort.place(last)).or(place);
-            file.put(rows(app, &users)?).await.map_err(unreachable)?;
+            put(app, file, space, rows(app, &users)?).await?;
         }
         if ids.len() < usize::try_from(some).unwrap_or(usize::MAX) || most == 0 {
             return Ok(());
         }
     }
+}
+
+async fn put(app: &App, file: &mut NewFile, space: &mut Reservation, bytes: Bytes) -> Result<()> {
+    space.cover(app, bytes.len()).await?;
+    file.put(bytes).await.map_err(unreachable)
 }
 
 /// The file to begin with.
@@ -125,6 +184,7 @@ pub async fn open(
 pub fn remove_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
     async move {
         app.files.remove(&job.subject).await.map_err(unreachable)?;
+        quota::release(&app, &job.company_id, &job.subject).await?;
         Ok(Next::Done)
     }
     .boxed()
@@ -133,19 +193,11 @@ pub fn remove_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
 /// Removes what was never finished, or whose removal was lost with the database.
 pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
     async move {
+        let rows = quota::sweep(&app).await?;
         let swept = tokio::task::spawn_blocking(move || app.files.sweep(app.clock.now())).await;
-        swept.map_err(Error::internal)?.map_err(Error::internal)
+        Ok(rows + swept.map_err(Error::internal)?.map_err(Error::internal)?)
     }
     .boxed()
-}
-
-/// The file goes a minute after its link is good for nothing any more.
-async fn remove_after(app: &App, company_id: &str, name: &str, seconds: i64) -> Result<()> {
-    let at = app.clock.now().plus_seconds(seconds + 60);
-    let (company_id, name) = (company_id.to_owned(), name.to_owned());
-    app.store
-        .write(async move |tx| Ok(jobs::wake(tx, &company_id, REMOVE_JOB, &name, at).await?))
-        .await
 }
 
 fn link(app: &App, name: &str) -> Link {

@@ -1,5 +1,6 @@
 //! The rows of users.
 
+pub mod exports;
 pub mod imports;
 pub mod list;
 pub mod search;

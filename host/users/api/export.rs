@@ -34,7 +34,7 @@ pub async fn export(
 ) -> Result<Answer<Link>> {
     let most = cap.limit()?.unwrap_or(i64::MAX);
     let (filter, sort) = narrow(&query, app.clock.now().to_datetime().date_naive())?;
-    let link = export::export(&app, &company.id, &filter, sort, most).await?;
+    let link = export::export(&app, &company.id, filter, sort, most).await?;
     Answer::data(link, "Users exported successfully")
 }
 

@@ -18,9 +18,11 @@ use crate::{
         Caller,
         answer::Answer,
         fields::{Choice, OneOf, fields},
-        query::{AscElseDesc, ByKey, Days, Exactly, Pages, Query, Range, Truth, Words},
+        query::{
+            AscElseDesc, ByKey, Days, Exactly, PageNumber, Query, Range, StrictLimit, Truth, Words,
+        },
     },
-    listing::{Listed, Order, PERIODS, Period},
+    listing::{Listed, Order, PERIODS, Page, Period},
 };
 
 /// What `date_by` may be.
@@ -28,6 +30,16 @@ pub struct Named;
 
 impl Choice for Named {
     const ALL: &'static [&'static str] = &PERIODS;
+}
+
+fields! {
+    /// Which page of the users.
+    Query UserPages {
+        /// Which page, counted from 1.
+        page: PageNumber,
+        /// How many a page holds.
+        limit: StrictLimit<50, 1_000>,
+    }
 }
 
 fields! {
@@ -62,10 +74,11 @@ fields! {
 pub async fn list(
     State(app): State<App>,
     Caller(company): Caller,
-    pages: Query<Pages>,
+    pages: Query<UserPages>,
     query: Query<UserFilter>,
 ) -> Result<Answer<Listed<View>>> {
-    let (now, page) = (app.clock.now(), pages.read()?);
+    let now = app.clock.now();
+    let page = Page { number: pages.page()?, limit: pages.limit()? };
     let (filter, sort) = narrow(&query, now.to_datetime().date_naive())?;
     let (total, users) = app
         .store

@@ -1,0 +1,53 @@
+//! The API keys that this host has accepted. A flood of requests with unknown keys keeps none of them waiting.
+
+use std::{
+    collections::HashSet,
+    sync::{PoisonError, RwLock},
+};
+
+use super::digest;
+
+/// Digests of the keys. There are never more of them than keys that are, or were, good.
+#[derive(Default)]
+pub struct AcceptedKeys(RwLock<HashSet<String>>);
+
+impl AcceptedKeys {
+    /// Whether the key was accepted, and has not been refused since.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        self.has_digest(&digest(key))
+    }
+
+    fn has_digest(&self, digest: &str) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(digest)
+    }
+
+    pub(super) fn note(&self, digest: &str, accepted: bool) {
+        if self.has_digest(digest) == accepted {
+            return;
+        }
+        let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match accepted {
+            true => drop(keys.insert(digest.to_owned())),
+            false => drop(keys.remove(digest)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_known_from_its_acceptance_to_its_refusal() {
+        let keys = AcceptedKeys::default();
+        let noted = |accepted| {
+            keys.note(&digest("sk_test_1"), accepted);
+            [keys.has("sk_test_1"), keys.has("sk_test_2")]
+        };
+        assert_eq!(noted(false), [false, false]);
+        assert_eq!(noted(true), [true, false]);
+        assert_eq!(noted(true), [true, false]);
+        assert_eq!(noted(false), [false, false]);
+    }
+}

@@ -1,0 +1,84 @@
+//! Which URLs a request may name.
+
+use url::Url;
+
+/// Schemes that browsers or phones execute, that read local content, or that wrap a URL of another scheme. None is an app's own.
+const REFUSED: [&str; 21] = [
+    "about",
+    "android-app",
+    "blob",
+    "chrome",
+    "chrome-extension",
+    "content",
+    "data",
+    "feed",
+    "file",
+    "filesystem",
+    "ftp",
+    "intent",
+    "jar",
+    "javascript",
+    "livescript",
+    "moz-extension",
+    "resource",
+    "vbscript",
+    "view-source",
+    "ws",
+    "wss",
+];
+
+fn has_credentials(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
+}
+
+/// An http or https URL without credentials.
+pub(super) fn is_http(url: &Url) -> bool {
+    ["http", "https"].contains(&url.scheme()) && url.has_host() && !has_credentials(url)
+}
+
+/// The link of an app without credentials: `myapp://paid` or `com.example.app:/paid`.
+pub(super) fn is_app_link(url: &Url) -> bool {
+    let is_web = ["http", "https"].contains(&url.scheme());
+    !is_web
+        && !REFUSED.contains(&url.scheme())
+        && !url.cannot_be_a_base() // `mailto:ada@example.com`
+        && !has_credentials(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn app_links_are_told_from_what_browsers_execute_or_read_locally() {
+        for (text, is_link) in [
+            ("myapp://paid", true),
+            ("myapp://paid/42?status=ok#end", true),
+            ("MyApp://paid", true),
+            ("com.example.app:/paid", true),
+            ("exp+lender://paid", true),
+            ("https://lender.example/", false),
+            ("http:///", false),
+            ("javascript:alert(1)", false),
+            ("javascript://%0aalert(1)", false),
+            (" JaVaScRiPt://%0aalert(1)", false),
+            ("vbscript://x", false),
+            ("data:text/html,x", false),
+            ("data:/text/html,x", false),
+            ("file:///etc/passwd", false),
+            ("filesystem:https://lender.example/x", false),
+            ("blob:https://lender.example/x", false),
+            ("about:blank", false),
+            ("view-source://lender.example", false),
+            ("intent://paid#Intent;scheme=file;end", false),
+            ("content://downloads/1", false),
+            ("wss://lender.example", false),
+            ("mailto:ada@example.com", false),
+            ("myapp:paid", false),
+            ("myapp://ada:secret@paid", false),
+        ] {
+            let link = Url::parse(text).is_ok_and(|url| is_app_link(&url));
+            assert_eq!(link, is_link, "{text}");
+        }
+    }
+}

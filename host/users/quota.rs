@@ -1,0 +1,168 @@
+//! Limits on export files: their number and their bytes, of each company and of all companies together, on all hosts.
+
+use super::store::exports::{self, Usage};
+use crate::{
+    app::App,
+    clock::Timestamp,
+    error::{Error, Result},
+    store::Tx,
+};
+
+/// Bytes that are reserved at once, to reserve seldom.
+const STEP_BYTES: i64 = 8 << 20;
+/// After the time at which a file is to be removed: its row belongs to a host that removes files without their rows.
+const STALE_SECONDS: i64 = 24 * 3600;
+
+/// What may exist at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub company: Quota,
+    pub all: Quota,
+}
+
+/// A number of files, and the bytes of all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Quota {
+    pub files: i64,
+    pub bytes: i64,
+}
+
+/// The reservation of one export file.
+#[derive(Clone)]
+pub struct Reservation {
+    company_id: String,
+    name: String,
+    removed_at: Timestamp,
+    reserved: i64,
+    written: i64,
+}
+
+impl Reservation {
+    /// The reservation of a new file, which is to be removed at `removed_at`. 429 or 503 when there are too many files.
+    pub async fn begin(
+        tx: &mut Tx,
+        app: &App,
+        company_id: &str,
+        name: &str,
+        removed_at: Timestamp,
+    ) -> Result<Reservation> {
+        let (company_id, name) = (company_id.to_owned(), name.to_owned());
+        let new = Reservation { company_id, name, removed_at, reserved: 0, written: 0 };
+        let reserved = new.reserve(tx, app, 0).await?;
+        Ok(Reservation { reserved, ..new })
+    }
+
+    /// Reserves what `bytes` more need, before they are written.
+    pub async fn cover(&mut self, app: &App, bytes: usize) -> Result<()> {
+        let needed = self.written + i64::try_from(bytes).unwrap_or(i64::MAX);
+        if needed > self.reserved {
+            let (host, own) = (app.clone(), self.clone());
+            let reserved =
+                app.store.write(async move |tx| own.reserve(tx, &host, needed).await).await;
+            self.reserved = reserved?;
+        }
+        self.written = needed;
+        Ok(())
+    }
+
+    /// Gives back what was reserved and not written. The file is now to be removed at `removed_at`.
+    pub async fn settle(&self, tx: &mut Tx, removed_at: Timestamp) -> Result<()> {
+        Ok(exports::put(tx, &self.company_id, &self.name, self.written, removed_at).await?)
+    }
+
+    /// Answers how many bytes are reserved then.
+    async fn reserve(&self, tx: &mut Tx, app: &App, needed: i64) -> Result<i64> {
+        let limits = app.settings.exports;
+        exports::lock(tx).await?;
+        let company = exports::usage(tx, Some(&self.company_id), &self.name).await?;
+        let all = exports::usage(tx, None, &self.name).await?;
+        let reserved = limits.grant(needed, company, all, app.clock.now())?;
+        exports::put(tx, &self.company_id, &self.name, reserved, self.removed_at).await?;
+        Ok(reserved)
+    }
+}
+
+impl Limits {
+    /// The bytes that a file may have which needs this many, beside what others use.
+    fn grant(&self, needed: i64, company: Usage, all: Usage, now: Timestamp) -> Result<i64> {
+        let most = self.company.bytes.min(self.all.bytes);
+        if needed > most {
+            let mib = most >> 20;
+            return Err(Error::invalid(format!(
+                "the limit field must be lower, or the filters narrower: an export has at most {mib} MiB"
+            )));
+        }
+        let left = |quota: Quota, used: Usage| match used.files < quota.files {
+            true => quota.bytes - used.bytes,
+            false => -1,
+        };
+        let (of_company, of_all) = (left(self.company, company), left(self.all, all));
+        if needed > of_company {
+            let message = "the company has too many export files, or too large ones";
+            return Err(Error::QuotaExceeded { message, retry_after_s: wait(company, now) });
+        }
+        if needed > of_all {
+            let message = "there are too many export files, or too large ones";
+            return Err(Error::Full { message, retry_after_s: wait(all, now) });
+        }
+        Ok(needed.saturating_add(STEP_BYTES).min(of_company).min(of_all))
+    }
+}
+
+/// Seconds until the first file is removed.
+fn wait(used: Usage, now: Timestamp) -> u64 {
+    let seconds = used.removed_at.map_or(0, |at| (at.0 - now.0).div_euclid(1_000) + 1);
+    seconds.max(1).unsigned_abs()
+}
+
+/// Deletes the row of a file that is gone.
+pub async fn release(app: &App, company_id: &str, name: &str) -> Result<()> {
+    let (company_id, name) = (company_id.to_owned(), name.to_owned());
+    app.store.write(async move |tx| Ok(exports::delete(tx, &company_id, &name).await?)).await
+}
+
+/// Deletes the rows of files that were to be removed long ago.
+pub async fn sweep(app: &App) -> Result<u64> {
+    let time = app.clock.now().plus_seconds(-STALE_SECONDS);
+    app.store.write(async move |tx| Ok(exports::delete_stale(tx, time).await?)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: i64 = 1 << 20;
+
+    fn used(files: i64, mib: i64) -> Usage {
+        Usage { files, bytes: mib * MIB, removed_at: Some(Timestamp(60_500)) }
+    }
+
+    #[test]
+    fn a_file_is_granted_what_company_and_service_have_left() {
+        let quota = |files, mib| Quota { files, bytes: mib * MIB };
+        let limits = Limits { company: quota(2, 100), all: quota(3, 120) };
+        for (needed, company, all, granted) in [
+            (0, used(0, 0), used(0, 0), Ok(8)),
+            (20, used(1, 10), used(1, 10), Ok(28)),
+            (20, used(1, 75), used(1, 75), Ok(25)),
+            (20, used(0, 0), used(1, 95), Ok(25)),
+            (25, used(1, 75), used(1, 75), Ok(25)),
+            (26, used(1, 75), used(1, 75), Err("the company has too many")),
+            (26, used(0, 0), used(1, 95), Err("there are too many")),
+            (0, used(2, 0), used(2, 0), Err("the company has too many")),
+            (0, used(0, 0), used(3, 0), Err("there are too many")),
+            (101, used(0, 0), used(0, 0), Err("the limit field must be lower")),
+        ] {
+            let given = limits.grant(needed * MIB, company, all, Timestamp(0));
+            match granted {
+                Ok(mib) => assert_eq!(given.unwrap(), mib * MIB, "{needed} {company:?} {all:?}"),
+                Err(part) => {
+                    let refused = given.unwrap_err().to_string();
+                    assert!(refused.starts_with(part), "{needed}: {refused}");
+                }
+            }
+        }
+        assert_eq!(wait(used(1, 1), Timestamp(0)), 61);
+        assert_eq!(wait(used(1, 1), Timestamp(100_000)), 1);
+    }
+}

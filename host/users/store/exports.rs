@@ -1,0 +1,75 @@
+//! Export files that exist or are being written, with the bytes reserved for each.
+
+use crate::{
+    clock::Timestamp,
+    store::{FromRow, Result, Tx},
+};
+
+/// What some export files use together.
+#[derive(Clone, Copy, Debug, FromRow)]
+pub struct Usage {
+    pub files: i64,
+    pub bytes: i64,
+    /// When the first of them is to be removed.
+    pub removed_at: Option<Timestamp>,
+}
+
+/// Until the transaction ends, no other one reserves anything.
+pub async fn lock(tx: &mut Tx) -> Result<()> {
+    tx.sql("UPDATE user_exports SET bytes = 0 WHERE company_id = '' AND name = ''").run().await?;
+    Ok(())
+}
+
+/// The usage of all files but `name`: those of a company, or of all companies.
+pub async fn usage(tx: &mut Tx, company_id: Option<&str>, name: &str) -> Result<Usage> {
+    tx.sql(
+        "SELECT COUNT(*) AS files, CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS bytes,
+             MIN(removed_at) AS removed_at
+         FROM user_exports
+         WHERE company_id <> '' AND name <> $2
+             AND (CAST($1 AS TEXT) IS NULL OR company_id = $1)",
+    )
+    .bind(company_id)
+    .bind(name)
+    .one()
+    .await
+}
+
+/// Inserts a file, or replaces what is known of it.
+pub async fn put(
+    tx: &mut Tx,
+    company_id: &str,
+    name: &str,
+    bytes: i64,
+    removed_at: Timestamp,
+) -> Result<()> {
+    tx.sql(
+        "INSERT INTO user_exports (company_id, name, bytes, removed_at) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (company_id, name) DO UPDATE SET
+             bytes = excluded.bytes, removed_at = excluded.removed_at",
+    )
+    .bind(company_id)
+    .bind(name)
+    .bind(bytes)
+    .bind(removed_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+pub async fn delete(tx: &mut Tx, company_id: &str, name: &str) -> Result<()> {
+    tx.sql("DELETE FROM user_exports WHERE company_id = $1 AND name = $2")
+        .bind(company_id)
+        .bind(name)
+        .run()
+        .await?;
+    Ok(())
+}
+
+/// Deletes the rows of files that were to be removed before `time`.
+pub async fn delete_stale(tx: &mut Tx, time: Timestamp) -> Result<u64> {
+    tx.sql("DELETE FROM user_exports WHERE company_id <> '' AND removed_at < $1")
+        .bind(time)
+        .run()
+        .await
+}
