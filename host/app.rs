@@ -10,7 +10,7 @@ use crate::{
     cards,
     clock::{Clock, Timestamp},
     companies,
-    config::Config,
+    config::{Config, ConfigError},
     egress::EgressByPurpose,
     events,
     files::Files,
@@ -143,6 +143,27 @@ pub struct Settings {
 }
 
 impl Settings {
+    fn new(config: &Config) -> Result<Settings, ConfigError> {
+        Ok(Settings {
+            service: config.service.service.clone(),
+            public_url: config.listeners.public_url(),
+            default_provider: config.service.default_provider.clone(),
+            operator_token: config.operator_token.read()?,
+            low_balance: config.service.low_balance,
+            card_charges: cards::Charges {
+                ngn: config.service.card_charge_ngn,
+                usd: config.service.card_charge_usd,
+            },
+            history_days: config.service.history_days.into(),
+            recording_hours: config.plugins.plugin_recording_hours.into(),
+            development: config.service.development,
+            http: config.requests.limits(),
+            otp: config.otp.limits(),
+            sms_countries: config.otp.sms_countries.clone(),
+            exports: config.service.exports(),
+        })
+    }
+
     /// What ended before is forgotten.
     #[must_use]
     pub fn history_begins(&self, now: Timestamp) -> Timestamp {
@@ -186,24 +207,7 @@ impl App {
         random: Random,
         companion: Option<Companion>,
     ) -> Result<App, Box<dyn Error + Send + Sync>> {
-        let settings = Settings {
-            service: config.service.service.clone(),
-            public_url: config.listeners.public_url(),
-            default_provider: config.service.default_provider.clone(),
-            operator_token: config.operator_token.read()?,
-            low_balance: config.service.low_balance,
-            card_charges: cards::Charges {
-                ngn: config.service.card_charge_ngn,
-                usd: config.service.card_charge_usd,
-            },
-            history_days: config.service.history_days.into(),
-            recording_hours: config.plugins.plugin_recording_hours.into(),
-            development: config.service.development,
-            http: config.requests.limits(),
-            otp: config.otp.limits(),
-            sms_countries: config.otp.sms_countries.clone(),
-            exports: config.service.exports(),
-        };
+        let settings = Settings::new(config)?;
         let sealer = Sealer::new(&config.master_key.read()?, random.clone())?;
         let no_jobs = config.service.no_jobs;
         let egress = EgressByPurpose::new(no_jobs, |purpose| config.service.egress(purpose))?;

@@ -94,7 +94,7 @@ fn may_use(from: &[String], to: &str) -> bool {
         ("config", _) => {
             let used = [
                 "egress", "http", "money", "otp", "phone", "plugins", "random", "seal", "smtp",
-                "store",
+                "store", "users",
             ];
             to == "telemetry" || used.contains(&to)
         }
