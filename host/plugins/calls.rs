@@ -27,7 +27,7 @@ use super::{
     pace::{Lane, Turns, paced},
     places::Places,
     progress::{Progress, Usage},
-    send::{Way, hold, misplaced_secret},
+    send::{Way, check_secrets, hold},
     session::{Ended, Entry, Grant, HttpRequest, Journal, Session},
     v1::{self, Answer},
 };
@@ -243,7 +243,7 @@ impl Calls {
             if progress.used.requests > self.limits.requests {
                 return Err("the plugin made more requests than allowed".to_owned());
             }
-            misplaced_secret(&request, &session).map_or(Ok(()), Err)?;
+            check_secrets(&request, &session, &mut progress.used.cpu)?;
             let left = deadline.saturating_duration_since(Instant::now());
             let answer = self.send(plugin, &request, &session, left, progress).await;
             let answer = hold(&mut held, &request, answer, progress);

@@ -99,8 +99,16 @@ pub(super) fn hold(
     Err(Fault::new(FaultCategory::Unavailable, "busy", "the plugin's calls hold too much memory"))
 }
 
-/// Returns why a request must not be sent: a secret is in it where the manifest does not bind it to.
-pub(super) fn misplaced_secret(request: &HttpRequest, session: &Session) -> Option<String> {
+/// Refuses, with a reason for operators, a request that would send a secret to a place to which the manifest does not bind it.
+pub(super) fn check_secrets(
+    request: &HttpRequest,
+    session: &Session,
+    used: &mut Duration,
+) -> Result<(), String> {
+    cpu::count(used, || misplaced_secret(request, session)).map_or(Ok(()), Err)
+}
+
+fn misplaced_secret(request: &HttpRequest, session: &Session) -> Option<String> {
     // What was not granted is refused in any case.
     let origin = check_grant(&session.grant, &request.url).ok()?;
     let HttpRequest { method, url, headers, body, .. } = request;
@@ -183,5 +191,44 @@ fn is_answered(answer: &Result<egress::Answer, EgressError>) -> bool {
         Ok(answer) => ![502, 503, 504].contains(&answer.status),
         Err(EgressError::Forbidden(_) | EgressError::TooLarge(_)) => true,
         Err(EgressError::Connect(_) | EgressError::Timeout(_) | EgressError::Cut(_)) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        clock::Timestamp,
+        plugins::{session::Journal, vault::Secrets},
+    };
+
+    #[test]
+    fn the_check_for_misplaced_secrets_uses_processor_time_of_the_call() {
+        let key = ("key".to_owned(), "a secret".to_owned());
+        let origins = vec!["https://a.example".to_owned()];
+        let secrets = Secrets::new([key].into());
+        let grant = Arc::new(Grant { secrets, origins, ..Grant::default() });
+        let journal = Journal::new(0, Timestamp::default());
+        let mut session = Session::new(journal, grant, "p".into(), Arc::default());
+        let placeholder = session.secret("key").unwrap();
+        let mut used = Duration::from_secs(1);
+        let mut before = used;
+        for (url, permitted) in [
+            ("https://a.example/".to_owned(), true),
+            (format!("https://a.example/?key={placeholder}"), false),
+        ] {
+            let request = HttpRequest {
+                method: "POST".to_owned(),
+                url,
+                headers: vec![("x-key".to_owned(), placeholder.clone())],
+                body: Some("vault-%20".repeat(10_000).into_bytes()),
+                timeout_ms: None,
+            };
+            assert_eq!(check_secrets(&request, &session, &mut used).is_ok(), permitted);
+            assert!(used > before);
+            before = used;
+        }
     }
 }

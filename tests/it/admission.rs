@@ -69,7 +69,11 @@ both! {
                  the secret token is in the header authorization, where the manifest does not bind it to",
             ),
         ] {
-            let wasm = sprout_that_says("secrets", json!({ "token": binding }));
+            let wasm = repack(artifacts::SPROUT, |manifest| {
+                manifest["secrets"] = json!({ "token": binding });
+                let page = json!({ "url": "https://pay.sprout.example/S-1" });
+                manifest["examples"] = json!({ "answers": [{ "to": "POST /sessions", "body": page }] });
+            });
             let report = examine(app, &wasm).await;
             let said = report["checks"][10]["said"].as_str().expect("a text");
             assert!(said.starts_with(found), "{binding}: {said}");
