@@ -254,7 +254,7 @@ both! {
                 let body = json!({ "features": features });
                 app.operator(Method::PUT, &own(app, "/subscription"), body).await.data();
             };
-            subscribe(json!(["payments", "otps"])).await;
+            subscribe(json!(["payments"])).await;
             let refused = charge(app, item, 0, &n.to_string()).await;
             assert!(matches!(&refused, Err(Error::Forbidden(text)) if *text == format!("your plan does not include {feature}")), "{refused:?}");
             subscribe(json!([feature])).await;

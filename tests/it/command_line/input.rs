@@ -33,7 +33,7 @@ both! {
         assert_eq!((field(set.said(), "has credentials"), field(&set.out, "active")), ("yes", "yes"));
         let url = field(&set.out, "notification URL").to_owned();
         let list = run(app, &["provider", "list", "--company", id]).await;
-        assert_eq!(rows(list.said()), [["provider_a", "yes", "yes", &url]]);
+        assert_eq!(rows(list.said()), [["provider_a", "test", "yes", "yes", &url]]);
         app.initialize("order-1").await;
 
         let arguments = ["provider", "set", "provider_a", "--credentials-file", "-", "--json"];
