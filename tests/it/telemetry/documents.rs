@@ -61,6 +61,7 @@ async fn eventful() -> String {
     app.operator(Method::GET, "/plugins", Value::Null).await.data();
     Watch::default().look(&app.app).await;
     app.app.telemetry.listeners.certificate_ends("public", app.app.clock.now());
+    app.app.telemetry.listeners.refused("public");
     let page = scrape(&app).await;
     app.finish().await;
     page
