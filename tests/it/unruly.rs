@@ -204,8 +204,13 @@ both! {
 
 /// Why the host ended a call that does what `narration` says.
 pub async fn reason(app: &TestApp, narration: &str) -> String {
+    reason_at(app, "http://127.0.0.1:1", narration).await
+}
+
+/// The same with an account at this upstream.
+async fn reason_at(app: &TestApp, base_url: &str, narration: &str) -> String {
     let plugin = app.app.plugins.provider("unruly", &app.company.id).expect("it serves");
-    let values = [("secret_key", SECRET), ("base_url", "http://127.0.0.1:1")];
+    let values = [("secret_key", SECRET), ("base_url", base_url)];
     let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let credentials = Credentials { id: "an account".to_owned(), values: values.into() };
     let order = CheckoutOrder {
@@ -324,7 +329,9 @@ both! {
 
         // What was granted is reached, and where it points to is not followed.
         let payment = ask(app, "order-moved", &format!("fetch {}/moved", upstream.url)).await.data().clone();
-        assert_eq!(payment["payment_response"], json!({ "status": 302, "body": "" }).to_string());
+        let raw = payment["payment_response"].as_str().expect("a text");
+        let answer: Value = serde_json::from_str(raw).expect("JSON");
+        assert_eq!(answer, json!({ "status": 302, "body": "" }));
         let paths: Vec<String> = upstream.got().into_iter().map(|got| got.path).collect();
         assert_eq!(paths, ["/moved"]);
     }
@@ -399,8 +406,12 @@ both! {
     async fn a_grant_makes_no_address_public(app: TestApp) {
         unleash(app).await;
         for (n, base_url) in ["http://169.254.169.254", "https://10.0.0.1", "https://[fd00::1]", "http://example.com"].into_iter().enumerate() {
-            set_account(app, "/providers/unruly", base_url).await;
-            costs_only_itself(app, &format!("order-{n}"), "many 1", UNAVAILABLE).await;
+            let account = json!({ "credentials": { "secret_key": SECRET, "base_url": base_url } });
+            let refused = app.operator(Method::PUT, "/providers/unruly", account).await;
+            assert_eq!(refused.status, 400, "{base_url}: {}", refused.body);
+            let ended = reason_at(app, base_url, "many 1").await;
+            assert!(ended.starts_with("the request may not leave: "), "{base_url}: {ended}");
+            costs_only_itself(app, &format!("order-{n}"), &format!("fetch {base_url}"), UNAVAILABLE).await;
         }
     }
 
