@@ -203,7 +203,11 @@ async fn what_is_up_to_the_author_is_a_note() {
     assert_eq!(case(&random, "checkout.start", "the example once more")["outcome"], "passed");
     assert!(text.contains("clock or randomness are in a request"), "{text}");
 
-    let unbound = repack(artifacts::SPROUT, |manifest| manifest["secrets"] = json!(["token"]));
+    // With its examples, which are not in a manifest that was read from a component.
+    let manifest = include_str!("../guests/sprout/manifest.json");
+    let mut manifest: Value = serde_json::from_str(manifest).unwrap();
+    manifest["secrets"] = json!(["token"]);
+    let unbound = with_manifest(artifacts::SPROUT, manifest.to_string().as_bytes());
     let (unbound, text) = report(&unbound).await;
     let secrets = case(&unbound, "admission", "secrets");
     assert_eq!((&secrets["outcome"], &unbound["passed"]), (&json!("noted"), &json!(true)));
@@ -289,6 +293,7 @@ async fn settings_that_the_manifest_does_not_name_are_found() {
     let nameless = repack(artifacts::SPROUT, |manifest| {
         let base_url = manifest["settings"]["base_url"].take();
         manifest["settings"] = json!({ "other_url": base_url });
+        manifest["secrets"]["token"]["to"] = json!(["other_url"]);
     });
     let (report, text) = report(&nameless).await;
     let failed = case(&report, "checkout.start", "settings are the manifest's");
