@@ -233,6 +233,7 @@ both! {
         assert_eq!(rows(wallet.said()), [["NGN", "999.75", "NGN", "0.00", "NGN"]]);
         let entries = run(app, &["wallet", "entries", id]).await;
         assert!(entries.said().contains("  -0.75 NGN  "), "{}", entries.out);
+        app.advance(1).await;
         app.paid("order-1").await;
         let filter = ["wallet", "entries", id, "--account", "wallet", "--created", "21-11-2026"];
         let entries = run(app, &filter).await;

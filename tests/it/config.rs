@@ -220,6 +220,11 @@ fn what_cannot_go_together_is_refused_with_a_sentence() {
         let problems = check.problems(flags, &[]);
         assert!(problems.len() == 1 && problems[0].starts_with(sentence), "{problems:?}");
     }
+}
+
+#[test]
+fn the_standard_collector_is_checked_unless_another_is_set() {
+    let check = Check::of("");
     let standard = [("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")];
     let problems = check.problems(&[], &standard);
     assert!(problems[0].starts_with("OTEL_EXPORTER_OTLP_ENDPOINT must be"), "{problems:?}");
@@ -257,8 +262,7 @@ fn a_database_beyond_loopback_needs_a_verified_certificate_before_anything_conne
         for command in ["serve", "migrate"] {
             let mut command = program(&[command, "--database", url]);
             command.env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN);
-            let refused =
-                ended(command.env("TOLLHOUSE_MASTER_KEY", MASTER_KEY).output().unwrap());
+            let refused = ended(command.env("TOLLHOUSE_MASTER_KEY", MASTER_KEY).output().unwrap());
             assert!(refused.failure().0 == 2 && refused.err.contains(&sentence), "{}", refused.err);
         }
     }

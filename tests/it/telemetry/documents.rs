@@ -30,7 +30,8 @@ const DATABASE_NAMES: [&str; 4] =
 fn named(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let ours = words.filter(|word| word.starts_with("tollhouse_") || word.starts_with("process_"));
-    ours.filter(|word| !DATABASE_NAMES.contains(word)).map(str::to_owned).collect()
+    let whole = ours.filter(|word| !word.ends_with('_') && !DATABASE_NAMES.contains(word));
+    whole.map(str::to_owned).collect()
 }
 
 /// Names of the families of a scrape, as they are declared.
