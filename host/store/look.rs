@@ -18,7 +18,8 @@ use super::{
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many migrations the database at `url` lacks. Fails when it cannot be opened, could not be made, or is of another version.
+/// Returns how many migrations the database at `url` lacks. Fails when it cannot be opened, could not
+/// be made, or is of another version.
 pub async fn missing_migrations(url: &str) -> Result<usize> {
     check_url(url)?;
     in_time(async {
@@ -30,7 +31,8 @@ pub async fn missing_migrations(url: &str) -> Result<usize> {
     .await
 }
 
-/// Fails when a host could not serve from a PostgreSQL database, as [`Store::open_migrated`](super::Store::open_migrated) does.
+/// Fails when a host could not serve from a PostgreSQL database, as
+/// [`Store::open_migrated`](super::Store::open_migrated) does.
 pub async fn check_server(url: &str, role: Role) -> Result<()> {
     in_time(roles::check(url, &postgres_schema(), role)).await
 }

@@ -1,4 +1,5 @@
-//! PostgreSQL's roles: one owns the tables and migrates them, another one serves and may not change them.
+//! PostgreSQL's roles: one owns the tables and migrates them, another one serves and may not change
+//! them.
 
 use std::str::FromStr;
 
