@@ -75,7 +75,10 @@ impl Secrets {
     }
 
     fn get(&self, name: &str) -> Result<&str, VaultError> {
-        self.values.get(name).map(String::as_str).ok_or_else(|| VaultError::NoSecret(start_of(name)))
+        self.values
+            .get(name)
+            .map(String::as_str)
+            .ok_or_else(|| VaultError::NoSecret(start_of(name)))
     }
 
     pub fn hmac(&self, algorithm: &str, name: &str, data: &[u8]) -> Result<Vec<u8>, VaultError> {
