@@ -52,8 +52,8 @@ pub struct SealedColumn {
     pub former_context: Option<fn(&str, &str) -> String>,
 }
 
-/// A [`SealedColumn`]: its table, the columns there that name a row's company and the row, its own name, its context, and its former
-/// context if it has one.
+/// A [`SealedColumn`]: its table, the columns there that name a row's company and the row, its own
+/// name, its context, and its former context if it has one.
 #[rustfmt::skip] // a line of SQL on a line
 macro_rules! sealed_column {
     ($table:ident($company:ident, $id:ident).$column:ident, $context:expr $(, formerly $former:expr)?) => {

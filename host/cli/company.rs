@@ -143,7 +143,8 @@ struct Terms {
     /// Like 2027-06-30T00:00:00Z, or `never`
     #[arg(long, value_name = "TIME")]
     expires_at: Option<String>,
-    /// Some of cards, identity, otp, payments, recollections and users, with commas between, or `all`
+    /// Some of cards, identity, otp, payments, recollections and users, with commas between, or
+    /// `all`
     #[arg(long)]
     features: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! The API keys that this host has accepted. A flood of requests with unknown keys keeps none of them waiting.
+//! The API keys that this host has accepted. A flood of requests with unknown keys keeps none of
+//! them waiting.
 
 use std::{
     collections::HashSet,

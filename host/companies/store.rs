@@ -60,7 +60,8 @@ pub struct Key {
     pub created_at: Timestamp,
 }
 
-/// What of a company is sealed. The contexts differ, so that neither secret opens in the place of the other.
+/// What of a company is sealed. The contexts differ, so that neither secret opens in the place of
+/// the other.
 pub const SEALED: [SealedColumn; 2] = [EVENT_SECRET, PREVIOUS_EVENT_SECRET];
 const EVENT_SECRET: SealedColumn = sealed_column!(
     companies(id, id).event_secret,
@@ -90,7 +91,8 @@ impl Company {
         self.previous_event_secret.as_ref().map(open).transpose()
     }
 
-    /// Replaces the secret that signs its events. The former one becomes the previous one, unless it does not open any more.
+    /// Replaces the secret that signs its events. The former one becomes the previous one, unless
+    /// it does not open any more.
     pub fn rotate_event_secret(&mut self, sealer: &Sealer, new: &str) {
         let former = self.open_event_secret(sealer).inspect_err(|error| {
             tracing::warn!(company = self.id, %error, "the former event secret does not open");

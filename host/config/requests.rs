@@ -13,8 +13,8 @@ pub struct Requests {
     #[arg(long, env = "TOLLHOUSE_MAX_CONNECTIONS", value_name = "connections",
           default_value_t = 4_096, value_parser = positive())]
     pub max_connections: u32,
-    /// Maximum number of connections of one client address (of IPv6: of one /64 network) per listener. Further ones are closed. A
-    /// reverse proxy is one address. 0: no limit
+    /// Maximum number of connections of one client address (of IPv6: of one /64 network) per
+    /// listener. Further ones are closed. A reverse proxy is one address. 0: no limit
     #[arg(
         long,
         env = "TOLLHOUSE_MAX_CONNECTIONS_PER_ADDRESS",

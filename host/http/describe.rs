@@ -1,4 +1,5 @@
-//! What takes part in an operation of the OpenAPI document: the arguments of a handler and its answer, each of which describes itself.
+//! What takes part in an operation of the OpenAPI document: the arguments of a handler and its
+//! answer, each of which describes itself.
 
 use axum::{Extension, extract::State, http::HeaderMap};
 

@@ -217,7 +217,8 @@ kinds! {
     /// An absolute http or https URL without credentials.
     HttpUrl -> String = |fields, name| fields.url(name),
         { "type": "string", "format": "iri", "maxLength": 2048, "pattern": "^https?://" };
-    /// Where a payer's browser or app goes from a checkout page: an http or https URL, or the link of an app.
+    /// Where a payer's browser or app goes from a checkout page: an http or https URL, or the link
+    /// of an app.
     ReturnUrl -> String = |fields, name| fields.return_url(name),
         { "type": "string", "format": "iri", "maxLength": 2048, "pattern": "^[A-Za-z][A-Za-z0-9+.-]*:/", "examples": ["https://lender.example/paid", "myapp://paid"] };
     Flag -> bool = |fields, name| fields.boolean(name),

@@ -54,8 +54,8 @@ impl Gate {
         answer.map_err(|_| late(&method, limits.request))
     }
 
-    /// The company that an API key stands for, and its place. Only a key that this host has accepted before takes a place of callers
-    /// while it is looked up.
+    /// The company that an API key stands for, and its place. Only a key that this host has
+    /// accepted before takes a place of callers while it is looked up.
     async fn enter_with_key(&self, request: &mut Request) -> Result<(String, Place)> {
         let is_accepted = auth::is_accepted(&self.app, request)?;
         let room = if is_accepted { &self.rooms.callers } else { &self.rooms.lookups };

@@ -163,7 +163,8 @@ async fn accept(tcp: &TcpListener) -> (TcpStream, IpAddr) {
     }
 }
 
-/// What connections are counted by: the address; of IPv6 the network of a site, whose addresses are all its own.
+/// What connections are counted by: the address; of IPv6 the network of a site, whose addresses are
+/// all its own.
 fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (!0 << 64)).into(),

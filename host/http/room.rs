@@ -17,7 +17,8 @@ pub struct Rooms {
     pub callers: Room,
     /// For requests of routes that need no key: they cannot keep out callers.
     pub strangers: Room,
-    /// For requests with a key that this host has not accepted yet, while it is looked up: neither can these.
+    /// For requests with a key that this host has not accepted yet, while it is looked up: neither
+    /// can these.
     pub lookups: Room,
     /// For requests of callers whose bodies are larger than usual, and all of them in memory.
     pub uploads: Room,

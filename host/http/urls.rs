@@ -2,7 +2,8 @@
 
 use url::Url;
 
-/// Schemes that browsers or phones execute, that read local content, or that wrap a URL of another scheme. None is an app's own.
+/// Schemes that browsers or phones execute, that read local content, or that wrap a URL of another
+/// scheme. None is an app's own.
 const REFUSED: [&str; 21] = [
     "about",
     "android-app",

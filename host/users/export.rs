@@ -45,7 +45,8 @@ pub struct Link {
     expires_at: Timestamp,
 }
 
-/// Writes the users that fit, `most` of them at most, to a file. When the caller stops waiting, nothing of it remains.
+/// Writes the users that fit, `most` of them at most, to a file. When the caller stops waiting,
+/// nothing of it remains.
 pub async fn export(
     app: &App,
     company_id: &str,

@@ -1,4 +1,5 @@
-//! Limits on export files: their number and their bytes, of each company and of all companies together, on all hosts.
+//! Limits on export files: their number and their bytes, of each company and of all companies
+//! together, on all hosts.
 
 use super::store::exports::{self, Usage};
 use crate::{
@@ -10,7 +11,8 @@ use crate::{
 
 /// Bytes that are reserved at once, to reserve seldom.
 const STEP_BYTES: i64 = 8 << 20;
-/// After the time at which a file is to be removed: its row belongs to a host that removes files without their rows.
+/// After the time at which a file is to be removed: its row belongs to a host that removes files
+/// without their rows.
 const STALE_SECONDS: i64 = 24 * 3600;
 
 /// What may exist at a time.
@@ -38,7 +40,8 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// The reservation of a new file, which is to be removed at `removed_at`. 429 or 503 when there are too many files.
+    /// The reservation of a new file, which is to be removed at `removed_at`. 429 or 503 when there
+    /// are too many files.
     pub async fn begin(
         tx: &mut Tx,
         app: &App,
