@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn an_answer_keeps_its_shape_and_none_of_its_words() {
         let told = json!({"ok": true, "data": [{"status": "paid", "by": "card", "fee": 5}]});
-        let words = json!({"ok": true, "data": [{"status": "x 002", "by": "x 001", "fee": 5}]});
+        let words = json!({"ok": true, "data": [{"status": "x 001", "by": "x 002", "fee": 5}]});
         let values =
             json!({"ok": false, "data": [{"status": WORD, "by": WORD, "fee": 987_654_321}]});
         assert_eq!((worded(&told, "x"), other(&told)), (words, values));
