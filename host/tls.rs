@@ -14,17 +14,19 @@ pub fn install_provider() {
     let _ = provider().install_default();
 }
 
-/// The failure of TLS among the causes of an error. An `io::Error` shows what is in it by `get_ref` only.
+/// Returns the failure of TLS among the causes of an error. What an `io::Error` wraps is not among its sources, and may be
+/// another `io::Error`.
 #[must_use]
 pub fn cause<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
     let mut next = Some(error);
     while let Some(error) = next {
-        let within = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        let found: Option<&rustls::Error> = error.downcast_ref().or_else(|| within?.downcast_ref());
-        if found.is_some() {
-            return found;
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
         }
-        next = error.source();
+        next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        };
     }
     None
 }

@@ -20,15 +20,16 @@ const CLEAN: Duration = Duration::from_secs(60);
 /// Serves until `stop` shows `true`. Then readiness says 503, nothing new is accepted after `drain`, and what is in flight has
 /// `shutdown` to end: requests, what they left behind, and jobs.
 pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::Receiver<bool>) {
-    let mut beside = vec![
+    let mut beside = Vec::new();
+    if app.workers.enabled {
+        beside.extend([keep(&app, "jobs", jobs::work), keep(&app, "cleaning", clean)]);
+    }
+    beside.extend([
         keep(&app, "plugins", follow_plugins),
         keep(&app, "upkeep", release_unused),
         keep(&app, "monitor", monitor::watch),
         keep(&app, "recordings", recordings::write_down),
-    ];
-    if app.workers.enabled {
-        beside.extend([keep(&app, "jobs", jobs::work), keep(&app, "cleaning", clean)]);
-    }
+    ]);
     let (close, closing) = watch::channel(false);
     let stopping = async {
         stopped(stop).await;

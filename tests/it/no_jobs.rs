@@ -107,6 +107,7 @@ async fn much_is_due(app: &TestApp) {
     app.standins.settle().await;
     app.post("/payment/verify/order-1", Value::Null).await.data();
     app.app.clock.advance_to(app.app.clock.now().plus_seconds(86_400));
+    app.standins.settle().await; // the provider has refunded the card by now, and has notified the host
     let code = json!({ "identifier": "ada", "channels": ["email", "sms"], "email": EMAIL, "phone": PHONE });
     assert_eq!(app.post("/otp/send", code).await.status, StatusCode::OK);
 }

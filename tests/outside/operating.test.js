@@ -71,7 +71,7 @@ describe('docs/OPERATING.md', () => {
       assert.match(step(8), /^provider_a +\S+ +active +acme/m);
       assert.match(step(10), /"message":"ready, without jobs"/);
       assert.match(step(11), /Acme Lending/);
-      assert.match(step(11), /^provider_a +yes +yes/m);
+      assert.match(step(11), /^provider_a +live +yes +yes/m);
       assert.match(step(11), /^tollhouse_jobs_enabled 0$/m);
       for (const series of step(11).matchAll(/^tollhouse_ledger_\S+ (.*)$/gm)) assert.equal(series[1], '0', series[0]);
       assert.match(read(here, 'drill.log'), /no_jobs is set: this host runs no jobs/);
