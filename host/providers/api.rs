@@ -150,7 +150,7 @@ async fn set(
         body.credentials()?.map(|pairs| pairs.into_iter().collect());
     if let Some(values) = &credentials {
         // Which there are, a version that serves says.
-        plugin?.manifest().check_credentials(values, &app.egress)?;
+        plugin?.manifest().check_credentials(values, &app.egress.plugins)?;
     }
     let active = body.active()?;
     let db = app.store.clone();

@@ -6,7 +6,7 @@ use tollhouse::app::SEALED;
 use super::{Text, assert_none, texts};
 
 /// Tables of all tenants together, or of none.
-const SHARED: [(&str, &str); 6] = [
+const SHARED: [(&str, &str); 7] = [
     ("companies", "its id is the company"),
     ("plugin_components", "plugins serve everyone"),
     ("plugin_names", "plugins serve everyone"),
