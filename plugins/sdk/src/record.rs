@@ -236,8 +236,8 @@ mod tests {
         assert_eq!(found.phone.as_deref(), Some("+2348012345678"));
         let silent = entry(both.clone(), false);
         assert_eq!((silent.email, silent.phone), (None, None));
-        let fields = &[Field::new("email", Kind::Email, &[])];
-        let firm = Shape { calling_code: "234", fields, contact: false };
+        const FIELDS: &[Field] = &[Field::new("email", Kind::Email, &[])];
+        let firm = Shape { calling_code: "234", fields: FIELDS, contact: false };
         let firm = firm.entry(&Record::of(both).unwrap());
         assert_eq!((firm.email.as_deref(), firm.phone), (Some("ada@x.test"), None));
     }
