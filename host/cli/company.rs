@@ -61,7 +61,7 @@ enum Action {
         /// Its id
         company: String,
         #[command(flatten)]
-        changes: Changes,
+        changes: Box<Changes>,
     },
     /// Refuse a company's requests from now on; its payments go on being settled
     Suspend {
