@@ -67,7 +67,7 @@ pub trait Field<Source> {
     }
 }
 
-/// The fields that a type declares by [`fields!`].
+/// The fields that a type declares by `fields!`.
 pub trait Declared {
     /// Whether a field is read from what is sent as `name`.
     fn has(name: &str) -> bool;
