@@ -285,7 +285,7 @@ macro_rules! webhooks {
 pub fn webhooks() -> Vec<Webhook> {
     webhooks! {
         "card.validation.success" cards::EventData: "A card was verified, and can be charged";
-        "card.validation.failed" cards::EventData: "A card was not verified, or is there already";
+        "card.validation.failed" cards::EventData: "The verification charge of a card failed";
         "payment.success" payments::EventData: "A customer was charged";
         "payment.failed" payments::EventData: "A customer was not charged";
         "payment.refunded" payments::EventData: "A payment was given back";

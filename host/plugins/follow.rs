@@ -256,7 +256,9 @@ impl Plugins {
 /// The plugin of a row, if it serves already or has been made ready.
 fn is_here(row: &PluginRow, known: Option<&Served>, ready: &[Arc<Plugin>]) -> Option<Arc<Plugin>> {
     let serving = known.into_iter().flat_map(Served::versions);
-    let found = serving.chain(ready).find(|plugin| plugin.digest == row.digest)?;
+    // A digest alone is not enough: a row may name the component of another plugin.
+    let is_it = |plugin: &&Arc<Plugin>| plugin.digest == row.digest && *plugin.name == *row.name;
+    let found = serving.chain(ready).find(is_it)?;
     found.health.follow(row.quarantined_at.is_some());
     Some(found.clone())
 }

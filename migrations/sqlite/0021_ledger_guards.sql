@@ -43,7 +43,9 @@ END;
 -- A balance changes, its row stays.
 CREATE TRIGGER ledger_balances_hold BEFORE DELETE ON ledger_balances
 BEGIN SELECT RAISE(ABORT, 'ledger_balances keeps its rows'); END;
-CREATE TRIGGER ledger_balances_keep BEFORE UPDATE OF company_id, account, currency ON ledger_balances
+CREATE TRIGGER ledger_balances_keep BEFORE UPDATE ON ledger_balances
+WHEN NEW.rowid <> OLD.rowid OR NEW.company_id <> OLD.company_id OR NEW.account <> OLD.account
+    OR NEW.currency <> OLD.currency
 BEGIN SELECT RAISE(ABORT, 'ledger_balances keeps its rows'); END;
 CREATE TRIGGER ledger_balances_stay BEFORE INSERT ON ledger_balances
 WHEN EXISTS (SELECT 1 FROM ledger_balances

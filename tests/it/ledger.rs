@@ -112,7 +112,7 @@ const TRUNCATES: [&str; 4] = [
     "TRUNCATE ledger_balances",
 ];
 
-const REPLACES: [&str; 9] = [
+const REPLACES: [&str; 10] = [
     "INSERT OR REPLACE INTO audit_log SELECT * FROM audit_log",
     "INSERT OR REPLACE INTO audit_log (rowid, company_id, id, actor, action, detail, created_at)
      SELECT rowid, company_id, 'other', actor, action, detail, created_at FROM audit_log",
@@ -127,6 +127,7 @@ const REPLACES: [&str; 9] = [
     "INSERT OR REPLACE INTO ledger_transactions (rowid, company_id, id, key, kind, created_at)
      SELECT rowid, company_id, 'other', 'other', kind, created_at FROM ledger_transactions LIMIT 1",
     "UPDATE OR REPLACE ledger_transactions SET key = 'other'",
+    "UPDATE OR REPLACE ledger_balances SET rowid = 1 WHERE rowid = (SELECT MAX(rowid) FROM ledger_balances)",
     "INSERT OR REPLACE INTO ledger_balances (company_id, account, currency, amount_minor)
      SELECT company_id, account, currency, 1 FROM ledger_balances",
 ];
