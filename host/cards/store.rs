@@ -18,7 +18,7 @@ pub struct Card {
     pub id: String,
     /// The internal id of its user.
     pub user_key: String,
-    /// The present one of its user.
+    /// The user's current `user_id`.
     #[sqlx(rename = "present_user_id")]
     pub user_id: String,
     /// Of the request that made it.

@@ -8,7 +8,7 @@ use std::{
 
 use super::digest;
 
-/// Digests of the keys. There are never more of them than keys that are, or were, good.
+/// Digests of the keys. Only valid keys are added, so issued keys bound the set.
 #[derive(Default)]
 pub struct AcceptedKeys(RwLock<HashSet<String>>);
 

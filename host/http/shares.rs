@@ -1,4 +1,4 @@
-//! How many of something each owner holds at once, be that a company or a client address.
+//! Counts what each owner (a company or a client address) holds at once.
 
 use std::{
     collections::HashMap,

@@ -34,7 +34,7 @@ use crate::{
 const FIELDS: [&str; 6] = ["email", "amount", "currency", "channels", "reference", "metadata"];
 /// How long a second request with the same reference waits for the first one's URL.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How soon, and at last how often, it looks.
+/// The first and the longest polling interval.
 const FIRST_LOOK: Duration = Duration::from_millis(50);
 const LAST_LOOK: Duration = Duration::from_millis(250);
 

@@ -18,7 +18,7 @@ pub struct Payment {
     pub id: String,
     /// The internal id of its user.
     pub user_key: Option<String>,
-    /// The present one of its user.
+    /// The user's current `user_id`.
     #[sqlx(rename = "present_user_id")]
     pub user_id: Option<String>,
     pub email: String,

@@ -1,4 +1,4 @@
-//! Whose a phone number is, by how it begins (ITU-T E.164).
+//! Maps prefixes of phone numbers to countries (ITU-T E.164).
 //!
 //! Numbers of no country, such as those of satellites (+881) and of international networks (+882, +883), are nobody's.
 

@@ -19,7 +19,7 @@ pub struct Recollection {
     pub loan_id: String,
     /// The internal id of its user.
     pub user_key: String,
-    /// The present one of its user.
+    /// The user's current `user_id`.
     #[sqlx(rename = "present_user_id")]
     pub user_id: String,
     pub status: Status,

@@ -86,7 +86,7 @@ impl Reservation {
 }
 
 impl Limits {
-    /// The bytes that a file may have which needs this many, beside what others use.
+    /// Returns how many bytes to reserve for a file that needs `needed`, given the usage of others.
     fn grant(&self, needed: i64, company: Usage, all: Usage, now: Timestamp) -> Result<i64> {
         let most = self.company.bytes.min(self.all.bytes);
         if needed > most {

@@ -124,7 +124,7 @@ pub fn narrow(query: &Query<UserFilter>, today: NaiveDate) -> Result<(Filter, So
     Ok((filter, sort(query)?))
 }
 
-/// In lower case, without those that stand in another: where that is found, they are.
+/// Lower-cases the words and drops each substring of another: a match of the longer implies it.
 fn sought(words: Vec<String>) -> Vec<String> {
     let mut words: Vec<String> = words.into_iter().map(|word| word.to_lowercase()).collect();
     words.sort_by_key(|word| std::cmp::Reverse(word.len()));
