@@ -28,6 +28,8 @@ use crate::{
 pub const REMOVE_JOB: &str = "export.remove";
 
 const LINK_SECONDS: i64 = 15 * 60;
+/// A finished file is removed a minute after its link has expired.
+pub(super) const LIFETIME_SECONDS: i64 = LINK_SECONDS + 60;
 /// For how long a file may be written.
 const WRITING_SECONDS: i64 = 3_600;
 /// Ids that are in memory at once: each time they run out, a search is made anew.
@@ -46,7 +48,7 @@ pub struct Link {
 }
 
 /// Writes the users that fit, `most` of them at most, to a file. When the caller stops waiting,
-/// nothing of it remains.
+/// nothing of it remains. 503 on a host that runs no jobs, since a job removes the file.
 pub async fn export(
     app: &App,
     company_id: &str,
@@ -54,6 +56,10 @@ pub async fn export(
     sort: Sort,
     most: i64,
 ) -> Result<Link> {
+    if !app.workers.enabled {
+        let message = "this host runs with no_jobs: it would not remove an export file";
+        return Err(Error::Unavailable(message));
+    }
     let (waiting, gone) = oneshot::channel::<Infallible>();
     let (host, company_id) = (app.clone(), company_id.to_owned());
     let name = app.tasks.spawn(async move {
@@ -73,7 +79,7 @@ struct Users<'e> {
     most: i64,
 }
 
-/// Answers the file's name.
+/// Returns the file's name. A file that fails is removed, and its reservation released.
 async fn write_file(
     app: &App,
     users: Users<'_>,
@@ -81,33 +87,86 @@ async fn write_file(
 ) -> Result<String> {
     let (company_id, name) = (users.company_id, new_name(&app.random));
     let mut space = reserve(app, company_id, &name).await?;
-    let mut file = app.files.create(&name).map_err(unreachable)?;
+    let file = match app.files.create(&name) {
+        Ok(file) => file,
+        Err(error) => {
+            release(app, company_id, &name).await;
+            return Err(unreachable(error));
+        }
+    };
+    let written = match fill(app, users, file, &mut space, gone).await {
+        Ok(()) => keep(app, space, company_id, &name).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = written {
+        discard(app, company_id, &name).await;
+        return Err(error);
+    }
+    Ok(name)
+}
+
+/// Writes and finishes the file, or aborts it when that fails or the caller is gone.
+async fn fill(
+    app: &App,
+    users: Users<'_>,
+    mut file: NewFile,
+    space: &mut Reservation,
+    gone: oneshot::Receiver<Infallible>,
+) -> Result<()> {
     let written = tokio::select! {
         biased;
         _ = gone => Err(Error::Unavailable("the caller stopped waiting")),
-        written = write(app, users, &mut file, &mut space) => written,
+        written = write(app, users, &mut file, space) => written,
     };
     if let Err(error) = written {
-        match file.abort().await {
-            Ok(()) => quota::release(app, company_id, &name).await?,
-            Err(error) => tracing::warn!(%error, "a file that was begun was not removed"),
+        if let Err(error) = file.abort().await {
+            tracing::warn!(%error, "an export file was not aborted");
         }
         return Err(error);
     }
-    file.finish().await.map_err(unreachable)?;
-    let (removed_at, company, file) =
-        (removal(app, LINK_SECONDS), company_id.to_owned(), name.clone());
-    let settled = app.store.write(async move |tx| -> Result<()> {
-        space.settle(tx, removed_at).await?;
-        Ok(jobs::wake(tx, &company, REMOVE_JOB, &file, removed_at).await?)
-    });
-    settled.await?;
-    Ok(name)
+    file.finish().await.map_err(unreachable)
+}
+
+/// Settles the reservation of a finished file, which is removed after its link has expired.
+async fn keep(app: &App, space: Reservation, company_id: &str, name: &str) -> Result<()> {
+    let removed_at = app.clock.now().plus_seconds(LIFETIME_SECONDS);
+    let (company_id, name) = (company_id.to_owned(), name.to_owned());
+    app.store
+        .write(async move |tx| {
+            space.settle(tx, removed_at).await?;
+            Ok(jobs::wake(tx, &company_id, REMOVE_JOB, &name, removed_at).await?)
+        })
+        .await
+}
+
+/// Removes what a failed export has stored: neither an abort nor a failed finish rules out that
+/// there is something. The space stays reserved until the file is removed, if need be by its job,
+/// which is then due at once.
+async fn discard(app: &App, company_id: &str, name: &str) {
+    let Err(error) = app.files.remove(name).await else {
+        return release(app, company_id, name).await;
+    };
+    tracing::warn!(%error, "the file of a failed export was not removed; its job tries again");
+    let (now, company_id, name) = (app.clock.now(), company_id.to_owned(), name.to_owned());
+    let woken =
+        app.store.write(async move |tx| jobs::wake(tx, &company_id, REMOVE_JOB, &name, now).await);
+    if let Err(error) = woken.await {
+        tracing::warn!(%error, "the job of a failed export's file was not brought forward");
+    }
+}
+
+/// Releases the space of a file that does not exist. A failure is logged only: the caller learns
+/// why the export failed, and the file's job releases the space later.
+async fn release(app: &App, company_id: &str, name: &str) {
+    if let Err(error) = quota::release(app, company_id, name).await {
+        let error = error.chain();
+        tracing::warn!(error, "the space of a failed export was not released");
+    }
 }
 
 /// Reserves space for a new file. Whatever happens to this host, a job removes the file.
 async fn reserve(app: &App, company_id: &str, name: &str) -> Result<Reservation> {
-    let removed_at = removal(app, LINK_SECONDS + WRITING_SECONDS);
+    let removed_at = app.clock.now().plus_seconds(LIFETIME_SECONDS + WRITING_SECONDS);
     let (host, company_id, name) = (app.clone(), company_id.to_owned(), name.to_owned());
     app.store
         .write(async move |tx| {
@@ -116,11 +175,6 @@ async fn reserve(app: &App, company_id: &str, name: &str) -> Result<Reservation>
             Ok(space)
         })
         .await
-}
-
-/// A file is removed a minute after its link has expired.
-fn removal(app: &App, seconds: i64) -> Timestamp {
-    app.clock.now().plus_seconds(seconds + 60)
 }
 
 async fn write(

@@ -1,7 +1,10 @@
 //! Limits on export files: their number and their bytes, of each company and of all companies
 //! together, on all hosts.
 
-use super::store::exports::{self, Usage};
+use super::{
+    export::LIFETIME_SECONDS,
+    store::exports::{self, Usage},
+};
 use crate::{
     app::App,
     clock::Timestamp,
@@ -14,6 +17,9 @@ const STEP_BYTES: i64 = 8 << 20;
 /// After the time at which a file is to be removed: its row belongs to a host that removes files
 /// without their rows.
 const STALE_SECONDS: i64 = 24 * 3600;
+
+/// When to ask again while the first file to be removed is still being written.
+const WRITING_RETRY_SECONDS: u64 = 60;
 
 /// What may exist at a time.
 #[derive(Clone, Copy, Debug)]
@@ -101,21 +107,25 @@ impl Limits {
         };
         let (of_company, of_all) = (left(self.company, company), left(self.all, all));
         if needed > of_company {
-            let message = "the company has too many export files, or too large ones";
+            let message = "the company's export quota is exhausted";
             return Err(Error::QuotaExceeded { message, retry_after_s: wait(company, now) });
         }
         if needed > of_all {
-            let message = "there are too many export files, or too large ones";
+            let message = "export storage is full";
             return Err(Error::Full { message, retry_after_s: wait(all, now) });
         }
         Ok(needed.saturating_add(STEP_BYTES).min(of_company).min(of_all))
     }
 }
 
-/// Seconds until the first file is removed.
+/// Seconds until the first file is removed. While it is still being written, nobody knows when
+/// that is: its reservation outlasts any finished file, and is cut short when the file is finished.
 fn wait(used: Usage, now: Timestamp) -> u64 {
-    let seconds = used.removed_at.map_or(0, |at| (at.0 - now.0).div_euclid(1_000) + 1);
-    seconds.max(1).unsigned_abs()
+    let left_ms = used.removed_at.map_or(0, |at| at.0 - now.0);
+    if left_ms > LIFETIME_SECONDS * 1_000 {
+        return WRITING_RETRY_SECONDS;
+    }
+    (left_ms.div_euclid(1_000) + 1).max(1).unsigned_abs()
 }
 
 /// Deletes the row of a file that is gone.
@@ -150,10 +160,10 @@ mod tests {
             (20, used(1, 75), used(1, 75), Ok(25)),
             (20, used(0, 0), used(1, 95), Ok(25)),
             (25, used(1, 75), used(1, 75), Ok(25)),
-            (26, used(1, 75), used(1, 75), Err("the company has too many")),
-            (26, used(0, 0), used(1, 95), Err("there are too many")),
-            (0, used(2, 0), used(2, 0), Err("the company has too many")),
-            (0, used(0, 0), used(3, 0), Err("there are too many")),
+            (26, used(1, 75), used(1, 75), Err("the company's export quota is exhausted")),
+            (26, used(0, 0), used(1, 95), Err("export storage is full")),
+            (0, used(2, 0), used(2, 0), Err("the company's export quota is exhausted")),
+            (0, used(0, 0), used(3, 0), Err("export storage is full")),
             (101, used(0, 0), used(0, 0), Err("the limit field must be lower")),
         ] {
             let given = limits.grant(needed * MIB, company, all, Timestamp(0));
@@ -165,7 +175,20 @@ mod tests {
                 }
             }
         }
-        assert_eq!(wait(used(1, 1), Timestamp(0)), 61);
-        assert_eq!(wait(used(1, 1), Timestamp(100_000)), 1);
+    }
+
+    #[test]
+    fn a_file_is_waited_for_as_long_as_it_lasts_or_a_minute_while_it_is_written() {
+        for (left_ms, seconds) in [
+            (-40_000, 1),
+            (0, 1),
+            (60_500, 61),
+            (LIFETIME_SECONDS * 1_000, LIFETIME_SECONDS.unsigned_abs() + 1),
+            (LIFETIME_SECONDS * 1_000 + 1, WRITING_RETRY_SECONDS),
+            (76 * 60_000, WRITING_RETRY_SECONDS),
+        ] {
+            let first = Usage { files: 1, bytes: 0, removed_at: Some(Timestamp(left_ms)) };
+            assert_eq!(wait(first, Timestamp(0)), seconds, "{left_ms}");
+        }
     }
 }

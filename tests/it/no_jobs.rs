@@ -10,6 +10,7 @@ use tollhouse::{app::App, http, jobs, random::Random, store};
 use crate::{
     app::{OPERATOR_TOKEN, Reply, TestApp, config, reply, smtp},
     codes::{EMAIL, PHONE, use_gateways},
+    identity::{self, BVN},
     lending::{SUCCESS_CARD, loan, saved_card, user},
     telemetry::value,
 };
@@ -145,6 +146,7 @@ both! {
     }
 
     async fn a_copy_shows_everything_and_keeps_what_requests_cause_for_hosts_with_jobs(app: TestApp) {
+        identity::set_up(app).await;
         much_is_due(app).await;
         let (before, copy) = (left(app), Copy::of(app).await);
         let ready = reply(app.client.get(format!("{}/health/ready", copy.api))).await;
@@ -157,11 +159,18 @@ both! {
         assert_eq!(begun.failure(), refused);
         let asked = copy.request(app, Method::POST, "/payment/verify/order-2", Value::Null).await;
         assert_eq!(asked.failure(), refused);
+        let exported = copy.request(app, Method::GET, "/user/export", Value::Null).await;
+        assert_eq!(exported.failure(), (503, "this host runs with no_jobs: it would not remove an export file"));
+        copy.request(app, Method::GET, "/user/sample-csv", Value::Null).await.data();
         let charge = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card", "amount": 10 });
         copy.request(app, Method::POST, "/recollection/create", charge).await;
         let code = json!({ "identifier": "eve", "channels": ["email"], "email": EMAIL });
         let sent = copy.request(app, Method::POST, "/otp/send", code).await;
         assert_eq!(sent.status, StatusCode::OK, "{}", sent.body);
+        let image = format!("{}/images/match-{BVN}.jpg", app.standins.url());
+        let face = json!({ "bvn": BVN, "image": image });
+        let compared = copy.request(app, Method::POST, "/kyc/nigeria/bvn/lookup/with-face", face).await;
+        assert_eq!(compared.failure(), (503, "this host runs with no_jobs: it fetches no image"));
         copy.end().await;
         assert_eq!(left(app), before);
 

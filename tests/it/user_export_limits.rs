@@ -1,11 +1,13 @@
 //! How many export files there may be, and how large they may be, of one company and of all.
 
+use std::{io::ErrorKind, path::PathBuf};
+
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tollhouse::store;
 
-use crate::app::{Company, Reply, TestApp};
+use crate::app::{Company, Engine, Reply, TestApp};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -59,10 +61,52 @@ fn refused(answer: &Reply, status: u16, message: &str, seconds: i64) {
     assert_eq!(answer.headers["retry-after"], seconds.to_string());
 }
 
-const OF_COMPANY: &str = "the company has too many export files, or too large ones";
-const OF_ALL: &str = "there are too many export files, or too large ones";
+const OF_COMPANY: &str = "the company's export quota is exhausted";
+const OF_ALL: &str = "export storage is full";
+const NOT_STORED: (u16, &str) = (502, "files cannot be stored or fetched now, try again later");
+
+/// The reservation of a file that another host has just begun to write.
+async fn begin_elsewhere(app: &TestApp, company: &Company) {
+    let (company, removed_at) = (company.id.clone(), app.app.clock.now().plus_seconds(76 * 60));
+    let begun = app.app.store.write(async move |tx| {
+        let insert = "INSERT INTO user_exports (company_id, name, bytes, removed_at) VALUES ($1, 'elsewhere.csv', 0, $2)";
+        tx.sql(insert).bind(&company).bind(removed_at).run().await
+    });
+    begun.await.expect("a reservation");
+}
 
 both! {
+    async fn a_file_that_cannot_be_begun_reserves_nothing(app: TestApp, "--max-company-exports=1") {
+        let place = app.database.dir.path().join("files");
+        std::fs::write(&place, "no folder").expect("a file");
+        assert_eq!(export(app, &app.company, 1).await.failure(), NOT_STORED);
+        assert_eq!(counted(app).await, (0, 0));
+        std::fs::remove_file(&place).expect("the file");
+        export(app, &app.company, 1).await.data();
+    }
+
+    // Nobody can make a file there, whatever their rights.
+    async fn a_file_that_cannot_be_finished_reserves_nothing(app: TestApp, "--files=/sys/kernel") {
+        let absent = std::fs::remove_file("/sys/kernel/tollhouse.csv").expect_err("no such file");
+        if absent.kind() != ErrorKind::NotFound {
+            return; // mounted read-only, as in some containers: removal fails there, too
+        }
+        assert_eq!(export(app, &app.company, 1).await.failure(), NOT_STORED);
+        assert_eq!(counted(app).await, (0, 0));
+    }
+
+    async fn a_file_that_is_being_written_is_waited_for_a_minute(app: TestApp, "--max-company-exports=1", "--max-exports=2") {
+        let beta = app.new_company("Beta Lending").await;
+        let gamma = app.new_company("Gamma Lending").await;
+        begin_elsewhere(app, &app.company).await;
+        refused(&export(app, &app.company, 1).await, 429, OF_COMPANY, 60);
+        begin_elsewhere(app, &beta).await;
+        refused(&export(app, &gamma, 1).await, 503, OF_ALL, 60);
+        // When less is left than a whole file lasts, it counts as one.
+        app.advance(3_600).await;
+        refused(&export(app, &gamma, 1).await, 503, OF_ALL, LASTS_S + 1);
+    }
+
     async fn a_company_has_so_many_files_until_they_are_removed(app: TestApp, "--max-company-exports=2") {
         create(app, &app.company, 1).await;
         let beta = app.new_company("Beta Lending").await;
@@ -160,4 +204,26 @@ both! {
         app.app.tasks.finished().await;
         assert_eq!((stored(app), counted(app).await), ((0, 0), (0, 0)));
     }
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_removed_stays_reserved_until_its_job_removes_it() {
+    // A folder whose path is as long as paths may be: no file in it can be named.
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let mut place: PathBuf = dir.path().to_owned();
+    while place.as_os_str().len() < 4_070 {
+        place.push("x".repeat(200.min(4_071 - place.as_os_str().len())));
+    }
+    let flags = [&*format!("--files={}", place.display()), "--max-company-exports=1"];
+    let app = TestApp::start_with(Engine::Sqlite, &flags).await;
+    assert_eq!(export(&app, &app.company, 1).await.failure(), NOT_STORED);
+    let due = app.app.store.read(async |tx| -> store::Result<(i64,)> {
+        let due = "SELECT COUNT(*) FROM jobs WHERE kind = 'export.remove' AND run_at <= $1";
+        tx.sql(due).bind(app.app.clock.now()).one().await
+    });
+    assert_eq!(due.await.expect("a count"), (1,), "the job that removes it is due at once");
+    app.settle().await;
+    assert_eq!(counted(&app).await.0, 1);
+    refused(&export(&app, &app.company, 1).await, 429, OF_COMPANY, 60);
+    app.finish().await;
 }
