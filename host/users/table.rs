@@ -1,7 +1,7 @@
 //! Users as CSV (RFC 4180): the columns that are written, and what is read of a file.
 //!
 //! A cell that a spreadsheet would take for a formula stands behind an apostrophe, and so does every phone number; reading takes
-//! one away again. So what was written is read as it was.
+//! one away again. So what was written is read as it was: an apostrophe in front never changes whether a text is a formula.
 
 use csv::{ReaderBuilder, StringRecord};
 use serde_json::{Map, Value};
@@ -48,9 +48,10 @@ customer-1,Ada,Obi,,ada@example.com,'+2348012345678,10/12/1990,female,https://ex
 /// The names of the other column than `employment_states` under which it is read.
 const EMPLOYMENT: [&str; 2] = ["employment_states", "employment_status"];
 
-/// Whether an unquoted spreadsheet would do something with a cell that begins like this.
+/// Whether a spreadsheet may take a cell that begins like this for a formula. Some skip white space.
 fn is_formula(text: &str) -> bool {
-    text.trim_start_matches('\'').starts_with(['=', '+', '-', '@'])
+    let skipped = |c: char| c == '\'' || c.is_whitespace();
+    text.trim_start_matches(skipped).starts_with(['=', '+', '-', '@'])
 }
 
 fn defused(text: &str) -> String {
@@ -190,6 +191,10 @@ mod tests {
             ("phone", "+2348012345678", json!("+2348012345678")),
             ("first_name", "'=1+1", json!("=1+1")),
             ("first_name", "''-x", json!("'-x")),
+            ("first_name", "' =1", json!(" =1")),
+            ("first_name", " '=1", json!(" '=1")),
+            ("address", "'\r\n\t@x", json!("\r\n\t@x")),
+            ("address", "' x", json!("' x")),
             ("first_name", "'tis", json!("'tis")),
             ("first_name", "O'Neil", json!("O'Neil")),
             ("active", "False", json!(false)),
@@ -201,6 +206,29 @@ mod tests {
             ("metadata", "{", json!("{")),
         ] {
             assert_eq!(value(column, cell), expected, "{column}: {cell}");
+        }
+    }
+
+    /// Every text of at most four of these characters.
+    #[test]
+    fn what_is_written_is_no_formula_and_is_read_as_it_was() {
+        let mut texts = vec![String::new()];
+        let mut begun = 0;
+        for _ in 0..4 {
+            let longest = begun..texts.len();
+            begun = texts.len();
+            for at in longest {
+                let longer = ['\'', ' ', '\t', '\r', '\n', '=', '-', 'x'];
+                texts.extend(longer.map(|c| format!("{}{c}", texts[at])));
+            }
+        }
+        assert_eq!(texts.len(), 1 + 8 + 64 + 512 + 4_096);
+        for text in texts {
+            let cell = defused(&text);
+            assert_eq!(value("address", &cell), json!(text), "{cell:?}");
+            let first = text.trim_start_matches([' ', '\t', '\r', '\n']).chars().next();
+            let is_guarded = cell.starts_with('\'');
+            assert!(is_guarded || !matches!(first, Some('=' | '-')), "{cell:?}");
         }
     }
 

@@ -91,6 +91,15 @@ both! {
         assert!(path(&link).starts_with(&format!("{}/api/v1/", app.api)));
     }
 
+    async fn head_makes_no_file(app: TestApp) {
+        let url = format!("{}/api/v1/user/export", app.api);
+        let answer = app.client.head(&url).bearer_auth(&app.company.key).send().await.expect("an answer");
+        assert_eq!((answer.status(), &answer.headers()["allow"]), (StatusCode::METHOD_NOT_ALLOWED, &"GET".parse().unwrap()));
+        assert_eq!(files(app), Vec::<PathBuf>::new());
+        let unknown = app.client.head(&url).bearer_auth("sk_test_unknown").send().await.expect("an answer");
+        assert_eq!(unknown.status(), StatusCode::UNAUTHORIZED);
+    }
+
     async fn an_export_is_narrowed_sorted_and_capped_like_a_list(app: TestApp) {
         for n in 0..5 {
             let mut user = user(n);
@@ -133,6 +142,7 @@ both! {
             ("=cmd|' /C calc'!A0", "'+x", json!({ "a": [1, "x,\"y\""], "b": null })),
             ("''-1", "@", json!({ "n": 1.5 })),
             ("Zoë \"Z\"", "a,b", json!({ "t": true })),
+            ("  =1+1", " ' +x", json!({ "t": "\t=1" })),
         ].into_iter().enumerate() {
             let mut user = user(n);
             for (field, value) in [
@@ -144,6 +154,9 @@ both! {
             }
             create(app, user).await;
         }
+        let mut formula = user(5);
+        formula["address"] = json!("\r\n\t=1+1");
+        create(app, formula).await;
         let verified = Some(json!({ "email_verified": true, "phone_verified": true }));
         let verified = app.request(&app.company, Method::PUT, "/user/edit/user-1", verified).await;
         assert_eq!(verified.data()["email_verified"], true);
@@ -151,8 +164,11 @@ both! {
         let csv = exported(app, "").await;
         assert!(csv.contains(",{},") && csv.contains(",true,true,"), "{csv}");
         assert!(csv.contains(",\"0 Marina Road\r\n\"\"Lagos\"\",\nNigeria\","), "{csv}");
+        for guarded in [",'  =1+1,", ",' ' +x,", ",\"'\r\n\t=1+1\","] {
+            assert!(csv.contains(guarded), "{guarded:?} in {csv}");
+        }
         assert_eq!(import(app, &beta.key, csv).await.body["message"], "Users created successfully");
-        for n in 0..4 {
+        for n in 0..6 {
             let path = format!("/user/fetch/user-{n}");
             let mut ours = app.get(&path).await.data().clone();
             let mut theirs = app.request(&beta, Method::GET, &path, None).await.data().clone();
