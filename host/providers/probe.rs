@@ -1,4 +1,5 @@
-//! Testing an account by a call that costs nothing and changes nothing: the verification of a payment that does not exist.
+//! Testing an account by calls that cost nothing and change nothing: the verification of a payment that does not exist, with the
+//! account's secrets and then with wrong ones.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,7 +8,8 @@ use super::Account;
 use crate::{
     app::App,
     error::Result,
-    plugins::{CallError, FaultCategory, Kind, ReferenceRules},
+    plugins::{CallError, Credentials, FaultCategory, Kind, Provider, ReferenceRules},
+    random::Random,
 };
 
 /// What a test of an account found out.
@@ -47,7 +49,9 @@ impl Outcome {
             Outcome::TimedOut => format!("{provider} did not respond in time"),
             Outcome::Unavailable => format!("{provider} is out of order now, try again later"),
             Outcome::Unclear => {
-                format!("the response of {provider} does not show whether the credentials are good")
+                format!(
+                    "the response of {provider} does not show whether the credentials are good: check its URL settings"
+                )
             }
             Outcome::NotTestable => format!(
                 "{provider} cannot be tested without a paid call: an SMS gateway sends a message, a register looks somebody up"
@@ -64,10 +68,49 @@ pub async fn probe(app: &App, account: &Account) -> Result<(Outcome, String)> {
     }
     let provider = app.plugins.provider(name, account.owner())?;
     let reference = unknown_reference(&provider.manifest().reference, &app.new_id());
-    Ok(match provider.verify(&account.open_credentials(app)?, &reference).await {
+    let mut credentials = account.open_credentials(app)?;
+    let first = verify(&provider, &credentials, &reference).await;
+    if first.0 != Outcome::Accepted {
+        return Ok(first);
+    }
+    // A wrong base URL answers "not found" to anybody: only a server that refuses wrong secrets has
+    // looked at the right ones.
+    for name in provider.manifest().secrets.names() {
+        if let Some(secret) = credentials.values.get_mut(name) {
+            *secret = wrong_secret(&app.random, secret);
+        }
+    }
+    // Another cache: the right secrets may have left an access token in theirs.
+    credentials.id = format!("{}#{}", credentials.id, app.new_id());
+    Ok(match verify(&provider, &credentials, &reference).await {
+        (Outcome::CredentialsRefused, _) => first,
+        (_, code) => (Outcome::Unclear, code),
+    })
+}
+
+async fn verify(
+    provider: &Provider,
+    credentials: &Credentials,
+    reference: &str,
+) -> (Outcome, String) {
+    match provider.verify(credentials, reference).await {
         Ok(_) => (Outcome::Accepted, String::new()),
         Err(error) => (outcome_of(&error), code_of(&error)),
-    })
+    }
+}
+
+/// A random text as long as the secret, with a letter or digit wherever it has one of the same kind.
+fn wrong_secret(random: &Random, secret: &str) -> String {
+    let like = |c: char| {
+        let [byte] = random.bytes::<1>();
+        match c {
+            'a'..='z' => char::from(b'a' + byte % 26),
+            'A'..='Z' => char::from(b'A' + byte % 26),
+            '0'..='9' => char::from(b'0' + byte % 10),
+            _ => c,
+        }
+    };
+    secret.chars().map(like).collect()
 }
 
 /// A reference that no payment has: random, of letters and digits, which every provider takes.
@@ -131,6 +174,19 @@ mod tests {
             let error = CallError { fault, certainty, timed_out, retry_after_s: None };
             assert_eq!(outcome_of(&error), outcome, "{error:?}");
         }
+    }
+
+    #[test]
+    fn a_wrong_secret_is_random_and_looks_like_the_right_one() {
+        let secret = "sk_test_AB12-é";
+        let [one, other] = [1, 2].map(|seed| wrong_secret(&Random::seeded(seed), secret));
+        assert!(one != secret && one != other, "{one} {other}");
+        for (right, wrong) in secret.chars().zip(one.chars()) {
+            assert_eq!(right.is_ascii_lowercase(), wrong.is_ascii_lowercase(), "{one}");
+            assert_eq!(right.is_ascii_uppercase(), wrong.is_ascii_uppercase(), "{one}");
+            assert_eq!(right.is_ascii_digit(), wrong.is_ascii_digit(), "{one}");
+        }
+        assert_eq!(one.chars().count(), secret.chars().count());
     }
 
     #[test]

@@ -79,6 +79,7 @@ macro_rules! conforms {
                 async fn a_bank_account_is_debited_and_declined(app: TestApp) { debits::debits::<S>(app).await }
                 async fn a_debit_whose_answer_was_lost_is_made_once(app: TestApp) { debits::debits_once::<S>(app).await }
                 async fn a_charge_whose_answer_was_lost_is_made_once(app: TestApp) { cards::charges_once::<S>(app).await }
+                async fn an_account_is_tested_against_wrong_secrets(app: TestApp) { tests_credentials::<S>(app).await }
             }
 
             #[tokio::test]
@@ -119,6 +120,17 @@ fn every_provider_of_the_host_is_a_subject() {
 }
 
 // ---- the suite ----------------------------------------------------------------------------------
+
+async fn tests_credentials<S: Subject>(app: &TestApp) {
+    S::set_up(app).await;
+    let path = format!("/providers/{}/test", S::NAME);
+    for _ in 0..2 {
+        let tested = app.operator(Method::POST, &path, json!({})).await;
+        assert_eq!(tested.data()["outcome"], "accepted", "{}", tested.body);
+    }
+    // The account goes on under its own credentials.
+    begin::<S>(app, "order-1").await;
+}
 
 async fn try_begin<S: Subject>(app: &TestApp, reference: &str) -> Reply {
     let mut order = app.order(reference);

@@ -42,7 +42,9 @@ both! {
             "detail": "provider_a was reached and accepted the credentials",
         }));
         let asked = app.standins.paystack().requests().split_off(before);
-        assert!(matches!(&asked[..], [(method, path)] if method == "GET" && path.starts_with("/transaction/verify/")), "{asked:?}");
+        // Once with the account's secrets, once with wrong ones.
+        assert!(matches!(&asked[..], [one, other] if one == other), "{asked:?}");
+        assert!(asked[0].0 == "GET" && asked[0].1.starts_with("/transaction/verify/"), "{asked:?}");
         let entry = json!({ "provider": "provider_a", "mode": "test", "outcome": "accepted" });
         assert_eq!(noted(app, "/audit").await, [entry]);
         assert!(!tested.body.to_string().contains(PAYSTACK_KEY));
@@ -56,6 +58,9 @@ both! {
         for (account, outcome, code) in [
             (sprout("a_wrong_token", &upstream.url), "credentials_refused", ""),
             (sprout(TOKEN, "http://127.0.0.1:1"), "unreachable", "connect"),
+            // 404, whatever is asked with whatever token.
+            (sprout(TOKEN, &format!("{}/elsewhere", upstream.url)), "unclear", ""),
+            (sprout("a_wrong_token", &format!("{}/elsewhere", upstream.url)), "unclear", ""),
             (sprout(TOKEN, &upstream.url), "accepted", ""),
         ] {
             set(app, path, account).await;

@@ -42,6 +42,7 @@ impl Upstream {
         let router = Router::new()
             .route("/sessions", post(Upstream::begin))
             .route("/sessions/{reference}", get(Upstream::show))
+            .fallback(async || (StatusCode::NOT_FOUND, Json(Value::Null)))
             .with_state(upstream.clone());
         tokio::spawn(axum::serve(listener, router).into_future());
         upstream
