@@ -106,11 +106,19 @@ impl Company {
         }
     }
 
-    /// The secrets that sign events now, the current one first.
+    /// The secrets that sign events now, the current one first. A previous one that does not open is
+    /// left out: a receiver that knows the current one accepts the events all the same.
     pub fn event_secrets(&self, app: &App) -> Result<Vec<String>> {
         let mut secrets = vec![self.open_event_secret(&app.sealer)?];
         if self.previous_event_secret_until.is_some_and(|until| until > app.clock.now()) {
-            secrets.extend(self.open_previous_event_secret(&app.sealer)?);
+            match self.open_previous_event_secret(&app.sealer) {
+                Ok(previous) => secrets.extend(previous),
+                Err(error) => tracing::warn!(
+                    company = self.id,
+                    %error,
+                    "the previous event secret does not open; events are signed without it"
+                ),
+            }
         }
         Ok(secrets)
     }

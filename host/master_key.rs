@@ -1,4 +1,4 @@
-//! The master key: what is sealed under a former one is sealed anew under the one that seals now.
+//! The master key: what is sealed under a former one, or in a former context, is sealed anew.
 
 pub mod api;
 mod store;
@@ -112,13 +112,11 @@ async fn standing(app: &App) -> Result<Standing> {
     Ok(Standing { key: app.sealer.key_id().to_owned(), former, sealed })
 }
 
-/// Reads some rows after the cursor and seals anew those under former keys. Safe to repeat, and beside hosts that serve: both
-/// keys open a row, and one that changes meanwhile is left alone.
+/// Reads some rows after the cursor and seals anew those under former keys or in a former context. Safe to repeat, and beside
+/// hosts that serve: both keys open a row, and one that changes meanwhile is left alone.
 async fn reseal(app: &App, tx: &mut Tx, cursor: Option<Cursor>) -> Result<Step> {
     let mut step = Step::default();
-    if app.sealer.former_key_ids().next().is_none() {
-        return Ok(step);
-    }
+    let has_former_keys = app.sealer.former_key_ids().next().is_some();
     let (begun, mut last) = match cursor {
         Some(Cursor { column, company_id, id }) => (Some(column), (company_id, id)),
         None => Default::default(),
@@ -127,6 +125,9 @@ async fn reseal(app: &App, tx: &mut Tx, cursor: Option<Cursor>) -> Result<Step> 
     let mut left = MOST_ROWS;
     for column in columns().skip_while(|column| is_done(column)) {
         let (company_id, id) = std::mem::take(&mut last);
+        if !has_former_keys && column.former_context.is_none() {
+            continue;
+        }
         let rows = store::page(tx, column, &company_id, &id, left).await?;
         left -= rows.len();
         if left == 0 {
@@ -150,9 +151,10 @@ impl Step {
         column: &SealedColumn,
         (company_id, id, former): Row,
     ) -> Result<()> {
-        let former = former.filter(|text| app.sealer.is_under_former_key(text));
+        let row = [&*company_id, &*id];
+        let former = former.filter(|text| column.is_stale(&app.sealer, row, text));
         let Some(former) = former else { return Ok(()) };
-        match column.open(&app.sealer, [&company_id, &id], &former) {
+        match column.open(&app.sealer, row, &former) {
             Ok(text) => {
                 let anew = app.sealer.seal(&(column.context)(&company_id, &id), &text);
                 let replaced = store::replace(tx, column, &company_id, &id, &former, &anew).await?;

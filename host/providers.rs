@@ -55,7 +55,7 @@ impl Mode {
     }
 
     /// What stands in the place of a company in the rows of the service's own accounts. No company's id is as short. There are two
-    /// values because the table has one row per company and provider; hosts of the version before know the first one only.
+    /// values because the table has one row per company and provider; hosts of the previous version know only `""`.
     fn service(self) -> &'static str {
         match self {
             Mode::Live => "",
@@ -64,16 +64,38 @@ impl Mode {
     }
 }
 
-/// The account through which `company` uses `provider` now.
-pub async fn resolve(tx: &mut Tx, company: &Company, provider: &str) -> Result<Account> {
-    let (own, services) = both(tx, company, provider).await?;
-    choose(own, services, provider)
+/// Why a company has no account at a provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoAccount {
+    /// None of the company's mode has credentials.
+    Missing,
+    /// The provider is deactivated, for the company or for the service.
+    Deactivated,
 }
 
-/// The same for who has another provider to turn to: none when there is no such account, or when it is deactivated.
-pub async fn usable(tx: &mut Tx, company: &Company, provider: &str) -> Result<Option<Account>> {
+impl NoAccount {
+    #[must_use]
+    pub fn at(self, provider: &str) -> Error {
+        match self {
+            NoAccount::Missing => no_key(),
+            NoAccount::Deactivated => deactivated(provider),
+        }
+    }
+}
+
+/// The account through which `company` uses `provider` now.
+pub async fn resolve(tx: &mut Tx, company: &Company, provider: &str) -> Result<Account> {
+    usable(tx, company, provider).await?.map_err(|why| why.at(provider))
+}
+
+/// The same account, or why there is none, for a caller that answers that in its own way.
+pub async fn usable(
+    tx: &mut Tx,
+    company: &Company,
+    provider: &str,
+) -> Result<Result<Account, NoAccount>> {
     let (own, services) = both(tx, company, provider).await?;
-    Ok(choose(own, services, provider).ok())
+    Ok(choose(own, services))
 }
 
 /// The account that a saved instrument of `company` is good for, if the company may be charged through it now.
@@ -124,12 +146,12 @@ pub fn serving(app: &App, provider: &str, company_id: &str) -> Result<Provider> 
 }
 
 /// Inactive for everyone or for the company: nobody's. The company's own credentials come before the service's.
-fn choose(own: Option<Account>, services: Option<Account>, provider: &str) -> Result<Account> {
+fn choose(own: Option<Account>, services: Option<Account>) -> Result<Account, NoAccount> {
     if is_off(own.as_ref(), services.as_ref()) {
-        return Err(deactivated(provider));
+        return Err(NoAccount::Deactivated);
     }
     let usable = |account: &Account| account.credentials.is_some();
-    own.filter(usable).or(services.filter(usable)).ok_or_else(no_key)
+    own.filter(usable).or(services.filter(usable)).ok_or(NoAccount::Missing)
 }
 
 /// The account with this id, whosever it is: for notifications, whose URL holds it, and for records that were made with it.
@@ -155,9 +177,7 @@ impl Account {
     }
 
     pub fn open_credentials(&self, app: &App) -> Result<Credentials> {
-        let sealed = self.credentials.as_deref();
-        let sealed = sealed.ok_or_else(no_key)?;
-        let json = app.sealer.open(&seal_context(&self.id), sealed)?;
+        let json = self.open(&app.sealer)?.ok_or_else(no_key)?;
         let values: HashMap<String, String> =
             serde_json::from_str(&json).map_err(Error::internal)?;
         // What was cached under other values is not good under these.
@@ -175,10 +195,6 @@ impl Account {
         let base = app.settings.public_url.trim_end_matches('/');
         Some(format!("{base}/api/v1/notifications/{}/{}", self.provider, self.id))
     }
-}
-
-fn seal_context(account_id: &str) -> String {
-    format!("provider_accounts/{account_id}/credentials")
 }
 
 #[cfg(test)]
@@ -200,7 +216,7 @@ mod tests {
 
     #[test]
     fn which_account_is_used() {
-        let (deactivated, no_key) = ("p has been deactivated", "payment service key not found");
+        let (deactivated, no_key) = (NoAccount::Deactivated, NoAccount::Missing);
         for (own, services, expected) in [
             (None, None, Err(no_key)),
             (None, account("s", true, true), Ok("s")),
@@ -212,11 +228,8 @@ mod tests {
             (account("o", true, true), account("s", false, true), Err(deactivated)),
             (None, account("s", false, true), Err(deactivated)),
         ] {
-            let chosen = choose(own, services, "p").map(|account| account.id);
-            assert_eq!(
-                chosen.map_err(|e| e.to_string()),
-                expected.map(str::to_owned).map_err(str::to_owned)
-            );
+            let chosen = choose(own, services).map(|account| account.id);
+            assert_eq!(chosen, expected.map(str::to_owned));
         }
     }
 }

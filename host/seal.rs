@@ -46,17 +46,18 @@ pub struct SealedColumn {
     pub page: &'static str,
     /// Puts the text `$4` into the row of company `$1` and id `$2`, if it still holds the text `$3`.
     pub replace: &'static str,
-    /// The context of a row's text, from its company and id.
+    /// The context of a row's text, from its company and its id as `page` gives it.
     pub context: fn(&str, &str) -> String,
     /// The context under which versions before this one sealed.
     pub former_context: Option<fn(&str, &str) -> String>,
 }
 
-/// A [`SealedColumn`]: its table, the columns there that name a row's company and the row, its own
-/// name, its context, and its former context if it has one.
+/// A [`SealedColumn`]: its table, the columns there that name a row's company and the row (or, in
+/// parentheses, an expression that names the row), its own name, its context, and its former context
+/// if it has one.
 #[rustfmt::skip] // a line of SQL on a line
 macro_rules! sealed_column {
-    ($table:ident($company:ident, $id:ident).$column:ident, $context:expr $(, formerly $former:expr)?) => {
+    ($table:ident($company:ident, $id:tt).$column:ident, $context:expr $(, formerly $former:expr)?) => {
         $crate::seal::SealedColumn {
             name: concat!(stringify!($table), ".", stringify!($column)),
             count: stringify!(
@@ -65,7 +66,7 @@ macro_rules! sealed_column {
             ),
             page: concat!(
                 stringify!(SELECT $company, $id, $column FROM $table WHERE ($company, $id) >),
-                " ($1, $2) ", stringify!(ORDER BY $company, $id LIMIT), " $3",
+                " ($1, $2) ", stringify!(ORDER BY $company, $id), " LIMIT $3",
             ),
             replace: concat!(
                 stringify!(UPDATE $table SET $column =), " $4 ",
@@ -200,6 +201,15 @@ impl SealedColumn {
             (Err(SealError::Damaged), Some(former)) => sealer.open(&former(company_id, id), sealed),
             (opened, _) => opened,
         }
+    }
+
+    /// Whether the text of a row is under a former key or under the former context.
+    #[must_use]
+    pub fn is_stale(&self, sealer: &Sealer, [company_id, id]: [&str; 2], sealed: &str) -> bool {
+        sealer.is_under_former_key(sealed)
+            || self
+                .former_context
+                .is_some_and(|former| sealer.open(&former(company_id, id), sealed).is_ok())
     }
 }
 

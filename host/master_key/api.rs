@@ -28,7 +28,8 @@ fields! {
     }
 }
 
-/// Seals anew what is under former keys among the next rows; to be sent again, with the cursor of its answer, until it is done.
+/// Seals anew what is under former keys, or in a former context, among the next rows; to be sent again, with the cursor of its
+/// answer, until it is done.
 pub async fn rotate(State(app): State<App>, body: Body<NextRows>) -> Result<Answer<Resealed>> {
     let cursor = read(&app, &body)?;
     let (host, db) = (app.clone(), app.store.clone());

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{
     Account, Mode, no_key,
     probe::{self, Outcome},
-    seal_context, store,
+    store,
 };
 use crate::{
     app::App,
@@ -54,7 +54,7 @@ fields! {
 pub struct View {
     provider: String,
     account: String,
-    /// Companies whose `server` is this use it.
+    /// The mode of the account: `test` or `live`. Companies with this `server` use it.
     mode: Mode,
     active: bool,
     has_credentials: bool,
@@ -82,12 +82,13 @@ pub fn chosen(app: &App, company: &Company, sent: Option<&str>, fields: &Fields)
     Ok(chosen.unwrap_or_else(|| app.settings.default_provider.clone()))
 }
 
-/// Whose account is meant.
+/// The owner of an account: the service or a company.
 struct Owner {
+    /// The mode of the account: `test` or `live`.
     mode: Mode,
-    /// What stands in the place of a company in the account's row.
+    /// The value of `company_id` in the account's row.
     key: String,
-    /// The company in whose log it is noted; empty for the service's own.
+    /// The company in whose audit log changes are recorded; empty for the service's accounts.
     logged: String,
 }
 
@@ -169,8 +170,7 @@ async fn set(
         let mut account = store::lock(tx, &new).await?;
         if body.has("credentials") {
             let json = credentials.map(|values| json!(values).to_string());
-            let context = seal_context(&account.id);
-            account.credentials = json.map(|json| app.sealer.seal(&context, &json));
+            account.credentials = json.map(|json| account.seal(&app.sealer, &json));
         }
         account.active = active.unwrap_or(account.active);
         account.updated_at = now;

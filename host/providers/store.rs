@@ -1,9 +1,8 @@
 //! The rows of provider accounts.
 
-use super::seal_context;
 use crate::{
     clock::Timestamp,
-    seal::{SealedColumn, sealed_column},
+    seal::{SealError, SealedColumn, Sealer, sealed_column},
     store::{FromRow, Result, Tx},
 };
 
@@ -20,9 +19,39 @@ pub struct Account {
     pub updated_at: Timestamp,
 }
 
-/// What of an account is sealed.
-pub const SEALED: [SealedColumn; 1] =
-    [sealed_column!(provider_accounts(company_id, id).credentials, |_, id| seal_context(id))];
+/// What of an account is sealed. The context has its company, provider and id, so that credentials
+/// do not open in a row that any of them was changed in.
+pub const SEALED: [SealedColumn; 1] = [CREDENTIALS];
+const CREDENTIALS: SealedColumn = sealed_column!(
+    provider_accounts(company_id, (provider || '/' || id)).credentials,
+    |company, account| format!("provider_accounts/{company}/{account}/credentials"),
+    formerly context_of_id
+);
+
+/// The context in rows of versions that bound credentials to the account's id only.
+fn context_of_id(_: &str, account: &str) -> String {
+    let id = account.rsplit_once('/').map_or(account, |(_, id)| id);
+    format!("provider_accounts/{id}/credentials")
+}
+
+impl Account {
+    /// The account within its company, as `CREDENTIALS` names it.
+    fn name(&self) -> String {
+        format!("{}/{}", self.provider, self.id)
+    }
+
+    /// Its credentials as JSON, if it has any.
+    pub(super) fn open(&self, sealer: &Sealer) -> Result<Option<String>, SealError> {
+        let open =
+            |sealed: &String| CREDENTIALS.open(sealer, [&self.company_id, &self.name()], sealed);
+        self.credentials.as_ref().map(open).transpose()
+    }
+
+    /// Credentials as JSON, sealed for this account.
+    pub(super) fn seal(&self, sealer: &Sealer, json: &str) -> String {
+        sealer.seal(&(CREDENTIALS.context)(&self.company_id, &self.name()), json)
+    }
+}
 
 pub async fn find(tx: &mut Tx, company_id: &str, provider: &str) -> Result<Option<Account>> {
     tx.sql("SELECT * FROM provider_accounts WHERE company_id = $1 AND provider = $2")

@@ -187,6 +187,43 @@ async fn event_secrets(app: &TestApp) -> tollhouse::error::Result<Vec<String>> {
 
 const SWAP: &str = "event_secret = previous_event_secret, previous_event_secret = event_secret";
 
+/// Gives each company's account at a provider to the other company.
+async fn swap_accounts(app: &TestApp, one: &Company, other: &Company) {
+    let (one, other) = (one.id.clone(), other.id.clone());
+    let swapped = app.app.store.write(async move |tx| -> store::Result<()> {
+        for (from, to) in [(&*one, "nobody"), (&*other, &*one), ("nobody", &*other)] {
+            let account =
+                tx.sql("UPDATE provider_accounts SET company_id = $2 WHERE company_id = $1");
+            assert_eq!(account.bind(from).bind(to).run().await?, 1);
+        }
+        Ok(())
+    });
+    swapped.await.unwrap();
+}
+
+/// The credentials of the company's account, as versions sealed them that bound them to its id only.
+async fn seal_as_formerly(app: &TestApp, company: &Company, key: &str) {
+    let path = format!("/companies/{}/providers", company.id);
+    let account = app.operator(Method::GET, &path, Value::Null).await.data()[0]["account"].clone();
+    let account = account.as_str().unwrap().to_owned();
+    let base_url = format!("{}/paystack", app.standins.url());
+    let credentials = json!({ "secret_key": key, "base_url": base_url }).to_string();
+    let context = format!("provider_accounts/{account}/credentials");
+    let sealed = app.app.sealer.seal(&context, &credentials);
+    let update = app.app.store.write(async move |tx| {
+        let update = tx.sql("UPDATE provider_accounts SET credentials = $2 WHERE id = $1");
+        update.bind(&account).bind(&sealed).run().await
+    });
+    assert_eq!(update.await.unwrap(), 1);
+}
+
+/// The status of a new payment.
+async fn pay_at(app: &TestApp, company: &Company, reference: &str) -> u16 {
+    let order = Some(app.order(reference));
+    let begun = app.request(company, Method::POST, "/payment/initialize", order).await;
+    begun.status.as_u16()
+}
+
 /// What somebody does who can write to the database.
 async fn update_company(app: &TestApp, set: Assembled) {
     let update = set.then(" WHERE id = ").value(&*app.company.id);
@@ -269,8 +306,44 @@ both! {
         update_company(app, set(SWAP)).await;
         assert!(event_secrets(app).await.is_err());
         update_company(app, set(SWAP)).await;
-        assert_eq!(event_secrets(app).await.unwrap(), [second, first]);
+        assert_eq!(event_secrets(app).await.unwrap(), [second.clone(), first]);
+        // The current secret signs alone when the previous one does not open.
         update_company(app, set("previous_event_secret = event_secret")).await;
+        assert_eq!(event_secrets(app).await.unwrap(), [second]);
+    }
+
+    async fn credentials_do_not_open_in_another_companys_row(app: TestApp) {
+        let beta = app.new_company("Beta Lending").await;
+        for (company, key) in [(&app.company, "sk_test_acme"), (&beta, "sk_test_beta")] {
+            app.use_paystack(&format!("/companies/{}/providers/provider_a", company.id), key).await;
+        }
+        swap_accounts(app, &app.company, &beta).await;
+        assert_eq!(pay_at(app, &app.company, "swapped").await, 500);
+        assert_eq!(pay_at(app, &beta, "swapped").await, 500);
+        swap_accounts(app, &app.company, &beta).await;
+        assert_eq!(pay_at(app, &app.company, "in-place").await, 200);
+        assert_eq!(pay_at(app, &beta, "in-place").await, 200);
+    }
+
+    async fn what_is_under_a_former_context_opens_and_is_sealed_anew_under_the_same_key(app: TestApp) {
+        let beta = app.new_company("Beta Lending").await;
+        for (company, key) in [(&app.company, "sk_test_acme"), (&beta, "sk_test_beta")] {
+            app.use_paystack(&format!("/companies/{}/providers/provider_a", company.id), key).await;
+            seal_as_formerly(app, company, key).await;
+        }
+        update_company(app, set_alike(app, "whsec_2", "whsec_1")).await;
+        assert_eq!(pay_at(app, &app.company, "former").await, 200);
+        assert_eq!(event_secrets(app).await.unwrap(), ["whsec_2", "whsec_1"]);
+
+        let host = Host::start(app, MASTER_KEY).await;
+        let rotated = host.command(&["rotate", "--json"]).await.json();
+        assert_eq!(rotated, json!({ "resealed": 4, "unreadable": 0 }));
+        let again = host.command(&["rotate", "--json"]).await.json();
+        assert_eq!(again, json!({ "resealed": 0, "unreadable": 0 }));
+        assert_eq!(pay_at(app, &app.company, "anew").await, 200);
+        swap_accounts(app, &app.company, &beta).await;
+        assert_eq!(pay_at(app, &app.company, "swapped").await, 500);
+        update_company(app, set(SWAP)).await;
         assert!(event_secrets(app).await.is_err());
     }
 
