@@ -232,6 +232,7 @@ impl App {
         let gateways = messages::Gateways::new(config.otp.sms_gateways.clone(), clock.clone());
         let workers = Workers::new(JOBS);
         let workers = if no_jobs { workers.disabled() } else { workers };
+        let accepted_keys = companies::AcceptedKeys::load(&store, clock.now()).await?;
         let (rates, tasks) = (Rates::new(config, &clock), Tasks::default());
         let telemetry = Telemetry::new(clock.now())
             .with(|registry| store.register(registry))
@@ -253,7 +254,7 @@ impl App {
             images: identity::Images::default(),
             recordings,
             workers,
-            accepted_keys: companies::AcceptedKeys::default(),
+            accepted_keys,
             rates,
             tasks,
             stopping: AtomicBool::new(false),

@@ -1,18 +1,35 @@
-//! The API keys that this host has accepted. A flood of requests with unknown keys keeps none of
-//! them waiting.
+//! The API keys that this host has accepted, or that any host has accepted lately. A flood of
+//! requests with unknown keys keeps none of them waiting.
 
 use std::{
     collections::HashSet,
     sync::{PoisonError, RwLock},
 };
 
-use super::digest;
+use super::{digest, store::digests_used_since};
+use crate::{
+    clock::Timestamp,
+    store::{Result, Store, Tx},
+};
+
+/// How long before its start a host knows keys from.
+const LATELY_SECONDS: i64 = 7 * 24 * 3600;
+/// How many of them, the last used first.
+const MOST_LOADED: i64 = 100_000;
 
 /// Digests of the keys. Only valid keys are added, so issued keys bound the set.
 #[derive(Default)]
 pub struct AcceptedKeys(RwLock<HashSet<String>>);
 
 impl AcceptedKeys {
+    /// The valid keys that were used lately: a host that starts during a flood knows them at once.
+    pub async fn load(store: &Store, now: Timestamp) -> Result<AcceptedKeys> {
+        let since = now.plus_seconds(-LATELY_SECONDS);
+        let used = async |tx: &mut Tx| digests_used_since(tx, since, now, MOST_LOADED).await;
+        let digests = store.select(used).await?;
+        Ok(AcceptedKeys(RwLock::new(digests.into_iter().collect())))
+    }
+
     /// Whether the key was accepted, and has not been refused since.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {

@@ -268,6 +268,28 @@ pub async fn touch_key(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) 
     Ok(())
 }
 
+/// Digests of valid keys of all companies that were used at `since` or later, the last used first.
+pub async fn digests_used_since(
+    tx: &mut Tx,
+    since: Timestamp,
+    now: Timestamp,
+    most: i64,
+) -> Result<Vec<String>> {
+    let digests: Vec<(String,)> = tx
+        .sql(
+            "SELECT digest FROM api_keys
+             WHERE last_used_at >= $1 AND revoked_at IS NULL
+                 AND (expires_at IS NULL OR expires_at > $2)
+             ORDER BY last_used_at DESC LIMIT $3",
+        )
+        .bind(since)
+        .bind(now)
+        .bind(most)
+        .all()
+        .await?;
+    Ok(digests.into_iter().map(|(digest,)| digest).collect())
+}
+
 pub async fn find_by_key(tx: &mut Tx, digest: &str) -> Result<Option<KeyHolder>> {
     tx.sql(
         "SELECT companies.*, api_keys.id AS key_id, api_keys.digest, api_keys.last_used_at,
