@@ -88,6 +88,7 @@ mod tests {
         let meter = CpuMeter::new(Duration::from_secs(1));
         work(1_000_000);
         assert_eq!(meter.used(), Duration::from_secs(1));
+        let began = thread_time();
         let during = meter.count(|| {
             work(1_000_000);
             meter.used()
@@ -95,7 +96,19 @@ mod tests {
         assert!(during >= Duration::from_millis(1_001));
         let after = meter.used();
         assert!(after >= during);
+        assert!(after <= Duration::from_secs(1) + Duration::from_nanos(thread_time() - began));
         work(1_000_000);
         assert_eq!(meter.used(), after);
+    }
+
+    #[test]
+    fn neither_waiting_nor_what_another_thread_does_counts() {
+        const ELSEWHERE: Duration = Duration::from_millis(200);
+        let meter = CpuMeter::default();
+        meter.count(|| {
+            let other = std::thread::spawn(|| work(nanoseconds(ELSEWHERE)));
+            other.join().expect("no panic");
+        });
+        assert!(meter.used() < ELSEWHERE / 2, "{:?}", meter.used());
     }
 }
