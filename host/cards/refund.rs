@@ -15,7 +15,7 @@ use crate::{
     error::{Error, Result},
     jobs::{self, Job, Next},
     operator_events::{self, CARD_REFUND_FAILED},
-    plugins::{self, ProviderPayment, ReferenceRules, RefundOrder},
+    plugins::{self, ProviderPayment, RefundOrder},
     store::Tx,
 };
 
@@ -33,6 +33,7 @@ pub async fn begin(tx: &mut Tx, app: &App, card: &Card, seen: &ProviderPayment) 
     let refund = Refund {
         company_id: card.company_id.clone(),
         id: app.random.id(now),
+        refund_ref: None,
         card_id: card.id.clone(),
         status: RefundStatus::Requested,
         payment_service: card.payment_service.clone(),
@@ -60,6 +61,7 @@ pub fn refund_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
         if matches!(refund.status, RefundStatus::Done | RefundStatus::Failed) {
             return Ok(Next::Done);
         }
+        let refund = with_reference(&app, refund).await?;
         match ask(&app, &refund).await {
             Ok(seen) => record(&app, refund, seen).await,
             Err(error) if is_given_up(&app, &refund, &job) => {
@@ -70,6 +72,27 @@ pub fn refund_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
         }
     }
     .boxed()
+}
+
+/// Stores the reference of the refund before the provider is asked for the first time: a retry under
+/// another reference could refund the charge twice.
+async fn with_reference(app: &App, refund: Refund) -> Result<Refund> {
+    if refund.refund_ref.is_some() || refund.status != RefundStatus::Requested {
+        return Ok(refund);
+    }
+    let provider = app.plugins.provider(&refund.payment_service, &refund.company_id)?;
+    let wanted = match refund.tries {
+        1 => refund.id.clone(),
+        n => format!("{}-{n}", refund.id),
+    };
+    let refund_ref = Some(provider.manifest().reference.fit(&wanted));
+    let refund = Refund { refund_ref, ..refund };
+    let (db, stored) = (app.store.clone(), refund.clone());
+    let store = async move |tx: &mut Tx| store::update_refund(tx, &stored, stored.status).await;
+    match db.write(store).await? {
+        true => Ok(refund),
+        false => Err(Error::Unavailable("the refund changed meanwhile")),
+    }
 }
 
 /// One that the provider has taken on is asked about for as long as it is watched.
@@ -89,7 +112,7 @@ async fn ask(app: &App, refund: &Refund) -> Result<plugins::Refund> {
         Desk::open(app, &refund.company_id, &refund.payment_service, &refund.account_id).await?;
     let answer = match refund.status {
         RefundStatus::Requested => {
-            let order = order_of(refund, &provider.manifest().reference);
+            let order = order_of(refund);
             provider.start_refund(&credentials, &order).await
         }
         _ => provider.check_refund(&credentials, &refund.provider_id).await,
@@ -97,15 +120,11 @@ async fn ask(app: &App, refund: &Refund) -> Result<plugins::Refund> {
     answer.map_err(|error| error.into_error(&refund.payment_service))
 }
 
-fn order_of(refund: &Refund, rules: &ReferenceRules) -> RefundOrder {
-    let refund_ref = match refund.tries {
-        1 => refund.id.clone(),
-        n => format!("{}-{n}", refund.id),
-    };
+fn order_of(refund: &Refund) -> RefundOrder {
     RefundOrder {
         service_ref: refund.service_ref.clone(),
         transaction_id: refund.transaction_id.clone(),
-        refund_ref: rules.fit(&refund_ref),
+        refund_ref: refund.refund_ref.as_ref().unwrap_or(&refund.id).clone(),
         amount: refund.money(),
         reason: "card verification".to_owned(),
     }
@@ -161,6 +180,7 @@ pub async fn retry(tx: &mut Tx, app: &App, company_id: &str, id: &str) -> Result
     let now = app.clock.now();
     let refund = Refund {
         status: RefundStatus::Requested,
+        refund_ref: None,
         provider_id: String::new(),
         tries: refund.tries + 1,
         updated_at: now,

@@ -252,6 +252,9 @@ pub struct Refund {
     #[serde(rename = "company")]
     pub company_id: String,
     pub id: String,
+    /// The reference under which the provider was asked for it. `None`: not asked yet.
+    #[serde(skip)]
+    pub refund_ref: Option<String>,
     #[serde(rename = "card")]
     pub card_id: String,
     pub status: RefundStatus,
@@ -343,7 +346,8 @@ pub async fn lock_refund(tx: &mut Tx, company_id: &str, id: &str) -> Result<Opti
 pub async fn update_refund(tx: &mut Tx, refund: &Refund, was: RefundStatus) -> Result<bool> {
     let updated = tx
         .sql(
-            "UPDATE card_refunds SET status = $4, provider_id = $5, tries = $6, message = $7, updated_at = $8
+            "UPDATE card_refunds SET status = $4, provider_id = $5, tries = $6, message = $7, updated_at = $8,
+                 refund_ref = $9
              WHERE company_id = $1 AND id = $2 AND status = $3",
         )
         .bind(&refund.company_id)
@@ -354,6 +358,7 @@ pub async fn update_refund(tx: &mut Tx, refund: &Refund, was: RefundStatus) -> R
         .bind(refund.tries)
         .bind(&refund.message)
         .bind(refund.updated_at)
+        .bind(&refund.refund_ref)
         .run()
         .await?;
     Ok(updated == 1)

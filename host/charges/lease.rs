@@ -17,9 +17,10 @@ use crate::{
 };
 
 /// Lease duration after the last extension.
-const LEASE_SECONDS: i64 = 10;
-/// The holder extends a lease that has less than this left.
-const EXTEND_BELOW_SECONDS: i64 = 7;
+const LEASE_SECONDS: i64 = 20;
+/// The holder extends a lease that has less than this left. The clocks of two hosts may differ by
+/// almost this much before one acquires the lease of a live request of the other.
+const EXTEND_BELOW_SECONDS: i64 = 17;
 /// How often the holder compares the lease with the clock. A comparison costs no query.
 const EXTEND_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -32,8 +33,8 @@ pub struct Lease {
     /// The fencing token of the host that acquired the lease last.
     #[sqlx(rename = "lease")]
     pub token: Option<String>,
-    /// The end of the lease as the holder of the token wrote it. Hosts of the version before write
-    /// `until` alone.
+    /// The end of the lease as the holder of the token wrote it. Hosts of the previous version
+    /// write `until` alone.
     #[sqlx(rename = "lease_until")]
     pub token_until: Option<Timestamp>,
 }
@@ -135,7 +136,7 @@ mod tests {
             (lease(Some(20), Some("mine"), Some(20)), true), // extended
             (lease(None, None, None), false),
             (lease(Some(20), Some("other"), Some(20)), false),
-            // Released, acquired and released again by hosts of the version before.
+            // Released, acquired and released again by hosts of the previous version.
             (lease(Some(80), Some("mine"), Some(10)), false),
             (lease(None, Some("mine"), Some(10)), false),
         ] {

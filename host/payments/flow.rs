@@ -200,6 +200,12 @@ fn own_reference(app: &App, payment: &Payment) -> Result<String> {
     Ok(plugin.manifest().reference.fit(&format!("pay-{}", app.new_id())))
 }
 
+/// Returns whether the provider takes the payment's reference: another version of its plugin may have another rule.
+fn obeys_the_rule(app: &App, payment: &Payment) -> Result<bool> {
+    let plugin = settle::provider(app, payment)?;
+    Ok(plugin.manifest().reference.accept(&payment.service_ref))
+}
+
 /// The caller's reference goes to the provider when it obeys the provider's rule and is free there; else one of ours.
 async fn reserve_reference(tx: &mut Tx, app: &App, mut payment: Payment) -> Result<Payment> {
     let rules = settle::provider(app, &payment)?.manifest().reference.clone();
@@ -404,9 +410,10 @@ async fn start_again(app: &App, payment: Payment) -> Result<Payment> {
         end_attempt(app, &payment, false).await?;
     }
     let again = match settled? {
-        Settled::Unknown => still_in_hand(app, &payment).await?,
-        // The provider has a session whose URL was never heard of: nobody can pay it, so another one is safe.
-        Settled::Known(_) | Settled::Mismatch(..) => {
+        Settled::Unknown if obeys_the_rule(app, &payment)? => still_in_hand(app, &payment).await?,
+        // No caller has the URL of an earlier session, so another one is safe. A reference that no longer obeys the rule cannot
+        // be sent again.
+        Settled::Unknown | Settled::Known(_) | Settled::Mismatch(..) => {
             rename(app, &payment, Attempt::Resumed).await?
         }
     };

@@ -98,10 +98,12 @@ async fn request(app: &App, payment: &Payment, force: bool) -> Result<(Payment, 
 
 fn new(app: &App, payment: &Payment, rules: &ReferenceRules) -> Refund {
     let now = app.clock.now();
+    let id = app.random.id(now);
     Refund {
         company_id: payment.company_id.clone(),
         payment_id: payment.id.clone(),
-        id: rules.fit(&app.random.id(now)),
+        refund_ref: Some(rules.fit(&id)),
+        id,
         status: RefundStatus::Requested,
         amount: payment.amount,
         provider_id: String::new(),
@@ -112,7 +114,7 @@ fn new(app: &App, payment: &Payment, rules: &ReferenceRules) -> Refund {
     }
 }
 
-/// `None` while somebody else is at the provider for this refund, or when it is asked for no more.
+/// Acquires the lease of a requested refund. `None`: another request holds it, or the refund is no longer requested.
 async fn take(tx: &mut Tx, app: &App, refund: Refund) -> Result<Option<Refund>> {
     let is_free = refund.lease.is_free(app.clock.now());
     if !is_free || refund.status != RefundStatus::Requested {
@@ -205,7 +207,7 @@ fn order_of(payment: &Payment, refund: &Refund) -> RefundOrder {
     RefundOrder {
         service_ref: payment.service_ref.clone(),
         transaction_id: payment.transaction_id.clone(),
-        refund_ref: refund.id.clone(),
+        refund_ref: refund.refund_ref.as_ref().unwrap_or(&refund.id).clone(),
         amount: payment.money(),
         reason: "refund".to_owned(),
     }

@@ -249,8 +249,10 @@ pub struct Refund {
     pub company_id: String,
     #[serde(rename = "payment")]
     pub payment_id: String,
-    /// What the provider knows this try by.
     pub id: String,
+    /// The reference under which the provider knows the refund. `None`: the id.
+    #[serde(skip)]
+    pub refund_ref: Option<String>,
     pub status: RefundStatus,
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
@@ -293,12 +295,13 @@ pub async fn refund(tx: &mut Tx, company_id: &str, payment_id: &str) -> Result<O
 pub async fn put_refund(tx: &mut Tx, refund: &Refund) -> Result<()> {
     tx.sql(
         "INSERT INTO refunds (company_id, payment_id, id, status, amount_minor, provider_id, message,
-             asking_until, created_at, updated_at, lease, lease_until)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+             asking_until, created_at, updated_at, lease, lease_until, refund_ref)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
          ON CONFLICT (company_id, payment_id) DO UPDATE SET id = excluded.id, status = excluded.status,
              provider_id = excluded.provider_id, message = excluded.message,
              asking_until = excluded.asking_until, created_at = excluded.created_at,
-             updated_at = excluded.updated_at, lease = excluded.lease, lease_until = excluded.lease_until",
+             updated_at = excluded.updated_at, lease = excluded.lease, lease_until = excluded.lease_until,
+             refund_ref = excluded.refund_ref",
     )
     .bind(&refund.company_id)
     .bind(&refund.payment_id)
@@ -312,6 +315,7 @@ pub async fn put_refund(tx: &mut Tx, refund: &Refund) -> Result<()> {
     .bind(refund.updated_at)
     .bind(&refund.lease.token)
     .bind(refund.lease.token_until)
+    .bind(&refund.refund_ref)
     .run()
     .await?;
     Ok(())

@@ -86,16 +86,27 @@ impl DeclaredSecrets {
         unbound.map(|(name, _)| warning(name)).collect()
     }
 
-    /// As operators grant them: `secret:key -> header authorization at base_url`, or `secret:key` of an unbound one.
-    pub(super) fn capabilities(&self) -> impl Iterator<Item = String> {
-        self.0.iter().flat_map(|(name, binding)| match binding {
+    /// As operators grant them: `secret:key -> header authorization at base_url`, or `secret:key` for an unbound one.
+    ///
+    /// `default_of` returns the host in the default of a `url` setting. A secret that is bound to the setting is also granted
+    /// for that host: a version with another default sends it elsewhere.
+    pub(super) fn capabilities(
+        &self,
+        default_of: impl Fn(&str) -> Option<String>,
+    ) -> impl Iterator<Item = String> {
+        self.0.iter().flat_map(move |(name, binding)| match binding {
             None => vec![format!("secret:{name}")],
             Some(binding) if binding.to.is_empty() => {
                 vec![format!("secret:{name}{ARROW}{NOT_SENT}")]
             }
             Some(Binding { to, places }) => {
-                let each = places.iter().flat_map(|place| to.iter().map(move |to| (place, to)));
-                each.map(|(place, to)| format!("secret:{name}{ARROW}{place} at {to}")).collect()
+                let defaults = to.iter().filter_map(|to| default_of(to));
+                let hosts: Vec<String> = to.iter().cloned().chain(defaults).collect();
+                let at = |place| {
+                    let each = hosts.iter().map(move |host| (place, host));
+                    each.map(|(place, host)| format!("secret:{name}{ARROW}{place} at {host}"))
+                };
+                places.iter().flat_map(at).collect()
             }
         })
     }
@@ -294,7 +305,7 @@ mod tests {
             ),
         ] {
             let declared = declared(secrets.clone()).unwrap();
-            let each: Vec<String> = declared.capabilities().collect();
+            let each: Vec<String> = declared.capabilities(|_| None).collect();
             assert_eq!(each.join(", "), capabilities, "{secrets}");
             let is_list = declared.names().count() > 0 && secrets.is_array();
             assert_eq!(declared.warnings().len(), if is_list { 2 } else { 0 });

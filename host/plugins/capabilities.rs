@@ -27,9 +27,13 @@ impl Capabilities {
         let hosts = manifest.hosts.iter().map(|host| format!("host:{host}"));
         let urls = manifest.settings.iter().filter(|(_, setting)| setting.kind == "url");
         let addresses = urls.clone().map(|(name, _)| format!("address:{name}"));
-        // Where it goes for accounts that say nothing else.
-        let defaults = urls.filter_map(|(_, setting)| host_of(setting.default.as_deref()?));
-        let secrets = manifest.secrets.capabilities();
+        let default_of = |name: &str| {
+            let setting = manifest.settings.get(name).filter(|setting| setting.kind == "url")?;
+            host_of(setting.default.as_deref()?)
+        };
+        // The hosts of accounts that leave the setting out.
+        let defaults = urls.filter_map(|(name, _)| Some(format!("host:{}", default_of(name)?)));
+        let secrets = manifest.secrets.capabilities(default_of);
         let prices = manifest.prices();
         let prices = prices.map(|(item, price)| format!("{PRICE}{item}={}", price.to_major()));
         Capabilities(hosts.chain(addresses).chain(defaults).chain(secrets).chain(prices).collect())
@@ -88,11 +92,10 @@ impl Capabilities {
 /// Before the item and the price that a country's manifest sets for it.
 const PRICE: &str = "price:";
 
-/// As the manifest's hosts are named; another scheme or port is another origin.
+/// Returns the origin of a URL in the form of the manifest's hosts: without `https://`.
 fn host_of(url: &str) -> Option<String> {
     let origin = Url::parse(url).ok()?.origin().ascii_serialization();
-    let host = origin.strip_prefix("https://").unwrap_or(&origin);
-    Some(format!("host:{host}"))
+    Some(origin.strip_prefix("https://").unwrap_or(&origin).to_owned())
 }
 
 impl std::fmt::Display for Capabilities {
@@ -152,6 +155,15 @@ mod tests {
         let there = with(json!({ "key": { "to": ["a.example"], "in": ["header:x-key"] } }));
         let more = with(json!({ "key": { "to": ["url"], "in": ["header:x-key", "body"] } }));
         let other = with(json!({ "key": {}, "key2": {} }));
+        let by_default = |url: &str| {
+            asked(json!({
+                "kind": "sms", "name": "acme", "version": "1.0.0", "display_name": "Acme",
+                "hosts": ["a.example", "b.example"],
+                "secrets": { "key": { "to": ["url"], "in": ["header:x-key"] } },
+                "settings": { "url": { "kind": "url", "default": url } },
+            }))
+        };
+        let (to_a, to_b) = (by_default("https://a.example/v1"), by_default("https://b.example/v1"));
         for (asked, granted, beyond) in [
             (&header, &unbound, ""),
             (&more, &unbound, ""),
@@ -164,6 +176,8 @@ mod tests {
             (&more, &header, "secret:key -> body at url"),
             (&there, &header, "secret:key -> header x-key at a.example"),
             (&other, &more, "secret:key2 -> not sent"),
+            // Both hosts are granted, but the secret goes to one of them only.
+            (&to_b, &to_a, "secret:key -> header x-key at b.example"),
         ] {
             assert_eq!(asked.beyond(granted).to_string(), beyond, "{asked} after {granted}");
         }

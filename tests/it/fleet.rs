@@ -87,6 +87,15 @@ both! {
         stop.send_replace(true);
     }
 
+    async fn a_row_that_names_another_plugins_component_is_not_served(app: TestApp) {
+        app.install(artifacts::SPROUT).await;
+        let unruly = artifacts::UNRULY.to_vec();
+        serve_elsewhere(app, &Signed::read(unruly.clone()).digest(), unruly).await;
+        app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
+        let served = app.app.plugins.get("sprout").expect("the former version");
+        assert_eq!(served.manifest().name, "sprout");
+    }
+
     async fn the_other_hosts_of_a_fleet_follow(app: TestApp) {
         let upstream = Upstream::start().await;
         let (host, api, stop) = another_host(app).await;

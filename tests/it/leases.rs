@@ -9,6 +9,7 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
     app::{Reply, TestApp},
+    codes::with,
     lending::{loan, recollect, user},
     sprout::{Upstream, order_of},
 };
@@ -94,11 +95,11 @@ async fn after_five_seconds(app: &TestApp, reference: &str) -> Reply {
 }
 
 both! {
-    async fn a_payment_whose_host_died_is_begun_again_after_ten_seconds(app: TestApp) {
+    async fn a_payment_whose_host_died_is_begun_again_when_its_lease_ends(app: TestApp) {
         let begin = || app.post("/payment/initialize", app.order("order-1"));
         die_at_the_provider(app, "initialize", begin()).await;
         assert_eq!(app.fetch("order-1").await["checkout"]["url"], Value::Null);
-        app.app.clock.advance_to(app.app.clock.now().plus_seconds(11));
+        app.app.clock.advance_to(app.app.clock.now().plus_seconds(21));
         let payment = begin().await.data().clone();
         app.complete(&payment, "success").await;
         app.settle().await;
@@ -117,7 +118,7 @@ both! {
                 let refused = after_five_seconds(app, "order-1").await;
                 assert_eq!(refused.failure(), IN_PROGRESS);
                 let seconds: i64 = refused.headers[RETRY_AFTER].to_str().unwrap().parse().unwrap();
-                assert!((1..=10).contains(&seconds), "{seconds}");
+                assert!((1..=20).contains(&seconds), "{seconds}");
                 until(async || seconds_left(app).await >= 5).await;
             }
             drop(gate);
@@ -133,7 +134,7 @@ both! {
     async fn a_session_that_arrives_after_its_lease_was_lost_is_dropped(app: TestApp) {
         let upstream = sprout(app).await;
         for (reference, take) in [
-            // As a host of the version before acquires it.
+            // As a host of the previous version acquires it.
             ("order-1", "UPDATE payments SET starting_until = $1 WHERE checkout_url IS NULL"),
             ("order-2", "UPDATE payments SET lease = 'another', starting_until = $1, lease_until = $1 WHERE checkout_url IS NULL"),
         ] {
@@ -163,12 +164,20 @@ both! {
         }
     }
 
-    async fn a_page_of_a_repayment_whose_host_died_is_begun_again_after_ten_seconds(app: TestApp) {
+    async fn a_page_of_a_repayment_whose_host_died_is_begun_again_when_its_lease_ends(app: TestApp) {
         user(app, "ada").await;
         loan(app, "loan-1", "ada", &[(10, 1_000.0)]).await;
         die_at_the_provider(app, "initialize", recollect(app, page("r-1"))).await;
-        assert_eq!(recollect(app, page("r-1")).await.failure(), (400, "reference already exists"));
-        app.app.clock.advance_to(app.app.clock.now().plus_seconds(11));
+        let refused = recollect(app, page("r-1")).await;
+        assert_eq!(refused.failure(), IN_PROGRESS);
+        assert_eq!(refused.headers[RETRY_AFTER], "20");
+        // Not the same repayment: another channel, another loan.
+        loan(app, "loan-2", "ada", &[(10, 1_000.0)]).await;
+        for change in [json!({ "with_provider": false, "payment_channel": "cash" }), json!({ "loan": "loan-2" })] {
+            let other = recollect(app, with(page("r-1"), change.clone())).await;
+            assert_eq!(other.failure(), (400, "reference already exists"), "{change}");
+        }
+        app.app.clock.advance_to(app.app.clock.now().plus_seconds(21));
         assert!(recollect(app, page("r-1")).await.data()["checkout"]["url"].is_string());
         app.settle().await;
     }
@@ -189,20 +198,20 @@ both! {
         assert_eq!(first.failure(), IN_PROGRESS);
         let found = app.get("/recollection/fetch/reference/r-1").await.data().clone();
         assert_eq!(found["checkout"]["url"], Value::Null);
-        app.app.clock.advance_to(app.app.clock.now().plus_seconds(11));
+        app.app.clock.advance_to(app.app.clock.now().plus_seconds(21));
         assert!(recollect(app, page("r-1")).await.data()["checkout"]["url"].is_string());
         app.settle().await;
     }
 
-    async fn a_refund_whose_host_died_is_asked_for_again_after_ten_seconds(app: TestApp) {
+    async fn a_refund_whose_host_died_is_asked_for_again_when_its_lease_ends(app: TestApp) {
         let payment = app.paid("order-1").await;
         let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
         let refund = || app.operator(Method::POST, &path, Value::Null);
         die_at_the_provider(app, "refund_list", refund()).await;
         let busy = refund().await;
         assert_eq!(busy.failure(), (409, "the refund is being asked for"));
-        assert_eq!(busy.headers[RETRY_AFTER], "10");
-        app.app.clock.advance_to(app.app.clock.now().plus_seconds(11));
+        assert_eq!(busy.headers[RETRY_AFTER], "20");
+        app.app.clock.advance_to(app.app.clock.now().plus_seconds(21));
         assert_eq!(refund().await.data()["status"], "refunded");
         app.advance(3_600).await;
         assert_eq!(app.wallet().await["balance"], json!(0));

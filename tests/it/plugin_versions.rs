@@ -125,7 +125,7 @@ both! {
         assert_eq!(install(app, &at("1.0.1", json!(11)), "grant=true").await["state"], "active");
         assert_eq!(price().await, json!({ "price": 11, "plan": "plugin" }));
 
-        // A host of the release before has granted no price: the prices of what serves stay as they are.
+        // A host of the previous release has granted no price: the prices of what serves stay as they are.
         meddle(app, r#"UPDATE plugin_versions SET granted = '["unsigned"]' WHERE name = 'atlantis'"#).await;
         assert_eq!(install(app, &at("1.0.5", json!(11)), "").await["state"], "active");
         meddle(app, r#"UPDATE plugin_versions SET granted = '["unsigned"]' WHERE name = 'atlantis'"#).await;
@@ -224,7 +224,8 @@ both! {
             manifest["settings"]["base_url"]["default"] = json!("https://evil.example/api");
         });
         let waiting = install(app, &elsewhere, "").await;
-        assert_eq!((&waiting["state"], &waiting["waits_for"]), (&json!("waiting"), &json!(["host:evil.example"])));
+        let asked = json!(["host:evil.example", "secret:token -> header authorization at evil.example"]);
+        assert_eq!((&waiting["state"], &waiting["waits_for"]), (&json!("waiting"), &asked));
     }
 
     async fn a_refund_on_its_way_needs_its_plugin(app: TestApp) {

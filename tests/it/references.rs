@@ -152,6 +152,39 @@ both! {
         assert_eq!(references.iter().collect::<BTreeSet<_>>().len(), references.len(), "{references:?}");
     }
 
+    async fn a_retried_request_keeps_its_reference_when_the_rule_changes(app: TestApp) {
+        let shorten = || repack(artifacts::PROVIDER_A, |manifest| {
+            manifest["version"] = json!("99.0.0");
+            manifest["reference"] = json!({ "alphabet": "", "max_length": 12 });
+        });
+        let notes = async || {
+            let request = app.client.get(format!("{}/paystack/refund", app.standins.url())).bearer_auth(PAYSTACK_KEY);
+            let refunds = reply(request).await.body["data"].as_array().expect("a list").clone();
+            refunds.iter().map(|refund| refund["merchant_note"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let payment = app.paid("order-1").await;
+        let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
+        app.standins.faults().push(Fault::new("refund", FaultKind::CutAfter));
+        assert_eq!(app.operator(Method::POST, &path, Value::Null).await.failure().0, 502);
+        // The verification charge of a card, whose refund is lost in the same way.
+        user(app, "ada").await;
+        app.standins.faults().push(Fault::new("refund", FaultKind::CutAfter));
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        // Nor does the reference of a payment whose session was never made obey the new rule.
+        app.standins.faults().push(Fault::new("initialize", FaultKind::Cut));
+        assert_eq!(app.post("/payment/initialize", app.order("order-2")).await.failure().0, 502);
+
+        app.install(&shorten()).await;
+        app.advance(2 * 3_600).await;
+        assert_eq!(app.operator(Method::GET, &path, Value::Null).await.data()["status"], "done");
+        let of_cards = app.operator(Method::GET, "/card-refunds", Value::Null).await.data()["refunds"].clone();
+        assert_eq!(of_cards[0]["status"], "done", "{of_cards}");
+        let [of_payment, of_card] = &notes().await[..] else { panic!("two refunds") };
+        assert_ne!(of_payment, of_card);
+        let resumed = app.initialize("order-2").await;
+        assert_ne!(resumed["service_ref"], "order-2");
+    }
+
     async fn a_reference_that_the_provider_returned_is_the_one_that_is_verified(app: TestApp) {
         let upstream = Upstream::start().await;
         app.install(&repack(artifacts::UNRULY, |manifest| {

@@ -43,7 +43,7 @@ async fn killing_the_host(engine: Engine) {
     println!("{} payments asked for, {answered} answered before a kill", asked.len());
     for reference in asked.iter().filter(|(_, id)| id.is_none()).map(|(reference, _)| reference) {
         // Whoever was killed at the provider is left alone for a while.
-        lab.advance(11).await;
+        lab.advance(21).await;
         let payment = initialize(&lab, &company, reference).await.expect("a payment that resumes");
         lab.pay(&payment).await;
     }
