@@ -131,7 +131,8 @@ fn seal_context(company_id: &str, id: &str) -> String {
     format!("messages/{company_id}/{id}/content")
 }
 
-/// Whether a message can go there at all: 400 for a number of a country that the company does not send to, 503 when the channel is
+/// Checks that a message can be sent to a destination. 400 for a number of a country that the
+/// company does not send to, or if the company has no account at a gateway; 503 if the channel is
 /// not set up.
 pub async fn check(tx: &mut Tx, app: &App, company: &Company, to: &Destination) -> Result<()> {
     match to.channel {
@@ -141,12 +142,7 @@ pub async fn check(tx: &mut Tx, app: &App, company: &Company, to: &Destination) 
         Channel::Email => Ok(()),
         Channel::Sms => {
             company.check_phone(&to.to, &app.settings.sms_countries)?;
-            if gateways::accounts(tx, app, company, 1).await?.is_empty() {
-                app.gateways.must_be_ready(app, company)?;
-                let message = "text messages are not set up at this service: ask its operator";
-                return Err(Error::Unavailable(message));
-            }
-            Ok(())
+            gateways::check(tx, app, company).await
         }
     }
 }

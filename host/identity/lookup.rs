@@ -18,7 +18,7 @@ use crate::{
         CallError, Certainty, Comparison, Credentials, Entry, Fault, FaultCategory, Image, Person,
         Question,
     },
-    providers,
+    providers::{self, NoAccount},
     store::{Json, Tx},
     telemetry::spans::SPANS,
     users::{self, User},
@@ -120,11 +120,14 @@ async fn prepare(app: &App, company: &Company, order: &Order) -> Result<Asking> 
             None => None,
         };
         let account = providers::usable(tx, company, identity.country()).await?;
+        let account = account.map_err(|why| match why {
+            NoAccount::Missing => why.at(identity.country()),
+            NoAccount::Deactivated => out_of_order(identity, "the account is deactivated"),
+        })?;
         wallet::check(tx, company, item(identity, order.sought.way()), 1).await?;
         Ok((user, account))
     };
     let (user, account) = app.store.read(read).await?;
-    let account = account.ok_or_else(|| out_of_order(identity, "no account can be used"))?;
     Ok(Asking { credentials: account.open_credentials(app)?, user })
 }
 

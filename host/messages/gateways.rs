@@ -13,7 +13,7 @@ use crate::{
     companies::Company,
     error::{Error, Result},
     plugins::{CallError, FaultCategory, TextMessage},
-    providers::{self, Account},
+    providers::{self, Account, NoAccount},
     store::Tx,
 };
 
@@ -81,13 +81,35 @@ pub async fn accounts(
     for name in app.gateways.in_order(company.sms_gateway.as_deref()) {
         if accounts.len() < most
             && app.plugins.get(&name).is_some()
-            && let Some(account) = providers::usable(tx, company, &name).await?
+            && let Ok(account) = providers::usable(tx, company, &name).await?
         {
             accounts.push(account);
         }
     }
     accounts.sort_by_key(|account| app.gateways.is_resting(&account.id));
     Ok(accounts)
+}
+
+/// Checks that a text message of a company can go to a gateway. 400 if gateways are installed and
+/// the company has an account at none of them; 503 if none is installed or one is deactivated.
+pub async fn check(tx: &mut Tx, app: &App, company: &Company) -> Result<()> {
+    let not_set_up =
+        || Error::Unavailable("text messages are not set up at this service: ask its operator");
+    if !accounts(tx, app, company, 1).await?.is_empty() {
+        return Ok(());
+    }
+    app.gateways.must_be_ready(app, company)?;
+    let mut missing = None;
+    for name in app.gateways.in_order(company.sms_gateway.as_deref()) {
+        if app.plugins.get(&name).is_none() {
+            continue;
+        }
+        match providers::usable(tx, company, &name).await? {
+            Err(why @ NoAccount::Missing) => missing = Some(why.at(&name)),
+            Ok(_) | Err(NoAccount::Deactivated) => return Err(not_set_up()),
+        }
+    }
+    Err(missing.unwrap_or_else(not_set_up))
 }
 
 /// Asks one gateway after the other until one takes the message, or says that nobody can deliver it.
