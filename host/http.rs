@@ -315,10 +315,16 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
         };
         let gate =
             Gate { app: app.clone(), access, sizes: Sizes { usual, most }, rooms: rooms.clone() };
-        let handler = handler.layer(middleware::from_fn_with_state(takes, query::check));
+        let gated = |handler: MethodRouter<Shared>| -> MethodRouter<Shared> {
+            handler.layer(middleware::from_fn_with_state(gate, gate::pass))
+        };
         let handler = match access {
             Access::Always => handler,
-            _ => handler.layer(middleware::from_fn_with_state(gate, gate::pass)),
+            // Providers and load balancers add parameters of their own.
+            Access::Open => gated(handler),
+            Access::Company | Access::Operator => {
+                gated(handler.layer(middleware::from_fn_with_state(takes, query::check)))
+            }
         };
         router = router.route(path, handler);
     }

@@ -406,7 +406,8 @@ where some have no `data`, and a failure, whose `message` says what to do, is
     {\"error\": true, \"message\": \"the amount field must be greater than 0\"}
 
 Amounts are numbers in the major unit with at most 2 decimals, times are RFC 3339 in UTC. In a body, `null` counts as absent, and \
-so does `\"\"` where a text is optional; unknown fields are ignored. An unknown query parameter is refused with 400, which names it.
+so does `\"\"` where a text is optional; unknown fields are ignored. A request that \
+needs a key is refused with 400 if it has an unknown query parameter, which the message names.
 
 ## Sending a request again
 
