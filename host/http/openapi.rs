@@ -266,12 +266,12 @@ const HEADERS: [(&str, &str); 4] = [
 
 /// What may go wrong on the way to a handler.
 fn failures_on_the_way(route: &Route) -> Vec<u16> {
-    let mut failures = vec![400, 431, 500];
+    let mut failures = vec![431, 500];
     match route.access {
         Access::Always => {}
         Access::Open => failures.push(503),
-        Access::Operator => failures.extend([401, 429, 503]),
-        Access::Company => failures.extend([401, 403, 429, 503]),
+        Access::Operator => failures.extend([400, 401, 429, 503]),
+        Access::Company => failures.extend([400, 401, 403, 429, 503]),
     }
     if route.method != "get" {
         failures.extend([408, 413]);
