@@ -220,7 +220,7 @@ kinds! {
     /// Where a payer's browser or app goes from a checkout page: an http or https URL, or the link
     /// of an app.
     ReturnUrl -> String = |fields, name| fields.return_url(name),
-        { "type": "string", "format": "iri", "maxLength": 2048, "pattern": "^[A-Za-z][A-Za-z0-9+.-]*:/", "examples": ["https://lender.example/paid", "myapp://paid"] };
+        { "type": "string", "format": "iri", "maxLength": 2048, "pattern": "^[A-Za-z][A-Za-z0-9+.-]+:/", "examples": ["https://lender.example/paid", "myapp://paid"] };
     Flag -> bool = |fields, name| fields.boolean(name),
         { "type": "boolean" };
     Whole<const LEAST: i64, const MOST: i64> -> i64 = |fields, name| fields.integer(name, LEAST, MOST),

@@ -2,9 +2,9 @@
 
 use url::Url;
 
-/// Schemes that browsers or phones execute, that read local content, or that wrap a URL of another
-/// scheme. None is an app's own.
-const REFUSED: [&str; 21] = [
+/// Schemes that browsers or phones execute, that read local content, that wrap a URL of another
+/// scheme, or that begin a call or a message. None is an app's own.
+const REFUSED: [&str; 25] = [
     "about",
     "android-app",
     "blob",
@@ -20,8 +20,12 @@ const REFUSED: [&str; 21] = [
     "jar",
     "javascript",
     "livescript",
+    "mailto",
     "moz-extension",
     "resource",
+    "sms",
+    "smsto",
+    "tel",
     "vbscript",
     "view-source",
     "ws",
@@ -37,10 +41,12 @@ pub(super) fn is_http(url: &Url) -> bool {
     ["http", "https"].contains(&url.scheme()) && url.has_host() && !has_credentials(url)
 }
 
-/// The link of an app without credentials: `myapp://paid` or `com.example.app:/paid`.
+/// The link of an app without credentials: `myapp://paid` or `com.example.app:/paid`. A scheme of
+/// one letter is a Windows drive.
 pub(super) fn is_app_link(url: &Url) -> bool {
     let is_web = ["http", "https"].contains(&url.scheme());
     !is_web
+        && url.scheme().len() > 1
         && !REFUSED.contains(&url.scheme())
         && !url.cannot_be_a_base() // `mailto:ada@example.com`
         && !has_credentials(url)
@@ -75,6 +81,16 @@ mod tests {
             ("content://downloads/1", false),
             ("wss://lender.example", false),
             ("mailto:ada@example.com", false),
+            ("mailto:/ada@example.com", false),
+            ("sms:/+2348012345678", false),
+            ("SMSTO://+2348012345678", false),
+            ("tel:/+2348012345678", false),
+            ("tel:+2348012345678", false),
+            ("ftp://lender.example/x", false),
+            ("ws://lender.example", false),
+            ("C:/Windows/paid.html", false),
+            ("c://paid", false),
+            ("my://paid", true),
             ("myapp:paid", false),
             ("myapp://ada:secret@paid", false),
         ] {

@@ -55,7 +55,8 @@ both! {
         for (n, url) in [
             "javascript:alert(1)", "JavaScript://lender.example/%0aalert(1)", " javascript:alert(1)", "vbscript:x", "data:text/html,<script>", "data:/x",
             "file:///etc/passwd", "blob:https://lender.example/1", "filesystem:https://lender.example/1", "about:blank",
-            "view-source://lender.example", "intent://paid#Intent;scheme=file;end", "content://downloads/1", "mailto:ada@example.com", "myapp:paid",
+            "mailto:/ada@example.com", "sms:/+2348012345678", "SMSTO://+2348012345678", "tel:/+2348012345678", "ftp://lender.example/x",
+            "ws://lender.example", "C:/Windows/paid.html", "c://paid", "view-source://lender.example", "intent://paid#Intent;scheme=file;end", "content://downloads/1", "mailto:ada@example.com", "myapp:paid",
             "//lender.example/paid", "lender.example", "https://", "https://ada:secret@lender.example", "myapp://ada:secret@paid",
         ].into_iter().enumerate() {
             for field in ["success_url", "cancel_url"] {
