@@ -210,6 +210,9 @@ kinds! {
     /// The same without blanks.
     Visible<const MOST: usize> -> String = |fields, name| fields.visible(name, MOST),
         { "type": "string", "maxLength": MOST, "pattern": VISIBLE };
+    /// The same, and neither `.` nor `..`, which clients remove from the path of a URL.
+    PathSegment<const MOST: usize> -> String = |fields, name| fields.path_segment(name, MOST),
+        { "type": "string", "maxLength": MOST, "pattern": VISIBLE, "not": { "enum": [".", ".."] } };
     Email -> String = |fields, name| fields.email(name),
         { "type": "string", "format": "email", "maxLength": 254, "examples": ["ada@example.com"] };
     Phone -> String = |fields, name| fields.phone(name),

@@ -115,6 +115,17 @@ impl Fields {
         }
     }
 
+    /// The same, and neither `.` nor `..`: clients remove these from the path of a URL, encoded or
+    /// not.
+    pub fn path_segment(&self, field: &str, most: usize) -> Result<Option<String>> {
+        match self.visible(field, most)? {
+            Some(text) if [".", ".."].contains(&&*text) => {
+                Err(self.must_be(field, "neither . nor .."))
+            }
+            text => Ok(text),
+        }
+    }
+
     pub fn one_of(&self, field: &str, allowed: &[&str]) -> Result<Option<String>> {
         let text = self.text(field, 100)?;
         text.iter().try_for_each(|text| self.must_be_among(field, text, allowed))?;

@@ -131,6 +131,7 @@ both! {
             (wrong("phone", json!("0801")), "row 3: the phone field must be a phone number in E.164 format"),
             (wrong("role", json!("admin")), "row 3: the role field must be one of customer"),
             (wrong("user_id", json!("a b")), "row 3: the user_id field must be visible characters only"),
+            (wrong("user_id", json!("..")), "row 3: the user_id field must be neither . nor .."),
             (wrong("metadata", json!([])), "row 3: the metadata field must be an object"),
         ] {
             assert_eq!(bulk(app, users.clone()).await.failure(), (400, message), "{users}");
@@ -140,6 +141,7 @@ both! {
             ("first_name,last_name,email\nAda,Obi,ada@example.com\nBola,Ade,\n", "row 2: the email field is required"),
             ("first_name,last_name,email\nAda,Obi,ada@example.com\nBola,Ade,bola\n", "row 2: the email field must be a valid email address"),
             ("first_name,last_name,email,active\nAda,Obi,ada@example.com,perhaps\n", "row 1: the active field must be a boolean"),
+            ("user_id,first_name,last_name,email\n.,Ada,Obi,ada@example.com\n", "row 1: the user_id field must be neither . nor .."),
             ("first_name,last_name,email\nAda,Obi,ada@example.com,more\n", "row 1 has more cells than the first line"),
         ] {
             assert_eq!(upload(app, content).await.failure(), (400, message), "{content}");

@@ -88,6 +88,8 @@ both! {
             (json!({ "user_id": "" }), "the user_id field is required"),
             (json!({ "user_id": null }), "the user_id field is required"),
             (json!({ "user_id": "a b" }), "the user_id field must be visible characters only"),
+            (json!({ "user_id": "." }), "the user_id field must be neither . nor .."),
+            (json!({ "user_id": ".." }), "the user_id field must be neither . nor .."),
             (json!({ "user_id": "bola" }), "user already exists"),
             (json!({ "first_name": "" }), "the first_name field is required"),
             (json!({ "last_name": null }), "the last_name field is required"),

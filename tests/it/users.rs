@@ -120,6 +120,8 @@ both! {
             ("user_id", json!(long), hundred),
             ("user_id", json!("a b"), "must be visible characters only"),
             ("user_id", json!("a\u{a0}b"), "must be visible characters only"),
+            ("user_id", json!("."), "must be neither . nor .."),
+            ("user_id", json!(".."), "must be neither . nor .."),
             ("first_name", Value::Null, "is required"),
             ("first_name", json!(""), "is required"),
             ("first_name", json!(long), hundred),
@@ -225,7 +227,7 @@ both! {
 
 both! {
     async fn a_user_id_may_be_any_visible_characters(app: TestApp) {
-        for (n, user_id) in ["ada@lender.example", "branch/7", "@", "100%", "a?b#c", "Ünïcode-用户", "a+b&c=d;e", "'-1"].into_iter().enumerate() {
+        for (n, user_id) in ["ada@lender.example", "branch/7", "@", "100%", "...", ".a", "a?b#c", "Ünïcode-用户", "a+b&c=d;e", "'-1"].into_iter().enumerate() {
             let user = json!({ "user_id": user_id, "first_name": "Ada", "last_name": "Obi", "email": format!("{n}@example.com") });
             let made = create(app, user).await.data().clone();
             assert_eq!(made["user_id"], user_id);

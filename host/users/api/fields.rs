@@ -11,7 +11,8 @@ use crate::{
     http::{
         body::{Body, Fields},
         fields::{
-            Choice, Email, Flag, HttpUrl, Object, OneOf, Phone, Prose, Text, Visible, Whole, fields,
+            Choice, Email, Flag, HttpUrl, Object, OneOf, PathSegment, Phone, Prose, Text, Whole,
+            fields,
         },
     },
     store::Json,
@@ -49,7 +50,7 @@ fields! {
     /// A user to create.
     Body NewUser {
         /// Your own id of the user; if it is left out, one is made. Percent-encoded in paths.
-        user_id: Option<Visible<100>>,
+        user_id: Option<PathSegment<100>>,
         first_name: Text<100>,
         last_name: Text<100>,
         middle_name: Option<Text<100>>,
@@ -80,7 +81,7 @@ fields! {
 fields! {
     /// What changes about a user: what is left out stays. `""` or `null` takes away what is optional.
     Body UserChange {
-        user_id: Option<Visible<100>>,
+        user_id: Option<PathSegment<100>>,
         first_name: Option<Text<100>>,
         last_name: Option<Text<100>>,
         middle_name: Option<Text<100>>,
