@@ -74,13 +74,14 @@ where
     Err(error)
 }
 
-/// Notes a refused send among the company's messages, as far as the limits on sends allow: refusals cost nothing, so nothing else
-/// bounds them. That a note is missing fails no request.
+/// Notes a refused send among the company's messages, for each destination whose limit allows it:
+/// refusals cost nothing, so nothing else bounds them. A missing note fails no request.
 async fn note_refusal(app: &App, company: &Company, order: Order) {
     let (host, company_id) = (app.clone(), company.id.clone());
     let note = async move |tx: &mut Tx| -> Result<()> {
-        limits::take(tx, &host, &company_id, Limited::Refusals, &order.destinations).await?;
-        for destination in &order.destinations {
+        let (what, destinations) = (Limited::Refusals, &order.destinations);
+        let noted = limits::take_each(tx, &host, &company_id, what, destinations).await?;
+        for destination in noted {
             let purpose = order.purpose;
             messages::note_refused(tx, &host, &company_id, destination, purpose, NOT_COVERED)
                 .await?;

@@ -39,12 +39,51 @@ pub async fn take(
     what: Limited,
     destinations: &[Destination],
 ) -> Result<()> {
-    let (limits, (purpose, of_company)) = (app.settings.otp, what.names());
     for destination in destinations {
-        let key = app.sealer.digest(&[purpose, company_id, &destination.key()]);
-        take_one(tx, app, company_id, &key, limits.per_hour(destination.channel)).await?;
+        take_for(tx, app, company_id, what, destination).await?;
     }
-    take_one(tx, app, company_id, of_company, limits.company_sends_per_hour).await
+    take_for_company(tx, app, company_id, what).await
+}
+
+/// Takes a token for each destination that has one, and one for the company. Returns these
+/// destinations; 429 if the company has no token.
+pub async fn take_each<'d>(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &str,
+    what: Limited,
+    destinations: &'d [Destination],
+) -> Result<Vec<&'d Destination>> {
+    let mut taken = Vec::new();
+    for destination in destinations {
+        match take_for(tx, app, company_id, what, destination).await {
+            Ok(()) => taken.push(destination),
+            Err(Error::Throttled(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if !taken.is_empty() {
+        take_for_company(tx, app, company_id, what).await?;
+    }
+    Ok(taken)
+}
+
+async fn take_for(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &str,
+    what: Limited,
+    destination: &Destination,
+) -> Result<()> {
+    let (purpose, _) = what.names();
+    let key = app.sealer.digest(&[purpose, company_id, &destination.key()]);
+    let per_hour = app.settings.otp.per_hour(destination.channel);
+    take_one(tx, app, company_id, &key, per_hour).await
+}
+
+async fn take_for_company(tx: &mut Tx, app: &App, company_id: &str, what: Limited) -> Result<()> {
+    let (_, key) = what.names();
+    take_one(tx, app, company_id, key, app.settings.otp.company_sends_per_hour).await
 }
 
 async fn take_one(

@@ -257,11 +257,14 @@ both! {
         assert_eq!(rows(app).await, before);
         assert_eq!(balance(app).await, json!(6));
         assert_eq!(said(&verify(app, "123456").await), WRONG);
-        // They are kept as long as others, and bounded like sends.
+        // They are kept as long as others, and bounded like sends: 60 of e-mails, 10 of text messages.
         for n in 0..70 {
             assert_eq!(send(app, to_phone(json!({ "identifier": format!("login-{n}"), "channels": ["sms", "email"], "email": EMAIL }))).await.status, 400);
         }
-        assert_eq!(queue(app).await.len(), 20);
+        for (channel, total) in [("email", 60), ("sms", 10)] {
+            let path = format!("/companies/{}/messages?state=failed&channel={channel}", app.company.id);
+            assert_eq!(app.operator(Method::GET, &path, Value::Null).await.data()["total"], total, "{channel}");
+        }
         credit(app, 100, "second").await;
         sent(app, to_phone(json!({}))).await;
         app.advance(91 * 24 * 3_600).await;
