@@ -144,8 +144,9 @@ fn taken() -> Error {
     Error::invalid("reference already exists")
 }
 
-/// A request that is run again finds what it has made. One whose page nobody has got begins anew under another reference at the
-/// provider, also for whoever asks for a page under the same reference, once nobody is there for it any more.
+/// A request that runs again finds its recollection. If that waits for a page that no caller has
+/// received, any request for a page under the same reference begins another one, under another
+/// reference at the provider, once the lease of the first has ended; until then 409.
 async fn again(
     tx: &mut Tx,
     app: &App,
@@ -159,7 +160,7 @@ async fn again(
         && known.payment_channel == CHECKOUT
         && known.checkout_url.is_none();
     let may = match has_no_page {
-        true => known.lease.is_free(now) && matches!(order.way, Way::Checkout { .. }),
+        true => matches!(order.way, Way::Checkout { .. }),
         false => is_own,
     };
     if known.loan_id != order.loan || !may {
@@ -167,6 +168,9 @@ async fn again(
     }
     if !has_no_page {
         return Ok(known);
+    }
+    if !known.lease.is_free(now) {
+        return Err(known.lease.conflict(now, charges::IN_PROGRESS));
     }
     check_owed(loan)?;
     let served = providers::serving(app, &known.payment_service, &known.company_id)?;

@@ -54,7 +54,7 @@ both! {
             recollect(app, page("r-1")).await
         };
         let (first, second) = join(recollect(app, page("r-1")), second).await;
-        assert_eq!(second.failure(), (400, "reference already exists"));
+        assert_eq!(second.failure(), (409, "another request with this reference is in progress"));
         complete(app, &first).await;
         assert_eq!(of(app, "r-1").await["status"], "success");
     }
