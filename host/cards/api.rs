@@ -94,8 +94,10 @@ pub async fn verify(
 ) -> Result<Answer<View>> {
     company.check_feature(FEATURE)?;
     let card = find(&app, &company, &card).await?;
-    if card.is_valid() {
-        return Err(Error::invalid("card already verified"));
+    match card.status {
+        Status::Pending => {}
+        Status::Valid => return Err(Error::invalid("card already verified")),
+        Status::Failed | Status::Duplicate | Status::Unusable => return Err(not_verified(card)),
     }
     let mismatch = confirm::verify(&app, &card).await?;
     let card = find(&app, &company, &card.id).await?;
@@ -103,11 +105,14 @@ pub async fn verify(
         (Status::Pending, Some(mismatch)) => Err(Error::invalid(mismatch)),
         (Status::Pending, None) => Err(Error::invalid("payment still pending")),
         (Status::Valid, _) => Answer::data(card.view(), "Card verified successfully"),
-        (Status::Failed | Status::Duplicate | Status::Unusable, _) => {
-            let message = card.message.filter(|message| !message.is_empty());
-            Err(Error::Invalid(message.unwrap_or_else(|| "card verification failed".to_owned())))
-        }
+        (Status::Failed | Status::Duplicate | Status::Unusable, _) => Err(not_verified(card)),
     }
+}
+
+/// The outcome of a verification that gave no valid card.
+fn not_verified(card: Card) -> Error {
+    let message = card.message.filter(|message| !message.is_empty());
+    Error::Invalid(message.unwrap_or_else(|| "card verification failed".to_owned()))
 }
 
 pub async fn fetch(

@@ -170,6 +170,21 @@ both! {
         assert_eq!(saved_card(app, "bola", SUCCESS_CARD).await["default"], true);
     }
 
+    async fn a_card_that_failed_or_is_a_duplicate_is_answered_from_its_record(app: TestApp) {
+        user(app, "ada").await;
+        let failed = begin_card(app, "ada").await;
+        pay(app, &failed, "failed", DECLINED_CARD).await;
+        app.advance(60).await;
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        let duplicate = begin_card(app, "ada").await;
+        pay(app, &duplicate, "success", SUCCESS_CARD).await;
+        let asked = app.standins.paystack().requests().len();
+        for (card, message) in [(&failed, "Declined"), (&duplicate, "card already exists")] {
+            assert_eq!(verify(app, &card["id"]).await.failure(), (400, message));
+        }
+        assert_eq!(app.standins.paystack().requests().len(), asked);
+    }
+
     async fn a_duplicate_that_verify_finds_is_refused_at_once(app: TestApp) {
         user(app, "ada").await;
         saved_card(app, "ada", SUCCESS_CARD).await;
