@@ -97,7 +97,7 @@ impl Recollection {
 /// Who owes its loan.
 async fn user_of(app: &App, recollection: &Recollection) -> Result<Option<User>> {
     let Recollection { company_id, user_key, .. } = recollection;
-    let read = async |tx: &mut Tx| users::find(tx, company_id, user_key).await;
+    let read = async |tx: &mut Tx| users::find_by_id(tx, company_id, user_key).await;
     Ok(app.store.read(read).await?)
 }
 

@@ -125,6 +125,16 @@ pub async fn find(
     store::by_user_id_or_id(tx, company_id, id).await
 }
 
+/// A user of a company by internal id, as other records name their user: a `user_id` that looks the
+/// same is not considered.
+pub async fn find_by_id(
+    tx: &mut Tx,
+    company_id: &str,
+    id: &str,
+) -> Result<Option<User>, crate::store::Error> {
+    store::by_id(tx, company_id, id).await
+}
+
 /// Locks a user until the transaction ends: what there is one of for each user changes one at a time.
 pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<(), crate::store::Error> {
     store::lock(tx, company_id, id).await?;

@@ -176,7 +176,7 @@ pub async fn fetch_by_reference(
         let loan = loans::find(tx, &company.id, &recollection.loan_id).await?;
         let loan = loan.ok_or_else(|| Error::internal("a recollection has no loan"))?;
         let entries = loans::entries(tx, &company.id, &loan.id).await?;
-        let user = users::find(tx, &company.id, &recollection.user_key).await?;
+        let user = users::find_by_id(tx, &company.id, &recollection.user_key).await?;
         Ok((recollection, loan.view(entries), user))
     };
     let (recollection, loan, user) = app.store.read(read).await?;

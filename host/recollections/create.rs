@@ -204,7 +204,7 @@ async fn compose(
     if most <= Minor(0) {
         return Err(Error::invalid("a charge under way covers what is owed"));
     }
-    let user = users::find(tx, &loan.company_id, &loan.user_key).await?;
+    let user = users::find_by_id(tx, &loan.company_id, &loan.user_key).await?;
     let user = user.ok_or_else(|| Error::not_found("user not found"))?;
     let mut new = blank(app, loan, order.amount.unwrap_or(owed).min(most));
     new.run = order.run;

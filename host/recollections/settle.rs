@@ -230,7 +230,7 @@ async fn emit(
     recollection: &Recollection,
     kind: &'static str,
 ) -> Result<()> {
-    let user = users::find(tx, &recollection.company_id, &recollection.user_key).await?;
+    let user = users::find_by_id(tx, &recollection.company_id, &recollection.user_key).await?;
     let user = user.map(|user| user.view(app.clock.now()));
     let event = events::Event {
         kind,

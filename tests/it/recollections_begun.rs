@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
-    app::{Reply, TestApp},
+    app::{PAYSTACK_KEY, Reply, TestApp, reply},
     codes::{balance, credit, with},
     lending::{
         SUCCESS_CARD, direct_debit, fetch_card, get_loan, loan, recollect, saved_card, stream, user,
@@ -98,6 +98,25 @@ both! {
         assert_eq!(app.events(), ["recollection.success"]);
         let page = scrape(app).await;
         assert_eq!(value(&page, r#"tollhouse_alarms_total{alarm="repaid twice"}"#), Some(1.0));
+    }
+
+    async fn the_borrower_is_not_mistaken_for_a_user_whose_user_id_is_the_borrowers_id(app: TestApp) {
+        set_up(app).await;
+        let ada = app.get("/user/fetch/ada").await.data().clone();
+        let eve = json!({ "user_id": ada["id"], "first_name": "Eve", "last_name": "Obi", "email": "eve@example.com" });
+        let eve = app.post("/user/create", eve).await.data().clone();
+        assert_ne!(eve["id"], ada["id"]);
+        let begun = recollect(app, page("r-1")).await;
+        assert_eq!(begun.data()["user"]["id"], ada["id"]);
+        assert_eq!(of(app, "r-1").await["user"]["id"], ada["id"]);
+        let request = app.client.get(format!("{}/paystack/transaction", app.standins.url()));
+        let known = reply(request.bearer_auth(PAYSTACK_KEY)).await.body["data"].clone();
+        assert_eq!(known[0]["customer"]["email"], "ada@example.com", "{known}");
+        complete(app, &begun).await;
+        let told = app.standins.events();
+        let told = told.iter().find(|event| event.event == "recollection.success").expect("an event");
+        let told: Value = serde_json::from_str(&told.body).expect("JSON");
+        assert_eq!(told["data"]["user"]["id"], ada["id"]);
     }
 
     async fn nobody_without_an_address_is_sent_to_a_page(app: TestApp) {
