@@ -10,7 +10,7 @@ use crate::{
     app::App,
     error::Result,
     http::{
-        Caller,
+        Caller, Get,
         answer::{Answer, Attachment},
         fields::fields,
         path::Path,
@@ -28,6 +28,7 @@ fields! {
 
 pub async fn export(
     State(app): State<App>,
+    _: Get,
     Caller(company): Caller,
     cap: Query<Cap>,
     query: Query<UserFilter>,
