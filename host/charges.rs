@@ -131,7 +131,8 @@ impl Desk {
         Ok(Desk { provider, credentials })
     }
 
-    /// What the provider knows under a reference, whatever else the plugin calls it; `None`: of no such charge.
+    /// Returns the charge that the provider knows under a reference, or `None` if it knows none. The
+    /// result has that reference, even if the plugin returned another one.
     pub async fn look(&self, service_ref: &str) -> Result<Option<ProviderPayment>> {
         match self.provider.verify(&self.credentials, service_ref).await {
             Ok(seen) => Ok(Some(ProviderPayment { service_ref: service_ref.to_owned(), ..seen })),

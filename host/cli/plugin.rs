@@ -66,7 +66,7 @@ Examples:
 enum OfHost {
     /// Install a component, and make it serve, without a restart
     #[command(after_help = "\
-A component that asks for more than the version before it waits until that is granted; meanwhile that version goes on serving.
+A component that asks for more than the previous version waits until that is granted; meanwhile the previous version goes on serving.
 
 A signature is taken from the component, or from FILE.sig beside it.
 

@@ -53,13 +53,14 @@ impl<S: Send + Sync, T> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// Whether a route takes a query parameter of this name.
+/// Returns whether a route takes a query parameter with this name.
 pub type Takes = fn(&str) -> bool;
 
 /// Characters of an unknown parameter's name that the error repeats.
 const MOST_REPEATED: usize = 100;
 
-/// Refuses a query parameter that the route does not take: a misspelt filter would list everything.
+/// Refuses a query parameter that the route does not take, because a list with a misspelt filter
+/// would return everything.
 pub async fn check(State(takes): State<Takes>, request: Request, next: Next) -> Response {
     let query = request.uri().query().unwrap_or_default();
     let mut names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
@@ -169,7 +170,7 @@ impl Parameters {
         Ok(text.split_whitespace().map(str::to_owned).collect())
     }
 
-    /// What parameters of the form `NAME.KEY` say, by key.
+    /// Returns the values of the parameters `NAME.KEY`, by key.
     fn by_key(&self, name: &str) -> Result<Vec<(String, String)>> {
         let given = self.0.iter().filter_map(|(parameter, value)| {
             let key = parameter.strip_prefix(name)?.strip_prefix('.')?;
@@ -248,7 +249,7 @@ kinds! {
     /// Compared as it is.
     Exactly -> Option<String> = |parameters, name| Ok(parameters.text(name).map(str::to_owned)),
         { "type": "string", "pattern": PLAIN };
-    /// Where the answer before ended; empty, where all begins.
+    /// The `next` of the previous response; empty at the beginning.
     Cursor -> String = |parameters, name| parameters.cursor(name),
         { "type": "string", "pattern": CURSOR };
     PageNumber -> i64 = |parameters, name| parameters.whole(name, 1, MOST_PAGES),
@@ -259,7 +260,7 @@ kinds! {
     /// A larger number is refused.
     StrictLimit<const DEFAULT, const MOST> -> i64 = |parameters, name| parameters.whole(name, DEFAULT, MOST),
         { "type": "integer", "minimum": 1, "maximum": MOST, "default": DEFAULT };
-    /// A number that is not exceeded.
+    /// An upper limit.
     AtMost -> Option<i64> = |parameters, name| match parameters.text(name) {
             None => Ok(None),
             Some(_) => parameters.whole(name, 1, MOST_PAGES).map(Some),
@@ -288,7 +289,7 @@ kinds! {
         { "type": "string", "enum": ["asc", "desc"] };
 }
 
-/// A parameter `NAME.KEY` for each key.
+/// Any number of parameters `NAME.KEY`, one for each key.
 pub struct ByKey;
 
 impl Field<Parameters> for ByKey {

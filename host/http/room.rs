@@ -15,12 +15,12 @@ use crate::{
 pub struct Rooms {
     /// For requests whose caller is known.
     pub callers: Room,
-    /// For requests of routes that need no key: they cannot keep out callers.
+    /// For requests of routes that need no key. They take no place of `callers`.
     pub strangers: Room,
-    /// For requests with a key that this host has not accepted yet, while it is looked up: neither
-    /// can these.
+    /// For requests with a key that this host has not accepted yet, while the key is looked up. They
+    /// take no place of `callers` either.
     pub lookups: Room,
-    /// For requests of callers whose bodies are larger than usual, and all of them in memory.
+    /// For requests of callers with bodies above the usual size, which are held in memory.
     pub uploads: Room,
 }
 

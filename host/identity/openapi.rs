@@ -50,7 +50,7 @@ fn identifier(identity: &Identity) -> Value {
     json!({
         "type": "string",
         "description": format!(
-            "{} It {}; spaces and hyphens are ignored where it has none.",
+            "{} It {}. Spaces and hyphens are ignored unless the format contains them.",
             kind.description, kind.rule
         ),
         "examples": [kind.example],

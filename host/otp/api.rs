@@ -34,9 +34,9 @@ fields! {
         identifier: Text<255>,
         /// One code goes by each of them.
         channels: SomeOf<Channels>,
-        /// Where `channels` has `email`; else it is ignored.
+        /// Required if `channels` contains `email`; ignored otherwise.
         email: Option<Email>,
-        /// Where `channels` has `sms`; else it is ignored.
+        /// Required if `channels` contains `sms`; ignored otherwise.
         phone: Option<Phone>,
         /// Lets an identifier have several codes at once; if it is left out, `otp`.
         r#type as "type": Option<Text<100>>,

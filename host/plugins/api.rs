@@ -68,7 +68,7 @@ impl Describe for Component {
 fields! {
     /// What becomes of a component.
     Query Installation {
-        /// `true`: it may have all that it asks for. Otherwise it waits for a grant if it asks for more than the version before.
+        /// `true`: it may have all that it asks for. Otherwise it waits for a grant if it asks for more than the previous version.
         grant: Truth,
         /// `false`: it is kept, and serves nobody yet.
         activate: Truth,

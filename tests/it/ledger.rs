@@ -294,9 +294,9 @@ both! {
     }
 }
 
-// ---- hosts and rows of the version before -------------------------------------------------------
+// ---- hosts and rows of the previous version -----------------------------------------------------
 
-/// What a host of the version before does to take money out of a wallet.
+/// What a host of the previous version does to take money out of a wallet.
 fn by_an_older_host(app: &TestApp, id: &str, kind: &str, minor: i64) -> String {
     let company = &app.company.id;
     let leg = |line: i64, account: &str, minor: i64| {
@@ -337,7 +337,7 @@ async fn a_host_of_the_version_before_goes_on_and_overdraws_by_refunds_only() {
     app.finish().await;
 }
 
-/// A database as the version before left it, with a wallet below zero.
+/// A database as the previous version left it, with a wallet below zero.
 async fn database_of_before(engine: Engine) -> Database {
     let database = Database::create(engine).await;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
