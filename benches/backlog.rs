@@ -1,4 +1,4 @@
-//! Installments that fall due all at once, collected by several hosts on one database.
+//! Installments that fall due together, collected by several hosts on one database.
 
 use std::{
     net::SocketAddr,
@@ -10,12 +10,15 @@ use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tollhouse::{
-    app::App,
-    clock::{Clock, Timestamp},
-    http, jobs,
-    random::Random,
-    store::{Result, Tx},
-    tls,
+    app::{routes, state::App, wiring},
+    http,
+    platform::{
+        background::jobs,
+        clock::{Clock, Timestamp},
+        crypto::tls,
+        random::Random,
+        store::{Result, Tx},
+    },
 };
 use tollhouse_sandbox::Standins;
 
@@ -25,15 +28,15 @@ use crate::{
     http::{OPERATOR_TOKEN, config},
 };
 
-/// Says how many there are to be; without it nothing is measured, since they take their time.
+/// Variable with the number of installments. Without it, this slow benchmark is skipped.
 const HOW_MANY: &str = "TOLLHOUSE_BENCH_INSTALLMENTS";
 const COMPANIES: usize = 10;
 const CONNECTIONS: usize = 16;
-/// Counting reads all loans.
+/// Interval between counts, each of which reads all loans.
 const POLL: Duration = Duration::from_secs(1);
 const PROVIDER_KEY: &str = "sk_test_bench";
 const CARD: &str = "4084084084084081";
-/// 2026-11-21T09:00:00Z. Loans are made then, and due two days later.
+/// 2026-11-21T09:00:00Z, when loans are created; they are due two days later.
 const NOW: Timestamp = Timestamp(1_795_251_600_000);
 const DUE: &str = "2026-11-23";
 
@@ -42,7 +45,7 @@ pub fn measure(bench: &mut Bench) {
         return;
     };
     for database in database::of_each_engine(&bench.runtime) {
-        // A file is shared by the hosts of one machine, which has one writer for all of them.
+        // Hosts share a SQLite file only on one machine, and one writer at a time.
         let hosts = if database.engine == "sqlite" { 1 } else { 3 };
         let took = bench.runtime.block_on(async {
             let fleet = Fleet::start(&database, hosts).await;
@@ -59,7 +62,7 @@ pub fn measure(bench: &mut Bench) {
     }
 }
 
-/// Hosts that share a database and a clock, and the stand-in of their provider.
+/// Hosts that share a database and a clock, and the simulator of their provider.
 struct Fleet {
     hosts: Vec<App>,
     clock: Clock,
@@ -85,11 +88,12 @@ impl Fleet {
             let app = App::open(&config, clock.clone(), Random::system(), None).await;
             apps.push(app.expect("a host that starts"));
         }
-        for (tcp, routes) in [(public, http::public_routes()), (internal, http::internal_routes())]
+        for (tcp, routes) in
+            [(public, routes::public_routes()), (internal, routes::internal_routes())]
         {
             let (app, (_, never)) = (apps[0].clone(), watch::channel(false));
             tokio::spawn(async move {
-                http::listen(&app, http::Listener::plain(tcp), routes, never).await;
+                wiring::listen(&app, http::Listener::plain(tcp), routes, never).await;
             });
         }
         let client = Client::builder().no_proxy().build().expect("a client");
@@ -112,7 +116,7 @@ impl Fleet {
         body["data"].take()
     }
 
-    /// Loans of one installment each, of borrowers who have saved a card.
+    /// Creates loans of one installment each, for borrowers with a saved card.
     async fn lend(&self, count: usize) {
         self.operator(Method::POST, "/plugins?grant=true", artifacts::PROVIDER_A.to_vec()).await;
         let base_url = format!("{}/paystack", self.standins.url());
@@ -137,7 +141,7 @@ impl Fleet {
         join_all((0..CONNECTIONS).map(lend)).await;
     }
 
-    /// A company that pays for collecting, and its borrower; answers its id.
+    /// Creates a company that pays for collections, and its borrower. Returns the company's id.
     async fn lender(&self, n: usize) -> String {
         let company = json!({ "name": format!("Lender {n}"), "server": "test" }).to_string();
         let company = self.operator(Method::POST, "/companies", company.into()).await;
@@ -168,7 +172,7 @@ impl Fleet {
         id
     }
 
-    /// How long it takes from the due date until all is repaid.
+    /// Returns the time from the due date until everything is repaid.
     async fn collect(&self, count: usize) -> Duration {
         let store = &self.hosts[0].store;
         for host in &self.hosts {

@@ -1,19 +1,19 @@
-//! Databases to measure on, gone with the value.
+//! Temporary databases for measurements.
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-use tollhouse::random::Random;
+use tollhouse::platform::random::Random;
 
 pub struct Database {
     pub engine: &'static str,
     pub url: String,
     pub dir: TempDir,
-    /// Server and name of what is to be dropped.
+    /// Server URL and name of the schema to drop.
     schema: Option<(String, String)>,
 }
 
-/// One of each engine. Without a server, PostgreSQL is left out, which is said.
+/// Creates a database of each engine. Prints a note if there is no PostgreSQL server.
 pub fn of_each_engine(runtime: &Runtime) -> Vec<Database> {
     let server = std::env::var("TOLLHOUSE_TEST_POSTGRES").ok().filter(|url| !url.is_empty());
     match server {
@@ -41,7 +41,7 @@ impl Database {
         Database { engine: "postgres", url, dir, schema: Some((server, schema)) }
     }
 
-    /// What autovacuum does before long; without statistics PostgreSQL plans badly.
+    /// Runs what autovacuum would run soon: without statistics PostgreSQL plans badly.
     pub async fn rest(&self) {
         if self.schema.is_some() {
             run_sql(&self.url, "VACUUM (ANALYZE)".to_owned()).await;

@@ -1,20 +1,22 @@
-//! A plugin beside one that does its worst: what it costs a healthy one.
+//! The cost of a hostile plugin for a healthy one beside it.
 
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use tokio::task::JoinHandle;
 use tollhouse::{
-    bench::resident_bytes,
-    clock::Clock,
-    egress::{Answer, Egress, EgressError, Outgoing},
+    platform::{
+        clock::Clock,
+        outbound::egress::{Answer, Egress, EgressError, Outgoing},
+        random::Random,
+    },
     plugins::{Call, Callable, Credentials, Limits, Plugins},
-    random::Random,
+    tools::bench::resident_bytes,
 };
 
 use crate::Bench;
 
-/// What the guest is told to do, and how often at once.
+/// Commands for the hostile guest, and the number of concurrent calls of each.
 const TRICKS: [(&str, usize); 12] = [
     ("loop", 40),
     ("grow", 40),
@@ -30,7 +32,7 @@ const TRICKS: [(&str, usize); 12] = [
     ("concatenate \"", 40),
 ];
 const CALLS: usize = 20_000;
-/// Where it is only seen that it works.
+/// Number of calls when each benchmark runs only once.
 const FEW: usize = 50;
 const PAID: &str = r#"{"status":"paid","amount":500000,"currency":"NGN"}"#;
 
@@ -60,7 +62,8 @@ pub fn measure(bench: &Bench) {
     });
 }
 
-/// A healthy plugin and a hostile one, in one host. Their upstream answers at once, from memory: nothing hides the wait for a processor.
+/// A healthy and a hostile plugin in one host. Upstream responses come from memory, so that waits
+/// for the CPU are visible.
 struct Neighbours {
     healthy: (Callable, Credentials),
     hostile: (Callable, Credentials),
@@ -84,11 +87,11 @@ impl Neighbours {
         }
     }
 
-    /// Of the healthy one's calls, one after the other.
+    /// Returns the 99th percentile of sequential calls of the healthy plugin.
     async fn p99(&self, calls: usize) -> Duration {
         let (plugin, credentials) = self.healthy.clone();
         let asking = tokio::spawn(async move {
-            let mut latencies = Histogram::<u64>::new(3).expect("three digits can be kept");
+            let mut latencies = Histogram::<u64>::new(3).expect("three valid digits");
             let call = Call::Verify("example-1".to_owned());
             for _ in 0..calls {
                 let began = Instant::now();

@@ -1,4 +1,4 @@
-//! Requests over the real listener, beside a server that answers the same bytes and does nothing else.
+//! Requests through the real listener, compared with a bare server that returns the same bytes.
 
 mod users;
 
@@ -27,7 +27,14 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Mutex, watch},
 };
-use tollhouse::{app::App, clock::Clock, config::Config, http, random::Random};
+use tollhouse::{
+    app::{
+        state::{App, config::Config},
+        wiring,
+    },
+    http,
+    platform::{clock::Clock, random::Random},
+};
 use tollhouse_sandbox::Standins;
 
 use crate::{
@@ -36,12 +43,12 @@ use crate::{
     share,
 };
 
-/// Connections that ask at once, each for itself.
+/// Number of concurrent connections.
 const CONNECTIONS: usize = 32;
-/// Turns of a comparison, and requests of one.
+/// Rounds of a comparison; each sends [`ASKED`] requests.
 const ROUNDS: usize = 25;
 const ASKED: u64 = 2_000;
-/// What every one-time password is.
+/// The code of every one-time password.
 const CODE: &str = "123456";
 pub const OPERATOR_TOKEN: &str = "op_bench_0123456789abcdef0123456789abcdef";
 const MASTER_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
@@ -77,7 +84,7 @@ pub fn compare(bench: &Bench) {
         println!("{name}: {ratio:.2} times http/bare, by turns");
     }
     for engine in ["sqlite", "postgres"] {
-        // Two of these are in a fetch: for the key, and for the payment.
+        // A fetch contains two of these: for the key and for the payment.
         bench.print_ratio(&format!("store/select/{engine}/32"), "http/bare");
     }
 }
@@ -92,7 +99,7 @@ fn measure_load(bench: &mut Bench, name: &str, load: &Load) {
     });
 }
 
-/// Each try is the right one, of a code that was sent before: only the tries are measured.
+/// Verifies codes that were sent before; only the verification is measured.
 fn measure_verify(bench: &mut Bench, name: &str, host: &Host) {
     let (send, verify) = (host.send_code("verify"), host.verify_code("verify"));
     let connections = bench.runtime.block_on(send.connect());
@@ -109,8 +116,8 @@ fn measure_verify(bench: &mut Bench, name: &str, host: &Host) {
     });
 }
 
-/// How much longer a request of `load` takes than one of `base`. By turns: a server that does next to nothing is twice as fast
-/// in one second as in the next, by where its connections happen to be served.
+/// Returns the ratio of the times per request of `load` and `base`. They alternate: the speed of a
+/// bare server varies by a factor of two, depending on the threads that serve its connections.
 fn ratio(bench: &Bench, load: &Load, base: &Load) -> f64 {
     let connect = |load: &Load| bench.runtime.block_on(load.connect());
     let (loaded, bare) = (connect(load), connect(base));
@@ -128,7 +135,7 @@ fn ratio(bench: &Bench, load: &Load, base: &Load) -> f64 {
 
 type Connection = Arc<Mutex<SendRequest<Full<Bytes>>>>;
 
-/// A request that is sent again and again.
+/// A repeated request.
 #[derive(Clone)]
 struct Load {
     to: SocketAddr,
@@ -170,7 +177,7 @@ async fn send(connection: &mut SendRequest<Full<Bytes>>, request: Request<Full<B
     body
 }
 
-/// A server without anything behind it, and the load for it.
+/// Starts a server without anything behind it, and returns the load for it.
 async fn bare(answer: Bytes, load: Load) -> Load {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let to = listener.local_addr().expect("a bound listener");
@@ -188,7 +195,7 @@ async fn bare(answer: Bytes, load: Load) -> Load {
     Load { to, ..load }
 }
 
-/// A whole host with a company, a payment, and a stand-in of the provider that answers without delay.
+/// A complete host with a company, a payment, and a simulator of the provider without delay.
 struct Host {
     public: SocketAddr,
     internal: SocketAddr,
@@ -211,7 +218,7 @@ impl Host {
         let app = app.expect("a host that starts");
         let (stop, stopped) = watch::channel(false);
         let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
-        let served = tokio::spawn(http::serve(app, public, internal, stopped));
+        let served = tokio::spawn(wiring::serve(app, public, internal, stopped));
         let mut host = Host {
             public: addresses.0,
             internal: addresses.1,
@@ -264,7 +271,7 @@ impl Host {
         Load { to: self.public, request: Arc::new(move || request.clone()) }
     }
 
-    /// Each under a reference of its own.
+    /// Each request has its own reference.
     fn initialize(&self) -> Load {
         let (count, key) = (AtomicU64::new(0), self.api_key.clone());
         let run = Random::system().token("");
@@ -277,7 +284,7 @@ impl Host {
         Load { to: self.public, request: Arc::new(move || request.clone()) }
     }
 
-    /// Each for an identifier of its own, by e-mail.
+    /// Each request has its own identifier; delivery is by e-mail.
     fn send_code(&self, what: &'static str) -> Load {
         let body = |identifier: String| {
             let email = format!("{identifier}@example.com");
@@ -286,13 +293,13 @@ impl Host {
         self.for_each("/api/v1/otp/send", what, body)
     }
 
-    /// In the order in which they were sent.
+    /// The identifiers are those of [`Host::send_code`], in the same order.
     fn verify_code(&self, what: &'static str) -> Load {
         let body = |identifier: String| json!({ "identifier": identifier, "token": CODE });
         self.for_each("/api/v1/otp/verify", what, body)
     }
 
-    /// Each of somebody else, whom the stand-in makes up.
+    /// Each request is for another person, invented by the simulator.
     fn look_up(&self) -> Load {
         let (count, key) = (AtomicU64::new(0), self.api_key.clone());
         let make = move || {
@@ -318,7 +325,7 @@ impl Host {
         Load { to: self.public, request: Arc::new(make) }
     }
 
-    /// Until no message waits any more: delivering them takes time from what is measured next.
+    /// Waits for all deliveries, which would slow down what is measured next.
     async fn until_delivered(&self) {
         let path = format!("{}/messages?state=pending&limit=1", self.company);
         loop {

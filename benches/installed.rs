@@ -1,4 +1,4 @@
-//! A host that starts with many plugins installed, whose machine code is on disk.
+//! Startup of a host with many installed plugins, whose machine code is on disk.
 
 use std::{
     cell::RefCell,
@@ -10,20 +10,22 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tollhouse::{
-    bench::resident_bytes,
-    clock::Clock,
-    egress::{Egress, EgressPolicy},
+    platform::{
+        clock::Clock,
+        crypto::seal::{Sealer, new_master_key},
+        outbound::egress::{Egress, EgressPolicy},
+        random::Random,
+        store::{self, Store},
+    },
     plugins::{CodeCache, Limits, Plugins, Signed, TrustPolicy, Wish},
-    random::Random,
-    seal::{Sealer, new_master_key},
-    store::{self, Store},
+    tools::bench::resident_bytes,
 };
 
 use crate::Bench;
 
 const NAME: &str = "plugins/installed";
 const PLUGINS: usize = 1_000;
-/// Where it is only seen that it works.
+/// Number of plugins when each benchmark runs only once.
 const FEW: usize = 5;
 
 pub fn measure(bench: &mut Bench) {
@@ -50,7 +52,7 @@ pub fn measure(bench: &mut Bench) {
     }
 }
 
-/// What is left of a host that has stopped: its database and its machine code.
+/// The data of a stopped host: its database and its machine code.
 struct Host {
     folder: TempDir,
     store: Store,
@@ -82,7 +84,7 @@ impl Host {
         host
     }
 
-    /// The machine code is the same, in a file of its own: compiling it a thousand times would only take time.
+    /// Copies the machine code, because compiling it a thousand times would take long.
     fn copy_code(&self, name: &str, wasm: &[u8]) {
         let (_, engine) = name.split_once('-').expect("a digest and an engine");
         let copy = format!("{}-{engine}", hex::encode(Sha256::digest(wasm)));
@@ -102,7 +104,7 @@ impl Host {
         Plugins::new(limits, egress, Clock::system(), Random::system()).expect("an engine")
     }
 
-    /// How long it takes until all serve, and what they add to the memory of this process.
+    /// Returns the time until all plugins serve, and the memory in bytes that they add.
     async fn start(&self) -> (Duration, usize) {
         let plugins = self.plugins();
         let (before, began) = (resident_bytes().unwrap_or_default(), Instant::now());
@@ -113,7 +115,7 @@ impl Host {
     }
 }
 
-/// The same component under another name: a manifest of its own goes before the one inside.
+/// Returns the component under another name: an added manifest overrides the one inside.
 pub fn named(wasm: &[u8], name: &str) -> Vec<u8> {
     let mut manifest: Value = serde_json::from_str(provider_a::MANIFEST).expect("a manifest");
     manifest["name"] = json!(name);

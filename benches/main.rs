@@ -1,7 +1,8 @@
-//! How fast the host is, beside what it could be at best.
+//! Benchmarks of the host and of the baselines it is compared with.
 //!
-//! `cargo bench -p tollhouse` measures everything, `cargo bench -p tollhouse -- plugins` what has that word in its name, and
-//! `cargo bench -p tollhouse -- --test` runs each thing once. docs/PERFORMANCE.md says what the figures mean.
+//! `cargo bench -p tollhouse` runs all, `cargo bench -p tollhouse -- plugins` those with this word
+//! in their name, and `cargo bench -p tollhouse -- --test` runs each once. docs/PERFORMANCE.md
+//! explains the figures.
 
 mod backlog;
 mod database;
@@ -21,7 +22,7 @@ use criterion::Criterion;
 use futures::future::join_all;
 use tokio::runtime::Runtime;
 
-/// The program's.
+/// The allocator of the program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -50,18 +51,18 @@ fn main() {
     http::compare(&bench);
 }
 
-/// Criterion, and what it has measured: ratios are only of one run.
+/// Criterion and its samples. Ratios are taken within one run only.
 struct Bench {
     criterion: Criterion,
     runtime: Runtime,
-    /// Nanoseconds of one iteration, sample by sample.
+    /// Nanoseconds per iteration of each sample.
     seen: BTreeMap<String, Vec<f64>>,
-    /// What was compared by turns.
+    /// Ratios of alternating measurements.
     ratios: Vec<(String, f64)>,
 }
 
 impl Bench {
-    /// `run` does its work so many times, and says how long that took.
+    /// Measures `run`, which does its work this many times and returns the time it took.
     fn measure(&mut self, name: &str, run: impl AsyncFn(u64) -> Duration) {
         let (runtime, seen) = (&self.runtime, self.seen.entry(name.to_owned()).or_default());
         self.criterion.bench_function(name, |bencher| {
@@ -73,27 +74,27 @@ impl Bench {
         });
     }
 
-    /// Whether each thing is only done once, as criterion does it when cargo runs tests.
+    /// Returns whether each benchmark runs only once, as criterion does under `cargo test`.
     fn tries_only(&self) -> bool {
         let given = |flag: &str| std::env::args().any(|argument| argument == flag);
         given("--test") || !given("--bench")
     }
 
-    /// Whether the command line asks for it: a word there filters by names. For what takes long to set up.
+    /// Returns whether the command line selects a benchmark, to skip expensive setup otherwise.
     fn wants(&self, name: &str) -> bool {
         let words: Vec<String> =
             std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
         words.is_empty() || words.iter().any(|word| name.contains(word.as_str()))
     }
 
-    /// The median of what was measured; `None` when it was filtered out, or only tried.
+    /// Returns the median; `None` if the benchmark was filtered out or ran only once.
     fn median(&self, name: &str) -> Option<f64> {
         let mut samples = self.seen.get(name).filter(|seen| seen.len() >= SAMPLES)?.clone();
         samples.sort_by(f64::total_cmp);
         samples.get(samples.len() / 2).copied()
     }
 
-    /// Prints how much longer `name` takes than `base`, and the medians of which that is the ratio.
+    /// Prints the ratio of `name` to `base`, and both medians.
     fn print_ratio(&self, name: &str, base: &str) {
         if let (Some(time), Some(least)) = (self.median(name), self.median(base)) {
             let (ratio, us, base_us) = (time / least, time / 1e3, least / 1e3);
@@ -102,7 +103,7 @@ impl Bench {
     }
 }
 
-/// One piece of work after the other.
+/// Repeats the work sequentially.
 async fn repeat(iterations: u64, work: impl AsyncFn()) -> Duration {
     let began = Instant::now();
     for _ in 0..iterations {
@@ -111,7 +112,7 @@ async fn repeat(iterations: u64, work: impl AsyncFn()) -> Duration {
     began.elapsed()
 }
 
-/// So much work, shared among workers that are busy at once.
+/// Divides the iterations among concurrent workers.
 async fn share<W, F>(
     iterations: u64,
     workers: impl ExactSizeIterator<Item = W>,

@@ -1,14 +1,16 @@
-//! A call of a plugin: the least that is native, native, on a warm instance, on a fresh one under wasmtime alone, and through the host.
+//! A plugin call: minimal native, native, warm, fresh under wasmtime alone, and through the host.
 
 use std::time::Instant;
 
 use serde_json::Value;
 use tempfile::TempDir;
 use tollhouse::{
-    bench::Subject,
+    platform::{
+        crypto::seal::{Sealer, new_master_key},
+        random::Random,
+    },
     plugins::{Answering, Call, CodeCache, Limits, Typed},
-    random::Random,
-    seal::{Sealer, new_master_key},
+    tools::bench::Subject,
 };
 use tollhouse_plugin::{
     checkout::{self, CheckoutOrder},
@@ -20,7 +22,7 @@ use tollhouse_plugin::{
 
 use crate::{Bench, repeat};
 
-/// What of `provider_a` is measured: without a request, and with one.
+/// Measured functions of `provider_a`, without and with a request.
 const FUNCTIONS: [&str; 3] = ["notifications.parse", "checkout.start", "verification.verify"];
 
 pub fn measure(bench: &mut Bench) {
@@ -30,7 +32,7 @@ pub fn measure(bench: &mut Bench) {
         measure_call(bench, &format!("plugins/{function}"), &paystack, &call);
     }
     let unruly = load(bench, artifacts::UNRULY);
-    // It believes everybody, and does no more.
+    // Its parser accepts every notification and does nothing else.
     let call = Call::ParseNotification { headers: Vec::new(), body: Vec::new() };
     measure_call(bench, "plugins/empty", &unruly, &call);
     measure_native(bench);
@@ -42,7 +44,7 @@ pub fn compare(bench: &Bench) {
         bench.print_ratio(&format!("plugins/{call}/host"), &format!("plugins/{call}/floor"));
     }
     for call in FUNCTIONS {
-        // What `tollhouse plugin bench` calls native, which it has of every component.
+        // The native time of `tollhouse plugin bench`, which is available for every component.
         let least = format!("plugins/{call}/least-native");
         bench.print_ratio(&format!("plugins/{call}/native"), &least);
     }
@@ -66,7 +68,7 @@ fn measure_call(bench: &mut Bench, name: &str, subject: &Subject, call: &Call) {
         repeat(iterations, async || least.run()).await
     });
     bench.measure(&format!("{name}/host"), async |iterations| {
-        let work = async || plugin.make(credentials, call).await.expect("what the example says");
+        let work = async || plugin.make(credentials, call).await.expect("the example's result");
         repeat(iterations, work).await
     });
     for (base, answering) in [("floor", Answering::Replayed), ("floor-one-run", Answering::AtOnce)]
@@ -86,7 +88,7 @@ fn measure_call(bench: &mut Bench, name: &str, subject: &Subject, call: &Call) {
     });
 }
 
-/// The plugin's crate, compiled for this machine, on the SDK's host for tests.
+/// Measures the plugin's crate, compiled natively, on the SDK's test host.
 fn measure_native(bench: &mut Bench) {
     let manifest: Value = serde_json::from_str(provider_a::MANIFEST).expect("a manifest");
     let examples = &manifest["examples"];
@@ -106,7 +108,7 @@ fn measure_native(bench: &mut Bench) {
     bench.measure("plugins/checkout.start/native", async |iterations| {
         let mut took = std::time::Duration::ZERO;
         for _ in 0..iterations {
-            let (host, order) = (native_host(examples), order()); // it remembers what was sent
+            let (host, order) = (native_host(examples), order()); // new, because it records requests
             let began = Instant::now();
             let session = <provider_a::Paystack as checkout::Guest>::start(order);
             took += began.elapsed();
@@ -152,7 +154,7 @@ fn order() -> CheckoutOrder {
     }
 }
 
-/// From the component's bytes to a plugin that can be called, without and with machine code in the cache.
+/// Measures the time from component bytes to a callable plugin, without and with cached code.
 fn measure_admission(bench: &mut Bench) {
     let folder = TempDir::new().expect("a temporary folder");
     let random = Random::system();

@@ -1,6 +1,6 @@
-//! Writes: a row and its commit, by few and by many at once. And the least that a read can be.
+//! Writes of a row by few and by many concurrent writers, and the smallest possible read.
 
-use tollhouse::{
+use tollhouse::platform::{
     clock::Clock,
     random::Random,
     store::{self, Limits, Store},

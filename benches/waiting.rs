@@ -1,4 +1,4 @@
-//! Ten thousand calls that wait for a slow upstream, and another plugin beside them.
+//! Latency of a plugin while ten thousand calls of another one wait for a slow upstream.
 
 use std::{
     cell::RefCell,
@@ -28,23 +28,26 @@ use tokio::{
     time::timeout,
 };
 use tollhouse::{
-    bench::resident_bytes,
-    clock::Clock,
-    egress::{Egress, EgressPolicy},
+    platform::{
+        clock::Clock,
+        outbound::egress::{Egress, EgressPolicy},
+        random::Random,
+    },
     plugins::{Call, Callable, Credentials, Limits, Plugins},
-    random::Random,
+    tools::bench::resident_bytes,
 };
 
 use crate::{Bench, installed::named};
 
-/// The first argument of this program when it plays the upstream: both ends of so many connections are too many for one process.
+/// First argument of this program when it acts as the upstream: one process may not have enough
+/// file descriptors for both ends of the connections.
 const UPSTREAM: &str = "upstream-that-waits";
 const QUIET: &str = "plugins/quick/quiet";
 const BESIDE: &str = "plugins/quick/beside-waiting";
 const CALLS: usize = 10_000;
-/// Where it is only seen that it works.
+/// Number of calls when each benchmark runs only once.
 const FEW: usize = 50;
-/// Until all wait; nothing waits so long.
+/// Timeout until all calls wait; never reached in practice.
 const PATIENCE: Duration = Duration::from_secs(120);
 const REFERENCE: &str = "example-1";
 const PAID: &str = r#"{"status":"paid","amount":500000,"currency":"NGN"}"#;
@@ -70,10 +73,10 @@ pub fn measure(bench: &mut Bench) {
 }
 
 fn latencies() -> Histogram<u64> {
-    Histogram::new(3).expect("three digits are among those that it can keep")
+    Histogram::new(3).expect("three valid digits")
 }
 
-/// A plugin whose upstream is slow, one whose upstream is quick, and both upstreams.
+/// A plugin with a slow upstream, one with a quick upstream, and both upstreams.
 struct Host {
     slow: (Callable, Credentials),
     quick: (Callable, Credentials),
@@ -83,7 +86,7 @@ struct Host {
 
 struct Waiting {
     calls: Vec<JoinHandle<()>>,
-    /// What this process had in memory: when the first tenth waited, and when all did.
+    /// Resident memory of this process in bytes, when a tenth of the calls and when all wait.
     tenth: usize,
     all: usize,
 }
@@ -123,7 +126,7 @@ impl Host {
         }
     }
 
-    /// The quick plugin, one call after the other.
+    /// Calls the quick plugin sequentially.
     async fn ask(&self, times: u64, latencies: &RefCell<Histogram<u64>>) -> Duration {
         let (plugin, credentials) = &self.quick;
         let call = Call::Verify(REFERENCE.to_owned());
@@ -138,7 +141,7 @@ impl Host {
         took
     }
 
-    /// Until the slow upstream has so many requests, and answers none.
+    /// Starts this many calls and returns when the slow upstream holds them all.
     async fn wait(&self, count: usize) -> Waiting {
         let mut calls = Vec::new();
         let tenth = self.wait_until(&mut calls, count / 10).await;
@@ -146,12 +149,12 @@ impl Host {
         Waiting { calls, tenth, all }
     }
 
-    /// Answers what this process has in memory then.
+    /// Returns the resident memory of this process in bytes, when `count` calls wait.
     async fn wait_until(&self, calls: &mut Vec<JoinHandle<()>>, count: usize) -> usize {
         calls.resize_with(count, || {
             let (plugin, credentials) = self.slow.clone();
             tokio::spawn(async move {
-                // In the end it is cut.
+                // Cut when the upstream ends.
                 let _ = plugin.make(&credentials, &Call::Verify(REFERENCE.to_owned())).await;
             })
         });
@@ -179,13 +182,13 @@ impl Waiting {
     }
 }
 
-/// As many connections as the system lets a process have.
+/// Raises the limit of open files to the permitted maximum.
 fn allow_files() {
     let most = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).expect("what is allowed");
 }
 
-/// Plays both upstreams when this program was started for that.
+/// Acts as both upstreams if the arguments request it. Returns whether they do.
 pub fn plays_upstream() -> bool {
     let mut arguments = std::env::args().skip(1);
     if arguments.next().as_deref() != Some(UPSTREAM) {
@@ -195,13 +198,13 @@ pub fn plays_upstream() -> bool {
     allow_files();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.spawn(serve(count));
-    // Until whoever started it has seen enough.
+    // Until the parent process closes the pipe.
     let _ = std::io::copy(&mut stdin().lock(), &mut std::io::sink());
     runtime.shutdown_background();
     true
 }
 
-/// Says its port, and when a tenth of so many requests wait, and when all do.
+/// Prints the port, and a line when a tenth of `count` requests wait, and when all do.
 async fn serve(count: usize) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     tell(&listener.local_addr().expect("a bound listener").port().to_string());
@@ -231,5 +234,5 @@ async fn answer(
 
 fn tell(line: &str) {
     let mut out = stdout().lock();
-    writeln!(out, "{line}").and_then(|()| out.flush()).expect("whoever started it listens");
+    writeln!(out, "{line}").and_then(|()| out.flush()).expect("the parent process reads the pipe");
 }

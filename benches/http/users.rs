@@ -1,4 +1,4 @@
-//! Lists, searches, imports and exports of a company that has many users.
+//! Lists, searches, imports and exports of a company with many users.
 
 use std::{
     sync::Arc,
@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use super::{Host, Load, request};
 use crate::database::Database;
 
-/// Says how many there are to be; without it nothing is measured, since they take their time.
+/// Variable with the number of users. Without it, this slow benchmark is skipped.
 const HOW_MANY: &str = "TOLLHOUSE_BENCH_USERS";
-/// Users of an import.
+/// Users per import.
 const AT_ONCE: usize = 1_000;
 const TIMES: usize = 7;
 
@@ -22,7 +22,7 @@ const FIRST: [&str; 8] = ["Ada", "Bola", "Chidi", "Dayo", "Efe", "Funmi", "Gbeng
 const LAST: [&str; 7] = ["Obi", "Ade", "Okafor", "Bello", "Mensah", "Eze", "Danjuma"];
 const COUNTRIES: [&str; 4] = ["nigeria", "ghana", "kenya", "rwanda"];
 
-/// What is asked, and what it shows.
+/// Label and query of each list.
 const LISTS: [(&str, &str); 13] = [
     ("the first page", ""),
     ("a page far behind", "?page=10000"),
@@ -51,7 +51,7 @@ pub async fn measure(host: &Host, database: &Database) {
         let body = json!({ "users": users }).to_string();
         host.ask(Method::POST, "/user/bulk/create", body.into()).await;
     }
-    let each = began.elapsed() / u32::try_from(count.div_ceil(AT_ONCE)).expect("not so many");
+    let each = began.elapsed() / u32::try_from(count.div_ceil(AT_ONCE)).expect("a small number");
     println!("users/{engine}: {count} users, {each:.0?} for each import of {AT_ONCE}");
     database.rest().await;
     for (what, query) in LISTS {
@@ -91,7 +91,7 @@ fn user(n: usize) -> Value {
 }
 
 impl Host {
-    /// An answer of the API, which must be a success.
+    /// Returns the response of the API, which must be a success.
     async fn ask(&self, method: Method, path: &str, body: Bytes) -> Value {
         let request = request(method, &format!("/api/v1{path}"), &self.api_key, body);
         let load = Load { to: self.public, request: Arc::new(move || request.clone()) };

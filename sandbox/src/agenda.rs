@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tollhouse::clock::Timestamp;
+use tollhouse::platform::clock::Timestamp;
 
 pub(crate) struct Agenda<D>(BTreeSet<(Timestamp, D)>);
 

@@ -38,7 +38,7 @@ use std::{
 };
 
 use tokio::net::TcpListener;
-use tollhouse::clock::Clock;
+use tollhouse::platform::clock::Clock;
 
 pub use checkout::Outcome;
 pub use events::ReceivedEvent;

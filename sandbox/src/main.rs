@@ -19,11 +19,12 @@ use tokio::{
     sync::watch,
 };
 use tollhouse::{
-    app::{App, Companion},
-    clock::Clock,
-    config::Config,
+    app::{
+        state::{App, config::Config},
+        wiring,
+    },
     http,
-    random::Random,
+    platform::{background::jobs::Companion, clock::Clock, random::Random},
 };
 use tollhouse_sandbox::Standins;
 use tracing_subscriber::EnvFilter;
@@ -118,7 +119,7 @@ async fn run(options: Options) -> Result<(), Failure> {
     let app = App::open(&config, clock, Random::system(), Some(companion)).await?;
     let (stop, stopped) = watch::channel(false);
     let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
-    let serving = tokio::spawn(http::serve(app, public, internal, stopped));
+    let serving = tokio::spawn(wiring::serve(app, public, internal, stopped));
 
     let told = setup::run(&config, &standins).await?;
     standins.set_hints(told.hints());

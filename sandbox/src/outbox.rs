@@ -12,7 +12,7 @@ use std::{
 };
 
 use tokio::sync::{Notify, Semaphore};
-use tollhouse::clock::Timestamp;
+use tollhouse::platform::{clock::Timestamp, crypto::tls};
 
 use crate::{
     faults::{FaultKind, Faults},
@@ -80,7 +80,7 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     pub(crate) fn new(faults: Faults) -> Outbox {
-        tollhouse::tls::install_provider();
+        tls::install_provider();
         let client = reqwest::Client::builder()
             .timeout(TIME_OUT)
             .redirect(reqwest::redirect::Policy::none())

@@ -7,7 +7,7 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use tollhouse::phone;
+use tollhouse::platform::values::phone;
 
 use crate::{env::Env, faults::FaultKind, mailbox::Message};
 

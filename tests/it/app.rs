@@ -13,13 +13,20 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::watch};
 use tollhouse::{
-    app::App,
-    clock::{Clock, Timestamp},
-    config::Config,
-    http, jobs,
+    app::{
+        routes,
+        state::{App, config::Config},
+        wiring,
+    },
+    http,
+    platform::{
+        background::jobs,
+        clock::{Clock, Timestamp},
+        crypto::{seal::Sealer, tls},
+        random::Random,
+        store,
+    },
     plugins::CodeCache,
-    random::Random,
-    seal::Sealer,
 };
 use tollhouse_sandbox::Standins;
 
@@ -248,11 +255,12 @@ impl TestApp {
         let app = App::open(&config, clock, Random::system(), Some(companion)).await;
         let app = app.expect("a host that starts");
         let (_, never) = watch::channel(false);
-        for (tcp, routes) in [(public, http::public_routes()), (internal, http::internal_routes())]
+        for (tcp, routes) in
+            [(public, routes::public_routes()), (internal, routes::internal_routes())]
         {
             let (app, never) = (app.clone(), never.clone());
             tokio::spawn(async move {
-                http::listen(&app, http::Listener::plain(tcp), routes, never).await;
+                wiring::listen(&app, http::Listener::plain(tcp), routes, never).await;
             });
         }
         let company =
@@ -336,9 +344,9 @@ impl TestApp {
     }
 
     /// Every route of both listeners, with the address of its listener and what opens it.
-    pub fn routes(&self) -> Vec<(&str, &str, http::Route)> {
-        let public = http::public_routes().into_iter();
-        let internal = http::internal_routes().into_iter();
+    pub fn routes(&self) -> Vec<(&str, &str, routes::Route)> {
+        let public = routes::public_routes().into_iter();
+        let internal = routes::internal_routes().into_iter();
         public
             .map(|route| (&*self.api, &*self.company.key, route))
             .chain(internal.map(|route| (&*self.internal, OPERATOR_TOKEN, route)))
@@ -431,7 +439,7 @@ impl TestApp {
         let (unbalanced, wrong): (Rows, Rows) = self
             .app
             .store
-            .read(async |tx| -> tollhouse::store::Result<_> {
+            .read(async |tx| -> store::Result<_> {
                 let unbalanced = tx
                     .sql(
                         "SELECT company_id, transaction_id, CAST(SUM(amount_minor) AS BIGINT)
@@ -460,7 +468,7 @@ impl TestApp {
 
 /// A client that talks to this machine only.
 pub fn client() -> Client {
-    tollhouse::tls::install_provider();
+    tls::install_provider();
     let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build();
     client.expect("a client")
 }

@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use serde_json::json;
-use tollhouse::{check, plugins::Limits};
+use tollhouse::{plugins::Limits, tools::check};
 
 use crate::{app::code_cache, plugins::try_install, sprout::repack};
 

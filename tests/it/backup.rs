@@ -12,9 +12,11 @@ use serde_json::json;
 use sqlx::{Connection, SqliteConnection};
 use tempfile::TempDir;
 use tollhouse::{
-    audit,
-    random::Random,
-    store::{self, BackupError, Limits, Store, backup, restore},
+    app::operations::audit,
+    platform::{
+        random::Random,
+        store::{self, BackupError, Limits, Store, backup, restore},
+    },
 };
 
 use crate::{

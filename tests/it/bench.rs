@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tollhouse::{
-    bench::{self, Effort, Report, Subject},
     plugins::Limits,
+    tools::bench::{self, Effort, Report, Subject},
 };
 
 use crate::{app::code_cache, sprout::repack};

@@ -7,12 +7,19 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{sync::Notify, time::timeout};
 use tollhouse::{
-    companies,
-    error::{Error, Result},
-    monitor::Watch,
-    random::Random,
-    store,
-    wallet::{self, Moved},
+    app::{
+        operations::monitor::Watch,
+        tenants::{
+            companies,
+            wallet::{self, Moved},
+        },
+    },
+    platform::{
+        error::{Error, Result},
+        random::Random,
+        store,
+        values::money,
+    },
 };
 
 use crate::app::{Company, Reply, TestApp};
@@ -50,7 +57,7 @@ async fn charge_to(
     key: &str,
 ) -> Result<Moved> {
     let (host, id, key) = (app.app.clone(), company.id.clone(), key.to_owned());
-    let charge = async move |tx: &mut tollhouse::store::Tx| {
+    let charge = async move |tx: &mut store::Tx| {
         let company = companies::get(tx, &id).await?;
         wallet::charge(tx, &host, &company, item, quantity, &key).await
     };
@@ -83,7 +90,7 @@ fn message(refused: Result<Moved>) -> String {
 /// An amount of the wire in minor units.
 fn minor(amount: &Value) -> i64 {
     let number = amount.as_number().expect("a number");
-    tollhouse::money::Minor::from_major(number).expect("an amount").0
+    money::Minor::from_major(number).expect("an amount").0
 }
 
 /// What charges and what was given back did to a company's wallet, by the key of the ledger.
@@ -308,7 +315,7 @@ both! {
         let mut watch = Watch::default();
         watch.look(&app.app).await;
         watch.look(&app.app).await;
-        let page = app.app.telemetry.scrape();
+        let page = app.app.server.telemetry.scrape();
         let value = |name: &str| crate::telemetry::value(&page, &format!("tollhouse_{name}"));
         assert_eq!(value("store_up"), Some(1.0));
         assert_eq!((value("ledger_unbalanced_transactions"), value("ledger_wrong_balances")), (Some(0.0), Some(0.0)));
@@ -435,7 +442,7 @@ both! {
         give_back(app, "further below").await;
         charge(app, "otp.sms", 3, "again").await.expect("a charge");
         assert_eq!(told(app).await, [low(900, 1_000), low(700, 1_000)]);
-        let page = app.app.telemetry.scrape();
+        let page = app.app.server.telemetry.scrape();
         let counted = r#"tollhouse_operator_events_total{kind="wallet.low_balance"}"#;
         assert_eq!(crate::telemetry::value(&page, counted), Some(2.0));
     }

@@ -3,7 +3,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::http::{Access, Route};
+use tollhouse::{app::routes::Route, http::Access};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{

@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse::platform::store;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
@@ -43,7 +44,7 @@ async fn refunds(app: &TestApp, query: &str) -> Vec<Value> {
 async fn sign(app: &TestApp, card: &Value, other: &Value) {
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let (id, signature) = (text(&card["id"]), text(&other["signature"]));
-    let sign = async move |tx: &mut tollhouse::store::Tx| -> tollhouse::store::Result<_> {
+    let sign = async move |tx: &mut store::Tx| -> store::Result<_> {
         let sql = tx.sql("UPDATE cards SET signature = $1 WHERE id = $2");
         sql.bind(signature).bind(id).run().await
     };
@@ -147,7 +148,7 @@ both! {
         assert_eq!(app.events(), ["card.validation.failed"]);
         app.advance(40 * DAY).await;
         app.operator(Method::POST, "/clock/advance", json!({ "seconds": 0 })).await.data();
-        let count = async |tx: &mut tollhouse::store::Tx| tx.sql("SELECT COUNT(*) FROM cards").one().await;
+        let count = async |tx: &mut store::Tx| tx.sql("SELECT COUNT(*) FROM cards").one().await;
         let (left,): (i64,) = app.app.store.read(count).await.unwrap();
         assert_eq!(left, 0);
     }
@@ -210,7 +211,7 @@ both! {
         assert_eq!(recollect(app, charge).await.data()["status"], "success");
         app.settle().await;
         // Another address that the provider knows the customer by.
-        let change = async move |tx: &mut tollhouse::store::Tx| tx.sql("UPDATE cards SET email = 'a@provider.example'").run().await;
+        let change = async move |tx: &mut store::Tx| tx.sql("UPDATE cards SET email = 'a@provider.example'").run().await;
         app.app.store.write(change).await.expect("a card");
         assert_eq!(list(app, "").await[0]["card"]["email"], "ada.obi@example.com");
     }
@@ -284,7 +285,7 @@ both! {
         app.settle().await;
         let told = app.standins.paystack().requests();
         assert!(told.contains(&("POST".to_owned(), "/customer/authorization/deactivate".to_owned())));
-        let tokens = async |tx: &mut tollhouse::store::Tx| tx.sql("SELECT COUNT(*) FROM cards WHERE token IS NOT NULL").one().await;
+        let tokens = async |tx: &mut store::Tx| tx.sql("SELECT COUNT(*) FROM cards WHERE token IS NOT NULL").one().await;
         let (left,): (i64,) = app.app.store.read(tokens).await.unwrap();
         assert_eq!(left, 1);
         delete(app, &first["id"], "?delete_default=true").await;

@@ -2,7 +2,10 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::{app::App, clock::Clock, jobs, random::Random};
+use tollhouse::{
+    app::state::App,
+    platform::{background::jobs, clock::Clock, random::Random},
+};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{

@@ -15,8 +15,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, net::TcpListener, sync::watch};
 use tollhouse::{
-    http::{self, Endpoint, Listener, TlsFiles},
-    operator_events,
+    app::{operations::operator_events, routes, wiring},
+    http::{Endpoint, Listener, TlsFiles},
+    platform::store,
 };
 
 use crate::{
@@ -286,7 +287,7 @@ both! {
         let edited = run(app, &["company", "edit", id, "--low-balance", ""]).await;
         assert_eq!(field(edited.said(), "low balance"), "-");
         let (host, company) = (app.app.clone(), id.to_owned());
-        let told: tollhouse::store::Result<()> = app.app.store.write(async move |tx| {
+        let told: store::Result<()> = app.app.store.write(async move |tx| {
             operator_events::tell(tx, &host, &company, "wallet.low_balance", json!({ "balance": 1 })).await
         }).await;
         told.expect("an event");
@@ -404,7 +405,7 @@ async fn with_tls(app: &TestApp) -> (String, String) {
     let app = app.app.clone();
     tokio::spawn(async move {
         let (_open, closing) = watch::channel(false);
-        http::listen(&app, listener, http::internal_routes(), closing).await;
+        wiring::listen(&app, listener, routes::internal_routes(), closing).await;
     });
     (url, certificate)
 }

@@ -11,7 +11,10 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use tollhouse::{app::App, random::Random, store};
+use tollhouse::{
+    app::{state::App, tenants::companies::AcceptedKeys},
+    platform::{random::Random, store},
+};
 
 use crate::app::{TestApp, config, reply};
 
@@ -123,7 +126,7 @@ both! {
             let settings = config(&app.database, &[]);
             let host = App::open(&settings, app.app.clock.clone(), Random::system(), None).await;
             let host = host.expect("a host that starts");
-            [&app.company, &unused, &revoked].map(|company| host.accepted_keys.has(&company.key))
+            [&app.company, &unused, &revoked].map(|company| host.slot::<AcceptedKeys>().has(&company.key))
         };
         assert_eq!(known().await, [true, false, false]);
         app.advance(7 * 86_400 - 60).await;

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use reqwest::{Method, header::RETRY_AFTER};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tollhouse::{clock::Timestamp, plugins::Credentials};
+use tollhouse::{platform::clock::Timestamp, plugins::Credentials};
 
 use crate::{
     app::{Company, Engine, Reply, TestApp, postgres},

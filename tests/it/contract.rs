@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use jsonschema::Validator;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::http::{internal_routes, openapi::document, public_routes};
+use tollhouse::app::routes::{document, internal_routes, public_routes};
 
 use crate::app::Reply;
 

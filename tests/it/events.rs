@@ -9,7 +9,10 @@ use axum::http::{HeaderMap, StatusCode};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::oneshot};
-use tollhouse::{app::App, http, random::Random};
+use tollhouse::{
+    app::{routes, state::App},
+    platform::random::Random,
+};
 
 use crate::app::{OPERATOR_TOKEN, TestApp};
 
@@ -347,10 +350,10 @@ pub async fn in_production(app: &TestApp) -> (String, String) {
     let serve = async |routes| {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}", listener.local_addr().expect("bound"));
-        tokio::spawn(axum::serve(listener, http::router(&host, routes)).into_future());
+        tokio::spawn(axum::serve(listener, routes::router(&host, routes)).into_future());
         url
     };
-    (serve(http::public_routes()).await, serve(http::internal_routes()).await)
+    (serve(routes::public_routes()).await, serve(routes::internal_routes()).await)
 }
 
 both! {

@@ -6,13 +6,17 @@ use reqwest::{Method, header::RETRY_AFTER};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
 use tollhouse::{
-    app::App,
-    clock::Timestamp,
-    config::Config,
+    app::{
+        state::{App, config::Config},
+        wiring,
+    },
     http,
+    platform::{
+        clock::Timestamp,
+        random::Random,
+        store::{self, Tx},
+    },
     plugins::{Absence, Signed, Wish},
-    random::Random,
-    store::Tx,
 };
 
 use crate::{
@@ -34,7 +38,7 @@ pub async fn host_of(app: &TestApp, config: Config) -> (App, String, watch::Send
     let api = format!("http://{}", public.local_addr().expect("bound"));
     let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
     let (stop, stopped) = watch::channel(false);
-    tokio::spawn(http::serve(host.clone(), public, internal, stopped));
+    tokio::spawn(wiring::serve(host.clone(), public, internal, stopped));
     (host, api, stop)
 }
 
@@ -56,7 +60,7 @@ pub async fn follows(is: impl Fn() -> bool) {
 /// Rows of another host: this component serves everyone as Sprout 1.1.0.
 async fn serve_elsewhere(app: &TestApp, digest: &str, wasm: Vec<u8>) {
     let digest = digest.to_owned();
-    let rows = async move |tx: &mut Tx| -> tollhouse::store::Result<()> {
+    let rows = async move |tx: &mut Tx| -> store::Result<()> {
         tx.sql("INSERT INTO plugin_components (digest, wasm, created_at) VALUES ($1, $2, 0)")
             .bind(&digest)
             .bind(wasm)
@@ -137,7 +141,7 @@ both! {
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
         let url = upstream.set_up(app).await.replace(&app.api, "");
-        app.app.store.write(async |tx| -> tollhouse::store::Result<u64> {
+        app.app.store.write(async |tx| -> store::Result<u64> {
             let sql = tx.sql("UPDATE plugin_components SET wasm = $1 WHERE digest = (SELECT digest FROM plugin_versions WHERE name = 'sprout')");
             sql.bind(&b"of a later engine"[..]).run().await
         }).await.expect("a component");
@@ -160,7 +164,7 @@ both! {
         let told = notify(app, &format!("{api}{url}"), "order-1", TOKEN).await;
         assert_eq!(told.failure(), (503, "the provider is not ready here, send it again later"));
 
-        app.app.store.write(async |tx| -> tollhouse::store::Result<u64> {
+        app.app.store.write(async |tx| -> store::Result<u64> {
             let sql = tx.sql("UPDATE plugin_components SET wasm = $1 WHERE digest = (SELECT digest FROM plugin_versions WHERE name = 'sprout')");
             sql.bind(artifacts::SPROUT).run().await
         }).await.expect("a component");
@@ -213,7 +217,7 @@ both! {
         assert!(start_payment(app, "order-1").await["checkout"]["url"].is_string());
 
         // It is not compiled again every second, though it could be now, but in a minute.
-        app.app.store.write(async move |tx| -> tollhouse::store::Result<()> {
+        app.app.store.write(async move |tx| -> store::Result<()> {
             let digest = Signed::read(sprout.clone()).digest();
             tx.sql("UPDATE plugin_components SET wasm = $1 WHERE digest = $2").bind(&sprout[..]).bind(digest).run().await?;
             Ok(())
@@ -224,9 +228,9 @@ both! {
         app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
         assert_eq!(served_version(&app.app), Some("1.1.0".to_owned()));
 
-        let second = app.app.store.write(async move |tx| -> tollhouse::store::Result<u64> {
+        let second = app.app.store.write(async move |tx| -> store::Result<u64> {
             tx.sql("UPDATE plugin_versions SET state = 'active' WHERE name = 'sprout'").run().await
         }).await;
-        assert!(tollhouse::store::is_duplicate(&second.expect_err("two versions that serve")));
+        assert!(store::is_duplicate(&second.expect_err("two versions that serve")));
     }
 }

@@ -7,9 +7,12 @@ use reqwest::{Method, StatusCode, Url};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tollhouse::{
-    companies,
+    app::tenants::{
+        companies,
+        providers::{self, Account},
+    },
+    platform::store,
     plugins::{CallError, Certainty, FaultCategory, Kind, Manifest, TextMessage},
-    providers::{self, Account},
 };
 use tollhouse_sandbox::{Fault, FaultKind};
 
@@ -168,7 +171,7 @@ async fn send(app: &TestApp, name: &str, to: &str) -> Result<String, CallError> 
 }
 
 async fn usable(app: &TestApp, name: &str) -> Option<Account> {
-    let find = async |tx: &mut tollhouse::store::Tx| {
+    let find = async |tx: &mut store::Tx| {
         let company = companies::get(tx, &app.company.id).await?;
         providers::usable(tx, &company, name).await
     };

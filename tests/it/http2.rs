@@ -11,7 +11,7 @@ use tokio::{
     sync::watch,
     time::timeout,
 };
-use tollhouse::http::{self, Listener};
+use tollhouse::{app::wiring, http::Listener};
 
 use crate::app::{Engine, TestApp, reply};
 
@@ -245,7 +245,7 @@ async fn a_host_that_stops_says_so_and_answers_what_is_under_way() {
     let (public, internal) = (bind().await, bind().await);
     let api = format!("http://{}", public.address().expect("bound"));
     let (stop, stopped) = watch::channel(false);
-    let serving = tokio::spawn(http::serve(app.app.clone(), public, internal, stopped));
+    let serving = tokio::spawn(wiring::serve(app.app.clone(), public, internal, stopped));
     let mut raw = Raw::connect(&api).await;
     let create = request("POST", "/api/v1/user/create", &app.company.key);
     raw.send(&frame(HEADERS, END_HEADERS, 1, &create)).await; // the body is still to come

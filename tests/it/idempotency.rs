@@ -4,7 +4,11 @@ use futures::future::join_all;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
-use tollhouse::{app::App, http, idempotency, random::Random, store};
+use tollhouse::{
+    app::{routes, state::App, wiring},
+    http::{self, idempotency},
+    platform::{random::Random, store},
+};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::app::{OPERATOR_TOKEN, Reply, TestApp, reply};
@@ -241,7 +245,7 @@ both! {
         let other = format!("http://{}", tcp.local_addr().expect("bound"));
         let (_close, closing) = watch::channel(false);
         tokio::spawn(async move {
-            http::listen(&host, http::Listener::plain(tcp), http::internal_routes(), closing).await;
+            wiring::listen(&host, http::Listener::plain(tcp), routes::internal_routes(), closing).await;
         });
         for round in 0..5 {
             let path = format!("/internal/v1{}", own(app, "/keys"));
@@ -299,12 +303,12 @@ both! {
         let first = send().await;
         app.advance(24 * 3600 - 1).await;
         answers_again(&first, &send().await);
-        assert_eq!(idempotency::sweep(app.app.clone()).await.expect("a sweep"), 0);
+        assert_eq!(idempotency::sweep(app.app.server.clone()).await.expect("a sweep"), 0);
         app.advance(1).await;
         assert!(!is_replay(&send().await));
         assert_eq!(keys(app).await, 3);
         app.advance(24 * 3600).await;
-        assert_eq!(idempotency::sweep(app.app.clone()).await.expect("a sweep"), 1);
+        assert_eq!(idempotency::sweep(app.app.server.clone()).await.expect("a sweep"), 1);
         assert!(rows(app).await.is_empty());
     }
 

@@ -4,10 +4,12 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
 use tollhouse::{
-    app::App,
-    http,
-    idempotency::{self, Answer, Claim, Claimed, End, Name},
-    random::Random,
+    app::{routes, state::App, wiring},
+    http::{
+        self,
+        idempotency::{self, Answer, Claim, Claimed, End, Name},
+    },
+    platform::random::Random,
 };
 use tollhouse_sandbox::{Fault, FaultKind};
 
@@ -39,7 +41,7 @@ async fn another_host(app: &TestApp) -> (String, watch::Sender<bool>) {
     let url = format!("http://{}", tcp.local_addr().expect("bound"));
     let (close, closing) = watch::channel(false);
     tokio::spawn(async move {
-        http::listen(&host, http::Listener::plain(tcp), http::public_routes(), closing).await;
+        wiring::listen(&host, http::Listener::plain(tcp), routes::public_routes(), closing).await;
     });
     (url, close)
 }
@@ -48,7 +50,7 @@ both! {
     async fn what_a_host_answers_after_its_lease_was_retaken_is_not_kept(app: TestApp) {
         let claim = async |key: &str| {
             let (company_id, method, path) = (&*app.company.id, "POST", "/api/v1/payment/initialize");
-            idempotency::claim(&app.app, Name { company_id, method, path, key }, "content".to_owned()).await
+            idempotency::claim(&app.app.server, Name { company_id, method, path, key }, "content".to_owned()).await
         };
         let run = async |key: &str| match claim(key).await.expect("a claim") {
             Claimed::Run(claim) => claim,
@@ -57,7 +59,7 @@ both! {
         let answer = |body: &str| Answer { status: 200, content_type: None, body: body.to_owned() };
         let keep = async |claim: &Claim, body: &str| {
             let kept = End::Keep(answer(body), None);
-            idempotency::end(&app.app, claim.clone(), kept).await.expect("a write");
+            idempotency::end(&app.app.server, claim.clone(), kept).await.expect("a write");
         };
         for (key, late_first) in [("late first", true), ("late last", false)] {
             let late = run(key).await;
@@ -65,13 +67,13 @@ both! {
             let retaken = run(key).await;
             if late_first {
                 keep(&late, "late").await;
-                idempotency::end(&app.app, late, End::Free).await.expect("a write");
+                idempotency::end(&app.app.server, late, End::Free).await.expect("a write");
                 assert!(claim(key).await.is_err(), "whoever retook it is at it");
                 keep(&retaken, "retaken").await;
             } else {
                 keep(&retaken, "retaken").await;
                 keep(&late, "late").await;
-                idempotency::end(&app.app, late, End::Free).await.expect("a write");
+                idempotency::end(&app.app.server, late, End::Free).await.expect("a write");
             }
             let Ok(Claimed::Replay(kept)) = claim(key).await else { panic!("nothing is kept") };
             assert_eq!(kept, answer("retaken"), "{key}");

@@ -3,6 +3,7 @@
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse::platform::store;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
@@ -67,8 +68,7 @@ pub async fn bvn(app: &TestApp, number: &str) -> Reply {
 
 /// Of all companies.
 pub async fn kept(app: &TestApp) -> i64 {
-    let count =
-        async |tx: &mut tollhouse::store::Tx| tx.sql("SELECT COUNT(*) FROM uids").one().await;
+    let count = async |tx: &mut store::Tx| tx.sql("SELECT COUNT(*) FROM uids").one().await;
     let (count,): (i64,) = app.app.store.read(count).await.expect("a count");
     count
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use tollhouse::{
+use tollhouse::platform::{
     random::Random,
     store::{self, Store, Tx},
 };

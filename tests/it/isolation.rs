@@ -5,7 +5,10 @@ mod notifications;
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
-use tollhouse::http::{Access, Route, internal_routes, public_routes};
+use tollhouse::{
+    app::routes::{Route, internal_routes, public_routes},
+    http::Access,
+};
 
 use crate::{
     app::{Company, NOW, OPERATOR_TOKEN, Reply, TestApp, is_common, reply},

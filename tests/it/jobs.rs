@@ -9,7 +9,11 @@ use tokio::{
     sync::{Notify, watch},
     time::timeout,
 };
-use tollhouse::{app::App, http, jobs, payments, random::Random, store};
+use tollhouse::{
+    app::{money::payments, state::App, wiring},
+    http,
+    platform::{background::jobs, random::Random, store},
+};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::app::TestApp;
@@ -102,7 +106,7 @@ both! {
         begun.notified().await;
         let bind = async || http::Listener::plain(TcpListener::bind("127.0.0.1:0").await.expect("a free port"));
         let (stop, stopped) = watch::channel(false);
-        let serving = tokio::spawn(http::serve(app.app.clone(), bind().await, bind().await, stopped));
+        let serving = tokio::spawn(wiring::serve(app.app.clone(), bind().await, bind().await, stopped));
         tokio::time::sleep(Duration::from_millis(300)).await; // now it is claiming
         stop.send_replace(true);
         tokio::time::sleep(Duration::from_millis(100)).await; // and now nobody waits for that

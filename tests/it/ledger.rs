@@ -9,10 +9,13 @@ use sqlx::{
     sqlite::SqliteConnectOptions,
 };
 use tollhouse::{
-    money::{Minor, Money},
-    random::Random,
-    store::{self, Limits, Store},
-    wallet::{self, Account, Cover, Movement},
+    app::tenants::wallet::{self, Account, Cover, Movement},
+    platform::{
+        error,
+        random::Random,
+        store::{self, Limits, Store},
+        values::money::{Minor, Money},
+    },
 };
 
 use crate::app::{Database, Engine, TestApp, postgres};
@@ -138,7 +141,7 @@ async fn credit(app: &TestApp, amount: i64, key: &str) {
 }
 
 /// Posts a debit of the wallet.
-async fn debit(app: &TestApp, minor: i64, cover: Cover) -> tollhouse::error::Result<wallet::Moved> {
+async fn debit(app: &TestApp, minor: i64, cover: Cover) -> error::Result<wallet::Moved> {
     let (host, company) = (app.app.clone(), app.company.id.clone());
     let movement = Movement {
         key: format!("test:{}", app.app.new_id()),

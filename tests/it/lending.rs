@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse::platform::store;
 
 use crate::app::{PAYSTACK_KEY, TestApp, reply};
 
@@ -113,7 +114,7 @@ pub async fn direct_debit(app: &TestApp, id: &str, user_id: &str) -> Value {
 /// A verification charge of a company's card whose way back has failed; its id.
 pub async fn failed_refund(app: &TestApp, company_id: &str, card: &Value) -> String {
     let (company_id, card) = (company_id.to_owned(), card.as_str().expect("an id").to_owned());
-    let fail = async move |tx: &mut tollhouse::store::Tx| {
+    let fail = async move |tx: &mut store::Tx| {
         tx.sql(
             "UPDATE card_refunds SET status = 'failed' WHERE company_id = $1 AND card_id = $2 RETURNING id",
         )

@@ -12,7 +12,7 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use tollhouse::http::{self, Listener};
+use tollhouse::{app::wiring, http::Listener};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::app::{Engine, Reply, TestApp, reply};
@@ -408,7 +408,7 @@ async fn a_host_that_stops_finishes_what_is_in_flight() {
         let (public, internal) = (bind().await, bind().await);
         let address = public.address().expect("bound");
         let (stop, stopped) = watch::channel(false);
-        let serving = tokio::spawn(http::serve(app.app.clone(), public, internal, stopped));
+        let serving = tokio::spawn(wiring::serve(app.app.clone(), public, internal, stopped));
         let slow = begin_slow_payment(&app, &client, &format!("http://{address}"), 1_000).await;
         stop.send_replace(true);
         assert_eq!(slow.await.expect("an answer").data()["status"], "pending");
@@ -440,7 +440,7 @@ async fn the_last_answer_of_a_kept_connection_says_that_it_is_closed() {
     let (public, internal) = (bind().await, bind().await);
     let api = format!("http://{}", public.address().expect("bound"));
     let (stop, stopped) = watch::channel(false);
-    let serving = tokio::spawn(http::serve(app.app.clone(), public, internal, stopped));
+    let serving = tokio::spawn(wiring::serve(app.app.clone(), public, internal, stopped));
     let mut raw = Raw::connect(&api).await;
     raw.send(LIVE).await;
     let before = raw.answer(ALIVE).await;
@@ -459,7 +459,7 @@ async fn what_does_not_end_is_cut_after_a_while() {
     let (public, internal) = (bind().await, bind().await);
     let api = format!("http://{}", public.address().expect("bound"));
     let (stop, stopped) = watch::channel(false);
-    let serving = tokio::spawn(http::serve(app.app.clone(), public, internal, stopped));
+    let serving = tokio::spawn(wiring::serve(app.app.clone(), public, internal, stopped));
     let mut raw = send_slow_payment(&app, &api, 20_000).await;
     stop.send_replace(true);
     assert_eq!(raw.rest().await, "");
@@ -472,7 +472,7 @@ async fn readiness_ends_before_the_host_does() {
     let (public, internal) = (bind().await, bind().await);
     let api = format!("http://{}", public.address().expect("bound"));
     let (stop, stopped) = watch::channel(false);
-    let serving = tokio::spawn(http::serve(app.app.clone(), public, internal, stopped));
+    let serving = tokio::spawn(wiring::serve(app.app.clone(), public, internal, stopped));
     let ask = async |path: &str| reply(app.client.get(format!("{api}/health/{path}"))).await;
     assert_eq!(ask("ready").await.status, StatusCode::OK);
     stop.send_replace(true);

@@ -7,12 +7,15 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tollhouse::{
-    app::{App, SEALED},
-    clock::Clock,
-    http, jobs,
-    random::Random,
-    seal::{Sealer, new_master_key},
-    store::{self, Assembled},
+    app::{routes, state::App, tenants::companies, wiring::SEALED},
+    platform::{
+        background::jobs,
+        clock::Clock,
+        crypto::seal::{Sealer, new_master_key},
+        error,
+        random::Random,
+        store::{self, Assembled},
+    },
 };
 
 use crate::{
@@ -45,8 +48,7 @@ impl Host {
         let mut config = config(&app.database, flags);
         config.master_key.master_key_file = Some(file);
         config.listeners.public_url = Some(app.api.clone());
-        let host = App::open(&config, clock, Random::system(), None).await;
-        let host = host.expect("a host that starts");
+        let host = App::open(&config, clock, Random::system(), None).await.expect("a host");
         let serve = async |router: Router| {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let url = format!("http://{}", listener.local_addr().unwrap());
@@ -54,8 +56,8 @@ impl Host {
             url
         };
         Host {
-            api: serve(http::router(&host, http::public_routes())).await,
-            internal: serve(http::router(&host, http::internal_routes())).await,
+            api: serve(routes::router(&host, routes::public_routes())).await,
+            internal: serve(routes::router(&host, routes::internal_routes())).await,
             app: host,
         }
     }
@@ -181,8 +183,8 @@ async fn add_damaged_companies(app: &TestApp, companies: usize) {
 }
 
 /// The secrets that sign the company's events, if they open.
-async fn event_secrets(app: &TestApp) -> tollhouse::error::Result<Vec<String>> {
-    tollhouse::companies::find(&app.app, &app.company.id).await?.event_secrets(&app.app)
+async fn event_secrets(app: &TestApp) -> error::Result<Vec<String>> {
+    companies::find(&app.app, &app.company.id).await?.event_secrets(&app.app)
 }
 
 const SWAP: &str = "event_secret = previous_event_secret, previous_event_secret = event_secret";
@@ -290,7 +292,7 @@ both! {
         assert_eq!(alone.pay(app, &other, "after").await, 200);
         let secrets = |host: &App| {
             let (host, id) = (host.clone(), app.company.id.clone());
-            async move { tollhouse::companies::find(&host, &id).await.unwrap().event_secrets(&host).unwrap() }
+            async move { companies::find(&host, &id).await.unwrap().event_secrets(&host).unwrap() }
         };
         assert_eq!(secrets(&alone.app).await, secrets(&opens.app).await);
         assert_eq!(secrets(&alone.app).await.len(), 2);
@@ -356,7 +358,7 @@ both! {
         let host = Host::start(app, &format!("{new} {MASTER_KEY}")).await;
         host.command(&["rotate"]).await.said();
         let secrets = async || {
-            let company = tollhouse::companies::find(&host.app, &app.company.id).await.unwrap();
+            let company = companies::find(&host.app, &app.company.id).await.unwrap();
             company.event_secrets(&host.app)
         };
         assert_eq!(secrets().await.unwrap(), ["whsec_2", "whsec_1"]);

@@ -6,7 +6,10 @@ use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, time::timeout};
-use tollhouse::{app::App, jobs, random::Random, seal::new_master_key, store};
+use tollhouse::{
+    app::{messaging::messages, state::App},
+    platform::{background::jobs, crypto::seal::new_master_key, random::Random, store},
+};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
@@ -234,7 +237,7 @@ both! {
         app.standins.faults().clear();
         sent(app, to_email(json!({ "identifier": "other" }))).await;
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(90 * DAY));
-        let sweep = async || tollhouse::messages::sweep(app.app.clone()).await.expect("a sweep");
+        let sweep = async || messages::sweep(app.app.clone()).await.expect("a sweep");
         assert_eq!(sweep().await, 0);
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(1));
         assert_eq!(sweep().await, 1);

@@ -9,10 +9,7 @@ use axum::{Router, extract::State, http::StatusCode};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tollhouse::{
-    http::{self, Access},
-    store::Tx,
-};
+use tollhouse::{app::routes, http::Access, platform::store::Tx};
 
 use crate::{
     app::{Company, Engine, Reply, TestApp, postgres, reply},
@@ -323,7 +320,7 @@ async fn a_live_company_uses_no_test_account_on_postgres() {
 /// A new route fails this until it is in one of the lists, and in [`ask_all`] if it calls a plugin.
 #[test]
 fn every_company_route_is_classified_by_whether_it_calls_a_plugin() {
-    let routes = http::public_routes();
+    let routes = routes::public_routes();
     let of_companies = routes.iter().filter(|route| route.access == Access::Company);
     let mut paths: Vec<&str> = of_companies.map(|route| route.path).collect();
     let mut classified = [CALLS_A_PLUGIN, CALLS_NO_PLUGIN].concat();

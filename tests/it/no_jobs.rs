@@ -5,7 +5,11 @@ use std::time::Duration;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::timeout};
-use tollhouse::{app::App, http, jobs, random::Random, store};
+use tollhouse::{
+    app::{state::App, wiring},
+    http,
+    platform::{background::jobs, random::Random, store},
+};
 
 use crate::{
     app::{OPERATOR_TOKEN, Reply, TestApp, config, reply, smtp},
@@ -39,7 +43,7 @@ impl Copy {
         let (api, internal_url) = (url(&public), url(&internal));
         let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
         let (stop, stopped) = watch::channel(false);
-        let serving = tokio::spawn(http::serve(host.clone(), public, internal, stopped));
+        let serving = tokio::spawn(wiring::serve(host.clone(), public, internal, stopped));
         Copy { host, api, internal: internal_url, stop, serving }
     }
 

@@ -3,6 +3,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse::app::state;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
@@ -213,7 +214,7 @@ both! {
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
         upstream.set_up(app).await;
-        let version = |app: &tollhouse::app::App, company: &str| {
+        let version = |app: &state::App, company: &str| {
             app.plugins.provider("sprout", company).map(|plugin| plugin.manifest().version.minor).ok()
         };
         let id = &*app.company.id;

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use reqwest::StatusCode;
 use serde_json::Value;
 use tollhouse::{
-    http::{
-        Access, Route, internal_routes, lookups::with_lookups, openapi::document, public_routes,
+    app::{
+        identity::{documented, lookups::with_lookups},
+        routes::{Route, document, internal_routes, public_routes},
     },
-    identity::documented,
+    http::Access,
 };
 
 use crate::app::reply;

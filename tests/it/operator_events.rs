@@ -5,7 +5,7 @@ use std::sync::Arc;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use tollhouse::{operator_events, store};
+use tollhouse::{app::operations::operator_events, platform::store};
 
 use crate::app::TestApp;
 

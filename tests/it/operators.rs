@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::http::{Access, internal_routes};
+use tollhouse::{app::routes::internal_routes, http::Access};
 
 use crate::{
     app::{OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp},

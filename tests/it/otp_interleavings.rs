@@ -8,12 +8,15 @@ use proptest::{
     test_runner::{Config, TestRunner},
 };
 use tollhouse::{
-    app::App,
-    companies::{self, Company},
-    error::Error,
-    messages::{Channel, Destination},
-    otp::{self, Checked, Key, Order},
-    store::Tx,
+    app::{
+        messaging::{
+            messages::{Channel, Destination},
+            otp::{self, Checked, Key, Order},
+        },
+        state::App,
+        tenants::companies::{self, Company},
+    },
+    platform::{error::Error, store::Tx},
 };
 
 use crate::app::{Engine, TestApp, postgres};

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tollhouse::{
-    check,
+    platform::random::Random,
     plugins::{Limits, PrivateKey, Signed},
-    random::Random,
+    tools::check,
 };
 
 use crate::{

@@ -6,10 +6,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
 use tollhouse::{
-    app::App,
+    app::{state::App, wiring},
     http,
+    platform::random::Random,
     plugins::{PrivateKey, Signed},
-    random::Random,
 };
 
 use crate::{
@@ -59,7 +59,7 @@ impl Strict {
         let (api, internal_url) = (url(&public), url(&internal));
         let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
         let (stop, stopped) = watch::channel(false);
-        tokio::spawn(http::serve(host.clone(), public, internal, stopped));
+        tokio::spawn(wiring::serve(host.clone(), public, internal, stopped));
         Strict { host, api, internal: internal_url, _stop: stop }
     }
 

@@ -3,9 +3,10 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse::{
-    clock::Timestamp,
-    plugins::Limits,
-    recordings::{self, Recording, Replayer},
+    app::operations::recordings,
+    platform::{clock::Timestamp, store},
+    plugins::{Limits, recording::Recording},
+    tools::replay::Replayer,
 };
 
 use crate::{
@@ -21,7 +22,7 @@ pub const RECORDING: &[&str] = &["--plugin-recording-hours=100"];
 
 /// The calls of a plugin, newest first, when all that wait are written down.
 pub async fn written_down(app: &TestApp, plugin: &str) -> Vec<Value> {
-    while app.app.recordings.count().await > 0 {
+    while app.app.slot::<recordings::Waiting>().count().await > 0 {
         recordings::write_some(&app.app).await.expect("calls that can be written down");
     }
     list(app, plugin, "limit=1000").await["docs"].as_array().expect("a list").clone()
@@ -85,7 +86,7 @@ fn id(call: &Value) -> &str {
 both! {
     async fn nothing_is_written_down_unless_the_operator_says_so(app: TestApp) {
         app.paid("order-1").await;
-        assert_eq!(app.app.recordings.count().await, 0);
+        assert_eq!(app.app.slot::<recordings::Waiting>().count().await, 0);
         assert_eq!(written_down(app, "provider_a").await, Vec::<Value>::new());
         let writing = recordings::write_some(&app.app);
         let writing = tokio::time::timeout(std::time::Duration::from_millis(50), writing).await;
@@ -144,7 +145,7 @@ async fn nobody_is_recognisable_in_what_is_written_down() {
         let kept: Vec<(String, String)> = {
             let calls = written_down(app, "provider_a").await;
             assert!(calls.len() >= 3);
-            let rows = app.app.store.read(async |tx| -> tollhouse::store::Result<Vec<(String,)>> {
+            let rows = app.app.store.read(async |tx| -> store::Result<Vec<(String,)>> {
                 tx.sql("SELECT recording FROM plugin_recordings").all().await
             });
             assert!(rows.await.expect("rows").iter().all(|(sealed,)| sealed.starts_with("v1.")));
@@ -204,7 +205,7 @@ async fn messages_and_registers_stay_private() {
 
         crate::identity::set_up(app).await;
         app.post("/kyc/nigeria/bvn/lookup", json!({ "bvn": crate::identity::BVN })).await.data();
-        assert_eq!(app.app.recordings.count().await, 0);
+        assert_eq!(app.app.slot::<recordings::Waiting>().count().await, 0);
     })
     .await;
 }
@@ -259,7 +260,7 @@ async fn an_operator_sees_what_another_version_would_have_done() {
         let at = |at: &str| differences.iter().find(|one| one["at"] == at);
         assert!(at("requests[0].url").is_some() && at("requests[0].answer").is_some(), "{json:#}");
         assert_eq!(at("reply.outcome").expect("another end")["after"], "unavailable");
-        assert_eq!(app.app.recordings.count().await, 0, "a replay is no call");
+        assert_eq!(app.app.slot::<recordings::Waiting>().count().await, 0, "a replay is no call");
     })
     .await;
 }

@@ -16,7 +16,7 @@ use std::{
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tollhouse::{clock::Clock, http};
+use tollhouse::{app::routes, platform::clock::Clock};
 use tollhouse_sandbox::{Fault, FaultKind, Standins};
 
 use self::places::{backed_up, check_logs, disguises, stored};
@@ -378,7 +378,7 @@ async fn operate(lab: &Lab) {
         assert_eq!(refused["error"], true);
     }
     // Every route that reads, and at last the one that takes a key away.
-    for route in http::public_routes().into_iter().chain(http::internal_routes()) {
+    for route in routes::public_routes().into_iter().chain(routes::internal_routes()) {
         let route_name = format!("GET {}", route.path);
         let is_json = route.path != METRICS && route_name != FILE && !is_common(route.path);
         if route.method == "get" && is_json {
@@ -392,7 +392,7 @@ async fn operate(lab: &Lab) {
 fn check_that_every_route_was_asked(lab: &Lab) {
     let asked: BTreeSet<String> =
         lab.answers.lock().unwrap().iter().map(|(route, _)| route.clone()).collect();
-    let routes = http::public_routes().into_iter().chain(http::internal_routes());
+    let routes = routes::public_routes().into_iter().chain(routes::internal_routes());
     let missed: Vec<String> = routes
         .filter(|route| route.path != METRICS && !is_common(route.path))
         .map(|route| format!("{} {}", route.method.to_uppercase(), route.path))

@@ -4,10 +4,12 @@ use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse::{
-    audit,
-    error::{Error, Result},
-    random::Random,
-    store::{self, Limits, Store, Tx},
+    app::operations::audit,
+    platform::{
+        error::{Error, Result},
+        random::Random,
+        store::{self, Limits, Store, Tx},
+    },
 };
 
 use crate::app::TestApp;

@@ -15,9 +15,12 @@ use serde_json::json;
 use sqlx::{Connection, SqliteConnection};
 use tokio::sync::{Barrier, Notify};
 use tollhouse::{
-    audit,
-    random::Random,
-    store::{self, Error, Limits, Store, Trouble, Tx},
+    app::operations::audit,
+    platform::{
+        error,
+        random::Random,
+        store::{self, Error, Limits, Store, Trouble, Tx},
+    },
 };
 
 use crate::{
@@ -219,8 +222,7 @@ async fn a_commit_whose_answer_is_lost_is_neither_failed_nor_done_again() {
         assert!(matches!(lost, Error::CommitUnknown(_)), "{lost}");
         assert_eq!(count(&app.app.store, &app.company.id, "lost").await, 1);
 
-        let answer =
-            axum::response::IntoResponse::into_response(tollhouse::error::Error::from(lost));
+        let answer = axum::response::IntoResponse::into_response(error::Error::from(lost));
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
         assert!(!answer.headers().contains_key("retry-after"), "nobody should repeat it blindly");
 

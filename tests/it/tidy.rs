@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// A text file of this repository.
 struct Text {
-    /// From the root, with slashes: `host/payments/api.rs`.
+    /// From the root, with slashes: `host/app/src/money/payments/api.rs`.
     path: String,
     text: String,
 }

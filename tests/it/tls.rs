@@ -16,7 +16,10 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::TlsConnector;
-use tollhouse::http::{self, Endpoint, Listener, Tls, TlsFiles};
+use tollhouse::{
+    app::{routes, wiring},
+    http::{Endpoint, Listener, Tls, TlsFiles},
+};
 
 use crate::{
     app::{Database, Engine, TestApp, reply},
@@ -282,6 +285,8 @@ async fn listen(app: &TestApp, files: TlsFiles) -> (SocketAddr, watch::Sender<bo
     let address = listener.address().expect("bound");
     let (close, closing) = watch::channel(false);
     let app = app.app.clone();
-    tokio::spawn(async move { http::listen(&app, listener, http::public_routes(), closing).await });
+    tokio::spawn(
+        async move { wiring::listen(&app, listener, routes::public_routes(), closing).await },
+    );
     (address, close)
 }

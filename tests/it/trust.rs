@@ -9,10 +9,12 @@ use std::{
 use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse::{
-    app::App,
+    app::state::App,
+    platform::{
+        random::Random,
+        store::{self, Tx},
+    },
     plugins::{Absence, Signed},
-    random::Random,
-    store::Tx,
 };
 
 use crate::{
@@ -27,7 +29,7 @@ use crate::{
 /// What somebody does who can write to the database, but sends a host nothing.
 async fn write(
     app: &TestApp,
-    rows: impl AsyncFnOnce(&mut Tx) -> tollhouse::store::Result<()> + Clone + Send + 'static,
+    rows: impl AsyncFnOnce(&mut Tx) -> store::Result<()> + Clone + Send + 'static,
 ) {
     app.app.store.write(rows).await.expect("rows of an intruder");
 }

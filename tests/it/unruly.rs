@@ -14,7 +14,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tollhouse::{
-    money::{Minor, Money},
+    platform::values::money::{Minor, Money},
     plugins::{CheckoutOrder, Credentials},
 };
 

@@ -5,7 +5,10 @@ use std::{fmt::Write, time::Instant};
 use futures::future::join_all;
 use reqwest::{Method, multipart};
 use serde_json::{Value, json};
-use tollhouse::{app::App, random::Random, store};
+use tollhouse::{
+    app::{routes, state::App},
+    platform::{random::Random, store},
+};
 
 use crate::{
     app::{Company, Reply, TestApp, config, reply},
@@ -222,7 +225,7 @@ async fn another_host(app: &TestApp) -> String {
         .expect("a host that starts");
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
-    let router = tollhouse::http::router(&host, tollhouse::http::public_routes());
+    let router = routes::router(&host, routes::public_routes());
     tokio::spawn(async move { axum::serve(listener, router).await });
     url
 }

@@ -1,6 +1,7 @@
 //! Users in a file: what stands in it, who may fetch it, and that it goes.
 
 use std::path::PathBuf;
+use tollhouse::app::customers;
 
 use reqwest::{Method, StatusCode, multipart};
 use serde_json::{Value, json};
@@ -239,7 +240,7 @@ both! {
             let file = std::fs::File::options().write(true).open(file).expect("the file");
             file.set_modified(yesterday.into()).expect("a time");
         }
-        let swept = tollhouse::users::sweep(app.app.clone()).await.expect("a sweep");
+        let swept = customers::sweep(app.app.clone()).await.expect("a sweep");
 assert_eq!((swept, files(app).len(), old.exists(), other.exists()), (1, 2, false, true));
         use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::metadata(&folder).expect("a folder").permissions().mode();

@@ -3,7 +3,7 @@
 use chrono::{Datelike, NaiveDate};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::random::Random;
+use tollhouse::platform::{random::Random, values::listing};
 
 use crate::app::{Engine, NOW, Reply, TestApp, postgres};
 
@@ -274,7 +274,7 @@ fn asked(random: &Random) -> Vec<(&'static str, String)> {
         ("years_of_employment", range([0, 2, 4])),
         ("metadata.tier", (*one(random, &["gold", "1", "1.0", "true", "1.5", "null"])).to_owned()),
         ("created_at", (*one(random, &days)).to_owned()),
-        ("date_by", (*one(random, &tollhouse::listing::PERIODS)).to_owned()),
+        ("date_by", (*one(random, &listing::PERIODS)).to_owned()),
         (
             *one(
                 random,

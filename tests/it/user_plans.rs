@@ -4,8 +4,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 use tollhouse::{
-    listing::{Order, Page, Period},
-    users::{Filter, Sort, digests, explain},
+    app::customers::{Filter, Sort, digests, explain},
+    platform::values::listing::{Order, Page, Period},
 };
 
 use crate::app::TestApp;

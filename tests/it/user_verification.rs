@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse::platform::store;
 
 use crate::{
     app::{Reply, TestApp, reply},
@@ -158,7 +159,7 @@ both! {
             reply(request.json(&json!({ "token": token }))).await
         };
         assert_eq!(ask("k").await.status, 200);
-        let lost: tollhouse::store::Result<u64> = app.app.store.write(async |tx| {
+        let lost: store::Result<u64> = app.app.store.write(async |tx| {
             tx.sql("UPDATE idempotency_keys SET answer = NULL, lease_until = 0").run().await
         }).await;
         assert_eq!(lost.expect("a statement"), 1);

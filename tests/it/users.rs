@@ -3,6 +3,7 @@
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse::platform::store;
 
 use crate::app::{NOW, Reply, TestApp};
 
@@ -34,9 +35,8 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
 
 /// How many users there are, of all companies.
 async fn count(app: &TestApp) -> i64 {
-    let counted = async |tx: &mut tollhouse::store::Tx| {
-        tx.sql("SELECT COUNT(*) FROM users").one::<(i64,)>().await
-    };
+    let counted =
+        async |tx: &mut store::Tx| tx.sql("SELECT COUNT(*) FROM users").one::<(i64,)>().await;
     app.app.store.read(counted).await.expect("a count").0
 }
 

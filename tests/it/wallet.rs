@@ -6,8 +6,8 @@ use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse::{
-    money::{Minor, Money},
-    wallet::{self, Account, Cover, Movement},
+    app::tenants::wallet::{self, Account, Cover, Movement},
+    platform::values::money::{Minor, Money},
 };
 
 use crate::app::{Reply, TestApp};

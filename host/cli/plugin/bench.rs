@@ -9,15 +9,17 @@ use std::{
 use clap::{ArgGroup, Args};
 use serde_json::json;
 use tollhouse::{
-    bench::{self, Effort, Subject},
-    config::{Database, Plugins},
-    error::Error,
-    plugins::{self, Signed},
-    random::Random,
-    store::{self, Role, Store},
+    platform::{
+        config::database::Database,
+        error::Error,
+        random::Random,
+        store::{self, Role, Store},
+    },
+    plugins::{Signed, registry, settings::Plugins},
+    tools::bench::{self, Effort, Subject},
 };
 
-use super::super::{failure::Failure, output::Report};
+use crate::terminal::{failure::Failure, output::Report};
 
 #[derive(Args)]
 #[command(group = ArgGroup::new("subjects").args(["file", "installed"]).required(true).multiple(true))]
@@ -28,17 +30,17 @@ pub struct Bench {
     /// Components
     #[arg(value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// A plugin as it serves now, taken from the database; may be repeated
+    /// Active version of a plugin in the database; may be repeated
     #[arg(long, value_name = "NAME")]
     installed: Vec<String>,
-    /// Write a page with plots, too, which needs nothing beside it
+    /// Also write a self-contained HTML page with plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Calls of each function, in each way in which it is called
+    /// Calls of each function in each mode
     #[arg(long, value_name = "calls", default_value_t = 5_000,
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     iterations: u32,
-    /// First answers of each component: with an empty cache of compiled code, and as many from a full one
+    /// Cold starts of each component without cached machine code, and as many with it
     #[arg(long, value_name = "starts", default_value_t = 5,
           value_parser = clap::value_parser!(u32).range(1..=1_000))]
     cold_starts: u32,
@@ -55,7 +57,7 @@ impl Bench {
             let subject = Subject::load(wasm, self.plugins.limits()).await;
             subjects.push(subject.map_err(|why| Failure::refused(format!("{name}: {why}")))?);
         }
-        // Before minutes of measuring: what cannot be written is said at once.
+        // Before the measurement, which takes minutes: fails if the file cannot be written.
         let page = self.html.as_deref().map(Page::create).transpose()?;
         let effort = Effort { iterations: self.iterations, cold_starts: self.cold_starts };
         let report = bench::compare(subjects, effort).await.map_err(Failure::refused)?;
@@ -65,7 +67,7 @@ impl Bench {
         Ok(Report::new(json!(report), report.to_string()))
     }
 
-    /// What is to be measured, and how the command line calls it.
+    /// Returns the components to measure, each with its name on the command line.
     async fn components(&self) -> Result<Vec<(String, Vec<u8>)>, Failure> {
         let mut components = Vec::new();
         for file in &self.file {
@@ -77,7 +79,7 @@ impl Bench {
         if !self.installed.is_empty() {
             let store = self.open().await?;
             for name in &self.installed {
-                let found = plugins::serving(&store, name, &self.plugins.trust()).await;
+                let found = registry::serving(&store, name, &self.plugins.trust()).await;
                 let wasm = found.map_err(|error| match error {
                     Error::Invalid(reason) => Failure::refused(format!("{name}: {reason}")),
                     error => Failure::unreachable(error.chain()),
@@ -89,7 +91,7 @@ impl Bench {
         Ok(components)
     }
 
-    /// The database, which is neither made nor changed.
+    /// Opens the database without creating or migrating it.
     async fn open(&self) -> Result<Store, Failure> {
         let (url, limits) = (self.database.url()?, self.database.limits());
         let file = url.expose().strip_prefix("sqlite://").and_then(|file| file.split('?').next());
@@ -105,7 +107,6 @@ impl Bench {
     }
 }
 
-/// Where the page goes.
 struct Page<'p> {
     path: &'p Path,
     file: File,

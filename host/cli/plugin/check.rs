@@ -4,9 +4,12 @@ use std::{fs, path::PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use tollhouse::{check, config::Plugins, plugins::Signed};
+use tollhouse::{
+    plugins::{Signed, settings::Plugins},
+    tools::check,
+};
 
-use super::super::{failure::Failure, output::Report};
+use crate::terminal::{failure::Failure, output::Report};
 
 #[derive(Args)]
 pub struct Check {

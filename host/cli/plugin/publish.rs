@@ -1,4 +1,4 @@
-//! `tollhouse plugin publish`: a component, signed or not, for others to install by its name.
+//! `tollhouse plugin publish`: uploads a component to a registry.
 
 use std::{fs, path::PathBuf};
 
@@ -6,9 +6,10 @@ use clap::Args;
 use serde_json::json;
 use tollhouse::plugins::Manifest;
 
-use super::{
-    super::{failure::Failure, output::Report, registry::Registry},
-    sign::at,
+use super::sign::at;
+use crate::{
+    plugin::registry::Registry,
+    terminal::{failure::Failure, output::Report},
 };
 
 #[derive(Args)]
@@ -20,7 +21,7 @@ Example:
 pub struct Publish {
     /// The component
     file: PathBuf,
-    /// A registry's name for it
+    /// Target reference in the registry
     #[arg(value_name = "oci://…")]
     name: String,
     #[command(flatten)]
@@ -30,7 +31,7 @@ pub struct Publish {
 impl Publish {
     pub async fn run(self) -> Result<Report, Failure> {
         let component = fs::read(&self.file).map_err(|error| at(&self.file, &error))?;
-        // What no host would read is not worth its place.
+        // Rejects files that no host would install.
         let manifest = Manifest::read(&component).map_err(|why| at(&self.file, &why))?;
         let pinned = self.registry.push(&self.name, component, &manifest).await?;
         let said = format!("{} {} is published: {pinned}", manifest.name, manifest.version);

@@ -8,35 +8,31 @@ use std::{
 use clap::Args;
 use serde_json::json;
 use tollhouse::{
-    config::Plugins,
-    plugins::Manifest,
-    recordings::{Recording, Replayer},
+    plugins::{Manifest, recording::Recording, settings::Plugins},
+    tools::replay::Replayer,
 };
 
-use super::{
-    super::{
-        failure::Failure,
-        host::{Access, Host},
-        output::Report,
-    },
-    sign::at,
+use super::sign::at;
+use crate::{
+    client::host::{Access, Host},
+    terminal::{failure::Failure, output::Report},
 };
 
 #[derive(Args)]
 pub struct Replay {
     /// The component
     file: PathBuf,
-    /// Recorded calls: their ids, as `plugin recordings` shows them, or files with what `plugin recording` shows
+    /// Recorded calls: ids from `plugin recordings`, or files with the output of `plugin recording`
     #[arg(required_unless_present = "last")]
     calls: Vec<String>,
-    /// The latest of this plugin's recorded calls, so many, beside those that are named
+    /// Number of the plugin's latest recorded calls to replay in addition
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     last: Option<u32>,
     #[command(flatten)]
     plugins: Plugins,
 }
 
-/// A call and the name that it goes by.
+/// A recorded call and its name in the report.
 type Named = (String, Recording);
 
 impl Replay {
@@ -62,7 +58,7 @@ impl Replay {
         })
     }
 
-    /// From files, and from the host, which is asked only if it has to be.
+    /// Reads the calls from files and, only if necessary, from the host.
     async fn read(&self, access: &Access, plugin: &str) -> Result<Vec<Named>, Failure> {
         let mut calls = Vec::new();
         let is_file = |call: &String| call.contains(['/', '.']);

@@ -1,4 +1,4 @@
-//! `tollhouse plugin run`: a host for one plugin, which follows the plugin's file. It keeps nothing.
+//! `tollhouse plugin run`: a temporary host that reloads one plugin when its file changes.
 
 use std::{
     collections::BTreeMap,
@@ -15,30 +15,32 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tollhouse::{
-    app::App,
-    clock::Clock,
-    config::Config,
-    http::{self, Listener},
+    app::{
+        state::{App, config::Config},
+        wiring,
+    },
+    http::Listener,
+    platform::{clock::Clock, random::Random, telemetry::Reporting},
     plugins::{EXAMPLE_SECRET, Fault, Kind, Manifest, Recorded},
-    random::Random,
-    telemetry::Reporting,
 };
 use tracing::level_filters::LevelFilter;
 
-use super::super::{
-    failure::{Failure, chain},
-    host::Host,
-    output::{Report, text, visible},
-    serve::stop_signal,
+use crate::{
+    client::host::Host,
+    server::serve::stop_signal,
+    terminal::{
+        failure::{Failure, chain},
+        output::{Report, text, visible},
+    },
 };
 
-/// How often the file is looked at; whoever writes it is given as much to come to an end.
+/// Polling interval of the file, and how long it must be unchanged before it is read.
 const LOOK: Duration = Duration::from_millis(300);
-/// What calls that are under way are given to end.
+/// Maximum time for calls in flight at shutdown.
 const GRACE: Duration = Duration::from_secs(5);
-/// Characters of an answer.
+/// Maximum number of characters that are shown of a response body.
 const MOST_SHOWN: usize = 300;
-/// In the major unit: what nobody uses up by trying.
+/// Wallet balance of the trial company in the major unit, more than trials use up.
 const FUNDS: u64 = 1_000_000;
 
 #[derive(Args)]
@@ -49,21 +51,21 @@ answered; RUST_LOG=debug shows all that the host does. Ctrl-C ends it, and every
 Example:
   tollhouse plugin run target/wasm32-wasip2/release/acme.wasm --credential base_url=http://127.0.0.1:9000")]
 pub struct Run {
-    /// The component; whenever it is built anew, the new one serves
+    /// The component, reloaded when its file changes
     file: PathBuf,
-    /// A credential of its account, any number of times. A secret that is not given is `example-secret`
+    /// Credential of its account; may be repeated. A missing secret is `example-secret`
     #[arg(long = "credential", value_name = "NAME=VALUE")]
     credentials: Vec<String>,
-    /// The API's port on this machine; the internal interface has the next one. 0: any two
+    /// Port of the API on this machine; the internal interface uses the next one. 0: any two ports
     #[arg(long, default_value_t = 8080)]
     port: u16,
 }
 
 impl Run {
-    /// Until Ctrl-C.
+    /// Runs until Ctrl-C.
     pub async fn run(self) -> Result<Report, Failure> {
         let given = read_credentials(&self.credentials)?;
-        // Secrets are in it.
+        // It holds secrets.
         let private = Permissions::from_mode(0o700);
         let folder = tempfile::Builder::new().permissions(private).tempdir();
         let folder = folder.map_err(|error| Failure::Usage(error.to_string()))?;
@@ -83,12 +85,12 @@ impl Run {
             () = stopped => Ok(()),
         };
         let _ = stop.send(true);
-        // It writes into the folder until then.
+        // Until it ends, the host writes to the folder.
         let _ = tokio::time::timeout(GRACE, served).await;
         ended.map(|()| Report::new(Value::Null, ""))
     }
 
-    /// A host in development, on a database of its own.
+    /// Starts a development host with its own database.
     async fn serve(&self, folder: &Path) -> Result<Served, Failure> {
         let next = if self.port == 0 { 0 } else { self.port.saturating_add(1) };
         let (public, internal) = (bind(self.port).await?, bind(next).await?);
@@ -126,25 +128,25 @@ impl Run {
         }));
         let (stop, stopped) = watch::channel(false);
         let (public, internal) = (Listener::plain(public), Listener::plain(internal));
-        let served = tokio::spawn(http::serve(app, public, internal, stopped));
+        let served = tokio::spawn(wiring::serve(app, public, internal, stopped));
         let host = Host::on_this_machine(internal_listen, &token)?;
         Ok(Served { host, api: format!("http://{listen}"), token, stop, served })
     }
 }
 
-/// A host that serves.
+/// A running host.
 struct Served {
     host: Host,
     api: String,
-    /// The operator's.
+    /// The operator token.
     token: String,
-    /// Ends it.
+    /// Shuts the host down.
     stop: watch::Sender<bool>,
-    /// Until it has ended.
+    /// Completes after the shutdown.
     served: JoinHandle<()>,
 }
 
-/// A line for whoever reads along; the pipe may be closed.
+/// Prints a line. The reader may have closed the pipe.
 fn say(line: &str) {
     drop(writeln!(std::io::stdout().lock(), "{line}"));
 }
@@ -174,7 +176,7 @@ fn read_credentials(given: &[String]) -> Result<BTreeMap<&str, &str>, Failure> {
     pairs.collect()
 }
 
-/// The plugin that is worked on.
+/// The plugin under development.
 struct Plugin<'a> {
     file: &'a Path,
     given: &'a BTreeMap<&'a str, &'a str>,
@@ -182,7 +184,7 @@ struct Plugin<'a> {
 }
 
 impl Plugin<'_> {
-    /// Puts the file and its account into the host.
+    /// Installs the component and configures its account.
     async fn install(&self) -> Result<Value, Failure> {
         let failed =
             |error: std::io::Error| Failure::Usage(format!("{}: {error}", self.file.display()));
@@ -222,7 +224,7 @@ impl Plugin<'_> {
         Ok(credentials)
     }
 
-    /// Installs the file whenever it has changed.
+    /// Reinstalls the component when its file changes.
     async fn follow(&self) {
         let mut known = stamp(self.file);
         loop {
@@ -247,7 +249,7 @@ impl Plugin<'_> {
     }
 }
 
-/// What an author wants to know of a call that gave nothing.
+/// Formats a failed call with its upstream responses.
 fn failed(call: &Recorded) -> Option<String> {
     let Fault { code, message, .. } = call.fault.as_ref()?;
     let mut lines =
@@ -262,7 +264,7 @@ fn failed(call: &Recorded) -> Option<String> {
     Some(lines.iter().map(|line| visible(line)).collect::<Vec<_>>().join("\n"))
 }
 
-/// By what a file is seen to have changed.
+/// Returns the modification time and size, which detect a change.
 fn stamp(file: &Path) -> Option<(SystemTime, u64)> {
     let found = fs::metadata(file).ok()?;
     Some((found.modified().ok()?, found.len()))
@@ -281,7 +283,7 @@ fn said(installed: &Value) -> String {
     )
 }
 
-/// A company with money, whose first choice the plugin is; its key.
+/// Creates a company with a balance that prefers the plugin. Returns its API key.
 async fn company(host: &Host, installed: &Value) -> Result<String, Failure> {
     let new = json!({ "name": "Trial Lending", "server": "test" });
     let company = host.send_json(Method::POST, &["companies"], &new).await?;
@@ -302,7 +304,7 @@ fn kind(installed: &Value) -> Option<Kind> {
     serde_json::from_value(installed["manifest"]["kind"].clone()).ok()
 }
 
-/// Where it is, and what to try.
+/// Formats the addresses and credentials of the host, with an example request.
 fn told(api: &str, host: &Host, token: &str, key: &str, installed: &Value) -> String {
     let (path, body) = match kind(installed) {
         Some(Kind::Sms) => (

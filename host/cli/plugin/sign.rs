@@ -1,4 +1,4 @@
-//! `tollhouse plugin key` and `tollhouse plugin sign`: what an author does before others install a plugin.
+//! `tollhouse plugin key` and `tollhouse plugin sign`: create keys and sign components.
 
 use std::{
     fs::{self, OpenOptions},
@@ -10,11 +10,11 @@ use std::{
 use clap::Args;
 use serde_json::json;
 use tollhouse::{
+    platform::random::Random,
     plugins::{Manifest, PrivateKey, Signed},
-    random::Random,
 };
 
-use super::super::{failure::Failure, output::Report};
+use crate::terminal::{failure::Failure, output::Report};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -24,7 +24,7 @@ author's name.
 Example:
   tollhouse plugin key acme.key > acme.pub")]
 pub struct Key {
-    /// Where the private key is kept; a file that is there already is left alone, and its public key printed
+    /// File of the private key; if it exists, it is unchanged and its public key is printed
     file: PathBuf,
 }
 
@@ -54,10 +54,10 @@ Example:
 pub struct Sign {
     /// The component
     file: PathBuf,
-    /// The private key, as `tollhouse plugin key` makes it
+    /// File of the private key, created by `tollhouse plugin key`
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Leave the component alone, and write the signature beside it: 64 bytes in FILE.sig
+    /// Leave the component unchanged and write the 64-byte signature to FILE.sig
     #[arg(long)]
     detached: bool,
 }
@@ -80,7 +80,7 @@ impl Sign {
     }
 }
 
-/// Where a component's signature lies when it is not in the component.
+/// Returns the path of a component's detached signature.
 pub fn beside(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".sig");

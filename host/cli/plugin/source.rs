@@ -1,31 +1,29 @@
-//! Where a component comes from: a file with what may lie beside it, or a registry.
+//! The source of a component: a file with an optional detached signature, or a registry.
 
 use std::{fs, path::Path};
 
 use clap::Args;
 use tollhouse::plugins::SIGNATURE_BYTES;
 
-use super::{
-    super::{
-        failure::Failure,
-        registry::{self, Registry},
-    },
-    sign::{at, beside},
+use super::sign::{at, beside};
+use crate::{
+    plugin::registry::{self, Registry},
+    terminal::failure::Failure,
 };
 
 #[derive(Args)]
 pub struct Source {
-    /// The component: a file, or `oci://` with a registry's name for it
+    /// The component: a file, or its `oci://` reference in a registry
     #[arg(value_name = "FILE|oci://…")]
     component: String,
     #[command(flatten)]
     registry: Registry,
 }
 
-/// As it was found.
+/// A component and its detached signature.
 pub struct Found {
     pub file: Vec<u8>,
-    /// From beside the component, in hexadecimal.
+    /// In hexadecimal.
     pub signature: Option<String>,
 }
 
@@ -54,7 +52,7 @@ fn signature_beside(name: &Path) -> Result<Option<String>, Failure> {
 }
 
 impl Found {
-    /// With what else a request for it says.
+    /// Appends the signature to the query of a request.
     pub fn query(&self, rest: &[(&'static str, String)]) -> Vec<(&'static str, String)> {
         let signature = self.signature.iter().map(|signature| ("signature", signature.clone()));
         rest.iter().cloned().chain(signature).collect()

@@ -89,7 +89,8 @@ fn phone(number: &str) -> Option<String> {
         (10, b'1'..) => format!("234{digits}"),
         _ => digits,
     };
-    Some(nigerian).filter(|digits| tollhouse::phone::is_e164(&format!("+{digits}")))
+    Some(nigerian)
+        .filter(|digits| tollhouse::platform::values::phone::is_e164(&format!("+{digits}")))
 }
 
 #[cfg(test)]

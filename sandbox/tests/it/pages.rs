@@ -1,3 +1,4 @@
+use tollhouse::platform::clock;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use tollhouse_sandbox::{Hint, Link, Message};
@@ -142,7 +143,7 @@ async fn the_front_page_shows_everything_escaped() {
 }
 
 fn message(to: &str, text: &str) -> Message {
-    Message::sms("Lender", to, text, tollhouse::clock::Timestamp(0))
+    Message::sms("Lender", to, text, clock::Timestamp(0))
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Where a secret could be found, and in what guise.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use tollhouse::platform::store;
 
 use crate::app::Database;
 
@@ -20,7 +21,7 @@ pub async fn backed_up(database: &Database) -> String {
         return stored(database).await;
     }
     let file = database.dir.path().join("backup");
-    tollhouse::store::backup(&database.url, &file).await.expect("a backup");
+    store::backup(&database.url, &file).await.expect("a backup");
     String::from_utf8_lossy(&std::fs::read(&file).expect("the backup")).into_owned()
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tollhouse::{plugins::PrivateKey, random::Random};
+use tollhouse::{platform::random::Random, plugins::PrivateKey};
 
 use super::Lab;
 use crate::sprout::repack;

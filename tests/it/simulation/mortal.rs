@@ -5,7 +5,11 @@ use tokio::{
     runtime::{Builder, Runtime},
     sync::watch,
 };
-use tollhouse::{app::App, http, random::Random};
+use tollhouse::{
+    app::{routes, state::App, wiring},
+    http,
+    platform::{background::jobs, random::Random},
+};
 
 use crate::app::{TestApp, config, smtp};
 
@@ -32,8 +36,8 @@ impl Mortal {
             let started = runtime.block_on(async move {
                 let app = App::open(&config, clock, Random::system(), None).await;
                 let app = app.expect("a host that starts");
-                let api = listen(&app, http::public_routes()).await;
-                let internal = listen(&app, http::internal_routes()).await;
+                let api = listen(&app, routes::public_routes()).await;
+                let internal = listen(&app, routes::internal_routes()).await;
                 (app, api, internal)
             });
             (runtime, started)
@@ -57,7 +61,7 @@ impl Mortal {
     pub async fn run_due(&self) {
         let app = self.app.clone();
         let runtime = self.runtime.as_ref().expect("it lives");
-        let work = runtime.spawn(async move { tollhouse::jobs::run_due(&app).await });
+        let work = runtime.spawn(async move { jobs::run_due(&app).await });
         if let Some(done) = self.outlive(work).await {
             done.expect("no panic").expect("jobs that run");
         }
@@ -72,13 +76,13 @@ impl Drop for Mortal {
     }
 }
 
-async fn listen(app: &App, routes: Vec<http::Route>) -> String {
+async fn listen(app: &App, routes: Vec<routes::Route>) -> String {
     let tcp = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", tcp.local_addr().expect("a bound listener"));
     let app = app.clone();
     let (_, never) = watch::channel(false);
     tokio::spawn(
-        async move { http::listen(&app, http::Listener::plain(tcp), routes, never).await },
+        async move { wiring::listen(&app, http::Listener::plain(tcp), routes, never).await },
     );
     url
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, io::Write, path::Path, process::Command};
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::monitor::Watch;
+use tollhouse::app::operations::monitor::Watch;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use super::scrape;
@@ -61,8 +61,8 @@ async fn eventful() -> String {
     ask(&app, "order-3", "cached").await.data();
     app.operator(Method::GET, "/plugins", Value::Null).await.data();
     Watch::default().look(&app.app).await;
-    app.app.telemetry.listeners.certificate_ends("public", app.app.clock.now());
-    app.app.telemetry.listeners.refused("public");
+    app.app.server.metrics.listeners.certificate_ends("public", app.app.clock.now());
+    app.app.server.metrics.listeners.refused("public");
     let page = scrape(&app).await;
     app.finish().await;
     page

@@ -3,11 +3,12 @@
 use reqwest::Method;
 use serde_json::json;
 use tollhouse::{
-    app::App,
-    clock::Timestamp,
-    monitor::Watch,
-    random::{Random, first_id},
-    store,
+    app::{operations::monitor::Watch, state::App},
+    platform::{
+        clock::Timestamp,
+        random::{Random, first_id},
+        store,
+    },
 };
 
 use super::{meddle, value};
@@ -57,7 +58,7 @@ impl Host {
 
     async fn look(&mut self) -> Seen {
         self.watch.look(&self.app).await;
-        let page = self.app.telemetry.scrape();
+        let page = self.app.server.telemetry.scrape();
         assert_eq!(value(&page, "tollhouse_store_up"), Some(1.0));
         let found = |name: &str| value(&page, &format!("tollhouse_ledger_{name}"));
         Seen {
@@ -70,7 +71,7 @@ impl Host {
 
     /// When a sweep last reached the end, in seconds since the epoch.
     fn swept(&self) -> f64 {
-        let page = self.app.telemetry.scrape();
+        let page = self.app.server.telemetry.scrape();
         value(&page, "tollhouse_ledger_swept_timestamp_seconds").expect("a time")
     }
 }

@@ -1,7 +1,7 @@
 //! Every statement on a company's table names the company, and the tables can be distributed by it.
 
 use proc_macro2::{TokenStream, TokenTree};
-use tollhouse::app::SEALED;
+use tollhouse::app::wiring::SEALED;
 
 use super::{Text, assert_none, texts};
 
@@ -27,30 +27,54 @@ const FINDS_THE_COMPANY: [(&str, &str); 5] = [
 
 /// Statements that find out whose something is, or work for all companies.
 const UNSCOPED: [(&str, &str, &str); 16] = [
-    ("host/monitor/store.rs", "card_refunds", "what needs a plugin of all companies"),
-    ("host/monitor/store.rs", "cards", "what needs a plugin of all companies"),
-    ("host/monitor/store.rs", "direct_debits", "what needs a plugin of all companies"),
-    ("host/monitor/store.rs", "provider_accounts", "what needs a plugin of all companies"),
-    ("host/cards/store.rs", "card_refunds", "operators look after those of all companies"),
-    ("host/monitor/store.rs", "messages", "what waits of all companies"),
-    ("host/monitor/store.rs", "recollections", "what is pending of all companies"),
-    ("host/companies/store.rs", "api_keys", "a key finds its company"),
     (
-        "host/providers/store.rs",
+        "host/app/src/operations/monitor/store.rs",
+        "card_refunds",
+        "what needs a plugin of all companies",
+    ),
+    ("host/app/src/operations/monitor/store.rs", "cards", "what needs a plugin of all companies"),
+    (
+        "host/app/src/operations/monitor/store.rs",
+        "direct_debits",
+        "what needs a plugin of all companies",
+    ),
+    (
+        "host/app/src/operations/monitor/store.rs",
+        "provider_accounts",
+        "what needs a plugin of all companies",
+    ),
+    (
+        "host/app/src/money/cards/store.rs",
+        "card_refunds",
+        "operators look after those of all companies",
+    ),
+    ("host/app/src/operations/monitor/store.rs", "messages", "what waits of all companies"),
+    (
+        "host/app/src/operations/monitor/store.rs",
+        "recollections",
+        "what is pending of all companies",
+    ),
+    ("host/app/src/tenants/companies/store.rs", "api_keys", "a key finds its company"),
+    (
+        "host/app/src/tenants/providers/store.rs",
         "provider_accounts",
         "an account's id stands in a notification's URL",
     ),
     (
-        "host/notifications/store.rs",
+        "host/app/src/webhooks/incoming/store.rs",
         "service_refs",
         "a reference finds its record within an account",
     ),
-    ("host/jobs/store.rs", "jobs", "workers serve all companies"),
-    ("host/recordings/store.rs", "plugin_recordings", "plugins serve all companies"),
-    ("host/audit/store.rs", "audit_log", "the operator's own log"),
-    ("host/monitor/store.rs", "jobs", "gauges are of all companies"),
-    ("host/monitor/store.rs", "event_deliveries", "gauges are of all companies"),
-    ("host/monitor/store.rs", "payments", "gauges are of all companies"),
+    ("host/platform/src/background/jobs/store.rs", "jobs", "workers serve all companies"),
+    (
+        "host/app/src/operations/recordings/store.rs",
+        "plugin_recordings",
+        "plugins serve all companies",
+    ),
+    ("host/app/src/operations/audit/store.rs", "audit_log", "the operator's own log"),
+    ("host/app/src/operations/monitor/store.rs", "jobs", "gauges are of all companies"),
+    ("host/app/src/operations/monitor/store.rs", "event_deliveries", "gauges are of all companies"),
+    ("host/app/src/operations/monitor/store.rs", "payments", "gauges are of all companies"),
 ];
 
 struct Table {

@@ -1,0 +1,60 @@
+//! Bulk creation of users.
+
+use axum::extract::State;
+
+use super::{
+    super::{FEATURE, User, import, table},
+    fields::{NewUser, read},
+};
+use crate::{
+    app::{
+        state::App,
+        tenants::companies::{Caller, Company},
+    },
+    http::{
+        Run,
+        answer::Done,
+        request::{
+            body::{Body, Fields, Upload},
+            fields::{Rows, fields},
+        },
+    },
+    platform::error::{Error, Result},
+};
+
+const MOST: usize = 1_000;
+
+fields! {
+    /// Users to create. Those whose e-mail address or `user_id` exists or repeats are skipped.
+    Body NewUsers {
+        users: Rows<NewUser, MOST>,
+    }
+}
+
+pub async fn create(
+    State(app): State<App>,
+    Caller(company): Caller,
+    run: Run,
+    upload: Upload<NewUsers>,
+) -> Result<Done> {
+    company.check_feature(FEATURE)?;
+    let users = users(&app, &company, &upload)?;
+    import::import(&app, &company, users, run.name("user")).await?;
+    Ok(Done("Users created successfully"))
+}
+
+fn users(app: &App, company: &Company, upload: &Upload<NewUsers>) -> Result<Vec<User>> {
+    let rows = match upload {
+        Upload::Json(body) => body.users()?,
+        Upload::Form(None) => return Err(Error::invalid("the csv field is required")),
+        Upload::Form(Some(file)) => {
+            let rows = table::rows(file.name.as_deref(), &file.bytes, MOST)?;
+            if rows.is_empty() {
+                return Err(Error::invalid("the users field is required"));
+            }
+            (1..).zip(rows).map(|(row, values)| Body::from(Fields::of_row(row, values))).collect()
+        }
+    };
+    let read = |row: &Body<NewUser>| read(app, &company.id, row).map(|(user, _)| user);
+    rows.iter().map(read).collect()
+}

@@ -1,0 +1,64 @@
+//! Creation of users. An e-mail address identifies one user of a company, who is billed once.
+
+use super::{User, store};
+use crate::{
+    app::{
+        state::App,
+        tenants::{companies::Company, wallet},
+    },
+    platform::{
+        error::{Error, Result},
+        store::{Tx, is_duplicate},
+    },
+};
+
+/// Billing item of a new user.
+pub const ITEM: &str = "customer.create";
+
+/// Inserts and bills a user, or returns the one with the same e-mail address, whose `user_id` is
+/// replaced if `chosen`. 400 if another user has the `user_id`, or the balance is insufficient.
+pub async fn create(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    user: User,
+    chosen: bool,
+) -> Result<User> {
+    // A conflicting user may have changed before it is read: then try again.
+    for _ in 0..2 {
+        if store::insert(tx, &user).await? {
+            wallet::charge(tx, app, company, ITEM, 1, &format!("user:{}", user.id)).await?;
+            return Ok(user);
+        }
+        if let Some(found) = find(tx, &user, chosen).await? {
+            return Ok(found);
+        }
+    }
+    Err(Error::internal("a user was neither stored nor found"))
+}
+
+/// Returns the user with the e-mail address; `None` if the conflict no longer exists.
+async fn find(tx: &mut Tx, user: &User, chosen: bool) -> Result<Option<User>> {
+    let email = user.email.as_deref().unwrap_or_default();
+    let found = store::lock_by_email(tx, &user.company_id, email).await?;
+    let holder = store::by_user_id(tx, &user.company_id, &user.user_id).await?;
+    match (found, holder) {
+        (Some(found), None) if chosen => rename(tx, found, user).await.map(Some),
+        (Some(found), Some(holder)) if chosen && holder.id != found.id => Err(taken()),
+        (None, Some(_)) => Err(taken()),
+        (found, _) => Ok(found),
+    }
+}
+
+async fn rename(tx: &mut Tx, mut found: User, wanted: &User) -> Result<User> {
+    (found.user_id, found.updated_at) = (wanted.user_id.clone(), wanted.updated_at);
+    match store::update(tx, &found).await {
+        Err(error) if is_duplicate(&error) => Err(taken()),
+        updated => Ok(updated.map(|()| found)?),
+    }
+}
+
+/// The error for a `user_id` of another user.
+pub fn taken() -> Error {
+    Error::invalid("user already exists")
+}

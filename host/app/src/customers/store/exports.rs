@@ -1,0 +1,75 @@
+//! Storage of export files, finished or being written, with the bytes reserved for each.
+
+use crate::platform::{
+    clock::Timestamp,
+    store::{FromRow, Result, Tx},
+};
+
+/// Combined usage of several export files.
+#[derive(Clone, Copy, Debug, FromRow)]
+pub struct Usage {
+    pub files: i64,
+    pub bytes: i64,
+    /// Earliest planned removal.
+    pub removed_at: Option<Timestamp>,
+}
+
+/// Serializes reservations until the transaction ends.
+pub async fn lock(tx: &mut Tx) -> Result<()> {
+    tx.sql("UPDATE user_exports SET bytes = 0 WHERE company_id = '' AND name = ''").run().await?;
+    Ok(())
+}
+
+/// Returns the usage of all files except `name`, of one company or of all.
+pub async fn usage(tx: &mut Tx, company_id: Option<&str>, name: &str) -> Result<Usage> {
+    tx.sql(
+        "SELECT COUNT(*) AS files, CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS bytes,
+             MIN(removed_at) AS removed_at
+         FROM user_exports
+         WHERE company_id <> '' AND name <> $2
+             AND (CAST($1 AS TEXT) IS NULL OR company_id = $1)",
+    )
+    .bind(company_id)
+    .bind(name)
+    .one()
+    .await
+}
+
+/// Inserts or replaces the row of a file.
+pub async fn put(
+    tx: &mut Tx,
+    company_id: &str,
+    name: &str,
+    bytes: i64,
+    removed_at: Timestamp,
+) -> Result<()> {
+    tx.sql(
+        "INSERT INTO user_exports (company_id, name, bytes, removed_at) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (company_id, name) DO UPDATE SET
+             bytes = excluded.bytes, removed_at = excluded.removed_at",
+    )
+    .bind(company_id)
+    .bind(name)
+    .bind(bytes)
+    .bind(removed_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+pub async fn delete(tx: &mut Tx, company_id: &str, name: &str) -> Result<()> {
+    tx.sql("DELETE FROM user_exports WHERE company_id = $1 AND name = $2")
+        .bind(company_id)
+        .bind(name)
+        .run()
+        .await?;
+    Ok(())
+}
+
+/// Deletes the rows of files whose planned removal was before `time`.
+pub async fn delete_stale(tx: &mut Tx, time: Timestamp) -> Result<u64> {
+    tx.sql("DELETE FROM user_exports WHERE company_id <> '' AND removed_at < $1")
+        .bind(time)
+        .run()
+        .await
+}

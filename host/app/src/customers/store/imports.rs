@@ -1,0 +1,40 @@
+//! Leases on bulk imports, one per company.
+
+use crate::platform::{
+    clock::Timestamp,
+    store::{Result, Tx},
+};
+
+/// Acquires the lease; `false` if another one is still valid.
+pub async fn begin(
+    tx: &mut Tx,
+    company_id: &str,
+    lease: &str,
+    [now, until]: [Timestamp; 2],
+) -> Result<bool> {
+    let taken = tx
+        .sql(
+            "INSERT INTO user_imports (company_id, lease, lease_until) VALUES ($1, $2, $3)
+             ON CONFLICT (company_id) DO UPDATE SET
+                 lease = excluded.lease, lease_until = excluded.lease_until
+             WHERE user_imports.lease_until <= $4",
+        )
+        .bind(company_id)
+        .bind(lease)
+        .bind(until)
+        .bind(now)
+        .run()
+        .await?;
+    Ok(taken == 1)
+}
+
+/// Releases the lease; `false` if another import has acquired it.
+pub async fn end(tx: &mut Tx, company_id: &str, lease: &str) -> Result<bool> {
+    let ended = tx
+        .sql("DELETE FROM user_imports WHERE company_id = $1 AND lease = $2")
+        .bind(company_id)
+        .bind(lease)
+        .run()
+        .await?;
+    Ok(ended == 1)
+}

@@ -1,0 +1,261 @@
+//! Queries for lists of users.
+
+use std::collections::HashMap;
+
+use super::User;
+use crate::platform::{
+    store::{Assembled, Result, Tx, Value},
+    values::listing::{Order, Page, Period},
+};
+
+/// Filter of users; empty and `None` match all.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Lower-case words, each of which must occur in the searched fields.
+    pub words: Vec<String>,
+    pub id: Option<String>,
+    pub user_id: Option<String>,
+    pub active: Option<bool>,
+    pub email_verified: Option<bool>,
+    pub phone_verified: Option<bool>,
+    /// Lower-case name.
+    pub country: Option<String>,
+    /// First and last birth date in the form `YYYY-MM-DD`; the bounds need not be valid dates.
+    pub born: Option<[String; 2]>,
+    pub years_of_employment: Option<[i64; 2]>,
+    /// Alternative [`digests`](super::search::digests) for each key, one of which must exist.
+    pub metadata: Vec<Vec<String>>,
+    pub created: Option<Period>,
+    /// Matches no user.
+    pub nobody: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    Created(Order),
+    Updated(Order),
+    FirstName(Order),
+    LastName(Order),
+}
+
+/// A cursor: the position after a user.
+#[derive(Clone, Debug)]
+pub struct Place {
+    key: Value,
+    id: String,
+}
+
+impl Sort {
+    fn order(self) -> Order {
+        let (Sort::Created(order)
+        | Sort::Updated(order)
+        | Sort::FirstName(order)
+        | Sort::LastName(order)) = self;
+        order
+    }
+
+    /// The `ORDER BY` clause; ids break ties.
+    fn order_by(self) -> &'static str {
+        match self {
+            Sort::Created(Order::Ascending) => " ORDER BY created_at, id",
+            Sort::Created(Order::Descending) => " ORDER BY created_at DESC, id DESC",
+            Sort::Updated(Order::Ascending) => " ORDER BY updated_at, id",
+            Sort::Updated(Order::Descending) => " ORDER BY updated_at DESC, id DESC",
+            Sort::FirstName(Order::Ascending) => " ORDER BY first_name, id",
+            Sort::FirstName(Order::Descending) => " ORDER BY first_name DESC, id DESC",
+            Sort::LastName(Order::Ascending) => " ORDER BY last_name, id",
+            Sort::LastName(Order::Descending) => " ORDER BY last_name DESC, id DESC",
+        }
+    }
+
+    fn behind(self) -> &'static str {
+        match (self, self.order()) {
+            (Sort::Created(_), Order::Ascending) => " AND (created_at, id) > (",
+            (Sort::Created(_), Order::Descending) => " AND (created_at, id) < (",
+            (Sort::Updated(_), Order::Ascending) => " AND (updated_at, id) > (",
+            (Sort::Updated(_), Order::Descending) => " AND (updated_at, id) < (",
+            (Sort::FirstName(_), Order::Ascending) => " AND (first_name, id) > (",
+            (Sort::FirstName(_), Order::Descending) => " AND (first_name, id) < (",
+            (Sort::LastName(_), Order::Ascending) => " AND (last_name, id) > (",
+            (Sort::LastName(_), Order::Descending) => " AND (last_name, id) < (",
+        }
+    }
+
+    /// Returns the cursor after a user.
+    #[must_use]
+    pub fn place(self, user: &User) -> Place {
+        let key = match self {
+            Sort::Created(_) => user.created_at.into(),
+            Sort::Updated(_) => user.updated_at.into(),
+            Sort::FirstName(_) => user.first_name.as_str().into(),
+            Sort::LastName(_) => user.last_name.as_str().into(),
+        };
+        Place { key, id: user.id.clone() }
+    }
+}
+
+pub async fn count(tx: &mut Tx, company_id: &str, filter: &Filter) -> Result<i64> {
+    let (total,) = tx.assembled(&counting(company_id, filter)).one().await?;
+    Ok(total)
+}
+
+pub async fn page(
+    tx: &mut Tx,
+    company_id: &str,
+    filter: &Filter,
+    sort: Sort,
+    page: Page,
+) -> Result<Vec<User>> {
+    tx.assembled(&paging(company_id, filter, sort, page)).all().await
+}
+
+/// Returns the query plans for counting, paging and lookup by ids, for benchmarks.
+pub async fn explain(
+    tx: &mut Tx,
+    company_id: &str,
+    filter: &Filter,
+    sort: Sort,
+    page: Page,
+) -> Result<[Vec<String>; 3]> {
+    let counting = tx.explain(&counting(company_id, filter)).await?;
+    let paging = tx.explain(&paging(company_id, filter, sort, page)).await?;
+    let ids: Vec<String> = (0..20).map(|n| format!("{n:024x}")).collect();
+    Ok([counting, paging, tx.explain(&among(company_id, &ids)).await?])
+}
+
+/// Returns the ids of up to `most` matching users after `place`, in order.
+pub async fn ids(
+    tx: &mut Tx,
+    company_id: &str,
+    filter: &Filter,
+    sort: Sort,
+    place: Option<&Place>,
+    most: i64,
+) -> Result<Vec<String>> {
+    let mut sql = narrowed(Assembled::default().then("SELECT id"), company_id, filter);
+    if let Some(place) = place {
+        sql = sql.then(sort.behind()).value(place.key.clone()).then(", ");
+        sql = sql.value(place.id.as_str()).then(")");
+    }
+    let ids: Vec<(String,)> =
+        tx.assembled(&sql.then(sort.order_by()).then(" LIMIT ").value(most)).all().await?;
+    Ok(ids.into_iter().map(|(id,)| id).collect())
+}
+
+/// Returns users in the order of the ids. Missing users are omitted.
+pub async fn of_ids(tx: &mut Tx, company_id: &str, ids: &[String]) -> Result<Vec<User>> {
+    let users: Vec<User> = tx.assembled(&among(company_id, ids)).all().await?;
+    let mut users: HashMap<String, User> =
+        users.into_iter().map(|user| (user.id.clone(), user)).collect();
+    Ok(ids.iter().filter_map(|id| users.remove(id)).collect())
+}
+
+/// Unordered: otherwise an engine with an index in that order would scan all of it.
+fn among(company_id: &str, ids: &[String]) -> Assembled {
+    Assembled::default()
+        .then("SELECT * FROM users WHERE company_id = ")
+        .value(company_id)
+        .then(" AND id")
+        .among(ids)
+}
+
+fn counting(company_id: &str, filter: &Filter) -> Assembled {
+    narrowed(Assembled::default().then("SELECT COUNT(*)"), company_id, filter)
+}
+
+/// Selects ids first, by an index alone, whose rows are short.
+fn paging(company_id: &str, filter: &Filter, sort: Sort, page: Page) -> Assembled {
+    let select = Assembled::default().then("SELECT listed.* FROM (SELECT id AS found");
+    narrowed(select, company_id, filter)
+        .then(sort.order_by())
+        .then(" LIMIT ")
+        .value(page.limit)
+        .then(" OFFSET ")
+        .value(page.offset())
+        .then(") page CROSS JOIN users listed WHERE id = found AND company_id = ")
+        .value(company_id)
+        .then(sort.order_by())
+}
+
+/// Adds the conditions of the filter.
+fn narrowed(select: Assembled, company_id: &str, filter: &Filter) -> Assembled {
+    let mut sql = select.then(" FROM users WHERE company_id = ").value(company_id);
+    if filter.nobody {
+        sql = sql.then(" AND FALSE");
+    }
+    for (condition, text) in [
+        (" AND id = ", &filter.id),
+        (" AND user_id = ", &filter.user_id),
+        (" AND country = ", &filter.country),
+    ] {
+        if let Some(text) = text {
+            sql = sql.then(condition).value(text.as_str());
+        }
+    }
+    for (condition, flag) in [
+        (" AND active = ", filter.active),
+        (" AND email_verified = ", filter.email_verified),
+        (" AND phone_verified = ", filter.phone_verified),
+    ] {
+        if let Some(flag) = flag {
+            sql = sql.then(condition).value(flag);
+        }
+    }
+    if let Some([first, last]) = &filter.born {
+        sql = sql.then(" AND date_of_birth >= ").value(first.as_str());
+        sql = sql.then(" AND date_of_birth <= ").value(last.as_str());
+    }
+    if let Some([least, most]) = filter.years_of_employment {
+        sql = sql.then(" AND years_of_employment BETWEEN ").value(least).then(" AND ").value(most);
+    }
+    if let Some(Period { from, before }) = filter.created {
+        sql = sql.then(" AND created_at >= ").value(from).then(" AND created_at < ").value(before);
+    }
+    for digests in &filter.metadata {
+        sql = with_metadata(sql, company_id, digests);
+    }
+    with_words(sql, company_id, &filter.words)
+}
+
+fn with_metadata(sql: Assembled, company_id: &str, digests: &[String]) -> Assembled {
+    sql.then(" AND id IN (SELECT id FROM user_metadata WHERE company_id = ")
+        .value(company_id)
+        .then(" AND digest")
+        .among(digests)
+        .then(")")
+}
+
+/// The index holds trigrams; shorter words are searched in all remaining rows.
+fn with_words(mut sql: Assembled, company_id: &str, words: &[String]) -> Assembled {
+    let (long, short): (Vec<&String>, _) = words.iter().partition(|word| word.chars().count() >= 3);
+    for (found_in, words) in [
+        (" AND id IN (SELECT id FROM user_phrases WHERE company_id = ", long),
+        (" AND id IN (SELECT id FROM user_words WHERE company_id = ", short),
+    ] {
+        if words.is_empty() {
+            continue;
+        }
+        sql = sql.then(found_in).value(company_id);
+        for word in words {
+            sql = with_word(sql, word);
+        }
+        sql = sql.then(")");
+    }
+    sql
+}
+
+/// SQLite cannot use its index for a pattern with an escape: a broader pattern without one narrows
+/// the rows first.
+fn with_word(mut sql: Assembled, word: &str) -> Assembled {
+    let special = ['%', '_', '\\', '!'];
+    sql = sql.then(" AND words LIKE ").value(format!("%{}%", word.replace(special, "_")));
+    if word.contains(special) {
+        let mut exact = String::new();
+        for c in word.chars() {
+            exact.extend(special.contains(&c).then_some('!'));
+            exact.push(c);
+        }
+        sql = sql.then(" AND words LIKE ").value(format!("%{exact}%")).then(" ESCAPE '!'");
+    }
+    sql
+}

@@ -1,0 +1,174 @@
+//! Search index of users: their searched fields, and digests of metadata values.
+
+use serde_json::{Number, Value};
+
+use super::User;
+use crate::platform::{
+    crypto::seal::fingerprint,
+    store::{Assembled, Result, Tx},
+};
+
+/// Numbers with a larger exponent are compared as written: they would have too many digits.
+const MOST_EXPONENT: i64 = 400;
+
+/// Rows per statement.
+const AT_ONCE: usize = 500;
+
+/// Indexes new users.
+pub async fn add(tx: &mut Tx, users: &[&User]) -> Result<()> {
+    let row = |user: &&User| [user.company_id.clone(), user.id.clone(), words(user)];
+    let words: Vec<_> = users.iter().map(row).collect();
+    insert(tx, "INSERT INTO user_words (company_id, id, words) VALUES ", &words).await?;
+    let mut digests = Vec::new();
+    for user in users {
+        for (key, value) in &user.metadata.0 {
+            let digest = digest_of(key, value);
+            digests.extend(digest.map(|digest| [user.company_id.clone(), digest, user.id.clone()]));
+        }
+    }
+    insert(tx, "INSERT INTO user_metadata (company_id, digest, id) VALUES ", &digests).await
+}
+
+async fn insert(tx: &mut Tx, into: &'static str, rows: &[[String; 3]]) -> Result<()> {
+    for some in rows.chunks(AT_ONCE) {
+        let mut sql = Assembled::default().then(into);
+        for (n, [first, second, third]) in some.iter().enumerate() {
+            sql = sql.then(if n == 0 { "(" } else { ", (" }).value(first.as_str()).then(", ");
+            sql = sql.value(second.as_str()).then(", ").value(third.as_str()).then(")");
+        }
+        tx.assembled(&sql).run().await?;
+    }
+    Ok(())
+}
+
+/// Replaces the index entries of a user.
+pub async fn replace(tx: &mut Tx, user: &User) -> Result<()> {
+    for table in [
+        "DELETE FROM user_words WHERE company_id = $1 AND id = $2",
+        "DELETE FROM user_metadata WHERE company_id = $1 AND id = $2",
+    ] {
+        tx.sql(table).bind(&user.company_id).bind(&user.id).run().await?;
+    }
+    add(tx, &[user]).await
+}
+
+/// Returns the searched fields in lower case, one per line: no search word spans two of them.
+fn words(user: &User) -> String {
+    let optional = [&user.middle_name, &user.email, &user.phone];
+    let fields = [&user.user_id, &user.first_name, &user.last_name];
+    let fields: Vec<&str> = fields
+        .into_iter()
+        .map(String::as_str)
+        .chain(optional.into_iter().filter_map(Option::as_deref))
+        .collect();
+    fields.join("\n").to_lowercase()
+}
+
+/// Returns the digest of a metadata value; `None` if it cannot be searched.
+fn digest_of(key: &str, value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(fingerprint(&[key, "text", text])),
+        Value::Number(number) => Some(fingerprint(&[key, "number", &plain(number)])),
+        Value::Bool(flag) => Some(fingerprint(&[key, "boolean", &flag.to_string()])),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Returns the digests of a text, and of the number or boolean that is written like it.
+#[must_use]
+pub fn digests(key: &str, written: &str) -> Vec<String> {
+    let mut all = vec![fingerprint(&[key, "text", written])];
+    let value = serde_json::from_str(written).ok();
+    all.extend(
+        value.filter(|value: &Value| !value.is_string()).and_then(|value| digest_of(key, &value)),
+    );
+    all
+}
+
+/// Formats a number without exponent and redundant zeros: both engines store numbers by value.
+fn plain(number: &Number) -> String {
+    let written = number.to_string();
+    let (mantissa, exponent) = match written.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse().unwrap_or(i64::MAX)),
+        None => (&*written, 0),
+    };
+    if exponent.saturating_abs() > MOST_EXPONENT {
+        return written;
+    }
+    let (sign, digits) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let padding = usize::try_from(exponent.unsigned_abs()).unwrap_or(0);
+    let zeros = "0".repeat(padding);
+    // Position of the decimal point, from the left.
+    let (digits, point) = match exponent < 0 {
+        true => (format!("{zeros}{whole}{fraction}"), whole.len()),
+        false => (format!("{whole}{fraction}{zeros}"), whole.len() + padding),
+    };
+    let (whole, fraction) = digits.split_at(point);
+    let (whole, fraction) = (whole.trim_start_matches('0'), fraction.trim_end_matches('0'));
+    match (whole, fraction) {
+        ("", "") => "0".to_owned(),
+        ("", fraction) => format!("{sign}0.{fraction}"),
+        (whole, "") => format!("{sign}{whole}"),
+        (whole, fraction) => format!("{sign}{whole}.{fraction}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn equal_numbers_have_the_same_text() {
+        for (written, expected) in [
+            ("0", "0"),
+            ("-0", "0"),
+            ("0.00", "0"),
+            ("1", "1"),
+            ("1.50", "1.5"),
+            ("-1.50", "-1.5"),
+            ("100", "100"),
+            ("1e2", "100"),
+            ("1.5E+2", "150"),
+            ("1.234e2", "123.4"),
+            ("1e-3", "0.001"),
+            ("-12.5e-1", "-1.25"),
+            ("120e-1", "12"),
+            ("12345678901234567890.10", "12345678901234567890.1"),
+            ("1e999", "1e+999"),
+        ] {
+            let number: Number = serde_json::from_str(written).unwrap();
+            assert_eq!(plain(&number), expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_found_by_its_json_text() {
+        for (value, written, found) in [
+            (json!("gold"), "gold", true),
+            (json!("gold"), "Gold", false),
+            (json!("1"), "1", true),
+            (json!("1"), "1.0", false),
+            (json!(1), "1", true),
+            (json!(1.50), "1.5", true),
+            (json!(true), "true", true),
+            (json!("true"), "true", true),
+            (json!(true), "1", false),
+            (json!("\"gold\""), "\"gold\"", true),
+            (json!("gold"), "\"gold\"", false),
+            (Value::Null, "null", false),
+            (json!([1]), "[1]", false),
+            (json!({}), "{}", false),
+        ] {
+            let by = digest_of("tier", &value);
+            assert_eq!(
+                by.is_some_and(|by| digests("tier", written).contains(&by)),
+                found,
+                "{value} {written}"
+            );
+        }
+        assert_ne!(digests("tier", "gold"), digests("level", "gold"));
+    }
+}

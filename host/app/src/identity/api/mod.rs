@@ -1,0 +1,192 @@
+//! API of identity lookups, as specified.
+
+pub mod operators;
+
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{
+    FEATURE, Record, Uid, View,
+    catalog::{self, Identity, Way},
+    lookup::{self, Order, Sought},
+    store, verification,
+};
+use crate::{
+    app::{
+        customers as users,
+        messaging::otp,
+        state::App,
+        tenants::companies::{Caller, Company},
+    },
+    http::{
+        Get, Run,
+        answer::{Answer, Done},
+        request::{
+            body::Body,
+            fields::{Flag, Prose, Text, fields},
+            path::Path,
+        },
+    },
+    platform::{
+        error::{Error, Result},
+        store::Tx,
+    },
+};
+
+/// Maximum length of an identifier in characters.
+const MOST_IDENTIFIER: usize = 100;
+/// Maximum length of a base64 image in characters, which is all that fits into a body.
+const MOST_IMAGE: usize = 8 << 20;
+
+fields! {
+    /// Fields of an identity lookup besides the identifier.
+    Body Lookup {
+        /// `user_id` or internal id of the user to whom the record belongs.
+        user_id: Option<Text<100>>,
+        /// `true` sends a code to the e-mail address and phone number on record.
+        send_otp: Option<Flag>,
+        /// Selfie or document, if needed: public https URL of a JPEG or PNG of at most 5 MiB, or
+        /// the image in base64, within the size limit of a body.
+        image: Option<Prose<MOST_IMAGE>>,
+    }
+}
+
+/// Result of an identity lookup.
+#[derive(Serialize, JsonSchema)]
+pub struct LookupResult {
+    #[serde(flatten)]
+    uid: View,
+    /// `true` if a code was sent.
+    otp_sent: bool,
+    /// Reason why the requested code was not sent.
+    otp_error: Option<String>,
+}
+
+/// Runs a lookup that a country plugin defines; 404 if there is none at this path.
+pub async fn look_up(
+    State(app): State<App>,
+    Caller(company): Caller,
+    run: Run,
+    Path((country, path)): Path<(String, String)>,
+    body: Body<Lookup>,
+) -> Result<Answer<LookupResult>> {
+    company.check_feature(FEATURE)?;
+    app.plugins.must_be_ready(&country)?;
+    let found = catalog::at(&app.plugins, &company.id, &country, &path);
+    let (identity, way) = found.ok_or_else(|| Error::not_found("there is nothing at this path"))?;
+    let order = Order {
+        sought: sought(&identity, way, &body)?,
+        identity: identity.clone(),
+        user_id: body.user_id()?,
+        send_otp: body.send_otp()?.unwrap_or(false),
+        run: run.name("uid"),
+    };
+    let found = lookup::look_up(&app, &company, order).await?;
+    let message = format!("{} lookup successful", identity.kind().display_name);
+    if let Some(Err(error)) = &found.sent {
+        tracing::warn!(error = %error.chain(), "a code for an identity was not sent");
+    }
+    let expires_at = found.uid.expires_at;
+    let data = LookupResult {
+        uid: found.uid.view(found.record, Some(&identity)),
+        otp_sent: matches!(found.sent, Some(Ok(()))),
+        otp_error: found.sent.and_then(Result::err).map(|error| error.to_string()),
+    };
+    Ok(Answer::data(data, &message)?.kept_until(expires_at))
+}
+
+fn sought(identity: &Identity, way: Way, body: &Body<Lookup>) -> Result<Sought<String>> {
+    let image = || body.image()?.ok_or_else(|| body.required("image"));
+    Ok(match way {
+        Way::Number => Sought::Number { identifier: identifier(identity, body)? },
+        Way::Face => Sought::Face { identifier: identifier(identity, body)?, selfie: image()? },
+        Way::Document => Sought::Document { document: image()? },
+    })
+}
+
+fn identifier(identity: &Identity, body: &Body<Lookup>) -> Result<String> {
+    let kind = identity.kind();
+    let written = body.required_text(&kind.field, MOST_IDENTIFIER)?;
+    let identifier = kind.identifier(&written);
+    identifier.ok_or_else(|| Error::invalid(format!("the {} field {}", kind.field, kind.rule)))
+}
+
+fn none() -> Error {
+    Error::not_found("uid not found")
+}
+
+pub async fn send(
+    State(app): State<App>,
+    _: Get,
+    Caller(company): Caller,
+    Path(uid_id): Path<String>,
+) -> Result<Done> {
+    let now = app.clock.now();
+    let uid = app.store.select(async |tx| store::find(tx, &company.id, &uid_id, now).await).await?;
+    let uid = uid.ok_or_else(none)?;
+    let record = Record::open(&app, &uid)?;
+    verification::check_possible(&app, &uid, &record)?;
+    verification::send(&app, &company, &uid, &record, None).await?;
+    Ok(Done("Verification token sent successfully"))
+}
+
+fields! {
+    /// A verification code.
+    Body UidToken {
+        /// Code as entered by the person.
+        token: Text<255>,
+    }
+}
+
+pub async fn verify(
+    State(app): State<App>,
+    Caller(company): Caller,
+    run: Run,
+    Path(uid_id): Path<String>,
+    body: Body<UidToken>,
+) -> Result<Done> {
+    let (db, host, run) = (app.store.clone(), app.clone(), run.name("uid"));
+    let checked = async move |tx: &mut Tx| {
+        let uid = store::lock(tx, &company.id, &uid_id, host.clock.now()).await?;
+        let uid = uid.ok_or_else(none)?;
+        let token = body.token()?;
+        verification::verify(tx, &host, uid, &token, run.as_deref()).await
+    };
+    let checked = db.write(checked).await;
+    let tried = checked.is_ok();
+    otp::answer(&app, checked).map_err(|error| match error {
+        // The specification has one message for all codes that are not accepted.
+        Error::Invalid(_) if tried => Error::invalid("invalid token"),
+        error => error,
+    })?;
+    Ok(Done("Uid verified successfully"))
+}
+
+pub async fn list(
+    State(app): State<App>,
+    Caller(company): Caller,
+    Path(user_id): Path<String>,
+) -> Result<Answer<Vec<View>>> {
+    let uids = app.store.read(async |tx| of_user(tx, &app, &company, &user_id).await).await?;
+    let identities = catalog::all(&app.plugins);
+    let view = |uid: Uid| {
+        let record = Record::open_or_log(&app, &uid)?;
+        let identity = identities.iter().find(|identity| identity.name() == uid.identity);
+        Some(uid.view(record, identity))
+    };
+    Answer::data(uids.into_iter().filter_map(view).collect(), "Uids fetched successfully")
+}
+
+async fn of_user(tx: &mut Tx, app: &App, company: &Company, user_id: &str) -> Result<Vec<Uid>> {
+    let user = users::find_named(tx, &company.id, user_id).await?;
+    let user = user.ok_or_else(|| Error::not_found("user not found"))?;
+    Ok(store::of_user(tx, &company.id, &user.id, app.clock.now()).await?)
+}
+
+pub async fn identities(
+    State(app): State<App>,
+    Caller(company): Caller,
+) -> Result<Answer<Vec<catalog::View>>> {
+    operators::all(&app, &company.id).await
+}

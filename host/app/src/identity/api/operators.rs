@@ -1,0 +1,88 @@
+//! Operator API for identity types and their switches.
+
+use axum::extract::State;
+use serde_json::json;
+
+use super::super::{catalog, store};
+use crate::{
+    app::{operations::audit, state::App, tenants::companies},
+    http::{
+        answer::Answer,
+        request::{
+            body::Body,
+            fields::{Flag, fields},
+            path::Path,
+        },
+    },
+    platform::error::{Error, Result},
+};
+
+pub async fn list(State(app): State<App>) -> Result<Answer<Vec<catalog::View>>> {
+    all(&app, store::EVERYONE).await
+}
+
+pub async fn list_for_company(
+    State(app): State<App>,
+    Path(company): Path<String>,
+) -> Result<Answer<Vec<catalog::View>>> {
+    companies::find(&app, &company).await?;
+    all(&app, &company).await
+}
+
+/// Lists all types, with those active that the company can use.
+pub async fn all(app: &App, company_id: &str) -> Result<Answer<Vec<catalog::View>>> {
+    let off = app.store.select(async |tx| store::switched_off(tx, company_id).await).await?;
+    let view = |identity: catalog::Identity| {
+        let active = !off.contains(&(identity.name(),));
+        identity.view(active)
+    };
+    let views = catalog::all(&app.plugins).into_iter().map(view).collect();
+    Answer::data(views, "Identities fetched successfully")
+}
+
+fields! {
+    /// Switch of an identity type.
+    Body IdentitySwitch {
+        /// `false` disables lookups of this type.
+        active: Flag,
+    }
+}
+
+pub async fn switch(
+    State(app): State<App>,
+    Path((country, identity)): Path<(String, String)>,
+    body: Body<IdentitySwitch>,
+) -> Result<Answer<catalog::View>> {
+    set(app, store::EVERYONE.to_owned(), format!("{country}.{identity}"), body).await
+}
+
+pub async fn switch_for_company(
+    State(app): State<App>,
+    Path((company, country, identity)): Path<(String, String, String)>,
+    body: Body<IdentitySwitch>,
+) -> Result<Answer<catalog::View>> {
+    companies::find(&app, &company).await?;
+    set(app, company, format!("{country}.{identity}"), body).await
+}
+
+/// Sets a switch and returns the effective state: disabled for all companies takes precedence.
+async fn set(
+    app: App,
+    company_id: String,
+    identity: String,
+    body: Body<IdentitySwitch>,
+) -> Result<Answer<catalog::View>> {
+    catalog::must_be_ready(&app.plugins, &identity)?;
+    let known = catalog::by_name(&app.plugins, &identity);
+    let known = known.ok_or_else(|| Error::not_found("identity not found"))?;
+    let active = body.active()?;
+    let (db, host) = (app.store.clone(), app.clone());
+    db.write(async move |tx| {
+        store::switch(tx, &company_id, &identity, active, host.clock.now()).await?;
+        let off = store::is_switched_off(tx, &company_id, &identity).await?;
+        let detail = json!({ "identity": identity, "active": active });
+        audit::record(tx, &host, &company_id, "identity.switch", detail).await?;
+        Answer::data(known.view(!off), "Identity updated successfully")
+    })
+    .await
+}

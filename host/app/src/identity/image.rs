@@ -1,0 +1,171 @@
+//! Images in requests: fetched by this host from a URL, or sent in base64.
+
+use std::time::Duration;
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use bytes::Bytes;
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
+use url::Url;
+
+use super::catalog::Way;
+use crate::{
+    app::state::App,
+    platform::{
+        error::{Error, Result},
+        outbound::egress::{self, EgressError, Outgoing},
+    },
+    plugins::Image,
+};
+
+/// Maximum size of an image.
+const MOST_BYTES: usize = 5 << 20;
+/// Timeout from the first request to the last byte, redirects included.
+const TIMEOUT: Duration = Duration::from_secs(10);
+const MOST_REDIRECTS: usize = 3;
+/// Sender of the requests in metrics.
+const SENDER: &str = "images";
+/// First bytes of JPEG and PNG files.
+const JPEG: &[u8] = &[0xff, 0xd8, 0xff];
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+/// Maximum number of lookups with images in memory, each of which holds several copies.
+const AT_ONCE: usize = 32;
+
+/// Limits concurrent lookups with images on this host.
+pub struct Images(Semaphore);
+
+impl Default for Images {
+    fn default() -> Images {
+        Images(Semaphore::new(AT_ONCE))
+    }
+}
+
+impl Images {
+    /// Acquires a permit for a lookup with an image; 503 if there is none.
+    pub fn enter(&self, way: Way) -> Result<Option<SemaphorePermit<'_>>> {
+        if way == Way::Number {
+            return Ok(None);
+        }
+        let full = |_| Error::Unavailable("the host looks at too many images, try again later");
+        self.0.try_acquire().map(Some).map_err(full)
+    }
+}
+
+/// Loads an image from a URL or from base64, with or without a `data:` prefix. 400 if that fails.
+pub async fn load(app: &App, image: &str) -> Result<Image> {
+    let scheme = image.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+    let is_url = scheme.is_some_and(|scheme| ["http", "https"].contains(&&*scheme));
+    let bytes = if is_url { fetch(app, image).await? } else { decode(image)? };
+    if bytes.len() > MOST_BYTES {
+        return Err(too_large());
+    }
+    let media_type = media_type(&bytes).ok_or_else(|| must("be a JPEG or a PNG"))?;
+    Ok(Image { media_type, bytes })
+}
+
+async fn fetch(app: &App, url: &str) -> Result<Bytes> {
+    if app.egress.images.is_closed() {
+        return Err(Error::Unavailable("this host runs with no_jobs: it fetches no image"));
+    }
+    let late = |_| must("be a URL that answers within 10 seconds");
+    timeout(TIMEOUT, follow(app, url)).await.map_err(late)?
+}
+
+/// Follows redirects by separate requests, so that egress checks scheme and addresses of each one.
+async fn follow(app: &App, url: &str) -> Result<Bytes> {
+    let unfetched = || must("be a URL that can be fetched");
+    let mut url = url.to_owned();
+    for _ in 0..=MOST_REDIRECTS {
+        let answer = get(app, &url).await?;
+        match answer.status {
+            200 => return Ok(answer.body),
+            301 | 302 | 303 | 307 | 308 => {
+                url = target(&url, &answer).ok_or_else(unfetched)?;
+            }
+            _ => return Err(unfetched()),
+        }
+    }
+    Err(must(&format!("be a URL that redirects at most {MOST_REDIRECTS} times")))
+}
+
+async fn get(app: &App, url: &str) -> Result<egress::Answer> {
+    let request = Outgoing {
+        sender: SENDER.into(),
+        method: "GET".to_owned(),
+        url: url.to_owned(),
+        headers: vec![("accept".to_owned(), "image/jpeg, image/png".to_owned())],
+        body: None,
+        timeout: TIMEOUT,
+        most_response_bytes: MOST_BYTES,
+    };
+    app.egress.images.send(request).await.map_err(|error| match error {
+        EgressError::Forbidden(_) => must("be a public https URL"),
+        EgressError::TooLarge(_) => too_large(),
+        EgressError::Timeout(_) => must("be a URL that answers within 10 seconds"),
+        EgressError::Connect(_) | EgressError::Cut(_) => must("be a URL that can be fetched"),
+    })
+}
+
+/// Returns the target of a redirect: its `Location`, which may be relative.
+fn target(url: &str, answer: &egress::Answer) -> Option<String> {
+    let (_, location) =
+        answer.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("location"))?;
+    Some(Url::parse(url).ok()?.join(location).ok()?.into())
+}
+
+fn decode(text: &str) -> Result<Bytes> {
+    let body = match text.strip_prefix("data:") {
+        Some(url) => url.split_once(";base64,").map(|(_, body)| body),
+        None => Some(text),
+    };
+    let letters: Option<String> =
+        body.map(|body| body.chars().filter(|c| !c.is_ascii_whitespace()).collect());
+    let bytes = letters.and_then(|letters| BASE64.decode(letters).ok());
+    bytes.map(Bytes::from).ok_or_else(|| must("be a URL or an image in base64"))
+}
+
+/// Detects the type by content, because declared types may be wrong.
+fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    if bytes.starts_with(JPEG) {
+        Some("image/jpeg")
+    } else if bytes.starts_with(PNG) {
+        Some("image/png")
+    } else {
+        None
+    }
+}
+
+fn too_large() -> Error {
+    must("be an image of at most 5 MiB")
+}
+
+fn must(what: &str) -> Error {
+    Error::invalid(format!("the image field must {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_decoded_with_or_without_a_data_prefix() {
+        let jpeg = BASE64.encode([JPEG, b"..."].concat());
+        for (text, expected) in [
+            (jpeg.clone(), Some("image/jpeg")),
+            (format!("data:image/png;base64,{jpeg}"), Some("image/jpeg")),
+            (format!("{}\n {}", &jpeg[..4], &jpeg[4..]), Some("image/jpeg")),
+            (BASE64.encode(PNG), Some("image/png")),
+            (BASE64.encode("GIF89a"), None),
+            (BASE64.encode("<svg/>"), None),
+        ] {
+            assert_eq!(media_type(&decode(&text).unwrap()), expected, "{text}");
+        }
+        for bad in ["data:image/png,abc", "ftp://a.example/x.jpg", "not base64!"] {
+            let message = decode(bad).unwrap_err().to_string();
+            assert_eq!(message, "the image field must be a URL or an image in base64", "{bad}");
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Identity lookups: fee, call of the plugin, storage of the result, and a code if requested.
+//!
+//! The fee is committed before the register is queried, and kept if the lookup fails
+//! (specification, lookup rule 4). No transaction is open during the query.
+
+use tracing::instrument;
+
+use super::{
+    Images, KEPT_SECONDS, Method, Record, Uid,
+    catalog::{Identity, Way},
+    image, store, verification,
+};
+use crate::{
+    app::{
+        customers as users,
+        customers::User,
+        state::App,
+        tenants::{
+            companies::Company,
+            providers::{self, NoAccount},
+            wallet::{self, Item},
+        },
+    },
+    platform::{
+        error::{Error, Result},
+        store::{Json, Tx},
+        telemetry::spans::SPANS,
+    },
+    plugins::{
+        CallError, Certainty, Comparison, Credentials, Entry, Fault, FaultCategory, Image, Person,
+        Question,
+    },
+};
+
+/// A lookup request with validated fields.
+pub struct Order {
+    pub identity: Identity,
+    pub sought: Sought<String>,
+    pub user_id: Option<String>,
+    pub send_otp: bool,
+    /// Name of the request, if it may run more than once.
+    pub run: Option<String>,
+}
+
+/// Input of a lookup. `I` is an image as named by the request, then as loaded.
+pub enum Sought<I> {
+    Number { identifier: String },
+    Face { identifier: String, selfie: I },
+    Document { document: I },
+}
+
+/// Result of a lookup.
+pub struct Found {
+    pub uid: Uid,
+    pub record: Record,
+    /// Result of sending the requested code; `None` if there was none to send.
+    pub sent: Option<Result<()>>,
+}
+
+/// Credentials and user of a query.
+struct Asking {
+    credentials: Credentials,
+    user: Option<User>,
+}
+
+struct Told {
+    identifier: String,
+    entry: Entry,
+    comparison: Option<Comparison>,
+}
+
+impl Sought<String> {
+    fn way(&self) -> Way {
+        match self {
+            Sought::Number { .. } => Way::Number,
+            Sought::Face { .. } => Way::Face,
+            Sought::Document { .. } => Way::Document,
+        }
+    }
+
+    async fn load(self, app: &App) -> Result<Sought<Image>> {
+        Ok(match self {
+            Sought::Number { identifier } => Sought::Number { identifier },
+            Sought::Face { identifier, selfie } => {
+                Sought::Face { identifier, selfie: image::load(app, &selfie).await? }
+            }
+            Sought::Document { document } => {
+                Sought::Document { document: image::load(app, &document).await? }
+            }
+        })
+    }
+}
+
+#[instrument(target = SPANS, name = "identity.lookup", skip_all)]
+pub async fn look_up(app: &App, company: &Company, order: Order) -> Result<Found> {
+    let asking = prepare(app, company, &order).await?;
+    let Order { identity, sought, user_id, send_otp, run } = order;
+    let way = sought.way();
+    let told = {
+        // The permit covers all work that holds an image in memory.
+        let _place = app.slot::<Images>().enter(way)?;
+        let sought = sought.load(app).await?;
+        charge(app, company, &identity, way, run.as_deref()).await?;
+        ask(&asking, &identity, sought).await
+    };
+    let told = told.map_err(|error| Error::Standing(refused(&identity, way, error).into()))?;
+    let link = (asking.user.map(|user| user.id), user_id);
+    let (uid, record) = keep(app, company, &identity, link, told).await?;
+    let sent = match send_otp && verification::is_possible(Some(&identity), &record) {
+        true => Some(verification::send(app, company, &uid, &record, run).await),
+        false => None,
+    };
+    Ok(Found { uid, record, sent })
+}
+
+/// Performs all checks that are possible before an image is fetched and the fee is charged.
+async fn prepare(app: &App, company: &Company, order: &Order) -> Result<Asking> {
+    let Order { identity, user_id, .. } = order;
+    let read = async |tx: &mut Tx| -> Result<_> {
+        if store::is_switched_off(tx, &company.id, &identity.name()).await? {
+            let noun = identity.noun();
+            let message = format!("{noun} identity has been disabled, please try again later");
+            return Err(Error::Invalid(message));
+        }
+        let user = match user_id {
+            Some(user_id) => Some(user(tx, company, user_id).await?),
+            None => None,
+        };
+        let account = providers::usable(tx, company, identity.country()).await?;
+        let account = account.map_err(|why| match why {
+            NoAccount::Missing => why.at(identity.country()),
+            NoAccount::Deactivated => out_of_order(identity, "the account is deactivated"),
+        })?;
+        wallet::check(tx, company, item(identity, order.sought.way()), 1).await?;
+        Ok((user, account))
+    };
+    let (user, account) = app.store.read(read).await?;
+    Ok(Asking { credentials: account.open_credentials(app)?, user })
+}
+
+async fn user(tx: &mut Tx, company: &Company, user_id: &str) -> Result<User> {
+    let user = users::find(tx, &company.id, user_id).await?;
+    user.ok_or_else(|| Error::not_found("user not found"))
+}
+
+fn item(identity: &Identity, way: Way) -> Item {
+    Item { name: identity.item(way).into(), otherwise: identity.price(way) }
+}
+
+/// Charges the fee, once for all runs of a request.
+async fn charge(
+    app: &App,
+    company: &Company,
+    identity: &Identity,
+    way: Way,
+    run: Option<&str>,
+) -> Result<()> {
+    let item = item(identity, way);
+    let key = format!("identity:{}", run.map_or_else(|| app.new_id(), str::to_owned));
+    let (host, company) = (app.clone(), company.clone());
+    let charge =
+        async move |tx: &mut Tx| wallet::charge(tx, &host, &company, item, 1, &key).await.map(drop);
+    app.store.write(charge).await
+}
+
+async fn ask(
+    asking: &Asking,
+    identity: &Identity,
+    sought: Sought<Image>,
+) -> Result<Told, CallError> {
+    let Asking { credentials, user } = asking;
+    let (registers, kind) = (&identity.registers, identity.kind());
+    let question = |identifier: &String| Question {
+        identity: kind.name.clone(),
+        identifier: identifier.clone(),
+        person: user.as_ref().map(person),
+    };
+    match sought {
+        Sought::Number { identifier } => {
+            let entry = registers.look_up(credentials, &question(&identifier)).await?;
+            Ok(Told { identifier, entry, comparison: None })
+        }
+        Sought::Face { identifier, selfie } => {
+            let question = question(&identifier);
+            let (entry, comparison) = registers.compare(credentials, &question, &selfie).await?;
+            Ok(Told { identifier, entry, comparison: Some(comparison) })
+        }
+        Sought::Document { document } => {
+            let (read, entry) = registers.read(credentials, &kind.name, &document).await?;
+            // Normalized as in a lookup by number, so that both update the same record.
+            let identifier = kind.identifier(&read).ok_or_else(unfit)?;
+            Ok(Told { identifier, entry, comparison: None })
+        }
+    }
+}
+
+fn unfit() -> CallError {
+    let message = "what was read on the document is no identifier";
+    let fault = Fault::new(FaultCategory::Unavailable, "unexpected-answer", message);
+    CallError { fault, certainty: Certainty::NotDone, timed_out: false, retry_after_s: None }
+}
+
+fn person(user: &User) -> Person {
+    Person {
+        first_name: user.first_name.clone(),
+        last_name: user.last_name.clone(),
+        date_of_birth: user.date_of_birth.clone(),
+    }
+}
+
+/// Returns the client's error, without text from the register.
+fn refused(identity: &Identity, way: Way, error: CallError) -> Error {
+    let noun = identity.noun();
+    let CallError { fault, timed_out, retry_after_s, .. } = error;
+    let blamed = fault.details.iter().find(|(name, _)| name == "field").map(|(_, field)| &**field);
+    match (fault.category, way, blamed) {
+        (FaultCategory::NotFound, ..) => Error::not_found(format!("{noun} data not found")),
+        (FaultCategory::Invalid, Way::Face, Some("image")) => {
+            Error::invalid("the image field must show a face")
+        }
+        (FaultCategory::Invalid, Way::Document, Some("image")) => {
+            Error::invalid(format!("the image field must show a {noun} that can be read"))
+        }
+        (FaultCategory::Invalid, Way::Document, _) => {
+            Error::invalid("the image field must show a document that the register takes")
+        }
+        (FaultCategory::Invalid, ..) => {
+            let field = &identity.kind().field;
+            Error::invalid(format!("the {field} field must be one that the register takes"))
+        }
+        (FaultCategory::Refused, ..) => Error::invalid(format!("{noun} data cannot be given out")),
+        // The plugin's message may contain personal data, so only its category and code are logged.
+        (category, ..) if timed_out => {
+            let message = unavailable(identity);
+            Error::UpstreamTimeout { message, detail: format!("{category:?}") }
+        }
+        (category, ..) => {
+            let (message, detail) =
+                (unavailable(identity), format!("{category:?} {:?}", fault.code));
+            match retry_after_s {
+                Some(retry_after_s) => Error::Busy { message, detail, retry_after_s },
+                None => Error::Upstream { message, detail },
+            }
+        }
+    }
+}
+
+fn out_of_order(identity: &Identity, detail: &str) -> Error {
+    Error::Upstream { message: unavailable(identity), detail: detail.to_owned() }
+}
+
+fn unavailable(identity: &Identity) -> String {
+    format!("{} service is unavailable, please try again later", identity.noun())
+}
+
+/// Stores the result. A repeated lookup for the same user updates the existing record.
+async fn keep(
+    app: &App,
+    company: &Company,
+    identity: &Identity,
+    (user_key, user_id): (Option<String>, Option<String>),
+    told: Told,
+) -> Result<(Uid, Record)> {
+    let identity = identity.name();
+    let whose = user_key.as_deref().unwrap_or_default();
+    let lookups = app.sealer.digests(&["uid", &company.id, whose, &identity, &told.identifier]);
+    let now = app.clock.now();
+    let new = Uid {
+        company_id: company.id.clone(),
+        id: app.new_id(),
+        lookup: lookups[0].clone(),
+        user_key,
+        user_id,
+        identity,
+        record: String::new(),
+        verified_at: None,
+        verified_by: Json(Vec::new()),
+        expires_at: now.plus_seconds(KEPT_SECONDS),
+        created_at: now,
+        updated_at: now,
+    };
+    let record = Record::new(told.entry, told.comparison);
+    let host = app.clone();
+    app.store.write(async move |tx| put(tx, &host, &lookups, new, record).await).await
+}
+
+/// Inserts a record, or updates the existing one.
+async fn put(
+    tx: &mut Tx,
+    app: &App,
+    lookups: &[String],
+    mut uid: Uid,
+    mut record: Record,
+) -> Result<(Uid, Record)> {
+    let now = uid.updated_at;
+    for _ in 0..2 {
+        match store::lock_by_lookup(tx, &uid.company_id, lookups).await? {
+            Some(former) if former.expires_at > now => {
+                // Keep the digest, even of a previous key: another row may have the current one.
+                let mut uid = Uid { user_id: uid.user_id, updated_at: now, ..former };
+                if record.face.is_none() {
+                    record.face = Record::open_or_log(app, &uid).and_then(|former| former.face);
+                } else {
+                    compare(&mut uid, &record);
+                }
+                uid.record = record.seal(app, &uid.company_id, &uid.id)?;
+                store::update(tx, &uid).await?;
+                return Ok((uid, record));
+            }
+            Some(expired) => store::remove(tx, &expired).await?,
+            None => {}
+        }
+        compare(&mut uid, &record);
+        uid.record = record.seal(app, &uid.company_id, &uid.id)?;
+        if store::insert(tx, &uid).await? {
+            return Ok((uid, record));
+        }
+        // A concurrent lookup inserted the same record: update it.
+    }
+    Err(Error::internal("what was looked up came and went"))
+}
+
+fn compare(uid: &mut Uid, record: &Record) {
+    if record.face.as_ref().is_some_and(|face| face.status) {
+        uid.verify(Method::FaceValidation, uid.updated_at);
+    }
+}

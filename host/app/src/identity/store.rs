@@ -1,0 +1,203 @@
+//! Storage of UID records and of the switches of identity types.
+
+use super::{Method, seal_context};
+use crate::platform::{
+    clock::Timestamp,
+    crypto::seal::{SealedColumn, sealed_column},
+    store::{Assembled, FromRow, Json, Result, Tx},
+};
+
+/// A UID record.
+#[derive(Clone, Debug, FromRow)]
+pub struct Uid {
+    pub company_id: String,
+    pub id: String,
+    /// Keyed digest of company, user, type and identifier.
+    pub lookup: String,
+    /// Internal id of the linked user.
+    pub user_key: Option<String>,
+    pub user_id: Option<String>,
+    /// Name of the identity type, for example `nigeria.bvn`.
+    pub identity: String,
+    /// Sealed JSON.
+    pub record: String,
+    pub verified_at: Option<Timestamp>,
+    pub verified_by: Json<Vec<Method>>,
+    pub expires_at: Timestamp,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+pub const SEALED: [SealedColumn; 1] =
+    [sealed_column!(uids(company_id, id).record, |company, id| seal_context(company, id))];
+
+/// Returns the record with one of these digests and locks its row until the transaction ends.
+pub async fn lock_by_lookup(
+    tx: &mut Tx,
+    company_id: &str,
+    lookups: &[String],
+) -> Result<Option<Uid>> {
+    let sql = Assembled::default()
+        .then("SELECT * FROM uids WHERE company_id = ")
+        .value(company_id)
+        .then(" AND lookup")
+        .among(lookups)
+        .then(" ORDER BY created_at DESC LIMIT 1 FOR UPDATE");
+    Ok(tx.assembled(&sql).all().await?.pop())
+}
+
+/// Inserts a record; `false` if a concurrent lookup inserted it first.
+pub async fn insert(tx: &mut Tx, uid: &Uid) -> Result<bool> {
+    let inserted = tx
+        .sql(
+            "INSERT INTO uids (company_id, id, lookup, user_key, user_id, identity, record,
+                 verified_at, verified_by, expires_at, created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+             ON CONFLICT (company_id, lookup) DO NOTHING",
+        )
+        .bind(&uid.company_id)
+        .bind(&uid.id)
+        .bind(&uid.lookup)
+        .bind(&uid.user_key)
+        .bind(&uid.user_id)
+        .bind(&uid.identity)
+        .bind(&uid.record)
+        .bind(uid.verified_at)
+        .bind(&uid.verified_by)
+        .bind(uid.expires_at)
+        .bind(uid.created_at)
+        .bind(uid.updated_at)
+        .run()
+        .await?;
+    Ok(inserted == 1)
+}
+
+pub async fn update(tx: &mut Tx, uid: &Uid) -> Result<()> {
+    tx.sql(
+        "UPDATE uids SET user_id = $3, record = $4, verified_at = $5, verified_by = $6,
+             updated_at = $7
+         WHERE company_id = $1 AND id = $2",
+    )
+    .bind(&uid.company_id)
+    .bind(&uid.id)
+    .bind(&uid.user_id)
+    .bind(&uid.record)
+    .bind(uid.verified_at)
+    .bind(&uid.verified_by)
+    .bind(uid.updated_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+pub async fn remove(tx: &mut Tx, uid: &Uid) -> Result<()> {
+    tx.sql("DELETE FROM uids WHERE company_id = $1 AND id = $2")
+        .bind(&uid.company_id)
+        .bind(&uid.id)
+        .run()
+        .await?;
+    Ok(())
+}
+
+/// Returns a record unless it has expired.
+pub async fn find(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Result<Option<Uid>> {
+    tx.sql("SELECT * FROM uids WHERE company_id = $1 AND id = $2 AND expires_at > $3")
+        .bind(company_id)
+        .bind(id)
+        .bind(now)
+        .optional()
+        .await
+}
+
+/// Like [`find`], but locks the row until the transaction ends.
+pub async fn lock(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Result<Option<Uid>> {
+    tx.sql("SELECT * FROM uids WHERE company_id = $1 AND id = $2 AND expires_at > $3 FOR UPDATE")
+        .bind(company_id)
+        .bind(id)
+        .bind(now)
+        .optional()
+        .await
+}
+
+/// Maximum number of listed records, which contain photos.
+const MOST_LISTED: i64 = 100;
+
+/// Returns the newest unexpired records of a user.
+pub async fn of_user(
+    tx: &mut Tx,
+    company_id: &str,
+    user_key: &str,
+    now: Timestamp,
+) -> Result<Vec<Uid>> {
+    tx.sql(
+        "SELECT * FROM uids WHERE company_id = $1 AND user_key = $2 AND expires_at > $3
+         ORDER BY created_at DESC, id DESC LIMIT $4",
+    )
+    .bind(company_id)
+    .bind(user_key)
+    .bind(now)
+    .bind(MOST_LISTED)
+    .all()
+    .await
+}
+
+/// Deletes up to `limit` expired records of all companies and returns their number.
+pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
+    tx.sql(
+        "DELETE FROM uids WHERE (company_id, id) IN (
+             SELECT company_id, id FROM uids WHERE expires_at <= $1
+             ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    )
+    .bind(now)
+    .bind(limit)
+    .run()
+    .await
+}
+
+/// `company_id` of switches for all companies.
+pub const EVERYONE: &str = "";
+
+/// Returns the types disabled for the company or for all companies.
+pub async fn switched_off(tx: &mut Tx, company_id: &str) -> Result<Vec<(String,)>> {
+    tx.sql("SELECT identity FROM identity_switches WHERE company_id IN ($1, $2) AND NOT active")
+        .bind(company_id)
+        .bind(EVERYONE)
+        .all()
+        .await
+}
+
+pub async fn is_switched_off(tx: &mut Tx, company_id: &str, identity: &str) -> Result<bool> {
+    let (off,): (i64,) = tx
+        .sql(
+            "SELECT COUNT(*) FROM identity_switches
+             WHERE company_id IN ($1, $2) AND identity = $3 AND NOT active",
+        )
+        .bind(company_id)
+        .bind(EVERYONE)
+        .bind(identity)
+        .one()
+        .await?;
+    Ok(off > 0)
+}
+
+pub async fn switch(
+    tx: &mut Tx,
+    company_id: &str,
+    identity: &str,
+    active: bool,
+    now: Timestamp,
+) -> Result<()> {
+    tx.sql(
+        "INSERT INTO identity_switches (company_id, identity, active, updated_at)
+         VALUES ($1, $2, $3, $4)
+         ON CONFLICT (company_id, identity)
+         DO UPDATE SET active = excluded.active, updated_at = excluded.updated_at",
+    )
+    .bind(company_id)
+    .bind(identity)
+    .bind(active)
+    .bind(now)
+    .run()
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! Verification of UID records by a code that is sent to the addresses on record.
+
+use super::{Identity, Method, Record, Uid, catalog, store};
+use crate::{
+    app::{
+        messaging::{
+            messages::{self, Channel, Destination, Wording, wording},
+            otp::{self, Checked, Key, Order},
+        },
+        state::App,
+        tenants::companies::Company,
+    },
+    platform::{
+        error::{Error, Result},
+        store::Tx,
+    },
+};
+
+const DIGITS: usize = 6;
+const MINUTES: i64 = 10;
+/// Purpose of the messages, shown to operators.
+const PURPOSE: &str = "identity";
+
+/// Returns whether a code can verify the record: its type allows it, and it has an address.
+#[must_use]
+pub fn is_possible(identity: Option<&Identity>, record: &Record) -> bool {
+    identity.is_some_and(|identity| identity.kind().otp)
+        && (record.email.is_some() || record.phone.is_some())
+}
+
+/// Sends a code to the reachable addresses on record, with the errors of [`otp::send`].
+pub async fn send(
+    app: &App,
+    company: &Company,
+    uid: &Uid,
+    record: &Record,
+    run: Option<String>,
+) -> Result<()> {
+    let key = key(uid, record);
+    let to = |channel, to: &Option<String>| Some(Destination { channel, to: to.clone()? });
+    let addresses: Vec<Destination> =
+        [to(Channel::Email, &record.email), to(Channel::Sms, &record.phone)]
+            .into_iter()
+            .flatten()
+            .collect();
+    let order = async move |tx: &mut Tx, app: &App, company: &Company| {
+        let destinations = reachable(tx, app, company, addresses).await?;
+        Ok(order(company, key, destinations, run))
+    };
+    otp::send(app, company, order).await
+}
+
+/// Returns the reachable addresses; the first error if there are none.
+async fn reachable(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    addresses: Vec<Destination>,
+) -> Result<Vec<Destination>> {
+    let (mut reachable, mut reason) = (Vec::new(), None);
+    for address in addresses {
+        match messages::check(tx, app, company, &address).await {
+            Ok(()) => reachable.push(address),
+            Err(error @ (Error::Invalid(_) | Error::Unavailable(_))) => {
+                reason.get_or_insert(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match reason {
+        Some(reason) if reachable.is_empty() => Err(reason),
+        _ => Ok(reachable),
+    }
+}
+
+fn order(
+    company: &Company,
+    key: Key,
+    destinations: Vec<Destination>,
+    run: Option<String>,
+) -> Order {
+    let header = Some("Verify your identity".to_owned());
+    let said = Wording { name: None, header, body: None };
+    let (header, body, greeting) = wording(&company.name, Some(&said));
+    Order {
+        key,
+        destinations,
+        digits: DIGITS,
+        minutes: MINUTES,
+        header,
+        body,
+        greeting,
+        purpose: PURPOSE,
+        run,
+    }
+}
+
+/// Checks a code and verifies the record. Always commit, because wrong attempts are counted. 400 if
+/// codes cannot verify the record.
+pub async fn verify(
+    tx: &mut Tx,
+    app: &App,
+    mut uid: Uid,
+    token: &str,
+    run: Option<&str>,
+) -> Result<Checked> {
+    let record = Record::open(app, &uid)?;
+    check_possible(app, &uid, &record)?;
+    let checked = otp::check(tx, app, &uid.company_id, &key(&uid, &record), token, run).await?;
+    if checked == Checked::Passed && !uid.verified_by.0.contains(&Method::Otp) {
+        uid.verify(Method::Otp, app.clock.now());
+        store::update(tx, &uid).await?;
+    }
+    Ok(checked)
+}
+
+pub fn check_possible(app: &App, uid: &Uid, record: &Record) -> Result<()> {
+    catalog::must_be_ready(&app.plugins, &uid.identity)?;
+    let identity = catalog::by_name(&app.plugins, &uid.identity);
+    match is_possible(identity.as_ref(), record) {
+        true => Ok(()),
+        false => Err(Error::invalid("uid cannot be verified by otp")),
+    }
+}
+
+/// Bound to the addresses: a code sent to previous ones is invalid.
+fn key(uid: &Uid, record: &Record) -> Key {
+    let part = |address: &Option<String>| address.clone().unwrap_or_default();
+    let address = format!("{}\n{}", part(&record.email), part(&record.phone));
+    Key { scope: "uid", identifier: uid.id.clone(), kind: "identity".to_owned(), address }
+}

@@ -1,0 +1,198 @@
+//! The operator API for loans, and the feeds of repayments.
+
+use axum::extract::State;
+use serde_json::json;
+
+use super::{COLLECT_JOB, CREDIT_EVENTS, Entry, Loan, TRANSACTIONS, View, schedule, store};
+use crate::{
+    app::{
+        customers as users,
+        operations::{
+            audit, feeds as streams,
+            feeds::{Part, Reading},
+        },
+        state::App,
+        tenants::companies,
+    },
+    http::{
+        answer::Answer,
+        request::{
+            body::Body,
+            fields::{Amount, Flag, Rows, Text, fields},
+            path::Path,
+            query::Query,
+        },
+    },
+    platform::{
+        background::jobs,
+        clock::{Timestamp, date},
+        error::{Error, Result},
+        store::Tx,
+        values::money::Minor,
+    },
+};
+
+const MOST_ENTRIES: usize = 1_000;
+
+fields! {
+    /// A loan to create or replace.
+    Body LoanChange {
+        /// The borrower, by `user_id` or internal id.
+        user_id: Text<100>,
+        /// The loan amount: the sum of the installments.
+        amount: Amount,
+        #[schemars(extend("examples" = ["NGN"]))]
+        currency: Text<10>,
+        /// `true` once the borrower has the money. Before that, the loan cannot be repaid.
+        disbursed: Flag,
+        schedule: Rows<DueInstallment, MOST_ENTRIES>,
+    }
+}
+
+fields! {
+    /// An installment.
+    Body DueInstallment {
+        /// A day (`YYYY-MM-DD`, from 00:00 UTC) or an RFC 3339 timestamp.
+        due_date: Text<40>,
+        amount: Amount,
+    }
+}
+
+/// A validated installment.
+#[derive(Clone, Copy)]
+struct Due {
+    at: Timestamp,
+    /// The end of the due day, or `at`. Collection is automatic unless the loan is newer.
+    late_at: Timestamp,
+    amount: Minor,
+}
+
+const DAY_SECONDS: i64 = 24 * 3600;
+
+fn due(body: &Body<DueInstallment>) -> Result<Due> {
+    let (text, amount) = (body.due_date()?, body.amount()?);
+    let day = date(&text, "%Y-%m-%d").and_then(|day| day.and_hms_opt(0, 0, 0));
+    let (at, late_at) = match (day, Timestamp::parse(&text)) {
+        (Some(day), _) => {
+            let at = Timestamp(day.and_utc().timestamp_millis());
+            (at, at.plus_seconds(DAY_SECONDS))
+        }
+        (None, Some(at)) => (at, at),
+        (None, None) => {
+            return Err(body.must_be("due_date", "a day (YYYY-MM-DD) or an RFC 3339 timestamp"));
+        }
+    };
+    Ok(Due { at, late_at, amount })
+}
+
+/// Creates a loan, or replaces it and keeps its repayments.
+pub async fn put(
+    State(app): State<App>,
+    Path((company, id)): Path<(String, String)>,
+    body: Body<LoanChange>,
+) -> Result<Answer<View>> {
+    companies::find(&app, &company).await?;
+    let (user_id, amount) = (body.user_id()?, body.amount()?);
+    let (currency, disbursed) = (body.currency()?, body.disbursed()?);
+    body.must_be_among("currency", &currency, &["NGN", "USD"])?;
+    let dues = body.schedule()?.iter().map(due).collect::<Result<Vec<_>>>()?;
+    let sum = dues.iter().try_fold(0_i64, |sum, due| sum.checked_add(due.amount.0));
+    if sum != Some(amount.0) {
+        return Err(body.must_be("amount", "the sum of the schedule"));
+    }
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let user = users::find(tx, &company, &user_id).await?;
+        let user = user.ok_or_else(|| Error::not_found("user not found"))?;
+        let now = app.clock.now();
+        let new = Loan {
+            company_id: company.clone(),
+            id,
+            user_key: user.id,
+            user_id: user.user_id,
+            amount,
+            amount_paid: Minor(0),
+            currency,
+            disbursed,
+            last_pay_date: None,
+            created_at: now,
+            updated_at: now,
+        };
+        let (loan, entries) = save(tx, new, dues).await?;
+        let detail = json!({ "loan": loan.id, "amount": loan.amount, "disbursed": loan.disbursed });
+        audit::record(tx, &app, &company, "loan.put", detail).await?;
+        collect(tx, &loan, &entries).await?;
+        Answer::data(loan.view(entries), "Loan saved successfully")
+    })
+    .await
+}
+
+async fn save(tx: &mut Tx, new: Loan, dues: Vec<Due>) -> Result<(Loan, Vec<Entry>)> {
+    let known = store::lock_or_insert(tx, &new).await?;
+    let must =
+        |field: &str, what: &str| Err(Error::Invalid(format!("the {field} field must be {what}")));
+    if known.user_key != new.user_key {
+        return must("user_id", "that of the loan");
+    }
+    if known.currency != new.currency {
+        return must("currency", "that of the loan");
+    }
+    if known.amount_paid > new.amount {
+        return must("amount", "at least what was repaid");
+    }
+    let loan = Loan {
+        amount_paid: known.amount_paid,
+        last_pay_date: known.last_pay_date,
+        created_at: known.created_at,
+        ..new
+    };
+    let mut entries: Vec<Entry> = (1..)
+        .zip(dues)
+        .map(|(number, due)| Entry {
+            company_id: loan.company_id.clone(),
+            loan_id: loan.id.clone(),
+            number,
+            due_at: due.at,
+            amount: due.amount,
+            remaining: due.amount,
+            automatic: due.late_at >= loan.created_at,
+        })
+        .collect();
+    schedule::repay(&mut entries, loan.amount_paid);
+    store::update(tx, &loan).await?;
+    store::replace_entries(tx, &loan, &entries).await?;
+    Ok((loan, entries))
+}
+
+/// Schedules the collection of the first installment that is due.
+async fn collect(tx: &mut Tx, loan: &Loan, entries: &[Entry]) -> Result<()> {
+    let dues = entries.iter().filter(|entry| entry.automatic && entry.remaining > Minor(0));
+    if let Some(first) = dues.map(|entry| entry.due_at).min() {
+        jobs::wake(tx, &loan.company_id, COLLECT_JOB, &loan.id, first).await?;
+    }
+    Ok(())
+}
+
+pub async fn fetch(
+    State(app): State<App>,
+    Path((company, id)): Path<(String, String)>,
+) -> Result<Answer<View>> {
+    let read = async |tx: &mut Tx| -> Result<_> {
+        let loan = store::find(tx, &company, &id).await?;
+        let loan = loan.ok_or_else(|| Error::not_found("loan not found"))?;
+        let entries = store::entries(tx, &company, &id).await?;
+        Ok((loan, entries))
+    };
+    let (loan, entries) = app.store.read(read).await?;
+    Answer::data(loan.view(entries), "Loan fetched successfully")
+}
+
+pub async fn transactions(State(app): State<App>, query: Query<Reading>) -> Result<Answer<Part>> {
+    let part = streams::read(&app, TRANSACTIONS, &query).await?;
+    Answer::data(part, "Transactions fetched successfully")
+}
+
+pub async fn credit_events(State(app): State<App>, query: Query<Reading>) -> Result<Answer<Part>> {
+    let part = streams::read(&app, CREDIT_EVENTS, &query).await?;
+    Answer::data(part, "Credit score events fetched successfully")
+}

@@ -1,0 +1,180 @@
+//! The rows of loans and their installments.
+
+use crate::platform::{
+    clock::Timestamp,
+    store::{FromRow, Result, Tx},
+    values::money::{Minor, Money},
+};
+
+/// A loan of a company to a user.
+#[derive(Clone, Debug, FromRow)]
+pub struct Loan {
+    pub company_id: String,
+    pub id: String,
+    /// The internal id of the borrower.
+    pub user_key: String,
+    /// The user's current `user_id`.
+    #[sqlx(rename = "present_user_id")]
+    pub user_id: String,
+    #[sqlx(rename = "amount_minor")]
+    pub amount: Minor,
+    #[sqlx(rename = "amount_paid_minor")]
+    pub amount_paid: Minor,
+    pub currency: String,
+    pub disbursed: bool,
+    pub last_pay_date: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Loan {
+    #[must_use]
+    pub fn remaining(&self) -> Money {
+        let minor = Minor(self.amount.0 - self.amount_paid.0);
+        Money { minor, currency: self.currency.clone() }
+    }
+
+    #[must_use]
+    pub fn is_paid(&self) -> bool {
+        self.amount_paid >= self.amount
+    }
+}
+
+/// An installment.
+#[derive(Clone, Debug, PartialEq, FromRow)]
+pub struct Entry {
+    pub company_id: String,
+    pub loan_id: String,
+    /// Position in the schedule, from 1.
+    pub number: i64,
+    pub due_at: Timestamp,
+    #[sqlx(rename = "amount_minor")]
+    pub amount: Minor,
+    #[sqlx(rename = "remaining_minor")]
+    pub remaining: Minor,
+    /// `true` if it is collected on its due date: not if it was due before the loan was sent.
+    pub automatic: bool,
+}
+
+/// A statement that returns loans with the current `user_id` of their users.
+macro_rules! loans {
+    ($before:literal, $after:literal) => {
+        concat!(
+            $before,
+            " *, COALESCE((SELECT users.user_id FROM users
+                  WHERE users.company_id = loans.company_id AND users.id = loans.user_key),
+                  loans.user_id) AS present_user_id",
+            $after
+        )
+    };
+}
+
+pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Loan>> {
+    tx.sql(loans!("SELECT", " FROM loans WHERE company_id = $1 AND id = $2"))
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+/// Locks a loan until the transaction ends: its changes are processed one at a time.
+pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Loan>> {
+    tx.sql(loans!("SELECT", " FROM loans WHERE company_id = $1 AND id = $2 FOR UPDATE"))
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+/// Inserts the loan if it does not exist, and locks it.
+pub async fn lock_or_insert(tx: &mut Tx, new: &Loan) -> Result<Loan> {
+    tx.sql(loans!(
+        "INSERT INTO loans (company_id, id, user_key, user_id, amount_minor, amount_paid_minor, currency,
+             disbursed, last_pay_date, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+         ON CONFLICT (company_id, id) DO UPDATE SET id = excluded.id RETURNING",
+        ""
+    ))
+    .bind(&new.company_id)
+    .bind(&new.id)
+    .bind(&new.user_key)
+    .bind(&new.user_id)
+    .bind(new.amount)
+    .bind(new.amount_paid)
+    .bind(&new.currency)
+    .bind(new.disbursed)
+    .bind(new.last_pay_date)
+    .bind(new.created_at)
+    .bind(new.updated_at)
+    .one()
+    .await
+}
+
+/// Writes the mutable columns of a loan.
+pub async fn update(tx: &mut Tx, loan: &Loan) -> Result<()> {
+    tx.sql(
+        "UPDATE loans SET user_id = $3, amount_minor = $4, amount_paid_minor = $5, disbursed = $6,
+             last_pay_date = $7, updated_at = $8
+         WHERE company_id = $1 AND id = $2",
+    )
+    .bind(&loan.company_id)
+    .bind(&loan.id)
+    .bind(&loan.user_id)
+    .bind(loan.amount)
+    .bind(loan.amount_paid)
+    .bind(loan.disbursed)
+    .bind(loan.last_pay_date)
+    .bind(loan.updated_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Returns the installments in the order in which they were sent.
+pub async fn entries(tx: &mut Tx, company_id: &str, loan_id: &str) -> Result<Vec<Entry>> {
+    tx.sql("SELECT * FROM loan_entries WHERE company_id = $1 AND loan_id = $2 ORDER BY number")
+        .bind(company_id)
+        .bind(loan_id)
+        .all()
+        .await
+}
+
+/// Replaces the schedule of a loan.
+pub async fn replace_entries(tx: &mut Tx, loan: &Loan, entries: &[Entry]) -> Result<()> {
+    tx.sql("DELETE FROM loan_entries WHERE company_id = $1 AND loan_id = $2")
+        .bind(&loan.company_id)
+        .bind(&loan.id)
+        .run()
+        .await?;
+    for entry in entries {
+        tx.sql(
+            "INSERT INTO loan_entries (company_id, loan_id, number, due_at, amount_minor, remaining_minor, automatic)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        )
+        .bind(&entry.company_id)
+        .bind(&entry.loan_id)
+        .bind(entry.number)
+        .bind(entry.due_at)
+        .bind(entry.amount)
+        .bind(entry.remaining)
+        .bind(entry.automatic)
+        .run()
+        .await?;
+    }
+    Ok(())
+}
+
+/// Writes the remaining amount of an installment.
+pub async fn update_entry(tx: &mut Tx, entry: &Entry) -> Result<()> {
+    tx.sql(
+        "UPDATE loan_entries SET remaining_minor = $4
+         WHERE company_id = $1 AND loan_id = $2 AND number = $3",
+    )
+    .bind(&entry.company_id)
+    .bind(&entry.loan_id)
+    .bind(entry.number)
+    .bind(entry.remaining)
+    .run()
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! The operator API for mandates.
+
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use super::{Mandate, seal_context, store};
+use crate::{
+    app::{customers as users, operations::audit, state::App, tenants::companies},
+    http::{
+        answer::Answer,
+        request::{
+            body::Body,
+            fields::{Choice, Email, Flag, OneOf, Text, fields},
+            path::Path,
+        },
+    },
+    platform::{
+        clock::Timestamp,
+        error::{Error, Result},
+        store::Tx,
+    },
+};
+
+pub struct Currency;
+
+impl Choice for Currency {
+    const ALL: &'static [&'static str] = &["NGN", "USD"];
+}
+
+fields! {
+    /// A mandate to debit a bank account, created in another system.
+    Body DirectDebitChange {
+        /// The account holder, by `user_id` or internal id.
+        user_id: Text<100>,
+        /// The provider that issued the mandate.
+        #[schemars(extend("examples" = ["provider_a"]))]
+        payment_service: Text<100>,
+        /// The provider's credential for debits. It is sealed and never returned.
+        token: Text<500>,
+        /// The e-mail address with which the mandate was created.
+        email: Email,
+        bank: Option<Text<100>>,
+        currency: Option<OneOf<Currency>>,
+        /// `false` blocks all debits. Default: `true`.
+        active: Option<Flag>,
+        /// `true` makes it the user's default mandate for collections.
+        default: Option<Flag>,
+    }
+}
+
+/// A mandate without its token.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DirectDebit")]
+pub struct View {
+    id: String,
+    /// The internal id of the account holder.
+    user: String,
+    user_id: String,
+    payment_service: String,
+    currency: String,
+    email: String,
+    bank: String,
+    active: bool,
+    default: bool,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl Mandate {
+    fn view(self) -> View {
+        View {
+            id: self.id,
+            user: self.user_key,
+            user_id: self.user_id,
+            payment_service: self.payment_service,
+            currency: self.currency,
+            email: self.email,
+            bank: self.bank,
+            active: self.active,
+            default: self.is_default,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+}
+
+pub async fn put(
+    State(app): State<App>,
+    Path((company, id)): Path<(String, String)>,
+    body: Body<DirectDebitChange>,
+) -> Result<Answer<View>> {
+    companies::find(&app, &company).await?;
+    let (user_id, payment_service) = (body.user_id()?, body.payment_service()?);
+    let (token, email) = (body.token()?, body.email()?);
+    let bank = body.bank()?.unwrap_or_default();
+    let currency = body.currency()?.unwrap_or_else(|| "NGN".to_owned());
+    let active = body.active()?.unwrap_or(true);
+    let is_default = body.default()?.unwrap_or(false) && active;
+    match app.plugins.provider(&payment_service, &company) {
+        Ok(plugin) if plugin.offers("direct-debit") => {}
+        Err(busy @ Error::Busy { .. }) => return Err(busy),
+        _ => return Err(body.must_be("payment_service", "a provider that debits bank accounts")),
+    }
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let user = users::find(tx, &company, &user_id).await?;
+        let user = user.ok_or_else(|| Error::not_found("user not found"))?;
+        // Keeps the default unique.
+        users::lock(tx, &company, &user.id).await?;
+        let now = app.clock.now();
+        let mandate = Mandate {
+            token: app.sealer.seal(&seal_context(&company, &id), &token),
+            company_id: company.clone(),
+            id,
+            user_key: user.id,
+            user_id: user.user_id,
+            payment_service,
+            currency,
+            email,
+            bank,
+            active,
+            is_default,
+            created_at: now,
+            updated_at: now,
+        };
+        if is_default {
+            store::clear_default(tx, &mandate).await?;
+        }
+        let mandate = store::put(tx, &mandate).await?;
+        let detail = json!({ "direct_debit": mandate.id, "active": active, "default": is_default });
+        audit::record(tx, &app, &company, "direct_debit.put", detail).await?;
+        Answer::data(mandate.view(), "Direct debit saved successfully")
+    })
+    .await
+}
+
+pub async fn fetch(
+    State(app): State<App>,
+    Path((company, id)): Path<(String, String)>,
+) -> Result<Answer<View>> {
+    let read = async |tx: &mut Tx| store::find(tx, &company, &id).await;
+    let found = app.store.select(read).await?;
+    let mandate = found.ok_or_else(|| Error::not_found("direct debit not found"))?;
+    Answer::data(mandate.view(), "Direct debit fetched successfully")
+}

@@ -1,0 +1,36 @@
+//! Mandates to debit bank accounts, `direct_debit` on the wire. Another system creates them and
+//! sends them through the operator API.
+
+pub mod api;
+mod store;
+
+pub use self::store::{Mandate, SEALED};
+use crate::{
+    app::state::App,
+    platform::{error::Result, store as db, store::Tx},
+};
+
+/// Finds an active mandate of a user by its id or, without an id, the default one.
+pub async fn usable(
+    tx: &mut Tx,
+    company_id: &str,
+    user_key: &str,
+    id: Option<&str>,
+) -> db::Result<Option<Mandate>> {
+    let found = match id {
+        Some(id) => store::find(tx, company_id, id).await?,
+        None => store::default_of(tx, company_id, user_key).await?,
+    };
+    Ok(found.filter(|mandate| mandate.active && mandate.user_key == user_key))
+}
+
+impl Mandate {
+    /// Opens the token that debits the account. Never return it to a client or log it.
+    pub fn token(&self, app: &App) -> Result<String> {
+        Ok(app.sealer.open(&seal_context(&self.company_id, &self.id), &self.token)?)
+    }
+}
+
+fn seal_context(company_id: &str, id: &str) -> String {
+    format!("direct_debits/{company_id}/{id}/token")
+}

@@ -1,0 +1,111 @@
+//! The rows of mandates.
+
+use super::seal_context;
+use crate::platform::{
+    clock::Timestamp,
+    crypto::seal::{SealedColumn, sealed_column},
+    store::{FromRow, Result, Tx},
+};
+
+/// A mandate to debit a user's bank account.
+#[derive(Clone, Debug, FromRow)]
+pub struct Mandate {
+    pub company_id: String,
+    pub id: String,
+    /// The internal id of the account holder.
+    pub user_key: String,
+    /// The user's current `user_id`.
+    #[sqlx(rename = "present_user_id")]
+    pub user_id: String,
+    pub payment_service: String,
+    pub currency: String,
+    /// Sealed.
+    pub token: String,
+    /// The e-mail address that the provider requires with the token.
+    pub email: String,
+    pub bank: String,
+    pub active: bool,
+    pub is_default: bool,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+pub const SEALED: [SealedColumn; 1] =
+    [sealed_column!(direct_debits(company_id, id).token, |company, id| seal_context(company, id))];
+
+/// A statement that returns mandates with the current `user_id` of their users.
+macro_rules! direct_debits {
+    ($before:literal, $after:literal) => {
+        concat!(
+            $before,
+            " *, COALESCE((SELECT users.user_id FROM users
+                  WHERE users.company_id = direct_debits.company_id AND users.id = direct_debits.user_key),
+                  direct_debits.user_id) AS present_user_id",
+            $after
+        )
+    };
+}
+
+pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Mandate>> {
+    tx.sql(direct_debits!("SELECT", " FROM direct_debits WHERE company_id = $1 AND id = $2"))
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+pub async fn default_of(tx: &mut Tx, company_id: &str, user_key: &str) -> Result<Option<Mandate>> {
+    tx.sql(direct_debits!(
+        "SELECT",
+        " FROM direct_debits WHERE company_id = $1 AND user_key = $2 AND is_default"
+    ))
+    .bind(company_id)
+    .bind(user_key)
+    .optional()
+    .await
+}
+
+/// Makes the user's other mandates non-default.
+pub async fn clear_default(tx: &mut Tx, mandate: &Mandate) -> Result<()> {
+    tx.sql(
+        "UPDATE direct_debits SET is_default = FALSE, updated_at = $4
+         WHERE company_id = $1 AND user_key = $2 AND is_default AND id <> $3",
+    )
+    .bind(&mandate.company_id)
+    .bind(&mandate.user_key)
+    .bind(&mandate.id)
+    .bind(mandate.updated_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Inserts or replaces a mandate.
+pub async fn put(tx: &mut Tx, mandate: &Mandate) -> Result<Mandate> {
+    tx.sql(direct_debits!(
+        "INSERT INTO direct_debits (company_id, id, user_key, user_id, payment_service, currency, token,
+             email, bank, active, is_default, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)
+         ON CONFLICT (company_id, id) DO UPDATE SET user_key = excluded.user_key,
+             user_id = excluded.user_id, payment_service = excluded.payment_service,
+             currency = excluded.currency, token = excluded.token, email = excluded.email,
+             bank = excluded.bank, active = excluded.active, is_default = excluded.is_default,
+             updated_at = excluded.updated_at
+         RETURNING",
+        ""
+    ))
+    .bind(&mandate.company_id)
+    .bind(&mandate.id)
+    .bind(&mandate.user_key)
+    .bind(&mandate.user_id)
+    .bind(&mandate.payment_service)
+    .bind(&mandate.currency)
+    .bind(&mandate.token)
+    .bind(&mandate.email)
+    .bind(&mandate.bank)
+    .bind(mandate.active)
+    .bind(mandate.is_default)
+    .bind(mandate.updated_at)
+    .one()
+    .await
+}

@@ -1,0 +1,250 @@
+//! The recollection endpoints of the specification.
+
+use axum::extract::State;
+
+use super::{
+    CARD, CHECKOUT, DIRECT_DEBIT, FEATURE, Recollection, Status,
+    create::{self, Order, Way},
+    missing,
+    settle::{self, Settled, still_pending},
+    store::{self, Filter, Sort},
+    user_of,
+    view::{LoanId, View},
+};
+use crate::{
+    app::{
+        customers as users,
+        lending::loans,
+        state::App,
+        tenants::{
+            companies::{Caller, Company, event_destination},
+            providers,
+        },
+    },
+    http::{
+        Run,
+        answer::Answer,
+        request::{
+            body::Body,
+            fields::{Decimal, Flag, HttpUrl, Object, ReturnUrl, Text, Time, Visible, fields},
+            path::Path,
+            query::{Days, Direction, Exactly, Limit, PageNumber, Query},
+        },
+    },
+    platform::{
+        error::{Error, Result},
+        store::Tx,
+        values::{
+            listing::{self, Listed, Page},
+            money::Minor,
+        },
+    },
+};
+
+/// The default channel of a manual recollection.
+const CASH: &str = "cash";
+
+fields! {
+    /// A repayment to record or to charge.
+    Body NewRecollection {
+        /// The loan's id.
+        loan: Text<100>,
+        /// Default: the outstanding amount, which is also the maximum.
+        #[schemars(extend("exclusiveMinimum" = 0))]
+        amount: Option<Decimal>,
+        /// `checkout`, `card` or `direct_debit`; for a manual recollection any label, else `cash`.
+        payment_channel: Option<Text<40>>,
+        /// `true` charges through a provider; `false` records money already received.
+        with_provider: Flag,
+        /// Required for the channel `checkout`.
+        checkout: Option<Body<Pages>>,
+        /// For the channel `card`: the card's id. Default: the customer's default card.
+        card: Option<Text<100>>,
+        /// For the channel `direct_debit`: its id. Default: the customer's default mandate.
+        direct_debit: Option<Text<100>>,
+        /// A unique reference of your choice, generated if omitted.
+        reference: Option<Visible<100>>,
+        /// Additional webhook endpoint for the recollection's events: https, except in development.
+        callback_url: Option<HttpUrl>,
+        /// When the money was received; only for a manual recollection. Default: now.
+        repaid_at: Option<Time>,
+        metadata: Option<Object>,
+    }
+}
+
+fields! {
+    /// Return URLs of the checkout session.
+    #[schemars(rename = "RecollectionPages")]
+    Body Pages {
+        success_url: ReturnUrl,
+        cancel_url: Option<ReturnUrl>,
+    }
+}
+
+pub async fn create(
+    State(app): State<App>,
+    Caller(company): Caller,
+    run: Run,
+    body: Body<NewRecollection>,
+) -> Result<Answer<View<LoanId>>> {
+    company.check_feature(FEATURE)?;
+    let (loan, amount) = (body.loan()?, body.amount()?);
+    if amount.is_some_and(|amount| amount <= Minor(0)) {
+        return Err(body.must_be("amount", "greater than 0"));
+    }
+    let way = way(&app, &company, &body)?;
+    let reference = body.reference()?;
+    let callback_url = event_destination(&app, &body, "callback_url", body.callback_url()?)?;
+    let metadata = body.metadata()?.unwrap_or_default();
+    let run = run.name("rec");
+    let reference = reference.or_else(|| run.clone());
+    let order = Order { loan, amount, way, reference, run, callback_url, metadata };
+    let recollection = create::create(&app, &company, order).await?;
+    let user = user_of(&app, &recollection).await?;
+    let user = user.map(|user| user.view(app.clock.now()));
+    Answer::data(recollection.view(user), "Recollection created successfully")
+}
+
+fn way(app: &App, company: &Company, body: &Body<NewRecollection>) -> Result<Way> {
+    let channel = body.payment_channel()?;
+    if !body.with_provider()? {
+        let repaid_at = body.repaid_at()?;
+        if repaid_at.is_some_and(|at| at > app.clock.now()) {
+            return Err(body.must_be("repaid_at", "in the past"));
+        }
+        let channel = channel.unwrap_or_else(|| CASH.to_owned());
+        return Ok(Way::Manual { channel, repaid_at });
+    }
+    match channel.as_deref() {
+        None => Err(body.required("payment_channel")),
+        Some(CHECKOUT) => {
+            let details = || Error::invalid("checkout details required");
+            let checkout = body.checkout()?;
+            let checkout = checkout.ok_or_else(details)?;
+            Ok(Way::Checkout {
+                success_url: checkout.success_url()?,
+                cancel_url: checkout.cancel_url()?,
+                provider: providers::chosen(app, company, None, body)?,
+            })
+        }
+        Some(CARD) => Ok(Way::Card(body.card()?)),
+        Some(DIRECT_DEBIT) => Ok(Way::DirectDebit(body.direct_debit()?)),
+        Some(_) => Err(Error::invalid("invalid payment channel provided")),
+    }
+}
+
+pub async fn verify(
+    State(app): State<App>,
+    Caller(company): Caller,
+    Path(reference): Path<String>,
+) -> Result<Answer<View<LoanId>>> {
+    company.check_feature(FEATURE)?;
+    let found = by_reference(&app, &company, &reference).await?;
+    let recollection = match (found.with_provider, found.status) {
+        (false, _) | (_, Status::Success) => found,
+        (true, Status::Pending | Status::Failed) => match settle::verify(&app, found).await? {
+            Settled::Known(recollection) => *recollection,
+            Settled::Mismatch(_, what) => return Err(Error::invalid(what)),
+        },
+    };
+    if recollection.status == Status::Pending {
+        return Err(still_pending());
+    }
+    let user = user_of(&app, &recollection).await?;
+    let user = user.map(|user| user.view(app.clock.now()));
+    Answer::data(recollection.view(user), "Recollection verified successfully")
+}
+
+pub async fn fetch(
+    State(app): State<App>,
+    Caller(company): Caller,
+    Path(id): Path<String>,
+) -> Result<Answer<View<LoanId>>> {
+    company.check_feature(FEATURE)?;
+    let found = app.store.select(async |tx| store::find(tx, &company.id, &id).await).await?;
+    let recollection = found.ok_or_else(missing)?;
+    let user = user_of(&app, &recollection).await?;
+    let user = user.map(|user| user.view(app.clock.now()));
+    Answer::data(recollection.view(user), "Recollection fetched successfully")
+}
+
+async fn by_reference(app: &App, company: &Company, reference: &str) -> Result<Recollection> {
+    let read = async |tx: &mut Tx| store::by_reference(tx, &company.id, reference).await;
+    app.store.select(read).await?.ok_or_else(missing)
+}
+
+pub async fn fetch_by_reference(
+    State(app): State<App>,
+    Caller(company): Caller,
+    Path(reference): Path<String>,
+) -> Result<Answer<View<loans::View>>> {
+    company.check_feature(FEATURE)?;
+    let read = async |tx: &mut Tx| -> Result<_> {
+        let found = store::by_reference(tx, &company.id, &reference).await?;
+        let recollection = found.ok_or_else(missing)?;
+        let loan = loans::find(tx, &company.id, &recollection.loan_id).await?;
+        let loan = loan.ok_or_else(|| Error::internal("a recollection has no loan"))?;
+        let entries = loans::entries(tx, &company.id, &loan.id).await?;
+        let user = users::find_by_id(tx, &company.id, &recollection.user_key).await?;
+        Ok((recollection, loan.view(entries), user))
+    };
+    let (recollection, loan, user) = app.store.read(read).await?;
+    let user = user.map(|user| user.view(app.clock.now()));
+    Answer::data(recollection.inline(user, loan), "Recollection fetched successfully")
+}
+
+fields! {
+    /// Filter and order of recollections. Default: newest first.
+    Query Wanted {
+        /// Page number, from 1.
+        page: PageNumber,
+        /// Maximum number of recollections per page; more than 1,000 counts as 1,000.
+        limit: Limit<20, 1_000>,
+        /// The `user_id` or internal id of the borrower.
+        user_id: Exactly,
+        /// The loan's id.
+        loan: Exactly,
+        /// A day in UTC, or the first and last day of a range.
+        date_created_at as "date-created_at": Days,
+        /// Takes precedence over `sort-updated_at`.
+        sort_created_at as "sort-created_at": Direction,
+        sort_updated_at as "sort-updated_at": Direction,
+    }
+}
+
+pub async fn list(
+    State(app): State<App>,
+    Caller(company): Caller,
+    query: Query<Wanted>,
+) -> Result<Answer<Listed<View<LoanId>>>> {
+    company.check_feature(FEATURE)?;
+    let page = Page { number: query.page()?, limit: query.limit()? };
+    let user_id = query.user_id()?;
+    let filter = Filter { user_key: None, loan: query.loan()?, created: query.date_created_at()? };
+    let sort = match (query.sort_created_at()?, query.sort_updated_at()?) {
+        (None, Some(order)) => Sort::Updated(order),
+        (Some(order), _) => Sort::Created(order),
+        (None, None) => Sort::Created(listing::Order::Descending),
+    };
+    let read = async |tx: &mut Tx| -> Result<_> {
+        let mut filter = filter;
+        if let Some(user_id) = &user_id {
+            let user = users::find(tx, &company.id, user_id).await?;
+            let Some(user) = user else { return Ok((0, Vec::new(), Vec::new())) };
+            filter.user_key = Some(user.id);
+        }
+        let (total, found) = store::list(tx, &company.id, &filter, sort, page).await?;
+        let mut keys: Vec<String> = found.iter().map(|found| found.user_key.clone()).collect();
+        keys.sort();
+        keys.dedup();
+        let users = users::find_all(tx, &company.id, &keys).await?;
+        Ok((total, found, users))
+    };
+    let (total, found, users) = app.store.read(read).await?;
+    let now = app.clock.now();
+    let docs = found.into_iter().map(|found| {
+        let user = users.iter().find(|user| user.id == found.user_key);
+        found.view(user.cloned().map(|user| user.view(now)))
+    });
+    Answer::data(page.of(total, docs.collect()), "Recollections fetched successfully")
+}

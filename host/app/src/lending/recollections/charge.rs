@@ -1,0 +1,139 @@
+//! Charging a saved card or a mandate, repeatably: the provider accepts each reference once.
+
+use super::{
+    CARD, Recollection,
+    create::{Attempt, metadata_of},
+    settle,
+};
+use crate::{
+    app::{
+        lending::mandates,
+        money::{cards, charges::Desk},
+        state::App,
+    },
+    platform::{error::Result, store::Tx},
+    plugins::{CallError, CardOrder, Certainty, DebitOrder, FaultCategory, ProviderPayment},
+};
+
+const NARRATION: &str = "Loan repayment";
+
+/// The credential of a payment instrument.
+struct Means {
+    token: String,
+    email: String,
+}
+
+/// Requests the charge and returns the current recollection. After an unknown outcome it stays
+/// pending, and its job continues.
+///
+/// A repeated attempt never fails the recollection, because the first one may still succeed.
+pub async fn attempt(
+    app: &App,
+    recollection: Recollection,
+    attempt: Attempt,
+) -> Result<Recollection> {
+    let is_first = attempt == Attempt::First;
+    let Some(means) = means(app, &recollection).await? else {
+        if !is_first {
+            return Ok(recollection);
+        }
+        return settle::fail(app, recollection, "what was to be charged is there no more").await;
+    };
+    match charge(app, &recollection, means).await? {
+        Ok(seen) => {
+            // The charge is known by the requested reference, whatever the plugin returns.
+            let service_ref = recollection.service_ref.clone();
+            let seen = ProviderPayment { service_ref, ..seen };
+            settle::record(app, &recollection, seen).await.map(settle::Settled::into_inner)
+        }
+        Err(error) if is_first && is_refusal(&error) => {
+            let message = format!("{} refused the charge", recollection.payment_service);
+            settle::fail(app, recollection, &message).await
+        }
+        Err(error) => {
+            let error = error.into_error(&recollection.payment_service);
+            let (company, id, error) = (&recollection.company_id, &recollection.id, error.chain());
+            tracing::warn!(company, recollection = id, error, "a charge may not have been heard");
+            Ok(recollection)
+        }
+    }
+}
+
+/// Returns `None` if the card or mandate no longer exists or is unusable.
+async fn means(app: &App, recollection: &Recollection) -> Result<Option<Means>> {
+    let Recollection { company_id, user_key, card_id, direct_debit_id, .. } = recollection;
+    let read = async |tx: &mut Tx| -> Result<Option<(String, String)>> {
+        if recollection.payment_channel == CARD {
+            let card = cards::find_for(tx, company_id, user_key, card_id.as_deref()).await?;
+            let card = card.filter(|card| card.is_valid());
+            card.map(|card| Ok((card.token(app)?, card.charge_email))).transpose()
+        } else {
+            let id = direct_debit_id.as_deref();
+            let mandate = mandates::usable(tx, company_id, user_key, id).await?;
+            mandate.map(|mandate| Ok((mandate.token(app)?, mandate.email))).transpose()
+        }
+    };
+    let found = app.store.read(read).await?;
+    Ok(found.map(|(token, email)| Means { token, email }))
+}
+
+async fn charge(
+    app: &App,
+    recollection: &Recollection,
+    Means { token, email }: Means,
+) -> Result<Result<ProviderPayment, CallError>> {
+    let Desk { provider, credentials } = Desk::open(
+        app,
+        &recollection.company_id,
+        &recollection.payment_service,
+        &recollection.account_id,
+    )
+    .await?;
+    let (amount, service_ref) = (recollection.money(), recollection.service_ref.clone());
+    let (narration, metadata) = (NARRATION.to_owned(), metadata_of(recollection));
+    Ok(match &*recollection.payment_channel {
+        CARD => {
+            let order = CardOrder { token, email, amount, service_ref, narration, metadata };
+            provider.charge_card(&credentials, &order).await
+        }
+        _ => {
+            let mandate = token;
+            let order = DebitOrder { mandate, email, amount, service_ref, narration, metadata };
+            provider.debit(&credentials, &order).await
+        }
+    })
+}
+
+/// Returns whether the rejection is final. A duplicate reference is not: the charge exists.
+fn is_refusal(error: &CallError) -> bool {
+    use FaultCategory::{Invalid, NotFound, Refused};
+    error.certainty == Certainty::NotDone
+        && matches!(error.fault.category, Invalid | NotFound | Refused)
+        && error.fault.code != "duplicate-reference"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugins::Fault;
+
+    #[test]
+    fn only_final_errors_without_effect_are_refusals() {
+        use Certainty::{NotDone, Unknown};
+        use FaultCategory::{Invalid, Misconfigured, NotFound, Refused, Unavailable};
+        for (category, code, certainty, refusal) in [
+            (Refused, "", NotDone, true),
+            (Invalid, "", NotDone, true),
+            (NotFound, "", NotDone, true),
+            (Refused, "", Unknown, false),
+            (Unavailable, "", NotDone, false),
+            (Misconfigured, "", NotDone, false),
+            // The charge exists.
+            (Refused, "duplicate-reference", NotDone, false),
+        ] {
+            let fault = Fault::new(category, code, "");
+            let error = CallError { fault, certainty, timed_out: false, retry_after_s: None };
+            assert_eq!(is_refusal(&error), refusal, "{error:?}");
+        }
+    }
+}

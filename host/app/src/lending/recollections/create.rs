@@ -1,0 +1,439 @@
+//! Creating a recollection: record it and, unless it is manual, start it at the provider.
+
+use serde_json::{Map, Value, json};
+use tracing::instrument;
+
+use super::{
+    CARD, CHECKOUT, DIRECT_DEBIT, Lease, Recollection, SETTLE_JOB, SUBJECT, Status, charge, settle,
+    store, user_of,
+};
+use crate::{
+    app::{
+        customers as users,
+        lending::{
+            loans::{self, Loan},
+            mandates,
+        },
+        money::{
+            cards,
+            charges::{self, Desk, Leased, LeasedTable, METADATA_KEY, next_check},
+        },
+        state::App,
+        tenants::{
+            companies::Company,
+            providers::{self, Account},
+        },
+        webhooks::{incoming as notifications, incoming::Belongs},
+    },
+    platform::{
+        background::jobs,
+        clock::Timestamp,
+        error::{Error, Result},
+        store::{Json, Tx},
+        telemetry::spans::SPANS,
+        values::money::Minor,
+    },
+    plugins::{CheckoutOrder, CheckoutSession, Provider},
+};
+
+/// A recollection to create, each field validated on its own.
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub loan: String,
+    /// `None`: the outstanding amount.
+    pub amount: Option<Minor>,
+    pub way: Way,
+    pub reference: Option<String>,
+    /// The idempotency name of the request, if it has one.
+    pub run: Option<String>,
+    pub callback_url: Option<String>,
+    pub metadata: Map<String, Value>,
+}
+
+/// The repayment method.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// The money has already been received.
+    Manual { channel: String, repaid_at: Option<Timestamp> },
+    /// The customer pays in a checkout session.
+    Checkout { provider: String, success_url: String, cancel_url: Option<String> },
+    /// Charges a saved card; `None`: the default card.
+    Card(Option<String>),
+    /// Charges a mandate; `None`: the default mandate.
+    DirectDebit(Option<String>),
+}
+
+impl Way {
+    fn is_charge(&self) -> bool {
+        matches!(self, Way::Card(_) | Way::DirectDebit(_))
+    }
+}
+
+/// The history of a charge at the provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    First,
+    Again,
+}
+
+#[instrument(target = SPANS, name = "recollections.create", skip_all)]
+pub async fn create(app: &App, company: &Company, order: Order) -> Result<Recollection> {
+    let (recollection, attempt) = record(app, company, order).await?;
+    if recollection.status != Status::Pending || recollection.checkout_url.is_some() {
+        return Ok(recollection);
+    }
+    if recollection.is_charge() {
+        return charge::attempt(app, recollection, attempt).await;
+    }
+    let desk = Desk::open(
+        app,
+        &recollection.company_id,
+        &recollection.payment_service,
+        &recollection.account_id,
+    )
+    .await?;
+    let user = user_of(app, &recollection).await?;
+    let user = user.ok_or_else(|| Error::not_found("user not found"))?;
+    let order = page_of(&recollection, user)?;
+    let begun = desk.provider.start_checkout(&desk.credentials, &order);
+    match leased(&recollection).hold(app, begun).await {
+        Ok(session) => keep(app, recollection, session).await,
+        Err(error) => {
+            // A recollection from an earlier request is kept.
+            let is_forgotten = charges::is_invalid(&error) && attempt == Attempt::First;
+            end_attempt(app, &recollection, is_forgotten).await?;
+            let fields = ["amount", "metadata"];
+            Err(charges::refused(error, &recollection.payment_service, &fields))
+        }
+    }
+}
+
+fn leased(recollection: &Recollection) -> Leased {
+    let Recollection { company_id, id, lease, .. } = recollection.clone();
+    Leased { table: LeasedTable::Recollections, company_id, id, lease }
+}
+
+// ---- transaction 1 ------------------------------------------------------------------------------
+
+async fn record(app: &App, company: &Company, order: Order) -> Result<(Recollection, Attempt)> {
+    let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
+    db.write(async move |tx| {
+        let loan = loans::lock(tx, &company.id, &order.loan).await?;
+        let loan = loan.ok_or_else(|| Error::not_found("loan not found"))?;
+        if let Some(reference) = &order.reference
+            && let Some(known) = store::by_reference(tx, &company.id, reference).await?
+        {
+            return Ok((again(tx, &app, &loan, &order, known).await?, Attempt::Again));
+        }
+        check_owed(&loan)?;
+        let new = compose(tx, &app, &company, &loan, order).await?;
+        if !store::insert(tx, &new).await? {
+            // A concurrent request for another loan has used the reference.
+            return Err(taken());
+        }
+        let recorded = match new.with_provider {
+            true => begin(tx, &new).await.map(|()| new),
+            false => settle::succeed(tx, &app, loan, new).await,
+        };
+        Ok((recorded?, Attempt::First))
+    })
+    .await
+}
+
+fn check_owed(loan: &Loan) -> Result<()> {
+    if loan.is_paid() {
+        return Err(Error::invalid("loan already been paid completely"));
+    }
+    if !loan.disbursed {
+        return Err(Error::invalid("loan has not been disbursed"));
+    }
+    Ok(())
+}
+
+fn taken() -> Error {
+    Error::invalid("reference already exists")
+}
+
+/// Finds the recollection of a repeated request. If it has no checkout URL yet, any checkout
+/// request with the same reference opens another session, under another reference at the provider,
+/// once the lease has ended; until then 409.
+async fn again(
+    tx: &mut Tx,
+    app: &App,
+    loan: &Loan,
+    order: &Order,
+    known: Recollection,
+) -> Result<Recollection> {
+    let now = app.clock.now();
+    let is_own = order.run.is_some() && order.run == known.run;
+    let has_no_page = known.status == Status::Pending
+        && known.payment_channel == CHECKOUT
+        && known.checkout_url.is_none();
+    let may = match has_no_page {
+        true => matches!(order.way, Way::Checkout { .. }),
+        false => is_own,
+    };
+    if known.loan_id != order.loan || !may {
+        return Err(taken());
+    }
+    if !has_no_page {
+        return Ok(known);
+    }
+    if !known.lease.is_free(now) {
+        return Err(known.lease.conflict(now, charges::IN_PROGRESS));
+    }
+    check_owed(loan)?;
+    let served = providers::serving(app, &known.payment_service, &known.company_id)?;
+    let known = Recollection {
+        service_ref: served.manifest().reference.fit(&format!("rec-{}", app.new_id())),
+        amount: known.amount.min(loan.remaining().minor),
+        begun_at: Some(now),
+        lease: Lease::acquire(app),
+        updated_at: now,
+        ..known
+    };
+    store::update(tx, &known).await?;
+    begin(tx, &known).await?;
+    Ok(known)
+}
+
+async fn compose(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    loan: &Loan,
+    order: Order,
+) -> Result<Recollection> {
+    let owed = loan.remaining().minor;
+    let mut most = owed;
+    if order.way.is_charge() {
+        // The same debt must not be charged twice.
+        let now = app.clock.now();
+        most.0 -= store::pending_charges(tx, &loan.company_id, &loan.id, now).await?.0;
+    }
+    if most <= Minor(0) {
+        return Err(Error::invalid("a charge under way covers what is owed"));
+    }
+    let user = users::find_by_id(tx, &loan.company_id, &loan.user_key).await?;
+    let user = user.ok_or_else(|| Error::not_found("user not found"))?;
+    let mut new = blank(app, loan, order.amount.unwrap_or(owed).min(most));
+    new.run = order.run;
+    new.callback_url = order.callback_url;
+    new.metadata = Json(order.metadata);
+    if let Some(reference) = order.reference {
+        new.reference = reference;
+    }
+    match order.way {
+        Way::Manual { channel, repaid_at } => {
+            new.payment_channel = channel;
+            new.repaid_at = repaid_at.or(Some(new.created_at));
+        }
+        Way::Checkout { provider, success_url, cancel_url } => {
+            let account = providers::resolve(tx, company, &provider).await?;
+            let served = providers::serving(app, &provider, &company.id)?;
+            if !served.manifest().currencies.contains(&new.currency) {
+                let message = format!("{provider} does not take {}", new.currency);
+                return Err(Error::Invalid(message));
+            }
+            if user.email.is_none() {
+                return Err(no_email());
+            }
+            through(&mut new, CHECKOUT, &account);
+            (new.success_url, new.cancel_url) = (Some(success_url), cancel_url);
+            new.begun_at = Some(new.created_at);
+            new.lease = Lease::acquire(app);
+        }
+        Way::Card(id) => with_card(tx, company, &mut new, id.as_deref()).await?,
+        Way::DirectDebit(id) => with_mandate(tx, company, &mut new, id.as_deref()).await?,
+    }
+    if new.with_provider {
+        let served = providers::serving(app, &new.payment_service, &company.id)?;
+        assign_reference(&mut new, &served);
+    }
+    Ok(new)
+}
+
+fn no_email() -> Error {
+    Error::invalid("email address not found for this user")
+}
+
+/// Returns a recollection of a loan with only the common fields set.
+pub fn blank(app: &App, loan: &Loan, amount: Minor) -> Recollection {
+    let now = app.clock.now();
+    Recollection {
+        company_id: loan.company_id.clone(),
+        id: app.random.id(now),
+        run: None,
+        loan_id: loan.id.clone(),
+        user_key: loan.user_key.clone(),
+        user_id: loan.user_id.clone(),
+        status: Status::Pending,
+        amount,
+        fees: Minor(0),
+        currency: loan.currency.clone(),
+        with_provider: false,
+        payment_service: String::new(),
+        payment_channel: String::new(),
+        account_id: String::new(),
+        credits_wallet: false,
+        reference: format!("rec-{}", app.random.id(now)),
+        service_ref: String::new(),
+        transaction_id: String::new(),
+        message: String::new(),
+        callback_url: None,
+        repaid_at: None,
+        card_id: None,
+        direct_debit_id: None,
+        success_url: None,
+        cancel_url: None,
+        checkout_url: None,
+        begun_at: None,
+        lease: Lease::default(),
+        fee_key: None,
+        metadata: Json(Map::new()),
+        created_at: now,
+        updated_at: now,
+    }
+}
+
+fn through(new: &mut Recollection, channel: &str, account: &Account) {
+    new.with_provider = true;
+    new.payment_channel = channel.to_owned();
+    new.payment_service.clone_from(&account.provider);
+    new.account_id.clone_from(&account.id);
+    new.credits_wallet = account.is_services();
+}
+
+/// Sets the reference at the provider.
+pub fn assign_reference(new: &mut Recollection, provider: &Provider) {
+    new.service_ref = provider.manifest().reference.fit(&format!("rec-{}", new.id));
+}
+
+/// Selects a card of the borrower and the provider account that issued its token.
+pub async fn with_card(
+    tx: &mut Tx,
+    company: &Company,
+    new: &mut Recollection,
+    id: Option<&str>,
+) -> Result<()> {
+    let card = cards::find_for(tx, &new.company_id, &new.user_key, id).await?;
+    let card = card.ok_or_else(|| Error::not_found("card not found"))?;
+    if !card.is_valid() {
+        return Err(Error::invalid("card is not valid"));
+    }
+    if card.currency != new.currency {
+        return Err(Error::invalid("currency mismatch"));
+    }
+    let account = providers::chargeable(tx, company, &card.account_id).await?;
+    through(new, CARD, &account);
+    new.card_id = Some(card.id);
+    Ok(())
+}
+
+pub async fn with_mandate(
+    tx: &mut Tx,
+    company: &Company,
+    new: &mut Recollection,
+    id: Option<&str>,
+) -> Result<()> {
+    let mandate = mandates::usable(tx, &new.company_id, &new.user_key, id).await?;
+    let mandate = mandate.ok_or_else(|| Error::not_found("direct debit not found"))?;
+    if mandate.currency != new.currency {
+        return Err(Error::invalid("currency mismatch"));
+    }
+    let account = providers::resolve(tx, company, &mandate.payment_service).await?;
+    through(new, DIRECT_DEBIT, &account);
+    new.direct_debit_id = Some(mandate.id);
+    Ok(())
+}
+
+/// Reserves the reference at the provider and schedules the checks.
+pub async fn begin(tx: &mut Tx, new: &Recollection) -> Result<()> {
+    let Recollection { account_id, service_ref, updated_at, .. } = new;
+    if !notifications::reserve(tx, account_id, service_ref, &owner(new), *updated_at).await? {
+        return Err(Error::internal("a new reference is taken"));
+    }
+    if let Some(at) = next_check(new.status.of_charge(), new.begun_at(), *updated_at) {
+        jobs::wake(tx, &new.company_id, SETTLE_JOB, &new.id, at).await?;
+    }
+    Ok(())
+}
+
+fn owner(recollection: &Recollection) -> Belongs {
+    Belongs {
+        company_id: recollection.company_id.clone(),
+        subject: SUBJECT.to_owned(),
+        subject_id: recollection.id.clone(),
+    }
+}
+
+// ---- checkout session ---------------------------------------------------------------------------
+
+fn page_of(recollection: &Recollection, user: users::User) -> Result<CheckoutOrder> {
+    Ok(CheckoutOrder {
+        service_ref: recollection.service_ref.clone(),
+        amount: recollection.money(),
+        email: user.email.ok_or_else(no_email)?,
+        customer_name: None,
+        narration: "Loan repayment".to_owned(),
+        channels: Vec::new(),
+        success_url: recollection.success_url.clone().unwrap_or_default(),
+        cancel_url: recollection.cancel_url.clone(),
+        metadata: metadata_of(recollection),
+        save_instrument: false,
+    })
+}
+
+/// The entry that identifies the recollection at the provider.
+pub fn metadata_of(recollection: &Recollection) -> String {
+    json!({ METADATA_KEY: recollection.id, "event": "recollection" }).to_string()
+}
+
+/// Transaction 2: records the checkout session.
+async fn keep(app: &App, before: Recollection, session: CheckoutSession) -> Result<Recollection> {
+    let (db, now) = (app.store.clone(), app.clock.now());
+    db.write(async move |tx| {
+        loans::lock(tx, &before.company_id, &before.loan_id).await?;
+        let found = store::find(tx, &before.company_id, &before.id).await?;
+        let mut recollection = found.ok_or_else(super::missing)?;
+        if !recollection.lease.is_held_as(&before.lease) {
+            // Another request has started over; no client has received this session's URL.
+            return match recollection.checkout_url {
+                Some(_) => Ok(recollection),
+                None => Err(recollection.lease.conflict(now, charges::IN_PROGRESS)),
+            };
+        }
+        if session.service_ref != recollection.service_ref {
+            let Recollection { account_id, service_ref, .. } = &recollection;
+            let (owner, new) = (owner(&recollection), &session.service_ref);
+            if !notifications::replace(tx, account_id, service_ref, new, &owner, now).await? {
+                return Err(Error::internal("a returned reference is taken"));
+            }
+            recollection.service_ref = session.service_ref;
+        }
+        recollection.checkout_url = Some(session.url);
+        recollection.lease = Lease::default();
+        recollection.updated_at = now;
+        store::update(tx, &recollection).await?;
+        Ok(recollection)
+    })
+    .await
+}
+
+/// Releases the lease after a failed attempt. `is_forgotten` deletes the recollection.
+async fn end_attempt(app: &App, recollection: &Recollection, is_forgotten: bool) -> Result<()> {
+    let (db, before) = (app.store.clone(), recollection.clone());
+    db.write(async move |tx| {
+        loans::lock(tx, &before.company_id, &before.loan_id).await?;
+        let found = store::find(tx, &before.company_id, &before.id).await?;
+        let found = found.filter(|now| now.lease.is_held_as(&before.lease));
+        let Some(mut now) = found else { return Ok(()) };
+        if is_forgotten {
+            notifications::release(tx, &before.account_id, &before.service_ref).await?;
+            return Ok(store::delete(tx, &now).await?);
+        }
+        now.lease = Lease::default();
+        Ok(store::update(tx, &now).await?)
+    })
+    .await
+}

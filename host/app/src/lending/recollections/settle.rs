@@ -1,0 +1,286 @@
+//! Settlement of recollections: verify with the provider, then record the outcome.
+//!
+//! Webhooks, scheduled checks and `verify` all end here. The loan's lock ensures that each effect
+//! happens once, even for duplicate or reordered webhooks.
+
+use futures::{FutureExt, future::BoxFuture};
+use serde_json::json;
+use tracing::instrument;
+
+use super::{Recollection, SUBJECT, Status, Unknown, charge, create::Attempt, missing, store};
+use crate::{
+    app::{
+        customers as users,
+        lending::loans::{self, Loan, Repayment},
+        money::charges::{self, Desk, Verdict, is_ours, judge, next_check},
+        state::App,
+        tenants::wallet::{self, Account as Ledger, Cover, Movement},
+        webhooks::{incoming as notifications, outgoing as events},
+    },
+    platform::{
+        background::jobs::{Job, Next},
+        error::{Error, Result},
+        store::Tx,
+        telemetry::spans::SPANS,
+        values::money::{Minor, Money},
+    },
+    plugins::{PaymentStatus, ProviderPayment},
+};
+
+/// The result of a verification.
+#[derive(Debug)]
+pub enum Settled {
+    /// The current recollection.
+    Known(Box<Recollection>),
+    /// The charge differs from the requested one and is not a success.
+    Mismatch(Box<Recollection>, &'static str),
+}
+
+impl Settled {
+    pub fn into_inner(self) -> Recollection {
+        let (Settled::Known(recollection) | Settled::Mismatch(recollection, _)) = self;
+        *recollection
+    }
+}
+
+/// Verifies a recollection with the provider and records the outcome.
+#[instrument(target = SPANS, name = "recollections.verify", skip_all)]
+pub async fn verify(app: &App, recollection: Recollection) -> Result<Settled> {
+    let Recollection { company_id, id, payment_service, account_id, .. } = &recollection;
+    let desk = Desk::open(app, company_id, payment_service, account_id).await?;
+    let read = async |tx: &mut Tx| notifications::references(tx, company_id, SUBJECT, id).await;
+    let references = app.store.select(read).await?;
+    let (mut is_known, mut last) = (false, Settled::Known(recollection.clone().into()));
+    // An abandoned session may have been paid too.
+    for service_ref in references {
+        if let Some(seen) = desk.look(&service_ref).await? {
+            is_known = true;
+            last = record(app, &recollection, seen).await?;
+        }
+    }
+    if is_known || recollection.status != Status::Pending {
+        return Ok(last);
+    }
+    let settled = match recollection.unknown(app.clock.now()) {
+        Unknown::Wait => recollection,
+        Unknown::ChargeAgain => charge::attempt(app, recollection, Attempt::Again).await?,
+        Unknown::GiveUp => fail(app, recollection, "the provider was not reached").await?,
+    };
+    Ok(Settled::Known(settled.into()))
+}
+
+/// Records the status of a charge that the provider knows.
+pub async fn record(
+    app: &App,
+    recollection: &Recollection,
+    seen: ProviderPayment,
+) -> Result<Settled> {
+    let (db, app, before) = (app.store.clone(), app.clone(), recollection.clone());
+    db.write(async move |tx| {
+        let (loan, mut now) = locked(tx, &before).await?;
+        let which = (&*before.company_id, SUBJECT, &*before.id);
+        if !is_ours(&now.id, true, &seen) {
+            if seen.status == PaymentStatus::Success {
+                charges::alarm(&app, which, &now.money(), &seen, "foreign payment");
+            }
+            return Ok(Settled::Known(now.into()));
+        }
+        let mismatch = match judge(now.status.of_charge(), &now.money(), &seen) {
+            Verdict::Succeeded => {
+                if now.status == Status::Failed {
+                    let id = &now.id;
+                    tracing::warn!(recollection = id, "a failed one turned out to be a success");
+                }
+                let now = taken_over(now, &app, seen);
+                return Ok(Settled::Known(succeed(tx, &app, loan, now).await?.into()));
+            }
+            // Only the current session can fail the recollection.
+            Verdict::Failed if seen.service_ref == now.service_ref => {
+                let now = taken_over(now, &app, seen);
+                return Ok(Settled::Known(end_without(tx, &app, now).await?.into()));
+            }
+            Verdict::StillPending if seen.challenge_url.is_some() => {
+                now.checkout_url = seen.challenge_url;
+                now.message = seen.message;
+                now.updated_at = app.clock.now();
+                store::update(tx, &now).await?;
+                return Ok(Settled::Known(now.into()));
+            }
+            Verdict::Reversed => {
+                charges::alarm(&app, which, &now.money(), &seen, "repayment reversed");
+                return Ok(Settled::Known(now.into()));
+            }
+            // The customer has paid another session too.
+            Verdict::Unchanged if is_paid_again(&now, &seen) => {
+                charges::alarm(&app, which, &now.money(), &seen, "repaid twice");
+                return Ok(Settled::Known(now.into()));
+            }
+            Verdict::AmountMismatch => "amount mismatch",
+            Verdict::CurrencyMismatch => "currency mismatch",
+            _ => return Ok(Settled::Known(now.into())),
+        };
+        charges::alarm(&app, which, &now.money(), &seen, mismatch);
+        now.message = mismatch.to_owned();
+        now.updated_at = app.clock.now();
+        store::update(tx, &now).await?;
+        Ok(Settled::Mismatch(now.into(), mismatch))
+    })
+    .await
+}
+
+fn is_paid_again(now: &Recollection, seen: &ProviderPayment) -> bool {
+    let is_other = seen.service_ref != now.service_ref;
+    is_other && now.status == Status::Success && seen.status == PaymentStatus::Success
+}
+
+/// Locks the loan's row and returns the current loan and recollection.
+async fn locked(tx: &mut Tx, before: &Recollection) -> Result<(Loan, Recollection)> {
+    let loan = loans::lock(tx, &before.company_id, &before.loan_id).await?;
+    let now = store::find(tx, &before.company_id, &before.id).await?;
+    loan.zip(now).ok_or_else(missing)
+}
+
+/// Copies the provider fields that every outcome records.
+fn taken_over(now: Recollection, app: &App, seen: ProviderPayment) -> Recollection {
+    let (at, fees) = (app.clock.now(), charges::fees(&seen));
+    Recollection {
+        service_ref: seen.service_ref,
+        transaction_id: seen.transaction_id,
+        fees,
+        message: seen.message,
+        repaid_at: (seen.status == PaymentStatus::Success).then(|| seen.paid_at.unwrap_or(at)),
+        ..now
+    }
+}
+
+/// Records a success and repays the loan in the caller's transaction.
+pub async fn succeed(
+    tx: &mut Tx,
+    app: &App,
+    loan: Loan,
+    mut recollection: Recollection,
+) -> Result<Recollection> {
+    let now = app.clock.now();
+    let repayment = Repayment {
+        recollection_id: recollection.id.clone(),
+        amount: recollection.amount,
+        fees: recollection.fees,
+        payment_service: recollection.payment_service.clone(),
+        payment_channel: recollection.payment_channel.clone(),
+        at: recollection.repaid_at.unwrap_or(now),
+    };
+    let (_, repaid) = loans::repay(tx, app, loan, &repayment).await?;
+    if repaid.overpayment > Minor(0) {
+        let more = repaid.overpayment.to_major();
+        recollection.message = format!("{more} {} more than was owed", recollection.currency);
+    }
+    recollection.status = Status::Success;
+    recollection.updated_at = now;
+    store::update(tx, &recollection).await?;
+    credit(tx, app, &recollection).await?;
+    emit(tx, app, &recollection, "recollection.success").await?;
+    Ok(recollection)
+}
+
+/// Credits the net amount of a charge on the service account to the company's wallet.
+async fn credit(tx: &mut Tx, app: &App, recollection: &Recollection) -> Result<()> {
+    if !recollection.credits_wallet {
+        return Ok(());
+    }
+    let minor = Minor((recollection.amount.0 - recollection.fees.0).max(0));
+    let movement = Movement {
+        key: format!("recollection:{}:success", recollection.id),
+        kind: "recollection.success".into(),
+        from: Ledger::Provider(recollection.payment_service.clone()),
+        to: Ledger::Wallet,
+        money: Money { minor, currency: recollection.currency.clone() },
+    };
+    wallet::post(tx, app, &recollection.company_id, &movement, Cover::Waived).await?;
+    Ok(())
+}
+
+/// Fails a pending recollection.
+pub async fn fail(app: &App, before: Recollection, message: &str) -> Result<Recollection> {
+    let (db, app, message) = (app.store.clone(), app.clone(), message.to_owned());
+    db.write(async move |tx| {
+        let (_, now) = locked(tx, &before).await?;
+        match now.status {
+            Status::Pending => end_without(tx, &app, Recollection { message, ..now }).await,
+            Status::Success | Status::Failed => Ok(now),
+        }
+    })
+    .await
+}
+
+async fn end_without(
+    tx: &mut Tx,
+    app: &App,
+    mut recollection: Recollection,
+) -> Result<Recollection> {
+    recollection.status = Status::Failed;
+    recollection.updated_at = app.clock.now();
+    store::update(tx, &recollection).await?;
+    if let Some(key) = &recollection.fee_key {
+        wallet::give_back(tx, app, &recollection.company_id, key).await?;
+    }
+    emit(tx, app, &recollection, "recollection.failed").await?;
+    Ok(recollection)
+}
+
+async fn emit(
+    tx: &mut Tx,
+    app: &App,
+    recollection: &Recollection,
+    kind: &'static str,
+) -> Result<()> {
+    let user = users::find_by_id(tx, &recollection.company_id, &recollection.user_key).await?;
+    let user = user.map(|user| user.view(app.clock.now()));
+    let event = events::Event {
+        kind,
+        subject_id: recollection.id.clone(),
+        data: json!(recollection.clone().view(user)),
+        callback_url: recollection.callback_url.clone(),
+    };
+    events::emit(tx, app, &recollection.company_id, event).await
+}
+
+/// Settles a recollection after a webhook and on schedule.
+pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+    async move {
+        let find = async |tx: &mut Tx| store::find(tx, &job.company_id, &job.subject).await;
+        let Some(recollection) = app.store.select(find).await? else { return Ok(Next::Done) };
+        let (begun_at, before) = (recollection.begun_at(), recollection.status);
+        let settled = verify(&app, recollection).await.map(Settled::into_inner);
+        let status = settled.as_ref().map_or(before, |settled| settled.status);
+        match (settled, next_check(status.of_charge(), begun_at, app.clock.now())) {
+            (Err(error), None) => charges::keep_asking(&job, error),
+            (Err(error), _) => Err(error),
+            (Ok(_), Some(next)) => Ok(Next::At(next)),
+            (Ok(recollection), None) => {
+                release_fee(&app, recollection).await?;
+                Ok(Next::Done)
+            }
+        }
+    }
+    .boxed()
+}
+
+/// Refunds the collection fee of a charge that is still pending after its last check.
+async fn release_fee(app: &App, before: Recollection) -> Result<()> {
+    let (db, app) = (app.store.clone(), app.clone());
+    db.write(async move |tx| {
+        let (_, now) = locked(tx, &before).await?;
+        match &now.fee_key {
+            Some(key) if now.status == Status::Pending => {
+                wallet::give_back(tx, &app, &now.company_id, key).await
+            }
+            _ => Ok(()),
+        }
+    })
+    .await
+}
+
+#[must_use]
+pub fn still_pending() -> Error {
+    Error::invalid("payment is still pending")
+}

@@ -1,0 +1,314 @@
+//! The rows of recollections and of collected installments.
+
+use serde_json::{Map, Value};
+
+use super::{ABANDONED_SECONDS, Lease, Status};
+use crate::platform::{
+    clock::Timestamp,
+    store::{Assembled, FromRow, Json, Result, Tx},
+    values::{
+        listing::{Order, Page, Period},
+        money::{Minor, Money},
+    },
+};
+
+#[derive(Clone, Debug, FromRow)]
+pub struct Recollection {
+    pub company_id: String,
+    pub id: String,
+    /// The idempotency name of the request that created the recollection.
+    pub run: Option<String>,
+    pub loan_id: String,
+    /// The internal id of the user.
+    pub user_key: String,
+    /// The user's current `user_id`.
+    #[sqlx(rename = "present_user_id")]
+    pub user_id: String,
+    pub status: Status,
+    #[sqlx(rename = "amount_minor")]
+    pub amount: Minor,
+    #[sqlx(rename = "fees_minor")]
+    pub fees: Minor,
+    pub currency: String,
+    pub with_provider: bool,
+    /// Empty for a manual recollection, like the other fields of the provider.
+    pub payment_service: String,
+    pub payment_channel: String,
+    pub account_id: String,
+    /// `true` on the service account: a success credits the company's wallet.
+    pub credits_wallet: bool,
+    pub reference: String,
+    pub service_ref: String,
+    pub transaction_id: String,
+    pub message: String,
+    pub callback_url: Option<String>,
+    pub repaid_at: Option<Timestamp>,
+    pub card_id: Option<String>,
+    pub direct_debit_id: Option<String>,
+    pub success_url: Option<String>,
+    pub cancel_url: Option<String>,
+    pub checkout_url: Option<String>,
+    /// When a checkout session was last requested.
+    pub begun_at: Option<Timestamp>,
+    /// The lease of the request that opens the checkout session.
+    #[sqlx(flatten)]
+    pub lease: Lease,
+    /// The ledger key of the fee for automatic collection.
+    pub fee_key: Option<String>,
+    pub metadata: Json<Map<String, Value>>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Recollection {
+    pub fn money(&self) -> Money {
+        Money { minor: self.amount, currency: self.currency.clone() }
+    }
+}
+
+/// A query of recollections with the current `user_id` of their users.
+macro_rules! recollections {
+    ($rest:literal) => {
+        concat!(
+            "SELECT *, COALESCE((SELECT users.user_id FROM users
+                 WHERE users.company_id = recollections.company_id AND users.id = recollections.user_key),
+                 recollections.user_id) AS present_user_id",
+            $rest
+        )
+    };
+}
+
+/// Inserts a recollection. Returns `false` if the company has already used the reference.
+pub async fn insert(tx: &mut Tx, new: &Recollection) -> Result<bool> {
+    let inserted = tx
+        .sql(
+            "INSERT INTO recollections (company_id, id, run, loan_id, user_key, user_id, status,
+                 amount_minor, fees_minor, currency, with_provider, payment_service, payment_channel,
+                 account_id, credits_wallet, reference, service_ref, transaction_id, message,
+                 callback_url, repaid_at, card_id, direct_debit_id, success_url, cancel_url,
+                 checkout_url, fee_key, metadata, created_at, updated_at, begun_at, starting_until, lease,
+                 lease_until)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+                 $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34)
+             ON CONFLICT (company_id, reference) DO NOTHING",
+        )
+        .bind(&new.company_id)
+        .bind(&new.id)
+        .bind(&new.run)
+        .bind(&new.loan_id)
+        .bind(&new.user_key)
+        .bind(&new.user_id)
+        .bind(new.status)
+        .bind(new.amount)
+        .bind(new.fees)
+        .bind(&new.currency)
+        .bind(new.with_provider)
+        .bind(&new.payment_service)
+        .bind(&new.payment_channel)
+        .bind(&new.account_id)
+        .bind(new.credits_wallet)
+        .bind(&new.reference)
+        .bind(&new.service_ref)
+        .bind(&new.transaction_id)
+        .bind(&new.message)
+        .bind(&new.callback_url)
+        .bind(new.repaid_at)
+        .bind(&new.card_id)
+        .bind(&new.direct_debit_id)
+        .bind(&new.success_url)
+        .bind(&new.cancel_url)
+        .bind(&new.checkout_url)
+        .bind(&new.fee_key)
+        .bind(&new.metadata)
+        .bind(new.created_at)
+        .bind(new.updated_at)
+        .bind(new.begun_at)
+        .bind(new.lease.until)
+        .bind(&new.lease.token)
+        .bind(new.lease.token_until)
+        .run()
+        .await?;
+    Ok(inserted == 1)
+}
+
+/// Writes the mutable columns of a recollection.
+pub async fn update(tx: &mut Tx, recollection: &Recollection) -> Result<()> {
+    tx.sql(
+        "UPDATE recollections SET status = $3, fees_minor = $4, service_ref = $5, transaction_id = $6,
+             message = $7, repaid_at = $8, checkout_url = $9, updated_at = $10, amount_minor = $11,
+             begun_at = $12, starting_until = $13, lease = $14, lease_until = $15
+         WHERE company_id = $1 AND id = $2",
+    )
+    .bind(&recollection.company_id)
+    .bind(&recollection.id)
+    .bind(recollection.status)
+    .bind(recollection.fees)
+    .bind(&recollection.service_ref)
+    .bind(&recollection.transaction_id)
+    .bind(&recollection.message)
+    .bind(recollection.repaid_at)
+    .bind(&recollection.checkout_url)
+    .bind(recollection.updated_at)
+    .bind(recollection.amount)
+    .bind(recollection.begun_at)
+    .bind(recollection.lease.until)
+    .bind(&recollection.lease.token)
+    .bind(recollection.lease.token_until)
+    .run()
+    .await?;
+    Ok(())
+}
+
+pub async fn delete(tx: &mut Tx, recollection: &Recollection) -> Result<()> {
+    tx.sql("DELETE FROM recollections WHERE company_id = $1 AND id = $2")
+        .bind(&recollection.company_id)
+        .bind(&recollection.id)
+        .run()
+        .await?;
+    Ok(())
+}
+
+pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Recollection>> {
+    tx.sql(recollections!(" FROM recollections WHERE company_id = $1 AND id = $2"))
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+pub async fn by_reference(
+    tx: &mut Tx,
+    company_id: &str,
+    reference: &str,
+) -> Result<Option<Recollection>> {
+    tx.sql(recollections!(" FROM recollections WHERE company_id = $1 AND reference = $2"))
+        .bind(company_id)
+        .bind(reference)
+        .optional()
+        .await
+}
+
+/// Returns the sum of a loan's pending charges. Checkout sessions do not count, nor do charges that
+/// have waited for their customer for more than 72 hours.
+pub async fn pending_charges(
+    tx: &mut Tx,
+    company_id: &str,
+    loan_id: &str,
+    now: Timestamp,
+) -> Result<Minor> {
+    let (sum,): (i64,) = tx
+        .sql(
+            "SELECT CAST(COALESCE(SUM(amount_minor), 0) AS BIGINT) FROM recollections
+             WHERE company_id = $1 AND loan_id = $2 AND status = 'pending'
+                 AND payment_channel IN ('card', 'direct_debit')
+                 AND (checkout_url IS NULL OR created_at > $3)",
+        )
+        .bind(company_id)
+        .bind(loan_id)
+        .bind(now.plus_seconds(-ABANDONED_SECONDS))
+        .one()
+        .await?;
+    Ok(Minor(sum))
+}
+
+/// List filter; `None` matches every recollection.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// The user's internal id.
+    pub user_key: Option<String>,
+    pub loan: Option<String>,
+    pub created: Option<Period>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Sort {
+    Created(Order),
+    Updated(Order),
+}
+
+impl Filter {
+    fn narrowed(&self, select: &'static str, company_id: &str) -> Assembled {
+        let mut sql = Assembled::default()
+            .then(select)
+            .then(" FROM recollections WHERE company_id = ")
+            .value(company_id);
+        if let Some(user_key) = &self.user_key {
+            sql = sql.then(" AND user_key = ").value(user_key.as_str());
+        }
+        if let Some(loan) = &self.loan {
+            sql = sql.then(" AND loan_id = ").value(loan.as_str());
+        }
+        if let Some(Period { from, before }) = self.created {
+            sql = sql.then(" AND created_at >= ").value(from);
+            sql = sql.then(" AND created_at < ").value(before);
+        }
+        sql
+    }
+}
+
+/// Returns a page of a company's recollections, and the total number.
+pub async fn list(
+    tx: &mut Tx,
+    company_id: &str,
+    filter: &Filter,
+    sort: Sort,
+    page: Page,
+) -> Result<(i64, Vec<Recollection>)> {
+    let (total,) = tx.assembled(&filter.narrowed("SELECT COUNT(*)", company_id)).one().await?;
+    let order = match sort {
+        Sort::Created(Order::Ascending) => " ORDER BY created_at, id",
+        Sort::Created(Order::Descending) => " ORDER BY created_at DESC, id DESC",
+        Sort::Updated(Order::Ascending) => " ORDER BY updated_at, id",
+        Sort::Updated(Order::Descending) => " ORDER BY updated_at DESC, id DESC",
+    };
+    let sql = filter.narrowed(recollections!(""), company_id).then(order);
+    let sql = sql.then(" LIMIT ").value(page.limit).then(" OFFSET ").value(page.offset());
+    Ok((total, tx.assembled(&sql).all().await?))
+}
+
+/// The key of a collected installment.
+#[derive(Clone, Copy, Debug)]
+pub struct Installment<'i> {
+    pub company_id: &'i str,
+    pub loan_id: &'i str,
+    /// The ordinal among the installments with this due date, from 1.
+    pub number: i64,
+    pub due_at: Timestamp,
+}
+
+/// Marks an installment as collected, with its recollection. Returns `false` if it already was.
+pub async fn collect(
+    tx: &mut Tx,
+    installment: Installment<'_>,
+    recollection_id: Option<&String>,
+    now: Timestamp,
+) -> Result<bool> {
+    let inserted = tx
+        .sql(
+            "INSERT INTO collections (company_id, loan_id, number, due_at, recollection_id, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6)
+             ON CONFLICT (company_id, loan_id, number, due_at) DO NOTHING",
+        )
+        .bind(installment.company_id)
+        .bind(installment.loan_id)
+        .bind(installment.number)
+        .bind(installment.due_at)
+        .bind(recollection_id)
+        .bind(now)
+        .run()
+        .await?;
+    Ok(inserted == 1)
+}
+
+/// Returns the collected installments of a loan: ordinal and due date.
+pub async fn collected(
+    tx: &mut Tx,
+    company_id: &str,
+    loan_id: &str,
+) -> Result<Vec<(i64, Timestamp)>> {
+    tx.sql("SELECT number, due_at FROM collections WHERE company_id = $1 AND loan_id = $2")
+        .bind(company_id)
+        .bind(loan_id)
+        .all()
+        .await
+}

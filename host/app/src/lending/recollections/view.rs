@@ -1,0 +1,101 @@
+//! Recollections in API responses and events.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{CHECKOUT, Recollection, Status};
+use crate::{
+    app::{customers as users, lending::loans},
+    platform::{clock::Timestamp, values::money::Minor},
+};
+
+/// A recollection. `loan` is an id or, when fetched by reference, the loan.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "RecollectionOf{Loan}")]
+pub struct View<Loan> {
+    id: String,
+    /// The borrower.
+    user: Option<users::View>,
+    user_id: String,
+    loan: Loan,
+    status: Status,
+    amount: Minor,
+    currency: String,
+    /// The provider; empty for a manual recollection.
+    payment_service: String,
+    /// `checkout`, `card` or `direct_debit`; any label for a manual recollection.
+    payment_channel: String,
+    reference: String,
+    /// The provider's status message, or one of the service.
+    message: String,
+    with_provider: bool,
+    callback_url: Option<String>,
+    repaid_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    card: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    direct_debit: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checkout: Option<Checkout>,
+    metadata: Map<String, Value>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+/// The checkout session, or the page on which the customer confirms a charge.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "RecollectionCheckout")]
+pub struct Checkout {
+    success_url: Option<String>,
+    cancel_url: Option<String>,
+    url: Option<String>,
+}
+
+pub type LoanId = String;
+/// A recollection in events.
+pub type EventData = View<LoanId>;
+
+impl Recollection {
+    #[must_use]
+    pub fn view(self, user: Option<users::View>) -> View<LoanId> {
+        let loan = self.loan_id.clone();
+        self.with_loan(user, loan)
+    }
+
+    #[must_use]
+    pub fn inline(self, user: Option<users::View>, loan: loans::View) -> View<loans::View> {
+        self.with_loan(user, loan)
+    }
+
+    fn with_loan<Loan>(self, user: Option<users::View>, loan: Loan) -> View<Loan> {
+        let shown = self.payment_channel == CHECKOUT || self.checkout_url.is_some();
+        let checkout = Checkout {
+            success_url: self.success_url,
+            cancel_url: self.cancel_url,
+            url: self.checkout_url,
+        };
+        View {
+            id: self.id,
+            user,
+            user_id: self.user_id,
+            loan,
+            status: self.status,
+            amount: self.amount,
+            currency: self.currency,
+            payment_service: self.payment_service,
+            payment_channel: self.payment_channel,
+            reference: self.reference,
+            message: self.message,
+            with_provider: self.with_provider,
+            callback_url: self.callback_url,
+            repaid_at: self.repaid_at,
+            card: self.card_id,
+            direct_debit: self.direct_debit_id,
+            checkout: (shown && self.with_provider).then_some(checkout),
+            metadata: self.metadata.0,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+}

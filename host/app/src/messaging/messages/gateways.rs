@@ -1,0 +1,188 @@
+//! Order of SMS gateways: the company's, then those of the service; recently failed ones last.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use super::Outcome;
+use crate::{
+    app::{
+        state::App,
+        tenants::{
+            companies::Company,
+            providers::{self, Account, NoAccount},
+        },
+    },
+    platform::{
+        clock::{Clock, Timestamp},
+        error::{Error, Result},
+        store::Tx,
+    },
+    plugins::{CallError, FaultCategory, TextMessage},
+};
+
+/// Cooldown in which a failed gateway account is tried last.
+const REST_SECONDS: i64 = 30;
+
+/// The gateways of the service, and the accounts in cooldown.
+pub struct Gateways {
+    /// In the order in which they are tried.
+    names: Vec<String>,
+    /// End of the cooldown by account.
+    resting: Mutex<HashMap<String, Timestamp>>,
+    clock: Clock,
+}
+
+impl Gateways {
+    #[must_use]
+    pub fn new(names: Vec<String>, clock: Clock) -> Gateways {
+        Gateways { names, resting: Mutex::default(), clock }
+    }
+
+    /// Returns the names of all gateways for a company that has chosen `first`, in order.
+    fn in_order(&self, first: Option<&str>) -> Vec<String> {
+        let mut names: Vec<String> = first.map(str::to_owned).into_iter().collect();
+        names.extend(self.names.iter().filter(|name| Some(&***name) != first).cloned());
+        names
+    }
+
+    fn is_resting(&self, account: &str) -> bool {
+        let resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        resting.get(account).is_some_and(|until| *until > self.clock.now())
+    }
+
+    /// Returns 503 if a gateway is active, but not ready on this host.
+    pub fn must_be_ready(&self, app: &App, company: &Company) -> Result<()> {
+        for name in self.in_order(company.sms_gateway.as_deref()) {
+            app.plugins.must_be_ready(&name).map_err(|error| match error {
+                Error::Busy { detail, retry_after_s, .. } => Error::Busy {
+                    message: "text messages cannot be sent now, please try again later".to_owned(),
+                    detail: format!("{name}: {detail}"),
+                    retry_after_s,
+                },
+                other => other,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Starts the cooldown of one account: a company's wrong key does not affect other companies.
+    fn rest(&self, account: &str) {
+        let until = self.clock.now().plus_seconds(REST_SECONDS);
+        let mut resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        resting.insert(account.to_owned(), until);
+    }
+}
+
+/// Returns up to `most` accounts through which a company can send, in the order of attempts.
+pub async fn accounts(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    most: usize,
+) -> Result<Vec<Account>> {
+    let mut accounts = Vec::new();
+    for name in app.slot::<Gateways>().in_order(company.sms_gateway.as_deref()) {
+        if accounts.len() < most
+            && app.plugins.get(&name).is_some()
+            && let Ok(account) = providers::usable(tx, company, &name).await?
+        {
+            accounts.push(account);
+        }
+    }
+    accounts.sort_by_key(|account| app.slot::<Gateways>().is_resting(&account.id));
+    Ok(accounts)
+}
+
+/// Checks that a text message of a company can go to a gateway. 400 if gateways are installed and
+/// the company has an account at none of them; 503 if none is installed or one is deactivated.
+pub async fn check(tx: &mut Tx, app: &App, company: &Company) -> Result<()> {
+    let not_set_up =
+        || Error::Unavailable("text messages are not set up at this service: ask its operator");
+    if !accounts(tx, app, company, 1).await?.is_empty() {
+        return Ok(());
+    }
+    app.slot::<Gateways>().must_be_ready(app, company)?;
+    let mut missing = None;
+    for name in app.slot::<Gateways>().in_order(company.sms_gateway.as_deref()) {
+        if app.plugins.get(&name).is_none() {
+            continue;
+        }
+        match providers::usable(tx, company, &name).await? {
+            Err(why @ NoAccount::Missing) => missing = Some(why.at(&name)),
+            Ok(_) | Err(NoAccount::Deactivated) => return Err(not_set_up()),
+        }
+    }
+    Err(missing.unwrap_or_else(not_set_up))
+}
+
+/// Tries the accounts until a gateway accepts the message or rejects it permanently.
+pub async fn send(
+    app: &App,
+    company_id: &str,
+    accounts: &[Account],
+    message: &TextMessage,
+) -> Outcome {
+    let mut reasons = Vec::new();
+    for account in accounts {
+        let name = &*account.provider;
+        let Some(gateway) = app.plugins.gateway(name, company_id) else { continue };
+        let credentials = match account.open_credentials(app) {
+            Ok(credentials) => credentials,
+            Err(error) => {
+                tracing::error!(gateway = name, error = %error.chain(), "an account cannot be opened");
+                reasons.push(format!("{name}: credentials"));
+                continue;
+            }
+        };
+        let reference = gateway.manifest().reference.fit(&message.reference);
+        let message = TextMessage { reference, ..message.clone() };
+        match gateway.send_text(&credentials, &message).await {
+            Ok(id) => return Outcome::Taken { via: name.to_owned(), id: Some(id) },
+            Err(error) if is_final(&error) => {
+                return Outcome::Refused { reason: reason(name, &error) };
+            }
+            Err(error) => {
+                app.slot::<Gateways>().rest(&account.id);
+                reasons.push(reason(name, &error));
+            }
+        }
+    }
+    if reasons.is_empty() {
+        reasons.push("no gateway is set up".to_owned());
+    }
+    Outcome::Trouble { reason: reasons.join(", ") }
+}
+
+/// Returns whether the failure is final: the plugin contract then allows no other gateway.
+fn is_final(error: &CallError) -> bool {
+    use FaultCategory::{Invalid, NotFound, Refused};
+    matches!(error.fault.category, Invalid | NotFound | Refused)
+}
+
+/// Returns the reason for operators, without the gateway's text, which may contain the number.
+fn reason(gateway: &str, error: &CallError) -> String {
+    const MOST: usize = 60;
+    let plain = |c: &char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(c);
+    let code: String = error.fault.code.chars().filter(plain).take(MOST).collect();
+    format!("{gateway}: {:?} {code}", error.fault.category).trim_end().to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gateways_are_ordered_and_cool_down_by_account() {
+        let clock = Clock::frozen_at(Timestamp(0));
+        let names = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let gateways = Gateways::new(names, clock.clone());
+        let asked = |first| gateways.in_order(first).concat();
+        assert_eq!([asked(None), asked(Some("b")), asked(Some("x"))], ["abc", "bac", "xabc"]);
+        gateways.rest("account");
+        assert!(gateways.is_resting("account") && !gateways.is_resting("another"));
+        clock.advance_to(Timestamp(REST_SECONDS * 1_000));
+        assert!(!gateways.is_resting("account"));
+    }
+}

@@ -1,0 +1,318 @@
+//! E-mails and text messages: a queue, filled in the transaction of the cause, and its delivery.
+//!
+//! Messages are delivered at least once: an attempt without confirmation is repeated. A message
+//! that expires or is rejected fails, and its fee is refunded. Content is sealed until the message
+//! ends.
+
+pub mod api;
+mod content;
+mod deliver;
+mod gateways;
+mod store;
+
+use futures::{FutureExt, future::BoxFuture};
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    content::{OtpText, Wording, wording},
+    deliver::deliver_job,
+    gateways::Gateways,
+    store::{Message, SEALED, State},
+};
+use crate::{
+    app::{
+        state::App,
+        tenants::{companies::Company, wallet},
+    },
+    platform::{
+        background::jobs,
+        clock::Timestamp,
+        error::{Error, Result},
+        store::{Tx, Type},
+    },
+};
+
+pub const EMAIL_JOB: &str = "message.email";
+pub const SMS_JOB: &str = "message.sms";
+
+/// Channel of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum Channel {
+    Email,
+    Sms,
+}
+
+impl Channel {
+    pub const NAMES: &[&str] = &["email", "sms"];
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Channel::Email => "email",
+            Channel::Sms => "sms",
+        }
+    }
+
+    /// Returns the job kind, one per channel: a slow mail server does not delay text messages.
+    fn job(self) -> &'static str {
+        match self {
+            Channel::Email => EMAIL_JOB,
+            Channel::Sms => SMS_JOB,
+        }
+    }
+
+    /// Returns the billing item of a code sent by this channel.
+    #[must_use]
+    pub fn billing_item(self) -> &'static str {
+        match self {
+            Channel::Email => "otp.email",
+            Channel::Sms => "otp.sms",
+        }
+    }
+}
+
+/// Recipient of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Destination {
+    pub channel: Channel,
+    /// E-mail address, or phone number in E.164 format.
+    pub to: String,
+}
+
+impl Destination {
+    /// Returns a key that is equal for equivalent addresses.
+    #[must_use]
+    pub fn key(&self) -> String {
+        let to = match self.channel {
+            Channel::Email => crate::platform::values::email::key(&self.to),
+            Channel::Sms => self.to.clone(),
+        };
+        format!("{}:{to}", self.channel.name())
+    }
+
+    /// Returns the masked address: `a***@example.com`, `+234***78`.
+    fn hidden(&self) -> String {
+        const STARS: &str = "***";
+        let (first, last) = match self.channel {
+            Channel::Email => {
+                let at = self.to.rfind('@').unwrap_or(self.to.len());
+                (self.to.chars().take(1).collect(), &self.to[at..])
+            }
+            Channel::Sms => {
+                let last = self.to.char_indices().rev().nth(1).map_or(0, |(at, _)| at);
+                (self.to.chars().take(4).collect::<String>(), &self.to[last..])
+            }
+        };
+        format!("{first}{STARS}{last}")
+    }
+}
+
+/// A message to queue.
+pub struct NewMessage<'m> {
+    pub destination: &'m Destination,
+    /// Purpose, shown to operators.
+    pub purpose: &'static str,
+    /// Topic: a later message replaces queued ones of the same topic.
+    pub topic: &'m str,
+    pub text: &'m OtpText,
+    /// Key of the fee, which is refunded if delivery fails.
+    pub charge_key: String,
+    /// Time after which the message is no longer sent.
+    pub give_up_at: Timestamp,
+}
+
+/// Recipient and content of a message, sealed as JSON.
+#[derive(Serialize, Deserialize)]
+struct Letter {
+    to: String,
+    text: OtpText,
+}
+
+fn seal_context(company_id: &str, id: &str) -> String {
+    format!("messages/{company_id}/{id}/content")
+}
+
+/// Checks that a message can be sent to a destination. 400 for a number that the company may not
+/// send to, or if it has no account at a gateway; 503 if the channel is not set up.
+pub async fn check(tx: &mut Tx, app: &App, company: &Company, to: &Destination) -> Result<()> {
+    match to.channel {
+        Channel::Email if app.mailer.is_none() => {
+            Err(Error::Unavailable("e-mail is not set up at this service: ask its operator"))
+        }
+        Channel::Email => Ok(()),
+        Channel::Sms => {
+            company.check_phone(&to.to, &app.settings.sms_countries)?;
+            gateways::check(tx, app, company).await
+        }
+    }
+}
+
+/// Queues a message in the transaction of its cause.
+pub async fn queue(tx: &mut Tx, app: &App, company_id: &str, new: NewMessage<'_>) -> Result<()> {
+    let now = app.clock.now();
+    let letter = Letter { to: new.destination.to.clone(), text: new.text.clone() };
+    let letter = serde_json::to_string(&letter).map_err(Error::internal)?;
+    let mut message = empty(app, company_id, new.destination, new.purpose);
+    let sealed = app.sealer.seal(&seal_context(company_id, &message.id), &letter);
+    message.content = Some(sealed);
+    new.topic.clone_into(&mut message.topic);
+    message.charge_key = new.charge_key;
+    message.give_up_at = new.give_up_at;
+    store::insert(tx, &message).await?;
+    let job = message.channel.job();
+    jobs::wake(tx, company_id, job, &message.id, now).await.map_err(Error::from)
+}
+
+/// Records a message refused before it was queued, for support. It has no content and no fee.
+pub async fn note_refused(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &str,
+    destination: &Destination,
+    purpose: &'static str,
+    reason: &str,
+) -> Result<()> {
+    let message = empty(app, company_id, destination, purpose);
+    let message = Message {
+        state: State::Failed,
+        reason: reason.to_owned(),
+        ended_at: Some(message.created_at),
+        ..message
+    };
+    store::insert(tx, &message).await.map_err(Error::from)
+}
+
+/// Returns a message without content.
+fn empty(app: &App, company_id: &str, to: &Destination, purpose: &'static str) -> Message {
+    let now = app.clock.now();
+    Message {
+        company_id: company_id.to_owned(),
+        id: app.random.id(now),
+        channel: to.channel,
+        purpose: purpose.to_owned(),
+        topic: String::new(),
+        recipient: to.hidden(),
+        content: None,
+        state: State::Pending,
+        attempts: 0,
+        reason: String::new(),
+        via: None,
+        via_id: None,
+        charge_key: String::new(),
+        give_up_at: now,
+        created_at: now,
+        ended_at: None,
+    }
+}
+
+/// Cancels the queued messages of a topic, because they are outdated, and refunds their fees. A
+/// message in flight is not recalled or retried: if it is accepted, its fee stays.
+pub async fn withdraw(tx: &mut Tx, app: &App, company_id: &str, topic: &str) -> Result<()> {
+    for charge_key in store::withdraw(tx, company_id, topic, app.clock.now()).await? {
+        wallet::give_back(tx, app, company_id, &charge_key).await?;
+    }
+    Ok(())
+}
+
+/// Deletes messages that ended before the retention period, and returns their number.
+pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
+    async move {
+        let before = app.settings.history_begins(app.clock.now());
+        let swept =
+            app.store.write_in_pieces(async move |tx, most| store::sweep(tx, before, most).await);
+        swept.await.map_err(Error::from)
+    }
+    .boxed()
+}
+
+/// Outcome of a delivery attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// Accepted by the mail server, or by a gateway under an id.
+    Taken { via: String, id: Option<String> },
+    /// Rejected permanently for this recipient.
+    Refused { reason: String },
+    /// Temporary failure: a later attempt or another gateway may succeed.
+    Trouble { reason: String },
+    /// The message has expired.
+    TooLate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    Delivered,
+    Failed,
+    Again(Timestamp),
+}
+
+/// Backoff in seconds; the last value repeats.
+const PAUSES: [i64; 10] = [2, 5, 10, 20, 30, 60, 60, 120, 300, 600];
+
+/// Returns the next step after an attempt, counted from 1.
+fn after(outcome: &Outcome, attempt: i64, now: Timestamp, give_up_at: Timestamp) -> After {
+    match outcome {
+        Outcome::Taken { .. } => After::Delivered,
+        Outcome::Refused { .. } | Outcome::TooLate => After::Failed,
+        Outcome::Trouble { .. } => {
+            let n = usize::try_from(attempt - 1).unwrap_or(0).min(PAUSES.len() - 1);
+            let again = now.plus_seconds(PAUSES[n]);
+            let last = give_up_at.plus_seconds(-1);
+            match again < give_up_at {
+                true => After::Again(again),
+                false if last > now => After::Again(last),
+                false => After::Failed,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_attempts_are_retried_until_the_message_expires() {
+        let taken = Outcome::Taken { via: "smtp".into(), id: None };
+        let refused = Outcome::Refused { reason: "550".into() };
+        let trouble = Outcome::Trouble { reason: "421".into() };
+        let seconds = |n: i64| Timestamp(n * 1_000);
+        for (outcome, attempt, now, give_up, expected) in [
+            (&taken, 1, 0, 300, After::Delivered),
+            (&refused, 1, 0, 300, After::Failed),
+            (&Outcome::TooLate, 1, 300, 300, After::Failed),
+            (&trouble, 1, 0, 300, After::Again(seconds(2))),
+            (&trouble, 2, 2, 300, After::Again(seconds(7))),
+            (&trouble, 10, 0, 9_000, After::Again(seconds(600))),
+            (&trouble, 99, 0, 9_000, After::Again(seconds(600))),
+            (&trouble, 1, 297, 300, After::Again(seconds(299))),
+            (&trouble, 8, 187, 300, After::Again(seconds(299))),
+            (&trouble, 1, 298, 300, After::Again(seconds(299))),
+            (&trouble, 1, 299, 300, After::Failed),
+            (&trouble, 1, 300, 300, After::Failed),
+        ] {
+            let seen = after(outcome, attempt, seconds(now), seconds(give_up));
+            assert_eq!(seen, expected, "{outcome:?}, attempt {attempt} at {now}");
+        }
+    }
+
+    #[test]
+    fn most_of_an_address_is_hidden() {
+        for (channel, to, hidden) in [
+            (Channel::Email, "ada@example.com", "a***@example.com"),
+            (Channel::Email, "é@example.com", "é***@example.com"),
+            (Channel::Sms, "+2348012345678", "+234***78"),
+            (Channel::Sms, "+12345678", "+123***78"),
+        ] {
+            assert_eq!(Destination { channel, to: to.into() }.hidden(), hidden);
+        }
+    }
+
+    #[test]
+    fn equivalent_addresses_have_one_key() {
+        let key = |channel, to: &str| Destination { channel, to: to.into() }.key();
+        assert_eq!(key(Channel::Email, "Ada@Example.com"), key(Channel::Email, "ada@example.com"));
+        assert_ne!(key(Channel::Sms, "+12345678"), key(Channel::Sms, "+12345679"));
+    }
+}

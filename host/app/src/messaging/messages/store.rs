@@ -1,0 +1,218 @@
+//! Storage of messages.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Channel, seal_context};
+use crate::platform::{
+    clock::Timestamp,
+    crypto::seal::{SealedColumn, sealed_column},
+    store::{FromRow, Result, Tx, Type},
+    values::listing::Page,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "MessageState")]
+pub enum State {
+    Pending,
+    /// Accepted by a mail server or a gateway.
+    Delivered,
+    /// Failed and refunded, or refused before a fee was charged.
+    Failed,
+}
+
+#[derive(Clone, Debug, FromRow)]
+pub struct Message {
+    pub company_id: String,
+    pub id: String,
+    pub channel: Channel,
+    pub purpose: String,
+    pub topic: String,
+    /// Mostly masked address.
+    pub recipient: String,
+    /// Sealed; `None` once there is nothing left to deliver.
+    pub content: Option<String>,
+    pub state: State,
+    pub attempts: i64,
+    /// Reason of the last failure.
+    pub reason: String,
+    /// `smtp`, or the name of a gateway.
+    pub via: Option<String>,
+    /// Message id at the gateway.
+    pub via_id: Option<String>,
+    /// Empty if the message was never charged.
+    pub charge_key: String,
+    pub give_up_at: Timestamp,
+    pub created_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+}
+
+pub const SEALED: [SealedColumn; 1] =
+    [sealed_column!(messages(company_id, id).content, |company_id, id| {
+        seal_context(company_id, id)
+    })];
+
+pub async fn insert(tx: &mut Tx, message: &Message) -> Result<()> {
+    tx.sql(
+        "INSERT INTO messages (company_id, id, channel, purpose, topic, recipient, content, state,
+             attempts, reason, charge_key, give_up_at, created_at, ended_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+    )
+    .bind(&message.company_id)
+    .bind(&message.id)
+    .bind(message.channel)
+    .bind(&message.purpose)
+    .bind(&message.topic)
+    .bind(&message.recipient)
+    .bind(&message.content)
+    .bind(message.state)
+    .bind(message.attempts)
+    .bind(&message.reason)
+    .bind(&message.charge_key)
+    .bind(message.give_up_at)
+    .bind(message.created_at)
+    .bind(message.ended_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Marks a queued message as in flight until `until`; `None` if it is no longer queued.
+pub async fn begin(
+    tx: &mut Tx,
+    company_id: &str,
+    id: &str,
+    until: Timestamp,
+) -> Result<Option<Message>> {
+    tx.sql(
+        "UPDATE messages SET under_way_until = $3
+         WHERE company_id = $1 AND id = $2 AND state = 'pending' RETURNING *",
+    )
+    .bind(company_id)
+    .bind(id)
+    .bind(until)
+    .optional()
+    .await
+}
+
+/// Returns the expiry of a queued message and locks its row until the transaction ends.
+pub async fn give_up_at(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Timestamp>> {
+    let found: Option<(Timestamp,)> = tx
+        .sql(
+            "SELECT give_up_at FROM messages
+             WHERE company_id = $1 AND id = $2 AND state = 'pending' FOR UPDATE",
+        )
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await?;
+    Ok(found.map(|(at,)| at))
+}
+
+/// Records an attempt for a queued message, whose row is locked.
+pub async fn update(tx: &mut Tx, message: &Message) -> Result<()> {
+    tx.sql(
+        "UPDATE messages SET content = $3, state = $4, attempts = $5, reason = $6, via = $7,
+             via_id = $8, ended_at = $9, under_way_until = NULL
+         WHERE company_id = $1 AND id = $2",
+    )
+    .bind(&message.company_id)
+    .bind(&message.id)
+    .bind(&message.content)
+    .bind(message.state)
+    .bind(message.attempts)
+    .bind(&message.reason)
+    .bind(&message.via)
+    .bind(&message.via_id)
+    .bind(message.ended_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Deletes up to `limit` messages of all companies that ended before a time; returns their number.
+pub async fn sweep(tx: &mut Tx, before: Timestamp, limit: i64) -> Result<u64> {
+    tx.sql(
+        "DELETE FROM messages WHERE (company_id, id) IN (
+             SELECT company_id, id FROM messages WHERE ended_at < $1
+             ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    )
+    .bind(before)
+    .bind(limit)
+    .run()
+    .await
+}
+
+/// Cancels the queued messages of a topic and returns their fee keys; in-flight ones expire.
+pub async fn withdraw(
+    tx: &mut Tx,
+    company_id: &str,
+    topic: &str,
+    now: Timestamp,
+) -> Result<Vec<String>> {
+    tx.sql(
+        "UPDATE messages SET give_up_at = $3
+         WHERE company_id = $1 AND topic = $2 AND state = 'pending' AND under_way_until > $3",
+    )
+    .bind(company_id)
+    .bind(topic)
+    .bind(now)
+    .run()
+    .await?;
+    let charges: Vec<(String,)> = tx
+        .sql(
+            "UPDATE messages SET content = NULL, state = 'failed', reason = 'superseded', ended_at = $3
+             WHERE company_id = $1 AND topic = $2 AND state = 'pending'
+                 AND (under_way_until IS NULL OR under_way_until <= $3)
+             RETURNING charge_key",
+        )
+        .bind(company_id)
+        .bind(topic)
+        .bind(now)
+        .all()
+        .await?;
+    Ok(charges.into_iter().map(|(key,)| key).collect())
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub state: Option<String>,
+    pub channel: Option<String>,
+}
+
+/// Returns a page of a company's messages, newest first, and their total number.
+pub async fn list(
+    tx: &mut Tx,
+    company_id: &str,
+    filter: &Filter,
+    page: Page,
+) -> Result<(i64, Vec<Message>)> {
+    let (total,) = tx
+        .sql(
+            "SELECT COUNT(*) FROM messages WHERE company_id = $1
+             AND (CAST($2 AS TEXT) IS NULL OR state = $2)
+             AND (CAST($3 AS TEXT) IS NULL OR channel = $3)",
+        )
+        .bind(company_id)
+        .bind(&filter.state)
+        .bind(&filter.channel)
+        .one()
+        .await?;
+    let messages = tx
+        .sql(
+            "SELECT * FROM messages WHERE company_id = $1
+             AND (CAST($2 AS TEXT) IS NULL OR state = $2)
+             AND (CAST($3 AS TEXT) IS NULL OR channel = $3)
+             ORDER BY created_at DESC, id DESC LIMIT $4 OFFSET $5",
+        )
+        .bind(company_id)
+        .bind(&filter.state)
+        .bind(&filter.channel)
+        .bind(page.limit)
+        .bind(page.offset())
+        .all()
+        .await?;
+    Ok((total, messages))
+}

@@ -1,0 +1,3 @@
+//! Outbound e-mail and SMS, and one-time passwords.
+pub mod messages;
+pub mod otp;

@@ -1,0 +1,92 @@
+//! Verification of codes.
+
+use super::{Key, MOST_WRONG, Standing, WINDOW_MS, counts, pause, store};
+use crate::{
+    app::state::App,
+    platform::{
+        clock::Timestamp,
+        error::{Error, Result},
+        rate::Exceeded,
+        store::{Json, Tx},
+    },
+};
+
+/// Outcome of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// The code was correct and is now consumed.
+    Passed,
+    /// The code was wrong, used or expired, or there is none.
+    Wrong,
+    /// Five wrong attempts cancelled the code.
+    Cancelled,
+}
+
+/// Compares `token` with the code under a key and consumes the code, under the row's lock. The
+/// caller's transaction must always be committed, because wrong attempts are counted. `run` names a
+/// request that may run more than once: if one run passes, all do. 429 beyond the limit of
+/// attempts.
+pub async fn check(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &str,
+    key: &Key,
+    token: &str,
+    run: Option<&str>,
+) -> Result<Checked> {
+    let now = app.clock.now();
+    let Some(mut code) = store::lock(tx, company_id, key).await? else {
+        return Ok(Checked::Wrong);
+    };
+    let is_run = |run| {
+        let used_by = code.used_by.as_deref().unwrap_or_default();
+        app.sealer.is_digest(used_by, &key.parts(company_id, run))
+    };
+    if code.digest.is_none() && run.is_some_and(is_run) {
+        return Ok(Checked::Passed);
+    }
+    match code.standing(now) {
+        Standing::None => return Ok(Checked::Wrong),
+        Standing::Cancelled => return Ok(Checked::Cancelled),
+        Standing::Active => {}
+    }
+    let mut counted = code.counted(now);
+    if let Some(pause) = pause(&counted, app.settings.otp.wrong_per_hour, now) {
+        return Err(Error::Throttled(Exceeded::after(pause)));
+    }
+    let digest = code.digest.as_deref().unwrap_or_default();
+    let passed = app.sealer.is_digest(digest, &key.parts(company_id, token));
+    if passed {
+        code.digest = None;
+        code.used_by = run.map(|run| app.sealer.digest(&key.parts(company_id, run)));
+        counts::verified(tx, company_id, code.sent_at).await?;
+    } else {
+        code.wrong += 1;
+        counted.push(now.0);
+    }
+    let last_wrong = counted.last().map_or(now, |at| now.max(Timestamp(at + WINDOW_MS)));
+    code.wrong_at = Json(counted);
+    let until = if passed { last_wrong } else { last_wrong.max(code.expires_at) };
+    store::update(tx, company_id, key, &code, until).await?;
+    Ok(match passed {
+        true => Checked::Passed,
+        false if code.wrong >= MOST_WRONG => Checked::Cancelled,
+        false => Checked::Wrong,
+    })
+}
+
+/// Converts the outcome of a committed attempt to the response, and counts it.
+pub fn answer(app: &App, checked: Result<Checked>) -> Result<()> {
+    let (noted, answer) = match checked {
+        Ok(Checked::Passed) => ("verified", Ok(())),
+        Ok(Checked::Wrong) => ("wrong", Err(Error::invalid("invalid or expired otp provided"))),
+        Ok(Checked::Cancelled) => {
+            let message = "too many invalid attempts, please request a new otp";
+            ("cancelled", Err(Error::invalid(message)))
+        }
+        Err(error @ Error::Throttled(_)) => ("throttled", Err(error)),
+        Err(error) => return Err(error),
+    };
+    app.metrics.noted.code(noted);
+    answer
+}

@@ -1,0 +1,190 @@
+//! One-time passwords: codes bound to an identifier and a type, usable once, with few attempts.
+//!
+//! Clients use the API; other modules call [`send()`] and [`check()`] in scopes of their own. A
+//! code is stored as a keyed digest, and otherwise only in the sealed message that carries it.
+
+pub mod api;
+mod check;
+mod counts;
+mod issue;
+mod limits;
+mod store;
+
+use std::time::Duration;
+
+use futures::{FutureExt, future::BoxFuture};
+
+pub use self::{
+    check::{Checked, answer, check},
+    counts::watch_job,
+    issue::{Order, send},
+};
+use crate::{
+    app::{
+        messaging::messages::Channel,
+        state::{App, settings::OtpLimits},
+    },
+    platform::{
+        clock::Timestamp,
+        error::{Error, Result},
+    },
+};
+
+/// Feature that a plan must include for codes.
+pub const FEATURE: &str = "otp";
+/// Job kind: check of the share of verified codes.
+pub const WATCH_JOB: &str = "otp.watch";
+/// Scope of codes that are sent by the API.
+pub const CALLERS: &str = "api";
+
+/// Number of wrong attempts that cancel a code.
+const MOST_WRONG: i64 = 5;
+/// Time for which a wrong attempt counts against further ones under its key.
+const WINDOW_MS: i64 = 3_600_000;
+
+/// The identity of a code within a company.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    pub scope: &'static str,
+    pub identifier: String,
+    /// Type, which separates several codes of one identifier.
+    pub kind: String,
+    /// Address of the recipient, if known at verification: a code for a previous one is invalid.
+    pub address: String,
+}
+
+impl Key {
+    /// Returns the values of which the digest of a code is made.
+    fn parts<'k>(&'k self, company_id: &'k str, code: &'k str) -> [&'k str; 7] {
+        let Key { scope, identifier, kind, address } = self;
+        ["otp", company_id, scope, identifier, kind, address, code]
+    }
+}
+
+/// State of the code under a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// No code, or a used or expired one.
+    None,
+    Cancelled,
+    Active,
+}
+
+impl OtpLimits {
+    /// Returns the hourly limit of sends to a destination; 0: unlimited.
+    fn per_hour(&self, channel: Channel) -> i64 {
+        match (channel, self.sends_per_hour, self.sms_per_hour) {
+            (Channel::Email, any, _) | (Channel::Sms, any, 0) => any,
+            (Channel::Sms, 0, sms) => sms,
+            (Channel::Sms, any, sms) => any.min(sms),
+        }
+    }
+}
+
+impl store::Code {
+    fn standing(&self, now: Timestamp) -> Standing {
+        match self {
+            code if code.expires_at <= now => Standing::None,
+            code if code.wrong >= MOST_WRONG => Standing::Cancelled,
+            code if code.digest.is_none() => Standing::None,
+            _ => Standing::Active,
+        }
+    }
+
+    /// Returns the times of the wrong attempts that still count, oldest first.
+    fn counted(&self, now: Timestamp) -> Vec<i64> {
+        self.wrong_at.0.iter().copied().filter(|at| now.0 - at < WINDOW_MS).collect()
+    }
+}
+
+/// Returns the time until the next attempt is allowed; `None` if it is allowed now.
+fn pause(counted: &[i64], most: i64, now: Timestamp) -> Option<Duration> {
+    let most = usize::try_from(most).ok().filter(|most| *most > 0)?;
+    // Once this one no longer counts, there are fewer than `most`.
+    let last = counted.len().checked_sub(most).map(|at| counted[at])?;
+    let ms = u64::try_from(last + WINDOW_MS - now.0).ok()?;
+    Some(Duration::from_millis(ms))
+}
+
+/// Deletes obsolete rows and returns their number.
+pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
+    async move {
+        let now = app.clock.now();
+        let swept =
+            app.store.write_in_pieces(async move |tx, most| store::sweep(tx, now, most).await);
+        swept.await.map_err(Error::from)
+    }
+    .boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::store::Json;
+
+    fn code(digest: bool, wrong: i64, expires_at: i64) -> store::Code {
+        store::Code {
+            digest: digest.then(String::new),
+            used_by: None,
+            wrong,
+            wrong_at: Json(vec![]),
+            sent_at: Timestamp(0),
+            expires_at: Timestamp(expires_at),
+        }
+    }
+
+    #[test]
+    fn the_lower_limit_applies_to_phone_numbers() {
+        for (any, sms, of_email, of_sms) in
+            [(60, 10, 60, 10), (5, 10, 5, 5), (0, 10, 0, 10), (60, 0, 60, 60), (0, 0, 0, 0)]
+        {
+            let limits = OtpLimits {
+                sends_per_hour: any,
+                sms_per_hour: sms,
+                company_sends_per_hour: 0,
+                wrong_per_hour: 0,
+                alarm_sent: 0,
+                alarm_percent: 0,
+            };
+            let seen = [Channel::Email, Channel::Sms].map(|channel| limits.per_hour(channel));
+            assert_eq!(seen, [of_email, of_sms], "{any} {sms}");
+        }
+    }
+
+    #[test]
+    fn state_depends_on_use_wrong_attempts_and_expiry() {
+        for (digest, wrong, expires_at, standing) in [
+            (true, 0, 11, Standing::Active),
+            (true, 4, 11, Standing::Active),
+            (true, 5, 11, Standing::Cancelled),
+            (false, 5, 11, Standing::Cancelled),
+            (false, 0, 11, Standing::None),
+            (true, 0, 10, Standing::None),
+            (true, 5, 10, Standing::None),
+        ] {
+            let code = code(digest, wrong, expires_at);
+            assert_eq!(code.standing(Timestamp(10)), standing, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn wrong_attempts_count_for_an_hour_despite_new_codes() {
+        let minute = 60_000;
+        for (wrong_at, most, now, pause_minutes) in [
+            (vec![], 3, 0, None),
+            (vec![0, 1, 2], 3, 10, Some(50)),
+            (vec![0, 1, 2], 4, 10, None),
+            (vec![0, 5, 7], 2, 10, Some(55)),
+            (vec![0, 5, 7], 3, 60, None),
+            (vec![0, 5, 7], 2, 64, Some(1)),
+            (vec![0, 5, 7], 2, 65, None),
+            (vec![0, 1, 2], 0, 10, None),
+        ] {
+            let wrong_at = wrong_at.iter().map(|at| at * minute).collect();
+            let code = store::Code { wrong_at: Json(wrong_at), ..code(true, 0, 0) };
+            let now = Timestamp(now * minute);
+            let waited = pause(&code.counted(now), most, now);
+            assert_eq!(waited.map(|pause| pause.as_secs() / 60), pause_minutes, "{code:?}");
+        }
+    }
+}

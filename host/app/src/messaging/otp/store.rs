@@ -1,0 +1,240 @@
+//! Storage of codes, of the limits on sending them, and of their counts.
+
+use super::Key;
+use crate::platform::{
+    clock::Timestamp,
+    store::{FromRow, Json, Result, Tx},
+};
+
+/// The latest code under a key.
+#[derive(Clone, Debug, FromRow)]
+pub struct Code {
+    /// `None` once the code was used.
+    pub digest: Option<String>,
+    /// Name of the request that used the code, if it had one, as a keyed digest bound to the key.
+    pub used_by: Option<String>,
+    /// Wrong attempts since the code was sent.
+    pub wrong: i64,
+    /// Times of wrong attempts, also of previous codes, in milliseconds since the Unix epoch.
+    pub wrong_at: Json<Vec<i64>>,
+    pub sent_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+/// Returns the code under a key and locks its row until the transaction ends.
+pub async fn lock(tx: &mut Tx, company_id: &str, key: &Key) -> Result<Option<Code>> {
+    tx.sql(
+        "SELECT digest, used_by, wrong, wrong_at, sent_at, expires_at FROM otp_codes
+         WHERE company_id = $1 AND scope = $2 AND identifier = $3 AND type = $4 FOR UPDATE",
+    )
+    .bind(company_id)
+    .bind(key.scope)
+    .bind(&key.identifier)
+    .bind(&key.kind)
+    .optional()
+    .await
+}
+
+/// Replaces the code under a key, and locks its row until the transaction ends. Earlier wrong
+/// attempts still count. Returns the topic of the key's messages: an earlier one, else `topic`.
+pub async fn put(
+    tx: &mut Tx,
+    company_id: &str,
+    key: &Key,
+    topic: &str,
+    digest: &str,
+    [sent_at, expires_at]: [Timestamp; 2],
+) -> Result<String> {
+    let (topic,) = tx.sql(
+        "INSERT INTO otp_codes (company_id, scope, identifier, type, topic, digest, wrong, wrong_at,
+             sent_at, expires_at, kept_until)
+         VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, $9, $9)
+         ON CONFLICT (company_id, scope, identifier, type) DO UPDATE SET
+             topic = COALESCE(otp_codes.topic, excluded.topic),
+             digest = excluded.digest, wrong = 0, sent_at = excluded.sent_at,
+             expires_at = excluded.expires_at,
+             kept_until = CASE WHEN otp_codes.kept_until > excluded.kept_until
+                               THEN otp_codes.kept_until ELSE excluded.kept_until END
+         RETURNING topic",
+    )
+    .bind(company_id)
+    .bind(key.scope)
+    .bind(&key.identifier)
+    .bind(&key.kind)
+    .bind(topic)
+    .bind(digest)
+    .bind(Json(Vec::<i64>::new()))
+    .bind(sent_at)
+    .bind(expires_at)
+    .one()
+    .await?;
+    Ok(topic)
+}
+
+pub async fn update(
+    tx: &mut Tx,
+    company_id: &str,
+    key: &Key,
+    code: &Code,
+    kept_until: Timestamp,
+) -> Result<()> {
+    tx.sql(
+        "UPDATE otp_codes SET digest = $5, used_by = $6, wrong = $7, wrong_at = $8, kept_until = $9
+         WHERE company_id = $1 AND scope = $2 AND identifier = $3 AND type = $4",
+    )
+    .bind(company_id)
+    .bind(key.scope)
+    .bind(&key.identifier)
+    .bind(&key.kind)
+    .bind(&code.digest)
+    .bind(&code.used_by)
+    .bind(code.wrong)
+    .bind(&code.wrong_at)
+    .bind(kept_until)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Takes a token from a bucket of `burst` tokens, which regains one every `interval_ms`; `false` if
+/// it is empty. Locks the bucket until the transaction ends.
+pub async fn take(
+    tx: &mut Tx,
+    company_id: &str,
+    key: &str,
+    [interval_ms, burst]: [i64; 2],
+    now: Timestamp,
+) -> Result<bool> {
+    let taken = tx
+        .sql(
+            "INSERT INTO otp_buckets (company_id, key, full_at) VALUES ($1, $2, $3)
+             ON CONFLICT (company_id, key) DO UPDATE SET full_at =
+                 CASE WHEN otp_buckets.full_at > $4 THEN otp_buckets.full_at + $5 ELSE $3 END
+             WHERE otp_buckets.full_at <= $6",
+        )
+        .bind(company_id)
+        .bind(key)
+        .bind(now.plus_ms(interval_ms))
+        .bind(now)
+        .bind(interval_ms)
+        .bind(now.plus_ms(interval_ms * (burst - 1)))
+        .run()
+        .await?;
+    Ok(taken == 1)
+}
+
+/// Returns the time at which a bucket will be full.
+pub async fn full_at(tx: &mut Tx, company_id: &str, key: &str) -> Result<Option<Timestamp>> {
+    let found: Option<(Timestamp,)> = tx
+        .sql("SELECT full_at FROM otp_buckets WHERE company_id = $1 AND key = $2")
+        .bind(company_id)
+        .bind(key)
+        .optional()
+        .await?;
+    Ok(found.map(|(at,)| at))
+}
+
+/// Adds to the counts of a slot, and returns the number of codes sent in it.
+pub async fn count(
+    tx: &mut Tx,
+    company_id: &str,
+    slot: Timestamp,
+    [sent, verified]: [i64; 2],
+) -> Result<i64> {
+    let (sent,) = tx
+        .sql(
+            "INSERT INTO otp_counts (company_id, slot, sent, verified, alarmed)
+             VALUES ($1, $2, $3, $4, FALSE)
+             ON CONFLICT (company_id, slot) DO UPDATE SET
+                 sent = otp_counts.sent + excluded.sent,
+                 verified = otp_counts.verified + excluded.verified
+             RETURNING sent",
+        )
+        .bind(company_id)
+        .bind(slot)
+        .bind(sent)
+        .bind(verified)
+        .one()
+        .await?;
+    Ok(sent)
+}
+
+/// Counts of a range of slots, both ends included.
+#[derive(Clone, Copy, Debug, FromRow)]
+pub struct Counted {
+    pub sent: i64,
+    pub verified: i64,
+    /// Number of slots that raised an alarm.
+    pub alarms: i64,
+}
+
+pub async fn counted(
+    tx: &mut Tx,
+    company_id: &str,
+    first: Timestamp,
+    last: Timestamp,
+) -> Result<Counted> {
+    tx.sql(
+        "SELECT CAST(COALESCE(SUM(sent), 0) AS BIGINT) AS sent,
+             CAST(COALESCE(SUM(verified), 0) AS BIGINT) AS verified,
+             CAST(COALESCE(SUM(CASE WHEN alarmed THEN 1 ELSE 0 END), 0) AS BIGINT) AS alarms
+         FROM otp_counts WHERE company_id = $1 AND slot BETWEEN $2 AND $3",
+    )
+    .bind(company_id)
+    .bind(first)
+    .bind(last)
+    .one()
+    .await
+}
+
+/// Records the alarm of a slot; `false` if it has raised one already.
+pub async fn note_alarm(tx: &mut Tx, company_id: &str, slot: Timestamp) -> Result<bool> {
+    let noted = tx
+        .sql(
+            "UPDATE otp_counts SET alarmed = TRUE
+             WHERE company_id = $1 AND slot = $2 AND NOT alarmed",
+        )
+        .bind(company_id)
+        .bind(slot)
+        .run()
+        .await?;
+    Ok(noted == 1)
+}
+
+/// Retention of counts.
+const COUNTS_KEPT_SECONDS: i64 = 24 * 3600;
+
+/// Deletes up to `limit` obsolete rows of each kind, of all companies, and returns their number.
+pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
+    let codes = tx
+        .sql(
+            "DELETE FROM otp_codes WHERE (company_id, scope, identifier, type) IN (
+                 SELECT company_id, scope, identifier, type FROM otp_codes WHERE kept_until <= $1
+                 ORDER BY kept_until LIMIT $2 FOR UPDATE SKIP LOCKED)",
+        )
+        .bind(now)
+        .bind(limit)
+        .run()
+        .await?;
+    let buckets = tx
+        .sql(
+            "DELETE FROM otp_buckets WHERE (company_id, key) IN (
+                 SELECT company_id, key FROM otp_buckets WHERE full_at <= $1
+                 ORDER BY full_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+        )
+        .bind(now)
+        .bind(limit)
+        .run()
+        .await?;
+    let counts = tx
+        .sql(
+            "DELETE FROM otp_counts WHERE (company_id, slot) IN (
+                 SELECT company_id, slot FROM otp_counts WHERE slot <= $1
+                 ORDER BY slot LIMIT $2 FOR UPDATE SKIP LOCKED)",
+        )
+        .bind(now.plus_seconds(-COUNTS_KEPT_SECONDS))
+        .bind(limit)
+        .run()
+        .await?;
+    Ok(codes + buckets + counts)
+}

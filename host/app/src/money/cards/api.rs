@@ -1,0 +1,264 @@
+//! The card endpoints of the specification, and the operators' view of card refunds.
+
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    Card, FEATURE, Status, clean_up, confirm,
+    create::{self, Order},
+    missing, refund,
+    store::{self, Refund},
+    view::{Created, View},
+};
+use crate::{
+    app::{
+        customers as users,
+        operations::audit,
+        state::App,
+        tenants::{
+            companies::{Caller, Company},
+            providers,
+        },
+    },
+    http::{
+        Run,
+        answer::{Answer, Done},
+        request::{
+            body::Body,
+            fields::{Choice, OneOf, ReturnUrl, Text, fields},
+            path::Path,
+            query::{Cursor, Direction, Limit, Query, Truth},
+        },
+    },
+    platform::{
+        error::{Error, Result},
+        store::Tx,
+        values::{listing, money::Money},
+    },
+};
+
+pub struct Currency;
+
+impl Choice for Currency {
+    const ALL: &'static [&'static str] = &["NGN", "USD"];
+}
+
+fields! {
+    /// A card to save.
+    Body NewCard {
+        /// The `user_id` or internal id of the card's user.
+        user_id: Text<100>,
+        currency: OneOf<Currency>,
+        checkout: Body<Pages>,
+        /// The provider. Default: the company's provider, else the service's.
+        #[schemars(extend("examples" = ["provider_a"]))]
+        payment_service: Option<Text<100>>,
+    }
+}
+
+fields! {
+    /// Return URLs of the checkout session.
+    #[schemars(rename = "CardPages")]
+    Body Pages {
+        success_url: ReturnUrl,
+        cancel_url: Option<ReturnUrl>,
+    }
+}
+
+pub async fn create(
+    State(app): State<App>,
+    Caller(company): Caller,
+    run: Run,
+    body: Body<NewCard>,
+) -> Result<Answer<Created>> {
+    company.check_feature(FEATURE)?;
+    let (user_id, currency) = (body.user_id()?, body.currency()?);
+    let checkout = body.checkout()?;
+    let (success_url, cancel_url) = (checkout.success_url()?, checkout.cancel_url()?);
+    let sent = body.payment_service()?;
+    let provider = providers::chosen(&app, &company, sent.as_deref(), &body)?;
+    if let Ok(plugin) = app.plugins.provider(&provider, &company.id) {
+        let takes: Vec<&str> = plugin.manifest().currencies.iter().map(String::as_str).collect();
+        body.must_be_among("currency", &currency, &takes)?;
+        if !plugin.offers("saved-card") {
+            return Err(body.must_be("payment_service", "a provider that saves cards"));
+        }
+    }
+    let minor = app.settings.card_charges.of(&currency);
+    let money = Money { minor, currency };
+    let order = Order { user_id, money, success_url, cancel_url, provider, run: run.name("card") };
+    let card = create::create(&app, &company, order).await?;
+    Answer::data(card.created(), "Card created successfully")
+}
+
+pub async fn verify(
+    State(app): State<App>,
+    Caller(company): Caller,
+    Path(card): Path<String>,
+) -> Result<Answer<View>> {
+    company.check_feature(FEATURE)?;
+    let card = find(&app, &company, &card).await?;
+    match card.status {
+        Status::Pending => {}
+        Status::Valid => return Err(Error::invalid("card already verified")),
+        Status::Failed | Status::Duplicate | Status::Unusable => return Err(not_verified(card)),
+    }
+    let mismatch = confirm::verify(&app, &card).await?;
+    let card = find(&app, &company, &card.id).await?;
+    match (card.status, mismatch) {
+        (Status::Pending, Some(mismatch)) => Err(Error::invalid(mismatch)),
+        (Status::Pending, None) => Err(Error::invalid("payment still pending")),
+        (Status::Valid, _) => Answer::data(card.view(), "Card verified successfully"),
+        (Status::Failed | Status::Duplicate | Status::Unusable, _) => Err(not_verified(card)),
+    }
+}
+
+/// The error for a verification that did not yield a valid card.
+fn not_verified(card: Card) -> Error {
+    let message = card.message.filter(|message| !message.is_empty());
+    Error::Invalid(message.unwrap_or_else(|| "card verification failed".to_owned()))
+}
+
+pub async fn fetch(
+    State(app): State<App>,
+    Caller(company): Caller,
+    Path(card): Path<String>,
+) -> Result<Answer<View>> {
+    company.check_feature(FEATURE)?;
+    Answer::data(find(&app, &company, &card).await?.view(), "Card fetched successfully")
+}
+
+async fn find(app: &App, company: &Company, id: &str) -> Result<Card> {
+    let found = app.store.select(async |tx| store::find(tx, &company.id, id).await).await?;
+    found.ok_or_else(missing)
+}
+
+fields! {
+    /// Filter and order of a user's cards. Default: newest first.
+    Query Wanted {
+        /// `true`: only valid cards; `false`: only other cards.
+        valid: Truth,
+        sort_created_at as "sort-created_at": Direction,
+    }
+}
+
+pub async fn list(
+    State(app): State<App>,
+    Caller(company): Caller,
+    Path(user_id): Path<String>,
+    query: Query<Wanted>,
+) -> Result<Answer<Vec<View>>> {
+    company.check_feature(FEATURE)?;
+    let (valid, order) = (query.valid()?, query.sort_created_at()?);
+    let order = order.unwrap_or(listing::Order::Descending);
+    let read = async |tx: &mut Tx| -> Result<Vec<Card>> {
+        let user = users::find_named(tx, &company.id, &user_id).await?;
+        let user = user.ok_or_else(|| Error::not_found("user not found"))?;
+        Ok(store::of_user(tx, &company.id, &user.id, valid, order).await?)
+    };
+    let cards = app.store.read(read).await?;
+    Answer::data(cards.iter().map(Card::view).collect(), "Cards retrieved successfully")
+}
+
+pub async fn set_default(
+    State(app): State<App>,
+    Caller(company): Caller,
+    Path(card): Path<String>,
+) -> Result<Answer<View>> {
+    company.check_feature(FEATURE)?;
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let found = store::find(tx, &company.id, &card).await?.ok_or_else(missing)?;
+        users::lock(tx, &company.id, &found.user_key).await?;
+        let mut card = store::find(tx, &company.id, &card).await?.ok_or_else(missing)?;
+        if !card.is_valid() {
+            return Err(Error::invalid("only validated card can be set as default"));
+        }
+        let now = app.clock.now();
+        for other in store::others(tx, &card).await?.into_iter().filter(|card| card.is_default) {
+            store::update(tx, &Card { is_default: false, updated_at: now, ..other }).await?;
+        }
+        if !card.is_default {
+            card.is_default = true;
+            card.updated_at = now;
+            store::update(tx, &card).await?;
+        }
+        Answer::data(card.view(), "Default card set successfully")
+    })
+    .await
+}
+
+fields! {
+    /// Options for deleting a card.
+    Query Deleting {
+        /// `true` allows deleting the default card.
+        delete_default: Truth,
+    }
+}
+
+pub async fn delete(
+    State(app): State<App>,
+    Caller(company): Caller,
+    Path(card): Path<String>,
+    query: Query<Deleting>,
+) -> Result<Done> {
+    company.check_feature(FEATURE)?;
+    let default_too = query.delete_default()?.unwrap_or(false);
+    let db = app.store.clone();
+    db.write(async move |tx| clean_up::delete(tx, &app, &company.id, &card, default_too).await)
+        .await?;
+    Ok(Done("Card deleted successfully"))
+}
+
+// ---- operator endpoints -------------------------------------------------------------------------
+
+pub struct Standing;
+
+impl Choice for Standing {
+    const ALL: &'static [&'static str] = &["requested", "pending", "done", "failed"];
+}
+
+fields! {
+    /// Filter and cursor of card refunds.
+    Query Refunds {
+        status: OneOf<Standing>,
+        /// The `next` value of the previous response. Default: the oldest refund.
+        after: Cursor,
+        /// Maximum number of refunds per response; more than 1,000 counts as 1,000.
+        limit: Limit<100, 1_000>,
+    }
+}
+
+/// A page of card refunds.
+#[derive(Serialize, JsonSchema)]
+pub struct CardRefunds {
+    /// Oldest first.
+    refunds: Vec<Refund>,
+    /// Cursor of the next page; `null` at the end.
+    next: Option<String>,
+}
+
+pub async fn refunds(State(app): State<App>, query: Query<Refunds>) -> Result<Answer<CardRefunds>> {
+    let (status, after, limit) = (query.status()?, query.after()?, query.limit()?);
+    let read = async |tx: &mut Tx| store::refunds(tx, status.as_ref(), &after, limit).await;
+    let refunds = app.store.select(read).await?;
+    let is_full = i64::try_from(refunds.len()).is_ok_and(|read| read == limit);
+    let next = refunds.last().filter(|_| is_full).map(|last| last.id.clone());
+    Answer::data(CardRefunds { refunds, next }, "Refunds fetched successfully")
+}
+
+pub async fn retry_refund(
+    State(app): State<App>,
+    Path((company, refund)): Path<(String, String)>,
+) -> Result<Answer<Refund>> {
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let detail = json!({ "refund": refund });
+        audit::record(tx, &app, &company, "card_refund.retry", detail).await?;
+        let refund = refund::retry(tx, &app, &company, &refund).await?;
+        Answer::data(refund, "Refund requested successfully")
+    })
+    .await
+}

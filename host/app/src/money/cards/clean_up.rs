@@ -1,0 +1,141 @@
+//! Removal of cards that were deleted or never verified. A removed card is hidden; its row stays
+//! while its session may still be paid and until its token is deauthorized.
+
+use futures::{FutureExt, future::BoxFuture};
+
+use super::{Card, REVOKE_JOB, Status, missing, store};
+use crate::{
+    app::{customers as users, money::charges::Desk, state::App},
+    platform::{
+        background::jobs::{self, Job, Next},
+        clock::Timestamp,
+        error::{Error, Result},
+        store::Tx,
+    },
+    plugins::FaultCategory,
+};
+
+const DAY_SECONDS: i64 = 86_400;
+/// Retention of the rows of removed cards.
+const KEPT_SECONDS: i64 = 30 * DAY_SECONDS;
+/// Maximum number of consecutive failures to deauthorize a token, about two days.
+const MOST_FAILURES: i64 = 100;
+
+/// Returns when the card is removed if it is not valid by then.
+pub fn late_at(card: &Card) -> Option<Timestamp> {
+    let waits = card.status != Status::Valid && card.removed_at.is_none();
+    waits.then(|| card.created_at.plus_seconds(DAY_SECONDS))
+}
+
+pub async fn remove_if_late(app: &App, card: Card) -> Result<Card> {
+    let now = app.clock.now();
+    if late_at(&card).is_none_or(|at| now < at) {
+        return Ok(card);
+    }
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        users::lock(tx, &card.company_id, &card.user_key).await?;
+        let found = store::find_any(tx, &card.company_id, &card.id).await?;
+        let mut card = found.ok_or_else(missing)?;
+        if late_at(&card).is_some() {
+            card.removed_at = Some(now);
+            store::update(tx, &card).await?;
+        }
+        Ok(card)
+    })
+    .await
+}
+
+/// Deletes a card. If it was the default, the newest other valid card becomes the default.
+pub async fn delete(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &str,
+    id: &str,
+    default_too: bool,
+) -> Result<()> {
+    let found = store::find(tx, company_id, id).await?.ok_or_else(missing)?;
+    users::lock(tx, company_id, &found.user_key).await?;
+    let mut card = store::find(tx, company_id, id).await?.ok_or_else(missing)?;
+    if card.is_default && !default_too {
+        return Err(Error::invalid("default card cannot be deleted"));
+    }
+    let (was_default, now) = (card.is_default, app.clock.now());
+    card.is_default = false;
+    card.removed_at = Some(now);
+    card.updated_at = now;
+    store::update(tx, &card).await?;
+    if was_default && let Some(next) = store::others(tx, &card).await?.into_iter().next() {
+        store::update(tx, &Card { is_default: true, updated_at: now, ..next }).await?;
+    }
+    if card.token.is_some() {
+        jobs::wake(tx, company_id, REVOKE_JOB, id, now).await?;
+    }
+    Ok(())
+}
+
+/// Deauthorizes the token of a deleted card at the provider, then destroys it.
+pub fn revoke_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+    async move {
+        let find = async |tx: &mut Tx| store::find_any(tx, &job.company_id, &job.subject).await;
+        let card = app.store.select(find).await?;
+        let Some(card) = card.filter(|card| card.removed_at.is_some() && card.token.is_some())
+        else {
+            return Ok(Next::Done);
+        };
+        if let Err(error) = revoke(&app, &card).await {
+            if job.failures < MOST_FAILURES {
+                return Err(error);
+            }
+            app.metrics.noted.alarm("card not revoked");
+            let (company, id, error) = (&card.company_id, &card.id, error.chain());
+            tracing::error!(company, card = id, error, "gave up telling a provider of a deletion");
+        }
+        forget_token(&app, card).await
+    }
+    .boxed()
+}
+
+async fn revoke(app: &App, card: &Card) -> Result<()> {
+    let Desk { provider, credentials } =
+        Desk::open(app, &card.company_id, &card.payment_service, &card.account_id).await?;
+    if !provider.offers("saved-card") {
+        return Ok(());
+    }
+    match provider.deauthorize(&credentials, &card.token(app)?).await {
+        Ok(_) => Ok(()),
+        // The provider does not know the token or no longer accepts it.
+        Err(error)
+            if matches!(
+                error.fault.category,
+                FaultCategory::NotFound | FaultCategory::Refused | FaultCategory::Invalid
+            ) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(error.into_error(&card.payment_service)),
+    }
+}
+
+async fn forget_token(app: &App, card: Card) -> Result<Next> {
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        users::lock(tx, &card.company_id, &card.user_key).await?;
+        if let Some(card) = store::find_any(tx, &card.company_id, &card.id).await? {
+            store::update(tx, &Card { token: None, ..card }).await?;
+        }
+        Ok(Next::Done)
+    })
+    .await
+}
+
+/// Deletes the rows of cards removed more than 30 days ago. Returns their number.
+pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
+    async move {
+        let before = app.clock.now().plus_seconds(-KEPT_SECONDS);
+        let swept =
+            app.store.write_in_pieces(async move |tx, most| store::sweep(tx, before, most).await);
+        swept.await.map_err(Error::from)
+    }
+    .boxed()
+}

@@ -1,0 +1,179 @@
+//! Saving a card: record it, open a checkout session for a verification charge, record the session.
+//!
+//! The card is committed before the provider is called, so that a charge is found even after a
+//! crash. No transaction is open during the call.
+
+use serde_json::json;
+use tracing::instrument;
+
+use super::{CONFIRM_JOB, Card, SUBJECT, Status, missing, store};
+use crate::{
+    app::{
+        customers as users,
+        money::charges::{self, Desk, METADATA_KEY, next_check},
+        state::App,
+        tenants::{companies::Company, providers},
+        webhooks::{incoming as notifications, incoming::Belongs},
+    },
+    platform::{
+        background::jobs,
+        error::{Error, Result},
+        store::Tx,
+        telemetry::spans::SPANS,
+        values::money::Money,
+    },
+    plugins::{CheckoutOrder, CheckoutSession},
+};
+
+/// A card to save, each field validated on its own.
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub user_id: String,
+    pub money: Money,
+    pub success_url: String,
+    pub cancel_url: Option<String>,
+    pub provider: String,
+    /// The idempotency name of the request, if it has one.
+    pub run: Option<String>,
+}
+
+#[instrument(target = SPANS, name = "cards.create", skip_all)]
+pub async fn create(app: &App, company: &Company, order: Order) -> Result<Card> {
+    let card = record(app, company, order).await?;
+    // An earlier run of the request has completed this.
+    if card.checkout_url.is_some() || card.status != Status::Pending {
+        return Ok(card);
+    }
+    let desk = Desk::open(app, &card.company_id, &card.payment_service, &card.account_id).await?;
+    let session = desk.provider.start_checkout(&desk.credentials, &order_of(&card)).await;
+    match session {
+        Ok(session) => keep(app, card, session).await,
+        Err(error) => Err(charges::refused(error, &card.payment_service, &["email", "currency"])),
+    }
+}
+
+/// Transaction 1: records the attempt. If an earlier run of the request left a card without a
+/// checkout URL, it starts over under a new reference: no client has received the former session.
+async fn record(app: &App, company: &Company, order: Order) -> Result<Card> {
+    let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
+    db.write(async move |tx| {
+        let user = users::find(tx, &company.id, &order.user_id).await?;
+        let user = user.ok_or_else(|| Error::not_found("user not found"))?;
+        let no_email = || Error::invalid("email address not found for this user");
+        let email = user.email.clone().ok_or_else(no_email)?;
+        let account = providers::resolve(tx, &company, &order.provider).await?;
+        let plugin = app.plugins.provider(&order.provider, &company.id)?;
+        let now = app.clock.now();
+        let new = Card {
+            company_id: company.id.clone(),
+            id: app.random.id(now),
+            user_key: user.id,
+            user_id: user.user_id,
+            run: order.run,
+            status: Status::Pending,
+            is_default: false,
+            payment_service: order.provider,
+            account_id: account.id,
+            amount: order.money.minor,
+            currency: order.money.currency,
+            charge_email: email.clone(),
+            email,
+            token: None,
+            signature: String::new(),
+            last4: String::new(),
+            holder: String::new(),
+            bin: String::new(),
+            brand: String::new(),
+            bank: String::new(),
+            country: String::new(),
+            exp_month: String::new(),
+            exp_year: String::new(),
+            service_ref: plugin.manifest().reference.fit(&format!("card-{}", app.random.id(now))),
+            transaction_id: String::new(),
+            success_url: order.success_url,
+            cancel_url: order.cancel_url,
+            checkout_url: None,
+            message: None,
+            removed_at: None,
+            created_at: now,
+            updated_at: now,
+        };
+        let card = match store::insert(tx, &new).await? {
+            Some(card) => card,
+            None => again(tx, &new).await?,
+        };
+        if card.checkout_url.is_none() {
+            reserve(tx, &card).await?;
+        }
+        if let Some(at) = next_check(card.status.of_charge(), card.created_at, now) {
+            jobs::wake(tx, &card.company_id, CONFIRM_JOB, &card.id, at).await?;
+        }
+        Ok(card)
+    })
+    .await
+}
+
+async fn again(tx: &mut Tx, new: &Card) -> Result<Card> {
+    let run = new.run.as_deref().unwrap_or_default();
+    let found = store::of_run(tx, &new.company_id, run).await?.ok_or_else(missing)?;
+    if found.checkout_url.is_some() {
+        return Ok(found);
+    }
+    let card = Card { service_ref: new.service_ref.clone(), updated_at: new.updated_at, ..found };
+    store::update(tx, &card).await?;
+    Ok(card)
+}
+
+fn owner(card: &Card) -> Belongs {
+    Belongs {
+        company_id: card.company_id.clone(),
+        subject: SUBJECT.to_owned(),
+        subject_id: card.id.clone(),
+    }
+}
+
+async fn reserve(tx: &mut Tx, card: &Card) -> Result<()> {
+    let Card { account_id, service_ref, updated_at, .. } = card;
+    match notifications::reserve(tx, account_id, service_ref, &owner(card), *updated_at).await? {
+        true => Ok(()),
+        false => Err(Error::internal("a new reference is taken")),
+    }
+}
+
+fn order_of(card: &Card) -> CheckoutOrder {
+    CheckoutOrder {
+        service_ref: card.service_ref.clone(),
+        amount: card.money(),
+        email: card.charge_email.clone(),
+        customer_name: None,
+        narration: "Card verification".to_owned(),
+        channels: vec!["card".to_owned()],
+        success_url: card.success_url.clone(),
+        cancel_url: card.cancel_url.clone(),
+        metadata: json!({ METADATA_KEY: card.id, "event": "card" }).to_string(),
+        save_instrument: true,
+    }
+}
+
+/// Transaction 2: records the checkout session.
+async fn keep(app: &App, card: Card, session: CheckoutSession) -> Result<Card> {
+    let (db, now) = (app.store.clone(), app.clock.now());
+    db.write(async move |tx| {
+        users::lock(tx, &card.company_id, &card.user_key).await?;
+        let found = store::find_any(tx, &card.company_id, &card.id).await?;
+        let mut card = found.ok_or_else(missing)?;
+        if card.service_ref != session.service_ref {
+            let Card { account_id, service_ref, .. } = &card;
+            let (owner, new) = (owner(&card), &session.service_ref);
+            if !notifications::replace(tx, account_id, service_ref, new, &owner, now).await? {
+                return Err(Error::internal("a returned reference is taken"));
+            }
+            card.service_ref = session.service_ref;
+        }
+        card.checkout_url = Some(session.url);
+        card.updated_at = now;
+        store::update(tx, &card).await?;
+        Ok(card)
+    })
+    .await
+}

@@ -1,0 +1,103 @@
+//! Saved cards and their states.
+//!
+//! A small verification charge, which is refunded, saves a card. The cards of a user change only
+//! under the lock of the user's row: one valid card is the default, and no card is saved twice.
+
+pub mod api;
+mod clean_up;
+mod confirm;
+mod create;
+mod refund;
+mod store;
+mod view;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub use self::{
+    clean_up::{revoke_job, sweep},
+    confirm::confirm_job,
+    refund::refund_job,
+    store::{Card, SEALED},
+    view::EventData,
+};
+use crate::{
+    app::{money::charges, state::App},
+    platform::{
+        error::{Error, Result},
+        store as db,
+        store::{Tx, Type},
+    },
+};
+
+/// The plan feature that cards require.
+pub const FEATURE: &str = "cards";
+/// The job that verifies a card's verification charge with the provider.
+pub const CONFIRM_JOB: &str = "card.confirm";
+/// The job that refunds a verification charge.
+pub const REFUND_JOB: &str = "card.refund";
+/// The job that deauthorizes the token of a deleted card at the provider.
+pub const REVOKE_JOB: &str = "card.revoke";
+/// The subject of cards in the reference directory.
+pub const SUBJECT: &str = "card";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The verification charge is not paid yet.
+    Pending,
+    Valid,
+    Failed,
+    /// The customer has already saved this card.
+    Duplicate,
+    /// The verification charge succeeded, but the card cannot be charged again.
+    Unusable,
+}
+
+impl Status {
+    /// The status of the verification charge: a failed one may still be paid.
+    fn of_charge(self) -> charges::Status {
+        match self {
+            Status::Pending => charges::Status::Pending,
+            Status::Valid | Status::Duplicate | Status::Unusable => charges::Status::Success,
+            Status::Failed => charges::Status::Failed,
+        }
+    }
+}
+
+/// The same error for a missing card and for one of another company.
+fn missing() -> Error {
+    Error::not_found("card not found")
+}
+
+/// Finds a user's card by its id or, without an id, the default card.
+pub async fn find_for(
+    tx: &mut Tx,
+    company_id: &str,
+    user_key: &str,
+    id: Option<&str>,
+) -> db::Result<Option<Card>> {
+    let found = match id {
+        Some(id) => store::find(tx, company_id, id).await?,
+        None => store::default_of(tx, company_id, user_key).await?,
+    };
+    Ok(found.filter(|card| card.user_key == user_key))
+}
+
+impl Card {
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.status == Status::Valid
+    }
+
+    /// Opens the token that charges the card. Never return it to a client or log it.
+    pub fn token(&self, app: &App) -> Result<String> {
+        let sealed = self.token.as_deref().ok_or_else(missing)?;
+        Ok(app.sealer.open(&seal_context(&self.company_id, &self.id), sealed)?)
+    }
+}
+
+fn seal_context(company_id: &str, id: &str) -> String {
+    format!("cards/{company_id}/{id}/token")
+}

@@ -1,0 +1,382 @@
+//! The rows of cards and of refunds of verification charges.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Status, seal_context};
+use crate::platform::{
+    clock::Timestamp,
+    crypto::seal::{SealedColumn, sealed_column},
+    store::{FromRow, Result, Tx, Type},
+    values::{
+        listing::Order,
+        money::{Minor, Money},
+    },
+};
+
+#[derive(Clone, Debug, FromRow)]
+pub struct Card {
+    pub company_id: String,
+    pub id: String,
+    /// The internal id of the user.
+    pub user_key: String,
+    /// The user's current `user_id`.
+    #[sqlx(rename = "present_user_id")]
+    pub user_id: String,
+    /// The idempotency name of the request that created the card.
+    pub run: Option<String>,
+    pub status: Status,
+    pub is_default: bool,
+    pub payment_service: String,
+    pub account_id: String,
+    /// The amount of the verification charge.
+    #[sqlx(rename = "amount_minor")]
+    pub amount: Minor,
+    pub currency: String,
+    /// The user's current e-mail address; empty if there is none.
+    #[sqlx(rename = "present_email")]
+    pub email: String,
+    /// The e-mail address of the verification charge: providers require it with the token.
+    #[sqlx(rename = "email")]
+    pub charge_email: String,
+    /// Sealed.
+    pub token: Option<String>,
+    pub signature: String,
+    pub last4: String,
+    pub holder: String,
+    pub bin: String,
+    pub brand: String,
+    pub bank: String,
+    pub country: String,
+    pub exp_month: String,
+    pub exp_year: String,
+    pub service_ref: String,
+    pub transaction_id: String,
+    pub success_url: String,
+    pub cancel_url: Option<String>,
+    pub checkout_url: Option<String>,
+    pub message: Option<String>,
+    /// When the card was removed; a removed card is hidden.
+    pub removed_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Card {
+    pub fn money(&self) -> Money {
+        Money { minor: self.amount, currency: self.currency.clone() }
+    }
+}
+
+pub const SEALED: [SealedColumn; 1] =
+    [sealed_column!(cards(company_id, id).token, |company, id| seal_context(company, id))];
+
+/// A statement that returns cards with the current `user_id` and e-mail address of their users.
+macro_rules! cards {
+    ($before:literal, $after:literal) => {
+        concat!(
+            $before,
+            " *, COALESCE((SELECT users.user_id FROM users
+                  WHERE users.company_id = cards.company_id AND users.id = cards.user_key),
+                  cards.user_id) AS present_user_id,
+              COALESCE((SELECT users.email FROM users
+                  WHERE users.company_id = cards.company_id AND users.id = cards.user_key),
+                  '') AS present_email",
+            $after
+        )
+    };
+}
+
+/// Inserts a card. Returns `None` if an earlier run of the request has created it.
+pub async fn insert(tx: &mut Tx, card: &Card) -> Result<Option<Card>> {
+    tx.sql(cards!(
+        "INSERT INTO cards (company_id, id, user_key, user_id, run, status, is_default, payment_service,
+             account_id, amount_minor, currency, email, signature, last4, holder, bin, brand, bank,
+             country, exp_month, exp_year, service_ref, transaction_id, success_url, cancel_url,
+             created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, FALSE, $7, $8, $9, $10, $11, '', '', '', '', '', '', '', '', '',
+             $12, '', $13, $14, $15, $15)
+         ON CONFLICT (company_id, run) DO NOTHING
+         RETURNING",
+        ""
+    ))
+    .bind(&card.company_id)
+    .bind(&card.id)
+    .bind(&card.user_key)
+    .bind(&card.user_id)
+    .bind(&card.run)
+    .bind(card.status)
+    .bind(&card.payment_service)
+    .bind(&card.account_id)
+    .bind(card.amount)
+    .bind(&card.currency)
+    .bind(&card.charge_email)
+    .bind(&card.service_ref)
+    .bind(&card.success_url)
+    .bind(&card.cancel_url)
+    .bind(card.created_at)
+    .optional()
+    .await
+}
+
+/// Writes the mutable columns of a card.
+pub async fn update(tx: &mut Tx, card: &Card) -> Result<()> {
+    tx.sql(
+        "UPDATE cards SET status = $3, is_default = $4, email = $5, token = $6, signature = $7, last4 = $8,
+             holder = $9, bin = $10, brand = $11, bank = $12, country = $13, exp_month = $14,
+             exp_year = $15, service_ref = $16, transaction_id = $17, checkout_url = $18, message = $19,
+             removed_at = $20, updated_at = $21, account_id = $22
+         WHERE company_id = $1 AND id = $2",
+    )
+    .bind(&card.company_id)
+    .bind(&card.id)
+    .bind(card.status)
+    .bind(card.is_default)
+    .bind(&card.charge_email)
+    .bind(&card.token)
+    .bind(&card.signature)
+    .bind(&card.last4)
+    .bind(&card.holder)
+    .bind(&card.bin)
+    .bind(&card.brand)
+    .bind(&card.bank)
+    .bind(&card.country)
+    .bind(&card.exp_month)
+    .bind(&card.exp_year)
+    .bind(&card.service_ref)
+    .bind(&card.transaction_id)
+    .bind(&card.checkout_url)
+    .bind(&card.message)
+    .bind(card.removed_at)
+    .bind(card.updated_at)
+    .bind(&card.account_id)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Finds a card that is not removed.
+pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Card>> {
+    tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND id = $2 AND removed_at IS NULL"))
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+/// Finds a card, removed or not.
+pub async fn find_any(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Card>> {
+    tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND id = $2"))
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+/// Finds the card that an earlier run of a request created.
+pub async fn of_run(tx: &mut Tx, company_id: &str, run: &str) -> Result<Option<Card>> {
+    tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND run = $2"))
+        .bind(company_id)
+        .bind(run)
+        .optional()
+        .await
+}
+
+pub async fn default_of(tx: &mut Tx, company_id: &str, user_key: &str) -> Result<Option<Card>> {
+    tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND user_key = $2 AND is_default"))
+        .bind(company_id)
+        .bind(user_key)
+        .optional()
+        .await
+}
+
+/// Returns the user's other valid cards, newest first.
+pub async fn others(tx: &mut Tx, card: &Card) -> Result<Vec<Card>> {
+    tx.sql(cards!(
+        "SELECT",
+        " FROM cards
+         WHERE company_id = $1 AND user_key = $2 AND id <> $3 AND status = 'valid' AND removed_at IS NULL
+         ORDER BY created_at DESC, id DESC"
+    ))
+    .bind(&card.company_id)
+    .bind(&card.user_key)
+    .bind(&card.id)
+    .all()
+    .await
+}
+
+/// Returns a user's cards without removed ones. `valid` selects valid or other cards.
+pub async fn of_user(
+    tx: &mut Tx,
+    company_id: &str,
+    user_key: &str,
+    valid: Option<bool>,
+    order: Order,
+) -> Result<Vec<Card>> {
+    macro_rules! selected {
+        ($order:literal) => {
+            concat!(
+                cards!(
+                    "SELECT",
+                    " FROM cards WHERE company_id = $1 AND user_key = $2 AND removed_at IS NULL
+                     AND (CAST($3 AS BOOLEAN) IS NULL OR (status = 'valid') = $3) ORDER BY "
+                ),
+                $order
+            )
+        };
+    }
+    let sql = match order {
+        Order::Ascending => selected!("created_at, id"),
+        Order::Descending => selected!("created_at DESC, id DESC"),
+    };
+    tx.sql(sql).bind(company_id).bind(user_key).bind(valid).all().await
+}
+
+/// Deletes up to `limit` cards of all companies removed before `before`. Returns their number.
+pub async fn sweep(tx: &mut Tx, before: Timestamp, limit: i64) -> Result<u64> {
+    tx.sql(
+        "DELETE FROM cards WHERE (company_id, id) IN (
+             SELECT company_id, id FROM cards WHERE removed_at < $1 AND token IS NULL
+             ORDER BY removed_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    )
+    .bind(before)
+    .bind(limit)
+    .run()
+    .await
+}
+
+/// The refund of a card verification charge.
+#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
+#[schemars(rename = "CardRefund")]
+pub struct Refund {
+    #[serde(rename = "company")]
+    pub company_id: String,
+    pub id: String,
+    /// The provider's reference of the refund. `None`: not requested yet.
+    #[serde(skip)]
+    pub refund_ref: Option<String>,
+    #[serde(rename = "card")]
+    pub card_id: String,
+    pub status: RefundStatus,
+    pub payment_service: String,
+    #[serde(skip)]
+    pub account_id: String,
+    pub service_ref: String,
+    pub transaction_id: String,
+    #[sqlx(rename = "amount_minor")]
+    pub amount: Minor,
+    pub currency: String,
+    /// The provider's id of the refund; empty until it accepts the refund.
+    pub provider_id: String,
+    /// Number of times the refund was started.
+    pub tries: i64,
+    /// The provider's status message.
+    pub message: String,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Refund {
+    pub fn money(&self) -> Money {
+        Money { minor: self.amount, currency: self.currency.clone() }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "CardRefundStatus")]
+pub enum RefundStatus {
+    /// Requested, but not yet confirmed by the provider.
+    Requested,
+    /// Accepted by the provider and in progress.
+    Pending,
+    Done,
+    /// Failed; an operator must act.
+    Failed,
+}
+
+/// Inserts a refund. Returns `false` if the charge already has one.
+pub async fn insert_refund(tx: &mut Tx, refund: &Refund) -> Result<bool> {
+    let inserted = tx
+        .sql(
+            "INSERT INTO card_refunds (company_id, id, card_id, status, payment_service, account_id,
+                 service_ref, transaction_id, amount_minor, currency, provider_id, tries, message,
+                 created_at, updated_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, $12, $13, $14)
+             ON CONFLICT (company_id, card_id, service_ref) DO NOTHING",
+        )
+        .bind(&refund.company_id)
+        .bind(&refund.id)
+        .bind(&refund.card_id)
+        .bind(refund.status)
+        .bind(&refund.payment_service)
+        .bind(&refund.account_id)
+        .bind(&refund.service_ref)
+        .bind(&refund.transaction_id)
+        .bind(refund.amount)
+        .bind(&refund.currency)
+        .bind(&refund.provider_id)
+        .bind(&refund.message)
+        .bind(refund.created_at)
+        .bind(refund.updated_at)
+        .run()
+        .await?;
+    Ok(inserted == 1)
+}
+
+pub async fn refund(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Refund>> {
+    tx.sql("SELECT * FROM card_refunds WHERE company_id = $1 AND id = $2")
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+pub async fn lock_refund(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Refund>> {
+    tx.sql("SELECT * FROM card_refunds WHERE company_id = $1 AND id = $2 FOR UPDATE")
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+/// Updates a refund. Returns `false` if its status is no longer `was`.
+pub async fn update_refund(tx: &mut Tx, refund: &Refund, was: RefundStatus) -> Result<bool> {
+    let updated = tx
+        .sql(
+            "UPDATE card_refunds SET status = $4, provider_id = $5, tries = $6, message = $7, updated_at = $8,
+                 refund_ref = $9
+             WHERE company_id = $1 AND id = $2 AND status = $3",
+        )
+        .bind(&refund.company_id)
+        .bind(&refund.id)
+        .bind(was)
+        .bind(refund.status)
+        .bind(&refund.provider_id)
+        .bind(refund.tries)
+        .bind(&refund.message)
+        .bind(refund.updated_at)
+        .bind(&refund.refund_ref)
+        .run()
+        .await?;
+    Ok(updated == 1)
+}
+
+/// Returns refunds of all companies with this status after an id, oldest first.
+pub async fn refunds(
+    tx: &mut Tx,
+    status: Option<&String>,
+    after: &str,
+    limit: i64,
+) -> Result<Vec<Refund>> {
+    tx.sql(
+        "SELECT * FROM card_refunds
+         WHERE (CAST($1 AS TEXT) IS NULL OR status = $1) AND id > $2 ORDER BY id LIMIT $3",
+    )
+    .bind(status)
+    .bind(after)
+    .bind(limit)
+    .all()
+    .await
+}

@@ -1,0 +1,486 @@
+//! Initializing a payment: record it, open a checkout session, record the session.
+//!
+//! The payment is committed before the provider is called, so that it can be settled even after a
+//! crash. No transaction is open during the call.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tracing::instrument;
+
+use super::{
+    Lease, Payment, SETTLE_JOB, SUBJECT, Status, missing,
+    settle::{self, Settled},
+    store,
+};
+use crate::{
+    app::{
+        customers as users,
+        customers::User,
+        money::charges::{self, Leased, LeasedTable, METADATA_KEY, is_invalid, next_check},
+        state::App,
+        tenants::{
+            companies::Company,
+            providers::{self, Account},
+            wallet::{self, Account as Ledger, Cover, Movement},
+        },
+        webhooks::{incoming as notifications, incoming::Belongs},
+    },
+    platform::{
+        background::jobs,
+        clock::Timestamp,
+        error::{Error, Result},
+        store::{Json, Tx},
+        telemetry::spans::SPANS,
+        values::money::Money,
+    },
+    plugins::{CallError, Certainty, CheckoutOrder, CheckoutSession, Provider},
+};
+
+/// The request fields that an error of the provider may name.
+const FIELDS: [&str; 6] = ["email", "amount", "currency", "channels", "reference", "metadata"];
+/// Maximum wait of a second request with the same reference for the checkout URL.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The shortest and the longest polling interval while it waits.
+const FIRST_LOOK: Duration = Duration::from_millis(50);
+const LAST_LOOK: Duration = Duration::from_millis(250);
+
+/// A payment to initialize, each field validated on its own.
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub user_id: Option<String>,
+    pub email: Option<String>,
+    pub money: Money,
+    pub reference: Option<String>,
+    pub narration: String,
+    pub callback_url: Option<String>,
+    pub channels: Option<Vec<String>>,
+    pub success_url: String,
+    pub cancel_url: Option<String>,
+    pub provider: String,
+    pub metadata: Map<String, Value>,
+}
+
+/// The payment of an order: new, or found under its reference.
+enum Recorded {
+    New(Box<Payment>),
+    Existing(Box<Payment>),
+}
+
+/// Returns the payment with its checkout URL. The same reference returns or resumes the existing
+/// payment; 409 if another request calls the provider for longer than `PATIENCE`.
+#[instrument(target = SPANS, name = "payments.initialize", skip_all)]
+pub async fn initialize(app: &App, company: &Company, order: Order) -> Result<Payment> {
+    let give_up_at = app.clock.elapsed() + PATIENCE;
+    loop {
+        let payment = match record(app, company, order.clone()).await? {
+            Recorded::New(payment) => {
+                let leased = leased(&payment);
+                Some(leased.hold(app, start(app, *payment, Attempt::First)).await?)
+            }
+            Recorded::Existing(payment) if needs_start(&payment) => {
+                resume(app, *payment, give_up_at).await?
+            }
+            Recorded::Existing(payment) => Some(*payment),
+        };
+        // The other request failed or deleted its payment: try again.
+        if let Some(payment) = payment.filter(|payment| !needs_start(payment)) {
+            return Ok(payment);
+        }
+    }
+}
+
+fn leased(payment: &Payment) -> Leased {
+    let Payment { company_id, id, lease, .. } = payment.clone();
+    Leased { table: LeasedTable::Payments, company_id, id, lease }
+}
+
+fn needs_start(payment: &Payment) -> bool {
+    payment.status == Status::Pending && payment.checkout_url.is_none()
+}
+
+// ---- transaction 1: record the payment ----------------------------------------------------------
+
+async fn record(app: &App, company: &Company, order: Order) -> Result<Recorded> {
+    let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
+    db.write(async move |tx| {
+        if let Some(reference) = &order.reference
+            && let Some(existing) = store::by_reference(tx, &company.id, reference).await?
+        {
+            return Ok(Recorded::Existing(existing.into()));
+        }
+        let user = payer(tx, &company, &order).await?;
+        let account = providers::resolve(tx, &company, &order.provider).await?;
+        let payment = compose(&app, &company, &order, user.as_ref(), &account)?;
+        let payment = reserve_reference(tx, &app, payment).await?;
+        match store::insert(tx, &payment).await? {
+            Some(payment) => {
+                expect_money(tx, &app, &payment).await?;
+                schedule_check(tx, &payment, app.clock.now()).await?;
+                Ok(Recorded::New(payment.into()))
+            }
+            // Another request has just inserted the same reference.
+            None => {
+                notifications::release(tx, &payment.account_id, &payment.service_ref).await?;
+                let existing = store::by_reference(tx, &company.id, &payment.reference).await?;
+                let existing = existing.ok_or_else(|| Error::internal("a reference came and went"));
+                existing.map(|payment| Recorded::Existing(payment.into()))
+            }
+        }
+    })
+    .await
+}
+
+async fn payer(tx: &mut Tx, company: &Company, order: &Order) -> Result<Option<User>> {
+    let Some(user_id) = &order.user_id else { return Ok(None) };
+    let user = users::find(tx, &company.id, user_id).await?;
+    user.map(Some).ok_or_else(|| Error::not_found("user not found"))
+}
+
+fn compose(
+    app: &App,
+    company: &Company,
+    order: &Order,
+    user: Option<&User>,
+    account: &Account,
+) -> Result<Payment> {
+    let now = app.clock.now();
+    let on_file = user.and_then(|user| user.email.clone());
+    let email = on_file.or_else(|| order.email.clone());
+    let email = email.ok_or_else(|| Error::invalid("the email field is required"))?;
+    let plugin = app.plugins.provider(&order.provider, &company.id)?;
+    let reference = order.reference.clone();
+    let reference = reference.unwrap_or_else(|| format!("pay-{}", app.random.id(now)));
+    let mut metadata = order.metadata.clone();
+    metadata.insert("company".to_owned(), company.id.clone().into());
+    metadata.insert("server".to_owned(), company.server.clone().into());
+    metadata.insert("event".to_owned(), "payment".into());
+    Ok(Payment {
+        company_id: company.id.clone(),
+        id: app.random.id(now),
+        user_key: user.map(|user| user.id.clone()),
+        user_id: user.map(|user| user.user_id.clone()),
+        email,
+        payment_service: order.provider.clone(),
+        account_id: account.id.clone(),
+        credits_wallet: account.is_services(),
+        amount: order.money.minor,
+        fees: crate::platform::values::money::Minor(0),
+        currency: order.money.currency.clone(),
+        service_ref: reference.clone(),
+        reference,
+        status: Status::Pending,
+        narration: order.narration.clone(),
+        payment_response: String::new(),
+        metadata: Json(metadata),
+        transaction_id: String::new(),
+        message: String::new(),
+        callback_url: order.callback_url.clone(),
+        success_url: order.success_url.clone(),
+        cancel_url: order.cancel_url.clone(),
+        checkout_url: None,
+        lease: Lease::acquire(app),
+        channels: Json(offered(&plugin, order)?),
+        paid_at: None,
+        payment_channel: String::new(),
+        created_at: now,
+        updated_at: now,
+    })
+}
+
+/// The requested channels that the provider offers; without a request, all of its channels.
+fn offered(plugin: &Provider, order: &Order) -> Result<Vec<String>> {
+    let has = &plugin.manifest().channels;
+    let Some(wanted) = &order.channels else { return Ok(has.clone()) };
+    let both: Vec<String> =
+        wanted.iter().filter(|channel| has.contains(channel)).cloned().collect();
+    if both.is_empty() {
+        let message = format!("the channels field must be any of {}", has.join(", "));
+        return Err(Error::Invalid(message));
+    }
+    Ok(both)
+}
+
+/// Generates a reference that follows the provider's rules.
+fn own_reference(app: &App, payment: &Payment) -> Result<String> {
+    let plugin = settle::provider(app, payment)?;
+    Ok(plugin.manifest().reference.fit(&format!("pay-{}", app.new_id())))
+}
+
+/// Returns whether the provider still accepts the reference: plugin versions may differ in rules.
+fn obeys_the_rule(app: &App, payment: &Payment) -> Result<bool> {
+    let plugin = settle::provider(app, payment)?;
+    Ok(plugin.manifest().reference.accept(&payment.service_ref))
+}
+
+/// Reserves the client's reference if the provider accepts it and it is free, else a generated one.
+async fn reserve_reference(tx: &mut Tx, app: &App, mut payment: Payment) -> Result<Payment> {
+    let rules = settle::provider(app, &payment)?.manifest().reference.clone();
+    if !rules.accept(&payment.reference) || !reserve(tx, &payment).await? {
+        payment.service_ref = own_reference(app, &payment)?;
+        if !reserve(tx, &payment).await? {
+            return Err(Error::internal("a new reference is taken"));
+        }
+    }
+    Ok(payment)
+}
+
+async fn reserve(tx: &mut Tx, payment: &Payment) -> Result<bool> {
+    let Payment { account_id, service_ref, created_at, .. } = payment;
+    Ok(notifications::reserve(tx, account_id, service_ref, &owner(payment), *created_at).await?)
+}
+
+fn owner(payment: &Payment) -> Belongs {
+    Belongs {
+        company_id: payment.company_id.clone(),
+        subject: SUBJECT.to_owned(),
+        subject_id: payment.id.clone(),
+    }
+}
+
+/// Adds a payment on the service account to the pending balance.
+async fn expect_money(tx: &mut Tx, app: &App, payment: &Payment) -> Result<()> {
+    if !payment.credits_wallet {
+        return Ok(());
+    }
+    let movement = Movement {
+        key: format!("payment:{}:pending", payment.id),
+        kind: "payment.pending".into(),
+        from: Ledger::Provider(payment.payment_service.clone()),
+        to: Ledger::Pending,
+        money: payment.money(),
+    };
+    wallet::post(tx, app, &payment.company_id, &movement, Cover::Waived).await?;
+    Ok(())
+}
+
+async fn schedule_check(tx: &mut Tx, payment: &Payment, now: Timestamp) -> Result<()> {
+    if let Some(at) = next_check(payment.status, payment.created_at, now) {
+        jobs::wake(tx, &payment.company_id, SETTLE_JOB, &payment.id, at).await?;
+    }
+    Ok(())
+}
+
+// ---- provider call, then transaction 2: record the session --------------------------------------
+
+/// The history of a payment, which decides if a rejected order deletes it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    /// A new payment: deleted if the provider rejects the order as invalid.
+    First,
+    /// An existing payment: kept.
+    Resumed,
+}
+
+async fn start(app: &App, mut payment: Payment, attempt: Attempt) -> Result<Payment> {
+    let plugin = settle::provider(app, &payment)?;
+    let credentials = settle::credentials(app, &payment).await?;
+    let mut result = plugin.start_checkout(&credentials, &order_of(&payment)).await;
+    if result.as_ref().is_err_and(is_duplicate_reference) {
+        // The provider already knows this reference from another charge.
+        payment = match rename(app, &payment, attempt).await? {
+            Some(payment) => payment,
+            None => return as_it_stands(app, &payment).await,
+        };
+        result = plugin.start_checkout(&credentials, &order_of(&payment)).await;
+    }
+    match result {
+        Ok(session) => keep_session(app, payment, session).await,
+        Err(error) if is_invalid(&error) => {
+            end_attempt(app, &payment, attempt == Attempt::First).await?;
+            Err(charges::refused(error, &payment.payment_service, &FIELDS))
+        }
+        Err(error) => {
+            end_attempt(app, &payment, false).await?;
+            Err(error.into_error(&payment.payment_service))
+        }
+    }
+}
+
+fn order_of(payment: &Payment) -> CheckoutOrder {
+    CheckoutOrder {
+        service_ref: payment.service_ref.clone(),
+        amount: payment.money(),
+        email: payment.email.clone(),
+        customer_name: None,
+        narration: payment.narration.clone(),
+        channels: payment.channels.0.clone(),
+        success_url: payment.success_url.clone(),
+        cancel_url: payment.cancel_url.clone(),
+        metadata: metadata_of(payment),
+        save_instrument: false,
+    }
+}
+
+/// The payment's metadata plus the entry that identifies the payment at the provider.
+fn metadata_of(payment: &Payment) -> String {
+    let mut metadata = payment.metadata.0.clone();
+    metadata.insert(METADATA_KEY.to_owned(), payment.id.clone().into());
+    Value::Object(metadata).to_string()
+}
+
+fn is_duplicate_reference(error: &CallError) -> bool {
+    error.fault.code == "duplicate-reference" && error.certainty == Certainty::NotDone
+}
+
+/// Assigns another reference at the provider. A resumed payment keeps the old one in the directory,
+/// because it may have a session under it; a first attempt cannot.
+async fn rename(app: &App, payment: &Payment, attempt: Attempt) -> Result<Option<Payment>> {
+    let (db, app, payment) = (app.store.clone(), app.clone(), payment.clone());
+    db.write(async move |tx| {
+        let Some(mut payment) = in_hand(tx, &payment).await? else { return Ok(None) };
+        if attempt == Attempt::First {
+            notifications::release(tx, &payment.account_id, &payment.service_ref).await?;
+        }
+        payment.service_ref = own_reference(&app, &payment)?;
+        if !reserve(tx, &payment).await? {
+            return Err(Error::internal("a new reference is taken"));
+        }
+        Ok(Some(store::update(tx, &payment).await?))
+    })
+    .await
+}
+
+/// Locks the payment. `None` if the lease is lost or the payment needs no session any longer.
+async fn in_hand(tx: &mut Tx, payment: &Payment) -> Result<Option<Payment>> {
+    let now = locked(tx, payment).await?;
+    let is_ours = now.lease.is_held_as(&payment.lease);
+    Ok((is_ours && needs_start(&now)).then_some(now))
+}
+
+async fn keep_session(app: &App, payment: Payment, session: CheckoutSession) -> Result<Payment> {
+    let (db, now) = (app.store.clone(), app.clock.now());
+    db.write(async move |tx| {
+        let before = payment;
+        let mut payment = locked(tx, &before).await?;
+        // Another request has resumed the payment; no client has received this session's URL.
+        if payment.checkout_url.is_some() || !payment.lease.is_held_as(&before.lease) {
+            return Ok(payment);
+        }
+        if session.service_ref != payment.service_ref {
+            let Payment { account_id, service_ref, .. } = &payment;
+            let (owner, new) = (owner(&payment), &session.service_ref);
+            if !notifications::replace(tx, account_id, service_ref, new, &owner, now).await? {
+                return Err(taken_elsewhere(&payment));
+            }
+            payment.service_ref = session.service_ref;
+        }
+        payment.checkout_url = Some(session.url);
+        payment.lease = Lease::default();
+        // A webhook may have settled the payment before this response.
+        if payment.status == Status::Pending {
+            payment.payment_response = session.raw;
+        }
+        payment.updated_at = now;
+        Ok(store::update(tx, &payment).await?)
+    })
+    .await
+}
+
+fn taken_elsewhere(payment: &Payment) -> Error {
+    let message = format!("{} gave an unusable answer", payment.payment_service);
+    Error::Upstream { message, detail: "its reference belongs to another record".to_owned() }
+}
+
+/// Releases the lease after a failed attempt. `forget` deletes the payment: no client knows it.
+async fn end_attempt(app: &App, payment: &Payment, forget: bool) -> Result<()> {
+    let (db, app, payment) = (app.store.clone(), app.clone(), payment.clone());
+    db.write(async move |tx| {
+        let Some(mut payment) = in_hand(tx, &payment).await? else { return Ok(()) };
+        if forget {
+            settle::release_pending(tx, &app, &payment).await?;
+            notifications::release(tx, &payment.account_id, &payment.service_ref).await?;
+            return Ok(store::delete(tx, &payment).await?);
+        }
+        payment.lease = Lease::default();
+        payment.updated_at = app.clock.now();
+        store::update(tx, &payment).await?;
+        Ok(())
+    })
+    .await
+}
+
+// ---- resuming a payment -------------------------------------------------------------------------
+
+/// Resumes a payment without a checkout URL, or waits for the lease holder. `None`: it was deleted.
+async fn resume(app: &App, payment: Payment, give_up_at: Duration) -> Result<Option<Payment>> {
+    match take_over(app, &payment).await? {
+        Some(payment) => leased(&payment).hold(app, start_again(app, payment)).await.map(Some),
+        None => wait_for_the_other(app, &payment, give_up_at).await,
+    }
+}
+
+/// Verifies the payment and opens another session, unless the verification has settled it.
+async fn start_again(app: &App, payment: Payment) -> Result<Payment> {
+    let settled = settle::verify(app, &payment).await;
+    if settled.is_err() {
+        end_attempt(app, &payment, false).await?;
+    }
+    let again = match settled? {
+        Settled::Unknown if obeys_the_rule(app, &payment)? => still_in_hand(app, &payment).await?,
+        // No client has the URL of an earlier session, so another one is safe. A reference that
+        // violates the provider's current rules cannot be sent again.
+        Settled::Unknown | Settled::Known(_) | Settled::Mismatch(..) => {
+            rename(app, &payment, Attempt::Resumed).await?
+        }
+    };
+    match again {
+        Some(payment) => start(app, payment, Attempt::Resumed).await,
+        None => as_it_stands(app, &payment).await,
+    }
+}
+
+/// Acquires the lease. `None`: another request holds it, or the payment needs no session.
+async fn take_over(app: &App, payment: &Payment) -> Result<Option<Payment>> {
+    let (db, app, payment) = (app.store.clone(), app.clone(), payment.clone());
+    db.write(async move |tx| {
+        let now = app.clock.now();
+        let found = store::lock(tx, &payment.company_id, &payment.id).await?;
+        match found.filter(|found| needs_start(found) && found.lease.is_free(now)) {
+            Some(found) => {
+                let taken = Payment { lease: Lease::acquire(&app), ..found };
+                Ok(Some(store::update(tx, &taken).await?))
+            }
+            None => Ok(None),
+        }
+    })
+    .await
+}
+
+/// Checks the lease again after the verification. `None`: another request has acquired it.
+async fn still_in_hand(app: &App, payment: &Payment) -> Result<Option<Payment>> {
+    let (db, payment) = (app.store.clone(), payment.clone());
+    db.write(async move |tx| in_hand(tx, &payment).await).await
+}
+
+async fn as_it_stands(app: &App, payment: &Payment) -> Result<Payment> {
+    let Payment { company_id, id, .. } = payment;
+    let found = app.store.select(async |tx| store::find(tx, company_id, id).await).await?;
+    found.ok_or_else(missing)
+}
+
+/// Waits for the other request's URL or the end of its lease. `None`: the payment was deleted.
+async fn wait_for_the_other(
+    app: &App,
+    payment: &Payment,
+    give_up_at: Duration,
+) -> Result<Option<Payment>> {
+    let Payment { company_id, id, .. } = payment;
+    let mut look = FIRST_LOOK;
+    loop {
+        let found = app.store.select(async |tx| store::find(tx, company_id, id).await).await?;
+        let now = app.clock.now();
+        let waits = |found: &&Payment| needs_start(found) && !found.lease.is_free(now);
+        let Some(other) = found.as_ref().filter(waits) else { return Ok(found) };
+        if app.clock.elapsed() >= give_up_at {
+            return Err(other.lease.conflict(now, charges::IN_PROGRESS));
+        }
+        tokio::time::sleep(look).await;
+        look = (look * 2).min(LAST_LOOK);
+    }
+}
+
+async fn locked(tx: &mut Tx, payment: &Payment) -> Result<Payment> {
+    let found = store::lock(tx, &payment.company_id, &payment.id).await?;
+    found.ok_or_else(missing)
+}

@@ -1,0 +1,323 @@
+//! The rows of payments and refunds.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Lease, Status};
+use crate::platform::{
+    clock::Timestamp,
+    store::{Assembled, FromRow, Json, Result, Tx, Type},
+    values::{
+        listing::{Order, Page, Period},
+        money::{Minor, Money},
+    },
+};
+
+#[derive(Clone, Debug, FromRow)]
+pub struct Payment {
+    pub company_id: String,
+    pub id: String,
+    /// The internal id of the user.
+    pub user_key: Option<String>,
+    /// The user's current `user_id`.
+    #[sqlx(rename = "present_user_id")]
+    pub user_id: Option<String>,
+    pub email: String,
+    pub payment_service: String,
+    pub account_id: String,
+    /// `true` on the service account: a success credits the company's wallet.
+    pub credits_wallet: bool,
+    #[sqlx(rename = "amount_minor")]
+    pub amount: Minor,
+    #[sqlx(rename = "fees_minor")]
+    pub fees: Minor,
+    pub currency: String,
+    pub reference: String,
+    pub status: Status,
+    pub narration: String,
+    pub payment_response: String,
+    pub metadata: Json<Map<String, Value>>,
+    pub service_ref: String,
+    pub transaction_id: String,
+    pub message: String,
+    pub callback_url: Option<String>,
+    pub success_url: String,
+    pub cancel_url: Option<String>,
+    pub checkout_url: Option<String>,
+    /// The lease of the request that opens the checkout session.
+    #[sqlx(flatten)]
+    pub lease: Lease,
+    pub channels: Json<Vec<String>>,
+    pub paid_at: Option<Timestamp>,
+    pub payment_channel: String,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Payment {
+    pub fn money(&self) -> Money {
+        Money { minor: self.amount, currency: self.currency.clone() }
+    }
+}
+
+/// A statement that returns payments with the current `user_id` of their users.
+macro_rules! payments {
+    ($before:literal, $after:literal) => {
+        concat!(
+            $before,
+            " *, COALESCE((SELECT users.user_id FROM users
+                  WHERE users.company_id = payments.company_id AND users.id = payments.user_key),
+                  payments.user_id) AS present_user_id",
+            $after
+        )
+    };
+}
+
+/// Inserts a payment. Returns `None` if the company has already used the reference.
+pub async fn insert(tx: &mut Tx, payment: &Payment) -> Result<Option<Payment>> {
+    tx.sql(payments!(
+        "INSERT INTO payments (company_id, id, user_key, user_id, email, payment_service, account_id,
+             credits_wallet, amount_minor, fees_minor, currency, reference, status, narration,
+             payment_response, metadata, service_ref, transaction_id, message, callback_url,
+             success_url, cancel_url, checkout_url, starting_until, channels, payment_channel,
+             created_at, updated_at, lease, lease_until)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, $11, $12, $13, '', $14, $15, '', '', $16,
+             $17, $18, NULL, $19, $20, '', $21, $21, $22, $23)
+         ON CONFLICT (company_id, reference) DO NOTHING
+         RETURNING",
+        ""
+    ))
+    .bind(&payment.company_id)
+    .bind(&payment.id)
+    .bind(&payment.user_key)
+    .bind(&payment.user_id)
+    .bind(&payment.email)
+    .bind(&payment.payment_service)
+    .bind(&payment.account_id)
+    .bind(payment.credits_wallet)
+    .bind(payment.amount)
+    .bind(&payment.currency)
+    .bind(&payment.reference)
+    .bind(payment.status)
+    .bind(&payment.narration)
+    .bind(&payment.metadata)
+    .bind(&payment.service_ref)
+    .bind(&payment.callback_url)
+    .bind(&payment.success_url)
+    .bind(&payment.cancel_url)
+    .bind(payment.lease.until)
+    .bind(&payment.channels)
+    .bind(payment.created_at)
+    .bind(&payment.lease.token)
+    .bind(payment.lease.token_until)
+    .optional()
+    .await
+}
+
+/// Writes the mutable columns of a payment.
+pub async fn update(tx: &mut Tx, payment: &Payment) -> Result<Payment> {
+    tx.sql(payments!(
+        "UPDATE payments SET fees_minor = $3, status = $4, payment_response = $5, service_ref = $6,
+             transaction_id = $7, message = $8, checkout_url = $9, starting_until = $10, paid_at = $11,
+             payment_channel = $12, updated_at = $13, lease = $14, lease_until = $15
+         WHERE company_id = $1 AND id = $2 RETURNING",
+        ""
+    ))
+    .bind(&payment.company_id)
+    .bind(&payment.id)
+    .bind(payment.fees)
+    .bind(payment.status)
+    .bind(&payment.payment_response)
+    .bind(&payment.service_ref)
+    .bind(&payment.transaction_id)
+    .bind(&payment.message)
+    .bind(&payment.checkout_url)
+    .bind(payment.lease.until)
+    .bind(payment.paid_at)
+    .bind(&payment.payment_channel)
+    .bind(payment.updated_at)
+    .bind(&payment.lease.token)
+    .bind(payment.lease.token_until)
+    .one()
+    .await
+}
+
+pub async fn delete(tx: &mut Tx, payment: &Payment) -> Result<()> {
+    tx.sql("DELETE FROM payments WHERE company_id = $1 AND id = $2")
+        .bind(&payment.company_id)
+        .bind(&payment.id)
+        .run()
+        .await?;
+    Ok(())
+}
+
+pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Payment>> {
+    tx.sql(payments!("SELECT", " FROM payments WHERE company_id = $1 AND id = $2"))
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+pub async fn by_reference(
+    tx: &mut Tx,
+    company_id: &str,
+    reference: &str,
+) -> Result<Option<Payment>> {
+    tx.sql(payments!("SELECT", " FROM payments WHERE company_id = $1 AND reference = $2"))
+        .bind(company_id)
+        .bind(reference)
+        .optional()
+        .await
+}
+
+pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Payment>> {
+    tx.sql(payments!("SELECT", " FROM payments WHERE company_id = $1 AND id = $2 FOR UPDATE"))
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+/// List filter; `None` matches every payment.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub status: Option<String>,
+    /// The user's internal id.
+    pub user_key: Option<String>,
+    pub provider: Option<String>,
+    pub payment_channel: Option<String>,
+    pub created: Option<Period>,
+    pub paid: Option<Period>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Sort {
+    Created(Order),
+    Updated(Order),
+}
+
+impl Filter {
+    fn narrowed(&self, select: &'static str, company_id: &str) -> Assembled {
+        let mut sql = Assembled::default().then(select);
+        sql = sql.then(" FROM payments WHERE company_id = ").value(company_id);
+        for (column, wanted) in [
+            (" AND status = ", &self.status),
+            (" AND user_key = ", &self.user_key),
+            (" AND payment_service = ", &self.provider),
+            (" AND payment_channel = ", &self.payment_channel),
+        ] {
+            if let Some(wanted) = wanted {
+                sql = sql.then(column).value(wanted.as_str());
+            }
+        }
+        if let Some(Period { from, before }) = self.created {
+            sql = sql.then(" AND created_at >= ").value(from);
+            sql = sql.then(" AND created_at < ").value(before);
+        }
+        if let Some(Period { from, before }) = self.paid {
+            sql = sql.then(" AND paid_at >= ").value(from).then(" AND paid_at < ").value(before);
+        }
+        sql
+    }
+}
+
+/// Returns a page of a company's payments, and the total number.
+pub async fn list(
+    tx: &mut Tx,
+    company_id: &str,
+    filter: &Filter,
+    sort: Sort,
+    page: Page,
+) -> Result<(i64, Vec<Payment>)> {
+    let (total,) = tx.assembled(&filter.narrowed("SELECT COUNT(*)", company_id)).one().await?;
+    let order = match sort {
+        Sort::Created(Order::Ascending) => " ORDER BY created_at, id",
+        Sort::Created(Order::Descending) => " ORDER BY created_at DESC, id DESC",
+        Sort::Updated(Order::Ascending) => " ORDER BY updated_at, id",
+        Sort::Updated(Order::Descending) => " ORDER BY updated_at DESC, id DESC",
+    };
+    let sql = filter.narrowed(payments!("SELECT", ""), company_id).then(order);
+    let sql = sql.then(" LIMIT ").value(page.limit).then(" OFFSET ").value(page.offset());
+    Ok((total, tx.assembled(&sql).all().await?))
+}
+
+/// The full refund of a payment. A payment has at most one.
+#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
+pub struct Refund {
+    #[serde(skip)]
+    pub company_id: String,
+    #[serde(rename = "payment")]
+    pub payment_id: String,
+    pub id: String,
+    /// The provider's reference of the refund. `None`: the refund's `id`.
+    #[serde(skip)]
+    pub refund_ref: Option<String>,
+    pub status: RefundStatus,
+    #[sqlx(rename = "amount_minor")]
+    pub amount: Minor,
+    /// The provider's id of the refund; empty until it accepts the refund.
+    pub provider_id: String,
+    /// The provider's status message.
+    pub message: String,
+    /// The lease of the request that requests the refund.
+    #[serde(skip)]
+    #[sqlx(flatten)]
+    pub lease: Lease,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum RefundStatus {
+    /// Requested, but not yet confirmed by the provider.
+    Requested,
+    /// Accepted by the provider and in progress.
+    Pending,
+    Done,
+    Failed,
+}
+
+pub async fn refund(tx: &mut Tx, company_id: &str, payment_id: &str) -> Result<Option<Refund>> {
+    tx.sql(
+        "SELECT *, asking_until AS starting_until FROM refunds
+         WHERE company_id = $1 AND payment_id = $2",
+    )
+    .bind(company_id)
+    .bind(payment_id)
+    .optional()
+    .await
+}
+
+/// Inserts a refund, or replaces the previous one of the payment.
+pub async fn put_refund(tx: &mut Tx, refund: &Refund) -> Result<()> {
+    tx.sql(
+        "INSERT INTO refunds (company_id, payment_id, id, status, amount_minor, provider_id, message,
+             asking_until, created_at, updated_at, lease, lease_until, refund_ref)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+         ON CONFLICT (company_id, payment_id) DO UPDATE SET id = excluded.id, status = excluded.status,
+             provider_id = excluded.provider_id, message = excluded.message,
+             asking_until = excluded.asking_until, created_at = excluded.created_at,
+             updated_at = excluded.updated_at, lease = excluded.lease, lease_until = excluded.lease_until,
+             refund_ref = excluded.refund_ref",
+    )
+    .bind(&refund.company_id)
+    .bind(&refund.payment_id)
+    .bind(&refund.id)
+    .bind(refund.status)
+    .bind(refund.amount)
+    .bind(&refund.provider_id)
+    .bind(&refund.message)
+    .bind(refund.lease.until)
+    .bind(refund.created_at)
+    .bind(refund.updated_at)
+    .bind(&refund.lease.token)
+    .bind(refund.lease.token_until)
+    .bind(&refund.refund_ref)
+    .run()
+    .await?;
+    Ok(())
+}

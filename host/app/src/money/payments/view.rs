@@ -1,0 +1,188 @@
+//! Payments in API responses and events.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Payment, Status};
+use crate::{
+    app::{customers as users, customers::User},
+    platform::{clock::Timestamp, values::money::Minor},
+};
+
+/// A payment in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ListedPayment")]
+pub struct Listed<Payer> {
+    #[serde(flatten)]
+    order: OrderView<Payer>,
+    #[serde(flatten)]
+    course: CourseView,
+}
+
+/// The fields of a payment up to `narration`.
+#[derive(Debug, Serialize, JsonSchema)]
+struct OrderView<Payer> {
+    id: String,
+    user: Option<Payer>,
+    user_id: Option<String>,
+    email: String,
+    /// The provider.
+    payment_service: String,
+    amount: Minor,
+    /// The provider fees; 0 until the payment succeeds.
+    fees: Minor,
+    currency: String,
+    /// The reference from the request, or a generated one with the prefix `pay-`.
+    reference: String,
+    status: Status,
+    narration: String,
+}
+
+/// The fields of a payment after `payment_response`, which lists omit.
+#[derive(Debug, Serialize, JsonSchema)]
+struct CourseView {
+    /// The metadata from the request, plus `company`, `server` and `event`.
+    metadata: Map<String, Value>,
+    /// The provider's reference of the payment.
+    service_ref: String,
+    /// The provider's status message.
+    message: String,
+    callback_url: Option<String>,
+    checkout: CheckoutView,
+    /// The payment channels that the checkout page offers.
+    channels: Vec<String>,
+    paid_at: Option<Timestamp>,
+    /// The payment channel that the customer used; empty until the payment succeeds.
+    payment_channel: String,
+    /// Always 0.
+    charge: Minor,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+/// The checkout session of the payment.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CheckoutOfPayment")]
+struct CheckoutView {
+    success_url: String,
+    cancel_url: Option<String>,
+    /// The checkout page; `null` until the provider has returned it.
+    url: Option<String>,
+}
+
+/// A payment. `user` is an id in the response to creation and an object elsewhere.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PaymentWith{Payer}")]
+pub struct View<Payer> {
+    #[serde(flatten)]
+    order: OrderView<Payer>,
+    /// The provider's raw response as JSON text; empty until there is one.
+    payment_response: String,
+    #[serde(flatten)]
+    course: CourseView,
+}
+
+/// A payment in events.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Payment")]
+pub struct EventData {
+    id: String,
+    /// The internal id of the user.
+    user: Option<String>,
+    user_id: Option<String>,
+    email: String,
+    payment_service: String,
+    amount: Minor,
+    fees: Minor,
+    currency: String,
+    reference: String,
+    status: Status,
+    narration: String,
+    metadata: Map<String, Value>,
+    paid_at: Option<Timestamp>,
+    payment_channel: String,
+}
+
+/// The internal id of a user.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct UserId(String);
+
+impl Payment {
+    /// Returns the view for the response to creation.
+    pub fn view(mut self) -> View<UserId> {
+        let user = self.user_key.take().map(UserId);
+        self.show(user)
+    }
+
+    /// Returns the view with the payment's user, if it is among `users`.
+    pub fn populated(self, users: &[User], now: Timestamp) -> View<users::View> {
+        let user = self.user_among(users, now);
+        self.show(user)
+    }
+
+    pub fn listed(self, users: &[User], now: Timestamp) -> Listed<users::View> {
+        let user = self.user_among(users, now);
+        let View { order, course, .. } = self.show(user);
+        Listed { order, course }
+    }
+
+    fn user_among(&self, users: &[User], now: Timestamp) -> Option<users::View> {
+        let user = users.iter().find(|user| Some(&user.id) == self.user_key.as_ref());
+        user.cloned().map(|user| user.view(now))
+    }
+
+    fn show<Payer>(self, user: Option<Payer>) -> View<Payer> {
+        let order = OrderView {
+            id: self.id,
+            user,
+            user_id: self.user_id,
+            email: self.email,
+            payment_service: self.payment_service,
+            amount: self.amount,
+            fees: self.fees,
+            currency: self.currency,
+            reference: self.reference,
+            status: self.status,
+            narration: self.narration,
+        };
+        let course = CourseView {
+            metadata: self.metadata.0,
+            service_ref: self.service_ref,
+            message: self.message,
+            callback_url: self.callback_url,
+            checkout: CheckoutView {
+                success_url: self.success_url,
+                cancel_url: self.cancel_url,
+                url: self.checkout_url,
+            },
+            channels: self.channels.0,
+            paid_at: self.paid_at,
+            payment_channel: self.payment_channel,
+            charge: Minor(0),
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        };
+        View { order, payment_response: self.payment_response, course }
+    }
+
+    pub fn event_data(&self) -> EventData {
+        EventData {
+            id: self.id.clone(),
+            user: self.user_key.clone(),
+            user_id: self.user_id.clone(),
+            email: self.email.clone(),
+            payment_service: self.payment_service.clone(),
+            amount: self.amount,
+            fees: self.fees,
+            currency: self.currency.clone(),
+            reference: self.reference.clone(),
+            status: self.status,
+            narration: self.narration.clone(),
+            metadata: self.metadata.0.clone(),
+            paid_at: self.paid_at,
+            payment_channel: self.payment_channel.clone(),
+        }
+    }
+}

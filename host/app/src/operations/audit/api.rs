@@ -1,0 +1,30 @@
+//! Operator API for the audit log.
+
+use axum::extract::State;
+
+use super::{
+    SERVICE,
+    store::{self, Entry},
+};
+use crate::{
+    app::state::App,
+    http::{
+        answer::Answer,
+        request::query::{Pages, Query},
+    },
+    platform::{error::Result, values::listing::Listed},
+};
+
+pub async fn of_service(
+    State(app): State<App>,
+    query: Query<Pages>,
+) -> Result<Answer<Listed<Entry>>> {
+    list(&app, SERVICE, &query).await
+}
+
+/// Returns a page of the log of a company, or of [`SERVICE`].
+pub async fn list(app: &App, company: &str, query: &Query<Pages>) -> Result<Answer<Listed<Entry>>> {
+    let page = query.read()?;
+    let (total, entries) = app.store.read(async |tx| store::list(tx, company, page).await).await?;
+    Answer::data(page.of(total, entries), "Audit log fetched successfully")
+}

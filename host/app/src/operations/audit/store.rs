@@ -1,0 +1,70 @@
+//! Storage of the audit log.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::platform::{
+    clock::Timestamp,
+    store::{FromRow, Json, Result, Tx},
+    values::listing::Page,
+};
+
+/// An operator's action.
+#[derive(Debug, FromRow, Serialize, JsonSchema)]
+#[schemars(rename = "AuditEntry")]
+pub struct Entry {
+    pub id: String,
+    /// Actor: `operator`.
+    pub actor: String,
+    /// Action, for example `company.edit`.
+    pub action: String,
+    /// Object and parameters of the action; never a secret.
+    #[schemars(with = "Value")]
+    pub detail: Json<Value>,
+    pub created_at: Timestamp,
+}
+
+pub async fn insert(
+    tx: &mut Tx,
+    id: &str,
+    company_id: &str,
+    actor: &str,
+    action: &str,
+    detail: Value,
+    now: Timestamp,
+) -> Result<()> {
+    tx.sql(
+        "INSERT INTO audit_log (company_id, id, actor, action, detail, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6)",
+    )
+    .bind(company_id)
+    .bind(id)
+    .bind(actor)
+    .bind(action)
+    .bind(Json(detail))
+    .bind(now)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Returns a page of entries, newest first, and their total number.
+pub async fn list(tx: &mut Tx, company_id: &str, page: Page) -> Result<(i64, Vec<Entry>)> {
+    let (total,) = tx
+        .sql("SELECT COUNT(*) FROM audit_log WHERE company_id = $1")
+        .bind(company_id)
+        .one()
+        .await?;
+    let entries = tx
+        .sql(
+            "SELECT id, actor, action, detail, created_at FROM audit_log WHERE company_id = $1
+             ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3",
+        )
+        .bind(company_id)
+        .bind(page.limit)
+        .bind(page.offset())
+        .all()
+        .await?;
+    Ok((total, entries))
+}

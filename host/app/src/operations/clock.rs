@@ -1,0 +1,47 @@
+//! Control of the clock in development mode.
+
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    app::state::App,
+    http::{
+        answer::Answer,
+        request::{
+            body::Body,
+            fields::{Whole, fields},
+        },
+    },
+    platform::{
+        background::jobs,
+        clock::Timestamp,
+        error::{Error, Result},
+    },
+};
+
+const MOST_SECONDS: i64 = 10 * 366 * 86_400;
+
+fields! {
+    /// Time by which the clock advances.
+    Body Advance {
+        seconds: Whole<0, MOST_SECONDS>,
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Now {
+    now: Timestamp,
+}
+
+/// Advances the clock, in development mode only, and runs all jobs and sweeps that become due.
+pub async fn advance_clock(State(app): State<App>, body: Body<Advance>) -> Result<Answer<Now>> {
+    if !app.settings.development {
+        return Err(Error::Forbidden("the clock moves in development mode only".to_owned()));
+    }
+    jobs::advance(&app, body.seconds()?).await?;
+    for sweep in app.tables.sweeps {
+        sweep(app.clone()).await?;
+    }
+    Answer::data(Now { now: app.clock.now() }, "Clock advanced successfully")
+}

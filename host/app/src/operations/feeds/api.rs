@@ -1,0 +1,52 @@
+//! Reading of feeds.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{
+    Stream, next,
+    store::{self, Entry},
+    unsettled,
+};
+use crate::{
+    app::state::App,
+    http::request::{
+        fields::fields,
+        query::{Cursor, Exactly, Limit, Query},
+    },
+    platform::error::Result,
+};
+
+fields! {
+    /// Range of a feed.
+    Query Reading {
+        /// `next` of the previous response; default: the first entry.
+        after: Cursor,
+        /// Id of a company, to return only its entries.
+        company: Exactly,
+        /// Maximum number of entries; more than 1,000 counts as 1,000.
+        limit: Limit<100, 1_000>,
+    }
+}
+
+/// A page of a feed.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "StreamPart")]
+pub struct Part {
+    /// Oldest first.
+    entries: Vec<Entry>,
+    /// Cursor of the next request, also if there are no entries.
+    next: String,
+}
+
+pub async fn read(app: &App, stream: Stream, query: &Query<Reading>) -> Result<Part> {
+    let (after, company, limit) = (query.after()?, query.company()?, query.limit()?);
+    let before = unsettled(app);
+    let between = [&*after, &*before];
+    let entries = app
+        .store
+        .select(async |tx| store::read(tx, stream.0, between, company.as_ref(), limit).await)
+        .await?;
+    let next = next(entries.iter().map(|entry| &*entry.id), limit, between);
+    Ok(Part { entries, next })
+}

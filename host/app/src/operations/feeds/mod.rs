@@ -1,0 +1,60 @@
+//! Feeds for operators and internal consumers, written with the reported change, read by cursor.
+//!
+//! Ids have a resolution of one second, and entries may be committed out of order. Readers miss
+//! none because only entries below the visibility horizon are returned.
+
+mod api;
+mod store;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+pub use self::api::{Part, Reading, read};
+use crate::{
+    app::state::App,
+    platform::{
+        random::first_id,
+        store::{Result, Tx},
+    },
+};
+
+/// Name of a feed.
+#[derive(Clone, Copy, Debug)]
+pub struct Stream(pub &'static str);
+
+/// Maximum difference between the clocks of hosts.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(10);
+
+/// Writes an entry about a company.
+pub async fn write(
+    tx: &mut Tx,
+    app: &App,
+    stream: Stream,
+    company_id: &str,
+    data: Value,
+) -> Result<()> {
+    let now = app.clock.now();
+    store::insert(tx, stream.0, company_id, &app.random.id(now), data, now).await
+}
+
+/// Returns the visibility horizon: the lowest id that may still be committed.
+#[must_use]
+pub fn unsettled(app: &App) -> String {
+    let longest = app.store.longest_transaction() + CLOCKS_DIFFER;
+    let ms = i64::try_from(longest.as_millis()).unwrap_or(i64::MAX);
+    first_id(app.clock.now().plus_ms(-ms))
+}
+
+/// Returns the cursor after a page of `ids`. If there are fewer than `limit`, it is the end of the
+/// range, which was read completely. It never decreases, even if this host's clock is behind.
+#[must_use]
+pub fn next<'i>(
+    mut ids: impl ExactSizeIterator<Item = &'i str> + DoubleEndedIterator,
+    limit: i64,
+    [after, before]: [&str; 2],
+) -> String {
+    let is_full = i64::try_from(ids.len()).is_ok_and(|read| read == limit);
+    let last = ids.next_back().filter(|_| is_full);
+    last.unwrap_or_else(|| after.max(before)).to_owned()
+}

@@ -1,0 +1,63 @@
+//! Operator API for master key rotation.
+
+use axum::extract::State;
+use serde_json::json;
+
+use super::{Cursor, Damaged, Resealed, Standing, Step, reseal, standing};
+use crate::{
+    app::{operations::audit, state::App},
+    http::{
+        answer::Answer,
+        request::{
+            body::Body,
+            fields::{Visible, fields},
+        },
+    },
+    platform::error::Result,
+};
+
+/// Returns the number of sealed rows by column and key.
+pub async fn fetch(State(app): State<App>) -> Result<Answer<Standing>> {
+    Answer::data(standing(&app).await?, "Master key fetched successfully")
+}
+
+fields! {
+    /// Position in a master key rotation.
+    Body NextRows {
+        /// `cursor` of the previous response; omitted to start a rotation.
+        cursor: Option<Visible<1000>>,
+    }
+}
+
+/// Reseals those of the next rows that are sealed under a previous key or in a former context.
+/// Clients repeat the request with the returned cursor until `done` is `true`.
+pub async fn rotate(State(app): State<App>, body: Body<NextRows>) -> Result<Answer<Resealed>> {
+    let cursor = read(&app, &body)?;
+    let (host, db) = (app.clone(), app.store.clone());
+    let step = db.write(async move |tx| -> Result<Step> {
+        let step = reseal(&host, tx, cursor).await?;
+        // Only steps with changes are recorded: a repeated rotation would fill the audit log.
+        if step.cursor.is_none() || step.resealed > 0 {
+            let key = host.sealer.key_id();
+            let detail =
+                json!({ "key": key, "resealed": step.resealed, "unreadable": step.damaged.len() });
+            audit::record(tx, &host, audit::SERVICE, "master_key.rotate", detail).await?;
+        }
+        Ok(step)
+    });
+    let Step { resealed, damaged, cursor } = step.await?;
+    for Damaged { column, company_id, error } in &damaged {
+        // Without the row's id: see `Cursor::seal`.
+        tracing::error!(column, company = company_id, %error, "not sealed anew");
+    }
+    let done = cursor.is_none();
+    let cursor = cursor.map(|cursor| cursor.seal(&app)).transpose()?;
+    let answer = Resealed { resealed, unreadable: damaged.len(), cursor, done };
+    Answer::data(answer, "Sealed anew successfully")
+}
+
+fn read(app: &App, body: &Body<NextRows>) -> Result<Option<Cursor>> {
+    let Some(sealed) = body.cursor()? else { return Ok(None) };
+    let cursor = Cursor::open(app, &sealed);
+    cursor.map(Some).ok_or_else(|| body.must_be("cursor", "that of the answer before"))
+}

@@ -1,0 +1,9 @@
+//! Features for operators: audit log, operator events, feeds, plugins, recordings, monitoring.
+pub mod audit;
+pub mod clock;
+pub mod feeds;
+pub mod master_key;
+pub mod monitor;
+pub mod operator_events;
+pub mod plugins;
+pub mod recordings;

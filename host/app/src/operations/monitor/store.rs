@@ -1,0 +1,219 @@
+//! Queries across all companies, for operators only. Counts of backlogs stop at [`MOST`].
+
+use crate::platform::{
+    clock::Timestamp,
+    store::{FromRow, Result, Tx},
+};
+
+/// Maximum count of a backlog: beyond it, the exact number does not matter.
+const MOST: i64 = 10_000;
+
+type Count = (i64, Option<Timestamp>);
+
+/// Returns the number of due jobs of a kind, and when the oldest was due.
+pub async fn due_jobs(tx: &mut Tx, kind: &str, now: Timestamp) -> Result<Count> {
+    tx.sql(
+        "SELECT COUNT(*), MIN(run_at) FROM (
+             SELECT run_at FROM jobs WHERE kind = $1 AND run_at <= $2
+             ORDER BY run_at LIMIT $3) due",
+    )
+    .bind(kind)
+    .bind(now)
+    .bind(MOST)
+    .one()
+    .await
+}
+
+/// Counts deliveries that were never attempted.
+pub async fn untried_deliveries(tx: &mut Tx) -> Result<Count> {
+    tx.sql(
+        "SELECT COUNT(*), MIN(created_at) FROM (
+             SELECT created_at FROM event_deliveries WHERE state = 'pending' AND attempts = 0
+             ORDER BY created_at LIMIT $1) untried",
+    )
+    .bind(MOST)
+    .one()
+    .await
+}
+
+/// Counts failed deliveries that will be retried.
+pub async fn retried_deliveries(tx: &mut Tx) -> Result<Count> {
+    tx.sql(
+        "SELECT COUNT(*), MIN(created_at) FROM (
+             SELECT created_at FROM event_deliveries WHERE state = 'pending' AND attempts > 0
+             ORDER BY created_at LIMIT $1) retried",
+    )
+    .bind(MOST)
+    .one()
+    .await
+}
+
+/// Counts queued messages by channel.
+pub async fn waiting_messages(tx: &mut Tx) -> Result<Vec<(String, i64, Option<Timestamp>)>> {
+    tx.sql(
+        "SELECT channel, COUNT(*), MIN(created_at) FROM (
+             SELECT channel, created_at FROM messages WHERE state = 'pending'
+             ORDER BY created_at LIMIT $1) waiting
+         GROUP BY channel",
+    )
+    .bind(MOST)
+    .all()
+    .await
+}
+
+/// Counts pending payments initialized after `oldest`, by age: 0 after `newest`, 1 after `newer`,
+/// ...
+pub async fn pending_payments(
+    tx: &mut Tx,
+    [newest, newer, older, oldest]: [Timestamp; 4],
+) -> Result<Vec<(i64, i64, Option<Timestamp>)>> {
+    tx.sql(
+        "SELECT age, COUNT(*), MIN(created_at) FROM (
+             SELECT created_at, CAST(CASE WHEN created_at > $1 THEN 0 WHEN created_at > $2 THEN 1
+                 WHEN created_at > $3 THEN 2 ELSE 3 END AS BIGINT) AS age
+             FROM payments WHERE status = 'pending' AND created_at > $4
+             ORDER BY created_at DESC LIMIT $5) pending
+         GROUP BY age",
+    )
+    .bind(newest)
+    .bind(newer)
+    .bind(older)
+    .bind(oldest)
+    .bind(10 * MOST)
+    .all()
+    .await
+}
+
+/// Counts charges of cards and mandates with an unknown outcome, by channel.
+pub async fn pending_charges(tx: &mut Tx) -> Result<Vec<(String, i64, Option<Timestamp>)>> {
+    tx.sql(
+        "SELECT payment_channel, COUNT(*), MIN(created_at) FROM (
+             SELECT payment_channel, created_at FROM recollections
+             WHERE status = 'pending' AND payment_channel IN ('card', 'direct_debit')
+             ORDER BY created_at LIMIT $1) pending
+         GROUP BY payment_channel",
+    )
+    .bind(MOST)
+    .all()
+    .await
+}
+
+/// Returns the sum of the absolute imbalances of all ledgers, by currency.
+pub async fn imbalance(tx: &mut Tx) -> Result<Vec<(String, i64)>> {
+    tx.sql(
+        "SELECT currency, CAST(SUM(ABS(off)) AS BIGINT) FROM (
+             SELECT company_id, currency, SUM(amount_minor) AS off FROM ledger_balances
+             GROUP BY company_id, currency) books
+         GROUP BY currency",
+    )
+    .all()
+    .await
+}
+
+/// A ledger that does not sum to zero.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Off {
+    pub company_id: String,
+    pub currency: String,
+    pub minor: i64,
+}
+
+/// Returns up to 20 unbalanced ledgers.
+pub async fn books_that_are_off(tx: &mut Tx) -> Result<Vec<Off>> {
+    tx.sql(
+        "SELECT company_id, currency, CAST(SUM(amount_minor) AS BIGINT) AS minor
+         FROM ledger_balances GROUP BY company_id, currency
+         HAVING SUM(amount_minor) <> 0 ORDER BY company_id LIMIT 20",
+    )
+    .all()
+    .await
+}
+
+// ---- the sweep ----------------------------------------------------------------------------------
+
+/// Returns the next company that has a ledger.
+pub async fn next_book(tx: &mut Tx, after: &str) -> Result<Option<String>> {
+    let (company,) = tx
+        .sql("SELECT MIN(company_id) FROM ledger_transactions WHERE company_id > $1")
+        .bind(after)
+        .one()
+        .await?;
+    Ok(company)
+}
+
+#[derive(Clone, Debug, FromRow)]
+pub struct Entry {
+    pub transaction_id: String,
+    pub account: String,
+    pub currency: String,
+    pub amount_minor: i64,
+}
+
+/// Returns a page of entries in the order of transactions, between two exclusive ids.
+pub async fn page(
+    tx: &mut Tx,
+    company_id: &str,
+    after: &str,
+    before: &str,
+    limit: i64,
+) -> Result<Vec<Entry>> {
+    tx.sql(
+        "SELECT transaction_id, account, currency, amount_minor FROM ledger_entries
+         WHERE company_id = $1 AND transaction_id > $2 AND transaction_id < $3
+         ORDER BY transaction_id, line LIMIT $4",
+    )
+    .bind(company_id)
+    .bind(after)
+    .bind(before)
+    .bind(limit)
+    .all()
+    .await
+}
+
+/// Account, currency and amount.
+pub type Balance = (String, String, i64);
+
+pub async fn balances(tx: &mut Tx, company_id: &str) -> Result<Vec<Balance>> {
+    tx.sql("SELECT account, currency, amount_minor FROM ledger_balances WHERE company_id = $1")
+        .bind(company_id)
+        .all()
+        .await
+}
+
+/// Returns the sums of a ledger's entries from a transaction on; all entries if `from` is empty.
+pub async fn sums(tx: &mut Tx, company_id: &str, from: &str) -> Result<Vec<Balance>> {
+    tx.sql(
+        "SELECT account, currency, CAST(SUM(amount_minor) AS BIGINT) FROM ledger_entries
+         WHERE company_id = $1 AND transaction_id >= $2 GROUP BY account, currency",
+    )
+    .bind(company_id)
+    .bind(from)
+    .all()
+    .await
+}
+
+/// Counts the records of all companies that need a plugin, by description.
+pub async fn plugin_uses(tx: &mut Tx, plugin: &str) -> Result<Vec<(String, i64)>> {
+    tx.sql(
+        "SELECT 'pending payments', COUNT(*) FROM payments
+             WHERE payment_service = $1 AND status = 'pending'
+         UNION ALL SELECT 'pending repayments', COUNT(*) FROM recollections
+             WHERE payment_service = $1 AND status = 'pending'
+         UNION ALL SELECT 'refunds on their way', COUNT(*) FROM payments
+             JOIN refunds ON refunds.company_id = payments.company_id AND refunds.payment_id = payments.id
+             WHERE payments.payment_service = $1 AND refunds.status IN ('requested', 'pending')
+         UNION ALL SELECT 'saved cards', COUNT(*) FROM cards
+             WHERE payment_service = $1 AND status IN ('pending', 'valid') AND removed_at IS NULL
+         UNION ALL SELECT 'deleted cards that it has not heard of', COUNT(*) FROM cards
+             WHERE payment_service = $1 AND removed_at IS NOT NULL AND token IS NOT NULL
+         UNION ALL SELECT 'verification charges on their way back', COUNT(*) FROM card_refunds
+             WHERE payment_service = $1 AND status IN ('requested', 'pending')
+         UNION ALL SELECT 'direct debits', COUNT(*) FROM direct_debits
+             WHERE payment_service = $1 AND active
+         UNION ALL SELECT 'accounts with credentials', COUNT(*) FROM provider_accounts
+             WHERE provider = $1 AND credentials IS NOT NULL",
+    )
+    .bind(plugin)
+    .all()
+    .await
+}

@@ -1,0 +1,55 @@
+//! Operator API for operator events.
+
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::store::{self, Event, Part};
+use crate::{
+    app::{operations::feeds as streams, state::App},
+    http::{
+        answer::Answer,
+        request::{
+            fields::fields,
+            query::{Cursor, Exactly, Limit, Query},
+        },
+    },
+    platform::error::Result,
+};
+
+fields! {
+    /// Range and filters of operator events.
+    Query Reading {
+        /// `next` of the previous response; default: the first event.
+        after: Cursor,
+        /// Kind of events.
+        kind: Exactly,
+        /// Id of a company, to return only its events.
+        company: Exactly,
+        /// Maximum number of events; more than 1,000 counts as 1,000.
+        limit: Limit<100, 1_000>,
+    }
+}
+
+/// A page of operator events.
+#[derive(Serialize, JsonSchema)]
+pub struct OperatorEvents {
+    /// Oldest first.
+    events: Vec<Event>,
+    /// Cursor of the next request, also if there are no events.
+    next: String,
+}
+
+pub async fn read(State(app): State<App>, query: Query<Reading>) -> Result<Answer<OperatorEvents>> {
+    let part = Part {
+        after: query.after()?,
+        kind: query.kind()?,
+        company_id: query.company()?,
+        limit: query.limit()?,
+        before: streams::unsettled(&app),
+    };
+    let events = app.store.select(async |tx| store::read(tx, &part).await).await?;
+    let ids = events.iter().map(|event| &*event.id);
+    let next = streams::next(ids, part.limit, [&part.after, &part.before]);
+    Answer::data(OperatorEvents { events, next }, "Events fetched successfully")
+}

@@ -1,0 +1,88 @@
+//! Storage of operator events.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::platform::{
+    clock::Timestamp,
+    store::{FromRow, Json, Result, Tx},
+};
+
+/// An event for operators.
+#[derive(Debug, FromRow, Serialize, JsonSchema)]
+#[schemars(rename = "OperatorEvent")]
+pub struct Event {
+    pub id: String,
+    /// Kind, for example `wallet.low_balance`.
+    pub kind: String,
+    /// Company that the event is about; empty for the service as a whole.
+    pub company_id: String,
+    /// Data, whose fields depend on the kind.
+    #[schemars(with = "Value")]
+    pub data: Json<Value>,
+    pub created_at: Timestamp,
+}
+
+pub async fn insert(
+    tx: &mut Tx,
+    company_id: &str,
+    id: &str,
+    kind: &str,
+    data: Value,
+    now: Timestamp,
+) -> Result<()> {
+    tx.sql(
+        "INSERT INTO operator_events (company_id, id, kind, data, created_at)
+         VALUES ($1, $2, $3, $4, $5)",
+    )
+    .bind(company_id)
+    .bind(id)
+    .bind(kind)
+    .bind(Json(data))
+    .bind(now)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Deletes up to `limit` events of all companies with ids before one, and returns their number.
+pub async fn sweep(tx: &mut Tx, before: &str, limit: i64) -> Result<u64> {
+    tx.sql(
+        "DELETE FROM operator_events WHERE (company_id, id) IN (
+             SELECT company_id, id FROM operator_events WHERE id < $1
+             ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    )
+    .bind(before)
+    .bind(limit)
+    .run()
+    .await
+}
+
+/// Range and filters of operator events.
+#[derive(Clone, Debug)]
+pub struct Part {
+    pub after: String,
+    pub before: String,
+    pub kind: Option<String>,
+    pub company_id: Option<String>,
+    pub limit: i64,
+}
+
+/// Returns events, oldest first.
+pub async fn read(tx: &mut Tx, part: &Part) -> Result<Vec<Event>> {
+    tx.sql(
+        "SELECT id, kind, company_id, data, created_at FROM operator_events
+         WHERE id > $1 AND id < $2
+             AND (CAST($3 AS TEXT) IS NULL OR kind = $3)
+             AND (CAST($4 AS TEXT) IS NULL OR company_id = $4)
+         ORDER BY id LIMIT $5",
+    )
+    .bind(&part.after)
+    .bind(&part.before)
+    .bind(&part.kind)
+    .bind(&part.company_id)
+    .bind(part.limit)
+    .all()
+    .await
+}

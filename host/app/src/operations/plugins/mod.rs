@@ -1,0 +1,364 @@
+//! Operator API for plugins and their versions.
+
+pub mod publishers;
+
+use axum::{
+    body::Bytes,
+    extract::{FromRequest, Request, State},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::plugins::{
+    Manifest, SIGNATURE_BYTES, Signed,
+    admission::Check,
+    manifest::capabilities::Capabilities,
+    registry::{
+        life::{Installed, Wish, missing},
+        store::{self, PluginRow},
+        versions::{Change, Share, State as Life},
+    },
+};
+use crate::{
+    app::{
+        operations::{audit, monitor},
+        state::App,
+    },
+    http::{
+        answer::Answer,
+        openapi::{Describe, Operation},
+        request::{
+            body::{Body, Raw},
+            fields::{Flag, Text, Texts, Whole, fields},
+            path::Path,
+            query::{Query, Signature, Truth},
+        },
+    },
+    platform::{
+        clock::Timestamp,
+        error::{Error, Result},
+        store::Tx,
+    },
+};
+
+/// A component as request body, whatever its content type. It may be larger than other bodies.
+pub struct Component(Bytes);
+
+impl Component {
+    /// Reads the component with the signature in it, and a separate one.
+    fn signed(self, beside: Option<[u8; SIGNATURE_BYTES]>) -> Signed {
+        let mut file = Signed::read(self.0.into());
+        file.signatures.extend(beside);
+        file
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for Component {
+    type Rejection = Error;
+
+    async fn from_request(request: Request, state: &S) -> Result<Component> {
+        let Raw(wasm) = Raw::from_request(request, state).await?;
+        if wasm.is_empty() {
+            return Err(Error::invalid("the body must be a WebAssembly component"));
+        }
+        Ok(Component(wasm))
+    }
+}
+
+impl Describe for Component {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.takes_body("application/wasm", json!({}), true);
+    }
+}
+
+fields! {
+    /// Options of an installation.
+    Query Installation {
+        /// `true` grants all requested capabilities. Otherwise the version waits for a grant if it
+        /// requests more than the previous one.
+        grant: Truth,
+        /// `false` installs the version without activating it.
+        activate: Truth,
+        /// Signature of the publisher, unless the component contains it.
+        signature: Signature,
+    }
+}
+
+fields! {
+    /// Options of a check.
+    Query Examination {
+        /// Signature of the publisher, unless the component contains it.
+        signature: Signature,
+    }
+}
+
+/// An installed component.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "InstalledPlugin")]
+pub struct InstalledView {
+    #[serde(flatten)]
+    plugin: PluginView,
+    /// Requested capabilities that are not granted: `host:api.acme.example`, `address:base_url`,
+    /// `secret:api_key -> header authorization at base_url`.
+    waits_for: Capabilities,
+    /// Warnings before a grant: secrets that are not bound.
+    warnings: Vec<String>,
+    /// Version that was active before.
+    replaces: Option<String>,
+    /// Admission checks.
+    checks: Vec<Check>,
+}
+
+pub async fn install(
+    State(app): State<App>,
+    query: Query<Installation>,
+    component: Component,
+) -> Result<Answer<InstalledView>> {
+    let grant = query.grant()?.unwrap_or(false);
+    let wish = Wish { grant, activate: query.activate()?.unwrap_or(true) };
+    let (db, component) = (app.clone(), component.signed(query.signature()?));
+    let installed = app.plugins.install(&app.store, component, wish, async move |tx, row| {
+        let detail = json!({
+            "plugin": row.name, "version": row.version, "digest": row.digest,
+            "publisher": row.publisher, "grant": grant,
+        });
+        Ok(audit::record(tx, &db, audit::SERVICE, "plugin.install", detail).await?)
+    });
+    let installed = installed.await?;
+    let said = match installed.row.state {
+        Life::Waiting => "Plugin waits for a grant",
+        _ => "Plugin installed successfully",
+    };
+    Answer::data(InstalledView::from(installed), said)
+}
+
+impl From<Installed> for InstalledView {
+    fn from(installed: Installed) -> InstalledView {
+        let Installed { row, waits_for, interfaces, replaces, manifest, checks } = installed;
+        let warnings = manifest.secrets.warnings();
+        let plugin =
+            PluginView { interfaces: Some(interfaces), manifest: Some(manifest), ..row.into() };
+        InstalledView { plugin, waits_for, warnings, replaces, checks }
+    }
+}
+
+/// Result of a component check.
+#[derive(Serialize, JsonSchema)]
+pub struct Examined {
+    admitted: bool,
+    checks: Vec<Check>,
+    /// Requested capabilities; `null` if the component was not admitted.
+    asks_for: Option<Capabilities>,
+    /// Warnings before a grant: secrets that are not bound.
+    warnings: Vec<String>,
+    manifest: Option<Manifest>,
+}
+
+/// Checks a component without installing it.
+pub async fn examine(
+    State(app): State<App>,
+    query: Query<Examination>,
+    component: Component,
+) -> Result<Answer<Examined>> {
+    let component = component.signed(query.signature()?);
+    let (admission, signer) = app.plugins.examine(&app.store, &component).await?;
+    let manifest = admission.plugin.ok().map(|plugin| plugin.manifest.clone());
+    let publisher = signer.as_ref().map(|signer| &*signer.publisher);
+    let asks = |manifest| Capabilities::of(manifest).signed_by(publisher);
+    let asks_for = manifest.as_ref().map(asks);
+    let admitted = manifest.is_some();
+    let warnings = manifest.as_ref().map(|manifest| manifest.secrets.warnings());
+    let warnings = warnings.unwrap_or_default();
+    let examined = Examined { admitted, checks: admission.checks, asks_for, warnings, manifest };
+    Answer::data(examined, "Plugin checked successfully")
+}
+
+/// An installed version of a plugin.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Plugin")]
+pub struct PluginView {
+    name: String,
+    version: String,
+    /// SHA-256 digest of the component without its signature.
+    digest: String,
+    /// Publisher that signed it; `null` if no signer was trusted at installation.
+    publisher: Option<String>,
+    state: Life,
+    /// Canary share: percentage of the plugin's calls, chosen at random.
+    percent: i64,
+    /// Ids of companies that the canary always serves.
+    companies: Vec<String>,
+    /// Granted capabilities; `null`: all that it requests.
+    granted: Option<Capabilities>,
+    /// Implemented interfaces; `null` unless the version serves.
+    interfaces: Option<Vec<&'static str>>,
+    /// `null` unless it serves.
+    manifest: Option<Manifest>,
+    installed_at: Timestamp,
+    /// Time of the last activation; `null` if there was none or it was rolled back.
+    active_at: Option<Timestamp>,
+    /// Start of the quarantine after repeated failures; activation ends it.
+    quarantined_at: Option<Timestamp>,
+}
+
+impl From<PluginRow> for PluginView {
+    fn from(row: PluginRow) -> PluginView {
+        PluginView {
+            name: row.name,
+            version: row.version,
+            digest: row.digest,
+            publisher: row.publisher,
+            state: row.state,
+            percent: row.percent,
+            companies: row.companies.0,
+            granted: row.granted.map(|granted| granted.0),
+            interfaces: None,
+            manifest: None,
+            installed_at: row.installed_at,
+            active_at: row.active_at,
+            quarantined_at: row.quarantined_at,
+        }
+    }
+}
+
+/// Versions with the interfaces and the manifest of those that serve on this host.
+fn views(app: &App, rows: Vec<PluginRow>) -> Vec<PluginView> {
+    let view = |row: PluginRow| {
+        let serving = app.plugins.serving_version(&row.name, &row.digest);
+        let interfaces = serving.as_ref().map(|plugin| plugin.interfaces());
+        let manifest = serving.map(|plugin| plugin.manifest.clone());
+        PluginView { interfaces, manifest, ..row.into() }
+    };
+    rows.into_iter().map(view).collect()
+}
+
+pub async fn list(State(app): State<App>) -> Result<Answer<Vec<PluginView>>> {
+    let rows = app.store.select(async |tx| store::all(tx).await).await?;
+    Answer::data(views(&app, rows), "Plugins fetched successfully")
+}
+
+/// Returns the versions of a plugin, newest first.
+pub async fn fetch(
+    State(app): State<App>,
+    Path(plugin): Path<String>,
+) -> Result<Answer<Vec<PluginView>>> {
+    let rows = app.store.select(async |tx| store::versions(tx, &plugin).await).await?;
+    if rows.is_empty() {
+        return Err(missing());
+    }
+    Answer::data(views(&app, rows), "Plugin fetched successfully")
+}
+
+fields! {
+    /// Activation of a version.
+    Body Activation {
+        /// SHA-256 digest of the component; default: the version that was last active.
+        digest: Option<Text<64>>,
+        /// `true` grants all requested capabilities.
+        grant: Option<Flag>,
+    }
+}
+
+pub async fn activate(
+    State(app): State<App>,
+    Path(plugin): Path<String>,
+    body: Body<Activation>,
+) -> Result<Answer<Vec<PluginView>>> {
+    let (digest, grant) = (body.digest()?, body.grant()?.unwrap_or(false));
+    let detail = json!({ "digest": digest, "grant": grant });
+    let rows = change(&app, plugin, Change::Activate(digest), grant, "plugin.activate", detail);
+    Answer::data(views(&app, rows.await?), "Plugin activated successfully")
+}
+
+fields! {
+    /// Canary: a version that serves beside the active one.
+    Body Canary {
+        /// SHA-256 digest of the component.
+        digest: Text<64>,
+        /// Percentage of the plugin's calls, chosen at random; default 0.
+        percent: Option<Whole<0, 100>>,
+        /// Ids of companies that the canary always serves.
+        companies: Option<Texts>,
+        /// `true` grants all requested capabilities.
+        grant: Option<Flag>,
+    }
+}
+
+pub async fn canary(
+    State(app): State<App>,
+    Path(plugin): Path<String>,
+    body: Body<Canary>,
+) -> Result<Answer<Vec<PluginView>>> {
+    let (digest, percent) = (body.digest()?, body.percent()?.unwrap_or(0));
+    let companies = body.companies()?.unwrap_or_default();
+    let grant = body.grant()?.unwrap_or(false);
+    let detail = json!({
+        "digest": digest, "percent": percent, "companies": companies, "grant": grant,
+    });
+    let share = Share { percent: u8::try_from(percent).unwrap_or(0), companies };
+    let wanted = Change::Canary(digest, share);
+    let rows = change(&app, plugin, wanted, grant, "plugin.canary", detail).await?;
+    Answer::data(views(&app, rows), "Plugin is tried successfully")
+}
+
+pub async fn roll_back(
+    State(app): State<App>,
+    Path(plugin): Path<String>,
+) -> Result<Answer<Vec<PluginView>>> {
+    let rows = change(&app, plugin, Change::RollBack, false, "plugin.rollback", json!({})).await?;
+    Answer::data(views(&app, rows), "Plugin rolled back successfully")
+}
+
+pub async fn deactivate(
+    State(app): State<App>,
+    Path(plugin): Path<String>,
+) -> Result<Answer<Vec<PluginView>>> {
+    let rows = change(&app, plugin, Change::Deactivate, false, "plugin.deactivate", json!({}));
+    Answer::data(views(&app, rows.await?), "Plugin deactivated successfully")
+}
+
+async fn change(
+    app: &App,
+    plugin: String,
+    wanted: Change,
+    grant: bool,
+    action: &'static str,
+    mut detail: serde_json::Value,
+) -> Result<Vec<PluginRow>> {
+    detail["plugin"] = json!(plugin);
+    let db = app.clone();
+    let note = async move |tx: &mut Tx, rows: &[PluginRow]| {
+        let serves = rows.iter().find(|row| row.state == Life::Active);
+        detail["serves"] = json!(serves.map(|row| &row.digest));
+        Ok(audit::record(tx, &db, audit::SERVICE, action, detail).await?)
+    };
+    app.plugins.change(&app.store, &plugin, wanted, grant, note).await
+}
+
+pub async fn uninstall(
+    State(app): State<App>,
+    Path((plugin, digest)): Path<(String, String)>,
+) -> Result<Answer<PluginView>> {
+    let db = app.clone();
+    let check = async move |tx: &mut Tx, row: &PluginRow, is_last: bool| {
+        if is_last {
+            check_unused(tx, &row.name).await?;
+        }
+        let detail = json!({ "plugin": row.name, "version": row.version, "digest": row.digest });
+        Ok(audit::record(tx, &db, audit::SERVICE, "plugin.uninstall", detail).await?)
+    };
+    let gone = app.plugins.uninstall(&app.store, &plugin, &digest, check).await?;
+    Answer::data(PluginView::from(gone), "Plugin uninstalled successfully")
+}
+
+/// Returns 409 while records need the plugin.
+async fn check_unused(tx: &mut Tx, plugin: &str) -> Result<()> {
+    let uses = monitor::plugin_uses(tx, plugin).await?.into_iter();
+    let uses = uses.filter(|(_, count)| *count > 0).map(|(what, count)| format!("{count} {what}"));
+    let uses: Vec<String> = uses.collect();
+    match uses.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Conflict(format!("{plugin} is needed by {}", uses.join(", ")))),
+    }
+}

@@ -1,0 +1,167 @@
+//! Operator API for trusted publishers.
+
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::plugins::{
+    PublicKey, TrustedKey,
+    admission::publishers::{
+        check_name,
+        store::{self, KeyRow},
+    },
+};
+use crate::{
+    app::{operations::audit, state::App},
+    http::{
+        answer::Answer,
+        request::{
+            body::Body,
+            fields::{Texts, fields},
+            path::Path,
+        },
+    },
+    platform::{
+        clock::Timestamp,
+        error::{Error, Result},
+        store::Tx,
+    },
+};
+
+/// A trusted publisher of plugins.
+#[derive(Serialize, JsonSchema)]
+pub struct Publisher {
+    name: String,
+    keys: Vec<Key>,
+}
+
+/// A signing key of a publisher.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PublisherKey")]
+pub struct Key {
+    /// Line between `BEGIN PUBLIC KEY` and `END PUBLIC KEY` in the PEM file.
+    key: String,
+    /// `null` if the settings of this host pin the key.
+    added_at: Option<Timestamp>,
+}
+
+/// Groups keys, which are sorted by publisher.
+fn publishers(keys: impl IntoIterator<Item = (String, Key)>) -> Vec<Publisher> {
+    let mut publishers: Vec<Publisher> = Vec::new();
+    for (name, key) in keys {
+        match publishers.last_mut() {
+            Some(last) if last.name == name => last.keys.push(key),
+            _ => publishers.push(Publisher { name, keys: vec![key] }),
+        }
+    }
+    publishers
+}
+
+fn stored(rows: Vec<KeyRow>) -> Vec<Publisher> {
+    let key = |KeyRow { name, key, added_at }| (name, Key { key, added_at: Some(added_at) });
+    publishers(rows.into_iter().map(key))
+}
+
+fn pinned(mut keys: Vec<TrustedKey>) -> Vec<Publisher> {
+    keys.sort_by(|a, b| a.publisher.cmp(&b.publisher));
+    let key =
+        |TrustedKey { publisher, key }| (publisher, Key { key: key.to_line(), added_at: None });
+    publishers(keys.into_iter().map(key))
+}
+
+pub async fn list(State(app): State<App>) -> Result<Answer<Vec<Publisher>>> {
+    let trust = app.plugins.trust();
+    let publishers = match trust.is_pinned() {
+        true => pinned(trust.pinned.clone()),
+        false => stored(app.store.select(async |tx| store::all(tx).await).await?),
+    };
+    Answer::data(publishers, "Publishers fetched successfully")
+}
+
+/// Returns 409 if the settings pin the publishers: those in the database then have no effect.
+fn check_not_pinned(app: &App) -> Result<()> {
+    match app.plugins.trust().is_pinned() {
+        true => Err(Error::Conflict(
+            "publishers are pinned by the setting plugin_publishers: change it on every host"
+                .to_owned(),
+        )),
+        false => Ok(()),
+    }
+}
+
+fields! {
+    /// Trust in a publisher.
+    Body PublisherChange {
+        /// All signing keys of the publisher, replacing earlier ones. Each is an Ed25519 key: the
+        /// line between `BEGIN PUBLIC KEY` and `END PUBLIC KEY` in its PEM file.
+        #[schemars(extend("examples" = [["MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="]]))]
+        keys: Texts,
+    }
+}
+
+pub async fn trust(
+    State(app): State<App>,
+    Path(publisher): Path<String>,
+    body: Body<PublisherChange>,
+) -> Result<Answer<Publisher>> {
+    let keys = body.keys()?;
+    check_name(&publisher).map_err(Error::invalid)?;
+    check_not_pinned(&app)?;
+    if keys.is_empty() {
+        return Err(body.must_be("keys", "a list of at least one key"));
+    }
+    for (position, key) in keys.iter().enumerate() {
+        if PublicKey::from_line(key).is_none() {
+            let what = "an Ed25519 key, in the one line of its PEM file";
+            return Err(body.must_be(&format!("keys.{position}"), what));
+        }
+    }
+    let db = app.store.clone();
+    db.write(async move |tx| set(tx, &app, &publisher, &keys).await).await
+}
+
+async fn set(
+    tx: &mut Tx,
+    app: &App,
+    publisher: &str,
+    keys: &[String],
+) -> Result<Answer<Publisher>> {
+    for before in store::of_publisher(tx, publisher).await? {
+        if !keys.contains(&before.key) {
+            store::remove(tx, publisher, &before.key, app.clock.now()).await?;
+        }
+    }
+    for key in keys {
+        let owner = store::add(tx, publisher, key, app.clock.now()).await?;
+        if owner != publisher {
+            return Err(Error::Conflict(format!("the key {key} is one of {owner}")));
+        }
+    }
+    let detail = json!({ "publisher": publisher, "keys": keys });
+    audit::record(tx, app, audit::SERVICE, "publisher.trust", detail).await?;
+    let mut trusted = stored(store::of_publisher(tx, publisher).await?);
+    let trusted = trusted.pop().ok_or_else(|| Error::internal("a publisher has lost its keys"))?;
+    Answer::data(trusted, "Publisher is trusted successfully")
+}
+
+/// Removes a publisher. Its installed versions continue to serve, also on hosts that start later.
+pub async fn distrust(
+    State(app): State<App>,
+    Path(publisher): Path<String>,
+) -> Result<Answer<Publisher>> {
+    check_not_pinned(&app)?;
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let rows = store::of_publisher(tx, &publisher).await?;
+        for row in &rows {
+            store::remove(tx, &publisher, &row.key, app.clock.now()).await?;
+        }
+        let gone = stored(rows).pop();
+        let gone = gone.ok_or_else(|| Error::not_found("there is no such publisher"))?;
+        let detail = json!({ "publisher": publisher });
+        audit::record(tx, &app, audit::SERVICE, "publisher.distrust", detail).await?;
+        Answer::data(gone, "Publisher is trusted no more")
+    })
+    .await
+}

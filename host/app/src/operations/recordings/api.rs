@@ -1,0 +1,62 @@
+//! Operator API for recordings of plugin calls.
+
+use axum::extract::State;
+use serde_json::{Map, Value};
+
+use super::store::{self, Filter, Recorded};
+use crate::{
+    app::state::App,
+    http::{
+        answer::Answer,
+        request::{
+            fields::fields,
+            path::Path,
+            query::{Exactly, Limit, PageNumber, Query},
+        },
+    },
+    platform::{
+        error::{Error, Result},
+        values::listing::{Listed, Page},
+    },
+};
+
+fields! {
+    /// Page and filters of recordings.
+    Query RecordingList {
+        /// Page number, counted from 1.
+        page: PageNumber,
+        /// Recordings per page; more than 1,000 counts as 1,000.
+        limit: Limit<50, 1_000>,
+        /// Called function, for example `checkout.start`.
+        function: Exactly,
+        /// Id of the company for which the calls were made.
+        company: Exactly,
+    }
+}
+
+/// Lists recordings, newest first.
+pub async fn list(
+    State(app): State<App>,
+    Path(plugin): Path<String>,
+    query: Query<RecordingList>,
+) -> Result<Answer<Listed<Recorded>>> {
+    let page = Page { number: query.page()?, limit: query.limit()? };
+    let filter = Filter { function: query.function()?, company_id: query.company()? };
+    let (total, calls) =
+        app.store.read(async |tx| store::list(tx, &plugin, &filter, page).await).await?;
+    Answer::data(page.of(total, calls), "Recorded calls fetched successfully")
+}
+
+/// Returns a recording in the format of `tollhouse plugin replay`.
+pub async fn fetch(
+    State(app): State<App>,
+    Path((plugin, recording)): Path<(String, String)>,
+) -> Result<Answer<Map<String, Value>>> {
+    let found = app.store.select(async |tx| store::get(tx, &plugin, &recording).await).await?;
+    let (company, sealed) =
+        found.ok_or_else(|| Error::not_found("there is no such recorded call"))?;
+    let opened = app.sealer.open(&store::context(&company, &recording), &sealed);
+    let text = opened.map_err(Error::internal)?;
+    let recording: Map<String, Value> = serde_json::from_str(&text).map_err(Error::internal)?;
+    Answer::data(recording, "Recorded call fetched successfully")
+}

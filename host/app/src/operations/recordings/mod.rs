@@ -1,0 +1,130 @@
+//! Recordings of plugin calls, for `tollhouse plugin replay` with another version.
+//!
+//! A call hands over its input and transcript without waiting. In the background, private data is
+//! masked, the call is replayed with the same version, and the result is sealed and kept for a
+//! limited time. Calls to identity registers are never recorded. Overload and shutdown drop queued
+//! calls.
+
+pub mod api;
+mod store;
+
+use std::{future::pending, sync::Arc};
+
+use futures::{FutureExt, future::BoxFuture};
+use serde_json::json;
+use tokio::sync::{Mutex, mpsc};
+
+pub use self::store::SEALED;
+use crate::plugins::recording::Recording;
+use crate::{
+    app::state::App,
+    platform::{
+        error::{Error, Result},
+        telemetry::{Counter, Registry},
+    },
+    plugins::{Recorded, Recorder},
+};
+
+/// Maximum number of queued calls, of a few MiB each; further ones are dropped.
+const MOST_WAITING: usize = 64;
+/// Recordings per transaction.
+const AT_ONCE: usize = 32;
+/// Maximum size of a recording.
+const MOST_BYTES: usize = 4 << 20;
+
+/// Queue of calls to record.
+pub struct Waiting {
+    receiver: Mutex<mpsc::Receiver<Recorded>>,
+    /// Dropped calls: too many were queued, or they were too large.
+    forgotten: Counter,
+}
+
+impl Waiting {
+    /// Returns the number of queued calls.
+    pub async fn count(&self) -> usize {
+        self.receiver.lock().await.len()
+    }
+
+    pub fn register(&self, registry: &mut Registry) {
+        let what = "Plugin calls that were not recorded: queue full or call too large";
+        registry.register("plugin_recordings_forgotten", what, self.forgotten.clone());
+    }
+}
+
+/// Returns the recorder of calls, and the queue that it fills.
+#[must_use]
+pub fn recorder() -> (Recorder, Waiting) {
+    let (sender, receiver) = mpsc::channel(MOST_WAITING);
+    let forgotten = Counter::default();
+    let waiting = Waiting { receiver: Mutex::new(receiver), forgotten: forgotten.clone() };
+    let recorder = move |recorded: Recorded| {
+        if sender.try_send(recorded).is_err() {
+            forgotten.inc();
+        }
+    };
+    (Arc::new(recorder), waiting)
+}
+
+/// Records queued calls until the server stops.
+pub async fn write_down(app: App) {
+    loop {
+        if let Err(error) = write_some(&app).await {
+            tracing::error!(error = %error.chain(), "calls of plugins could not be written down");
+        }
+    }
+}
+
+/// Waits for calls and records them. Returns the number of recordings.
+pub async fn write_some(app: &App) -> Result<usize> {
+    let mut waiting = Vec::new();
+    let came = app.slot::<Waiting>().receiver.lock().await.recv_many(&mut waiting, AT_ONCE).await;
+    if came == 0 {
+        return pending().await; // this host does not record calls
+    }
+    let mut rows = Vec::new();
+    for recorded in waiting {
+        match row(app, recorded).await {
+            Some(row) => rows.push(row),
+            None => drop(app.slot::<Waiting>().forgotten.inc()),
+        }
+    }
+    let count = rows.len();
+    if count > 0 {
+        app.store.write(async move |tx| store::insert(tx, &rows).await).await?;
+    }
+    Ok(count)
+}
+
+/// Returns `None` if the recording is too large: requests and output of plugins are not limited.
+async fn row(app: &App, recorded: Recorded) -> Option<store::New> {
+    let company_id = recorded.company.to_string();
+    let (function, outcome, began_at) =
+        (recorded.call.function(), recorded.outcome, recorded.began);
+    let recording = Recording::of(recorded, &app.random).await;
+    let id = app.random.id(began_at);
+    let text = json!(recording).to_string();
+    (text.len() <= MOST_BYTES).then(|| store::New {
+        recording: app.sealer.seal(&store::context(&company_id, &id), &text),
+        company_id,
+        id,
+        plugin: recording.plugin,
+        version: recording.version,
+        digest: recording.digest,
+        function,
+        outcome,
+        faithful: recording.faithful,
+        began_at,
+        keep_until: app.clock.now().plus_seconds(3600 * app.settings.recording_hours),
+    })
+}
+
+/// Deletes expired recordings and returns their number.
+pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
+    async move {
+        let now = app.clock.now();
+        let swept =
+            app.store.write_in_pieces(async move |tx, most| store::sweep(tx, now, most).await);
+        swept.await.map_err(Error::from)
+    }
+    .boxed()
+}

@@ -1,0 +1,146 @@
+//! Storage of recordings.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::platform::{
+    clock::Timestamp,
+    crypto::seal::{SealedColumn, sealed_column},
+    store::{FromRow, Result, Tx},
+    values::listing::Page,
+};
+
+pub const SEALED: [SealedColumn; 1] = [sealed_column!(
+    plugin_recordings(company_id, id).recording,
+    |company, id| context(company, id)
+)];
+
+pub fn context(company_id: &str, id: &str) -> String {
+    format!("plugin_recordings/{company_id}/{id}")
+}
+
+/// A recording to store.
+#[derive(Clone)]
+pub struct New {
+    pub company_id: String,
+    pub id: String,
+    pub plugin: String,
+    pub version: String,
+    pub digest: String,
+    pub function: &'static str,
+    pub outcome: &'static str,
+    pub faithful: bool,
+    pub began_at: Timestamp,
+    /// Expiry, by the settings of the recording host.
+    pub keep_until: Timestamp,
+    /// Sealed.
+    pub recording: String,
+}
+
+/// A recorded plugin call.
+#[derive(Debug, FromRow, Serialize, JsonSchema)]
+#[schemars(rename = "RecordedCall")]
+pub struct Recorded {
+    pub id: String,
+    pub plugin: String,
+    pub version: String,
+    /// SHA-256 digest of the called component.
+    pub digest: String,
+    /// Called function, for example `checkout.start`.
+    pub function: String,
+    /// `ok`, the category of the fault, or `timed_out`.
+    pub outcome: String,
+    /// `true` if a replay with the masked data has the same outcome.
+    pub faithful: bool,
+    /// Company for which the call was made; empty for the service itself.
+    pub company_id: String,
+    pub began_at: Timestamp,
+}
+
+pub async fn insert(tx: &mut Tx, rows: &[New]) -> Result<()> {
+    for row in rows {
+        tx.sql(
+            "INSERT INTO plugin_recordings
+                 (company_id, id, plugin, version, digest, function, outcome, faithful, began_at, keep_until, recording)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        )
+        .bind(&row.company_id)
+        .bind(&row.id)
+        .bind(&row.plugin)
+        .bind(&row.version)
+        .bind(&row.digest)
+        .bind(row.function)
+        .bind(row.outcome)
+        .bind(row.faithful)
+        .bind(row.began_at)
+        .bind(row.keep_until)
+        .bind(&row.recording)
+        .run()
+        .await?;
+    }
+    Ok(())
+}
+
+/// Filter of a plugin's recordings; `None` matches all.
+pub struct Filter {
+    pub function: Option<String>,
+    pub company_id: Option<String>,
+}
+
+/// Returns a page of recordings, newest first, and their total number.
+pub async fn list(
+    tx: &mut Tx,
+    plugin: &str,
+    filter: &Filter,
+    page: Page,
+) -> Result<(i64, Vec<Recorded>)> {
+    let (total,) = tx
+        .sql(
+            "SELECT COUNT(*) FROM plugin_recordings WHERE plugin = $1
+             AND (CAST($2 AS TEXT) IS NULL OR function = $2)
+             AND (CAST($3 AS TEXT) IS NULL OR company_id = $3)",
+        )
+        .bind(plugin)
+        .bind(&filter.function)
+        .bind(&filter.company_id)
+        .one()
+        .await?;
+    let recorded = tx
+        .sql(
+            "SELECT id, plugin, version, digest, function, outcome, faithful, company_id, began_at
+             FROM plugin_recordings WHERE plugin = $1
+             AND (CAST($2 AS TEXT) IS NULL OR function = $2)
+             AND (CAST($3 AS TEXT) IS NULL OR company_id = $3)
+             ORDER BY id DESC LIMIT $4 OFFSET $5",
+        )
+        .bind(plugin)
+        .bind(&filter.function)
+        .bind(&filter.company_id)
+        .bind(page.limit)
+        .bind(page.offset())
+        .all()
+        .await?;
+    Ok((total, recorded))
+}
+
+/// Returns the company of a call, and the sealed recording.
+pub async fn get(tx: &mut Tx, plugin: &str, id: &str) -> Result<Option<(String, String)>> {
+    tx.sql("SELECT company_id, recording FROM plugin_recordings WHERE plugin = $1 AND id = $2")
+        .bind(plugin)
+        .bind(id)
+        .optional()
+        .await
+}
+
+/// Deletes up to `limit` expired recordings of all companies, and returns their number.
+pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
+    tx.sql(
+        "DELETE FROM plugin_recordings WHERE (company_id, id) IN (
+             SELECT company_id, id FROM plugin_recordings WHERE keep_until < $1
+             ORDER BY keep_until LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    )
+    .bind(now)
+    .bind(limit)
+    .run()
+    .await
+}

@@ -1,0 +1,359 @@
+//! Every route of both listeners, in one table.
+
+use axum::{Router, extract::FromRef, routing};
+use schemars::SchemaGenerator;
+use serde_json::Value;
+
+use crate::{
+    app::{
+        customers as users, identity,
+        lending::{loans, mandates, recollections},
+        messaging::{messages, otp},
+        money::{cards, payments},
+        operations::{master_key, operator_events, plugins, recordings},
+        state::App,
+        tenants::{companies, plans, providers, wallet},
+        webhooks::{incoming as notifications, outgoing as events},
+    },
+    http::{
+        self, Access, Interface, Server,
+        openapi::{
+            self, Contents, Tag, Webhook,
+            docs::{self, Document},
+        },
+        server::metrics,
+    },
+};
+
+/// The routes that receive components, which have their own size limit.
+const COMPONENTS: [&str; 2] = ["/internal/v1/plugins", "/internal/v1/plugins/examine"];
+/// The routes that receive files, with the maximum body: user files, and 5 MiB images in base64.
+const UPLOADS: [(&str, usize); 2] =
+    [("/api/v1/user/bulk/create", 16 << 20), ("/api/v1/kyc/{country}/{*path}", 8 << 20)];
+
+/// The handlers of audit logs, in the module that their operation ids name.
+mod audit {
+    pub mod api {
+        pub use crate::app::{
+            operations::audit::api::of_service, tenants::companies::audit::of_company,
+        };
+    }
+}
+
+/// The handlers of `/health` and the clock, in the module that their operation ids name.
+mod health {
+    pub use crate::{
+        app::operations::clock::advance_clock,
+        http::server::health::{live, ready},
+    };
+}
+
+/// A route of this application.
+pub type Route = http::Route<Shared>;
+
+/// The state that all requests share. `State<App>` in a handler is the host for that one request.
+#[derive(Clone)]
+pub struct Shared(App);
+
+impl FromRef<Shared> for App {
+    fn from_ref(Shared(app): &Shared) -> App {
+        app.for_operation()
+    }
+}
+
+impl FromRef<Shared> for Server {
+    fn from_ref(Shared(app): &Shared) -> Server {
+        app.server.clone()
+    }
+}
+
+macro_rules! routes {
+    ($($method:ident $path:literal $access:ident $($handler:ident)::+ $summary:literal [$($status:literal)*];)*) => {
+        vec![$(Route {
+            method: stringify!($method),
+            path: $path,
+            access: Access::$access,
+            handled_by: stringify!($($handler)::+),
+            summary: $summary,
+            fails: &[$($status),*],
+            describe: openapi::description(&$($handler)::+),
+            takes: openapi::takes(&$($handler)::+),
+            handler: routing::$method($($handler)::+),
+        }),*]
+    };
+}
+
+/// The routes for companies and providers. Each row: method, path, access, handler, summary, and
+/// failure statuses beyond those that these imply.
+#[must_use]
+pub fn public_routes() -> Vec<Route> {
+    routes! {
+        get  "/health/live" Always health::live "Check liveness" [];
+        get  "/health/ready" Always health::ready "Check readiness" [503];
+        get  "/openapi.json" Open docs::openapi "Fetch this document" [];
+        get  "/docs" Open docs::page "Show this document in a viewer" [];
+        get  "/docs/{file}" Open docs::file "Fetch a file of the viewer" [];
+        post "/api/v1/user/create" Company users::api::create "Create a user, or return the one with this e-mail address" [];
+        post "/api/v1/otp/send" Company otp::api::send "Send a one-time password" [503];
+        post "/api/v1/otp/verify" Company otp::api::verify "Verify a one-time password" [];
+        get  "/api/v1/user/fetch/{email_or_id}" Company users::api::fetch "Fetch a user" [];
+        post "/api/v1/user/bulk/create" Company users::api::bulk::create "Create users in bulk" [];
+        get  "/api/v1/user/export" Company users::api::export::export "Export users to a file" [502];
+        get  "/api/v1/user/sample-csv" Company users::api::export::sample "Create a sample CSV file" [];
+        get  "/api/v1/user/file/{file}" Open users::api::export::fetch "Download a file by its link" [400 403 502];
+        get  "/api/v1/user/list" Company users::api::list "List users" [];
+        put  "/api/v1/user/edit/{user_id}" Company users::api::edit "Edit a user" [];
+        get  "/api/v1/user/email-verification/send/{user_id}" Company users::api::send_email "Send a code to a user's e-mail address" [503];
+        post "/api/v1/user/email-verification/verify/{user_id}" Company users::api::verify_email "Verify a user's e-mail address" [];
+        get  "/api/v1/user/phone-verification/send/{user_id}" Company users::api::send_phone "Send a code to a user's phone" [503];
+        post "/api/v1/user/phone-verification/verify/{user_id}" Company users::api::verify_phone "Verify a user's phone number" [];
+        post "/api/v1/kyc/{country}/{*path}" Company identity::api::look_up "Look up an identity" [502 504];
+        get  "/api/v1/kyc/uid/send-verification/{uid_id}" Company identity::api::send "Send a verification code for an identity record" [503];
+        post "/api/v1/kyc/uid/verify/{uid_id}" Company identity::api::verify "Verify an identity record with a code" [];
+        get  "/api/v1/kyc/uid/list/{user_id}" Company identity::api::list "List a user's identity records" [];
+        get  "/api/v1/kyc/identity/list" Company identity::api::identities "List identity types" [];
+        post "/api/v1/card/create" Company cards::api::create "Save a card through a checkout session" [404 502 504];
+        post "/api/v1/card/verify/{card}" Company cards::api::verify "Verify a card with the provider" [502 504];
+        get  "/api/v1/card/list/{user_id}" Company cards::api::list "List a user's cards" [];
+        get  "/api/v1/card/fetch/{card}" Company cards::api::fetch "Fetch a card" [];
+        put  "/api/v1/card/default/set/{card}" Company cards::api::set_default "Set the default card" [];
+        delete "/api/v1/card/delete/{card}" Company cards::api::delete "Delete a card" [];
+        post "/api/v1/recollection/create" Company recollections::api::create "Create a recollection: record or charge a repayment" [404 502 504];
+        post "/api/v1/recollection/verify/{reference}" Company recollections::api::verify "Verify a recollection with the provider" [502 504];
+        get  "/api/v1/recollection/fetch/{recollection}" Company recollections::api::fetch "Fetch a recollection" [];
+        get  "/api/v1/recollection/fetch/reference/{reference}" Company recollections::api::fetch_by_reference "Fetch a recollection with its loan by its reference" [];
+        get  "/api/v1/recollection/list" Company recollections::api::list "List recollections" [];
+        post "/api/v1/payment/initialize" Company payments::api::initialize "Initialize a payment, or return the one with this reference" [404 502 504];
+        post "/api/v1/payment/verify/{reference}" Company payments::api::verify "Verify a payment with the provider" [502 504];
+        get  "/api/v1/payment/fetch/{id}" Company payments::api::fetch "Fetch a payment" [];
+        get  "/api/v1/payment/fetch/reference/{reference}" Company payments::api::fetch_by_reference "Fetch a payment by its reference" [];
+        get  "/api/v1/payment/list" Company payments::api::list "List payments" [];
+        post "/api/v1/notifications/{provider}/{account}" Open notifications::api::receive "Receive a provider webhook" [400 401 503];
+    }
+}
+
+/// The routes for operators and internal consumers.
+#[must_use]
+pub fn internal_routes() -> Vec<Route> {
+    let mut routes = routes! {
+        get    "/health/live" Always health::live "Check liveness" [];
+        get    "/health/ready" Always health::ready "Check readiness" [503];
+        get    "/metrics" Always metrics::scrape "Fetch Prometheus metrics" [];
+        get    "/openapi.json" Open docs::openapi "Fetch this document" [];
+        get    "/docs" Open docs::page "Show this document in a viewer" [];
+        get    "/docs/{file}" Open docs::file "Fetch a file of the viewer" [];
+        post   "/internal/v1/companies" Operator companies::api::create "Create a company with its first API key" [];
+        get    "/internal/v1/companies" Operator companies::api::list "List companies" [];
+        get    "/internal/v1/companies/{company}" Operator companies::api::fetch "Fetch a company" [];
+        patch  "/internal/v1/companies/{company}" Operator companies::api::edit "Edit or suspend a company" [];
+        post   "/internal/v1/companies/{company}/event-secret/rotate" Operator companies::api::rotate_event_secret "Rotate a company's event secret" [];
+        post   "/internal/v1/companies/{company}/keys" Operator companies::api::create_key "Create an API key" [];
+        get    "/internal/v1/companies/{company}/keys" Operator companies::api::list_keys "List a company's API keys" [];
+        post   "/internal/v1/companies/{company}/keys/{key}/rotate" Operator companies::api::rotate_key "Rotate an API key" [];
+        delete "/internal/v1/companies/{company}/keys/{key}" Operator companies::api::revoke_key "Revoke an API key" [];
+        put    "/internal/v1/companies/{company}/subscription" Operator companies::api::subscribe "Change a company's subscription" [];
+        put    "/internal/v1/companies/{company}/providers/{provider}" Operator providers::api::set_for_company "Configure a company's provider account" [];
+        post   "/internal/v1/companies/{company}/providers/{provider}/test" Operator providers::api::test_for_company "Test a company's provider account with a call that has no effect" [];
+        get    "/internal/v1/companies/{company}/providers" Operator providers::api::list_for_company "List a company's provider accounts" [];
+        put    "/internal/v1/providers/{provider}" Operator providers::api::set_for_service "Configure a service account at a provider" [];
+        post   "/internal/v1/providers/{provider}/test" Operator providers::api::test_for_service "Test a service account at a provider with a call that has no effect" [];
+        get    "/internal/v1/providers" Operator providers::api::list_for_service "List service accounts at providers" [];
+        get    "/internal/v1/companies/{company}/prices" Operator plans::api::fetch_for_company "Fetch a company's prices" [];
+        patch  "/internal/v1/companies/{company}/prices" Operator plans::api::set_for_company "Set prices of a company's own plan" [];
+        get    "/internal/v1/prices" Operator plans::api::fetch_default "Fetch the prices of the default plan" [];
+        patch  "/internal/v1/prices" Operator plans::api::set_default "Set prices of the default plan" [];
+        get    "/internal/v1/companies/{company}/wallet" Operator wallet::api::fetch "Fetch a company's wallet" [];
+        post   "/internal/v1/companies/{company}/wallet/credit" Operator wallet::api::credit "Credit a wallet" [409];
+        post   "/internal/v1/companies/{company}/wallet/debit" Operator wallet::api::debit "Debit a wallet" [409];
+        get    "/internal/v1/companies/{company}/wallet/entries" Operator wallet::api::entries "List a company's ledger entries" [];
+        get    "/internal/v1/events" Operator operator_events::api::read "List operator events" [];
+        get    "/internal/v1/companies/{company}/events" Operator events::api::list "List a company's events and their deliveries" [];
+        get    "/internal/v1/companies/{company}/events/{event}/attempts" Operator events::api::attempts "List the delivery attempts of an event" [];
+        post   "/internal/v1/companies/{company}/events/{event}/redeliver" Operator events::api::redeliver "Redeliver an event" [];
+        get    "/internal/v1/companies/{company}/messages" Operator messages::api::list "List a company's e-mails and text messages" [];
+        get    "/internal/v1/companies/{company}/payments" Operator payments::api::list_of_company "List a company's payments" [];
+        get    "/internal/v1/companies/{company}/payments/{payment}" Operator payments::api::fetch_of_company "Fetch a company's payment" [];
+        get    "/internal/v1/companies/{company}/payments/reference/{reference}" Operator payments::api::fetch_of_company_by_reference "Fetch a company's payment by its reference" [];
+        post   "/internal/v1/companies/{company}/payments/{payment}/verify" Operator payments::api::verify_of_company "Verify a company's payment with the provider" [502 504];
+        post   "/internal/v1/companies/{company}/payments/{payment}/refund" Operator payments::api::refund "Refund a payment" [409 502 504];
+        get    "/internal/v1/companies/{company}/payments/{payment}/refund" Operator payments::api::fetch_refund "Fetch the refund of a payment" [];
+        put    "/internal/v1/companies/{company}/loans/{loan}" Operator loans::api::put "Create or replace a loan" [];
+        get    "/internal/v1/companies/{company}/loans/{loan}" Operator loans::api::fetch "Fetch a loan" [];
+        put    "/internal/v1/companies/{company}/direct-debits/{direct_debit}" Operator mandates::api::put "Create or replace a direct debit mandate" [];
+        get    "/internal/v1/companies/{company}/direct-debits/{direct_debit}" Operator mandates::api::fetch "Fetch a direct debit mandate" [];
+        get    "/internal/v1/transactions" Operator loans::api::transactions "List repayments" [];
+        get    "/internal/v1/credit-events" Operator loans::api::credit_events "List credit-score events" [];
+        get    "/internal/v1/card-refunds" Operator cards::api::refunds "List refunds of card verification charges" [];
+        post   "/internal/v1/companies/{company}/card-refunds/{refund}/retry" Operator cards::api::retry_refund "Retry the refund of a card verification charge" [];
+        get    "/internal/v1/companies/{company}/audit" Operator audit::api::of_company "List the audit log of a company" [];
+        get    "/internal/v1/identities" Operator identity::api::operators::list "List identity types" [];
+        put    "/internal/v1/identities/{country}/{identity}" Operator identity::api::operators::switch "Enable or disable an identity type" [];
+        get    "/internal/v1/companies/{company}/identities" Operator identity::api::operators::list_for_company "List the identity types of a company" [];
+        put    "/internal/v1/companies/{company}/identities/{country}/{identity}" Operator identity::api::operators::switch_for_company "Enable or disable an identity type for a company" [];
+        get    "/internal/v1/audit" Operator audit::api::of_service "List the audit log of the service" [];
+        get    "/internal/v1/master-key" Operator master_key::api::fetch "Count sealed values by master key" [];
+        post   "/internal/v1/master-key/rotate" Operator master_key::api::rotate "Reseal values of former master keys" [];
+        post   "/internal/v1/clock/advance" Operator health::advance_clock "Advance the clock (development only)" [403];
+    };
+    routes.extend(plugin_routes());
+    routes
+}
+
+fn plugin_routes() -> Vec<Route> {
+    routes! {
+        get    "/internal/v1/plugins" Operator plugins::list "List plugins" [];
+        post   "/internal/v1/plugins" Operator plugins::install "Install a plugin" [409];
+        post   "/internal/v1/plugins/examine" Operator plugins::examine "Examine a plugin without installing it" [];
+        get    "/internal/v1/plugins/{plugin}" Operator plugins::fetch "List the versions of a plugin" [];
+        post   "/internal/v1/plugins/{plugin}/activate" Operator plugins::activate "Activate a version of a plugin" [409];
+        post   "/internal/v1/plugins/{plugin}/canary" Operator plugins::canary "Start a canary of a plugin" [409];
+        post   "/internal/v1/plugins/{plugin}/rollback" Operator plugins::roll_back "End a canary, or reactivate the previous version of a plugin" [409];
+        post   "/internal/v1/plugins/{plugin}/deactivate" Operator plugins::deactivate "Deactivate a plugin" [409];
+        delete "/internal/v1/plugins/{plugin}/{digest}" Operator plugins::uninstall "Uninstall an inactive version of a plugin" [409];
+        get    "/internal/v1/plugins/{plugin}/recordings" Operator recordings::api::list "List recorded calls of a plugin" [];
+        get    "/internal/v1/plugins/{plugin}/recordings/{recording}" Operator recordings::api::fetch "Fetch a recorded call" [];
+        get    "/internal/v1/publishers" Operator plugins::publishers::list "List trusted plugin publishers" [];
+        put    "/internal/v1/publishers/{publisher}" Operator plugins::publishers::trust "Trust a plugin publisher with its keys" [409];
+        delete "/internal/v1/publishers/{publisher}" Operator plugins::publishers::distrust "Stop trusting a plugin publisher" [409];
+    }
+}
+
+macro_rules! webhooks {
+    ($($kind:literal $data:ty: $summary:literal;)*) => {
+        vec![$(Webhook {
+            kind: $kind,
+            summary: $summary,
+            schema: SchemaGenerator::subschema_for::<events::Message<'static, $data>>,
+        }),*]
+    };
+}
+
+/// The webhooks that companies receive. Each row: kind, type of the data, summary.
+#[must_use]
+pub fn webhooks() -> Vec<Webhook> {
+    webhooks! {
+        "card.validation.success" cards::EventData: "A card was verified and can be charged";
+        "card.validation.failed" cards::EventData: "The verification charge of a card failed";
+        "payment.success" payments::EventData: "A customer was charged";
+        "payment.failed" payments::EventData: "A customer was not charged";
+        "payment.refunded" payments::EventData: "A payment was refunded";
+        "recollection.success" recollections::EventData: "A loan was repaid";
+        "recollection.failed" recollections::EventData: "A repayment failed";
+    }
+}
+
+/// Returns the name of these routes' listener in metrics.
+#[must_use]
+pub fn name_of(routes: &[Route]) -> &'static str {
+    if is_internal(routes) { "internal" } else { "public" }
+}
+
+fn is_internal(routes: &[Route]) -> bool {
+    routes.iter().any(|route| route.access == Access::Operator)
+}
+
+/// Returns the OpenAPI document of these routes, without the lookups of country plugins.
+#[must_use]
+pub fn document(routes: &[Route]) -> Value {
+    openapi::document(routes, &contents(routes))
+}
+
+fn contents(routes: &[Route]) -> Contents {
+    match is_internal(routes) {
+        true => Contents {
+            title: "Tollhouse: internal interface",
+            introduction: OPERATORS_KEY,
+            tags: TAGS,
+            webhooks: Vec::new(),
+        },
+        false => Contents {
+            title: "Tollhouse",
+            introduction: COMPANYS_KEY,
+            tags: TAGS,
+            webhooks: webhooks(),
+        },
+    }
+}
+
+/// Builds the router of one listener.
+pub fn router(app: &App, routes: Vec<Route>) -> Router {
+    let plugins = app.plugins.clone();
+    let largest_body = move |path: &str| match UPLOADS.iter().find(|(uploads, _)| path == *uploads)
+    {
+        Some((_, most)) => Some(*most),
+        None => COMPONENTS.contains(&path).then(|| plugins.most_component_bytes()),
+    };
+    let interface = Interface {
+        name: name_of(&routes),
+        document: Document::new(document(&routes), identity::lookups::Lookups(app.plugins.clone())),
+        routes,
+        state: Shared(app.clone()),
+        principals: app.clone(),
+        largest_body: Box::new(largest_body),
+    };
+    http::router(&app.server, interface)
+}
+
+/// The sections of the OpenAPI document in reading order: handlers' module, name, description.
+const TAGS: &[Tag] = &[
+    ("payments", "payments", "One-time payments through hosted checkout, and their refunds."),
+    ("cards", "cards", "Cards saved by a verification charge, which is refunded."),
+    (
+        "recollections",
+        "recollections",
+        "Repayments of loans: manual, checkout, card or direct debit.",
+    ),
+    ("loans", "loans", "Loans of another system, and feeds of their repayments."),
+    ("mandates", "direct debits", "Mandates of another system to debit bank accounts."),
+    (
+        "otp",
+        "one-time passwords",
+        "Codes sent by e-mail, by text message or by both, each valid once.",
+    ),
+    ("users", "users", "Customers of the company."),
+    (
+        "identity",
+        "identity lookups",
+        "Queries of identity registers, and verification that a customer is the person on record. \
+         Installed plugins determine the countries and identity types.",
+    ),
+    ("events", "events", "Webhooks to companies, signed according to Standard Webhooks."),
+    ("messages", "messages", "E-mails and text messages, with their delivery status."),
+    ("notifications", "notifications", "Webhooks from providers. Companies do not call this."),
+    ("companies", "companies", "Companies, their API keys, subscriptions and event secrets."),
+    ("providers", "providers", "Provider accounts of the service and of companies."),
+    ("wallet", "wallet", "A company's balances and ledger entries."),
+    ("plans", "prices", "Prices of billing items, in a company's own plan or the default plan."),
+    (
+        "operator_events",
+        "operator events",
+        "Events for operators and internal consumers: a feed, read by cursor.",
+    ),
+    ("plugins", "plugins", "Provider components, which can be replaced without a restart."),
+    ("recordings", "recorded calls", "Recorded plugin calls, with personal data masked."),
+    ("audit", "audit", "Actions of operators."),
+    ("master_key", "master key", "The key that seals secrets in the database, and its rotation."),
+    ("metrics", "metrics", "Metrics in the Prometheus format."),
+    ("health", "health", "Liveness and readiness of this host."),
+    ("docs", "docs", "This document and its viewer."),
+];
+
+const COMPANYS_KEY: &str = "\
+For companies, and for webhooks of their providers.
+
+## API key
+
+Every request of a company carries its API key, which belongs on a server and never in a browser or an app:
+
+    Authorization: Bearer sk_live_0123456789abcdef0123456789abcdef01234567
+";
+
+const OPERATORS_KEY: &str = "\
+For operators and internal consumers.
+
+## Operator token
+
+Every request to `/internal/v1` carries the operator token, which grants full access:
+
+    Authorization: Bearer op_0123456789abcdef0123456789abcdef
+";

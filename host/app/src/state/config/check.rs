@@ -1,0 +1,124 @@
+//! Checks for settings that conflict or cannot be used.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use url::Url;
+
+use super::Config;
+use crate::platform::config::ConfigError;
+use crate::{
+    http::Endpoint,
+    platform::{crypto::seal::Sealer, random::Random},
+    plugins,
+};
+
+/// A shorter token can be guessed.
+const LEAST_TOKEN_CHARACTERS: usize = 20;
+
+/// Returns all problems. Reads files, but contacts no other system.
+#[must_use]
+pub fn problems(config: &Config) -> Vec<ConfigError> {
+    let found = [
+        database(config),
+        config.listeners.public().and_then(certificate),
+        config.listeners.internal().and_then(certificate),
+        operator_token(config),
+        master_key(config),
+        public_url(config),
+        development(config),
+        config.email.mailer().map(drop),
+        plugin_cache(config),
+        plugin_publishers(config),
+        config.telemetry.check(),
+    ];
+    found.into_iter().filter_map(Result::err).collect()
+}
+
+/// Returns warnings about settings that work but are unsafe.
+#[must_use]
+pub fn warnings(config: &Config) -> Vec<String> {
+    let files = [
+        ("operator_token_file", &config.operator_token.operator_token_file),
+        ("master_key_file", &config.master_key.master_key_file),
+        ("database_file", &config.database.database_file),
+        ("smtp_password_file", &config.email.smtp_password.smtp_password_file),
+    ];
+    let files = files.into_iter().filter_map(|(key, file)| Some((key, file.as_ref()?)));
+    let open = files.filter(|(_, file)| {
+        fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+    });
+    open.map(|(key, file)| format!("{key} {} is open to others: chmod 600", file.display()))
+        .collect()
+}
+
+fn refuse(what: impl Into<String>) -> Result<(), ConfigError> {
+    Err(ConfigError(what.into()))
+}
+
+fn database(config: &Config) -> Result<(), ConfigError> {
+    config.database.url().map(drop)
+}
+
+fn certificate(endpoint: Endpoint) -> Result<(), ConfigError> {
+    let Some(files) = &endpoint.tls else { return Ok(()) };
+    files.check().map_err(|error| ConfigError(error.to_string()))
+}
+
+fn operator_token(config: &Config) -> Result<(), ConfigError> {
+    let token = config.operator_token.read()?;
+    if !token.bytes().all(|b| b.is_ascii_graphic()) || token.len() < LEAST_TOKEN_CHARACTERS {
+        return refuse(format!(
+            "the operator's token must be at least {LEAST_TOKEN_CHARACTERS} visible characters without blanks"
+        ));
+    }
+    Ok(())
+}
+
+fn master_key(config: &Config) -> Result<(), ConfigError> {
+    let keys = config.master_key.read()?;
+    Sealer::new(&keys, Random::seeded(0)).map(drop).map_err(|error| ConfigError(error.to_string()))
+}
+
+fn public_url(config: &Config) -> Result<(), ConfigError> {
+    let listeners = &config.listeners;
+    match &listeners.public_url {
+        None if listeners.listen.ip().is_unspecified() => refuse(
+            "public_url is needed: listen names no address that providers could send notifications to",
+        ),
+        None => Ok(()),
+        Some(url) => match Url::parse(url) {
+            Ok(parsed)
+                if ["http", "https"].contains(&parsed.scheme()) && parsed.query().is_none() =>
+            {
+                Ok(())
+            }
+            _ => refuse("public_url must be an http or https URL without a query"),
+        },
+    }
+}
+
+fn development(config: &Config) -> Result<(), ConfigError> {
+    let listeners = [config.listeners.listen, config.listeners.internal_listen];
+    if config.service.development && listeners.iter().any(|address| !address.ip().is_loopback()) {
+        return refuse(
+            "development is for loopback only: it lets the clock be moved. Take it away, or listen on 127.0.0.1",
+        );
+    }
+    Ok(())
+}
+
+fn plugin_publishers(config: &Config) -> Result<(), ConfigError> {
+    match config.plugins.plugin_unsigned && !config.plugins.plugin_publishers.is_empty() {
+        true => refuse(
+            "plugin_unsigned takes plugins that none of plugin_publishers has signed: take one of the two away",
+        ),
+        false => Ok(()),
+    }
+}
+
+fn plugin_cache(config: &Config) -> Result<(), ConfigError> {
+    match config.plugins.plugin_cache.as_deref().and_then(plugins::cache_fault) {
+        Some(fault) => refuse(format!("plugin_cache: {fault}")),
+        None => Ok(()),
+    }
+}

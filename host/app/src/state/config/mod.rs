@@ -1,0 +1,51 @@
+//! All settings of a host, each defined once: its flag, its variable (`TOLLHOUSE_…`) and its key in
+//! the settings file share a name. `platform::config::layers` decides which one applies.
+//!
+//! A setting has a group, a unit (`value_name`) and a default, and is listed in
+//! `docs/OPERATING.md`, which a test checks. Secrets come from files or variables, never from
+//! flags.
+
+pub mod check;
+pub mod describe;
+mod otp;
+mod remote;
+mod service;
+
+use clap::Args;
+
+pub use self::{otp::Otp, remote::Remote, service::Service};
+pub use crate::platform::config::ConfigError;
+use crate::{
+    http::settings::{listeners::Listeners, requests::Requests},
+    platform::config::{
+        database::Database,
+        email::Email,
+        secrets::{MasterKey, OperatorToken},
+        telemetry::Telemetry,
+    },
+    plugins::settings::Plugins,
+};
+
+#[derive(Args, Clone, Debug)]
+pub struct Config {
+    #[command(flatten)]
+    pub database: Database,
+    #[command(flatten)]
+    pub listeners: Listeners,
+    #[command(flatten)]
+    pub requests: Requests,
+    #[command(flatten)]
+    pub operator_token: OperatorToken,
+    #[command(flatten)]
+    pub master_key: MasterKey,
+    #[command(flatten)]
+    pub service: Service,
+    #[command(flatten)]
+    pub email: Email,
+    #[command(flatten)]
+    pub otp: Otp,
+    #[command(flatten)]
+    pub plugins: Plugins,
+    #[command(flatten)]
+    pub telemetry: Telemetry,
+}

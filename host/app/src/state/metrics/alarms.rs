@@ -1,0 +1,86 @@
+//! Counters of alarms, operator events, payment verifications and one-time passwords.
+
+use prometheus_client::{
+    metrics::{counter::Counter, family::Family},
+    registry::Registry,
+};
+
+use crate::platform::telemetry::metric::Label;
+
+/// All alarms. Each counter starts at 0, so that its first alarm is an increase.
+const ALARMS: [&str; 9] = [
+    "amount mismatch",
+    "card not revoked",
+    "card refund failed",
+    "currency mismatch",
+    "foreign payment",
+    "refund failed",
+    "refund still pending",
+    "repaid twice",
+    "repayment reversed",
+];
+
+/// All kinds of operator events, for the same reason.
+const TOLD: [&str; 4] =
+    ["card.refund_failed", "loan.not_collected", "otp.few_verified", "wallet.low_balance"];
+
+#[derive(Clone)]
+pub struct Noted {
+    alarms: Family<Label<&'static str>, Counter>,
+    checks: Family<Label<&'static str>, Counter>,
+    told: Family<Label<&'static str>, Counter>,
+    codes: Family<Label<&'static str>, Counter>,
+}
+
+impl Default for Noted {
+    fn default() -> Noted {
+        let noted = Noted {
+            alarms: Family::default(),
+            checks: Family::default(),
+            codes: Family::default(),
+            told: Family::default(),
+        };
+        for alarm in ALARMS {
+            drop(noted.alarms.get_or_create(&[("alarm", alarm)]));
+        }
+        for kind in TOLD {
+            drop(noted.told.get_or_create(&[("kind", kind)]));
+        }
+        noted
+    }
+}
+
+impl Noted {
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register("alarms", "Alarms about payments and refunds", self.alarms.clone());
+        registry.register(
+            "payment_checks",
+            "Payment verifications by the settlement job, by outcome",
+            self.checks.clone(),
+        );
+        registry.register("operator_events", "Operator events, by kind", self.told.clone());
+        registry.register(
+            "otp",
+            "One-time passwords sent, and attempts by outcome",
+            self.codes.clone(),
+        );
+    }
+
+    /// Counts an alarm. The caller also logs it, with the field `alarm`.
+    pub fn alarm(&self, what: &'static str) {
+        self.alarms.get_or_create(&[("alarm", what)]).inc();
+    }
+
+    pub fn told(&self, kind: &'static str) {
+        self.told.get_or_create(&[("kind", kind)]).inc();
+    }
+
+    /// Counts a code as `sent`, or an attempt as `verified`, `wrong`, `cancelled` or `throttled`.
+    pub fn code(&self, what: &'static str) {
+        self.codes.get_or_create(&[("outcome", what)]).inc();
+    }
+
+    pub fn payment_checked(&self, outcome: &'static str) {
+        self.checks.get_or_create(&[("outcome", outcome)]).inc();
+    }
+}

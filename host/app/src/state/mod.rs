@@ -1,0 +1,145 @@
+//! The application state that requests and jobs use.
+
+pub mod config;
+pub mod metrics;
+pub mod settings;
+pub mod slots;
+
+use std::{any::Any, num::NonZeroU32, ops::Deref, sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+
+pub use self::settings::Settings;
+use self::{config::Config, metrics::Metrics, slots::Slots};
+use crate::{
+    http::Server,
+    platform::{
+        background::{
+            jobs::{self, Workers},
+            tasks::Tasks,
+        },
+        clock::Clock,
+        crypto::seal::{SealedColumn, Sealer},
+        error::Result,
+        outbound::{egress::EgressByPurpose, files::Files, smtp::Mailer},
+        random::Random,
+        rate::Limiter,
+        store::{self, Store, Tx},
+    },
+    plugins::Plugins,
+};
+
+/// The application on one host. Cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    parts: Arc<Parts>,
+    pub plugins: Plugins,
+}
+
+pub struct Parts {
+    pub store: Store,
+    pub clock: Clock,
+    pub random: Random,
+    pub sealer: Sealer,
+    pub egress: EgressByPurpose,
+    pub files: Files,
+    /// `None`: no mail server is configured.
+    pub mailer: Option<Mailer>,
+    pub settings: Settings,
+    pub workers: Workers<App>,
+    pub rates: Rates,
+    pub tasks: Tasks,
+    pub metrics: Metrics,
+    pub server: Server,
+    pub tables: Tables,
+    pub slots: Slots,
+}
+
+/// Deletes expired rows or files, and returns how many.
+pub type Sweep = fn(App) -> BoxFuture<'static, Result<u64>>;
+
+/// A hook with the id of a company and its new event URL.
+pub type EventUrlSet = for<'t> fn(&'t mut Tx, &'t str, &'t str) -> BoxFuture<'t, store::Result<()>>;
+
+/// Tables over all areas.
+#[derive(Clone, Copy)]
+pub struct Tables {
+    pub sweeps: &'static [Sweep],
+    /// Every column with sealed values.
+    pub sealed: &'static [&'static [SealedColumn]],
+    /// Called when the event URL of a company is set, in the same transaction.
+    pub event_url_set: EventUrlSet,
+    /// The subjects of provider references, and the jobs that a provider webhook enqueues.
+    pub notified: &'static [(&'static str, &'static str)],
+}
+
+/// The rate limits of this host.
+pub struct Rates {
+    /// Requests, by API key id.
+    pub keys: Limiter<String>,
+    pub operators: Limiter<()>,
+    /// Updates of a key's last use, by API key id.
+    pub uses: Limiter<String>,
+}
+
+impl Rates {
+    pub fn new(config: &Config, clock: &Clock) -> Rates {
+        const MINUTE: Duration = Duration::from_secs(60);
+        let (rate, burst) = (config.requests.rate_per_s, config.requests.rate_burst);
+        Rates {
+            keys: Limiter::per_second(rate, burst, clock.clone()),
+            operators: Limiter::per_second(rate, burst, clock.clone()),
+            uses: Limiter::new(MINUTE, NonZeroU32::MIN, clock.clone()),
+        }
+    }
+
+    /// Removes idle rate limits.
+    pub fn prune(&self) {
+        self.keys.prune();
+        self.operators.prune();
+        self.uses.prune();
+    }
+}
+
+impl App {
+    #[must_use]
+    pub fn new(parts: Parts, plugins: Plugins) -> App {
+        App { parts: Arc::new(parts), plugins }
+    }
+
+    /// Returns the host for one operation, a request or one run of a job: each plugin stays at the
+    /// version that the operation called first, even if another one is activated.
+    #[must_use]
+    pub fn for_operation(&self) -> App {
+        App { parts: self.parts.clone(), plugins: self.plugins.for_operation() }
+    }
+
+    #[must_use]
+    pub fn new_id(&self) -> String {
+        self.random.id(self.clock.now())
+    }
+
+    /// Returns the state of a slice.
+    #[must_use]
+    pub fn slot<T: Any>(&self) -> &T {
+        self.slots.get()
+    }
+}
+
+impl jobs::Host for App {
+    fn workers(&self) -> &Workers<App> {
+        &self.parts.workers
+    }
+
+    fn for_operation(&self) -> App {
+        App::for_operation(self)
+    }
+}
+
+impl Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
+}

@@ -1,0 +1,27 @@
+//! The audit log of one company, for operators.
+
+use axum::extract::State;
+
+use crate::{
+    app::{
+        operations::audit::{Entry, api::list},
+        state::App,
+    },
+    http::{
+        answer::Answer,
+        request::{
+            path::Path,
+            query::{Pages, Query},
+        },
+    },
+    platform::{error::Result, values::listing::Listed},
+};
+
+pub async fn of_company(
+    State(app): State<App>,
+    Path(company): Path<String>,
+    query: Query<Pages>,
+) -> Result<Answer<Listed<Entry>>> {
+    super::find(&app, &company).await?;
+    list(&app, &company, &query).await
+}

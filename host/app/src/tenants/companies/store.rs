@@ -1,0 +1,296 @@
+//! Storage of companies and their API keys.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::platform::{
+    clock::Timestamp,
+    crypto::seal::{SealError, SealedColumn, Sealer, sealed_column},
+    store::{FromRow, Json, Result, Tx},
+    values::money::Minor,
+};
+
+#[derive(Clone, Debug, FromRow)]
+pub struct Company {
+    pub id: String,
+    pub name: String,
+    /// `live` or `test`.
+    pub server: String,
+    pub logo: Option<String>,
+    pub event_url: Option<String>,
+    /// Provider that is used if a request names none.
+    pub payment_service: Option<String>,
+    pub active: bool,
+    pub event_secret: String,
+    pub previous_event_secret: Option<String>,
+    pub previous_event_secret_until: Option<Timestamp>,
+    pub subscription_active: bool,
+    pub subscription_expires_at: Option<Timestamp>,
+    /// Features of the plan; `None` for all.
+    pub features: Option<Json<Vec<String>>>,
+    /// Balance below which operators receive an event; `None` for the default of the service.
+    #[sqlx(rename = "low_balance_minor")]
+    pub low_balance: Option<Minor>,
+    /// ISO 3166 codes; `None` for the countries of the service.
+    pub countries: Option<Json<Vec<String>>>,
+    /// SMS gateway that is tried first.
+    pub sms_gateway: Option<String>,
+    /// Sender of text messages; `None` for the default of the gateway account.
+    pub sms_sender: Option<String>,
+    /// Allowed prefixes of phone numbers; `None` for numbers of `countries`.
+    pub sms_prefixes: Option<Json<Vec<String>>>,
+    /// Fixed one-time password of a test company.
+    pub fixed_otp: Option<String>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// An API key without its secret.
+#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
+pub struct Key {
+    pub id: String,
+    /// First characters of the key.
+    pub prefix: String,
+    pub label: Option<String>,
+    /// Last use, recorded at most once a minute.
+    pub last_used_at: Option<Timestamp>,
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+}
+
+/// Sealed columns. Different contexts: neither secret can be opened in the other's column.
+pub const SEALED: [SealedColumn; 2] = [EVENT_SECRET, PREVIOUS_EVENT_SECRET];
+const EVENT_SECRET: SealedColumn = sealed_column!(
+    companies(id, id).event_secret,
+    |_, id| format!("companies/{id}/event_secret/current"),
+    formerly common_context
+);
+const PREVIOUS_EVENT_SECRET: SealedColumn = sealed_column!(
+    companies(id, id).previous_event_secret,
+    |_, id| format!("companies/{id}/event_secret/previous"),
+    formerly common_context
+);
+
+/// Seal context of both secrets in rows written by versions that did not distinguish them.
+fn common_context(_: &str, id: &str) -> String {
+    format!("companies/{id}/event_secret")
+}
+
+impl Company {
+    pub fn open_event_secret(&self, sealer: &Sealer) -> Result<String, SealError> {
+        EVENT_SECRET.open(sealer, [&self.id; 2], &self.event_secret)
+    }
+
+    pub fn open_previous_event_secret(&self, sealer: &Sealer) -> Result<Option<String>, SealError> {
+        let open = |sealed: &String| PREVIOUS_EVENT_SECRET.open(sealer, [&self.id; 2], sealed);
+        self.previous_event_secret.as_ref().map(open).transpose()
+    }
+
+    /// Replaces the event secret. The old one becomes the previous one, unless it cannot be opened.
+    pub fn rotate_event_secret(&mut self, sealer: &Sealer, new: &str) {
+        let former = self.open_event_secret(sealer).inspect_err(|error| {
+            tracing::warn!(company = self.id, %error, "the former event secret does not open");
+        });
+        let context = (PREVIOUS_EVENT_SECRET.context)(&self.id, &self.id);
+        self.previous_event_secret = former.ok().map(|former| sealer.seal(&context, &former));
+        self.event_secret = seal_event_secret(sealer, &self.id, new);
+    }
+}
+
+#[must_use]
+pub fn seal_event_secret(sealer: &Sealer, company_id: &str, secret: &str) -> String {
+    sealer.seal(&(EVENT_SECRET.context)(company_id, company_id), secret)
+}
+
+/// A company and the key that authenticated it.
+#[derive(Clone, Debug, FromRow)]
+pub struct KeyHolder {
+    #[sqlx(flatten)]
+    pub company: Company,
+    pub key_id: String,
+    pub digest: String,
+    pub last_used_at: Option<Timestamp>,
+    pub expires_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+}
+
+pub async fn insert(tx: &mut Tx, company: &Company) -> Result<()> {
+    tx.sql(
+        "INSERT INTO companies (id, name, server, logo, event_url, payment_service, active,
+             event_secret, subscription_active, countries, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)",
+    )
+    .bind(&company.id)
+    .bind(&company.name)
+    .bind(&company.server)
+    .bind(&company.logo)
+    .bind(&company.event_url)
+    .bind(&company.payment_service)
+    .bind(company.active)
+    .bind(&company.event_secret)
+    .bind(company.subscription_active)
+    .bind(&company.countries)
+    .bind(company.created_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+pub async fn find(tx: &mut Tx, id: &str) -> Result<Option<Company>> {
+    tx.sql("SELECT * FROM companies WHERE id = $1").bind(id).optional().await
+}
+
+/// Returns the company and locks its row until the transaction ends.
+pub async fn lock(tx: &mut Tx, id: &str) -> Result<Option<Company>> {
+    tx.sql("SELECT * FROM companies WHERE id = $1 FOR UPDATE").bind(id).optional().await
+}
+
+pub async fn list(tx: &mut Tx, limit: i64, offset: i64) -> Result<(i64, Vec<Company>)> {
+    let (total,) = tx.sql("SELECT COUNT(*) FROM companies").one().await?;
+    let companies = tx
+        .sql("SELECT * FROM companies ORDER BY created_at DESC, id DESC LIMIT $1 OFFSET $2")
+        .bind(limit)
+        .bind(offset)
+        .all()
+        .await?;
+    Ok((total, companies))
+}
+
+pub async fn update(tx: &mut Tx, company: &Company) -> Result<()> {
+    tx.sql(
+        "UPDATE companies SET name = $2, logo = $3, event_url = $4, payment_service = $5,
+             active = $6, event_secret = $7, previous_event_secret = $8,
+             previous_event_secret_until = $9, subscription_active = $10,
+             subscription_expires_at = $11, features = $12, low_balance_minor = $13,
+             sms_gateway = $14, sms_sender = $15, sms_prefixes = $16, fixed_otp = $17,
+             countries = $18, updated_at = $19
+         WHERE id = $1",
+    )
+    .bind(&company.id)
+    .bind(&company.name)
+    .bind(&company.logo)
+    .bind(&company.event_url)
+    .bind(&company.payment_service)
+    .bind(company.active)
+    .bind(&company.event_secret)
+    .bind(&company.previous_event_secret)
+    .bind(company.previous_event_secret_until)
+    .bind(company.subscription_active)
+    .bind(company.subscription_expires_at)
+    .bind(&company.features)
+    .bind(company.low_balance)
+    .bind(&company.sms_gateway)
+    .bind(&company.sms_sender)
+    .bind(&company.sms_prefixes)
+    .bind(&company.fixed_otp)
+    .bind(&company.countries)
+    .bind(company.updated_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+pub async fn insert_key(tx: &mut Tx, company_id: &str, key: &Key, digest: &str) -> Result<()> {
+    tx.sql(
+        "INSERT INTO api_keys (company_id, id, digest, prefix, label, expires_at, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    )
+    .bind(company_id)
+    .bind(&key.id)
+    .bind(digest)
+    .bind(&key.prefix)
+    .bind(&key.label)
+    .bind(key.expires_at)
+    .bind(key.created_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+pub async fn keys(tx: &mut Tx, company_id: &str) -> Result<Vec<Key>> {
+    tx.sql("SELECT * FROM api_keys WHERE company_id = $1 ORDER BY created_at DESC, id DESC")
+        .bind(company_id)
+        .all()
+        .await
+}
+
+/// Revokes a key and returns the number of keys found. An earlier revocation keeps its time.
+pub async fn revoke_key(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Result<u64> {
+    tx.sql(
+        "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, $3)
+         WHERE company_id = $1 AND id = $2",
+    )
+    .bind(company_id)
+    .bind(id)
+    .bind(now)
+    .run()
+    .await
+}
+
+/// Returns the key and locks its row until the transaction ends.
+pub async fn lock_key(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Key>> {
+    tx.sql("SELECT * FROM api_keys WHERE company_id = $1 AND id = $2 FOR UPDATE")
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+pub async fn end_key(tx: &mut Tx, company_id: &str, id: &str, at: Timestamp) -> Result<()> {
+    tx.sql("UPDATE api_keys SET expires_at = $3 WHERE company_id = $1 AND id = $2")
+        .bind(company_id)
+        .bind(id)
+        .bind(at)
+        .run()
+        .await?;
+    Ok(())
+}
+
+/// Records a use. An earlier time does not overwrite a later one.
+pub async fn touch_key(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Result<()> {
+    tx.sql(
+        "UPDATE api_keys SET last_used_at = $3
+         WHERE company_id = $1 AND id = $2 AND (last_used_at IS NULL OR last_used_at < $3)",
+    )
+    .bind(company_id)
+    .bind(id)
+    .bind(now)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Returns digests of valid keys of all companies used at `since` or later, most recent first.
+pub async fn digests_used_since(
+    tx: &mut Tx,
+    since: Timestamp,
+    now: Timestamp,
+    most: i64,
+) -> Result<Vec<String>> {
+    let digests: Vec<(String,)> = tx
+        .sql(
+            "SELECT digest FROM api_keys
+             WHERE last_used_at >= $1 AND revoked_at IS NULL
+                 AND (expires_at IS NULL OR expires_at > $2)
+             ORDER BY last_used_at DESC LIMIT $3",
+        )
+        .bind(since)
+        .bind(now)
+        .bind(most)
+        .all()
+        .await?;
+    Ok(digests.into_iter().map(|(digest,)| digest).collect())
+}
+
+pub async fn find_by_key(tx: &mut Tx, digest: &str) -> Result<Option<KeyHolder>> {
+    tx.sql(
+        "SELECT companies.*, api_keys.id AS key_id, api_keys.digest, api_keys.last_used_at,
+             api_keys.expires_at, api_keys.revoked_at
+         FROM api_keys JOIN companies ON companies.id = api_keys.company_id
+         WHERE api_keys.digest = $1",
+    )
+    .bind(digest)
+    .optional()
+    .await
+}

@@ -1,0 +1,169 @@
+//! Operator API for prices.
+
+use std::{borrow::Cow, collections::BTreeMap, ops::Deref};
+
+use axum::extract::State;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{DEFAULT, ITEMS, LOOKUPS, feature_of, store};
+use crate::{
+    app::{operations::audit, state::App, tenants::companies},
+    http::{
+        answer::Answer,
+        request::{
+            body::{Body, Fields},
+            path::Path,
+        },
+    },
+    platform::{
+        error::Result,
+        store::Tx,
+        values::money::{BILLING_CURRENCY, MOST_MINOR, Minor},
+    },
+};
+
+/// Prices by billing item.
+#[derive(Serialize, JsonSchema)]
+pub struct Prices {
+    currency: &'static str,
+    prices: BTreeMap<String, Price>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Price {
+    /// Price of one unit.
+    price: Minor,
+    /// Source of the price: the company's plan, the default plan or, if neither names the item, its
+    /// plugin. `null` if none of them sets a price: the item is free.
+    plan: Option<Plan>,
+}
+
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Plan {
+    Company,
+    Default,
+    Plugin,
+}
+
+pub async fn fetch_for_company(
+    State(app): State<App>,
+    Path(company): Path<String>,
+) -> Result<Answer<Prices>> {
+    let read = async |tx: &mut Tx| -> Result<_> {
+        companies::get(tx, &company).await?;
+        prices(tx, &app, &company).await
+    };
+    Answer::data(app.store.read(read).await?, "Prices fetched successfully")
+}
+
+pub async fn fetch_default(State(app): State<App>) -> Result<Answer<Prices>> {
+    let prices = app.store.select(async |tx| prices(tx, &app, DEFAULT).await).await?;
+    Answer::data(prices, "Prices fetched successfully")
+}
+
+/// New prices by billing item. `null` removes a price; items that are not named stay unchanged.
+pub struct PriceChanges(Fields);
+
+impl From<Fields> for PriceChanges {
+    fn from(fields: Fields) -> PriceChanges {
+        PriceChanges(fields)
+    }
+}
+
+impl Deref for PriceChanges {
+    type Target = Fields;
+
+    fn deref(&self) -> &Fields {
+        &self.0
+    }
+}
+
+impl JsonSchema for PriceChanges {
+    fn schema_name() -> Cow<'static, str> {
+        "PriceChanges".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let price = json!({ "type": ["number", "null"], "minimum": 0, "maximum": Minor(MOST_MINOR), "multipleOf": 0.01 });
+        let items: BTreeMap<_, _> = ITEMS.iter().map(|(item, _)| (item, &price)).collect();
+        json_schema!({
+            "type": "object",
+            "description": "Prices by billing item. `null` removes a price; items that are not named stay unchanged.",
+            "properties": items,
+            "patternProperties": { LOOKUPS: price },
+            "additionalProperties": false,
+            "examples": [{ "otp.email": 2.5, "identity.nigeria.bvn": 100, "otp.sms": null }],
+        })
+    }
+}
+
+type Changes = Vec<(String, Option<Minor>)>;
+
+fn read(body: &Body<PriceChanges>) -> Result<Changes> {
+    let change = |item: &String| match feature_of(item) {
+        Some(_) => Ok((item.clone(), body.non_negative(item)?)),
+        None => {
+            Err(body.must_be(item, "a billing item, such as otp.email or identity.nigeria.bvn"))
+        }
+    };
+    body.names().map(change).collect()
+}
+
+pub async fn set_for_company(
+    State(app): State<App>,
+    Path(company): Path<String>,
+    body: Body<PriceChanges>,
+) -> Result<Answer<Prices>> {
+    let changes = read(&body)?;
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        companies::get(tx, &company).await?;
+        set(tx, &app, &company, &changes).await
+    })
+    .await
+}
+
+pub async fn set_default(
+    State(app): State<App>,
+    body: Body<PriceChanges>,
+) -> Result<Answer<Prices>> {
+    let changes = read(&body)?;
+    let db = app.store.clone();
+    db.write(async move |tx| set(tx, &app, DEFAULT, &changes).await).await
+}
+
+async fn set(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &str,
+    changes: &Changes,
+) -> Result<Answer<Prices>> {
+    for (item, price) in changes {
+        match price {
+            Some(price) => store::put(tx, company_id, item, *price).await?,
+            None => store::remove(tx, company_id, item).await?,
+        }
+    }
+    let detail: BTreeMap<_, _> = changes.iter().cloned().collect();
+    audit::record(tx, app, company_id, "price.set", json!(detail)).await?;
+    Answer::data(prices(tx, app, company_id).await?, "Prices updated successfully")
+}
+
+/// Returns the prices of all fixed items, and of the lookups that a plan or a plugin prices. For a
+/// plugin with a canary, the active version counts.
+async fn prices(tx: &mut Tx, app: &App, company_id: &str) -> Result<Prices> {
+    let unpriced = ITEMS.map(|(item, _)| (item.to_owned(), Price { price: Minor(0), plan: None }));
+    let mut prices = BTreeMap::from(unpriced);
+    for country in app.plugins.all_registers() {
+        let set = country.manifest().prices().filter(|(_, price)| *price > Minor(0));
+        prices.extend(set.map(|(item, price)| (item, Price { price, plan: Some(Plan::Plugin) })));
+    }
+    for row in store::list(tx, company_id).await? {
+        let plan = if row.company_id == DEFAULT { Plan::Default } else { Plan::Company };
+        prices.insert(row.item, Price { price: row.amount_minor, plan: Some(plan) });
+    }
+    Ok(Prices { currency: BILLING_CURRENCY, prices })
+}

@@ -1,0 +1,238 @@
+//! Accounts at payment providers, SMS gateways and identity registers.
+//!
+//! A company may have its own credentials; other companies use the service accounts, one per
+//! provider for test companies and one for live companies. Each account has an opaque id, which is
+//! part of its webhook URL.
+
+pub mod api;
+mod probe;
+mod store;
+
+use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub use self::{
+    api::chosen,
+    store::{Account, SEALED},
+};
+use crate::{
+    app::{state::App, tenants::companies::Company},
+    platform::{
+        error::{Error, Result},
+        store::Tx,
+    },
+    plugins::{Credentials, Kind, Provider},
+};
+
+/// Mode of an account: equal to the `server` of the companies that use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "ProviderMode")]
+pub enum Mode {
+    Test,
+    Live,
+}
+
+impl Mode {
+    #[must_use]
+    pub fn of(company: &Company) -> Mode {
+        if company.is_test() { Mode::Test } else { Mode::Live }
+    }
+
+    /// Returns the mode with this name, if there is one.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Mode> {
+        [Mode::Test, Mode::Live].into_iter().find(|mode| mode.name() == name)
+    }
+
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Test => "test",
+            Mode::Live => "live",
+        }
+    }
+
+    /// Returns the `company_id` of service accounts of this mode, shorter than any company's id.
+    /// Two values are needed because the table has one row per company and provider; the previous
+    /// version knows only `""`.
+    fn service(self) -> &'static str {
+        match self {
+            Mode::Live => "",
+            Mode::Test => "test",
+        }
+    }
+}
+
+/// Reason why a company cannot use a provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoAccount {
+    /// No account of the company's mode has credentials.
+    Missing,
+    /// The company's account or the service account is inactive.
+    Deactivated,
+}
+
+impl NoAccount {
+    #[must_use]
+    pub fn at(self, provider: &str) -> Error {
+        match self {
+            NoAccount::Missing => no_key(),
+            NoAccount::Deactivated => deactivated(provider),
+        }
+    }
+}
+
+/// Returns the account through which `company` uses `provider`; 400 if there is none.
+pub async fn resolve(tx: &mut Tx, company: &Company, provider: &str) -> Result<Account> {
+    usable(tx, company, provider).await?.map_err(|why| why.at(provider))
+}
+
+/// Like [`resolve`], but returns the reason, for callers with errors of their own.
+pub async fn usable(
+    tx: &mut Tx,
+    company: &Company,
+    provider: &str,
+) -> Result<Result<Account, NoAccount>> {
+    let (own, services) = both(tx, company, provider).await?;
+    Ok(choose(own, services))
+}
+
+/// Returns the account with which a payment instrument was saved, if `company` may charge it.
+pub async fn chargeable(tx: &mut Tx, company: &Company, account_id: &str) -> Result<Account> {
+    let account = store::by_id(tx, account_id).await?;
+    let account =
+        account.filter(|account| account.serves(company) && account.credentials.is_some());
+    let account = account.ok_or_else(no_key)?;
+    let (own, services) = both(tx, company, &account.provider).await?;
+    match is_off(own.as_ref(), services.as_ref()) {
+        true => Err(deactivated(&account.provider)),
+        false => Ok(account),
+    }
+}
+
+/// Returns the company's own account and the service account of its mode.
+async fn both(
+    tx: &mut Tx,
+    company: &Company,
+    provider: &str,
+) -> Result<(Option<Account>, Option<Account>)> {
+    let own = store::find(tx, &company.id, provider).await?;
+    let services = store::find(tx, Mode::of(company).service(), provider).await?;
+    Ok((own, services))
+}
+
+fn is_off(own: Option<&Account>, services: Option<&Account>) -> bool {
+    own.into_iter().chain(services).any(|account| !account.active)
+}
+
+fn no_key() -> Error {
+    Error::invalid("payment service key not found")
+}
+
+/// The error for a provider that an operator deactivated.
+#[must_use]
+pub fn deactivated(provider: &str) -> Error {
+    Error::Invalid(format!("{provider} has been deactivated"))
+}
+
+/// Returns the plugin of a record's account. One that is no longer installed counts as deactivated.
+pub fn serving(app: &App, provider: &str, company_id: &str) -> Result<Provider> {
+    let serving = app.plugins.provider(provider, company_id);
+    serving.map_err(|error| match error {
+        Error::Invalid(_) => deactivated(provider),
+        other => other,
+    })
+}
+
+/// Selects the company's own account if it has credentials, else the service account. If either is
+/// inactive, neither is used.
+fn choose(own: Option<Account>, services: Option<Account>) -> Result<Account, NoAccount> {
+    if is_off(own.as_ref(), services.as_ref()) {
+        return Err(NoAccount::Deactivated);
+    }
+    let usable = |account: &Account| account.credentials.is_some();
+    own.filter(usable).or(services.filter(usable)).ok_or(NoAccount::Missing)
+}
+
+/// Returns the account with this id, of any owner: webhook URLs and records hold only the id.
+pub async fn by_id(tx: &mut Tx, id: &str) -> Result<Option<Account>> {
+    Ok(store::by_id(tx, id).await?)
+}
+
+impl Account {
+    #[must_use]
+    pub fn is_services(&self) -> bool {
+        [Mode::Test, Mode::Live].iter().any(|mode| self.company_id == mode.service())
+    }
+
+    /// The company that owns the account; empty for service accounts.
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        if self.is_services() { "" } else { &self.company_id }
+    }
+
+    /// Returns whether `company` may use it: its own account, or the service account of its mode.
+    fn serves(&self, company: &Company) -> bool {
+        self.company_id == company.id || self.company_id == Mode::of(company).service()
+    }
+
+    pub fn open_credentials(&self, app: &App) -> Result<Credentials> {
+        let json = self.open(&app.sealer)?.ok_or_else(no_key)?;
+        let values: HashMap<String, String> =
+            serde_json::from_str(&json).map_err(Error::internal)?;
+        // The time invalidates cache entries that were made with earlier credentials.
+        let id = format!("{}@{}", self.id, self.updated_at.0);
+        Ok(Credentials { id, values })
+    }
+
+    /// Returns the URL to which the provider sends webhooks; `None` for gateways and registers.
+    #[must_use]
+    pub fn notification_url(&self, app: &App) -> Option<String> {
+        let plugin = app.plugins.get(&self.provider);
+        if plugin.is_some_and(|plugin| plugin.manifest().kind != Kind::Provider) {
+            return None;
+        }
+        let base = app.settings.public_url.trim_end_matches('/');
+        Some(format!("{base}/api/v1/notifications/{}/{}", self.provider, self.id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::clock::Timestamp;
+
+    fn account(id: &str, active: bool, credentials: bool) -> Option<Account> {
+        Some(Account {
+            company_id: String::new(),
+            provider: "p".into(),
+            id: id.into(),
+            credentials: credentials.then(|| "sealed".to_owned()),
+            active,
+            created_at: Timestamp(0),
+            updated_at: Timestamp(0),
+        })
+    }
+
+    #[test]
+    fn own_credentials_are_preferred_and_an_inactive_account_blocks_both() {
+        let (deactivated, no_key) = (NoAccount::Deactivated, NoAccount::Missing);
+        for (own, services, expected) in [
+            (None, None, Err(no_key)),
+            (None, account("s", true, true), Ok("s")),
+            (account("o", true, true), account("s", true, true), Ok("o")),
+            (account("o", true, true), None, Ok("o")),
+            (account("o", true, false), account("s", true, true), Ok("s")),
+            (account("o", true, false), account("s", true, false), Err(no_key)),
+            (account("o", false, true), account("s", true, true), Err(deactivated)),
+            (account("o", true, true), account("s", false, true), Err(deactivated)),
+            (None, account("s", false, true), Err(deactivated)),
+        ] {
+            let chosen = choose(own, services).map(|account| account.id);
+            assert_eq!(chosen, expected.map(str::to_owned));
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Tests of provider accounts by calls without cost or effect: the verification of a payment that
+//! does not exist, first with the account's secrets and then with wrong ones.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Account;
+use crate::{
+    app::state::App,
+    platform::{error::Result, random::Random},
+    plugins::{CallError, Credentials, FaultCategory, Kind, Provider, ReferenceRules},
+};
+
+/// Outcome of a provider test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "ProviderTestOutcome")]
+pub enum Outcome {
+    /// The provider was reached and accepted the credentials.
+    Accepted,
+    /// The provider was reached and refused the credentials.
+    CredentialsRefused,
+    /// The host or the plugin's grants do not allow the request.
+    Forbidden,
+    /// The connection failed or was interrupted.
+    Unreachable,
+    TimedOut,
+    /// The provider or its plugin is temporarily unavailable.
+    Unavailable,
+    /// The response does not show whether the credentials are valid.
+    Unclear,
+    /// Plugins of this kind cannot be tested: each function costs money or contacts a person.
+    NotTestable,
+}
+
+impl Outcome {
+    /// Returns the outcome as a sentence, without text from the provider or the plugin.
+    pub fn detail(self, provider: &str) -> String {
+        match self {
+            Outcome::Accepted => format!("{provider} was reached and accepted the credentials"),
+            Outcome::CredentialsRefused => {
+                format!("{provider} was reached and refused the credentials")
+            }
+            Outcome::Forbidden => {
+                format!("the request to {provider} may not leave this host: check its URL settings")
+            }
+            Outcome::Unreachable => format!("{provider} could not be reached"),
+            Outcome::TimedOut => format!("{provider} did not respond in time"),
+            Outcome::Unavailable => format!("{provider} is out of order now, try again later"),
+            Outcome::Unclear => {
+                format!(
+                    "the response of {provider} does not show whether the credentials are good: check its URL settings"
+                )
+            }
+            Outcome::NotTestable => format!(
+                "{provider} cannot be tested without a paid call: an SMS gateway sends a message, a register looks somebody up"
+            ),
+        }
+    }
+}
+
+/// Returns the outcome, and the fault code if there is one.
+pub async fn probe(app: &App, account: &Account) -> Result<(Outcome, String)> {
+    let name = &account.provider;
+    if app.plugins.get(name).is_some_and(|plugin| plugin.manifest().kind != Kind::Provider) {
+        return Ok((Outcome::NotTestable, String::new()));
+    }
+    let provider = app.plugins.provider(name, account.owner())?;
+    let reference = unknown_reference(&provider.manifest().reference, &app.new_id());
+    let mut credentials = account.open_credentials(app)?;
+    let first = verify(&provider, &credentials, &reference).await;
+    if first.0 != Outcome::Accepted {
+        return Ok(first);
+    }
+    // A wrong base URL may return "not found" for any credentials: only a server that rejects wrong
+    // secrets has checked the right ones.
+    for name in provider.manifest().secrets.names() {
+        if let Some(secret) = credentials.values.get_mut(name) {
+            *secret = wrong_secret(&app.random, secret);
+        }
+    }
+    // Use a separate cache: the valid secrets may have left an access token in theirs.
+    credentials.id = format!("{}#{}", credentials.id, app.new_id());
+    Ok(match verify(&provider, &credentials, &reference).await {
+        (Outcome::CredentialsRefused, _) => first,
+        (_, code) => (Outcome::Unclear, code),
+    })
+}
+
+async fn verify(
+    provider: &Provider,
+    credentials: &Credentials,
+    reference: &str,
+) -> (Outcome, String) {
+    match provider.verify(credentials, reference).await {
+        Ok(_) => (Outcome::Accepted, String::new()),
+        Err(error) => (outcome_of(&error), code_of(&error)),
+    }
+}
+
+/// Returns a random text in the format of the secret: only letters and digits are replaced.
+fn wrong_secret(random: &Random, secret: &str) -> String {
+    let like = |c: char| {
+        let [byte] = random.bytes::<1>();
+        match c {
+            'a'..='z' => char::from(b'a' + byte % 26),
+            'A'..='Z' => char::from(b'A' + byte % 26),
+            '0'..='9' => char::from(b'0' + byte % 10),
+            _ => c,
+        }
+    };
+    secret.chars().map(like).collect()
+}
+
+/// Returns a reference that no payment has: random and alphanumeric, which every provider accepts.
+fn unknown_reference(rules: &ReferenceRules, random: &str) -> String {
+    // The random part of an id is its end.
+    let from = random.len().saturating_sub(rules.max_length);
+    random[from..].to_owned()
+}
+
+fn outcome_of(error: &CallError) -> Outcome {
+    if error.timed_out {
+        return Outcome::TimedOut;
+    }
+    match (error.fault.category, &*error.fault.code) {
+        (FaultCategory::NotFound, _) => Outcome::Accepted,
+        (FaultCategory::Misconfigured, "forbidden" | "not-granted") => Outcome::Forbidden,
+        (FaultCategory::Misconfigured, _) => Outcome::CredentialsRefused,
+        (FaultCategory::Unavailable, "connect" | "cut") => Outcome::Unreachable,
+        (FaultCategory::Unavailable, "timeout") => Outcome::TimedOut,
+        (FaultCategory::Unavailable, _) => Outcome::Unavailable,
+        (FaultCategory::Invalid | FaultCategory::Refused | FaultCategory::Other, _) => {
+            Outcome::Unclear
+        }
+    }
+}
+
+/// Returns the fault code without unusual characters, because it may be text from the upstream.
+fn code_of(error: &CallError) -> String {
+    const MOST: usize = 60;
+    if outcome_of(error) == Outcome::Accepted {
+        return String::new();
+    }
+    let is_plain = |c: &char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(c);
+    error.fault.code.chars().filter(is_plain).take(MOST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plugins::{Certainty, Fault};
+
+    #[test]
+    fn faults_map_to_test_outcomes() {
+        use FaultCategory::{Invalid, Misconfigured, NotFound, Other, Refused, Unavailable};
+        for (category, code, timed_out, outcome) in [
+            (NotFound, "", false, Outcome::Accepted),
+            (Misconfigured, "", false, Outcome::CredentialsRefused),
+            (Misconfigured, "forbidden", false, Outcome::Forbidden),
+            (Misconfigured, "not-granted", false, Outcome::Forbidden),
+            (Unavailable, "connect", false, Outcome::Unreachable),
+            (Unavailable, "cut", false, Outcome::Unreachable),
+            (Unavailable, "timeout", false, Outcome::TimedOut),
+            (Unavailable, "", true, Outcome::TimedOut),
+            (Unavailable, "http-503", false, Outcome::Unavailable),
+            (Invalid, "", false, Outcome::Unclear),
+            (Refused, "", false, Outcome::Unclear),
+            (Other, Fault::BROKE, false, Outcome::Unclear),
+        ] {
+            let fault = Fault::new(category, code, "");
+            let certainty = Certainty::NotDone;
+            let error = CallError { fault, certainty, timed_out, retry_after_s: None };
+            assert_eq!(outcome_of(&error), outcome, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_secret_is_random_and_looks_like_the_right_one() {
+        let secret = "sk_test_AB12-é";
+        let [one, other] = [1, 2].map(|seed| wrong_secret(&Random::seeded(seed), secret));
+        assert!(one != secret && one != other, "{one} {other}");
+        for (right, wrong) in secret.chars().zip(one.chars()) {
+            assert_eq!(right.is_ascii_lowercase(), wrong.is_ascii_lowercase(), "{one}");
+            assert_eq!(right.is_ascii_uppercase(), wrong.is_ascii_uppercase(), "{one}");
+            assert_eq!(right.is_ascii_digit(), wrong.is_ascii_digit(), "{one}");
+        }
+        assert_eq!(one.chars().count(), secret.chars().count());
+    }
+
+    #[test]
+    fn the_reference_obeys_the_rules() {
+        for (max_length, length) in [(100, 24), (24, 24), (12, 12)] {
+            let rules = ReferenceRules { alphabet: String::new(), max_length };
+            let reference = unknown_reference(&rules, "0123456789abcdef01234567");
+            assert_eq!(reference.len(), length);
+            assert!(rules.accept(&reference), "{reference}");
+        }
+    }
+}

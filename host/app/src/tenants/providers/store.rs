@@ -1,0 +1,109 @@
+//! Storage of provider accounts.
+
+use crate::platform::{
+    clock::Timestamp,
+    crypto::seal::{SealError, SealedColumn, Sealer, sealed_column},
+    store::{FromRow, Result, Tx},
+};
+
+#[derive(Clone, Debug, FromRow)]
+pub struct Account {
+    pub company_id: String,
+    pub provider: String,
+    /// Opaque, unguessable id.
+    pub id: String,
+    /// Sealed JSON object of strings.
+    pub credentials: Option<String>,
+    pub active: bool,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// Sealed column. Its context has company, provider and id: credentials open in no other row.
+pub const SEALED: [SealedColumn; 1] = [CREDENTIALS];
+const CREDENTIALS: SealedColumn = sealed_column!(
+    provider_accounts(company_id, (provider || '/' || id)).credentials,
+    |company, account| format!("provider_accounts/{company}/{account}/credentials"),
+    formerly context_of_id
+);
+
+/// Seal context in rows of versions that bound credentials to the account's id only.
+fn context_of_id(_: &str, account: &str) -> String {
+    let id = account.rsplit_once('/').map_or(account, |(_, id)| id);
+    format!("provider_accounts/{id}/credentials")
+}
+
+impl Account {
+    /// The account within its company, as in the context of `CREDENTIALS`.
+    fn name(&self) -> String {
+        format!("{}/{}", self.provider, self.id)
+    }
+
+    /// Opens the credentials as JSON, if there are any.
+    pub(super) fn open(&self, sealer: &Sealer) -> Result<Option<String>, SealError> {
+        let open =
+            |sealed: &String| CREDENTIALS.open(sealer, [&self.company_id, &self.name()], sealed);
+        self.credentials.as_ref().map(open).transpose()
+    }
+
+    /// Seals JSON credentials for this account.
+    pub(super) fn seal(&self, sealer: &Sealer, json: &str) -> String {
+        sealer.seal(&(CREDENTIALS.context)(&self.company_id, &self.name()), json)
+    }
+}
+
+pub async fn find(tx: &mut Tx, company_id: &str, provider: &str) -> Result<Option<Account>> {
+    tx.sql("SELECT * FROM provider_accounts WHERE company_id = $1 AND provider = $2")
+        .bind(company_id)
+        .bind(provider)
+        .optional()
+        .await
+}
+
+pub async fn by_id(tx: &mut Tx, id: &str) -> Result<Option<Account>> {
+    tx.sql("SELECT * FROM provider_accounts WHERE id = $1").bind(id).optional().await
+}
+
+pub async fn list(tx: &mut Tx, company_id: &str) -> Result<Vec<Account>> {
+    tx.sql("SELECT * FROM provider_accounts WHERE company_id = $1 ORDER BY provider")
+        .bind(company_id)
+        .all()
+        .await
+}
+
+/// Inserts `new` if its company has no account at the provider. Returns the stored account and
+/// locks its row until the transaction ends.
+pub async fn lock(tx: &mut Tx, new: &Account) -> Result<Account> {
+    tx.sql(
+        "INSERT INTO provider_accounts (company_id, provider, id, credentials, active, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT (company_id, provider) DO NOTHING",
+    )
+    .bind(&new.company_id)
+    .bind(&new.provider)
+    .bind(&new.id)
+    .bind(&new.credentials)
+    .bind(new.active)
+    .bind(new.created_at)
+    .run()
+    .await?;
+    tx.sql("SELECT * FROM provider_accounts WHERE company_id = $1 AND provider = $2 FOR UPDATE")
+        .bind(&new.company_id)
+        .bind(&new.provider)
+        .one()
+        .await
+}
+
+pub async fn update(tx: &mut Tx, account: &Account) -> Result<()> {
+    tx.sql(
+        "UPDATE provider_accounts SET credentials = $3, active = $4, updated_at = $5
+         WHERE company_id = $1 AND provider = $2",
+    )
+    .bind(&account.company_id)
+    .bind(&account.provider)
+    .bind(&account.credentials)
+    .bind(account.active)
+    .bind(account.updated_at)
+    .run()
+    .await?;
+    Ok(())
+}

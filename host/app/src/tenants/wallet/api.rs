@@ -1,0 +1,190 @@
+//! Operator API for wallets.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    Account, Balance, Cover, Moved, Movement, post,
+    store::{self, Entry, Filter},
+};
+use crate::{
+    app::{operations::audit, state::App, tenants::companies},
+    http::{
+        answer::Answer,
+        request::{
+            body::Body,
+            fields::{Amount, Text, Visible, fields},
+            path::Path,
+            query::{Days, Exactly, Pages, Query},
+        },
+    },
+    platform::{
+        error::{Error, Result},
+        values::{
+            listing::Listed,
+            money::{BILLING_CURRENCY, Minor, Money},
+        },
+    },
+};
+
+/// Balances of a company.
+#[derive(Serialize, JsonSchema)]
+pub struct Wallet {
+    /// Available balance in the billing currency.
+    balance: Minor,
+    /// Sum of initialized, unsettled payments on service accounts, in the billing currency.
+    pending: Minor,
+    currency: &'static str,
+    /// Balances by currency.
+    balances: BTreeMap<String, Balance>,
+}
+
+pub async fn fetch(State(app): State<App>, Path(company): Path<String>) -> Result<Answer<Wallet>> {
+    let mut balances = app
+        .store
+        .read(async |tx| -> Result<_> {
+            companies::get(tx, &company).await?;
+            Ok(store::balances(tx, &company).await?)
+        })
+        .await?;
+    let billing = *balances.entry(BILLING_CURRENCY.to_owned()).or_default();
+    let wallet = Wallet {
+        balance: billing.balance,
+        pending: billing.pending,
+        currency: BILLING_CURRENCY,
+        balances,
+    };
+    Answer::data(wallet, "Wallet fetched successfully")
+}
+
+pub async fn credit(
+    State(app): State<App>,
+    Path(company): Path<String>,
+    body: Body<Transfer>,
+) -> Result<Answer<Transferred>> {
+    let ordered = read(&body)?;
+    let (from, to) = (Account::Operator, Account::Wallet);
+    move_by_hand(app, company, "operator.credit", ordered, from, to).await
+}
+
+pub async fn debit(
+    State(app): State<App>,
+    Path(company): Path<String>,
+    body: Body<Transfer>,
+) -> Result<Answer<Transferred>> {
+    let ordered = read(&body)?;
+    let (from, to) = (Account::Wallet, Account::Operator);
+    move_by_hand(app, company, "operator.debit", ordered, from, to).await
+}
+
+fields! {
+    /// A credit or debit by an operator.
+    Body Transfer {
+        amount: Amount,
+        /// Currency code of three capital letters; default: the billing currency.
+        #[schemars(extend("pattern" = "^[A-Z]{3}$", "examples" = ["NGN"]))]
+        currency: Option<Text<3>>,
+        /// Client-chosen key: a transfer is posted once per key.
+        key: Visible<100>,
+    }
+}
+
+/// A posted transfer.
+#[derive(Serialize, JsonSchema)]
+pub struct Transferred {
+    key: String,
+    amount: Minor,
+    currency: String,
+    /// Balance of the wallet in this currency.
+    balance: Minor,
+}
+
+fn read(body: &Body<Transfer>) -> Result<(Money, String)> {
+    let minor = body.amount()?;
+    let currency = body.currency()?.unwrap_or_else(|| BILLING_CURRENCY.to_owned());
+    if currency.len() != 3 || !currency.bytes().all(|b| b.is_ascii_uppercase()) {
+        return Err(body.must_be("currency", "a currency code of three capital letters"));
+    }
+    Ok((Money { minor, currency }, body.key()?))
+}
+
+/// Posts a transfer. A repeated key returns the current balance; with another amount, currency or
+/// direction it is rejected with 409.
+async fn move_by_hand(
+    app: App,
+    company: String,
+    kind: &'static str,
+    (money, key): (Money, String),
+    from: Account,
+    to: Account,
+) -> Result<Answer<Transferred>> {
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        companies::get(tx, &company).await?;
+        let movement =
+            Movement { key: format!("operator:{key}"), kind: kind.into(), from, to, money };
+        if post(tx, &app, &company, &movement, Cover::Required).await? == Moved::Before {
+            let before = store::posted(tx, &company, &movement.key).await?;
+            let Money { minor, currency } = &movement.money;
+            if before != Some((kind.to_owned(), currency.clone(), *minor)) {
+                let message = "the key was used before for another movement";
+                return Err(Error::Conflict(message.to_owned()));
+            }
+        } else {
+            let Money { minor, currency } = &movement.money;
+            let detail = json!({ "key": movement.key, "amount": minor, "currency": currency });
+            audit::record(tx, &app, &company, kind, detail).await?;
+        }
+        let balances = store::balances(tx, &company).await?;
+        let balance = balances.get(&movement.money.currency).copied().unwrap_or_default();
+        let transferred = Transferred {
+            key,
+            amount: movement.money.minor,
+            currency: movement.money.currency,
+            balance: balance.balance,
+        };
+        Answer::data(transferred, "Wallet updated successfully")
+    })
+    .await
+}
+
+fields! {
+    /// Filter of ledger entries.
+    Query EntryFilter {
+        /// Ledger account: `wallet`, `pending`, `billing`, `operator` or `provider:NAME`.
+        account: Exactly,
+        /// One day in UTC, or the first and last day of a range.
+        created_at: Days,
+    }
+}
+
+fn narrow(query: &Query<EntryFilter>) -> Result<Filter> {
+    let account = query.account()?;
+    if account.as_deref().is_some_and(|name| !Account::is_name(name)) {
+        let message =
+            "the account field must be wallet, pending, billing, operator or provider:NAME";
+        return Err(Error::invalid(message));
+    }
+    Ok(Filter { account, created: query.created_at()? })
+}
+
+pub async fn entries(
+    State(app): State<App>,
+    Path(company): Path<String>,
+    pages: Query<Pages>,
+    query: Query<EntryFilter>,
+) -> Result<Answer<Listed<Entry>>> {
+    let (page, filter) = (pages.read()?, narrow(&query)?);
+    let (total, entries) = app
+        .store
+        .read(async |tx| -> Result<_> {
+            companies::get(tx, &company).await?;
+            Ok(store::entries(tx, &company, &filter, page).await?)
+        })
+        .await?;
+    Answer::data(page.of(total, entries), "Wallet entries fetched successfully")
+}

@@ -1,0 +1,272 @@
+//! Storage of the ledger.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Account, Balance, Cover, Movement};
+use crate::platform::{
+    clock::Timestamp,
+    store::{FromRow, Result, Statement, Tx},
+    values::{
+        listing::{Page, Period},
+        money::Minor,
+    },
+};
+
+/// Inserts a ledger transaction; `false` if its key is already in use. SQLite needs the condition,
+/// because a trigger rejects an existing key before `ON CONFLICT` applies; PostgreSQL needs `ON
+/// CONFLICT`, because a concurrent transaction may insert the key.
+pub async fn begin(
+    tx: &mut Tx,
+    company_id: &str,
+    id: &str,
+    movement: &Movement,
+    cover: Cover,
+    now: Timestamp,
+) -> Result<bool> {
+    let overdraft_allowed = cover == Cover::Waived && movement.from == Account::Wallet;
+    let inserted = tx
+        .sql(
+            "INSERT INTO ledger_transactions (company_id, id, key, kind, overdraft_allowed, created_at)
+             SELECT $1, $2, $3, $4, $5, $6
+             WHERE NOT EXISTS (SELECT 1 FROM ledger_transactions WHERE company_id = $1 AND key = $3)
+             ON CONFLICT (company_id, key) DO NOTHING",
+        )
+        .bind(company_id)
+        .bind(id)
+        .bind(&movement.key)
+        .bind(&*movement.kind)
+        .bind(overdraft_allowed)
+        .bind(now)
+        .run()
+        .await?;
+    Ok(inserted == 1)
+}
+
+pub async fn enter(
+    tx: &mut Tx,
+    company_id: &str,
+    transaction_id: &str,
+    line: i64,
+    account: &str,
+    currency: &str,
+    amount: Minor,
+) -> Result<()> {
+    tx.sql(
+        "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
+         VALUES ($1, $2, $3, $4, $5, $6)",
+    )
+    .bind(company_id)
+    .bind(transaction_id)
+    .bind(line)
+    .bind(account)
+    .bind(currency)
+    .bind(amount)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// The lowest balance. Below it, and above `i64::MAX`, SQLite would convert a sum to a float.
+pub const LEAST: Minor = Minor(-i64::MAX);
+
+/// Adds a ledger entry to a balance and locks its row until the transaction ends. Returns the new
+/// balance; `None`, and no change, if it would be below `floor` or above `i64::MAX`.
+pub async fn add(
+    tx: &mut Tx,
+    company_id: &str,
+    transaction_id: &str,
+    account: &str,
+    currency: &str,
+    amount: Minor,
+    floor: Minor,
+) -> Result<Option<Minor>> {
+    // Not an upsert: on SQLite a trigger rejects the insertion of an existing row, because it
+    // cannot distinguish an upsert from `INSERT OR REPLACE`.
+    let balance = update(tx, company_id, transaction_id, account, currency, amount, floor).await?;
+    if balance.is_some() {
+        return Ok(balance);
+    }
+    tx.sql(
+        "INSERT INTO ledger_balances (company_id, account, currency, amount_minor)
+         SELECT $1, $2, $3, 0 WHERE NOT EXISTS (
+             SELECT 1 FROM ledger_balances WHERE company_id = $1 AND account = $2 AND currency = $3)
+         ON CONFLICT (company_id, account, currency) DO NOTHING",
+    )
+    .bind(company_id)
+    .bind(account)
+    .bind(currency)
+    .run()
+    .await?;
+    update(tx, company_id, transaction_id, account, currency, amount, floor).await
+}
+
+/// Returns `None` if there is no such row, or the sum is out of bounds.
+async fn update(
+    tx: &mut Tx,
+    company_id: &str,
+    transaction_id: &str,
+    account: &str,
+    currency: &str,
+    amount: Minor,
+    floor: Minor,
+) -> Result<Option<Minor>> {
+    // Bounds of the old balance.
+    let (least, most) = (floor.0.saturating_sub(amount.0), i64::MAX.saturating_sub(amount.0));
+    let balance: Option<(Minor,)> = tx
+        .sql(
+            "UPDATE ledger_balances SET amount_minor = amount_minor + $4, transaction_id = $5
+             WHERE company_id = $1 AND account = $2 AND currency = $3 AND amount_minor BETWEEN $6 AND $7
+             RETURNING amount_minor",
+        )
+        .bind(company_id)
+        .bind(account)
+        .bind(currency)
+        .bind(amount)
+        .bind(transaction_id)
+        .bind(least)
+        .bind(most)
+        .optional()
+        .await?;
+    Ok(balance.map(|(balance,)| balance))
+}
+
+/// Returns available and pending balances by currency.
+pub async fn balances(tx: &mut Tx, company_id: &str) -> Result<BTreeMap<String, Balance>> {
+    let rows: Vec<(String, String, Minor)> = tx
+        .sql(
+            "SELECT account, currency, amount_minor FROM ledger_balances
+             WHERE company_id = $1 AND account IN ($2, $3)",
+        )
+        .bind(company_id)
+        .bind(Account::Wallet.name())
+        .bind(Account::Pending.name())
+        .all()
+        .await?;
+    let mut balances: BTreeMap<String, Balance> = BTreeMap::new();
+    for (account, currency, amount) in rows {
+        let balance = balances.entry(currency).or_default();
+        if account == Account::Wallet.name() {
+            balance.balance = amount;
+        } else {
+            balance.pending = amount;
+        }
+    }
+    Ok(balances)
+}
+
+/// A ledger entry.
+#[derive(Debug, FromRow, Serialize, JsonSchema)]
+#[schemars(rename = "WalletEntry")]
+pub struct Entry {
+    /// Ledger transaction; both of its entries have the same value.
+    pub transaction_id: String,
+    /// Unique key of the ledger transaction.
+    pub key: String,
+    /// Kind of the ledger transaction, for example `operator.credit`.
+    pub kind: String,
+    /// Ledger account: `wallet`, `pending`, `billing`, `operator` or `provider:NAME`.
+    pub account: String,
+    pub currency: String,
+    #[sqlx(rename = "amount_minor")]
+    pub amount: Minor,
+    /// Reference of the related payment or recollection.
+    pub reference: Option<String>,
+    pub created_at: Timestamp,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub account: Option<String>,
+    pub created: Option<Period>,
+}
+
+/// A cross join: SQLite keeps its table order, so neither engine sorts the ledger for one page.
+macro_rules! filtered {
+    ($what:literal, $rest:literal) => {
+        concat!(
+            "SELECT ",
+            $what,
+            " FROM ledger_transactions t CROSS JOIN ledger_entries e
+             WHERE t.company_id = $1 AND e.company_id = t.company_id AND e.transaction_id = t.id
+             AND (CAST($2 AS TEXT) IS NULL OR e.account = $2)
+             AND (CAST($3 AS BIGINT) IS NULL OR t.created_at >= $3 AND t.created_at < $4) ",
+            $rest
+        )
+    };
+}
+
+/// Returns a page of a company's ledger entries, newest first, and their total number.
+pub async fn entries(
+    tx: &mut Tx,
+    company_id: &str,
+    filter: &Filter,
+    page: Page,
+) -> Result<(i64, Vec<Entry>)> {
+    let count = match filter.created {
+        Some(_) => filter.bind(tx.sql(filtered!("COUNT(*)", "")), company_id),
+        // Avoids the join with ledger transactions, which multiplies the time.
+        None => tx
+            .sql(
+                "SELECT COUNT(*) FROM ledger_entries
+                 WHERE company_id = $1 AND (CAST($2 AS TEXT) IS NULL OR account = $2)",
+            )
+            .bind(company_id.to_owned())
+            .bind(filter.account.clone()),
+    };
+    let (total,) = count.one().await?;
+    // The key names the related record in the formats of `payments`, `recollections` and `billing`.
+    let entries = tx.sql(filtered!(
+        "e.transaction_id, t.key, t.kind, e.account, e.currency, e.amount_minor, t.created_at,
+         CASE WHEN t.key LIKE 'payment:%' THEN
+             (SELECT reference FROM payments WHERE company_id = t.company_id AND id = substr(t.key, 9, 24))
+         WHEN t.key LIKE 'recollection:%' THEN
+             (SELECT reference FROM recollections WHERE company_id = t.company_id AND id = substr(t.key, 14, 24))
+         WHEN t.key LIKE 'charge:recollection:%' OR t.key LIKE 'refund:recollection:%' THEN
+             (SELECT reference FROM recollections WHERE company_id = t.company_id AND id = substr(t.key, 21, 24))
+         END AS reference",
+        "ORDER BY t.created_at DESC, t.id DESC, e.line LIMIT $5 OFFSET $6"
+    ));
+    let entries = filter.bind(entries, company_id).bind(page.limit).bind(page.offset());
+    Ok((total, entries.all().await?))
+}
+
+impl Filter {
+    fn bind<'t>(&self, statement: Statement<'t>, company_id: &str) -> Statement<'t> {
+        statement
+            .bind(company_id.to_owned())
+            .bind(self.account.clone())
+            .bind(self.created.map(|period| period.from))
+            .bind(self.created.map(|period| period.before))
+    }
+}
+
+/// Returns kind, currency and amount of a ledger transaction; `None` if missing or of amount zero.
+pub async fn posted(
+    tx: &mut Tx,
+    company_id: &str,
+    key: &str,
+) -> Result<Option<(String, String, Minor)>> {
+    tx.sql(
+        "SELECT t.kind, e.currency, e.amount_minor FROM ledger_transactions t
+         JOIN ledger_entries e ON e.company_id = t.company_id AND e.transaction_id = t.id AND e.line = 2
+         WHERE t.company_id = $1 AND t.key = $2",
+    )
+    .bind(company_id)
+    .bind(key)
+    .optional()
+    .await
+}
+
+/// Returns whether a ledger transaction was posted, even for a zero amount.
+pub async fn is_posted(tx: &mut Tx, company_id: &str, key: &str) -> Result<bool> {
+    let found: Option<(String,)> = tx
+        .sql("SELECT id FROM ledger_transactions WHERE company_id = $1 AND key = $2")
+        .bind(company_id)
+        .bind(key)
+        .optional()
+        .await?;
+    Ok(found.is_some())
+}

@@ -1,0 +1,98 @@
+//! `POST /api/v1/notifications/{provider}/{account}`: no API key, but a signature.
+
+use axum::{extract::State, http::HeaderMap};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use tracing::instrument;
+
+use super::{store, wake};
+use crate::{
+    app::{state::App, tenants::providers},
+    http::{
+        answer::Done,
+        request::{body::Raw, path::Path},
+    },
+    platform::{
+        error::{Error, Result},
+        telemetry::spans::SPANS,
+    },
+    plugins::{Absence, Notification, Refusal},
+};
+
+const UNKNOWN: &str = "there is no such notification account";
+
+/// Responds once the webhook is stored; jobs do the rest.
+#[instrument(target = SPANS, name = "notifications.receive", skip_all)]
+pub async fn receive(
+    State(app): State<App>,
+    Path((provider, account)): Path<(String, String)>,
+    headers: HeaderMap,
+    Raw(body): Raw,
+) -> Result<Done> {
+    let unknown = || Error::not_found(UNKNOWN);
+    let account = app.store.select(async |tx| providers::by_id(tx, &account).await).await?;
+    let account = account.filter(|account| account.provider == provider).ok_or_else(unknown)?;
+    let plugin =
+        app.plugins.provider(&provider, account.owner()).map_err(|_| absent(&app, &provider))?;
+    if account.credentials.is_none() {
+        return Err(unknown());
+    }
+    let credentials = account.open_credentials(&app)?;
+    let parsed = plugin.parse_notification(&credentials, &lower_case(&headers), &body).await;
+    let told = match parsed {
+        Ok(Ok(told)) => told,
+        Ok(Err(Refusal::Unauthentic)) => {
+            return Err(Error::Unauthorized("the signature is not valid"));
+        }
+        Ok(Err(Refusal::Malformed(reason))) => {
+            tracing::warn!(provider, reason, "malformed notification");
+            return Err(Error::invalid("the notification cannot be read"));
+        }
+        Err(error) => return Err(Error::internal(error.fault.message)),
+    };
+    let digest = hex::encode(Sha256::digest(&body));
+    let db = app.store.clone();
+    db.write(async move |tx| {
+        let now = app.clock.now();
+        let received = store::Received {
+            account_id: &account.id,
+            company_id: account.owner(),
+            provider: &provider,
+            digest: &digest,
+            about: told.iter().map(about).collect(),
+        };
+        store::store(tx, received, now).await?;
+        for told in &told {
+            wake(tx, &app, &account.id, told, now).await?;
+        }
+        Ok(Done("Notification received successfully"))
+    })
+    .await
+}
+
+/// 503 while the plugin is out of service, so that the provider retries its webhook.
+fn absent(app: &App, provider: &str) -> Error {
+    match app.plugins.absence(provider) {
+        Some(Absence::Deactivated) => {
+            Error::Unavailable("the provider has been deactivated, send it again later")
+        }
+        Some(Absence::NotReady) => {
+            Error::Unavailable("the provider is not ready here, send it again later")
+        }
+        None => Error::not_found(UNKNOWN),
+    }
+}
+
+fn lower_case(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes()))).collect()
+}
+
+fn about(told: &Notification) -> serde_json::Value {
+    json!({
+        "subject": format!("{:?}", told.subject).to_lowercase(),
+        "event": told.event,
+        "service_ref": told.service_ref,
+        "transaction_id": told.transaction_id,
+    })
+}

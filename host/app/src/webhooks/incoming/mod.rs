@@ -1,0 +1,40 @@
+//! Provider webhooks: the plugin checks the signature; the content is never trusted.
+//!
+//! A webhook only enqueues the job of the record that owns its reference; the job queries the
+//! provider. References are kept per provider account, so no webhook reaches another company's
+//! record.
+
+pub mod api;
+mod store;
+
+pub use self::store::{Belongs, references, release, replace, reserve};
+use crate::{
+    app::state::App,
+    platform::{
+        background::jobs,
+        clock::Timestamp,
+        store::{Result, Tx},
+    },
+    plugins::{Notification, Subject},
+};
+
+/// Enqueues the job of the record that a webhook names. An unknown reference is ignored.
+async fn wake(
+    tx: &mut Tx,
+    app: &App,
+    account_id: &str,
+    told: &Notification,
+    now: Timestamp,
+) -> Result<()> {
+    if !matches!(told.subject, Subject::Payment | Subject::Refund) {
+        return Ok(());
+    }
+    let Some(belongs) = store::belongs(tx, account_id, &told.service_ref).await? else {
+        return Ok(());
+    };
+    let job = app.tables.notified.iter().find(|(subject, _)| *subject == belongs.subject);
+    if let Some((_, job)) = job {
+        jobs::wake(tx, &belongs.company_id, job, &belongs.subject_id, now).await?;
+    }
+    Ok(())
+}

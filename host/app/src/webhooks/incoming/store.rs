@@ -1,0 +1,139 @@
+//! The rows of provider webhooks and of the reference directory.
+
+use serde_json::Value;
+
+use crate::platform::{
+    clock::Timestamp,
+    store::{FromRow, Json, Result, Tx},
+};
+
+/// The owner of a reference.
+#[derive(Clone, Debug, FromRow)]
+pub struct Belongs {
+    pub company_id: String,
+    /// The kind of record, for example `payment`.
+    pub subject: String,
+    pub subject_id: String,
+}
+
+/// Adds a reference to the directory. Returns `false` if another record of the account has it.
+pub async fn reserve(
+    tx: &mut Tx,
+    account_id: &str,
+    service_ref: &str,
+    belongs: &Belongs,
+    now: Timestamp,
+) -> Result<bool> {
+    let owned = tx
+        .sql(
+            "INSERT INTO service_refs (account_id, service_ref, company_id, subject, subject_id, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6)
+             ON CONFLICT (account_id, service_ref) DO UPDATE SET subject_id = excluded.subject_id
+             WHERE service_refs.company_id = excluded.company_id
+                 AND service_refs.subject = excluded.subject AND service_refs.subject_id = excluded.subject_id",
+        )
+        .bind(account_id)
+        .bind(service_ref)
+        .bind(&belongs.company_id)
+        .bind(&belongs.subject)
+        .bind(&belongs.subject_id)
+        .bind(now)
+        .run()
+        .await?;
+    Ok(owned == 1)
+}
+
+/// Adds the reference that the provider returned instead of `service_ref`. Returns `false` if
+/// another record has it. Webhooks may name either; only the returned one is verified from now on.
+pub async fn replace(
+    tx: &mut Tx,
+    account_id: &str,
+    service_ref: &str,
+    by: &str,
+    belongs: &Belongs,
+    now: Timestamp,
+) -> Result<bool> {
+    if !reserve(tx, account_id, by, belongs, now).await? {
+        return Ok(false);
+    }
+    tx.sql(
+        "UPDATE service_refs SET replaced_by = $4
+         WHERE account_id = $1 AND service_ref = $2 AND company_id = $3",
+    )
+    .bind(account_id)
+    .bind(service_ref)
+    .bind(&belongs.company_id)
+    .bind(by)
+    .run()
+    .await?;
+    Ok(true)
+}
+
+/// Removes a reference that the provider uses for another charge.
+pub async fn release(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result<()> {
+    tx.sql("DELETE FROM service_refs WHERE account_id = $1 AND service_ref = $2")
+        .bind(account_id)
+        .bind(service_ref)
+        .run()
+        .await?;
+    Ok(())
+}
+
+pub async fn belongs(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result<Option<Belongs>> {
+    tx.sql(
+        "SELECT company_id, subject, subject_id FROM service_refs
+         WHERE account_id = $1 AND service_ref = $2",
+    )
+    .bind(account_id)
+    .bind(service_ref)
+    .optional()
+    .await
+}
+
+/// Returns a record's references at the provider, without replaced ones.
+pub async fn references(
+    tx: &mut Tx,
+    company_id: &str,
+    subject: &str,
+    subject_id: &str,
+) -> Result<Vec<String>> {
+    let rows: Vec<(String,)> = tx
+        .sql(
+            "SELECT service_ref FROM service_refs
+             WHERE company_id = $1 AND subject = $2 AND subject_id = $3 AND replaced_by IS NULL
+             ORDER BY created_at, service_ref",
+        )
+        .bind(company_id)
+        .bind(subject)
+        .bind(subject_id)
+        .all()
+        .await?;
+    Ok(rows.into_iter().map(|(reference,)| reference).collect())
+}
+
+/// The stored fields of a provider webhook.
+pub struct Received<'n> {
+    pub account_id: &'n str,
+    pub company_id: &'n str,
+    pub provider: &'n str,
+    pub digest: &'n str,
+    pub about: Value,
+}
+
+/// Stores a provider webhook, or counts another copy of it.
+pub async fn store(tx: &mut Tx, received: Received<'_>, now: Timestamp) -> Result<()> {
+    tx.sql(
+        "INSERT INTO notifications (account_id, digest, company_id, provider, about, copies, received_at)
+         VALUES ($1, $2, $3, $4, $5, 1, $6)
+         ON CONFLICT (account_id, digest) DO UPDATE SET copies = notifications.copies + 1",
+    )
+    .bind(received.account_id)
+    .bind(received.digest)
+    .bind(received.company_id)
+    .bind(received.provider)
+    .bind(Json(received.about))
+    .bind(now)
+    .run()
+    .await?;
+    Ok(())
+}

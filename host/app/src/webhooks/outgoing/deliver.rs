@@ -1,0 +1,219 @@
+//! One attempt to deliver an event to a webhook endpoint.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures::{FutureExt, future::BoxFuture};
+use tracing::instrument;
+
+use super::{
+    schedule::{has_failed_too_long, next_try, run_begins_after},
+    sign::signatures,
+    store::{self, Attempt, Delivery, EventRow},
+};
+use crate::{
+    app::{state::App, tenants::companies},
+    platform::{
+        background::jobs::{Job, Next},
+        clock::Timestamp,
+        error::{Error, Result},
+        outbound::egress::{Answer, EgressError, Outgoing},
+        store::Tx,
+        telemetry::spans::SPANS,
+    },
+};
+
+const TIME_LIMIT: Duration = Duration::from_secs(15);
+const MOST_RESPONSE_BYTES: usize = 64 << 10;
+
+pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+    async move {
+        let Some((delivery, event, secrets)) = load(&app, &job).await? else {
+            return Ok(Next::Done);
+        };
+        let began = Instant::now();
+        let sent = send(&app, &delivery, &event, &secrets).await;
+        let duration = began.elapsed();
+        let db = app.store.clone();
+        db.write(async move |tx| record(tx, &app, delivery, sent, duration).await).await
+    }
+    .boxed()
+}
+
+type Loaded = (Delivery, EventRow, Vec<String>);
+
+/// Returns `None` if the delivery is no longer pending.
+async fn load(app: &App, job: &Job) -> Result<Option<Loaded>> {
+    let company_id = &*job.company_id;
+    app.store
+        .read(async |tx| {
+            let delivery = store::delivery(tx, company_id, &job.subject).await?;
+            let Some(delivery) = delivery.filter(|delivery| delivery.state == "pending") else {
+                return Ok(None);
+            };
+            let event = store::event(tx, company_id, &delivery.event_id).await?;
+            let event = event.ok_or_else(|| Error::internal("a delivery without its event"))?;
+            let secrets = companies::get(tx, company_id).await?.event_secrets(app)?;
+            Ok(Some((delivery, event, secrets)))
+        })
+        .await
+}
+
+#[instrument(target = SPANS, name = "events.deliver", skip_all)]
+async fn send(
+    app: &App,
+    delivery: &Delivery,
+    event: &EventRow,
+    secrets: &[String],
+) -> Result<Answer, EgressError> {
+    let seconds = app.clock.now().unix_seconds();
+    let header = |name: &str, value: String| (name.to_owned(), value);
+    let request = Outgoing {
+        sender: "events".into(),
+        method: "POST".to_owned(),
+        url: delivery.url.clone(),
+        headers: vec![
+            header("content-type", "application/json".to_owned()),
+            header("webhook-id", event.id.clone()),
+            header("webhook-timestamp", seconds.to_string()),
+            header("webhook-signature", signatures(secrets, &event.id, seconds, &event.body)),
+        ],
+        body: Some(Bytes::from(event.body.clone())),
+        timeout: TIME_LIMIT,
+        most_response_bytes: MOST_RESPONSE_BYTES,
+    };
+    app.egress.events.send(request).await
+}
+
+/// The result of an attempt.
+enum Outcome {
+    Delivered,
+    /// 410: the receiver wants no further events.
+    Gone,
+    Failed {
+        retry_after_seconds: Option<i64>,
+    },
+}
+
+fn outcome(sent: &Result<Answer, EgressError>, now_seconds: i64) -> Outcome {
+    match sent {
+        // The receiver has accepted it; only its response body is too large.
+        Err(EgressError::TooLarge(_)) => Outcome::Delivered,
+        Err(_) => Outcome::Failed { retry_after_seconds: None },
+        Ok(answer) if (200..300).contains(&answer.status) => Outcome::Delivered,
+        Ok(answer) if answer.status == 410 => Outcome::Gone,
+        Ok(answer) => Outcome::Failed { retry_after_seconds: retry_after(answer, now_seconds) },
+    }
+}
+
+/// Parses `Retry-After`: seconds or a date.
+fn retry_after(answer: &Answer, now_seconds: i64) -> Option<i64> {
+    let (_, value) = answer.headers.iter().find(|(name, _)| name == "retry-after")?;
+    let date = || chrono::DateTime::parse_from_rfc2822(value).ok();
+    value.parse().ok().or_else(|| Some(date()?.timestamp() - now_seconds))
+}
+
+/// Records an attempt. A delivery that was requeued or disabled meanwhile keeps its state.
+async fn record(
+    tx: &mut Tx,
+    app: &App,
+    loaded: Delivery,
+    sent: Result<Answer, EgressError>,
+    duration: Duration,
+) -> Result<Next> {
+    let now = app.clock.now();
+    let (company_id, url) = (&*loaded.company_id, &*loaded.url);
+    let outcome = outcome(&sent, now.unix_seconds());
+    // Locks the endpoint before the delivery, in the same order as `store::disable`.
+    let failing_since = match outcome {
+        Outcome::Delivered => {
+            store::lock_destination(tx, company_id, url).await?;
+            now
+        }
+        Outcome::Gone | Outcome::Failed { .. } => {
+            store::note_failure(tx, company_id, url, now, run_begins_after(now)).await?
+        }
+    };
+    let delivery = store::lock_delivery(tx, company_id, &loaded.id).await?;
+    let mut delivery = delivery.ok_or_else(|| Error::internal("a delivery that is gone"))?;
+    let is_current = delivery.standing() == loaded.standing();
+    delivery.attempts += 1;
+    let attempt = Attempt {
+        url: url.to_owned(),
+        number: delivery.attempts,
+        status: sent.as_ref().ok().map(|answer| i64::from(answer.status)),
+        error: sent.as_ref().err().map(EgressError::to_string).unwrap_or_default(),
+        duration_ms: i64::try_from(duration.as_millis()).unwrap_or(i64::MAX),
+        created_at: now,
+    };
+    store::insert_attempt(tx, &delivery, &attempt).await?;
+    let next = if is_current {
+        conclude(tx, app, &mut delivery, outcome, failing_since).await?
+    } else {
+        Next::Done
+    };
+    store::update_delivery(tx, &delivery).await?;
+    Ok(next)
+}
+
+/// Updates the delivery and its endpoint.
+async fn conclude(
+    tx: &mut Tx,
+    app: &App,
+    delivery: &mut Delivery,
+    outcome: Outcome,
+    failing_since: Timestamp,
+) -> Result<Next> {
+    let now = app.clock.now();
+    delivery.tries += 1;
+    match outcome {
+        Outcome::Delivered => {
+            delivery.state = "delivered".to_owned();
+            delivery.delivered_at = Some(now);
+            store::enable(tx, &delivery.company_id, &delivery.url).await?;
+            Ok(Next::Done)
+        }
+        Outcome::Gone => disable(tx, app, delivery, "the receiver answered 410").await,
+        Outcome::Failed { .. } if has_failed_too_long(failing_since, now) => {
+            disable(tx, app, delivery, "five days of failures").await
+        }
+        Outcome::Failed { retry_after_seconds } => {
+            match next_try(now, delivery.tries, retry_after_seconds, &app.random) {
+                Some(at) => Ok(Next::At(at)),
+                None => {
+                    delivery.state = "failed".to_owned();
+                    Ok(Next::Done)
+                }
+            }
+        }
+    }
+}
+
+async fn disable(tx: &mut Tx, app: &App, delivery: &mut Delivery, reason: &str) -> Result<Next> {
+    let company = &*delivery.company_id;
+    tracing::warn!(company, reason, "an event destination was disabled");
+    store::disable(tx, company, &delivery.url, reason, app.clock.now()).await?;
+    delivery.state = "disabled".to_owned();
+    Ok(Next::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_a_number_of_seconds_or_a_date() {
+        let asked = |value: &str| {
+            let headers = vec![("retry-after".to_owned(), value.to_owned())];
+            retry_after(&Answer { status: 503, headers, body: Bytes::new() }, 784_111_700)
+        };
+        for (value, seconds) in [
+            ("120", Some(120)),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(77)),
+            ("soon", None),
+            ("", None),
+        ] {
+            assert_eq!(asked(value), seconds, "{value}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Webhooks to companies: committed with the change, signed, delivered at least once.
+//!
+//! They follow Standard Webhooks. Receivers sort and deduplicate by the event's time and id.
+
+pub mod api;
+mod deliver;
+mod schedule;
+mod sign;
+mod store;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+pub use self::{deliver::deliver_job, store::enable};
+use crate::{
+    app::{state::App, tenants::companies},
+    platform::{
+        background::jobs,
+        error::{Error, Result},
+        store::Tx,
+    },
+};
+
+pub const DELIVER_JOB: &str = "event.deliver";
+
+/// A change of a company's record.
+pub struct Event {
+    /// For example `payment.success`.
+    pub kind: &'static str,
+    pub subject_id: String,
+    pub data: Value,
+    /// Webhook endpoint in addition to the company's registered one.
+    pub callback_url: Option<String>,
+}
+
+/// The body of a webhook.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EventOf{Data}")]
+pub struct Message<'e, Data> {
+    /// The company whose record changed.
+    company_id: &'e str,
+    /// The kind of event, for example `payment.success`.
+    event: &'e str,
+    /// The name of this service.
+    service: &'e str,
+    data: Data,
+}
+
+/// Writes an event and its deliveries in the transaction of the change that it reports.
+pub async fn emit(tx: &mut Tx, app: &App, company_id: &str, event: Event) -> Result<()> {
+    let now = app.clock.now();
+    let company = companies::get(tx, company_id).await?;
+    let id = format!("evt_{}", app.random.id(now));
+    let service = &app.settings.service;
+    let message = Message { company_id, event: event.kind, service, data: event.data };
+    let body = serde_json::to_string(&message).map_err(Error::internal)?;
+    store::insert(tx, company_id, &id, event.kind, &event.subject_id, &body, now).await?;
+    let mut urls: Vec<String> = company.event_url.into_iter().chain(event.callback_url).collect();
+    urls.dedup();
+    for url in urls {
+        let disabled = store::is_disabled(tx, company_id, &url).await?;
+        let delivery = store::Delivery::new(company_id, app.random.id(now), &id, url, disabled);
+        store::insert_delivery(tx, &delivery, now).await?;
+        if !disabled {
+            jobs::wake(tx, company_id, DELIVER_JOB, &delivery.id, now).await?;
+        }
+    }
+    Ok(())
+}

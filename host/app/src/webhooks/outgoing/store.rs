@@ -1,0 +1,342 @@
+//! The rows of the outbox: events, deliveries and attempts.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::platform::{
+    clock::Timestamp,
+    store::{FromRow, Result, Tx},
+    values::listing::Page,
+};
+
+pub async fn insert(
+    tx: &mut Tx,
+    company_id: &str,
+    id: &str,
+    kind: &str,
+    subject_id: &str,
+    body: &str,
+    now: Timestamp,
+) -> Result<()> {
+    tx.sql(
+        "INSERT INTO events (company_id, id, kind, subject_id, body, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6)",
+    )
+    .bind(company_id)
+    .bind(id)
+    .bind(kind)
+    .bind(subject_id)
+    .bind(body)
+    .bind(now)
+    .run()
+    .await?;
+    Ok(())
+}
+
+#[derive(Clone, Debug, FromRow)]
+pub struct EventRow {
+    pub id: String,
+    pub kind: String,
+    pub subject_id: String,
+    pub body: String,
+    pub created_at: Timestamp,
+}
+
+pub async fn event(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<EventRow>> {
+    tx.sql("SELECT * FROM events WHERE company_id = $1 AND id = $2")
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+/// Returns a page of events, newest first, and the total number.
+pub async fn list(tx: &mut Tx, company_id: &str, page: Page) -> Result<(i64, Vec<EventRow>)> {
+    let (total,) =
+        tx.sql("SELECT COUNT(*) FROM events WHERE company_id = $1").bind(company_id).one().await?;
+    let events = tx
+        .sql(
+            "SELECT * FROM events WHERE company_id = $1
+             ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3",
+        )
+        .bind(company_id)
+        .bind(page.limit)
+        .bind(page.offset())
+        .all()
+        .await?;
+    Ok((total, events))
+}
+
+/// An event for one webhook endpoint.
+#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
+pub struct Delivery {
+    #[serde(skip)]
+    pub company_id: String,
+    pub id: String,
+    pub event_id: String,
+    pub url: String,
+    /// `pending`, `delivered`, `failed` or `disabled`.
+    pub state: String,
+    /// Attempts since it was last queued.
+    #[serde(skip)]
+    pub tries: i64,
+    /// Number of times it was queued.
+    #[serde(skip)]
+    pub queued: i64,
+    pub attempts: i64,
+    pub delivered_at: Option<Timestamp>,
+}
+
+impl Delivery {
+    pub fn new(
+        company_id: &str,
+        id: String,
+        event_id: &str,
+        url: String,
+        disabled: bool,
+    ) -> Delivery {
+        Delivery {
+            company_id: company_id.to_owned(),
+            id,
+            event_id: event_id.to_owned(),
+            url,
+            state: if disabled { "disabled" } else { "pending" }.to_owned(),
+            tries: 0,
+            queued: 1,
+            attempts: 0,
+            delivered_at: None,
+        }
+    }
+
+    /// The fields that differ if the delivery was changed concurrently.
+    pub fn standing(&self) -> (&str, i64, i64) {
+        (&self.state, self.tries, self.queued)
+    }
+}
+
+/// Inserts a delivery, unless the event has one for that URL.
+pub async fn insert_delivery(tx: &mut Tx, delivery: &Delivery, now: Timestamp) -> Result<()> {
+    tx.sql(
+        "INSERT INTO event_deliveries (company_id, id, event_id, url, state, tries, queued, attempts,
+             created_at)
+         VALUES ($1, $2, $3, $4, $5, 0, 1, 0, $6)
+         ON CONFLICT (company_id, event_id, url) DO NOTHING",
+    )
+    .bind(&delivery.company_id)
+    .bind(&delivery.id)
+    .bind(&delivery.event_id)
+    .bind(&delivery.url)
+    .bind(&delivery.state)
+    .bind(now)
+    .run()
+    .await?;
+    Ok(())
+}
+
+pub async fn delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Delivery>> {
+    tx.sql("SELECT * FROM event_deliveries WHERE company_id = $1 AND id = $2")
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+pub async fn lock_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Delivery>> {
+    tx.sql("SELECT * FROM event_deliveries WHERE company_id = $1 AND id = $2 FOR UPDATE")
+        .bind(company_id)
+        .bind(id)
+        .optional()
+        .await
+}
+
+/// Requeues a delivery in any state, even during an attempt.
+pub async fn queue_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<()> {
+    tx.sql(
+        "UPDATE event_deliveries SET state = 'pending', tries = 0, queued = queued + 1
+         WHERE company_id = $1 AND id = $2",
+    )
+    .bind(company_id)
+    .bind(id)
+    .run()
+    .await?;
+    Ok(())
+}
+
+pub async fn deliveries(tx: &mut Tx, company_id: &str, event_id: &str) -> Result<Vec<Delivery>> {
+    tx.sql(
+        "SELECT * FROM event_deliveries WHERE company_id = $1 AND event_id = $2
+         ORDER BY created_at, id",
+    )
+    .bind(company_id)
+    .bind(event_id)
+    .all()
+    .await
+}
+
+/// Returns the deliveries of the events that [`list`] returns, in the order of [`deliveries`].
+pub async fn deliveries_of_page(
+    tx: &mut Tx,
+    company_id: &str,
+    page: Page,
+) -> Result<Vec<Delivery>> {
+    tx.sql(
+        "SELECT * FROM event_deliveries WHERE company_id = $1 AND event_id IN (
+             SELECT id FROM events WHERE company_id = $1
+             ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3)
+         ORDER BY created_at, id",
+    )
+    .bind(company_id)
+    .bind(page.limit)
+    .bind(page.offset())
+    .all()
+    .await
+}
+
+pub async fn update_delivery(tx: &mut Tx, delivery: &Delivery) -> Result<()> {
+    tx.sql(
+        "UPDATE event_deliveries SET state = $3, tries = $4, attempts = $5, delivered_at = $6
+         WHERE company_id = $1 AND id = $2",
+    )
+    .bind(&delivery.company_id)
+    .bind(&delivery.id)
+    .bind(&delivery.state)
+    .bind(delivery.tries)
+    .bind(delivery.attempts)
+    .bind(delivery.delivered_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// An attempt of a delivery.
+#[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
+pub struct Attempt {
+    pub url: String,
+    /// The number of the attempt, from 1.
+    pub number: i64,
+    /// The HTTP status; `null` without a complete response.
+    pub status: Option<i64>,
+    /// The error without a complete response, else empty.
+    pub error: String,
+    pub duration_ms: i64,
+    pub created_at: Timestamp,
+}
+
+pub async fn insert_attempt(tx: &mut Tx, delivery: &Delivery, attempt: &Attempt) -> Result<()> {
+    tx.sql(
+        "INSERT INTO event_attempts (company_id, delivery_id, number, status, error, duration_ms, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    )
+    .bind(&delivery.company_id)
+    .bind(&delivery.id)
+    .bind(attempt.number)
+    .bind(attempt.status)
+    .bind(&attempt.error)
+    .bind(attempt.duration_ms)
+    .bind(attempt.created_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Returns all delivery attempts of an event in order.
+pub async fn attempts(tx: &mut Tx, company_id: &str, event_id: &str) -> Result<Vec<Attempt>> {
+    tx.sql(
+        "SELECT d.url, a.number, a.status, a.error, a.duration_ms, a.created_at
+         FROM event_attempts a
+         JOIN event_deliveries d ON d.company_id = a.company_id AND d.id = a.delivery_id
+         WHERE d.company_id = $1 AND d.event_id = $2
+         ORDER BY a.created_at, d.url, a.number",
+    )
+    .bind(company_id)
+    .bind(event_id)
+    .all()
+    .await
+}
+
+/// Locks an endpoint with recent failures until the transaction ends.
+pub async fn lock_destination(tx: &mut Tx, company_id: &str, url: &str) -> Result<()> {
+    let _: Option<(String,)> = tx
+        .sql("SELECT url FROM event_destinations WHERE company_id = $1 AND url = $2 FOR UPDATE")
+        .bind(company_id)
+        .bind(url)
+        .optional()
+        .await?;
+    Ok(())
+}
+
+pub async fn is_disabled(tx: &mut Tx, company_id: &str, url: &str) -> Result<bool> {
+    let found: Option<(Option<Timestamp>,)> = tx
+        .sql("SELECT disabled_at FROM event_destinations WHERE company_id = $1 AND url = $2")
+        .bind(company_id)
+        .bind(url)
+        .optional()
+        .await?;
+    Ok(matches!(found, Some((Some(_),))))
+}
+
+/// Records a failure and returns when its run of failures began. A new run begins if the last
+/// failure was before `run_after`.
+pub async fn note_failure(
+    tx: &mut Tx,
+    company_id: &str,
+    url: &str,
+    now: Timestamp,
+    run_after: Timestamp,
+) -> Result<Timestamp> {
+    let (since,) = tx
+        .sql(
+            "INSERT INTO event_destinations (company_id, url, failing_since, last_failure_at, reason)
+             VALUES ($1, $2, $3, $3, '')
+             ON CONFLICT (company_id, url) DO UPDATE SET last_failure_at = excluded.last_failure_at,
+                 failing_since = CASE WHEN event_destinations.last_failure_at < $4
+                     THEN excluded.failing_since ELSE event_destinations.failing_since END
+             RETURNING failing_since",
+        )
+        .bind(company_id)
+        .bind(url)
+        .bind(now)
+        .bind(run_after)
+        .one()
+        .await?;
+    Ok(since)
+}
+
+/// Disables an endpoint and its pending deliveries.
+pub async fn disable(
+    tx: &mut Tx,
+    company_id: &str,
+    url: &str,
+    reason: &str,
+    now: Timestamp,
+) -> Result<()> {
+    tx.sql(
+        "UPDATE event_destinations SET disabled_at = $3, reason = $4
+         WHERE company_id = $1 AND url = $2",
+    )
+    .bind(company_id)
+    .bind(url)
+    .bind(now)
+    .bind(reason)
+    .run()
+    .await?;
+    tx.sql(
+        "UPDATE event_deliveries SET state = 'disabled'
+         WHERE company_id = $1 AND url = $2 AND state = 'pending'",
+    )
+    .bind(company_id)
+    .bind(url)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Clears the failures of an endpoint and enables it.
+pub async fn enable(tx: &mut Tx, company_id: &str, url: &str) -> Result<()> {
+    tx.sql("DELETE FROM event_destinations WHERE company_id = $1 AND url = $2")
+        .bind(company_id)
+        .bind(url)
+        .run()
+        .await?;
+    Ok(())
+}

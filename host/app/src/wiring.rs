@@ -1,0 +1,274 @@
+//! Assembles the application: the tables over all areas, opening a host, and serving.
+
+use std::{
+    error::Error,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    app::{
+        customers as users, identity,
+        lending::{loans, mandates, recollections},
+        messaging::{messages, otp},
+        money::{cards, payments},
+        operations::{monitor, operator_events, recordings},
+        routes::{self, Route, internal_routes, public_routes},
+        state::{
+            App, Parts, Rates, Settings, Sweep, Tables, config::Config, metrics::Metrics,
+            slots::Slots,
+        },
+        tenants::{companies, providers},
+        webhooks::outgoing as events,
+    },
+    http::{Listener, Readiness, Server, idempotency, server, stopped},
+    platform::{
+        background::{
+            jobs::{self, Companion, Handler, Workers},
+            tasks::Tasks,
+        },
+        clock::Clock,
+        crypto::seal::{SealedColumn, Sealer},
+        outbound::{egress::EgressByPurpose, files::Files},
+        random::Random,
+        store::Store,
+        telemetry::Telemetry,
+    },
+    plugins::Plugins,
+};
+
+/// All kinds of jobs, with their handlers.
+const JOBS: &[(&str, Handler<App>)] = &[
+    (payments::SETTLE_JOB, payments::settle_job),
+    (events::DELIVER_JOB, events::deliver_job),
+    (messages::EMAIL_JOB, messages::deliver_job),
+    (messages::SMS_JOB, messages::deliver_job),
+    (otp::WATCH_JOB, otp::watch_job),
+    (users::REMOVE_JOB, users::remove_job),
+    (cards::CONFIRM_JOB, cards::confirm_job),
+    (cards::REFUND_JOB, cards::refund_job),
+    (cards::REVOKE_JOB, cards::revoke_job),
+    (loans::COLLECT_JOB, recollections::collect_job),
+    (recollections::SETTLE_JOB, recollections::settle_job),
+];
+
+/// The sweeps, each of which runs once a minute.
+pub const SWEEPS: &[Sweep] = &[
+    cards::sweep,
+    sweep_idempotency_keys,
+    identity::sweep,
+    messages::sweep,
+    operator_events::sweep,
+    otp::sweep,
+    recordings::sweep,
+    users::sweep,
+];
+
+/// All columns with sealed values.
+pub const SEALED: &[&[SealedColumn]] = &[
+    &cards::SEALED,
+    &companies::SEALED,
+    &idempotency::SEALED,
+    &identity::SEALED,
+    &mandates::SEALED,
+    &messages::SEALED,
+    &providers::SEALED,
+    &recordings::SEALED,
+];
+
+/// The subjects of provider references, and the jobs that a provider webhook enqueues.
+pub const NOTIFIED: &[(&str, &str)] = &[
+    (cards::SUBJECT, cards::CONFIRM_JOB),
+    (payments::SUBJECT, payments::SETTLE_JOB),
+    (recollections::SUBJECT, recollections::SETTLE_JOB),
+];
+
+const TABLES: Tables = Tables {
+    sweeps: SWEEPS,
+    sealed: SEALED,
+    event_url_set: |tx, company_id, url| Box::pin(events::enable(tx, company_id, url)),
+    notified: NOTIFIED,
+};
+
+fn sweep_idempotency_keys(app: App) -> BoxFuture<'static, crate::platform::error::Result<u64>> {
+    idempotency::sweep(app.server.clone())
+}
+
+impl App {
+    /// Opens the database and loads the installed plugins; the host is then ready to serve.
+    pub async fn open(
+        config: &Config,
+        clock: Clock,
+        random: Random,
+        companion: Option<Companion>,
+    ) -> Result<App, Box<dyn Error + Send + Sync>> {
+        let settings = Settings::new(config)?;
+        let sealer = Sealer::new(&config.master_key.read()?, random.clone())?;
+        let no_jobs = config.service.no_jobs;
+        let egress = EgressByPurpose::new(no_jobs, |purpose| config.service.egress(purpose))?;
+        let mailer = config.email.mailer()?;
+        let files = Files::new(&config.service.files)?;
+        let (limits, to_upstreams) = (config.plugins.limits_of_host(&sealer), &egress.plugins);
+        let plugins = Plugins::new(limits, to_upstreams.clone(), clock.clone(), random.clone())?;
+        let (recorder, recordings) = recordings::recorder();
+        if settings.recording_hours > 0 {
+            plugins.recorded_by(recorder);
+        }
+        let (url, limits) = (config.database.url()?, config.database.limits());
+        // In development, the host applies migrations on any database.
+        let store = match settings.development {
+            true => Store::open(url.expose(), limits, random.clone()).await?,
+            false => {
+                let role = config.database.role();
+                Store::open_migrated(url.expose(), limits, random.clone(), role).await?
+            }
+        };
+        plugins.follow(&store).await?;
+        let gateways = messages::Gateways::new(config.otp.sms_gateways.clone(), clock.clone());
+        let accepted_keys = companies::AcceptedKeys::load(&store, clock.now()).await?;
+        let (rates, tasks) = (Rates::new(config, &clock), Tasks::default());
+        let parts = jobs::Parts {
+            store: store.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            tasks: tasks.clone(),
+            companion,
+        };
+        let workers = Workers::new(JOBS, parts);
+        let workers = if no_jobs { workers.disabled() } else { workers };
+        let (metrics, server_metrics) = (Metrics::default(), server::Metrics::default());
+        let telemetry = Telemetry::new(clock.now())
+            .with(|registry| server_metrics.register(registry))
+            .with(|registry| metrics.register(registry))
+            .with(|registry| store.register(registry))
+            .with(|registry| plugins.register(registry))
+            .with(|registry| egress.plugins.metrics.register(registry))
+            .with(|registry| workers.metrics.register(registry))
+            .with(|registry| tasks.metrics.register(registry))
+            .with(|registry| recordings.register(registry));
+        let server = Server::new(server::Parts {
+            store: store.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            sealer: sealer.clone(),
+            tasks: tasks.clone(),
+            limits: config.requests.limits(),
+            metrics: server_metrics,
+            telemetry,
+            readiness: Readiness::default(),
+            stopping: AtomicBool::new(false),
+            runs_jobs: !no_jobs,
+        });
+        let slots = Slots::default()
+            .with(gateways)
+            .with(identity::Images::default())
+            .with(recordings)
+            .with(accepted_keys);
+        let parts = Parts {
+            store,
+            clock,
+            random,
+            sealer,
+            egress,
+            files,
+            mailer,
+            settings,
+            workers,
+            rates,
+            tasks,
+            metrics,
+            server,
+            tables: TABLES,
+            slots,
+        };
+        Ok(App::new(parts, plugins))
+    }
+}
+
+/// Interval between sweeps, and between releases of unused memory and connections.
+const CLEAN: Duration = Duration::from_secs(60);
+
+/// Serves until `stop` is `true`. Then readiness returns 503, the listeners close after `drain`,
+/// and requests, their background tasks and jobs in flight have `shutdown` to end.
+pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::Receiver<bool>) {
+    let mut beside = Vec::new();
+    if app.workers.enabled {
+        beside.extend([keep(&app, "jobs", jobs::work), keep(&app, "cleaning", clean)]);
+    }
+    beside.extend([
+        keep(&app, "plugins", follow_plugins),
+        keep(&app, "upkeep", release_unused),
+        keep(&app, "monitor", monitor::watch),
+        keep(&app, "recordings", recordings::write_down),
+    ]);
+    let (close, closing) = watch::channel(false);
+    let stopping = async {
+        stopped(stop).await;
+        app.server.stopping.store(true, Ordering::Relaxed);
+        tokio::time::sleep(app.server.limits.drain).await;
+        beside.iter().for_each(JoinHandle::abort);
+        close.send_replace(true);
+        Instant::now() + app.server.limits.shutdown
+    };
+    let (deadline, (), ()) = tokio::join!(
+        stopping,
+        listen(&app, public, public_routes(), closing.clone()),
+        listen(&app, internal, internal_routes(), closing),
+    );
+    if timeout_at(deadline, app.tasks.finished()).await.is_err() {
+        tracing::warn!("requests whose callers had gone were left under way");
+    }
+    if timeout_at(deadline, jobs::under_way(&app)).await.is_err() {
+        tracing::warn!("jobs were left under way; their leases will end");
+    }
+}
+
+/// Runs a supervised background task until shutdown.
+fn keep<F>(app: &App, name: &'static str, work: fn(App) -> F) -> JoinHandle<()>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let host = app.clone();
+    app.tasks.keep(name, move || work(host.clone()))
+}
+
+/// Serves one listener until `close` is `true`.
+pub async fn listen(
+    app: &App,
+    listener: Listener,
+    routes: Vec<Route>,
+    close: watch::Receiver<bool>,
+) {
+    let (name, router) = (routes::name_of(&routes), routes::router(app, routes));
+    listener.serve(&app.server, name, router, close).await;
+}
+
+async fn follow_plugins(app: App) {
+    app.plugins.keep_up(&app.store).await;
+}
+
+async fn release_unused(app: App) {
+    loop {
+        tokio::time::sleep(CLEAN).await;
+        app.rates.prune();
+        app.store.close_unused();
+    }
+}
+
+async fn clean(app: App) {
+    loop {
+        tokio::time::sleep(CLEAN).await;
+        for sweep in app.tables.sweeps {
+            if let Err(error) = sweep(app.clone()).await {
+                tracing::error!(error = %error.chain(), "what is out of date could not be cleared");
+            }
+        }
+    }
+}

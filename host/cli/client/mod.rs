@@ -1,0 +1,3 @@
+//! Client of the internal interface of a running host.
+pub mod certificate;
+pub mod host;

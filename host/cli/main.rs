@@ -1,0 +1,154 @@
+//! The program `tollhouse`, one file per noun. Most commands call a host's internal interface.
+
+mod client;
+mod plugin;
+mod records;
+mod server;
+mod tenants;
+mod terminal;
+
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use tollhouse::{
+    app::state::config::describe,
+    platform::config::layers::{self, Parsed},
+};
+
+use self::{
+    records::{audit, card_refund, direct_debit, event, identity, loan, message, payment},
+    server::{compile, config, database, master_key, serve},
+    tenants::{company, key, price, provider, wallet},
+    terminal::{failure::Failure, output::Report},
+};
+
+/// A multi-tenant back end for lending platforms that runs every provider in a WebAssembly sandbox.
+#[derive(Parser)]
+#[command(version, after_help = HELP)]
+struct Cli {
+    /// Settings file; `tollhouse config example` prints one
+    #[arg(long, global = true, env = "TOLLHOUSE_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Write JSON: the result to standard output, an error to standard error
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const HELP: &str = "\
+Every setting is a flag, a variable and a key of the settings file: --plugin-cpu-ms is TOLLHOUSE_PLUGIN_CPU_MS and plugin_cpu_ms.
+
+Exit codes:
+  0  done
+  1  refused, or found wrong
+  2  the command line or the settings cannot be used
+  3  the host or the database could not be reached, or failed: whether anything was done is not known";
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the API and the internal interface
+    Serve(Box<serve::Serve>),
+    /// Check settings and create settings files
+    #[command(subcommand)]
+    Config(config::Command),
+    /// Apply the missing database migrations, then exit
+    Migrate(database::Migrate),
+    /// Copy a SQLite database to a file while hosts serve
+    Backup(database::Backup),
+    /// Restore a SQLite database from a copy
+    Restore(database::Restore),
+    /// Create, change and suspend companies
+    Company(company::Company),
+    /// Create, rotate and revoke API keys of companies
+    Key(key::Key),
+    /// Configure provider accounts
+    Provider(provider::Provider),
+    /// Develop, install and manage plugins
+    Plugin(plugin::Plugin),
+    /// Manage trusted plugin publishers
+    Publisher(plugin::publisher::Publisher),
+    /// Find, verify and refund payments
+    Payment(payment::Payment),
+    /// Show and save loans, and list repayments
+    Loan(loan::Loan),
+    /// Show and save direct debit mandates
+    DirectDebit(direct_debit::DirectDebit),
+    /// List refunds of card verification charges and retry failed ones
+    CardRefund(card_refund::CardRefund),
+    /// Show and correct wallets
+    Wallet(wallet::Wallet),
+    /// Show and set prices
+    Price(price::Price),
+    /// List events and operator events, and redeliver events
+    Event(event::Event),
+    /// List e-mails and text messages
+    Message(message::Message),
+    /// List, disable and enable identity types
+    Identity(identity::Identity),
+    /// Create and rotate the master key
+    #[command(subcommand)]
+    MasterKey(master_key::Command),
+    /// List audit log entries
+    Audit(audit::Audit),
+    /// Compile a plugin, as a subprocess of a host
+    #[command(hide = true)]
+    CompilePlugin(compile::CompilePlugin),
+}
+
+/// Requests are often allocated and freed by different threads, which is slow with glibc.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    // Read first, so that parse errors are also written as JSON.
+    let json = arguments.iter().any(|argument| argument == "--json");
+    let parsed = match layers::parse(Cli::command(), &describe::command(), arguments) {
+        Ok(parsed) => parsed,
+        Err(error) if error.use_stderr() && json => {
+            return Failure::Usage(error.to_string()).tell(json);
+        }
+        Err(error) => error.exit(),
+    };
+    match execute(&parsed).await {
+        Ok(report) => {
+            report.print(json);
+            report.failure.map_or(ExitCode::SUCCESS, |failure| failure.tell(json))
+        }
+        Err(failure) => failure.tell(json),
+    }
+}
+
+async fn execute(parsed: &Parsed) -> Result<Report, Failure> {
+    let cli = Cli::from_arg_matches(&parsed.matches).map_err(|e| Failure::Usage(e.to_string()))?;
+    let checks = matches!(&cli.command, Command::Config(config::Command::Check { .. }));
+    if !checks && !parsed.wrong.is_empty() {
+        return Err(Failure::settings(parsed.wrong.clone()));
+    }
+    match cli.command {
+        Command::Serve(serve) => serve.run().await,
+        Command::Config(command) => command.run(parsed).await,
+        Command::Migrate(migrate) => migrate.run().await,
+        Command::Backup(backup) => backup.run().await,
+        Command::Restore(restore) => restore.run().await,
+        Command::Company(company) => company.run().await,
+        Command::Key(key) => key.run().await,
+        Command::Provider(provider) => provider.run().await,
+        Command::Plugin(plugin) => plugin.run().await,
+        Command::Publisher(publisher) => publisher.run().await,
+        Command::Payment(payment) => payment.run().await,
+        Command::Loan(loan) => loan.run().await,
+        Command::DirectDebit(direct_debit) => direct_debit.run().await,
+        Command::CardRefund(card_refund) => card_refund.run().await,
+        Command::Wallet(wallet) => wallet.run().await,
+        Command::Price(price) => price.run().await,
+        Command::Event(event) => event.run().await,
+        Command::Message(message) => message.run().await,
+        Command::Identity(identity) => identity.run().await,
+        Command::MasterKey(command) => command.run().await,
+        Command::Audit(audit) => audit.run().await,
+        Command::CompilePlugin(compile) => compile.run(),
+    }
+}

@@ -1,0 +1,9 @@
+//! Commands on the records of companies: payments, loans, messages and others.
+pub mod audit;
+pub mod card_refund;
+pub mod direct_debit;
+pub mod event;
+pub mod identity;
+pub mod loan;
+pub mod message;
+pub mod payment;

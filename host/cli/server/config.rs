@@ -1,0 +1,124 @@
+//! `tollhouse config`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+use tollhouse::{
+    app::state::config::{Config, Remote, check, describe},
+    platform::{
+        config::{
+            database::{DatabaseUrl, without_password},
+            layers::{Parsed, Source},
+        },
+        store,
+    },
+};
+use url::Url;
+
+use super::init::init;
+use crate::terminal::{
+    failure::{Failure, chain},
+    output::{Report, left, text},
+};
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Show the effective settings with their sources, and all problems
+    #[command(after_help = "\
+It takes what `serve` takes, reads what it would read, and starts nothing.
+
+Examples:
+  tollhouse config check --config /etc/tollhouse/tollhouse.toml
+  tollhouse config check --json | jq '.settings[] | select(.source != \"default\")'")]
+    Check {
+        #[command(flatten)]
+        config: Box<Config>,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Create a folder with a settings file, a master key and an operator token
+    #[command(after_help = "Example:\n  tollhouse config init /etc/tollhouse")]
+    Init {
+        /// Folder, created if it does not exist; no file in it is overwritten
+        folder: PathBuf,
+    },
+    /// Print a settings file with all settings and their defaults
+    #[command(after_help = "Example:\n  tollhouse config example > tollhouse.toml")]
+    Example,
+}
+
+impl Command {
+    pub async fn run(self, parsed: &Parsed) -> Result<Report, Failure> {
+        match self {
+            Command::Check { config, remote } => Ok(report(&config, &remote, parsed).await),
+            Command::Init { folder } => init(&folder),
+            Command::Example => {
+                let example = describe::example();
+                Ok(Report::new(json!({ "example": example }), example))
+            }
+        }
+    }
+}
+
+async fn report(config: &Config, remote: &Remote, parsed: &Parsed) -> Report {
+    let mut problems = parsed.wrong.clone();
+    problems.extend(check::problems(config));
+    problems.extend(remote.url().err());
+    let mut problems: Vec<String> = problems.into_iter().map(|problem| problem.0).collect();
+    let mut warnings = check::warnings(config);
+    if let Ok(url) = config.database.url() {
+        match database(config, &url).await {
+            Ok(0) => {}
+            Ok(n) => {
+                warnings.push(format!("the database lacks {n} migrations, which serve applies"))
+            }
+            Err(error) => problems.push(format!("database {url}: {}", chain(&error))),
+        }
+    }
+    let settings = settings(config, parsed);
+    let columns = [
+        left("SETTING", |v| text(&v["setting"])),
+        left("FROM", |v| text(&v["source"])),
+        left("VALUE", |v| text(&v["value"])),
+    ];
+    let json = json!({ "settings": settings, "problems": problems, "warnings": warnings });
+    let mut report = Report::table(json, &settings, &columns);
+    for warning in warnings {
+        report = report.and(&format!("Note: {warning}."));
+    }
+    match problems.is_empty() {
+        true => report.and("Nothing is wrong."),
+        false => report.failing(Failure::refused(problems.join("\n"))),
+    }
+}
+
+/// Returns the number of migrations that `serve` would apply. Fails if `serve` would not start.
+async fn database(config: &Config, url: &DatabaseUrl) -> store::Result<usize> {
+    if url.is_sqlite() || config.service.development {
+        return store::missing_migrations(url.expose()).await;
+    }
+    store::check_server(url.expose(), config.database.role()).await.map(|()| 0)
+}
+
+/// Returns the effective settings, without secrets.
+fn settings(config: &Config, parsed: &Parsed) -> Value {
+    let each = describe::settings().into_iter().map(|setting| {
+        let source = match parsed.source(&setting.key) {
+            Source::Flag => "flag",
+            Source::Variable => "variable",
+            Source::File => "file",
+            Source::Default => "default",
+        };
+        let value = match &*setting.key {
+            "database" => Some(config.database.database.to_string()),
+            // Any setting may be a URL with a password.
+            key => parsed.text(key).map(|text| {
+                let hidden = Url::parse(&text).ok().and_then(without_password);
+                hidden.map_or(text, String::from)
+            }),
+        };
+        json!({ "setting": setting.key, "value": value, "source": source })
+    });
+    Value::from_iter(each)
+}

@@ -1,0 +1,101 @@
+//! `tollhouse migrate`, `backup` and `restore`, which access the database without a host.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use tollhouse::platform::{
+    config::database::Database,
+    random::Random,
+    store::{self, BackupError},
+};
+
+use crate::terminal::{
+    failure::{Failure, chain},
+    output::Report,
+};
+
+#[derive(Args)]
+#[command(after_help = "\
+On SQLite `serve` does it, too, when it starts. On PostgreSQL it changes no table, so run this before, as the role that owns the tables.
+A role that --host-role named once is granted what it needs by every later run.
+
+Example:
+  TOLLHOUSE_DATABASE_FILE=owner-url tollhouse migrate --host-role tollhouse")]
+pub struct Migrate {
+    /// PostgreSQL role that receives the privileges that `serve` needs, and no others
+    #[arg(long, value_name = "ROLE")]
+    host_role: Option<String>,
+    #[command(flatten)]
+    database: Database,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Hosts go on serving meanwhile. The copy holds secrets sealed: keep the master key elsewhere.
+
+Example:
+  tollhouse backup /backup/tollhouse-2026-11-21.db")]
+pub struct Backup {
+    /// Target file, which must not exist; it appears once the copy is complete
+    file: PathBuf,
+    #[command(flatten)]
+    database: Database,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+No host may use the database meanwhile.
+
+Example:
+  tollhouse restore /backup/tollhouse-2026-11-21.db --replace")]
+pub struct Restore {
+    /// The copy to restore
+    file: PathBuf,
+    /// Replace an existing database; its data is lost
+    #[arg(long)]
+    replace: bool,
+    #[command(flatten)]
+    database: Database,
+}
+
+impl Migrate {
+    pub async fn run(self) -> Result<Report, Failure> {
+        let (url, limits) = (self.database.url()?, self.database.limits());
+        let missing = store::missing_migrations(url.expose()).await?;
+        let host_role = self.host_role.as_deref();
+        let roles = store::migrate(url.expose(), limits, Random::system(), host_role).await?;
+        let mut said = match missing {
+            0 => "nothing was missing".to_owned(),
+            n => format!("migrations applied: {n}"),
+        };
+        if !roles.is_empty() {
+            said = format!("{said}\nroles that may serve: {}", roles.join(", "));
+        }
+        Ok(Report::new(json!({ "applied": missing, "host_roles": roles }), said))
+    }
+}
+
+impl Backup {
+    pub async fn run(self) -> Result<Report, Failure> {
+        store::backup(self.database.url()?.expose(), &self.file).await?;
+        Ok(Report::new(json!({ "file": self.file }), format!("made {}", self.file.display())))
+    }
+}
+
+impl Restore {
+    pub async fn run(self) -> Result<Report, Failure> {
+        let url = self.database.url()?;
+        store::restore(&self.file, url.expose(), self.replace).await?;
+        Ok(Report::new(json!({ "database": url.to_string() }), format!("restored {url}")))
+    }
+}
+
+impl From<BackupError> for Failure {
+    fn from(error: BackupError) -> Failure {
+        match error {
+            BackupError::Store(error) => error.into(),
+            refused => Failure::refused(chain(&refused)),
+        }
+    }
+}

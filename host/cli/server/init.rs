@@ -1,0 +1,88 @@
+//! `tollhouse config init`: creates the files that a host needs to start.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::Write,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use serde_json::json;
+use tollhouse::{
+    app::state::config::describe,
+    platform::{crypto::seal, random::Random},
+};
+
+use crate::terminal::{failure::Failure, output::Report};
+
+/// Creates settings, a master key and an operator token, unless one of the files exists.
+pub fn init(folder: &Path) -> Result<Report, Failure> {
+    let wrong = |error: std::io::Error| Failure::refused(format!("{}: {error}", folder.display()));
+    fs::create_dir_all(folder).map_err(wrong)?;
+    let folder = folder.canonicalize().map_err(wrong)?;
+    let random = Random::system();
+    let master_key = folder.join("master-key");
+    let token = folder.join("operator-token");
+    let settings = folder.join("tollhouse.toml");
+    let database = format!("sqlite://{}", folder.join("tollhouse.db").display());
+    let text = set(
+        describe::example(),
+        &[
+            ("database", database),
+            ("operator_token_file", token.display().to_string()),
+            ("master_key_file", master_key.display().to_string()),
+            ("plugin_cache", folder.join("plugins").display().to_string()),
+        ],
+    );
+    let files = [
+        (&master_key, seal::new_master_key(&random), 0o600),
+        (&token, random.token("op_"), 0o600),
+        (&settings, text, 0o644),
+    ];
+    let taken: Vec<String> = files
+        .iter()
+        .filter(|(file, ..)| file.exists())
+        .map(|(file, ..)| file.display().to_string())
+        .collect();
+    if !taken.is_empty() {
+        return Err(Failure::refused(format!(
+            "there is {} already: nothing was made",
+            taken.join(" and ")
+        )));
+    }
+    for (file, text, mode) in &files {
+        write_new(file, text, *mode)?;
+    }
+    let made: Vec<&PathBuf> = files.iter().map(|(file, ..)| *file).collect();
+    let shown = settings.display();
+    let said = format!(
+        "made {shown} with its secrets beside it.\n\n\
+         Keep a copy of master-key where the backups of the database are not. Set public_url, then:\n\n  \
+         tollhouse config check --config {shown}\n  tollhouse serve --config {shown}"
+    );
+    Ok(Report::new(json!({ "made": made }), said))
+}
+
+/// Sets values in the example.
+fn set(mut example: String, values: &[(&str, String)]) -> String {
+    for (key, value) in values {
+        let line = format!("\n#{key} = ");
+        let at = example.find(&line).expect("the example has every setting");
+        let end = example[at + 1..].find('\n').map_or(example.len(), |n| at + 1 + n);
+        example
+            .replace_range(at + 1..end, &format!("{key} = {}", toml::Value::from(value.as_str())));
+    }
+    example
+}
+
+/// Creates a file. Fails if it exists.
+pub fn write_new(file: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+    let mut options = OpenOptions::new();
+    let opened = options.write(true).create_new(true).mode(mode).open(file);
+    let line = format!("{}\n", text.trim_end());
+    let written = opened.and_then(|mut made| {
+        made.write_all(line.as_bytes())?;
+        made.sync_all()
+    });
+    written.map_err(|error| Failure::refused(format!("{}: {error}", file.display())))
+}

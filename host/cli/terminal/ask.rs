@@ -1,0 +1,35 @@
+//! Confirmation of actions that cannot be undone.
+
+use std::io::{IsTerminal, Write, stderr, stdin};
+
+use clap::Args;
+
+use super::failure::Failure;
+
+#[derive(Args, Default)]
+pub struct Yes {
+    /// Skip the confirmation
+    #[arg(long, short)]
+    yes: bool,
+}
+
+impl Yes {
+    /// Succeeds if the user at the terminal confirms or `--yes` is given.
+    pub fn ask(&self, question: &str) -> Result<(), Failure> {
+        if self.yes {
+            return Ok(());
+        }
+        if !stdin().is_terminal() {
+            let message = format!("{question} Say --yes: there is nobody to ask");
+            return Err(Failure::Usage(message));
+        }
+        eprint!("{question} [y/N] ");
+        let mut answer = String::new();
+        // Without a readable reply, the action is not confirmed.
+        let asked = stderr().flush().and_then(|()| stdin().read_line(&mut answer));
+        match asked.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+            true => Ok(()),
+            false => Err(Failure::refused("nothing was done")),
+        }
+    }
+}

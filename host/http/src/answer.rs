@@ -1,0 +1,129 @@
+//! The envelope of JSON responses: `{error, message, data?}`, in this order.
+
+use std::{any::Any, io, marker::PhantomData};
+
+use axum::{
+    Json,
+    body::{Body, Bytes},
+    http::{Response, header},
+    response::IntoResponse,
+};
+use futures::stream::BoxStream;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::openapi::{Describe, Operation};
+use crate::platform::{
+    clock::Timestamp,
+    error::{self, Error, Result},
+};
+
+/// A success with data. Serialized on creation, so that errors surface where the data was made.
+pub struct Answer<T> {
+    json: Vec<u8>,
+    kept_until: Option<KeptUntil>,
+    data: PhantomData<fn() -> T>,
+}
+
+/// Response extension: the time when replays must end, because the content is erased.
+#[derive(Clone, Copy)]
+pub struct KeptUntil(pub Timestamp);
+
+impl<T: Serialize> Answer<T> {
+    pub fn data(data: T, message: &str) -> Result<Answer<T>> {
+        #[derive(Serialize)]
+        struct Success<'m, T> {
+            error: bool,
+            message: &'m str,
+            data: T,
+        }
+        let success = Success { error: false, message, data };
+        let json = serde_json::to_vec(&success).map_err(Error::internal)?;
+        Ok(Answer { json, kept_until: None, data: PhantomData })
+    }
+}
+
+impl<T> Answer<T> {
+    /// Limits how long the response is stored for an `Idempotency-Key`.
+    #[must_use]
+    pub fn kept_until(self, at: Timestamp) -> Answer<T> {
+        Answer { kept_until: Some(KeptUntil(at)), ..self }
+    }
+}
+
+impl<T> IntoResponse for Answer<T> {
+    fn into_response(self) -> axum::response::Response {
+        let json = [(header::CONTENT_TYPE, "application/json")];
+        let mut response = (json, self.json).into_response();
+        if let Some(until) = self.kept_until {
+            response.extensions_mut().insert(until);
+        }
+        response
+    }
+}
+
+impl<T: JsonSchema> Describe for Answer<T> {
+    fn describe(operation: &mut Operation<'_>) {
+        let data = operation.given::<T>();
+        let mut success = success();
+        success["properties"]["data"] = data;
+        success["required"] = json!(["error", "message", "data"]);
+        operation.answers("application/json", success);
+    }
+}
+
+/// A file download, streamed.
+pub struct Attachment {
+    pub name: &'static str,
+    pub content_type: &'static str,
+    pub bytes: BoxStream<'static, io::Result<Bytes>>,
+}
+
+impl IntoResponse for Attachment {
+    fn into_response(self) -> axum::response::Response {
+        let name = format!("attachment; filename=\"{}\"", self.name);
+        let headers = [
+            (header::CONTENT_TYPE, self.content_type.to_owned()),
+            (header::CONTENT_DISPOSITION, name),
+        ];
+        (headers, Body::from_stream(self.bytes)).into_response()
+    }
+}
+
+impl Describe for Attachment {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.answers("text/csv", json!({ "type": "string" }));
+    }
+}
+
+/// A success without data.
+pub struct Done(pub &'static str);
+
+impl IntoResponse for Done {
+    fn into_response(self) -> axum::response::Response {
+        Json(json!({ "error": false, "message": self.0 })).into_response()
+    }
+}
+
+impl Describe for Done {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.answers("application/json", success());
+    }
+}
+
+fn success() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "error": { "type": "boolean", "const": false },
+            "message": { "type": "string" },
+        },
+        "required": ["error", "message"],
+    })
+}
+
+/// Converts a panic to a response: it fails only its own request.
+pub fn panicked(panic: Box<dyn Any + Send>) -> Response<axum::body::Body> {
+    error::panicked(panic).into_response()
+}

@@ -1,0 +1,85 @@
+//! Self-description of handlers for the OpenAPI document, by their arguments and responses.
+
+use axum::{Extension, extract::State, http::HeaderMap};
+
+use super::{Get, Run, openapi::Operation};
+use crate::http::request::query::Takes;
+use crate::platform::error::Result;
+
+/// A part of an operation: an argument of its handler, or its response.
+pub trait Describe {
+    fn describe(operation: &mut Operation<'_>);
+
+    /// Returns whether it reads a query parameter with this name.
+    #[must_use]
+    fn takes(_parameter: &str) -> bool {
+        false
+    }
+}
+
+/// A handler whose arguments and response describe themselves.
+pub trait Described<Arguments> {
+    fn describe(operation: &mut Operation<'_>);
+
+    /// Returns whether an argument reads a query parameter with this name.
+    fn takes(parameter: &str) -> bool;
+}
+
+/// The function that describes the operation of a handler.
+pub type Description = fn(&mut Operation<'_>);
+
+#[must_use]
+pub fn description<Handler: Described<Arguments>, Arguments>(_: &Handler) -> Description {
+    Handler::describe
+}
+
+#[must_use]
+pub fn takes<Handler: Described<Arguments>, Arguments>(_: &Handler) -> Takes {
+    Handler::takes
+}
+
+macro_rules! described {
+    ($($argument:ident)*) => {
+        impl<Handler, Answering, Answer, $($argument),*> Described<($($argument,)*)> for Handler
+        where
+            Handler: Fn($($argument),*) -> Answering,
+            Answering: Future<Output = Answer>,
+            Answer: Describe,
+            $($argument: Describe),*
+        {
+            fn describe(operation: &mut Operation<'_>) {
+                $($argument::describe(operation);)*
+                Answer::describe(operation);
+            }
+
+            fn takes(parameter: &str) -> bool {
+                let takes: &[Takes] = &[$($argument::takes),*];
+                takes.iter().any(|takes| takes(parameter))
+            }
+        }
+    };
+}
+
+described!();
+described!(A);
+described!(A B);
+described!(A B C);
+described!(A B C D);
+described!(A B C D E);
+
+/// Arguments that clients do not see.
+macro_rules! unseen {
+    ($($argument:ident $(<$parameter:ident>)?),*) => {
+        $(impl $(<$parameter>)? Describe for $argument $(<$parameter>)? {
+            fn describe(_: &mut Operation<'_>) {}
+        })*
+    };
+}
+
+unseen!(State<T>, Extension<T>, HeaderMap, Get, Run);
+
+impl<Answer: Describe> Describe for Result<Answer> {
+    fn describe(operation: &mut Operation<'_>) {
+        Answer::describe(operation);
+    }
+}

@@ -1,0 +1,207 @@
+//! The `Idempotency-Key` header: stored responses are replayed.
+
+use std::{convert::Infallible, panic::AssertUnwindSafe};
+
+use axum::{
+    body::Body,
+    extract::{FromRequestParts, Request},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use futures::FutureExt;
+use http_body_util::BodyExt;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::http::{
+    answer::{self, KeptUntil},
+    settings::limits::{late, received},
+};
+use crate::{
+    http::idempotency::{self, Answer, Claim, Claimed, End, Name},
+    http::server::Server,
+    platform::{
+        crypto::seal::fingerprint,
+        error::{Error, Result, Standing},
+    },
+};
+
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+const MOST_BYTES: usize = 255;
+
+/// Returns the key of a request that may change something; 400 if it is malformed.
+pub fn key(request: &Request) -> Result<Option<&str>> {
+    if request.method().is_safe() {
+        return Ok(None);
+    }
+    let mut values = request.headers().get_all(KEY).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let key = value.to_str().unwrap_or_default();
+    let visible = key.bytes().all(|b| b.is_ascii_graphic());
+    if key.is_empty() || key.len() > MOST_BYTES || !visible || values.next().is_some() {
+        let message = "the Idempotency-Key header must be 1 to 255 visible characters";
+        return Err(Error::invalid(message));
+    }
+    Ok(Some(key))
+}
+
+/// Names for what a request with a key creates and its client does not name: the same in each run,
+/// so that a run finds what an interrupted one created.
+pub struct Run(Option<idempotency::RunId>);
+
+impl Run {
+    /// Returns a name such as `pay-…`; `None` for a request without a key.
+    #[must_use]
+    pub fn name(&self, prefix: &str) -> Option<String> {
+        self.0.as_ref().map(|run| format!("{prefix}-{}", run.0))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Run {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Run, Infallible> {
+        Ok(Run(parts.extensions.get().cloned()))
+    }
+}
+
+/// Runs the request unless it ran before under this key. It runs to completion even if the client
+/// disconnects or times out, so that its response can be replayed. `held` is dropped at the end.
+pub async fn once(
+    server: &Server,
+    company_id: String,
+    key: String,
+    request: Request,
+    next: Next,
+    held: impl Send + 'static,
+) -> Result<Response> {
+    let (method, time) = (request.method().clone(), server.limits.request);
+    let running = server.clone();
+    let run = server.tasks.spawn(async move {
+        let answer = claim_and_run(&running, &company_id, &key, request, next).await;
+        drop(held);
+        // Here, so that errors are logged even if the client has disconnected.
+        answer.unwrap_or_else(IntoResponse::into_response)
+    });
+    match timeout(time, run).await {
+        Ok(done) => done.map_err(Error::internal),
+        Err(_) => Err(late(&method, time)),
+    }
+}
+
+async fn claim_and_run(
+    server: &Server,
+    company_id: &str,
+    key: &str,
+    request: Request,
+    next: Next,
+) -> Result<Response> {
+    // Measured before the lease begins, so that the run ends before the lease.
+    let (longest, began) = (idempotency::longest_run(server), Instant::now());
+    let (mut request, body) = received(request).await?;
+    let (method, path) = (request.method().as_str(), request.uri().path());
+    let content = content(request.uri().query(), request.headers(), &body);
+    match idempotency::claim(server, Name { company_id, method, path, key }, content).await? {
+        Claimed::Replay(answer) => replay(answer),
+        Claimed::Run(claim) => {
+            request.extensions_mut().insert(claim.run.clone());
+            let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
+            match timeout_at(began + longest, answer).await {
+                Ok(answer) => settle(server, claim, answer.unwrap_or_else(answer::panicked)).await,
+                // The lease is kept: work of this run may not have ended.
+                Err(_) => Err(Error::Late(longest)),
+            }
+        }
+    }
+}
+
+/// Returns the digest of query string, content type and body.
+fn content(query: Option<&str>, headers: &HeaderMap, body: &[u8]) -> String {
+    let content_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    fingerprint(&[query.unwrap_or_default().as_bytes(), content_type.unwrap_or_default(), body])
+}
+
+/// Stores the response if an effect is committed, and frees the key if there is none. After a
+/// server error the effect is uncertain. A failure here does not change the response.
+async fn settle(server: &Server, claim: Claim, response: Response) -> Result<Response> {
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.map_err(Error::internal)?.to_bytes();
+    let end = if parts.status.is_server_error() {
+        End::GiveBack
+    } else if parts.status.is_success() || parts.extensions.get::<Standing>().is_some() {
+        let content_type = parts.headers.get(header::CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let body = String::from_utf8_lossy(&body).into_owned();
+        let until = parts.extensions.get().map(|KeptUntil(at)| *at);
+        End::Keep(Answer { status: parts.status.as_u16(), content_type, body }, until)
+    } else {
+        End::Free
+    };
+    let settled = idempotency::end(server, claim, end).await;
+    if let Err(error) = settled {
+        tracing::error!(error = %error.chain(), "an idempotency key was not settled; its lease will end");
+    }
+    Ok(Response::from_parts(parts, Body::from(body)))
+}
+
+fn replay(answer: Answer) -> Result<Response> {
+    let status = StatusCode::from_u16(answer.status).map_err(Error::internal)?;
+    let mut response = (status, answer.body).into_response();
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_TYPE);
+    if let Some(content_type) = answer.content_type {
+        let value = HeaderValue::from_str(&content_type).map_err(Error::internal)?;
+        headers.insert(header::CONTENT_TYPE, value);
+    }
+    headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_1_to_255_visible_characters_once() {
+        let longest = "x".repeat(255);
+        let long = "x".repeat(256);
+        for (method, keys, expected) in [
+            ("POST", &[][..], Ok(None)),
+            ("POST", &["a"], Ok(Some("a"))),
+            ("PATCH", &["\"8e03978e-40d5\""], Ok(Some("\"8e03978e-40d5\""))),
+            ("DELETE", &[&longest], Ok(Some(&*longest))),
+            ("PUT", &[&long], Err(())),
+            ("POST", &[""], Err(())),
+            ("POST", &["two words"], Err(())),
+            ("POST", &["größe"], Err(())),
+            ("POST", &["a", "a"], Err(())),
+            ("GET", &[""], Ok(None)),
+            ("HEAD", &["a"], Ok(None)),
+        ] {
+            let mut request = Request::builder().method(method);
+            for key in keys {
+                request = request.header(KEY, HeaderValue::from_bytes(key.as_bytes()).unwrap());
+            }
+            let request = request.body(Body::empty()).unwrap();
+            assert_eq!(super::key(&request).map_err(|_| ()), expected, "{method} {keys:?}");
+        }
+    }
+
+    #[test]
+    fn content_is_query_string_content_type_and_body() {
+        let typed =
+            |value| HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(value))]);
+        let json = typed("application/json");
+        let same = content(None, &json, b"{}");
+        assert_eq!(content(Some(""), &json, b"{}"), same);
+        for other in [
+            content(None, &json, b"{} "),
+            content(None, &typed("text/plain"), b"{}"),
+            content(Some("a=1"), &json, b"{}"),
+            content(Some("application/json{}"), &HeaderMap::new(), b""),
+        ] {
+            assert_ne!(other, same);
+        }
+    }
+}

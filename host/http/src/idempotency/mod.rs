@@ -1,0 +1,241 @@
+//! Idempotency keys: a repeated request takes effect once, and its stored response is replayed.
+//!
+//! A key has one row. Its running request holds a lease on the row, in which the sealed response is
+//! then stored. The lease of a crashed host expires: a repeated request runs again, and finds
+//! earlier effects by its reference or by the [`RunId`] that all its runs share. Key, path and
+//! content are not stored in readable form.
+
+pub mod header;
+mod store;
+
+use std::time::Duration;
+
+use futures::{FutureExt, future::BoxFuture};
+use serde::{Deserialize, Serialize};
+
+pub use self::store::SEALED;
+use crate::{
+    http::server::Server,
+    platform::{
+        clock::Timestamp,
+        crypto::seal::fingerprint,
+        error::{Error, Result},
+    },
+};
+
+/// Time for which a response is stored.
+const KEPT_SECONDS: i64 = 24 * 3600;
+/// Time for which a request may run after its client's timeout.
+const GRACE: Duration = Duration::from_secs(15);
+/// Time by which a lease exceeds the longest run, so that two runs never overlap.
+const LEASE_MARGIN: Duration = Duration::from_secs(15);
+
+/// The identity of a request: the principal's key for one route.
+pub struct Name<'r> {
+    /// The company; empty for operators.
+    pub company_id: &'r str,
+    pub method: &'r str,
+    pub path: &'r str,
+    pub key: &'r str,
+}
+
+/// A stored response.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    pub status: u16,
+    pub content_type: Option<String>,
+    pub body: String,
+}
+
+/// An id that all runs of one request share: 24 hexadecimal characters.
+#[derive(Clone, Debug)]
+pub struct RunId(pub String);
+
+/// The right to run a request.
+#[derive(Clone)]
+pub struct Claim {
+    pub run: RunId,
+    /// True if it ran before, and may have had effects.
+    is_rerun: bool,
+    company_id: String,
+    id: String,
+    lease: String,
+}
+
+/// The end of a run.
+pub enum End {
+    /// The response is replayed for a day, or until an earlier time.
+    Keep(Answer, Option<Timestamp>),
+    /// There was no effect: the key may be used for another request.
+    Free,
+    /// Effects are possible: the same request may run again immediately, no other may use the key.
+    GiveBack,
+}
+
+pub enum Claimed {
+    Run(Claim),
+    Replay(Answer),
+}
+
+/// The state of a known key, for a new request.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    /// The row is expired, and counts as absent.
+    Forgotten,
+    /// The lease has expired without a response.
+    Retake,
+    Replay,
+    UnderWay,
+    OtherRequest,
+}
+
+fn judge(row: &store::Row, same: bool, now: Timestamp) -> Verdict {
+    match (&row.answer, same) {
+        _ if row.expires_at <= now => Verdict::Forgotten,
+        (_, false) => Verdict::OtherRequest,
+        (Some(_), true) => Verdict::Replay,
+        (None, true) if row.lease_until <= now => Verdict::Retake,
+        (None, true) => Verdict::UnderWay,
+    }
+}
+
+/// Returns the longest time of a run. Later it might no longer be the only one.
+#[must_use]
+pub fn longest_run(server: &Server) -> Duration {
+    server.limits.request + GRACE
+}
+
+/// Claims a key. 409 if it was used with another request, or if its request is in progress.
+/// `content` is the digest of what was sent.
+pub async fn claim(server: &Server, name: Name<'_>, content: String) -> Result<Claimed> {
+    let mut claim = Claim {
+        run: RunId(server.random.id(server.clock.now())),
+        is_rerun: false,
+        company_id: name.company_id.to_owned(),
+        id: fingerprint(&[name.method, name.path, name.key]),
+        lease: server.random.token(""),
+    };
+    let (server, db) = (server.clone(), server.store.clone());
+    db.write(async move |tx| {
+        let now = server.clock.now();
+        let lasting = (longest_run(&server) + LEASE_MARGIN).as_secs();
+        let lease_until = now.plus_seconds(i64::try_from(lasting).unwrap_or(i64::MAX));
+        let mut row = store::Row {
+            run_id: claim.run.0.clone(),
+            content: server.sealer.seal(&claim.context("content"), &content),
+            lease: Some(claim.lease.clone()),
+            lease_until,
+            answer: None,
+            expires_at: now.plus_seconds(KEPT_SECONDS),
+        };
+        let Some(found) = store::lock(tx, &claim.company_id, &claim.id).await? else {
+            let first = store::insert(tx, &claim.company_id, &claim.id, &row).await?;
+            return if first { Ok(Claimed::Run(claim)) } else { Err(under_way()) };
+        };
+        // An expired row may be sealed under a key that was removed since.
+        let is_same = found.expires_at <= now
+            || server.sealer.open(&claim.context("content"), &found.content)? == content;
+        match judge(&found, is_same, now) {
+            Verdict::Retake => {
+                row.run_id.clone_from(&found.run_id);
+                (claim.run, claim.is_rerun) = (RunId(found.run_id), true);
+                store::update(tx, &claim.company_id, &claim.id, &row).await?;
+                Ok(Claimed::Run(claim))
+            }
+            Verdict::Forgotten => {
+                store::update(tx, &claim.company_id, &claim.id, &row).await?;
+                Ok(Claimed::Run(claim))
+            }
+            Verdict::Replay => {
+                let sealed = found.answer.unwrap_or_default();
+                let answer = server.sealer.open(&claim.context("answer"), &sealed)?;
+                Ok(Claimed::Replay(serde_json::from_str(&answer).map_err(Error::internal)?))
+            }
+            Verdict::UnderWay => Err(under_way()),
+            Verdict::OtherRequest => {
+                Err(Error::Conflict("the Idempotency-Key was used with another request".to_owned()))
+            }
+        }
+    })
+    .await
+}
+
+fn under_way() -> Error {
+    Error::Conflict("the request with this Idempotency-Key is under way".to_owned())
+}
+
+/// Ends a run. No effect if its lease was lost.
+pub async fn end(server: &Server, claim: Claim, end: End) -> Result<()> {
+    let (sealed, until) = match &end {
+        End::Keep(answer, until) => {
+            let text = serde_json::to_string(answer).map_err(Error::internal)?;
+            (Some(server.sealer.seal(&claim.context("answer"), &text)), *until)
+        }
+        End::Free | End::GiveBack => (None, None),
+    };
+    let until = until.unwrap_or(Timestamp(i64::MAX));
+    // The row still identifies what an earlier run may have left.
+    let frees = matches!(end, End::Free) && !claim.is_rerun;
+    let (db, now) = (server.store.clone(), server.clock.now());
+    db.write(async move |tx| {
+        let Claim { company_id, id, lease, .. } = &claim;
+        match frees {
+            true => store::release(tx, company_id, id, lease).await?,
+            false => store::end(tx, company_id, id, lease, sealed.as_deref(), [now, until]).await?,
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Removes expired rows. Returns their number.
+pub fn sweep(server: Server) -> BoxFuture<'static, Result<u64>> {
+    async move {
+        let now = server.clock.now();
+        let swept =
+            server.store.write_in_pieces(async move |tx, most| store::sweep(tx, now, most).await);
+        swept.await.map_err(Error::from)
+    }
+    .boxed()
+}
+
+impl Claim {
+    fn context(&self, column: &str) -> String {
+        context(&self.company_id, &self.id, column)
+    }
+}
+
+/// Returns the seal context of a column.
+fn context(company_id: &str, id: &str, column: &str) -> String {
+    format!("idempotency_keys/{company_id}/{id}/{column}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_of_a_known_key() {
+        let row = |answered: bool, lease_until, expires_at| store::Row {
+            run_id: String::new(),
+            content: String::new(),
+            lease: (!answered).then(String::new),
+            lease_until: Timestamp(lease_until),
+            answer: answered.then(String::new),
+            expires_at: Timestamp(expires_at),
+        };
+        for (row, same, verdict) in [
+            (row(true, 5, 20), true, Verdict::Replay),
+            (row(true, 5, 20), false, Verdict::OtherRequest),
+            (row(true, 5, 10), true, Verdict::Forgotten),
+            (row(true, 5, 10), false, Verdict::Forgotten),
+            (row(false, 11, 20), true, Verdict::UnderWay),
+            (row(false, 11, 20), false, Verdict::OtherRequest),
+            (row(false, 10, 20), true, Verdict::Retake),
+            (row(false, 10, 20), false, Verdict::OtherRequest),
+            (row(false, 5, 10), true, Verdict::Forgotten),
+        ] {
+            assert_eq!(judge(&row, same, Timestamp(10)), verdict, "{row:?} {same}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The rows of idempotency keys.
+
+use super::context;
+use crate::platform::{
+    clock::Timestamp,
+    crypto::seal::{SealedColumn, sealed_column},
+    store::{FromRow, Result, Tx},
+};
+
+/// A request with an idempotency key. Its texts are sealed, except the ids of run and lease.
+#[derive(Clone, Debug, FromRow)]
+pub struct Row {
+    /// Shared by all runs of the request.
+    pub run_id: String,
+    /// Digest of the request.
+    pub content: String,
+    /// Lease of the current run.
+    pub lease: Option<String>,
+    pub lease_until: Timestamp,
+    pub answer: Option<String>,
+    pub expires_at: Timestamp,
+}
+
+pub const SEALED: [SealedColumn; 2] = [
+    sealed_column!(idempotency_keys(company_id, id).content, |company_id, id| {
+        context(company_id, id, "content")
+    }),
+    sealed_column!(idempotency_keys(company_id, id).answer, |company_id, id| {
+        context(company_id, id, "answer")
+    }),
+];
+
+/// Returns the row, locked until the transaction ends.
+pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Row>> {
+    tx.sql(
+        "SELECT run_id, content, lease, lease_until, answer, expires_at FROM idempotency_keys
+         WHERE company_id = $1 AND id = $2 FOR UPDATE",
+    )
+    .bind(company_id)
+    .bind(id)
+    .optional()
+    .await
+}
+
+/// Returns whether the key was new.
+pub async fn insert(tx: &mut Tx, company_id: &str, id: &str, row: &Row) -> Result<bool> {
+    let inserted = tx
+        .sql(
+            "INSERT INTO idempotency_keys (company_id, id, run_id, content, lease, lease_until, answer,
+                 expires_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (company_id, id) DO NOTHING",
+        )
+        .bind(company_id)
+        .bind(id)
+        .bind(&row.run_id)
+        .bind(&row.content)
+        .bind(&row.lease)
+        .bind(row.lease_until)
+        .bind(&row.answer)
+        .bind(row.expires_at)
+        .run()
+        .await?;
+    Ok(inserted == 1)
+}
+
+pub async fn update(tx: &mut Tx, company_id: &str, id: &str, row: &Row) -> Result<()> {
+    tx.sql(
+        "UPDATE idempotency_keys SET run_id = $3, content = $4, lease = $5, lease_until = $6,
+             answer = $7, expires_at = $8
+         WHERE company_id = $1 AND id = $2",
+    )
+    .bind(company_id)
+    .bind(id)
+    .bind(&row.run_id)
+    .bind(&row.content)
+    .bind(&row.lease)
+    .bind(row.lease_until)
+    .bind(&row.answer)
+    .bind(row.expires_at)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Deletes the row. No effect if its lease was lost.
+pub async fn release(tx: &mut Tx, company_id: &str, id: &str, lease: &str) -> Result<()> {
+    tx.sql("DELETE FROM idempotency_keys WHERE company_id = $1 AND id = $2 AND lease = $3")
+        .bind(company_id)
+        .bind(id)
+        .bind(lease)
+        .run()
+        .await?;
+    Ok(())
+}
+
+/// Ends a lease that is still held, with or without a response. Keeps the row, at most `until`.
+pub async fn end(
+    tx: &mut Tx,
+    company_id: &str,
+    id: &str,
+    lease: &str,
+    answer: Option<&str>,
+    [now, until]: [Timestamp; 2],
+) -> Result<()> {
+    tx.sql(
+        "UPDATE idempotency_keys SET lease = NULL, answer = $4, lease_until = $5,
+             expires_at = CASE WHEN expires_at > $6 THEN $6 ELSE expires_at END
+         WHERE company_id = $1 AND id = $2 AND lease = $3",
+    )
+    .bind(company_id)
+    .bind(id)
+    .bind(lease)
+    .bind(answer)
+    .bind(now)
+    .bind(until)
+    .run()
+    .await?;
+    Ok(())
+}
+
+/// Removes up to `limit` expired rows of all companies. Returns their number.
+pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
+    tx.sql(
+        "DELETE FROM idempotency_keys WHERE (company_id, id) IN (
+             SELECT company_id, id FROM idempotency_keys WHERE expires_at <= $1
+             ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+    )
+    .bind(now)
+    .bind(limit)
+    .run()
+    .await
+}

@@ -1,0 +1,28 @@
+//! HTTP: reads requests, describes and serves routes. Generic over the application and its routes.
+
+pub mod answer;
+pub mod describe;
+pub mod idempotency;
+pub mod listener;
+pub mod openapi;
+pub mod request;
+pub mod route;
+pub mod server;
+pub mod settings;
+
+pub use self::{
+    idempotency::header::Run,
+    listener::{
+        Endpoint, ListenError, Listener, stopped,
+        tls::{Tls, TlsError, TlsFiles},
+    },
+    request::get::Get,
+    route::{Access, Route},
+    server::{
+        Server,
+        auth::Principals,
+        health::Readiness,
+        router::{Interface, router},
+    },
+    settings::limits::Limits,
+};

@@ -1,0 +1,217 @@
+//! A listener: accepts connections up to a limit, and serves each until shutdown.
+
+pub mod certificate;
+pub mod connection;
+pub mod metrics;
+pub mod tls;
+use std::{
+    io,
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    http::{HeaderValue, header},
+    middleware,
+    response::Response,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, watch},
+    task::JoinSet,
+    time::timeout,
+};
+
+use self::tls::{Tls, TlsFiles};
+use crate::http::{
+    server::{Server, shares::Shares},
+    settings::limits::Limits,
+};
+
+/// HSTS for two years.
+const TRANSPORT: HeaderValue = HeaderValue::from_static("max-age=63072000");
+
+/// Pause after the system lacked the resources to accept a connection.
+const BREATHER: Duration = Duration::from_millis(500);
+
+/// The address of a listener, with or without TLS.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    pub address: SocketAddr,
+    pub tls: Option<TlsFiles>,
+}
+
+/// A listener could not be opened; the text says why.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ListenError(String);
+
+pub struct Listener {
+    tcp: TcpListener,
+    tls: Option<Arc<Tls>>,
+}
+
+impl Listener {
+    pub async fn bind(endpoint: &Endpoint) -> Result<Listener, ListenError> {
+        let tls = endpoint.tls.clone().map(Tls::open).transpose();
+        let tls = tls.map_err(|error| ListenError(error.to_string()))?.map(Arc::new);
+        let address = endpoint.address;
+        let tcp = TcpListener::bind(address).await;
+        let tcp =
+            tcp.map_err(|error| ListenError(format!("{address} cannot be listened on: {error}")))?;
+        Ok(Listener { tcp, tls })
+    }
+
+    /// Creates a listener without TLS, for a socket on loopback.
+    #[must_use]
+    pub fn plain(tcp: TcpListener) -> Listener {
+        Listener { tcp, tls: None }
+    }
+
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+
+    /// Accepts until `close`, then waits up to `limits.shutdown`. `name` is the label in metrics.
+    pub async fn serve(
+        self,
+        server: &Server,
+        name: &'static str,
+        router: Router,
+        close: watch::Receiver<bool>,
+    ) {
+        let Listener { tcp, tls } = self;
+        let limits = &server.limits;
+        let router = match tls {
+            Some(_) => router.layer(middleware::map_response(strict_transport)),
+            None => router,
+        };
+        let room = Arc::new(Semaphore::new(limits.connections));
+        let addresses = Shares::default();
+        let mut connections = JoinSet::new();
+        let following = tls.clone().map(|tls| {
+            let metrics = server.metrics.listeners.clone();
+            server.tasks.keep("certificates", move || {
+                let (tls, metrics) = (tls.clone(), metrics.clone());
+                async move { tls.follow(|at| metrics.certificate_ends(name, at)).await }
+            })
+        });
+        let closing = stopped(close.clone());
+        let accepting = async {
+            loop {
+                let Ok(permit) = room.clone().acquire_owned().await else { return };
+                let (stream, address) = accept(&tcp).await;
+                let Some(share) = addresses.take(client(address), limits.address_connections)
+                else {
+                    server.metrics.listeners.refused(name);
+                    continue;
+                };
+                let (tls, router, limits) = (tls.clone(), router.clone(), limits.clone());
+                let closing = stopped(close.clone());
+                connections.spawn(async move {
+                    serve_stream(stream, tls, router, &limits, closing).await;
+                    drop((permit, share));
+                });
+                while connections.try_join_next().is_some() {}
+            }
+        };
+        tokio::select! {
+            () = accepting => {}
+            () = closing => {}
+        }
+        drop(tcp);
+        if let Some(following) = following {
+            following.abort();
+        }
+        let ended = async { while connections.join_next().await.is_some() {} };
+        if timeout(limits.shutdown, ended).await.is_err() {
+            tracing::warn!(
+                connections = connections.len(),
+                "connections were cut: they did not end in time"
+            );
+        }
+        connections.shutdown().await;
+    }
+}
+
+async fn serve_stream(
+    stream: TcpStream,
+    tls: Option<Arc<Tls>>,
+    router: Router,
+    limits: &Limits,
+    closing: impl Future<Output = ()>,
+) {
+    match tls {
+        None => connection::serve(stream, router, limits, closing).await,
+        Some(tls) => {
+            if let Some(stream) = tls.accept(stream, limits.handshake).await {
+                connection::serve(stream, router, limits, closing).await;
+            }
+        }
+    }
+}
+
+/// Accepts the next connection. If file descriptors run out, waits for connections to end.
+async fn accept(tcp: &TcpListener) -> (TcpStream, IpAddr) {
+    loop {
+        match tcp.accept().await {
+            Ok((stream, client)) => {
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "a connection ended before it began");
+                }
+                return (stream, client.ip());
+            }
+            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) => {
+                tracing::error!(%error, "no connection can be accepted");
+                tokio::time::sleep(BREATHER).await;
+            }
+        }
+    }
+}
+
+/// Returns the key for counting connections: the IPv4 address, or the /64 network of a site.
+fn client(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (!0 << 64)).into(),
+        address => address,
+    }
+}
+
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    [ConnectionAborted, ConnectionRefused, ConnectionReset].contains(&error.kind())
+}
+
+/// Adds the HSTS header.
+async fn strict_transport(mut response: Response) -> Response {
+    response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, TRANSPORT);
+    response
+}
+
+/// Resolves when `stop` is `true`, and never if its sender is dropped.
+pub async fn stopped(mut stop: watch::Receiver<bool>) {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_one_ipv6_network_count_together() {
+        for (address, counts_as) in [
+            ("203.0.113.7", "203.0.113.7"),
+            ("::ffff:203.0.113.7", "203.0.113.7"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+            ("2001:db8:1:3:3:4:5:6", "2001:db8:1:3::"),
+        ] {
+            let address: IpAddr = address.parse().unwrap();
+            assert_eq!(client(address), counts_as.parse::<IpAddr>().unwrap(), "{address}");
+        }
+    }
+}

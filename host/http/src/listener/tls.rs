@@ -1,0 +1,172 @@
+//! TLS of a listener, with a certificate and key from files that may change.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use rustls::{
+    ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::timeout,
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use super::certificate;
+use crate::platform::{clock::Timestamp, crypto::tls::provider};
+
+/// Interval between checks for changed files.
+const FOLLOW: Duration = Duration::from_secs(5);
+
+/// A certificate or key is unusable; the text names the file.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct TlsError(String);
+
+/// Paths of a PEM certificate chain, the server's own first, and of its key.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+/// The contents of both files.
+#[derive(PartialEq, Eq)]
+struct Pair {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+}
+
+pub struct Tls {
+    files: TlsFiles,
+    /// The last pair that was read, usable or not.
+    seen: Mutex<Pair>,
+    current: Arc<Current>,
+    acceptor: TlsAcceptor,
+}
+
+impl Tls {
+    pub fn open(files: TlsFiles) -> Result<Tls, TlsError> {
+        let seen = files.read()?;
+        let current = Arc::new(Current(ArcSwap::from_pointee(files.certified(&seen)?)));
+        let provider = Arc::new(provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TlsError(error.to_string()))?;
+        let mut config = config.with_no_client_auth().with_cert_resolver(current.clone());
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        Ok(Tls { files, seen: Mutex::new(seen), current, acceptor })
+    }
+
+    /// Accepts a TLS connection; `None` if the handshake fails or takes longer than `time`.
+    pub async fn accept<I>(&self, stream: I, time: Duration) -> Option<TlsStream<I>>
+    where
+        I: AsyncRead + AsyncWrite + Unpin,
+    {
+        match timeout(time, self.acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => Some(stream),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "a TLS handshake failed");
+                None
+            }
+            Err(_) => {
+                tracing::debug!("a TLS handshake took too long");
+                None
+            }
+        }
+    }
+
+    /// Loads changed files, and returns whether there were any. An unusable pair is not served.
+    pub fn reload(&self) -> Result<bool, TlsError> {
+        let pair = self.files.read()?;
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if *seen == pair {
+            return Ok(false);
+        }
+        let certified = self.files.certified(&pair);
+        *seen = pair;
+        self.current.0.store(Arc::new(certified?));
+        Ok(true)
+    }
+
+    /// Returns the expiry of the certificate in use, if it can be parsed.
+    #[must_use]
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        certificate::expires_at(self.current.0.load().cert.first()?)
+    }
+
+    /// Reloads the files when they change. Calls `ends` with the expiry of the certificate in use,
+    /// now and after each change. An error is logged once. Never returns.
+    pub async fn follow(&self, ends: impl Fn(Timestamp)) {
+        let mut said = String::new();
+        self.expires_at().inspect(|at| ends(*at));
+        loop {
+            tokio::time::sleep(FOLLOW).await;
+            let certificate = self.files.certificate.display();
+            match self.reload() {
+                Ok(true) => {
+                    tracing::info!(%certificate, "the TLS certificate was exchanged");
+                    self.expires_at().inspect(|at| ends(*at));
+                }
+                Ok(false) => continue,
+                Err(error) if error.0 == said => continue,
+                Err(error) => {
+                    tracing::error!(%error, "the new TLS certificate is not used; the old one serves");
+                    said = error.0;
+                    continue;
+                }
+            }
+            said.clear();
+        }
+    }
+}
+
+impl TlsFiles {
+    /// Checks that a listener could use the files.
+    pub fn check(&self) -> Result<(), TlsError> {
+        self.certified(&self.read()?).map(drop)
+    }
+
+    fn read(&self) -> Result<Pair, TlsError> {
+        let read = |path: &Path| std::fs::read(path).map_err(|error| unusable(path, error));
+        Ok(Pair { certificate: read(&self.certificate)?, key: read(&self.key)? })
+    }
+
+    fn certified(&self, pair: &Pair) -> Result<CertifiedKey, TlsError> {
+        let chain =
+            CertificateDer::pem_slice_iter(&pair.certificate).collect::<Result<Vec<_>, _>>();
+        let chain = chain.map_err(|error| unusable(&self.certificate, error))?;
+        let Some(own) = chain.first() else {
+            return Err(unusable(&self.certificate, "it holds no certificate"));
+        };
+        if let Some(why) = certificate::refusal(own) {
+            return Err(unusable(&self.certificate, why));
+        }
+        let key = PrivateKeyDer::from_pem_slice(&pair.key);
+        let key = key.map_err(|error| unusable(&self.key, error))?;
+        let certified = CertifiedKey::from_der(chain, key, &provider());
+        certified.map_err(|error| unusable(&self.key, error))
+    }
+}
+
+fn unusable(file: &Path, why: impl std::fmt::Display) -> TlsError {
+    TlsError(format!("{}: {why}", file.display()))
+}
+
+/// The certificate for new connections.
+#[derive(Debug)]
+struct Current(ArcSwap<CertifiedKey>);
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load_full())
+    }
+}

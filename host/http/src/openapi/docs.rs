@@ -1,0 +1,171 @@
+//! The OpenAPI document of a listener, and a viewer that loads nothing from elsewhere.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+};
+
+use axum::{
+    Extension,
+    body::Bytes,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use utoipa_swagger_ui::Config;
+
+use super::{Describe, Operation};
+use crate::{
+    http::request::path::Path,
+    platform::error::{Error, Result},
+};
+
+/// Scripts and requests of this host only. The viewer writes styles into its page.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+    img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; \
+    form-action 'none'; frame-ancestors 'none'";
+
+/// Links are relative, to work behind a proxy's prefix.
+const PAGE: &str = r#"<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Tollhouse</title>
+<link rel="icon" type="image/png" href="docs/favicon-32x32.png">
+<link rel="stylesheet" href="docs/swagger-ui.css">
+<link rel="stylesheet" href="docs/index.css">
+<div id="swagger-ui"></div>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/swagger-ui-standalone-preset.js"></script>
+<script src="docs/swagger-initializer.js"></script>
+</html>
+"#;
+
+/// The document of a listener. Cheap to clone.
+#[derive(Clone)]
+pub struct Document(Arc<Inner>);
+
+struct Inner {
+    routes: Value,
+    operations: Box<dyn RuntimeOperations>,
+    /// The last document, with the versions of its runtime operations.
+    latest: Mutex<Option<(Vec<String>, Written)>>,
+}
+
+/// Operations that are known only at run time.
+pub trait RuntimeOperations: Send + Sync + 'static {
+    /// Returns identifiers of the current operations.
+    fn versions(&self) -> Vec<String>;
+
+    /// Adds the current operations to a document.
+    fn add_to(&self, document: &mut Value);
+}
+
+#[derive(Clone)]
+struct Written {
+    json: Bytes,
+    etag: HeaderValue,
+}
+
+impl Document {
+    /// `routes` is the document of the routes: see [`document`](super::document).
+    #[must_use]
+    pub fn new(routes: Value, operations: impl RuntimeOperations) -> Document {
+        let operations = Box::new(operations);
+        Document(Arc::new(Inner { routes, operations, latest: Mutex::default() }))
+    }
+
+    fn now(&self) -> Written {
+        let versions = self.0.operations.versions();
+        let mut latest = self.0.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*latest {
+            Some((known, written)) if *known == versions => written.clone(),
+            _ => {
+                let mut document = self.0.routes.clone();
+                self.0.operations.add_to(&mut document);
+                let written = Written::new(&document);
+                *latest = Some((versions, written.clone()));
+                written
+            }
+        }
+    }
+}
+
+impl Written {
+    fn new(document: &Value) -> Written {
+        let json = document.to_string();
+        let etag = format!("\"{}\"", hex::encode(Sha256::digest(&json)));
+        let etag = HeaderValue::from_str(&etag).expect("hexadecimal digits are a header's value");
+        Written { json: json.into(), etag }
+    }
+}
+
+/// The document, or 304 if the client already has it.
+pub struct Described(Response);
+
+impl IntoResponse for Described {
+    fn into_response(self) -> Response {
+        self.0
+    }
+}
+
+impl Describe for Described {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.answers("application/json", json!({ "type": "object" }));
+    }
+}
+
+pub async fn openapi(Extension(document): Extension<Document>, headers: HeaderMap) -> Described {
+    let document = document.now();
+    let fresh = [
+        (header::ETAG, document.etag.clone()),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+    ];
+    if headers.get(header::IF_NONE_MATCH) == Some(&document.etag) {
+        return Described((StatusCode::NOT_MODIFIED, fresh).into_response());
+    }
+    let json = [(header::CONTENT_TYPE, "application/json")];
+    Described((fresh, json, document.json).into_response())
+}
+
+/// A file of the viewer.
+pub struct File {
+    content_type: String,
+    bytes: Bytes,
+}
+
+impl IntoResponse for File {
+    fn into_response(self) -> Response {
+        let headers = [
+            (header::CONTENT_TYPE, self.content_type.as_str()),
+            (header::CONTENT_SECURITY_POLICY, POLICY),
+            (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (header::REFERRER_POLICY, "no-referrer"),
+            (header::CACHE_CONTROL, "max-age=3600"),
+        ];
+        (headers, self.bytes).into_response()
+    }
+}
+
+impl Describe for File {
+    fn describe(operation: &mut Operation<'_>) {
+        operation.answers("*/*", json!({}));
+    }
+}
+
+pub async fn page() -> File {
+    File { content_type: "text/html; charset=utf-8".to_owned(), bytes: PAGE.into() }
+}
+
+pub async fn file(Path(file): Path<String>) -> Result<File> {
+    static CONFIG: LazyLock<Arc<Config<'static>>> =
+        LazyLock::new(|| Arc::new(Config::new(["openapi.json"]).use_base_layout()));
+    let found = utoipa_swagger_ui::serve(&file, CONFIG.clone());
+    let found = found.map_err(|error| Error::internal(error.to_string()))?;
+    let found = found.ok_or_else(|| Error::not_found("there is nothing at this path"))?;
+    let bytes = match found.bytes {
+        Cow::Borrowed(built_in) => Bytes::from_static(built_in),
+        Cow::Owned(made) => made.into(),
+    };
+    Ok(File { content_type: found.content_type, bytes })
+}

@@ -1,0 +1,379 @@
+//! Builds the OpenAPI document of a listener from its routes. Arguments and responses of handlers
+//! describe themselves, so that the document matches the code.
+
+pub mod docs;
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+
+pub use super::describe::{Describe, Described, Description, description, takes};
+use super::{Access, Route};
+use crate::platform::error::Failure;
+
+/// Named schemas of requests and of responses, in which one type may differ.
+struct Schemas {
+    taken: SchemaGenerator,
+    given: SchemaGenerator,
+}
+
+impl Schemas {
+    fn new() -> Schemas {
+        let settings = SchemaSettings::draft2020_12().with(|settings| {
+            settings.meta_schema = None;
+            settings.definitions_path = "/components/schemas".into();
+        });
+        let taken = settings.clone().for_deserialize().with_transform(required_texts_are_not_empty);
+        let taken = taken.into_generator();
+        Schemas { taken, given: settings.for_serialize().into_generator() }
+    }
+
+    fn named(mut self) -> BTreeMap<String, Value> {
+        let mut all: BTreeMap<_, _> = self.taken.take_definitions(true).into_iter().collect();
+        for (name, schema) in self.given.take_definitions(true) {
+            let other = all.insert(name.clone(), schema.clone());
+            assert!(
+                other.is_none_or(|other| other == schema),
+                "two types of the interface are called {name}"
+            );
+        }
+        all
+    }
+}
+
+/// Requires `minLength` 1, because `""` counts as absent.
+fn required_texts_are_not_empty(schema: &mut Schema) {
+    let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    for name in required.iter().filter_map(Value::as_str) {
+        let field = schema.pointer_mut(&format!("/properties/{name}"));
+        if let Some(field) = field.filter(|field| field["type"] == "string") {
+            field["minLength"] = json!(1);
+        }
+    }
+}
+
+/// One route while its description is built.
+pub struct Operation<'d> {
+    pub path: &'static str,
+    parameters: Vec<Value>,
+    body: Option<Value>,
+    /// Body of a success, by content type.
+    success: Value,
+    failures: BTreeSet<u16>,
+    schemas: &'d mut Schemas,
+}
+
+impl Operation<'_> {
+    pub fn takes_parameter(&mut self, parameter: Value) {
+        self.parameters.push(parameter);
+    }
+
+    pub fn takes_body(&mut self, content_type: &str, schema: Value, required: bool) {
+        let body = self.body.get_or_insert_with(|| json!({ "content": {}, "required": required }));
+        body["content"][content_type] = json!({ "schema": schema });
+        self.fails(&[413]);
+    }
+
+    pub fn answers(&mut self, content_type: &str, schema: Value) {
+        self.success = json!({ content_type: { "schema": schema } });
+    }
+
+    /// Adds failure statuses to those that follow from the access.
+    pub fn fails(&mut self, statuses: &[u16]) {
+        self.failures.extend(statuses);
+    }
+
+    /// Returns the schema of a type in requests: a reference if the type has a name.
+    pub fn taken<T: JsonSchema>(&mut self) -> Value {
+        self.schemas.taken.subschema_for::<T>().to_value()
+    }
+
+    /// Like [`Operation::taken`], but never a reference.
+    pub fn taken_in_full<T: JsonSchema>(&mut self) -> Value {
+        T::json_schema(&mut self.schemas.taken).to_value()
+    }
+
+    /// Returns the schema of a type in responses.
+    pub fn given<T: JsonSchema>(&mut self) -> Value {
+        self.schemas.given.subschema_for::<T>().to_value()
+    }
+
+    fn finish<S>(self, route: &Route<S>, contents: &Contents) -> Value {
+        let id = route.id();
+        let mut operation = json!({
+            "operationId": id,
+            "summary": route.summary,
+            "tags": [contents.tag(&id)],
+            "parameters": self.parameters,
+            "responses": responses(route, &self.success, &self.failures),
+            "security": match route.access {
+                Access::Open | Access::Always => json!([]),
+                Access::Company => json!([{ "company": [] }]),
+                Access::Operator => json!([{ "operator": [] }]),
+            },
+        });
+        if let Some(body) = self.body {
+            operation["requestBody"] = body;
+        }
+        operation
+    }
+}
+
+fn reference(room: &str, name: &str) -> Value {
+    json!({ "$ref": format!("#/components/{room}/{name}") })
+}
+
+fn headers<'n>(names: impl IntoIterator<Item = &'n str>) -> Value {
+    names.into_iter().map(|name| (name.to_owned(), reference("headers", name))).collect()
+}
+
+/// A tag for operations: the module that handles them, its display name, and its description.
+pub type Tag = (&'static str, &'static str, &'static str);
+
+/// The content of a document beside its operations.
+pub struct Contents {
+    pub title: &'static str,
+    /// Markdown. The text on bodies, retries and request ids follows it.
+    pub introduction: &'static str,
+    /// In display order; one for each module that handles requests.
+    pub tags: &'static [Tag],
+    pub webhooks: Vec<Webhook>,
+}
+
+impl Contents {
+    fn tag(&self, operation_id: &str) -> &'static str {
+        let known =
+            self.tags.iter().find(|(module, ..)| operation_id.split('.').next() == Some(module));
+        let (_, shown, _) = known.expect("there is a tag for each module that handles requests");
+        shown
+    }
+
+    /// Returns the tags in use. The viewer shows webhooks in a section of their own.
+    fn tags<S>(&self, routes: &[Route<S>]) -> Vec<Value> {
+        let used: BTreeSet<&str> = routes.iter().map(|route| self.tag(&route.id())).collect();
+        let used = self.tags.iter().filter(|(_, shown, _)| used.contains(shown));
+        used.map(|(_, name, what)| json!({ "name": name, "description": what })).collect()
+    }
+
+    fn info(&self) -> Value {
+        json!({
+            "title": self.title,
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": format!("{}\n{INTRODUCTION}", self.introduction),
+        })
+    }
+}
+
+fn responses<S>(route: &Route<S>, success: &Value, failures: &BTreeSet<u16>) -> Value {
+    let mut names = vec!["X-Request-Id"];
+    names.extend(route.takes_idempotency_key().then_some("Idempotent-Replayed"));
+    let mut responses = json!({ "200": {
+        "description": "Success",
+        "headers": headers(names),
+        "content": success,
+    }});
+    for status in failures {
+        let (_, name, ..) = FAILURES.iter().find(|(known, ..)| known == status).expect(
+            "the table of failures has every status that a route, its access or an argument names",
+        );
+        responses[status.to_string()] = reference("responses", name);
+    }
+    responses
+}
+
+/// All failures: status, name, remedy, and additional header.
+const FAILURES: [(u16, &str, &str, Option<&str>); 14] = [
+    (400, "Invalid", "Mend the request; `message` names the first offending field.", None),
+    (401, "Unauthorized", "Send a valid key.", Some("WWW-Authenticate")),
+    (403, "Forbidden", "Ask the operator for it.", None),
+    (404, "NotFound", "Name something that exists.", None),
+    (408, "TooSlow", "Send the request in time.", None),
+    (
+        409,
+        "Conflict",
+        "Look at what is there first. With `Retry-After`: another request does this, send it again then.",
+        Some("Retry-After"),
+    ),
+    (413, "TooLarge", "Send less.", None),
+    (415, "UnsupportedType", "Send another content type.", None),
+    (429, "Throttled", "Wait before the next request.", Some("Retry-After")),
+    (431, "HeadersTooLarge", "Send fewer or shorter headers.", None),
+    (500, "Internal", "Report it, with the request's id.", None),
+    (502, "UpstreamFailed", "Try again later: an upstream failed.", None),
+    (503, "Unavailable", "Try again later: this host cannot work now.", Some("Retry-After")),
+    (504, "UpstreamTimeout", "Try again later: an upstream gave no answer in time.", None),
+];
+
+const HEADERS: [(&str, &str); 4] = [
+    ("X-Request-Id", "The caller's id of this request, or a new one."),
+    ("Idempotent-Replayed", "`true`: the answer that was given under this key before."),
+    ("Retry-After", "Seconds to wait."),
+    ("WWW-Authenticate", "`Bearer`."),
+];
+
+/// Returns the failures that may occur before the handler.
+fn failures_on_the_way<S>(route: &Route<S>) -> Vec<u16> {
+    let mut failures = vec![431, 500];
+    match route.access {
+        Access::Always => {}
+        Access::Open => failures.push(503),
+        Access::Operator => failures.extend([400, 401, 429, 503]),
+        Access::Company => failures.extend([400, 401, 403, 429, 503]),
+    }
+    if route.method != "get" {
+        failures.extend([408, 413]);
+    }
+    if route.takes_idempotency_key() {
+        failures.push(409);
+    }
+    failures
+}
+
+/// An event sent to companies.
+pub struct Webhook {
+    pub kind: &'static str,
+    pub summary: &'static str,
+    pub schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl Webhook {
+    fn describe(&self, schemas: &mut Schemas) -> Value {
+        let header = |name: &str, description: &str| {
+            json!({
+                "name": name,
+                "in": "header",
+                "required": true,
+                "description": description,
+                "schema": { "type": "string" },
+            })
+        };
+        let schema = (self.schema)(&mut schemas.given);
+        json!({ "post": {
+            "operationId": self.kind,
+            "summary": self.summary,
+            "tags": ["events"],
+            "parameters": [
+                header("webhook-id", "The event's id: the same in every try."),
+                header("webhook-timestamp", "The time of this try, in seconds since 1970."),
+                header("webhook-signature", "As Standard Webhooks define it, by each secret that is good."),
+            ],
+            "requestBody": { "content": { "application/json": { "schema": schema } }, "required": true },
+            "responses": { "2XX": { "description": "The event arrived. Anything else is tried again." } },
+            "security": [],
+        }})
+    }
+}
+
+/// Returns the document of the listener that has these routes.
+#[must_use]
+pub fn document<S>(routes: &[Route<S>], contents: &Contents) -> Value {
+    let mut schemas = Schemas::new();
+    let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+    for route in routes {
+        let mut operation = Operation {
+            path: route.path,
+            parameters: Vec::new(),
+            body: None,
+            success: Value::Null,
+            failures: BTreeSet::new(),
+            schemas: &mut schemas,
+        };
+        operation.fails(&failures_on_the_way(route));
+        operation.fails(route.fails);
+        (route.describe)(&mut operation);
+        if route.takes_idempotency_key() {
+            operation.takes_parameter(reference("parameters", "Idempotency-Key"));
+        }
+        paths
+            .entry(route.path.replace("{*", "{"))
+            .or_default()
+            .insert(route.method.to_owned(), operation.finish(route, contents));
+    }
+    let told = contents.webhooks.iter().map(|told| (told.kind, told.describe(&mut schemas)));
+    let told: BTreeMap<&str, Value> = told.collect();
+    let mut document = json!({
+        "openapi": "3.1.0",
+        "info": contents.info(),
+        "servers": [{ "url": "/", "description": "This host" }],
+        "tags": contents.tags(routes),
+        "paths": paths,
+        "components": components(routes, schemas),
+    });
+    if !told.is_empty() {
+        document["webhooks"] = json!(told);
+    }
+    document
+}
+
+/// The introduction of both listeners' documents, in Markdown.
+const INTRODUCTION: &str = "\
+## Bodies
+
+Bodies are JSON. A success is
+
+    {\"error\": false, \"message\": \"Payment initialized successfully\", \"data\": {…}}
+
+where some have no `data`, and a failure, whose `message` says what to do, is
+
+    {\"error\": true, \"message\": \"the amount field must be greater than 0\"}
+
+Amounts are numbers in the major unit with at most 2 decimals, times are RFC 3339 in UTC. In a body, `null` counts as absent, and \
+so does `\"\"` where a text is optional; unknown fields are ignored. A request that \
+needs a key is refused with 400 if it has an unknown query parameter, which the message names.
+
+## Sending a request again
+
+A request that changes something may carry an `Idempotency-Key` of your making, such as a random UUID. Sent again under the same \
+key within 24 hours, it does not run again: the first answer comes back, with the header `Idempotent-Replayed: true`. Another \
+request under that key is refused with 409, and so is the same one while the first is under way. Failures are not kept but those \
+that were paid for (an identity that was not found), so after one the same request may be sent again under the same key. Do so whenever no answer came, or one that leaves open \
+what was done.
+
+## Too many requests
+
+A key may ask so often; beyond that the answer is 429, nothing was done, and `Retry-After` says how many seconds to wait. 503 has \
+`Retry-After`, too: the host cannot work just now.
+
+## Request ids
+
+Every answer has an `X-Request-Id`: the one that you sent (up to 128 visible characters), or a new one. The host's log has it on \
+every line of that request; name it when you report a problem.
+";
+
+fn components<S>(routes: &[Route<S>], mut schemas: Schemas) -> Value {
+    let failure = schemas.given.subschema_for::<Failure>();
+    let responses = FAILURES.iter().map(|(_, name, description, more)| {
+        let response = json!({
+            "description": description,
+            "headers": headers(["X-Request-Id"].into_iter().chain(*more)),
+            "content": { "application/json": { "schema": failure } },
+        });
+        (*name, response)
+    });
+    let said = HEADERS.iter().map(|(name, description)| {
+        (*name, json!({ "description": description, "schema": { "type": "string" } }))
+    });
+    let key = |description: &str| json!({ "type": "http", "scheme": "bearer", "description": description });
+    let keys = [
+        (Access::Company, "company", key("A company's API key, `sk_live_…` or `sk_test_…`.")),
+        (Access::Operator, "operator", key("The operator token.")),
+    ];
+    let used = keys.into_iter().filter(|(access, ..)| routes.iter().any(|r| r.access == *access));
+    json!({
+        "headers": said.collect::<BTreeMap<_, _>>(),
+        "parameters": { "Idempotency-Key": idempotency_key() },
+        "responses": responses.collect::<BTreeMap<_, _>>(),
+        "securitySchemes": used.map(|(_, name, key)| (name, key)).collect::<BTreeMap<_, _>>(),
+        "schemas": schemas.named(),
+    })
+}
+
+fn idempotency_key() -> Value {
+    json!({
+        "name": "Idempotency-Key",
+        "in": "header",
+        "required": false,
+        "description": "Of the caller's making, kept for 24 hours: the same request again gives the first answer, another one is 409.",
+        "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" },
+    })
+}

@@ -1,0 +1,48 @@
+//! Routes: what a listener serves, and which principals may call it.
+
+use axum::routing::MethodRouter;
+
+use super::{openapi::Description, request::query::Takes};
+
+/// The principals that may call a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// A company with an active subscription, authenticated by its API key.
+    Company,
+    /// The operator, authenticated by the operator token, on the internal listener only.
+    Operator,
+    /// Unauthenticated clients: the handler decides which requests to trust.
+    Open,
+    /// Unauthenticated clients, even under overload: health and metrics must stay available.
+    Always,
+}
+
+/// A route: one method of one path. `S` is the state of its handler.
+pub struct Route<S> {
+    pub method: &'static str,
+    pub path: &'static str,
+    pub access: Access,
+    /// Its handler in the code: `payments::api::initialize`.
+    pub handled_by: &'static str,
+    pub summary: &'static str,
+    /// Failure statuses that do not follow from its access, arguments and response.
+    pub fails: &'static [u16],
+    pub describe: Description,
+    pub takes: Takes,
+    pub handler: MethodRouter<S>,
+}
+
+impl<S> Route<S> {
+    /// Returns its `operationId`: `payments.initialize`.
+    #[must_use]
+    pub fn id(&self) -> String {
+        self.handled_by.replace(' ', "").replace("::api::", ".").replace("::", ".")
+    }
+
+    /// Returns whether it changes state for an authenticated principal.
+    #[must_use]
+    pub fn takes_idempotency_key(&self) -> bool {
+        let caller_is_known = matches!(self.access, Access::Company | Access::Operator);
+        self.method != "get" && caller_is_known
+    }
+}

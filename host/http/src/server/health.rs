@@ -1,0 +1,75 @@
+//! Liveness and readiness of this host.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use axum::extract::State;
+use tokio::{sync::Mutex, time::timeout};
+
+use super::Server;
+use crate::{
+    http::answer::Done,
+    platform::error::{Error, Result},
+};
+
+/// Time for which a check is reused, because any client may request one without a key.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Timeout of a check: far above the normal time, and below the timeout of load balancers.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The last check of the database, shared by all requests.
+#[derive(Clone, Default)]
+pub struct Readiness(Arc<Mutex<Option<Look>>>);
+
+#[derive(Clone, Copy)]
+struct Look {
+    at: Duration,
+    is_well: bool,
+}
+
+pub async fn live() -> Done {
+    Done("alive")
+}
+
+pub async fn ready(State(server): State<Server>) -> Result<Done> {
+    if server.stopping.load(Ordering::Relaxed) {
+        return Err(Error::Unavailable("the host is about to stop"));
+    }
+    match is_well(&server).await? {
+        true if !server.runs_jobs => Ok(Done("ready, without jobs")),
+        true => Ok(Done("ready")),
+        false => Err(Error::Unavailable("the database does not answer")),
+    }
+}
+
+/// Returns whether the database works, from a check at most 1 s old.
+async fn is_well(server: &Server) -> Result<bool> {
+    let mut last = server.readiness.0.clone().lock_owned().await;
+    if let Some(look) = *last
+        && server.clock.elapsed().saturating_sub(look.at) < FRESH
+    {
+        return Ok(look.is_well);
+    }
+    // Spawned, so that it completes: otherwise clients that disconnect could start many checks.
+    let host = server.clone();
+    let look = server.tasks.spawn(async move {
+        let is_well = look(&host).await;
+        *last = Some(Look { at: host.clock.elapsed(), is_well });
+        is_well
+    });
+    look.await.map_err(Error::internal)
+}
+
+/// Checks the database, for at most [`PATIENCE`].
+async fn look(server: &Server) -> bool {
+    let why = match timeout(PATIENCE, server.store.probe()).await {
+        Ok(Ok(())) => return true,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("it was not done within {} ms", PATIENCE.as_millis()),
+    };
+    tracing::error!(error = why, "the database does not answer");
+    false
+}

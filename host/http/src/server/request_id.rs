@@ -1,0 +1,53 @@
+//! Request ids, from the client or new: returned, and on every log line of the request. The last
+//! line has the status. Request metrics are recorded here.
+
+use axum::{
+    extract::{MatchedPath, Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue},
+    middleware::Next,
+    response::Response,
+};
+use tracing::Instrument;
+
+use super::Server;
+use crate::platform::telemetry::spans;
+
+const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+const MOST_BYTES: usize = 128;
+
+/// The state is the server and the name of its listener.
+pub async fn trace(
+    State((server, listener)): State<(Server, &'static str)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let id = callers(request.headers()).unwrap_or_else(|| server.random.id(server.clock.now()));
+    let method = request.method().clone();
+    // The route, not the path: paths hold e-mail addresses and references.
+    let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let span = tracing::info_span!("request", id, %method, route);
+    let traced = spans::request(&id, method.as_str(), route, request.headers());
+    let exchange = server.metrics.requests.begin(listener, method.as_str(), route.into());
+    let mut response = async {
+        let mut exchange = exchange; // dropped within the span
+        let response = next.run(request).await;
+        let status = response.status().as_u16();
+        exchange.answered(status);
+        tracing::info!(status, duration_ms = exchange.elapsed_ms(), "answered");
+        response
+    }
+    .instrument(span)
+    .instrument(traced.clone())
+    .await;
+    spans::answered(&traced, response.status().as_u16());
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(HEADER, value);
+    }
+    response
+}
+
+fn callers(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get(&HEADER)?.to_str().ok()?;
+    let visible = |b: u8| b.is_ascii_graphic();
+    (!id.is_empty() && id.len() <= MOST_BYTES && id.bytes().all(visible)).then(|| id.to_owned())
+}

@@ -1,0 +1,83 @@
+//! Metrics of jobs, by kind.
+
+use std::time::Duration;
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
+    registry::{Registry, Unit},
+};
+
+use crate::platform::telemetry::metric::{Histograms, Label, waiting_seconds};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Ended {
+    kind: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobOutcome {
+    Done,
+    /// Rescheduled as intended.
+    Again,
+    /// Failed, and retried with backoff.
+    Failed,
+}
+
+impl JobOutcome {
+    fn name(self) -> &'static str {
+        match self {
+            JobOutcome::Done => "done",
+            JobOutcome::Again => "again",
+            JobOutcome::Failed => "failed",
+        }
+    }
+}
+
+#[derive(Clone)]
+pub struct JobMetrics {
+    pub enabled: Gauge,
+    runs: Family<Ended, Counter>,
+    duration: Histograms<Label<&'static str>>,
+    lag: Histograms<Label<&'static str>>,
+    running: Family<Label<&'static str>, Gauge>,
+}
+
+impl Default for JobMetrics {
+    fn default() -> JobMetrics {
+        JobMetrics {
+            enabled: Gauge::default(),
+            runs: Family::default(),
+            duration: Family::new_with_constructor(waiting_seconds),
+            lag: Family::new_with_constructor(waiting_seconds),
+            running: Family::default(),
+        }
+    }
+}
+
+impl JobMetrics {
+    pub fn register(&self, registry: &mut Registry) {
+        let enabled = "1 when this host runs jobs, 0 with --no-jobs";
+        registry.register("jobs_enabled", enabled, self.enabled.clone());
+        registry.register("job_runs", "Job runs by outcome", self.runs.clone());
+        let mut seconds = |name: &str, help: &str, metric: &Histograms<Label<&'static str>>| {
+            registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
+        };
+        seconds("job_duration", "Duration of job runs", &self.duration);
+        seconds("job_lag", "Delay between due time and start of job runs", &self.lag);
+        registry.register("jobs_running", "Job runs in progress", self.running.clone());
+    }
+
+    /// Records the start of a run. `lag` is the time since the job became due.
+    pub fn began(&self, kind: &'static str, lag: Duration) {
+        self.running.get_or_create(&[("kind", kind)]).inc();
+        self.lag.get_or_create(&[("kind", kind)]).observe(lag.as_secs_f64());
+    }
+
+    pub fn ended(&self, kind: &'static str, outcome: JobOutcome, duration: Duration) {
+        self.running.get_or_create(&[("kind", kind)]).dec();
+        self.runs.get_or_create(&Ended { kind, outcome: outcome.name() }).inc();
+        self.duration.get_or_create(&[("kind", kind)]).observe(duration.as_secs_f64());
+    }
+}

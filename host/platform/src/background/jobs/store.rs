@@ -1,0 +1,152 @@
+//! The rows of jobs.
+
+use crate::platform::{
+    clock::Timestamp,
+    store::{FromRow, Result, Tx},
+};
+
+/// A claimed job.
+#[derive(Clone, Debug, PartialEq, FromRow)]
+pub struct Job {
+    pub company_id: String,
+    pub kind: String,
+    pub subject: String,
+    /// Consecutive failures before this run.
+    pub failures: i64,
+    pub wakes: i64,
+    pub lease: Option<String>,
+    /// Time at which this run became due.
+    pub due_at: Timestamp,
+}
+
+/// Enqueues a job for `run_at`, or earlier if it was due earlier. Joins the caller's transaction.
+pub async fn wake(
+    tx: &mut Tx,
+    company_id: &str,
+    kind: &str,
+    subject: &str,
+    run_at: Timestamp,
+) -> Result<()> {
+    tx.sql(
+        "INSERT INTO jobs (company_id, kind, subject, run_at, due_at, lease, wakes, failures)
+         VALUES ($1, $2, $3, $4, $4, NULL, 0, 0)
+         ON CONFLICT (company_id, kind, subject) DO UPDATE SET
+             wakes = jobs.wakes + 1,
+             run_at = CASE WHEN jobs.lease IS NULL AND excluded.run_at < jobs.run_at
+                           THEN excluded.run_at ELSE jobs.run_at END",
+    )
+    .bind(company_id)
+    .bind(kind)
+    .bind(subject)
+    .bind(run_at)
+    .run()
+    .await?;
+    tx.wake_jobs();
+    Ok(())
+}
+
+/// Leases up to `limit` due jobs of a kind to this host, until `lease_ends`.
+pub async fn claim(
+    tx: &mut Tx,
+    kind: &str,
+    lease: &str,
+    [now, lease_ends]: [Timestamp; 2],
+    limit: i64,
+) -> Result<Vec<Job>> {
+    tx.sql(
+        "UPDATE jobs SET lease = $1, run_at = $2, due_at = run_at
+         WHERE (company_id, kind, subject) IN (
+             SELECT company_id, kind, subject FROM jobs WHERE kind = $3 AND run_at <= $4
+             ORDER BY run_at LIMIT $5 FOR UPDATE SKIP LOCKED)
+         RETURNING *",
+    )
+    .bind(lease)
+    .bind(lease_ends)
+    .bind(kind)
+    .bind(now)
+    .bind(limit)
+    .all()
+    .await
+}
+
+/// Ends a run and deletes the job, unless it was enqueued again meanwhile.
+pub async fn finish(tx: &mut Tx, job: &Job, now: Timestamp) -> Result<()> {
+    let gone = tx
+        .sql(
+            "DELETE FROM jobs WHERE company_id = $1 AND kind = $2 AND subject = $3
+             AND lease = $4 AND wakes = $5",
+        )
+        .bind(&job.company_id)
+        .bind(&job.kind)
+        .bind(&job.subject)
+        .bind(&job.lease)
+        .bind(job.wakes)
+        .run()
+        .await?;
+    if gone == 0 {
+        release(tx, job, now, 0).await?;
+    }
+    Ok(())
+}
+
+/// Ends a run. The next is at `run_at`, or now if the job was enqueued again meanwhile.
+pub async fn reschedule(
+    tx: &mut Tx,
+    job: &Job,
+    run_at: Timestamp,
+    now: Timestamp,
+    failures: i64,
+) -> Result<()> {
+    let done = tx
+        .sql(
+            "UPDATE jobs SET lease = NULL, run_at = $5, failures = $6
+             WHERE company_id = $1 AND kind = $2 AND subject = $3 AND lease = $4 AND wakes = $7",
+        )
+        .bind(&job.company_id)
+        .bind(&job.kind)
+        .bind(&job.subject)
+        .bind(&job.lease)
+        .bind(run_at)
+        .bind(failures)
+        .bind(job.wakes)
+        .run()
+        .await?;
+    if done == 0 {
+        release(tx, job, now, failures).await?;
+    }
+    Ok(())
+}
+
+/// Releases a job so that it runs again now. No effect if its lease was lost.
+async fn release(tx: &mut Tx, job: &Job, now: Timestamp, failures: i64) -> Result<()> {
+    tx.sql(
+        "UPDATE jobs SET lease = NULL, run_at = $5, failures = $6
+         WHERE company_id = $1 AND kind = $2 AND subject = $3 AND lease = $4",
+    )
+    .bind(&job.company_id)
+    .bind(&job.kind)
+    .bind(&job.subject)
+    .bind(&job.lease)
+    .bind(now)
+    .bind(failures)
+    .run()
+    .await?;
+    tx.wake_jobs();
+    Ok(())
+}
+
+/// Returns when the next job of each kind is due. Skips from kind to kind in the index, so that its
+/// cost is independent of the number of jobs.
+pub async fn next_due(tx: &mut Tx) -> Result<Vec<(String, Timestamp)>> {
+    tx.sql(
+        "SELECT kind, (SELECT MIN(run_at) FROM jobs WHERE jobs.kind = kinds.kind) FROM (
+             WITH RECURSIVE kinds (kind) AS (
+                 SELECT MIN(kind) FROM jobs
+                 UNION ALL
+                 SELECT (SELECT MIN(jobs.kind) FROM jobs WHERE jobs.kind > kinds.kind) FROM kinds
+                 WHERE kinds.kind IS NOT NULL)
+             SELECT kind FROM kinds WHERE kind IS NOT NULL) kinds",
+    )
+    .all()
+    .await
+}

@@ -1,0 +1,293 @@
+//! Runs jobs: in the background of a server, or explicitly for tests and clock advances.
+
+use std::{
+    collections::BTreeMap,
+    ops::Deref,
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::{FutureExt, future::BoxFuture};
+use tokio::sync::{Notify, OwnedRwLockReadGuard, RwLock, Semaphore};
+use tracing::Instrument;
+
+use super::{
+    Handler, Host, Job, LEASE_SECONDS, Next, backoff,
+    metrics::{JobMetrics, JobOutcome},
+    store,
+};
+use crate::platform::{
+    background::tasks::Tasks,
+    clock::{Clock, Timestamp},
+    error::{Error, Result, panicked},
+    random::Random,
+    store::Store,
+    telemetry::spans,
+};
+
+/// Maximum number of concurrent runs per kind on this host.
+const AT_ONCE: usize = 64;
+/// Maximum delay before jobs of other hosts are noticed.
+const POLL: Duration = Duration::from_secs(1);
+
+/// The state that the workers of one host share.
+pub struct Workers<H> {
+    pub metrics: JobMetrics,
+    /// True if this host claims jobs.
+    pub enabled: bool,
+    parts: Parts,
+    kinds: BTreeMap<&'static str, Kind<H>>,
+    /// Notified when a kind without a free slot has one again.
+    freed: Notify,
+    /// Read-locked while jobs run; write-locked while the clock is advanced.
+    moving: Arc<RwLock<()>>,
+}
+
+/// The parts of a host that job runs need.
+pub struct Parts {
+    pub store: Store,
+    pub clock: Clock,
+    pub random: Random,
+    pub tasks: Tasks,
+    /// Simulators of a development environment, which follow the same clock.
+    pub companion: Option<Companion>,
+}
+
+/// Does the work that is due, and returns its amount.
+pub type Companion = Box<dyn Fn() -> BoxFuture<'static, usize> + Send + Sync>;
+
+struct Kind<H> {
+    handler: Handler<H>,
+    slots: Arc<Semaphore>,
+}
+
+impl<H: Host> Workers<H> {
+    #[must_use]
+    pub fn new(handlers: &[(&'static str, Handler<H>)], parts: Parts) -> Workers<H> {
+        let kind = |handler| Kind { handler, slots: Arc::new(Semaphore::new(AT_ONCE)) };
+        let metrics = JobMetrics::default();
+        metrics.enabled.set(1);
+        Workers {
+            metrics,
+            enabled: true,
+            parts,
+            kinds: handlers.iter().map(|(name, handler)| (*name, kind(*handler))).collect(),
+            freed: Notify::new(),
+            moving: Arc::default(),
+        }
+    }
+
+    /// Disables the workers: they claim no job, so due jobs wait for other hosts.
+    #[must_use]
+    pub fn disabled(self) -> Workers<H> {
+        self.metrics.enabled.set(0);
+        Workers { enabled: false, ..self }
+    }
+
+    pub fn kinds(&self) -> impl Iterator<Item = &'static str> {
+        self.kinds.keys().copied()
+    }
+}
+
+impl<H> Deref for Workers<H> {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
+}
+
+/// Runs jobs as they become due. Never returns.
+pub async fn work<H: Host>(host: H) {
+    loop {
+        let woken = host.workers().store.jobs_woken();
+        tokio::pin!(woken);
+        woken.as_mut().enable();
+        let wait = match start_due(&host).await {
+            Ok(wait) => wait,
+            Err(error) => {
+                tracing::error!(error = %error.chain(), "jobs could not be claimed");
+                POLL
+            }
+        };
+        tokio::select! {
+            () = woken => {}
+            () = host.workers().freed.notified() => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+/// Starts due jobs while their kind has free slots. Returns how long to wait for more.
+pub async fn start_due<H: Host>(host: &H) -> Result<Duration> {
+    loop {
+        let running = host.workers().moving.clone().read_owned().await;
+        let now = host.workers().clock.now();
+        let next = next_due(host).await?;
+        let free: Vec<(&'static str, usize)> = next
+            .iter()
+            .filter(|(_, at)| *at <= now)
+            .map(|(kind, _)| (*kind, host.workers().kinds[kind].slots.available_permits()))
+            .filter(|(_, free)| *free > 0)
+            .collect();
+        if free.is_empty() {
+            let later = next.iter().filter(|(_, at)| *at > now).map(|(_, at)| at.0 - now.0).min();
+            let ms = later.and_then(|ms| u64::try_from(ms).ok());
+            return Ok(ms.map_or(POLL, |ms| Duration::from_millis(ms).min(POLL)));
+        }
+        // Spawned, to complete even during shutdown: a claimed but unstarted job stays leased.
+        let claim = host.workers().tasks.spawn(start_claimed(host.clone(), free, running));
+        if claim.await.map_err(Error::internal)?? == 0 {
+            // Due jobs are locked by another transaction: an immediate retry would waste CPU time.
+            return Ok(POLL);
+        }
+    }
+}
+
+/// Returns when the next job of each kind that this host knows is due.
+async fn next_due<H: Host>(host: &H) -> Result<Vec<(&'static str, Timestamp)>> {
+    let next = host.workers().store.select(async |tx| store::next_due(tx).await).await?;
+    let known = |(kind, at): (String, Timestamp)| {
+        host.workers().kinds.get_key_value(&*kind).map(|(kind, _)| (*kind, at))
+    };
+    Ok(next.into_iter().filter_map(known).collect())
+}
+
+/// Claims and starts jobs. Returns their number.
+async fn start_claimed<H: Host>(
+    host: H,
+    free: Vec<(&'static str, usize)>,
+    running: OwnedRwLockReadGuard<()>,
+) -> Result<usize> {
+    let running = Arc::new(running);
+    let jobs = claim(&host, free).await?;
+    let count = jobs.len();
+    for job in jobs {
+        let slots = host.workers().kinds[&*job.kind].slots.clone();
+        let slot = slots.clone().acquire_owned().await.map_err(Error::internal)?;
+        let (host, running) = (host.clone(), running.clone());
+        tokio::spawn(async move {
+            run(&host, job).await;
+            let was_full = slots.available_permits() == 0;
+            drop((slot, running));
+            if was_full {
+                host.workers().freed.notify_one();
+            }
+        });
+    }
+    Ok(count)
+}
+
+/// Claims up to this many jobs of each kind; none on a host whose workers are disabled.
+async fn claim<H: Host>(host: &H, most: Vec<(&'static str, usize)>) -> Result<Vec<Job>> {
+    if !host.workers().enabled {
+        return Ok(Vec::new());
+    }
+    let now = host.workers().clock.now();
+    let (lease, times) = (host.workers().random.token(""), [now, now.plus_seconds(LEASE_SECONDS)]);
+    let claimed = host.workers().store.write(async move |tx| -> Result<_> {
+        let mut jobs = Vec::new();
+        for (kind, most) in most {
+            let most = i64::try_from(most).unwrap_or(i64::MAX);
+            jobs.extend(store::claim(tx, kind, &lease, times, most).await?);
+        }
+        Ok(jobs)
+    });
+    claimed.await
+}
+
+async fn run<H: Host>(host: &H, job: Job) {
+    let next = measured(host, &job).await;
+    let now = host.workers().clock.now();
+    let (next, failures) = match next {
+        Ok(next) => (next, 0),
+        Err(error) => {
+            let (kind, subject) = (&*job.kind, &*job.subject);
+            tracing::error!(kind, subject, error = %error.chain(), "job failed");
+            (Next::At(backoff(now, job.failures)), job.failures + 1)
+        }
+    };
+    let ended = host.workers().store.write(async move |tx| match next {
+        Next::Done => store::finish(tx, &job, now).await,
+        Next::At(at) => store::reschedule(tx, &job, at, now, failures).await,
+    });
+    if let Err(error) = ended.await {
+        tracing::error!(%error, "a job's end was not recorded; its lease will end");
+    }
+}
+
+async fn measured<H: Host>(host: &H, job: &Job) -> Result<Next> {
+    let Some((kind, Kind { handler, .. })) = host.workers().kinds.get_key_value(&*job.kind) else {
+        return Err(Error::internal("no handler for this kind of job"));
+    };
+    let (metrics, began) = (&host.workers().metrics, Instant::now());
+    let late_ms = u64::try_from(host.workers().clock.now().0 - job.due_at.0).unwrap_or(0);
+    metrics.began(kind, Duration::from_millis(late_ms));
+    let span = spans::job(kind, job.failures);
+    let run = AssertUnwindSafe(handler(host.for_operation(), job.clone())).catch_unwind();
+    let run = run.instrument(tracing::info_span!("job", kind, subject = job.subject));
+    let next = run.instrument(span.clone()).await;
+    let next = next.unwrap_or_else(|panic| Err(panicked(panic)));
+    let outcome = match &next {
+        Ok(Next::Done) => JobOutcome::Done,
+        Ok(Next::At(_)) => JobOutcome::Again,
+        Err(_) => JobOutcome::Failed,
+    };
+    if outcome == JobOutcome::Failed {
+        spans::failed(&span);
+    }
+    metrics.ended(kind, outcome, began.elapsed());
+    next
+}
+
+/// Runs jobs until none is due. Returns the number of runs.
+pub async fn run_due<H: Host>(host: &H) -> Result<usize> {
+    let mut runs = 0;
+    loop {
+        let jobs =
+            claim(host, host.workers().kinds().map(|kind| (kind, AT_ONCE)).collect()).await?;
+        if jobs.is_empty() {
+            return Ok(runs);
+        }
+        runs += jobs.len();
+        futures::future::join_all(jobs.into_iter().map(|job| run(host, job))).await;
+    }
+}
+
+/// Resolves when no job of this host is running.
+pub async fn under_way<H: Host>(host: &H) {
+    drop(host.workers().moving.write().await);
+}
+
+/// Development and tests: advances the clock from one due job to the next. Returns when all due
+/// jobs have run. 403 on a host whose workers are disabled.
+pub async fn advance<H: Host>(host: &H, seconds: i64) -> Result<()> {
+    if !host.workers().enabled {
+        return Err(Error::Forbidden("a host with no_jobs does not move the clock".to_owned()));
+    }
+    let _alone = host.workers().moving.write().await;
+    let target = host.workers().clock.now().plus_seconds(seconds);
+    loop {
+        settle(host).await?;
+        match next_due(host).await?.into_iter().map(|(_, at)| at).min() {
+            Some(at) if at <= target => host.workers().clock.advance_to(at),
+            _ if host.workers().clock.now() < target => host.workers().clock.advance_to(target),
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// Runs jobs and the companion until neither has work left.
+async fn settle<H: Host>(host: &H) -> Result<()> {
+    loop {
+        let runs = run_due(host).await?;
+        let beside = match &host.workers().companion {
+            Some(companion) => companion().await,
+            None => 0,
+        };
+        if runs + beside == 0 {
+            return Ok(());
+        }
+    }
+}

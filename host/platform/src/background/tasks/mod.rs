@@ -1,0 +1,154 @@
+//! Background tasks: those that outlive their request, which shutdown waits for, and supervised
+//! ones that run until shutdown. Panics of both are counted.
+
+pub mod metrics;
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures::FutureExt;
+use tokio::{sync::watch, task::JoinHandle};
+use tracing::Instrument;
+
+use crate::platform::{background::tasks::metrics::TaskMetrics, error::panicked};
+
+/// Pause before a panicked task is restarted, so that an immediate panic does not use up a CPU.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Metric label of tasks without a name.
+const OTHER: &str = "other";
+
+/// Counts running tasks. Cheap to clone; all clones share the count.
+#[derive(Clone)]
+pub struct Tasks {
+    pub metrics: TaskMetrics,
+    under_way: Arc<watch::Sender<usize>>,
+}
+
+impl Default for Tasks {
+    fn default() -> Tasks {
+        let metrics = TaskMetrics::default();
+        metrics.began(OTHER);
+        Tasks { metrics, under_way: Arc::new(watch::Sender::new(0)) }
+    }
+}
+
+impl Tasks {
+    /// Runs `work` to completion, even if the handle is dropped. It keeps the caller's span.
+    pub fn spawn<F>(&self, work: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let counted = Counted::new(self);
+        let work = async move {
+            let done = AssertUnwindSafe(work).catch_unwind().await;
+            done.unwrap_or_else(|panic| {
+                counted.0.metrics.panicked(OTHER);
+                std::panic::resume_unwind(panic)
+            })
+        };
+        tokio::spawn(work.in_current_span())
+    }
+
+    /// Runs the endless future of `work` until the handle is aborted. Restarts it after a panic:
+    /// its state is in the database, and requests are not affected.
+    pub fn keep<F>(
+        &self,
+        name: &'static str,
+        work: impl Fn() -> F + Send + Sync + 'static,
+    ) -> JoinHandle<()>
+    where
+        F: Future<Output = ()> + Send,
+    {
+        let metrics = self.metrics.clone();
+        metrics.began(name);
+        tokio::spawn(async move {
+            while let Err(panic) = AssertUnwindSafe(async { work().await }).catch_unwind().await {
+                metrics.panicked(name);
+                let error = panicked(panic).chain();
+                tracing::error!(task = name, error, "a background task is begun again");
+                tokio::time::sleep(PAUSE).await;
+            }
+        })
+    }
+
+    /// Resolves when no spawned task is running. Supervised tasks are not counted.
+    pub async fn finished(&self) {
+        let none = self.under_way.subscribe().wait_for(|count| *count == 0).await.is_ok();
+        debug_assert!(none, "the sender lives in self");
+    }
+}
+
+struct Counted(Tasks);
+
+impl Counted {
+    fn new(tasks: &Tasks) -> Counted {
+        tasks.under_way.send_modify(|count| *count += 1);
+        Counted(tasks.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.under_way.send_modify(|count| *count -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    use tokio::sync::{Notify, oneshot};
+
+    use super::*;
+    use crate::platform::clock::Timestamp;
+    use crate::platform::telemetry::Telemetry;
+
+    fn scrape(tasks: &Tasks) -> String {
+        Telemetry::new(Timestamp(0)).with(|registry| tasks.metrics.register(registry)).scrape()
+    }
+
+    #[tokio::test]
+    async fn detached_tasks_run_to_completion() {
+        let tasks = Tasks::default();
+        let (go, gone) = oneshot::channel::<()>();
+        drop(tasks.spawn(gone));
+        let mut finished = Box::pin(tasks.finished());
+        assert!(futures::poll!(&mut finished).is_pending());
+        go.send(()).unwrap();
+        finished.await;
+        tasks.finished().await;
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_counted_and_ends_the_task() {
+        let tasks = Tasks::default();
+        assert!(scrape(&tasks).contains("tollhouse_task_panics_total{task=\"other\"} 0"));
+        assert!(tasks.spawn(async { panic!("of a task") }).await.is_err());
+        tasks.finished().await;
+        assert!(scrape(&tasks).contains("tollhouse_task_panics_total{task=\"other\"} 1"));
+    }
+
+    #[tokio::test]
+    async fn a_supervised_task_is_restarted_after_each_panic() {
+        let (tasks, runs, third) =
+            (Tasks::default(), Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+        let (counted, begun) = (runs.clone(), third.clone());
+        let kept = tasks.keep("clockwork", move || {
+            // The first run panics before its first await, the second after it.
+            let run = counted.fetch_add(1, SeqCst);
+            assert!(run > 0, "of the first run");
+            let begun = begun.clone();
+            async move {
+                tokio::task::yield_now().await;
+                assert!(run > 1, "of the second run");
+                begun.notify_one();
+                std::future::pending().await
+            }
+        });
+        let patience = Duration::from_secs(30);
+        tokio::time::timeout(patience, third.notified()).await.expect("a third run");
+        assert_eq!(runs.load(SeqCst), 3);
+        assert!(scrape(&tasks).contains("tollhouse_task_panics_total{task=\"clockwork\"} 2"));
+        kept.abort();
+        assert!(kept.await.unwrap_err().is_cancelled());
+    }
+}

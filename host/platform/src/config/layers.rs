@@ -1,0 +1,281 @@
+//! Layers of settings: flag, then variable, then settings file, then default.
+//!
+//! Values of the file become the defaults of the flags, so that clap itself applies this order. All
+//! errors in the file and the variables are reported together.
+
+use std::{ffi::OsString, fs, path::PathBuf};
+
+use clap::{Arg, ArgMatches, Command, parser::ValueSource};
+use toml::Value;
+
+use super::secrets;
+use crate::{platform::config::ConfigError, platform::config::database::DatabaseUrl};
+
+/// The flag that names the settings file; the only setting that the file cannot contain.
+pub const FILE: &str = "config";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Flag,
+    Variable,
+    File,
+    Default,
+}
+
+/// A parsed command line, completed from variables and file.
+pub struct Parsed {
+    pub matches: ArgMatches,
+    /// Errors in the file and the variables. Invalid values are ignored, to check the rest too.
+    pub wrong: Vec<ConfigError>,
+    /// Keys that the file sets.
+    in_file: Vec<String>,
+}
+
+impl Parsed {
+    /// Returns the source of a setting's value in the given command.
+    #[must_use]
+    pub fn source(&self, key: &str) -> Source {
+        let given = leaf(&self.matches);
+        let known = given.try_contains_id(key).is_ok();
+        match known.then(|| given.value_source(key)).flatten() {
+            Some(ValueSource::CommandLine) => Source::Flag,
+            Some(ValueSource::EnvVariable) => Source::Variable,
+            _ if self.in_file.iter().any(|set| set == key) => Source::File,
+            _ => Source::Default,
+        }
+    }
+
+    /// Refuses a flag that shows a password in the process list, and setting both `database` and
+    /// `database_file`.
+    fn database_fault(&self) -> Option<ConfigError> {
+        let url: Option<DatabaseUrl> = self.text("database")?.parse().ok();
+        let given = self.source("database");
+        let fault = if given == Source::Flag && url.is_some_and(|url| url.has_password()) {
+            "--database would show its password in the list of processes: give the URL in TOLLHOUSE_DATABASE, or in a file that database_file names"
+        } else if given != Source::Default && self.source("database_file") != Source::Default {
+            "database and database_file are both given: give one of them"
+        } else {
+            return None;
+        };
+        Some(ConfigError(fault.to_owned()))
+    }
+
+    /// Returns an error for each secret that both a file and a variable set, because it would be
+    /// unclear which one applies. A file that is named by a flag overrides the variable.
+    fn secrets_given_twice(&self) -> Vec<ConfigError> {
+        let twice = secrets::PLACES.iter().filter_map(|(setting, variable)| {
+            let set = std::env::var_os(variable).is_some_and(|value| !value.is_empty());
+            self.text(setting).filter(|_| set)?;
+            let place = match self.source(setting) {
+                Source::Flag | Source::Default => return None,
+                Source::Variable => format!("{variable}_FILE"),
+                Source::File => format!("{setting} in {}", self.file()?.display()),
+            };
+            let text = format!("{place} and {variable} are both given: take one of them away");
+            Some(ConfigError(text))
+        });
+        twice.collect()
+    }
+
+    /// Returns the path of the settings file, if one is given.
+    fn file(&self) -> Option<&PathBuf> {
+        leaf(&self.matches).try_get_one(FILE).ok().flatten()
+    }
+
+    /// Returns the raw value of a setting, if the command accepts it and it has one.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<String> {
+        let values = leaf(&self.matches).try_get_raw(key).ok()??;
+        Some(values.map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(","))
+    }
+}
+
+/// Parses `arguments`, the first of which is the program name. `settings` has every setting as a
+/// flag. Fails if the arguments are invalid or request help.
+pub fn parse(
+    command: Command,
+    settings: &Command,
+    arguments: Vec<OsString>,
+) -> Result<Parsed, clap::Error> {
+    let command = each(command, &|arg| match variable(&arg) {
+        None if arg.get_id() == FILE => arg.env(None::<&str>),
+        _ => arg,
+    });
+    let flags = each_setting(command.clone(), &|arg| arg.env(None::<&str>));
+    let flags = flags.try_get_matches_from(&arguments)?;
+    let mut wrong = Vec::new();
+    let file = leaf(&flags).try_get_one::<PathBuf>(FILE).ok().flatten();
+    // A command without settings, such as the one that creates the file, works without it.
+    let file = file.filter(|_| takes_settings(&command, &flags));
+    let file = file.map_or_else(Vec::new, |path| read_file(path, settings, &mut wrong));
+    check_variables(&command, settings, &flags, &mut wrong);
+    let complete = each_setting(command, &|arg| {
+        let set = file.iter().find(|(key, _)| arg.get_id() == key.as_str());
+        let arg = match set {
+            Some((_, values)) => arg.default_values(values.clone()),
+            None => arg,
+        };
+        match variable(&arg) {
+            Some(value)
+                if fault(settings, arg.get_id().as_str(), std::slice::from_ref(&value))
+                    .is_none() =>
+            {
+                arg
+            }
+            _ => arg.env(None::<&str>),
+        }
+    });
+    let matches = complete.try_get_matches_from(&arguments)?;
+    let in_file = file.into_iter().map(|(key, _)| key).collect();
+    let mut parsed = Parsed { matches, wrong, in_file };
+    parsed.wrong.extend(parsed.database_fault());
+    parsed.wrong.extend(parsed.secrets_given_twice());
+    Ok(parsed)
+}
+
+/// Returns the matches of the innermost command.
+fn leaf(mut matches: &ArgMatches) -> &ArgMatches {
+    while let Some((_, inner)) = matches.subcommand() {
+        matches = inner;
+    }
+    matches
+}
+
+fn is_setting(arg: &Arg) -> bool {
+    arg.get_env().is_some() && arg.get_id() != FILE
+}
+
+fn each_setting(command: Command, change: &impl Fn(Arg) -> Arg) -> Command {
+    each(command, &|arg| if is_setting(&arg) { change(arg) } else { arg })
+}
+
+fn each(command: Command, change: &impl Fn(Arg) -> Arg) -> Command {
+    command.mut_args(change).mut_subcommands(|inner| each(inner, change))
+}
+
+/// Returns whether the given command, or one around it, accepts a setting.
+fn takes_settings(command: &Command, given: &ArgMatches) -> bool {
+    let inner =
+        given.subcommand().and_then(|(name, inner)| Some((command.find_subcommand(name)?, inner)));
+    command.get_arguments().any(is_setting)
+        || inner.is_some_and(|(command, given)| takes_settings(command, given))
+}
+
+/// Returns the value of a setting's variable. An empty one counts as unset.
+fn variable(arg: &Arg) -> Option<String> {
+    let value = std::env::var_os(arg.get_env()?).filter(|value| !value.is_empty())?;
+    Some(value.to_string_lossy().into_owned())
+}
+
+/// Checks the variables of the given commands only: others may be set for other commands.
+fn check_variables(
+    command: &Command,
+    settings: &Command,
+    flags: &ArgMatches,
+    wrong: &mut Vec<ConfigError>,
+) {
+    if let Some((name, inner)) = flags.subcommand()
+        && let Some(command) = command.find_subcommand(name)
+    {
+        check_variables(command, settings, inner, wrong);
+    }
+    for arg in command.get_arguments().filter(|arg| is_setting(arg)) {
+        let (Some(value), Some(name)) = (variable(arg), arg.get_env()) else { continue };
+        if let Some(what) = fault(settings, arg.get_id().as_str(), &[value]) {
+            wrong.push(ConfigError(format!("{}: {what}", name.to_string_lossy())));
+        }
+    }
+}
+
+/// Returns the keys and values of a settings file, the values in the form of flag arguments.
+fn read_file(
+    path: &PathBuf,
+    known: &Command,
+    wrong: &mut Vec<ConfigError>,
+) -> Vec<(String, Vec<String>)> {
+    let mut refuse = |what: String| wrong.push(ConfigError(format!("{}: {what}", path.display())));
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => {
+            refuse(error.to_string());
+            return Vec::new();
+        }
+    };
+    let table = match text.parse::<toml::Table>() {
+        Ok(table) => table,
+        Err(error) => {
+            // Omits the line itself: it may contain a password.
+            let before = error.span().and_then(|span| text.get(..span.start));
+            let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+            refuse(format!("line {line}: {}", error.message()));
+            return Vec::new();
+        }
+    };
+    let mut settings = Vec::new();
+    for (key, value) in table {
+        match as_flag(&value) {
+            None => {
+                refuse(format!("{key}: it must be a text, a number, true, false or a list of them"))
+            }
+            Some(values) => match fault(known, &key, &values) {
+                Some(what) => refuse(format!("{key}: {what}")),
+                None => settings.push((key, values)),
+            },
+        }
+    }
+    settings
+}
+
+fn as_flag(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::String(text) => Some(vec![text.clone()]),
+        Value::Integer(number) => Some(vec![number.to_string()]),
+        Value::Float(number) => Some(vec![number.to_string()]),
+        Value::Boolean(yes) => Some(vec![yes.to_string()]),
+        Value::Array(values) => {
+            let values: Option<Vec<_>> = values.iter().map(as_flag).collect();
+            values
+                .filter(|values| values.iter().all(|one| one.len() == 1))
+                .map(|values| values.concat())
+        }
+        Value::Datetime(_) | Value::Table(_) => None,
+    }
+}
+
+/// Returns clap's error for the values of a setting, if they are invalid.
+fn fault(settings: &Command, key: &str, values: &[String]) -> Option<String> {
+    let settings = each_setting(settings.clone(), &|arg| arg.env(None::<&str>));
+    if key.contains('-') || settings.get_arguments().all(|arg| arg.get_id() != key) {
+        return Some(format!("there is no such setting{}", nearest(settings, key)));
+    }
+    let flag = |value: &String| format!("--{}={value}", key.replace('_', "-"));
+    let arguments = std::iter::once("settings".to_owned()).chain(values.iter().map(flag));
+    let error = settings.try_get_matches_from(arguments).err()?;
+    if error.kind() == clap::error::ErrorKind::ArgumentConflict {
+        return Some("it has one value, not several".to_owned());
+    }
+    let mut said = error.to_string();
+    // Such values may contain a password.
+    let may_hold = |value: &&String| value.contains('@') || value.contains("password");
+    for value in values.iter().filter(may_hold) {
+        said = said.replace(value.as_str(), "…");
+    }
+    let lines: Vec<&str> =
+        said.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+    Some(lines.join(" ").trim_start_matches("error: ").to_owned())
+}
+
+/// Returns the end of the error for an unknown key: the most similar setting, if there is one.
+fn nearest(settings: Command, key: &str) -> String {
+    let flag = format!("--{}=", key.replace('_', "-"));
+    let error = settings.try_get_matches_from(["settings", &flag]).err();
+    let meant = error.as_ref().and_then(|error| error.get(clap::error::ContextKind::SuggestedArg));
+    match meant {
+        Some(meant) => {
+            let meant = meant.to_string();
+            format!("; did you mean {}?", meant.trim_start_matches('-').replace('-', "_"))
+        }
+        None if key.contains('-') => format!("; did you mean {}?", key.replace('-', "_")),
+        None => "; `tollhouse config example` shows all".to_owned(),
+    }
+}

@@ -1,0 +1,32 @@
+//! The cryptography provider of all TLS connections.
+
+use std::{error::Error, io};
+
+use rustls::crypto::{CryptoProvider, ring};
+
+#[must_use]
+pub fn provider() -> CryptoProvider {
+    ring::default_provider()
+}
+
+/// Installs the provider for clients, which must be built after it. Repeated calls have no effect.
+pub fn install_provider() {
+    let _ = provider().install_default();
+}
+
+/// Returns the TLS failure among the causes of an error. The error inside an `io::Error` is not
+/// among its sources, and may be another `io::Error`.
+#[must_use]
+pub fn cause<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        };
+    }
+    None
+}

@@ -1,0 +1,88 @@
+//! The HTTP response of an error: status, body and headers, such as `Retry-After`.
+
+use axum_core::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Error;
+
+/// The body of an error response.
+#[derive(Serialize, JsonSchema)]
+pub struct Failure {
+    #[schemars(extend("const" = true))]
+    pub error: bool,
+    /// Description of the error, or of what to do about it.
+    pub message: String,
+}
+
+/// Extension of a response: effects before the failure are committed.
+#[derive(Clone, Copy)]
+pub struct Standing;
+
+/// Converts an error to a response. Nothing else logs its internal details.
+impl IntoResponse for Error {
+    fn into_response(self) -> Response {
+        if let Error::Standing(error) = self {
+            let mut response = error.into_response();
+            response.extensions_mut().insert(Standing);
+            return response;
+        }
+        let status = match &self {
+            Error::Invalid(_) | Error::NotCovered => StatusCode::BAD_REQUEST,
+            Error::Unauthorized(_) => StatusCode::UNAUTHORIZED,
+            Error::Forbidden(_) => StatusCode::FORBIDDEN,
+            Error::NotFound(_) => StatusCode::NOT_FOUND,
+            Error::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Error::Conflict(_) | Error::InProgress { .. } => StatusCode::CONFLICT,
+            Error::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Error::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Error::UnsupportedType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Error::HeadersTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Error::Throttled(_) | Error::QuotaExceeded { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Error::Upstream { .. } => StatusCode::BAD_GATEWAY,
+            Error::UpstreamTimeout { .. } => StatusCode::GATEWAY_TIMEOUT,
+            Error::Busy { .. }
+            | Error::Full { .. }
+            | Error::Unavailable(_)
+            | Error::Database(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Error::Late(_) | Error::OutcomeUnknown(_) | Error::Internal(_) | Error::Standing(_) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
+        };
+        match &self {
+            Error::Internal(_) => tracing::error!(error = %self.chain(), "request failed"),
+            Error::Late(_) => tracing::warn!(error = %self.chain(), "request failed"),
+            Error::Database(error) | Error::OutcomeUnknown(error) => {
+                tracing::error!(alarm = "database", %error, "request failed");
+            }
+            Error::Upstream { .. } | Error::UpstreamTimeout { .. } | Error::Busy { .. } => {
+                tracing::warn!(error = %self.chain(), "upstream failed");
+            }
+            _ => {}
+        }
+        let failure = Failure { error: true, message: self.to_string() };
+        let body = serde_json::to_vec(&failure).unwrap_or_default();
+        let json = [(header::CONTENT_TYPE, "application/json")];
+        let mut response = (status, json, body).into_response();
+        if status == StatusCode::UNAUTHORIZED {
+            let bearer = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+        }
+        let retry_after = match &self {
+            Error::Throttled(exceeded) => Some(HeaderValue::from(exceeded.seconds)),
+            Error::Busy { retry_after_s, .. } | Error::InProgress { retry_after_s, .. } => {
+                Some(HeaderValue::from(*retry_after_s))
+            }
+            Error::QuotaExceeded { retry_after_s, .. } | Error::Full { retry_after_s, .. } => {
+                Some(HeaderValue::from(*retry_after_s))
+            }
+            Error::Unavailable(_) | Error::Database(_) => Some(HeaderValue::from_static("5")),
+            _ => None,
+        };
+        if let Some(seconds) = retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds);
+        }
+        response
+    }
+}

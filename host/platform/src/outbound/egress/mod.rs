@@ -1,0 +1,453 @@
+//! Egress: all outgoing HTTP of plugins, events and image downloads.
+//!
+//! Addresses are checked after name resolution, when the connection is made, so that no name leads
+//! to the internal network. Redirects are never followed. Connections are pooled per purpose.
+
+mod addresses;
+mod base;
+pub mod metrics;
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use reqwest::{
+    Method,
+    dns::{Addrs, Name, Resolve, Resolving},
+    header::{HeaderName, HeaderValue},
+};
+use tracing::{Instrument, Span};
+use url::{Host, Url};
+
+use self::addresses::is_public;
+use crate::platform::{
+    crypto::tls,
+    outbound::egress::metrics::{EgressMetrics, status_class},
+    telemetry::spans,
+};
+
+/// Destinations that are permitted in addition to public addresses over https.
+#[derive(Clone, Debug, Default)]
+pub struct EgressPolicy {
+    /// Development: http and https to loopback.
+    pub allow_loopback: bool,
+    /// Host names or addresses that the operator permits although they are private.
+    pub allow_private: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    Plugins,
+    Events,
+    Images,
+}
+
+/// Egress per purpose. They share no connections: a pooled connection to an address that one
+/// purpose permits would serve the others too.
+#[derive(Clone)]
+pub struct EgressByPurpose {
+    pub plugins: Egress,
+    pub events: Egress,
+    pub images: Egress,
+}
+
+impl EgressByPurpose {
+    /// With `closed`, every request is refused.
+    pub fn new(
+        closed: bool,
+        policy: impl Fn(Purpose) -> EgressPolicy,
+    ) -> Result<EgressByPurpose, reqwest::Error> {
+        let metrics = EgressMetrics::default();
+        let egress = |purpose| {
+            let (metrics, policy) = (metrics.clone(), policy(purpose));
+            let egress = if closed { Egress::closed(policy) } else { Egress::new(policy)? };
+            Ok::<_, reqwest::Error>(Egress { metrics, ..egress })
+        };
+        Ok(EgressByPurpose {
+            plugins: egress(Purpose::Plugins)?,
+            events: egress(Purpose::Events)?,
+            images: egress(Purpose::Images)?,
+        })
+    }
+}
+
+const RESERVED_HEADERS: [&str; 6] =
+    ["accept-encoding", "connection", "content-length", "host", "range", "transfer-encoding"];
+
+#[derive(Clone)]
+pub struct Egress {
+    pub metrics: EgressMetrics,
+    way: Way,
+    policy: Arc<EgressPolicy>,
+}
+
+#[derive(Clone)]
+enum Way {
+    Network(reqwest::Client),
+    Script(Arc<Script>),
+    Closed,
+}
+
+/// A replacement for the network: returns responses or errors.
+pub type Script = dyn Fn(&Outgoing) -> Result<Answer, EgressError> + Send + Sync;
+
+#[derive(Debug)]
+pub struct Outgoing {
+    /// Label in metrics: name of a plugin, `events` or `images`.
+    pub sender: Arc<str>,
+    pub method: String,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Option<Bytes>,
+    pub timeout: Duration,
+    pub most_response_bytes: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Bytes,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EgressError {
+    /// Nothing was sent.
+    #[error("the request may not leave: {0}")]
+    Forbidden(String),
+    /// Nothing was sent.
+    #[error("no connection to {0}")]
+    Connect(String),
+    /// The request may have arrived.
+    #[error("no answer in time from {0}")]
+    Timeout(String),
+    /// The request may have arrived.
+    #[error("the connection to {0} broke before the answer was complete")]
+    Cut(String),
+    /// The request has arrived.
+    #[error("the answer of {0} is larger than allowed")]
+    TooLarge(String),
+}
+
+impl EgressError {
+    /// Returns whether bytes of the request may have reached the upstream.
+    #[must_use]
+    pub fn sent(&self) -> bool {
+        !matches!(self, EgressError::Forbidden(_) | EgressError::Connect(_))
+    }
+}
+
+impl Egress {
+    pub fn new(policy: EgressPolicy) -> Result<Egress, reqwest::Error> {
+        tls::install_provider();
+        let policy = Arc::new(policy);
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .connect_timeout(Duration::from_secs(10))
+            .pool_idle_timeout(Duration::from_secs(60))
+            .user_agent(concat!("tollhouse/", env!("CARGO_PKG_VERSION")))
+            .dns_resolver(Arc::new(CheckedResolver { policy: policy.clone() }))
+            .build()?;
+        Ok(Egress { metrics: EgressMetrics::default(), way: Way::Network(client), policy })
+    }
+
+    /// Creates an egress that refuses every request.
+    #[must_use]
+    pub fn closed(policy: EgressPolicy) -> Egress {
+        let policy = Arc::new(policy);
+        Egress { metrics: EgressMetrics::default(), way: Way::Closed, policy }
+    }
+
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        matches!(self.way, Way::Closed)
+    }
+
+    /// Creates an egress that sends nothing, for measurements and inspection: `script` responds.
+    #[must_use]
+    pub fn scripted(script: Arc<Script>) -> Egress {
+        let metrics = EgressMetrics::default();
+        Egress { metrics, way: Way::Script(script), policy: Arc::default() }
+    }
+
+    /// Like [`Egress::scripted`], under the policy of this egress.
+    #[must_use]
+    pub fn with_script(&self, script: Arc<Script>) -> Egress {
+        Egress { policy: self.policy.clone(), ..Egress::scripted(script) }
+    }
+
+    #[must_use]
+    pub fn is_scripted(&self) -> bool {
+        matches!(self.way, Way::Script(_))
+    }
+
+    /// Sends one request and returns its response. Refuses reserved headers, among them those that
+    /// request a partial or compressed response: secrets could not be found in it.
+    pub async fn send(&self, request: Outgoing) -> Result<Answer, EgressError> {
+        let (began, sender) = (Instant::now(), request.sender.clone());
+        let span = spans::egress(&sender, &request.method);
+        let sent = self.exchange(request).instrument(span.clone()).await;
+        self.metrics.observe(&sender, outcome(&sent), began.elapsed());
+        match &sent {
+            Ok(answer) => spans::answered(&span, answer.status),
+            Err(_) => spans::gone_wrong(&span, outcome(&sent)),
+        }
+        sent
+    }
+
+    async fn exchange(&self, request: Outgoing) -> Result<Answer, EgressError> {
+        let url = self.permit(&request.url)?;
+        let to = url.host_str().unwrap_or_default().to_owned();
+        Span::current().record("server.address", &*to);
+        let (timeout, most) = (request.timeout, request.most_response_bytes);
+        let outgoing = compose(url, &request)?;
+        let client = match &self.way {
+            Way::Network(client) => client,
+            Way::Closed => return Err(EgressError::Forbidden("the host runs with no_jobs".into())),
+            Way::Script(script) => {
+                let answer = script(&request)?;
+                return if answer.body.len() > most {
+                    Err(EgressError::TooLarge(to))
+                } else {
+                    Ok(answer)
+                };
+            }
+        };
+        let exchange = async {
+            let answer = client.execute(outgoing).await.map_err(|error| classify(&error, &to))?;
+            read(answer, &to, most).await
+        };
+        tokio::time::timeout(timeout, exchange)
+            .await
+            .unwrap_or_else(|_| Err(EgressError::Timeout(to.clone())))
+    }
+
+    /// Checks a URL as far as possible before name resolution.
+    fn permit(&self, url: &str) -> Result<Url, EgressError> {
+        let forbidden = |what: &str| EgressError::Forbidden(what.to_owned());
+        let url = Url::parse(url).map_err(|_| forbidden("the URL is none"))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(forbidden("the URL holds credentials"));
+        }
+        let literal = match url.host() {
+            None => return Err(forbidden("the URL names no host")),
+            Some(Host::Ipv4(ip)) => Some(IpAddr::V4(ip)),
+            Some(Host::Ipv6(ip)) => Some(IpAddr::V6(ip)),
+            Some(Host::Domain(_)) => None,
+        };
+        let host = url.host_str().unwrap_or_default();
+        if literal.is_some_and(|ip| !self.policy.permits(host, ip)) {
+            return Err(forbidden("the address is not public"));
+        }
+        let to_loopback = literal.is_some_and(|ip| ip.is_loopback()) || host == "localhost";
+        match url.scheme() {
+            "https" => Ok(url),
+            "http" if self.policy.allow_loopback && to_loopback => Ok(url),
+            _ => Err(forbidden("only https is allowed")),
+        }
+    }
+}
+
+impl EgressPolicy {
+    fn permits(&self, host: &str, ip: IpAddr) -> bool {
+        is_public(ip)
+            || (self.allow_loopback && ip.is_loopback())
+            || self.allow_private.iter().any(|name| name.eq_ignore_ascii_case(host))
+    }
+}
+
+/// Builds the request. Refuses invalid HTTP and reserved headers.
+fn compose(url: Url, request: &Outgoing) -> Result<reqwest::Request, EgressError> {
+    let forbidden = |what: &str| EgressError::Forbidden(what.to_owned());
+    let method = Method::from_bytes(request.method.as_bytes())
+        .map_err(|_| forbidden("the method is no HTTP method"))?;
+    let mut outgoing = reqwest::Request::new(method, url);
+    for (name, value) in &request.headers {
+        if RESERVED_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+            return Err(forbidden("a header is reserved for the host"));
+        }
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| forbidden("a header's name is no name"))?;
+        let value = HeaderValue::from_bytes(value.as_bytes())
+            .map_err(|_| forbidden("a header's value is not one line"))?;
+        outgoing.headers_mut().append(name, value);
+    }
+    *outgoing.body_mut() = request.body.clone().map(reqwest::Body::from);
+    Ok(outgoing)
+}
+
+async fn read(answer: reqwest::Response, to: &str, most: usize) -> Result<Answer, EgressError> {
+    let status = answer.status().as_u16();
+    let headers = answer.headers().iter();
+    let headers = headers
+        .map(|(name, value)| {
+            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        })
+        .collect();
+    let mut body = BytesMut::new();
+    let mut chunks = answer.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|_| EgressError::Cut(to.to_owned()))?;
+        if body.len() + chunk.len() > most {
+            return Err(EgressError::TooLarge(to.to_owned()));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Answer { status, headers, body: body.freeze() })
+}
+
+fn outcome(sent: &Result<Answer, EgressError>) -> &'static str {
+    match sent {
+        Ok(answer) => status_class(answer.status),
+        Err(EgressError::Forbidden(_)) => "forbidden",
+        Err(EgressError::Connect(_)) => "connect",
+        Err(EgressError::Timeout(_)) => "timeout",
+        Err(EgressError::Cut(_)) => "cut",
+        Err(EgressError::TooLarge(_)) => "too_large",
+    }
+}
+
+fn classify(error: &reqwest::Error, to: &str) -> EgressError {
+    if error.is_builder() || error.is_request() && refused_by_policy(error) {
+        EgressError::Forbidden("the request or its address is not allowed".to_owned())
+    } else if error.is_connect() {
+        EgressError::Connect(to.to_owned())
+    } else if error.is_timeout() {
+        EgressError::Timeout(to.to_owned())
+    } else {
+        EgressError::Cut(to.to_owned())
+    }
+}
+
+fn refused_by_policy(error: &reqwest::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if error.is::<NotPublic>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0} has no address that may be reached")]
+struct NotPublic(String);
+
+/// Resolves names to the addresses that the policy permits.
+struct CheckedResolver {
+    policy: Arc<EgressPolicy>,
+}
+
+impl Resolve for CheckedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let policy = self.policy.clone();
+        Box::pin(async move {
+            let host = name.as_str().to_owned();
+            let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
+            let allowed: Vec<SocketAddr> =
+                found.filter(|address| policy.permits(&host, address.ip())).collect();
+            if allowed.is_empty() {
+                return Err(NotPublic(host).into());
+            }
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_checked_before_name_resolution() {
+        let judge = |allow_loopback, url: &str| {
+            let policy = EgressPolicy { allow_loopback, ..EgressPolicy::default() };
+            Egress::new(policy).unwrap().permit(url).is_ok()
+        };
+        for (url, strict, development) in [
+            ("https://api.example.com/x", true, true),
+            ("http://api.example.com/x", false, false),
+            ("http://127.0.0.1:9/x", false, true),
+            ("http://[::1]:9/x", false, true),
+            ("https://169.254.169.254/latest", false, false),
+            ("https://0x7f.1/", false, true),
+            ("https://user:word@api.example.com/", false, false),
+            ("file:///etc/passwd", false, false),
+            ("not a url", false, false),
+        ] {
+            assert_eq!((judge(false, url), judge(true, url)), (strict, development), "{url}");
+        }
+    }
+
+    #[tokio::test]
+    async fn reserved_headers_are_refused() {
+        let egress = Egress::new(EgressPolicy::default()).unwrap();
+        for name in ["Accept-Encoding", "Range", "host", "Transfer-Encoding"] {
+            let request = Outgoing {
+                sender: "test".into(),
+                method: "GET".into(),
+                url: "https://api.example.com/".into(),
+                headers: vec![(name.to_owned(), "x".to_owned())],
+                body: None,
+                timeout: Duration::ZERO, // nothing is sent
+                most_response_bytes: 1,
+            };
+            let refused = egress.send(request).await.unwrap_err();
+            assert!(matches!(refused, EgressError::Forbidden(_)), "{name}: {refused:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_resolves_to_loopback_is_refused() {
+        let egress = Egress::new(EgressPolicy::default()).unwrap();
+        let request = Outgoing {
+            sender: "test".into(),
+            method: "GET".into(),
+            url: "https://localhost:9/".into(),
+            headers: vec![],
+            body: None,
+            timeout: Duration::from_secs(5),
+            most_response_bytes: 1,
+        };
+        let refused = egress.send(request).await.unwrap_err();
+        assert!(matches!(refused, EgressError::Forbidden(_)), "{refused:?}");
+        assert!(!refused.sent());
+    }
+
+    #[tokio::test]
+    async fn a_script_receives_only_permitted_requests() {
+        let answer = Answer { status: 200, headers: vec![], body: Bytes::from_static(b"ok") };
+        let egress = Egress::scripted(Arc::new(move |_| Ok(answer.clone())));
+        let send = async |url: &str, header: (&str, &str), most_response_bytes| {
+            let request = Outgoing {
+                sender: "test".into(),
+                method: "GET".into(),
+                url: url.to_owned(),
+                headers: vec![(header.0.to_owned(), header.1.to_owned())],
+                body: None,
+                timeout: Duration::ZERO,
+                most_response_bytes,
+            };
+            egress.send(request).await.map(|answer| answer.status)
+        };
+        let url = "https://api.example.com/";
+        assert_eq!(send(url, ("x-a", "é b"), 2).await, Ok(200));
+        let too_large = EgressError::TooLarge("api.example.com".to_owned());
+        assert_eq!(send(url, ("x-a", "b"), 1).await, Err(too_large));
+        for (url, header) in [
+            ("http://api.example.com/", ("x-a", "b")),
+            (url, ("host", "b")),
+            (url, ("x-a", "b\r\nx-c: d")),
+            (url, ("x a", "b")),
+        ] {
+            let refused = send(url, header, 2).await.unwrap_err();
+            assert!(matches!(refused, EgressError::Forbidden(_)), "{header:?}: {refused:?}");
+        }
+    }
+}

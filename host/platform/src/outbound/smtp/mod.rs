@@ -1,0 +1,134 @@
+//! Outgoing e-mail through one SMTP server.
+//!
+//! Pooled connections with an outstanding response are never reused: the next message would receive
+//! that response as its own.
+
+mod compose;
+mod line_by_line;
+mod session;
+
+use std::time::Duration;
+
+use deadpool::{
+    Runtime,
+    managed::{Pool, PoolConfig, PoolError, QueueMode, Timeouts},
+};
+use lettre::Address;
+use tokio::time::timeout;
+
+use self::session::Server;
+use crate::platform::{clock::Timestamp, crypto::tls};
+
+/// Timeout of the check that a pooled connection still works.
+const TEST: Duration = Duration::from_secs(5);
+
+pub struct Settings {
+    pub host: String,
+    pub port: u16,
+    pub security: Security,
+    pub login: Option<Login>,
+    /// CA certificates, as PEM, to trust in addition to those of the system.
+    pub ca: Option<Vec<u8>>,
+    /// Maximum number of concurrent connections.
+    pub connections: usize,
+    /// Timeout for connecting, and again for sending a message.
+    pub timeout: Duration,
+    /// Sender address of every message.
+    pub from: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Security {
+    /// Mandatory STARTTLS: a server without it gets no login and no message.
+    StartTls,
+    /// TLS from the first byte.
+    Tls,
+    Plain,
+}
+
+pub struct Login {
+    pub username: String,
+    pub password: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    #[error("email_from must be an e-mail address, like no-reply@example.com")]
+    From,
+    #[error("smtp_ca_file holds no certificate that can be used")]
+    Ca,
+    #[error("the certificates of the usual authorities cannot be read")]
+    Authorities,
+}
+
+/// A message to one recipient.
+pub struct Email {
+    /// 1 to 64 letters, digits, dots and dashes; the same at each attempt, to reveal duplicates.
+    pub id: String,
+    pub from_name: String,
+    pub to: String,
+    pub subject: String,
+    pub text: String,
+    pub html: String,
+    pub at: Timestamp,
+}
+
+/// A message was not sent, or its outcome is unknown. Omits the server's text: it may name people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct SmtpError {
+    /// True if the server will never accept this message; other failures may be temporary.
+    pub is_final: bool,
+    /// Reply code of the server, three digits.
+    pub code: Option<u16>,
+    pub reason: &'static str,
+}
+
+impl SmtpError {
+    fn last(reason: &'static str) -> SmtpError {
+        SmtpError { is_final: true, code: None, reason }
+    }
+
+    fn again(reason: &'static str) -> SmtpError {
+        SmtpError { is_final: false, code: None, reason }
+    }
+}
+
+/// An SMTP client. Cheap to clone.
+#[derive(Clone)]
+pub struct Mailer {
+    sessions: Pool<Server>,
+    from: Address,
+    timeout: Duration,
+}
+
+impl Mailer {
+    /// Creates a client. Does not connect yet.
+    pub fn new(settings: Settings) -> Result<Mailer, SettingsError> {
+        tls::install_provider();
+        let from = compose::address(&settings.from).ok_or(SettingsError::From)?;
+        let (most, timeout) = (settings.connections, settings.timeout);
+        let server = Server::new(settings, from.domain())?;
+        let timeouts = Timeouts { recycle: Some(TEST), ..Timeouts::default() };
+        let config = PoolConfig { max_size: most, timeouts, queue_mode: QueueMode::Lifo };
+        let sessions = Pool::builder(server).config(config).runtime(Runtime::Tokio1).build();
+        let sessions = sessions.expect("it has a runtime for its timeouts");
+        Ok(Mailer { sessions, from, timeout })
+    }
+
+    /// Returns when the server has accepted the message. After a failure without a code it may have
+    /// been accepted too, so a retry may deliver it twice, under the same id.
+    pub async fn send(&self, email: &Email) -> Result<(), SmtpError> {
+        let to = compose::address(&email.to)
+            .ok_or(SmtpError::last("the recipient's address cannot be used"))?;
+        let message = compose::message(email, &self.from, &to);
+        let mut session = match timeout(self.timeout, self.sessions.get()).await {
+            Ok(Ok(session)) => session,
+            Ok(Err(PoolError::Backend(error))) => return Err(error),
+            Ok(Err(_)) => return Err(SmtpError::again("no connection to the mail server")),
+            Err(_) => return Err(SmtpError::again("no connection to the mail server in time")),
+        };
+        let sent = timeout(self.timeout, session.send(&self.from, &to, &message)).await;
+        sent.unwrap_or(Err(SmtpError::again("no answer of the mail server in time")))
+    }
+}

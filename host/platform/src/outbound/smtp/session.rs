@@ -1,0 +1,225 @@
+//! An SMTP session: connecting and sending messages (RFC 5321).
+
+use std::{error::Error as _, time::Duration};
+
+use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
+use lettre::{
+    Address,
+    transport::smtp::{
+        Error,
+        authentication::{Credentials, Mechanism},
+        client::{AsyncSmtpConnection, Certificate, TlsParameters},
+        commands::{Data, Mail, Rcpt, Rset},
+        extension::{ClientId, Extension, MailBodyParameter, MailParameter},
+    },
+};
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+use tokio::net::TcpStream;
+
+use super::{Security, Settings, SettingsError, SmtpError, line_by_line::LineByLine};
+use crate::platform::crypto::tls;
+
+/// Maximum idle time: later the server or a firewall may have dropped the connection.
+const UNUSED: Duration = Duration::from_secs(60);
+
+pub(super) struct Server {
+    host: String,
+    port: u16,
+    security: Security,
+    tls: TlsParameters,
+    credentials: Option<Credentials>,
+    hello: ClientId,
+}
+
+pub(super) struct Session {
+    connection: AsyncSmtpConnection,
+    /// True if every command got its response.
+    in_step: bool,
+}
+
+impl Server {
+    /// `name` is this host's name in `EHLO`.
+    pub(super) fn new(settings: Settings, name: &str) -> Result<Server, SettingsError> {
+        let roots = settings.ca.as_deref().map_or(Ok(Vec::new()), certificates)?;
+        let tls = TlsParameters::builder(settings.host.clone());
+        let tls = roots.into_iter().fold(tls, |tls, root| tls.add_root_certificate(root));
+        let unusable =
+            if settings.ca.is_some() { SettingsError::Ca } else { SettingsError::Authorities };
+        let login = settings.login;
+        Ok(Server {
+            host: settings.host,
+            port: settings.port,
+            security: settings.security,
+            tls: tls.build().map_err(|_| unusable)?,
+            credentials: login.map(|login| Credentials::new(login.username, login.password)),
+            hello: ClientId::Domain(name.to_owned()),
+        })
+    }
+
+    async fn open(&self) -> Result<AsyncSmtpConnection, SmtpError> {
+        let mut connection = match self.security {
+            Security::Plain => {
+                let stream = Box::new(self.connect().await?);
+                AsyncSmtpConnection::connect_with_transport(stream, &self.hello).await
+            }
+            Security::StartTls => {
+                let stream = Box::new(LineByLine::new(self.connect().await?));
+                AsyncSmtpConnection::connect_with_transport(stream, &self.hello).await
+            }
+            Security::Tls => {
+                let (to, tls) = ((self.host.as_str(), self.port), Some(self.tls.clone()));
+                AsyncSmtpConnection::connect_tokio1(to, None, &self.hello, tls, None).await
+            }
+        }
+        .map_err(|error| failed(&error, "the mail server refused the connection"))?;
+        if self.security == Security::StartTls {
+            let secured = connection.starttls(self.tls.clone(), &self.hello).await;
+            secured.map_err(|error| failed(&error, "the mail server does not do STARTTLS"))?;
+        }
+        if let Some(credentials) = &self.credentials {
+            let known = [Mechanism::Plain, Mechanism::Login];
+            let accepted = connection.auth(&known, credentials).await;
+            let refused = "the mail server did not accept smtp_username and its password";
+            accepted.map_err(|error| failed(&error, refused))?;
+        }
+        Ok(connection)
+    }
+
+    async fn connect(&self) -> Result<TcpStream, SmtpError> {
+        let connected = TcpStream::connect((self.host.as_str(), self.port)).await;
+        let stream = connected.map_err(|_| SmtpError::again("no connection to the mail server"))?;
+        // Nagle's algorithm would delay the small last packet of a message.
+        let _ = stream.set_nodelay(true);
+        Ok(stream)
+    }
+}
+
+impl Manager for Server {
+    type Type = Session;
+    type Error = SmtpError;
+
+    async fn create(&self) -> Result<Session, SmtpError> {
+        Ok(Session { connection: self.open().await?, in_step: true })
+    }
+
+    async fn recycle(&self, session: &mut Session, metrics: &Metrics) -> RecycleResult<SmtpError> {
+        if !session.in_step || metrics.last_used() > UNUSED {
+            return Err(RecycleError::message("a conversation that is over"));
+        }
+        session.in_step = false;
+        let answer = session.connection.command(Rset).await;
+        answer.map_err(|error| failed(&error, "the mail server ended the conversation"))?;
+        session.in_step = true;
+        Ok(())
+    }
+}
+
+impl Session {
+    /// Sends a message. If the future is dropped, the session is not reused.
+    pub(super) async fn send(
+        &mut self,
+        from: &Address,
+        to: &Address,
+        message: &[u8],
+    ) -> Result<(), SmtpError> {
+        self.in_step = false;
+        let sent = self.hand_over(from, to, message).await;
+        self.in_step = !sent.is_err_and(|error| error.code.is_none());
+        sent
+    }
+
+    async fn hand_over(
+        &mut self,
+        from: &Address,
+        to: &Address,
+        message: &[u8],
+    ) -> Result<(), SmtpError> {
+        let connection = &mut self.connection;
+        let mut parameters = Vec::new();
+        if !AsRef::<str>::as_ref(to).is_ascii() {
+            if !connection.server_info().supports_feature(Extension::SmtpUtfEight) {
+                return Err(SmtpError::last("the mail server takes no such address"));
+            }
+            let eight_bit = MailParameter::Body(MailBodyParameter::EightBitMime);
+            parameters = vec![MailParameter::SmtpUtfEight, eight_bit];
+        }
+        let mail = connection.command(Mail::new(Some(from.clone()), parameters)).await;
+        mail.map_err(|error| failed(&error, "the mail server refused the sender"))?;
+        let recipient = connection.command(Rcpt::new(to.clone(), Vec::new())).await;
+        recipient.map_err(|error| refused(&error, "the mail server refused the recipient"))?;
+        let data = connection.command(Data).await;
+        let data = data.map_err(|error| refused(&error, "the mail server refused the message"))?;
+        if !data.has_code(354) {
+            return Err(SmtpError::again("the mail server does not speak SMTP"));
+        }
+        let taken = connection.message(message).await;
+        taken.map_err(|error| refused(&error, "the mail server refused the message"))?;
+        Ok(())
+    }
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<Certificate>, SettingsError> {
+    let each = CertificateDer::pem_slice_iter(pem)
+        .map(|found| Certificate::from_der(found.ok()?.to_vec()).ok());
+    let all: Option<Vec<_>> = each.collect();
+    all.filter(|all| !all.is_empty()).ok_or(SettingsError::Ca)
+}
+
+/// Converts an error that is not about this message: a retry may succeed.
+fn failed(error: &Error, refused: &'static str) -> SmtpError {
+    let reason = match error.status() {
+        Some(_) => refused,
+        None if error.is_client() => refused,
+        None if tls::cause(error).is_some() => {
+            "the mail server's certificate or its TLS was not accepted: see smtp_host and smtp_ca_file"
+        }
+        None => "the connection to the mail server broke",
+    };
+    SmtpError { is_final: false, code: error.status().map(u16::from), reason }
+}
+
+/// Converts a response about the recipient or the message.
+fn refused(error: &Error, reason: &'static str) -> SmtpError {
+    let failed = failed(error, reason);
+    let said = error.source().map(ToString::to_string).unwrap_or_default();
+    SmtpError { is_final: failed.code.is_some_and(|code| is_final(code, &said)), ..failed }
+}
+
+/// Returns whether a response rejects the recipient or message permanently. Servers use the same
+/// codes for faults of the sender: its rights (5.7) or its address (5.1.7, 5.1.8; RFC 3463).
+fn is_final(code: u16, said: &str) -> bool {
+    let status = said.split_whitespace().next().unwrap_or_default();
+    let about_us = status.starts_with("5.7.") || ["5.1.7", "5.1.8"].contains(&status);
+    matches!(code, 550..=554 | 556) && !about_us
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_rejections_of_recipient_or_message_are_final() {
+        for (code, said, expected) in [
+            (550, "5.1.1 no such user", true),
+            (550, "no such user", true),
+            (550, "5.7.1 relaying denied", false),
+            (550, "5.7.26 unauthenticated sender", false),
+            (553, "5.1.8 sender's domain not found", false),
+            (553, "5.1.7 bad sender", false),
+            (553, "5.1.3 bad recipient", true),
+            (551, "user not local", true),
+            (552, "5.2.2 mailbox full", true),
+            (554, "", true),
+            (556, "5.1.10 null MX", true),
+            (555, "parameters not recognized", false),
+            (530, "5.7.0 must log in first", false),
+            (535, "5.7.8 bad password", false),
+            (503, "bad sequence", false),
+            (500, "what", false),
+            (451, "4.7.1 greylisted", false),
+            (421, "closing", false),
+        ] {
+            assert_eq!(is_final(code, said), expected, "{code} {said}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Rate limits: a token bucket per key, kept in this host's memory.
+
+use std::{hash::Hash, num::NonZeroU32, time::Duration};
+
+use governor::{
+    Quota, RateLimiter, clock, middleware::NoOpMiddleware, state::keyed::DashMapStateStore,
+};
+
+use crate::platform::clock::Clock;
+
+/// The rate limit is exceeded: the bucket is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many requests, try again in {seconds} seconds")]
+pub struct Exceeded {
+    /// Seconds until the next token; at least 1.
+    pub seconds: u64,
+}
+
+impl Exceeded {
+    /// Rounds `wait` up to whole seconds.
+    #[must_use]
+    pub fn after(wait: Duration) -> Exceeded {
+        let seconds = wait.as_millis().div_ceil(1_000).max(1);
+        Exceeded { seconds: seconds.try_into().unwrap_or(u64::MAX) }
+    }
+}
+
+/// Token buckets, one per key: `burst` tokens each, refilled by one token per `interval`.
+pub struct Limiter<K: Clone + Eq + Hash>(Option<Buckets<K>>);
+
+type Buckets<K> = RateLimiter<K, DashMapStateStore<K>, Ticks, NoOpMiddleware<Duration>>;
+
+impl<K: Clone + Eq + Hash> Limiter<K> {
+    /// Creates a limiter. An `interval` of zero disables it.
+    #[must_use]
+    pub fn new(interval: Duration, burst: NonZeroU32, clock: Clock) -> Limiter<K> {
+        let quota = Quota::with_period(interval).map(|quota| quota.allow_burst(burst));
+        let buckets = |quota| RateLimiter::new(quota, DashMapStateStore::default(), Ticks(clock));
+        Limiter(quota.map(buckets))
+    }
+
+    /// Creates a limiter of `rate` tokens per second. A `rate` of 0 disables it.
+    #[must_use]
+    pub fn per_second(rate: u32, burst: NonZeroU32, clock: Clock) -> Limiter<K> {
+        let interval = Duration::from_secs(1).checked_div(rate).unwrap_or_default();
+        Limiter::new(interval, burst, clock)
+    }
+
+    /// Takes a token from the bucket of a key.
+    pub fn check(&self, key: &K) -> Result<(), Exceeded> {
+        let Some(buckets) = &self.0 else { return Ok(()) };
+        buckets.check_key(key).map_err(|until| {
+            Exceeded::after(until.wait_time_from(clock::Clock::now(buckets.clock())))
+        })
+    }
+
+    /// Removes buckets that are full again.
+    pub fn prune(&self) {
+        if let Some(buckets) = &self.0 {
+            buckets.retain_recent();
+            buckets.shrink_to_fit();
+        }
+    }
+}
+
+/// The injected clock as time source of the limiter.
+#[derive(Clone)]
+struct Ticks(Clock);
+
+impl clock::Clock for Ticks {
+    type Instant = Duration;
+
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::clock::Timestamp;
+
+    fn five_then_two_per_second(clock: &Clock) -> Limiter<String> {
+        Limiter::per_second(2, NonZeroU32::new(5).unwrap(), clock.clone())
+    }
+
+    fn taken(limiter: &Limiter<String>, key: &str) -> usize {
+        (0..100).take_while(|_| limiter.check(&key.to_owned()).is_ok()).count()
+    }
+
+    #[test]
+    fn buckets_are_refilled_over_time_and_separate_per_key() {
+        let clock = Clock::frozen_at(Timestamp(1_000_000));
+        let limiter = five_then_two_per_second(&clock);
+        let advance = |ms| clock.advance_to(clock.now().plus_ms(ms));
+        assert_eq!((taken(&limiter, "a"), taken(&limiter, "b")), (5, 5));
+        assert_eq!(limiter.check(&"a".to_owned()), Err(Exceeded { seconds: 1 }));
+        advance(1_000);
+        assert_eq!(taken(&limiter, "a"), 2);
+        limiter.prune(); // keeps buckets in use
+        assert_eq!(taken(&limiter, "a"), 0);
+        advance(60_000);
+        limiter.prune();
+        assert_eq!((taken(&limiter, "a"), taken(&limiter, "b")), (5, 5));
+    }
+
+    #[test]
+    fn waits_are_rounded_up_to_whole_seconds() {
+        let clock = Clock::frozen_at(Timestamp(0));
+        let limiter = Limiter::new(Duration::from_secs(60), NonZeroU32::MIN, clock.clone());
+        limiter.check(&1).unwrap();
+        assert_eq!(limiter.check(&1), Err(Exceeded { seconds: 60 }));
+        clock.advance_to(Timestamp(59_001));
+        assert_eq!(limiter.check(&1), Err(Exceeded { seconds: 1 }));
+        clock.advance_to(Timestamp(60_000));
+        assert_eq!(limiter.check(&1), Ok(()));
+    }
+
+    #[test]
+    fn a_rate_of_zero_limits_nothing() {
+        let clock = Clock::frozen_at(Timestamp(0));
+        let limiter = Limiter::per_second(0, NonZeroU32::MIN, clock);
+        assert_eq!(taken(&limiter, "a"), 100);
+    }
+}

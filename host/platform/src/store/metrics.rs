@@ -1,0 +1,72 @@
+//! Metrics of transactions, for either engine.
+
+use std::time::Duration;
+
+use prometheus_client::{
+    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    registry::{Registry, Unit},
+};
+
+use crate::platform::telemetry::metric::{Histograms, Label, working_seconds};
+
+#[derive(Clone)]
+pub struct StoreMetrics {
+    duration: Histograms<Label<&'static str>>,
+    errors: Family<Label<&'static str>, Counter>,
+    retries: Family<Label<&'static str>, Counter>,
+    group: Histogram,
+}
+
+/// The kinds of transactions.
+const OPERATIONS: [&str; 2] = ["read", "write"];
+
+impl Default for StoreMetrics {
+    fn default() -> StoreMetrics {
+        let metrics = StoreMetrics {
+            duration: Family::new_with_constructor(working_seconds),
+            errors: Family::default(),
+            retries: Family::default(),
+            group: Histogram::new([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]),
+        };
+        for operation in OPERATIONS {
+            drop(metrics.errors.get_or_create(&[("operation", operation)]));
+            drop(metrics.retries.get_or_create(&[("operation", operation)]));
+        }
+        metrics
+    }
+}
+
+impl StoreMetrics {
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register_with_unit(
+            "store_duration",
+            "Duration of transactions, including queueing and retries",
+            Unit::Seconds,
+            self.duration.clone(),
+        );
+        registry.register(
+            "store_errors",
+            "Transactions that failed because of the database",
+            self.errors.clone(),
+        );
+        registry.register("store_retries", "Retries of transactions", self.retries.clone());
+        registry.register("store_group_size", "Writes per group commit", self.group.clone());
+    }
+
+    pub fn ended(&self, operation: &'static str, duration: Duration) {
+        self.duration.get_or_create(&[("operation", operation)]).observe(duration.as_secs_f64());
+    }
+
+    pub fn failed(&self, operation: &'static str) {
+        self.errors.get_or_create(&[("operation", operation)]).inc();
+    }
+
+    pub fn retried(&self, operation: &'static str) {
+        self.retries.get_or_create(&[("operation", operation)]).inc();
+    }
+
+    /// Records the number of writes in a group commit.
+    pub fn grouped(&self, writes: usize) {
+        self.group.observe(writes as f64);
+    }
+}

@@ -1,0 +1,421 @@
+//! The database. Only this module knows that there are two engines.
+//!
+//! ```text
+//! let payment = store.write(async move |tx| {
+//!     let payment = payments::store::insert(tx, &new).await?;
+//!     events::emit(tx, Event::of(&payment)).await?;
+//!     Ok(payment)
+//! }).await?;
+//! ```
+//!
+//! `Ok` is committed before `write` returns; `Err` is rolled back. A closure waits only for the
+//! database, never for plugins or the network: on SQLite, every other writer waits for it.
+//!
+//! A closure may run several times, each time on a clone: after a deadlock or a broken connection,
+//! and when a group commit failed. Earlier runs leave nothing in the database, so a closure must
+//! have no other effects. A run is rolled back after [`Limits::deadline`]. After a failed
+//! statement, the transaction cannot continue, even if the closure ignores the error.
+//!
+//! Only [`Error::CommitUnknown`] may mean a committed transaction; the closure does not run again.
+//!
+//! Both engines share the SQL, under five rules:
+//!
+//! 1. parameters are `$1`, `$2`, ... and all of them are bound;
+//! 2. columns are `TEXT`, `BIGINT`, `BOOLEAN`, `JSONB` or `BYTEA`; JSON is read with `->>`;
+//! 3. upserts are `ON CONFLICT`, new rows are returned by `RETURNING`;
+//! 4. a row lock is `FOR UPDATE` or `FOR UPDATE SKIP LOCKED`, removed for SQLite's single writer;
+//! 5. nullable parameters are compared as `CAST($1 AS TEXT) IS NULL`, sums are cast to `BIGINT`.
+
+mod assembled;
+mod columns;
+mod error;
+mod lifespan;
+mod look;
+pub mod metrics;
+mod pool;
+mod postgres;
+mod schema;
+mod sqlite;
+mod tx;
+
+use std::{
+    convert::Infallible,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use sqlx::migrate::Migrator;
+pub use sqlx::{FromRow, Type, types::Json};
+use tokio::{
+    sync::{Notify, futures::Notified},
+    time::timeout,
+};
+use tracing::Instrument;
+
+pub use self::{
+    assembled::{Assembled, Value},
+    error::{Error, Trouble, is_duplicate},
+    look::{check_server, missing_migrations},
+    postgres::unverified_server,
+    tx::{Param, Record, Statement, Tx},
+};
+use self::{
+    lifespan::Lifespan,
+    postgres::Postgres,
+    sqlite::Sqlite,
+    tx::{Connection, Mode},
+};
+pub use crate::platform::store::{
+    postgres::roles::Role,
+    sqlite::backup::{BackupError, backup, restore},
+};
+use crate::platform::{
+    random::Random,
+    store::metrics::StoreMetrics,
+    telemetry::{Each, Registry, spans},
+};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Names of transactions in metrics and traces.
+const READ: &str = "read";
+const WRITE: &str = "write";
+
+/// Rows per batch of a long write.
+const PIECE: i64 = 1_000;
+/// Maximum number of attempts of a transaction after conflicts or broken connections.
+const TRIES: u32 = 5;
+/// Maximum delay before the second attempt; it doubles with each further one.
+const FIRST_PAUSE_MS: i64 = 40;
+/// Idle time after which the server ends a transaction, in deadlines.
+const IDLE_DEADLINES: u32 = 3;
+
+/// Limits of a host's use of the database.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Maximum number of connections; on SQLite, of readers.
+    pub connections: u32,
+    /// Timeout for a connection, or for the SQLite writer.
+    pub wait: Duration,
+    /// Timeout of one run of a closure, and of its commit.
+    pub deadline: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { connections: 16, wait: Duration::from_secs(5), deadline: Duration::from_secs(10) }
+    }
+}
+
+/// An open database. Cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    engine: Engine,
+    limits: Limits,
+    random: Random,
+    jobs_woken: Arc<Notify>,
+    metrics: StoreMetrics,
+    lifespan: Lifespan,
+}
+
+#[derive(Clone)]
+enum Engine {
+    Sqlite(Sqlite),
+    Postgres(Postgres),
+}
+
+/// A failed run of a closure.
+struct Failed<E> {
+    error: E,
+    /// The error of the database, if there was one.
+    cause: Option<Error>,
+    /// True if another run may succeed.
+    is_transient: bool,
+}
+
+impl<E: From<Error>> From<Error> for Failed<E> {
+    fn from(error: Error) -> Failed<E> {
+        Failed {
+            is_transient: error.is_transient(),
+            cause: Some(error.clone()),
+            error: error.into(),
+        }
+    }
+}
+
+impl Store {
+    /// Opens `sqlite://FILE` or `postgres://…` and applies the missing migrations.
+    pub async fn open(url: &str, limits: Limits, random: Random) -> Result<Store> {
+        check_url(url)?;
+        if url.starts_with("postgres") {
+            postgres::roles::migrate(url, &postgres_schema()).await?;
+        }
+        Store::connect(url, limits, random).await
+    }
+
+    /// Opens a database to serve from. SQLite is migrated. PostgreSQL is not: missing migrations
+    /// are an error, and so is a role that could alter the tables if `role` forbids that.
+    pub async fn open_migrated(
+        url: &str,
+        limits: Limits,
+        random: Random,
+        role: Role,
+    ) -> Result<Store> {
+        check_url(url)?;
+        if url.starts_with("postgres") {
+            postgres::roles::check(url, &postgres_schema(), role).await?;
+        }
+        Store::connect(url, limits, random).await
+    }
+
+    async fn connect(url: &str, limits: Limits, random: Random) -> Result<Store> {
+        let (jobs_woken, metrics) = (Arc::new(Notify::new()), StoreMetrics::default());
+        let engine = if url.starts_with("postgres") {
+            Engine::Postgres(Postgres::open(url, limits).await?)
+        } else {
+            let woken = jobs_woken.clone();
+            Engine::Sqlite(
+                Sqlite::open(url, limits, &sqlite_schema(), woken, metrics.clone()).await?,
+            )
+        };
+        Ok(Store { engine, limits, random, jobs_woken, metrics, lifespan: Lifespan::default() })
+    }
+
+    /// Runs `work` on one read-only snapshot.
+    pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
+        E: From<Error>,
+    {
+        self.measured(READ, self.run(Mode::Read, work)).await
+    }
+
+    /// Runs `work`, which is one `SELECT`: on PostgreSQL one round trip, not three.
+    pub async fn select<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
+        E: From<Error>,
+    {
+        self.measured(READ, self.run(Mode::Select, work)).await
+    }
+
+    /// Runs `work` in a transaction and commits it, unless `work` fails.
+    pub async fn write<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => self.measured(WRITE, sqlite.write(work)).await,
+            Engine::Postgres(_) => self.measured(WRITE, self.run(Mode::Write, work)).await,
+        }
+    }
+
+    /// Runs `work` on batches of 1,000 rows until it returns 0, each in its own transaction so that
+    /// other writers can interleave. Returns the sum.
+    pub async fn write_in_pieces<F>(&self, work: F) -> Result<u64>
+    where
+        F: AsyncFnOnce(&mut Tx, i64) -> Result<u64> + Clone + Send + 'static,
+    {
+        let mut found = 0;
+        loop {
+            let work = work.clone();
+            match self.write(async move |tx| work(tx, PIECE).await).await? {
+                0 => return Ok(found),
+                some => found += some,
+            }
+        }
+    }
+
+    /// Checks that data can be read and that a write transaction can begin and end, without a sync.
+    pub async fn probe(&self) -> Result<()> {
+        let one = async |tx: &mut Tx| tx.sql("SELECT id FROM companies LIMIT 1").optional().await;
+        let _: Option<(String,)> = self.select(one).await?;
+        self.write(async |_| Ok(())).await
+    }
+
+    /// Closes idle connections. Call it periodically.
+    pub fn close_unused(&self) {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.close_unused(),
+            Engine::Postgres(postgres) => postgres.close_unused(),
+        }
+    }
+
+    /// Test only: simulates a crash. After this many transactions, each further one blocks forever.
+    pub fn end_after(&self, transactions: usize) {
+        self.lifespan.end_after(transactions);
+    }
+
+    /// Resolves when a transaction beyond the limit of [`Store::end_after`] is requested.
+    pub async fn ended(&self) {
+        self.lifespan.ended().await;
+    }
+
+    /// Returns the time after which no transaction can still be committed, on any host with these
+    /// limits: one run, the server's idle timeout, and the commit.
+    #[must_use]
+    pub fn longest_transaction(&self) -> Duration {
+        self.limits.deadline * (1 + IDLE_DEADLINES + 1)
+    }
+
+    /// Calls `heard` after each announcement on a channel by any host, and when one may have been
+    /// missed. Returns only an error; on SQLite, never.
+    pub async fn listen(&self, channel: &'static str, heard: impl Fn()) -> Result<Infallible> {
+        match &self.engine {
+            Engine::Sqlite(_) => std::future::pending().await,
+            Engine::Postgres(postgres) => postgres.listen(channel, heard).await,
+        }
+    }
+
+    /// Resolves when this process commits a transaction that wakes jobs.
+    pub fn jobs_woken(&self) -> Notified<'_> {
+        self.jobs_woken.notified()
+    }
+
+    /// Registers the metrics of this store.
+    pub fn register(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
+        let engine = self.engine.clone();
+        let connections = move || {
+            let (all, idle) = match &engine {
+                Engine::Sqlite(sqlite) => sqlite.connections(),
+                Engine::Postgres(postgres) => postgres.connections(),
+            };
+            let used = all.saturating_sub(idle);
+            vec![([("state", "used")], used as f64), ([("state", "idle")], idle as f64)]
+        };
+        registry.register("store_connections", "Pooled connections by state", Each(connections));
+    }
+
+    async fn measured<F: Future>(&self, operation: &'static str, work: F) -> F::Output {
+        self.lifespan.begin().await;
+        let began = Instant::now();
+        let done = work.instrument(spans::transaction(operation)).await;
+        self.metrics.ended(operation, began.elapsed());
+        done
+    }
+
+    async fn run<T, E, F>(&self, mode: Mode, work: F) -> Result<T, E>
+    where
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
+        E: From<Error>,
+    {
+        let operation = if mode == Mode::Write { WRITE } else { READ };
+        for tries in 1.. {
+            // Boxed, so that callers do not hold it on the stack.
+            let run = Box::pin(self.run_once(mode, work.clone()));
+            let Failed { error, cause, is_transient } = match run.await {
+                Ok(done) => return Ok(done),
+                Err(failed) => failed,
+            };
+            if let Engine::Postgres(postgres) = &self.engine
+                && cause.as_ref().is_some_and(Error::concerns_all)
+            {
+                postgres.renew();
+            }
+            if tries == TRIES || !is_transient {
+                if cause.as_ref().is_some_and(Error::is_trouble) {
+                    self.metrics.failed(operation);
+                }
+                return Err(error);
+            }
+            self.metrics.retried(operation);
+            self.pause(tries).await;
+        }
+        unreachable!("the last try returns")
+    }
+
+    async fn run_once<T, E, F>(&self, mode: Mode, work: F) -> Result<T, Failed<E>>
+    where
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E>,
+        E: From<Error>,
+    {
+        let deadline = self.limits.deadline;
+        let connection = self.connection().await;
+        // Not retried: the pool has already waited.
+        let connection =
+            connection.map_err(|error| Failed { is_transient: false, ..Failed::from(error) })?;
+        let mut tx = Tx::new(connection, mode);
+        let run = timeout(deadline, async {
+            tx.begin().await?;
+            work(&mut tx).await
+        });
+        let done = run.await.map_err(|_| Error::slow(deadline))?;
+        let done = done.map_err(|error| {
+            let cause = tx.failed().cloned();
+            Failed { is_transient: cause.as_ref().is_some_and(Error::is_transient), error, cause }
+        })?;
+        if mode == Mode::Write {
+            let woke_jobs = tx.woke_jobs();
+            let committed = timeout(deadline, tx.commit()).await;
+            let late = || Error::CommitUnknown("it did not come in time".to_owned());
+            committed.unwrap_or_else(|_| Err(late()))?;
+            if woke_jobs {
+                self.jobs_woken.notify_waiters();
+            }
+        }
+        Ok(done)
+    }
+
+    async fn connection(&self) -> Result<Connection> {
+        Ok(match &self.engine {
+            Engine::Sqlite(sqlite) => Connection::Sqlite(sqlite.reader().await?),
+            Engine::Postgres(postgres) => Connection::Postgres(postgres.connection().await?),
+        })
+    }
+
+    /// Waits longer each time, with jitter, so that conflicting transactions do not meet again.
+    async fn pause(&self, tries: u32) {
+        let most = FIRST_PAUSE_MS << (tries - 1);
+        let ms = self.random.up_to(most / 2) + most / 2;
+        tokio::time::sleep(Duration::from_millis(ms.unsigned_abs())).await;
+    }
+}
+
+/// Applies the missing migrations. On PostgreSQL it also grants `host_role`, and each role of an
+/// earlier call, what a host needs, and returns these roles.
+pub async fn migrate(
+    url: &str,
+    limits: Limits,
+    random: Random,
+    host_role: Option<&str>,
+) -> Result<Vec<String>> {
+    let is_postgres = url.starts_with("postgres");
+    match host_role {
+        Some(role) if is_postgres => postgres::roles::check_host_role(url, role).await?,
+        Some(_) => {
+            let text = "a role for hosts is for PostgreSQL: SQLite has none";
+            return Err(Error::Misconfigured(text.to_owned()));
+        }
+        None => {}
+    }
+    Store::open(url, limits, random).await?;
+    if is_postgres { postgres::roles::grant(url, host_role).await } else { Ok(Vec::new()) }
+}
+
+fn check_url(url: &str) -> Result<()> {
+    let memory = url.contains(":memory:") || url.contains("mode=memory");
+    if !memory && ["sqlite:", "postgres:", "postgresql:"].iter().any(|start| url.starts_with(start))
+    {
+        return Ok(());
+    }
+    Err(Error::Misconfigured("the database must be sqlite://FILE or postgres://…".to_owned()))
+}
+
+fn sqlite_schema() -> Migrator {
+    static OWN: Migrator = sqlx::migrate!("./migrations/sqlite");
+    schema(&OWN)
+}
+
+fn postgres_schema() -> Migrator {
+    static OWN: Migrator = sqlx::migrate!("./migrations/postgres");
+    schema(&OWN)
+}
+
+/// Returns the common migrations and those of one engine.
+fn schema(own: &Migrator) -> Migrator {
+    static COMMON: Migrator = sqlx::migrate!("./migrations");
+    Migrator::with_migrations(COMMON.iter().chain(own.iter()).cloned().collect())
+}

@@ -1,0 +1,178 @@
+//! PostgreSQL: a pool of connections, whose sessions the server ends if this host cannot.
+
+pub mod roles;
+use std::{
+    convert::Infallible,
+    io,
+    net::IpAddr,
+    str::FromStr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use deadpool::managed::{Manager, Metrics, RecycleError, RecycleResult};
+use sqlx::{
+    AssertSqlSafe, Connection as _, Executor,
+    postgres::{PgConnectOptions, PgConnection, PgListener, PgPoolOptions, PgSslMode},
+};
+use tokio::time::sleep;
+
+use super::{
+    IDLE_DEADLINES, Limits, Result,
+    pool::{Pool, Pooled},
+};
+
+/// Idle time after which a connection is tested before reuse.
+const IDLE: Duration = Duration::from_secs(1);
+/// Age at which a connection is replaced, to free the memory of its server session.
+const OLD: Duration = Duration::from_secs(1_800);
+/// Delay before the second attempt to connect; it doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+#[derive(Clone)]
+pub(super) struct Postgres {
+    pool: Pool<Sessions>,
+    options: Arc<PgConnectOptions>,
+    earliest: Earliest,
+}
+
+/// Connections opened before this time are not reused.
+#[derive(Clone, Default)]
+struct Earliest(Arc<Mutex<Option<Instant>>>);
+
+impl Postgres {
+    pub(super) async fn open(url: &str, limits: Limits) -> Result<Postgres> {
+        let options = PgConnectOptions::from_str(url)?;
+        let earliest = Earliest::default();
+        let (deadline, earlier) = (limits.deadline, earliest.clone());
+        let sessions = Sessions { options: options.clone(), deadline, earliest: earlier };
+        let pool = Pool::new(sessions, limits.connections, limits.wait);
+        drop(pool.get().await?);
+        Ok(Postgres { pool, options: options.into(), earliest })
+    }
+
+    /// Returns the number of connections and how many of them are idle.
+    pub(super) fn connections(&self) -> (usize, usize) {
+        self.pool.connections()
+    }
+
+    pub(super) async fn connection(&self) -> Result<Pooled<Sessions>> {
+        self.pool.get().await
+    }
+
+    pub(super) fn close_unused(&self) {
+        self.pool.close_unused();
+    }
+
+    /// Listens on a dedicated connection, which is reopened when it breaks.
+    pub(super) async fn listen(&self, channel: &str, heard: impl Fn()) -> Result<Infallible> {
+        let pool =
+            PgPoolOptions::new().max_connections(1).connect_lazy_with((*self.options).clone());
+        let mut listener = PgListener::connect_with(&pool).await?;
+        listener.listen(channel).await?;
+        loop {
+            // Also called after a reconnect, because notifications may have been lost.
+            heard();
+            listener.try_recv().await?;
+        }
+    }
+
+    /// Marks all connections as outdated: they are replaced before reuse.
+    pub(super) fn renew(&self) {
+        *self.earliest.lock() = Some(Instant::now());
+    }
+}
+
+impl Earliest {
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) struct Sessions {
+    options: PgConnectOptions,
+    deadline: Duration,
+    earliest: Earliest,
+}
+
+/// Connects, and sets what transactions rely on, whatever the defaults of server and role are.
+pub(super) async fn connect(options: &PgConnectOptions) -> sqlx::Result<PgConnection> {
+    let mut connection = PgConnection::connect_with(options).await?;
+    let settings =
+        "SET default_transaction_isolation = 'read committed'; SET synchronous_commit = on";
+    connection.execute(settings).await?;
+    Ok(connection)
+}
+
+/// Returns the host of a server beyond loopback whose certificate the URL does not verify.
+#[must_use]
+pub fn unverified_server(url: &str) -> Option<String> {
+    let options = url.starts_with("postgres").then(|| PgConnectOptions::from_str(url).ok())??;
+    let host = options.get_host();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let is_near = options.get_socket().is_some()
+        || host.starts_with('/')
+        || host.eq_ignore_ascii_case("localhost")
+        || address.is_ok_and(|address| address.to_canonical().is_loopback());
+    let is_verified = matches!(options.get_ssl_mode(), PgSslMode::VerifyFull);
+    (!is_near && !is_verified).then(|| host.to_owned())
+}
+
+impl Manager for Sessions {
+    type Type = PgConnection;
+    type Error = sqlx::Error;
+
+    /// Waits for a server that is starting, within the pool's timeout.
+    async fn create(&self) -> sqlx::Result<PgConnection> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            // Boxed, because it is large, rarely used, and part of each future.
+            match Box::pin(self.connect()).await {
+                Err(error) if is_starting(&error) => sleep(pause).await,
+                done => return done,
+            }
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+    }
+
+    async fn recycle(
+        &self,
+        connection: &mut PgConnection,
+        metrics: &Metrics,
+    ) -> RecycleResult<sqlx::Error> {
+        let outdated = Some(metrics.created) < *self.earliest.lock();
+        if outdated || metrics.age() > OLD {
+            return Err(RecycleError::message("to be opened anew"));
+        }
+        if metrics.last_used() > IDLE {
+            connection.ping().await?;
+        }
+        Ok(())
+    }
+}
+
+impl Sessions {
+    /// Connects with timeouts, so that the server ends abandoned transactions.
+    async fn connect(&self) -> sqlx::Result<PgConnection> {
+        let mut connection = connect(&self.options).await?;
+        let statement_ms = self.deadline.as_millis();
+        let idle_ms = u128::from(IDLE_DEADLINES) * statement_ms;
+        let limits = format!(
+            "SET statement_timeout = {statement_ms}; SET idle_in_transaction_session_timeout = {idle_ms}"
+        );
+        connection.execute(AssertSqlSafe(limits)).await?; // safe: two numbers
+        Ok(connection)
+    }
+}
+
+fn is_starting(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(error) => {
+            use io::ErrorKind::{ConnectionRefused, ConnectionReset, UnexpectedEof};
+            [ConnectionRefused, ConnectionReset, UnexpectedEof].contains(&error.kind())
+        }
+        sqlx::Error::Database(error) => error.is_transient_in_connect_phase(),
+        _ => false,
+    }
+}

@@ -1,0 +1,49 @@
+//! Compares the applied migrations of a database with those of this version.
+
+use sqlx::{
+    SqliteConnection,
+    migrate::{MigrateError, Migrator},
+    postgres::PgConnection,
+};
+
+use super::Result;
+
+/// A migration as the database recorded it: version, checksum, and whether it succeeded.
+pub(super) type Applied = (i64, Vec<u8>, bool);
+
+const APPLIED: &str = "SELECT version, checksum, success FROM _sqlx_migrations ORDER BY version";
+
+/// Returns nothing if the tables do not exist, or if the role may not read them.
+pub(super) async fn in_postgres(connection: &mut PgConnection) -> Result<Vec<Applied>> {
+    let readable =
+        "SELECT COALESCE(has_table_privilege(to_regclass('_sqlx_migrations'), 'SELECT'), FALSE)";
+    let (readable,): (bool,) = sqlx::query_as(readable).fetch_one(&mut *connection).await?;
+    if !readable {
+        return Ok(Vec::new());
+    }
+    Ok(sqlx::query_as(APPLIED).fetch_all(connection).await?)
+}
+
+pub(super) async fn in_sqlite(connection: &mut SqliteConnection) -> Result<Vec<Applied>> {
+    let there = "SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'";
+    let (there,): (i64,) = sqlx::query_as(there).fetch_one(&mut *connection).await?;
+    if there == 0 {
+        return Ok(Vec::new());
+    }
+    Ok(sqlx::query_as(APPLIED).fetch_all(connection).await?)
+}
+
+/// Returns the number of missing migrations. Fails if an applied one is unknown, differs or failed.
+pub(super) fn missing(schema: &Migrator, applied: &[Applied]) -> Result<usize, MigrateError> {
+    for (version, checksum, success) in applied {
+        let known = schema.iter().find(|migration| migration.version == *version);
+        let known = known.ok_or(MigrateError::VersionMissing(*version))?;
+        if !success {
+            return Err(MigrateError::Dirty(*version));
+        }
+        if *known.checksum != checksum[..] {
+            return Err(MigrateError::VersionMismatch(*version));
+        }
+    }
+    Ok(schema.iter().count() - applied.len())
+}

@@ -1,0 +1,253 @@
+//! SQLite backups: taken while a host serves, restored while none does.
+//!
+//! Secrets in a backup are sealed, as in the database. PostgreSQL has its own tools.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use sqlx::{ConnectOptions, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
+use tempfile::NamedTempFile;
+
+use super::file::{self, InUse, beside, not_writable};
+use crate::platform::store::{Error, schema};
+
+/// A failed backup or restore. Nothing was changed, unless only the last sync of the folder failed.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    #[error("{0}")]
+    Refused(String),
+    #[error(transparent)]
+    Store(#[from] Error),
+    #[error("{path}: {error}", path = .0.display(), error = .1)]
+    Io(PathBuf, #[source] io::Error),
+}
+
+/// Writes a consistent copy of the database at `url` to the file `to`. Hosts keep serving.
+pub async fn backup(url: &str, to: &Path) -> Result<(), BackupError> {
+    let database = sqlite_file(url, "back it up with pg_dump")?;
+    fs::metadata(&database).map_err(|error| not_writable(&database, &error))?;
+    if to.exists() {
+        return Err(refused(format!("{} exists: name another file", to.display())));
+    }
+    let _in_use = InUse::shared(&database)?;
+    let copy = copy(&mut open(&database, false).await?, to).await?;
+    check(&mut open(copy.path(), true).await?, copy.path()).await?;
+    appear(copy, to, false)?;
+    sync_folder(to)
+}
+
+/// Replaces the database at `url` by the copy `from`. `replace` permits losing an existing one.
+pub async fn restore(from: &Path, url: &str, replace: bool) -> Result<(), BackupError> {
+    let database = sqlite_file(url, "restore it with pg_restore or psql")?;
+    must_exist(from)?;
+    let Some(_alone) = InUse::alone(&database)? else {
+        let database = database.display();
+        return Err(refused(format!("{database} is in use: stop the host, and try again")));
+    };
+    if !replace && database.exists() {
+        let database = database.display();
+        return Err(refused(format!(
+            "{database} exists: allow it to be replaced, or name another"
+        )));
+    }
+    // Without a log, nothing is pending, and the copy may be on a read-only file system.
+    let mut source = open(from, !beside(from, "-wal").exists()).await?;
+    check(&mut source, from).await?;
+    let copy = copy(&mut source, &database).await?;
+    fold_log(&database).await;
+    in_place_of(&database, || appear(copy, &database, replace))?;
+    sync_folder(&database)
+}
+
+/// Merges the log into the database file before it is replaced, so that the file alone is complete.
+/// Failures are ignored: a damaged database gets no worse.
+async fn fold_log(database: &Path) {
+    if !beside(database, "-wal").exists() {
+        return;
+    }
+    if let Ok(mut connection) = SqliteConnectOptions::new().filename(database).connect().await {
+        let _ = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut connection).await;
+        // Closing the last connection removes the log.
+        let _ = connection.close().await;
+    }
+}
+
+/// Runs `put`, which replaces the database file. The old log is moved away first, because SQLite
+/// would apply it to the new file, and moved back if `put` fails.
+fn in_place_of(
+    database: &Path,
+    put: impl FnOnce() -> Result<(), BackupError>,
+) -> Result<(), BackupError> {
+    let mut moved = Vec::new();
+    let done = move_logs(database, &mut moved).and_then(|()| put());
+    for (log, aside) in &moved {
+        match &done {
+            // Harmless under this name if it cannot be removed.
+            Ok(()) => drop(fs::remove_file(aside)),
+            Err(_) => {
+                fs::rename(aside, log).map_err(|error| BackupError::Io(log.clone(), error))?
+            }
+        }
+    }
+    done
+}
+
+/// Records each moved file: nothing else may ever be moved back as this database's log.
+fn move_logs(database: &Path, moved: &mut Vec<(PathBuf, PathBuf)>) -> Result<(), BackupError> {
+    for suffix in ["-wal", "-shm"] {
+        let (log, aside) =
+            (beside(database, suffix), beside(database, &format!("{suffix}-former")));
+        match fs::rename(&log, &aside) {
+            Ok(()) => moved.push((log, aside)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(BackupError::Io(log, error)),
+        }
+    }
+    Ok(())
+}
+
+fn refused(text: String) -> BackupError {
+    BackupError::Refused(text)
+}
+
+fn sqlite_file(url: &str, instead: &str) -> Result<PathBuf, BackupError> {
+    if url.starts_with("postgres") {
+        return Err(refused(format!("the database is PostgreSQL: {instead}")));
+    }
+    crate::platform::store::check_url(url)?;
+    Ok(file::path(url)?)
+}
+
+fn must_exist(file: &Path) -> Result<(), BackupError> {
+    fs::metadata(file).map(drop).map_err(|error| BackupError::Io(file.to_owned(), error))
+}
+
+/// Creates a synced copy beside `to`, for this user only. It is deleted unless it is persisted.
+async fn copy(from: &mut SqliteConnection, to: &Path) -> Result<NamedTempFile, BackupError> {
+    let at = |error| BackupError::Io(to.to_owned(), error);
+    let copy =
+        tempfile::Builder::new().prefix(".tollhouse-").tempfile_in(folder(to)).map_err(at)?;
+    let path =
+        copy.path().to_str().ok_or_else(|| refused(format!("{} is no UTF-8", to.display())))?;
+    let vacuum = sqlx::query("VACUUM INTO $1").bind(path.to_owned());
+    vacuum.execute(from).await.map_err(Error::from)?;
+    copy.as_file().sync_all().map_err(at)?;
+    Ok(copy)
+}
+
+/// Renames the copy atomically.
+fn appear(copy: NamedTempFile, to: &Path, replace: bool) -> Result<(), BackupError> {
+    let at = |error| BackupError::Io(to.to_owned(), error);
+    if replace {
+        copy.persist(to).map_err(|error| at(error.error))?;
+    } else {
+        copy.persist_noclobber(to).map_err(|error| at(error.error))?;
+    }
+    Ok(())
+}
+
+/// Makes a new name durable.
+fn sync_folder(of: &Path) -> Result<(), BackupError> {
+    let synced = File::open(folder(of)).and_then(|folder| folder.sync_all());
+    synced.map_err(|error| BackupError::Io(of.to_owned(), error))
+}
+
+pub(in crate::platform::store) fn folder(of: &Path) -> &Path {
+    of.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// `at_rest` is only for files that are not written meanwhile.
+pub(in crate::platform::store) async fn open(
+    file: &Path,
+    at_rest: bool,
+) -> Result<SqliteConnection, Error> {
+    let options = SqliteConnectOptions::new().filename(file).read_only(true).immutable(at_rest);
+    Ok(options.connect().await?)
+}
+
+/// Refuses a file that is damaged, not a Tollhouse database, or of a later version.
+async fn check(connection: &mut SqliteConnection, file: &Path) -> Result<(), BackupError> {
+    let shown = file.display();
+    let (found,): (String,) = sqlx::query_as("PRAGMA integrity_check(1)")
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(Error::from)?;
+    if found != "ok" {
+        return Err(refused(format!("{shown} is damaged: {found}")));
+    }
+    let applied = schema::in_sqlite(connection).await?;
+    if applied.is_empty() {
+        return Err(refused(format!("{shown} is no database of Tollhouse")));
+    }
+    schema::missing(&crate::platform::store::sqlite_schema(), &applied).map(drop).map_err(|error| {
+        refused(format!(
+            "{shown} has another schema: {error}; use the Tollhouse that wrote it, or a later one"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Creates a database whose only row is in its log, as a killed host leaves it.
+    async fn killed(dir: &Path) -> PathBuf {
+        let (live, dead) = (dir.join("live.db"), dir.join("dead.db"));
+        let options = SqliteConnectOptions::new().filename(&live).create_if_missing(true);
+        let mut host = options.pragma("journal_mode", "WAL").connect().await.unwrap();
+        for sql in
+            ["CREATE TABLE t (n)", "PRAGMA wal_checkpoint(TRUNCATE)", "INSERT INTO t VALUES (1)"]
+        {
+            sqlx::query(sql).execute(&mut host).await.unwrap();
+        }
+        for suffix in ["", "-wal"] {
+            fs::copy(beside(&live, suffix), beside(&dead, suffix)).unwrap();
+        }
+        dead
+    }
+
+    async fn rows(database: &Path) -> i64 {
+        let mut connection = open(database, false).await.unwrap();
+        let (rows,) =
+            sqlx::query_as("SELECT COUNT(*) FROM t").fetch_one(&mut connection).await.unwrap();
+        rows
+    }
+
+    fn fail() -> Result<(), BackupError> {
+        Err(refused("the disk is gone".to_owned()))
+    }
+
+    #[tokio::test]
+    async fn a_failed_replacement_keeps_the_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = killed(dir.path()).await;
+        let log = fs::read(beside(&database, "-wal")).unwrap();
+        assert!(!log.is_empty());
+        in_place_of(&database, fail).unwrap_err();
+        assert_eq!(fs::read(beside(&database, "-wal")).unwrap(), log);
+        assert_eq!(rows(&database).await, 1);
+        in_place_of(&database, || Ok(())).unwrap();
+        let left = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(left.filter(|name| name.to_string_lossy().starts_with("dead.db")).count(), 1);
+        // The leftover of another restore is not this database's log.
+        fs::write(beside(&database, "-wal-former"), "of another database").unwrap();
+        in_place_of(&database, fail).unwrap_err();
+        assert!(!beside(&database, "-wal").exists());
+    }
+
+    #[tokio::test]
+    async fn the_log_is_merged_into_its_database() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = killed(dir.path()).await;
+        fold_log(&database).await;
+        assert!(!beside(&database, "-wal").exists());
+        assert_eq!(rows(&database).await, 1);
+        // The log of a file that is not a database is ignored.
+        fs::write(&database, "Dear reader").unwrap();
+        fs::write(beside(&database, "-wal"), "Yours").unwrap();
+        fold_log(&database).await;
+    }
+}

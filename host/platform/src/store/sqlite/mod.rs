@@ -1,0 +1,482 @@
+//! SQLite for a server: many readers, one writer with group commit.
+//!
+//! A commit syncs the disk, which takes milliseconds, and SQLite has one writer. Therefore a writer
+//! thread takes queued writes, runs them one after the other, each under its own savepoint, and
+//! commits them together. Callers get their results after the commit. If a group cannot be
+//! committed, each of its writes runs again alone.
+
+pub mod backup;
+pub mod file;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    str::FromStr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use deadpool::managed::{Manager, Metrics, RecycleResult};
+use futures::{FutureExt, future::LocalBoxFuture};
+use sqlx::{
+    Connection as _, SqliteConnection,
+    migrate::Migrator,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+};
+use tokio::{
+    sync::{Notify, mpsc, oneshot},
+    time::{sleep, timeout},
+};
+use tracing::{Instrument, Span, info_span};
+
+use self::file::InUse;
+use super::{
+    Error, Limits, Result, Trouble, WRITE,
+    pool::{Pool, Pooled},
+    tx::{Connection, Mode, Tx},
+};
+use crate::platform::store::metrics::StoreMetrics;
+
+/// Maximum number of writes per commit, and the time within which they may join it.
+const GROUP: usize = 64;
+const GROUP_TIME: Duration = Duration::from_millis(100);
+/// Maximum number of queued writes; beyond it `write` waits.
+const QUEUE: usize = 1024;
+/// SQLite VM steps between checks of the deadline: a fraction of a millisecond.
+const STEPS: i32 = 10_000;
+/// Delay before the file is reopened after a conflict with another starting host.
+const PAUSE: Duration = Duration::from_millis(20);
+
+#[derive(Clone)]
+pub(super) struct Sqlite {
+    readers: Pool<Handles>,
+    writes: mpsc::Sender<Box<dyn Write>>,
+    limits: Limits,
+    metrics: StoreMetrics,
+    _in_use: Arc<InUse>,
+}
+
+impl Sqlite {
+    pub(super) async fn open(
+        url: &str,
+        limits: Limits,
+        schema: &Migrator,
+        jobs_woken: Arc<Notify>,
+        metrics: StoreMetrics,
+    ) -> Result<Sqlite> {
+        let options = SqliteConnectOptions::from_str(url)?
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full) // commits survive a power failure
+            .pragma("recursive_triggers", "ON") // else INSERT OR REPLACE skips delete triggers
+            .busy_timeout(limits.wait);
+        let in_use = file::open_as_host(options.get_filename())?;
+        // Longer, so that SQLite reports a locked file before the pool times out.
+        let writer = Handles { options: options.clone(), deadline: limits.deadline };
+        let writer = Pool::new(writer, 1, 2 * limits.wait);
+        open_beside_others(limits.wait, async || {
+            Ok(schema.run(&mut writer.get().await?.connection).await?)
+        })
+        .await?;
+        let readers = Handles { options: options.read_only(true), deadline: limits.deadline };
+        let readers = Pool::new(readers, limits.connections, limits.wait);
+        drop(readers.get().await?);
+
+        let (writes, queue) = mpsc::channel(QUEUE);
+        let in_use = Arc::new(in_use);
+        let mut writer = Writer {
+            connection: writer,
+            _in_use: in_use.clone(),
+            queue,
+            jobs_woken,
+            metrics: metrics.clone(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(sqlx::Error::Io)?;
+        thread::Builder::new()
+            .name("sqlite-writer".into())
+            .spawn(move || {
+                // After a panic, the outcome of the write is unknown, and the writer continues.
+                let mut run = || catch_unwind(AssertUnwindSafe(|| runtime.block_on(writer.run())));
+                while run().is_err() {
+                    tracing::error!("the writer of the database is begun again after a panic");
+                }
+            })
+            .map_err(sqlx::Error::Io)?;
+        Ok(Sqlite { readers, writes, limits, metrics, _in_use: in_use })
+    }
+
+    /// Returns the number of readers and how many of them are idle.
+    pub(super) fn connections(&self) -> (usize, usize) {
+        self.readers.connections()
+    }
+
+    pub(super) fn close_unused(&self) {
+        self.readers.close_unused();
+    }
+
+    pub(super) async fn reader(&self) -> Result<Pooled<Handles>> {
+        let reader = self.readers.get().await?;
+        reader.alarm.set();
+        Ok(reader)
+    }
+
+    pub(super) async fn write<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let (answer, mut answered) = oneshot::channel();
+        let taken = Taken::default();
+        let span = info_span!("write");
+        let write = Waiting { work, span, taken: taken.clone(), done: None, answer };
+        let queued = timeout(self.limits.wait, async {
+            self.writes
+                .send(Box::new(write))
+                .await
+                .map_err(|_| Error::unreachable("the writer has stopped"))?;
+            Ok::<_, Error>((&mut answered).await)
+        });
+        let answered = match queued.await {
+            Ok(answered) => answered?,
+            Err(_) if taken.take() => {
+                self.metrics.failed(WRITE);
+                return Err(Error::no_turn(self.limits.wait).into());
+            }
+            Err(_) => answered.await,
+        };
+        match answered {
+            Ok(Ok(done)) => done,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic), // panics in the caller's task
+            Err(_) => Err(Error::CommitUnknown("the writer has stopped".to_owned()).into()),
+        }
+    }
+}
+
+/// Retries `open`: hosts that start together conflict on locks for which SQLite does not wait, and
+/// attempt the same migration, which all but one then find applied.
+async fn open_beside_others<T>(wait: Duration, open: impl AsyncFn() -> Result<T>) -> Result<T> {
+    let began = Instant::now();
+    loop {
+        let opened = open().await;
+        let met = matches!(
+            opened,
+            Err(Error::Unavailable { trouble: Trouble::Locked, .. } | Error::Sql(_))
+        );
+        if !met || began.elapsed() >= wait {
+            return opened;
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Connections to the file, each with its own thread. They need no test: a file never disconnects.
+pub(super) struct Handles {
+    options: SqliteConnectOptions,
+    deadline: Duration,
+}
+
+pub(super) struct Handle {
+    pub(super) connection: SqliteConnection,
+    alarm: Alarm,
+}
+
+impl Manager for Handles {
+    type Type = Handle;
+    type Error = sqlx::Error;
+
+    async fn create(&self) -> sqlx::Result<Handle> {
+        // Boxed, because it is large, rarely used, and part of each future that reads.
+        let mut connection = Box::pin(SqliteConnection::connect_with(&self.options)).await?;
+        let alarm = Alarm::new(self.deadline);
+        let heard = alarm.clone();
+        connection.lock_handle().await?.set_progress_handler(STEPS, move || !heard.rings());
+        Ok(Handle { connection, alarm })
+    }
+
+    async fn recycle(&self, _: &mut Handle, _: &Metrics) -> RecycleResult<sqlx::Error> {
+        Ok(())
+    }
+}
+
+/// Interrupts the statements of a connection at a deadline, but never the writer's `BEGIN` and
+/// `COMMIT`: SQLite does not report whether an interrupted one took effect.
+#[derive(Clone)]
+struct Alarm {
+    deadline: Duration,
+    /// Start of the time measurement.
+    zero: Instant,
+    /// Deadline in milliseconds since `zero`; the maximum means none.
+    at: Arc<AtomicU64>,
+}
+
+impl Alarm {
+    fn new(deadline: Duration) -> Alarm {
+        Alarm { deadline, zero: Instant::now(), at: Arc::new(AtomicU64::new(u64::MAX)) }
+    }
+
+    fn set(&self) {
+        let at = (self.zero.elapsed() + self.deadline).as_millis();
+        self.at.store(u64::try_from(at).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn clear(&self) {
+        self.at.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    fn rings(&self) -> bool {
+        self.zero.elapsed().as_millis() >= u128::from(self.at.load(Ordering::Relaxed))
+    }
+}
+
+// ---- queued writes ------------------------------------------------------------------------------
+
+/// Set by the writer that begins a write, or by the caller that withdraws it: the first one wins.
+#[derive(Clone, Default)]
+struct Taken(Arc<AtomicBool>);
+
+impl Taken {
+    fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
+    }
+}
+
+/// A queued write of any result type.
+trait Write: Send {
+    /// Returns `false` if the caller has withdrawn the write.
+    fn begin(&self) -> bool;
+    /// Applies the write to the group's transaction, or nothing. `Err`: the transaction has ended.
+    fn run<'w>(&'w mut self, tx: &'w mut Tx, alarm: &'w Alarm) -> LocalBoxFuture<'w, Result<()>>;
+    /// Sends the result to the caller; `Err` is the failure of the commit.
+    fn answer(self: Box<Self>, committed: Result<()>);
+    /// Sends the failure of a write that ended the group's transaction.
+    fn fail(self: Box<Self>, error: Error);
+}
+
+struct Waiting<F, T, E> {
+    work: F,
+    /// The caller's span, for log lines of `work` on the writer's thread.
+    span: Span,
+    taken: Taken,
+    done: Option<Done<T, E>>,
+    answer: oneshot::Sender<Done<T, E>>,
+}
+
+/// The result of a write, or its panic.
+type Done<T, E> = thread::Result<Result<T, E>>;
+
+impl<F, T, E> Write for Waiting<F, T, E>
+where
+    F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone + Send,
+    T: Send,
+    E: From<Error> + Send,
+{
+    fn begin(&self) -> bool {
+        self.taken.take()
+    }
+
+    fn run<'w>(&'w mut self, tx: &'w mut Tx, alarm: &'w Alarm) -> LocalBoxFuture<'w, Result<()>> {
+        let run = async move {
+            tx.connection().execute("SAVEPOINT write").await?;
+            alarm.set();
+            let work = AssertUnwindSafe(self.work.clone()(tx)).catch_unwind();
+            let work = work.instrument(self.span.clone());
+            let done = timeout(alarm.deadline, work).await;
+            let done = done.unwrap_or_else(|_| Ok(Err(Error::slow(alarm.deadline).into())));
+            let keep = matches!(done, Ok(Ok(_))) && tx.failed().is_none();
+            self.done = Some(match done {
+                Ok(Ok(_)) if !keep => Ok(Err(Error::Aborted.into())),
+                done => done,
+            });
+            if !keep {
+                // Waits for a statement that still runs, until the alarm interrupts it.
+                tx.connection().execute("ROLLBACK TO write").await?;
+                tx.forget_failure();
+            }
+            alarm.clear();
+            Ok(tx.connection().execute("RELEASE write").await?)
+        };
+        run.boxed_local()
+    }
+
+    fn answer(self: Box<Self>, committed: Result<()>) {
+        let done = match committed {
+            Ok(()) => self.done.expect("it has run"),
+            Err(error) => Ok(Err(error.into())),
+        };
+        // Ignored: the caller may have stopped waiting.
+        drop(self.answer.send(done));
+    }
+
+    fn fail(self: Box<Self>, error: Error) {
+        let has_failed = matches!(self.done, Some(Err(_) | Ok(Err(_))));
+        self.answer(if has_failed { Ok(()) } else { Err(error) });
+    }
+}
+
+// ---- the writer ---------------------------------------------------------------------------------
+
+struct Writer {
+    /// A pool of one connection, which is reopened after a failure.
+    connection: Pool<Handles>,
+    _in_use: Arc<InUse>,
+    queue: mpsc::Receiver<Box<dyn Write>>,
+    jobs_woken: Arc<Notify>,
+    metrics: StoreMetrics,
+}
+
+type Group = Vec<Box<dyn Write>>;
+
+/// A group of which nothing is committed, or whose outcome is unknown.
+enum Undone {
+    /// A write ended the transaction, or the group's commit failed.
+    RunAlone,
+    Failed(Error),
+}
+
+impl Writer {
+    async fn run(&mut self) {
+        while let Some(first) = self.queue.recv().await {
+            if !first.begin() {
+                continue;
+            }
+            let mut group = vec![first];
+            match self.commit(&mut group, GROUP).await {
+                Err(Undone::RunAlone) => {
+                    for write in group {
+                        self.metrics.retried(WRITE);
+                        let mut alone = vec![write];
+                        let committed = self.commit(&mut alone, 1).await;
+                        self.tell(alone, committed);
+                    }
+                }
+                committed => self.tell(group, committed),
+            }
+        }
+        // Before the lock on the file is released.
+        if let Ok(connection) = self.connection.get().await {
+            let _ = Pooled::take(connection).connection.close().await;
+        }
+    }
+
+    /// Commits the write in `group` with up to `most - 1` others that join it. One that ended the
+    /// transaction is removed from the group and gets its own failure.
+    async fn commit(&mut self, group: &mut Group, most: usize) -> Result<(), Undone> {
+        let (mut tx, alarm) = self.begin().await.map_err(Undone::Failed)?;
+        if let Err(error) = self.run_group(&mut tx, &alarm, group, most).await {
+            tx.discard();
+            if let Some(culprit) = group.pop() {
+                self.metrics.failed(WRITE);
+                culprit.fail(error);
+            }
+            return Err(Undone::RunAlone);
+        }
+        let woke_jobs = tx.woke_jobs();
+        tx.commit().await.map_err(|error| match error {
+            Error::CommitUnknown(_) => Undone::Failed(error),
+            _ if group.len() > 1 => Undone::RunAlone,
+            _ => Undone::Failed(error),
+        })?;
+        if woke_jobs {
+            self.jobs_woken.notify_waiters();
+        }
+        Ok(())
+    }
+
+    async fn begin(&self) -> Result<(Tx, Alarm)> {
+        let connection = self.connection.get().await?;
+        let alarm = connection.alarm.clone();
+        alarm.clear();
+        let mut tx = Tx::new(Connection::Sqlite(connection), Mode::Write);
+        tx.begin().await?;
+        Ok((tx, alarm))
+    }
+
+    /// `Err`: the last write of the group has ended the transaction.
+    async fn run_group(
+        &mut self,
+        tx: &mut Tx,
+        alarm: &Alarm,
+        group: &mut Group,
+        most: usize,
+    ) -> Result<()> {
+        let began = Instant::now();
+        loop {
+            let write = group.last_mut().expect("a group of one or more");
+            write.run(tx, alarm).await?;
+            if group.len() == most || began.elapsed() > GROUP_TIME {
+                return Ok(());
+            }
+            match self.next() {
+                Some(write) => group.push(write),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn tell(&self, group: Group, committed: Result<(), Undone>) {
+        match &committed {
+            Ok(()) => self.metrics.grouped(group.len()),
+            Err(_) => group.iter().for_each(|_| self.metrics.failed(WRITE)),
+        }
+        for write in group {
+            write.answer(match &committed {
+                Err(Undone::Failed(error)) => Err(error.clone()),
+                _ => Ok(()),
+            });
+        }
+    }
+
+    /// Returns the next queued write that was not withdrawn.
+    fn next(&mut self) -> Option<Box<dyn Write>> {
+        std::iter::from_fn(|| self.queue.try_recv().ok()).find(|write| write.begin())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::{
+        random::Random,
+        store::{Engine, Store},
+    };
+
+    /// A write that panics in the writer itself.
+    struct Bug(oneshot::Sender<()>);
+
+    impl Write for Bug {
+        fn begin(&self) -> bool {
+            true
+        }
+
+        fn run<'w>(&'w mut self, _: &'w mut Tx, _: &'w Alarm) -> LocalBoxFuture<'w, Result<()>> {
+            async { panic!("of the writer") }.boxed_local()
+        }
+
+        fn answer(self: Box<Self>, _: Result<()>) {
+            drop(self.0);
+        }
+
+        fn fail(self: Box<Self>, _: Error) {}
+    }
+
+    #[tokio::test]
+    async fn the_writer_continues_after_a_panic() {
+        let dir = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}", dir.path().join("test.db").display());
+        let store = Store::open(&url, Limits::default(), Random::seeded(1)).await.unwrap();
+        let Engine::Sqlite(sqlite) = &store.engine else { panic!("another engine") };
+        for _ in 0..2 {
+            let (bug, gone) = oneshot::channel();
+            assert!(sqlite.writes.send(Box::new(Bug(bug))).await.is_ok());
+            assert!(gone.await.is_err());
+            let written =
+                store.write(async |tx| tx.sql("UPDATE companies SET name = ''").run().await);
+            let written: Result<u64> = written.await;
+            assert_eq!(written.unwrap(), 0);
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! A transaction and its statements, for either engine.
+
+use std::time::Duration;
+
+use sqlx::{
+    AssertSqlSafe, Connection as _, Encode, Executor, FromRow, SqlSafeStr, SqlStr, Type,
+    postgres::{PgArguments, PgRow, Postgres},
+    sqlite::{Sqlite, SqliteArguments, SqliteRow},
+};
+
+use super::{Assembled, Error, Result, Value, pool::Pooled, postgres::Sessions, sqlite::Handles};
+
+/// Timeout for restoring a connection that was left during a statement or transaction.
+const CLEAN_UP: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    Write,
+    /// One snapshot, read-only.
+    Read,
+    /// One `SELECT`, without an explicit transaction.
+    Select,
+}
+
+/// A transaction: the only access to the data.
+pub struct Tx {
+    /// `None` when the transaction has ended.
+    connection: Option<Connection>,
+    mode: Mode,
+    fate: Fate,
+    woke_jobs: bool,
+}
+
+/// The state of a transaction.
+#[derive(Default)]
+struct Fate {
+    statements: usize,
+    under_way: bool,
+    /// The error of a statement. No other may run after it: PostgreSQL refuses them, and SQLite may
+    /// have ended the transaction.
+    failed: Option<Error>,
+}
+
+pub(super) enum Connection {
+    Sqlite(Pooled<Handles>),
+    Postgres(Pooled<Sessions>),
+}
+
+impl Connection {
+    pub(super) async fn execute(&mut self, sql: &'static str) -> sqlx::Result<()> {
+        match self {
+            Connection::Sqlite(sqlite) => {
+                (&mut sqlite.connection).execute(sqlx::query(sql)).await.map(drop)
+            }
+            // Unprepared: one message each way.
+            Connection::Postgres(postgres) => (&mut **postgres).execute(sql).await.map(drop),
+        }
+    }
+
+    async fn ping(&mut self) -> sqlx::Result<()> {
+        match self {
+            Connection::Sqlite(sqlite) => sqlite.connection.ping().await,
+            Connection::Postgres(postgres) => postgres.ping().await,
+        }
+    }
+
+    /// Removes the connection from the pool, whatever it is doing.
+    fn discard(self) {
+        match self {
+            Connection::Sqlite(sqlite) => drop(Pooled::take(sqlite)),
+            Connection::Postgres(postgres) => drop(Pooled::take(postgres)),
+        }
+    }
+
+    async fn clean_up(mut self, mode: Mode) {
+        let cleaned = tokio::time::timeout(CLEAN_UP, async {
+            match mode {
+                Mode::Select => self.ping().await,
+                Mode::Write | Mode::Read => self.execute("ROLLBACK").await,
+            }
+        });
+        if !matches!(cleaned.await, Ok(Ok(()))) {
+            self.discard();
+        }
+    }
+}
+
+impl Tx {
+    pub(super) fn new(connection: Connection, mode: Mode) -> Tx {
+        Tx { connection: Some(connection), mode, fate: Fate::default(), woke_jobs: false }
+    }
+
+    pub(super) fn connection(&mut self) -> &mut Connection {
+        self.connection.as_mut().expect("taken at the end only")
+    }
+
+    pub(super) async fn begin(&mut self) -> Result<()> {
+        let mode = self.mode;
+        let connection = self.connection();
+        let begin = match (mode, &connection) {
+            (Mode::Select, _) => return Ok(()),
+            (Mode::Read, Connection::Sqlite(_)) => "BEGIN",
+            (Mode::Read, Connection::Postgres(_)) => {
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+            }
+            (Mode::Write, Connection::Sqlite(_)) => "BEGIN IMMEDIATE",
+            (Mode::Write, Connection::Postgres(_)) => "BEGIN",
+        };
+        let begun = connection.execute(begin).await;
+        self.fate.note(begun)
+    }
+
+    /// Starts a statement: bind its parameters, then request its result.
+    pub fn sql(&mut self, sql: &'static str) -> Statement<'_> {
+        let text = if self.is_sqlite() { without_row_locks(sql) } else { None };
+        self.statement(text.unwrap_or_else(|| sql.into_sql_str()))
+    }
+
+    fn is_sqlite(&self) -> bool {
+        matches!(self.connection, Some(Connection::Sqlite(_)))
+    }
+
+    /// Like [`Tx::sql`], for an assembled statement, whose parameters are bound.
+    pub fn assembled(&mut self, sql: &Assembled) -> Statement<'_> {
+        let text = if self.is_sqlite() { without_row_locks(&sql.text) } else { None };
+        // Safe: its text consists of pieces of this program.
+        let text = text.unwrap_or_else(|| AssertSqlSafe(sql.text.clone()).into_sql_str());
+        let statement = self.statement(text);
+        sql.values.iter().fold(statement, |statement, value| match value {
+            Value::Text(text) => statement.bind(text.clone()),
+            Value::Whole(number) => statement.bind(*number),
+            Value::Flag(flag) => statement.bind(*flag),
+        })
+    }
+
+    /// Returns the engine's query plan for a statement, one line per step.
+    pub async fn explain(&mut self, sql: &Assembled) -> Result<Vec<String>> {
+        let is_sqlite = self.is_sqlite();
+        let explain = if is_sqlite { "EXPLAIN QUERY PLAN " } else { "EXPLAIN " };
+        let sql = Assembled { text: format!("{explain}{}", sql.text), values: sql.values.clone() };
+        if is_sqlite {
+            let steps: Vec<(i64, i64, i64, String)> = self.assembled(&sql).all().await?;
+            return Ok(steps.into_iter().map(|(.., step)| step).collect());
+        }
+        let steps: Vec<(String,)> = self.assembled(&sql).all().await?;
+        Ok(steps.into_iter().map(|(step,)| step).collect())
+    }
+
+    fn statement(&mut self, sql: SqlStr) -> Statement<'_> {
+        let is_select = sql.as_str().trim_start().starts_with("SELECT");
+        let first_select = self.fate.statements == 0 && is_select;
+        assert!(self.mode != Mode::Select || first_select, "Store::select takes one SELECT");
+        self.fate.statements += 1;
+        let unbound = parameters(sql.as_str());
+        let engine = match self.connection.as_mut().expect("taken at the end only") {
+            Connection::Sqlite(tx) => Engine::Sqlite(&mut tx.connection, sqlx::query(sql)),
+            Connection::Postgres(tx) => Engine::Postgres(tx, sqlx::query(sql)),
+        };
+        Statement { engine, fate: &mut self.fate, unbound }
+    }
+
+    /// Wakes the workers after the commit.
+    pub fn wake_jobs(&mut self) {
+        self.woke_jobs = true;
+    }
+
+    /// Notifies hosts that [`Store::listen`](super::Store::listen) on this channel, after the
+    /// commit. No effect on SQLite: hosts on one file must poll.
+    pub async fn announce(&mut self, channel: &'static str) -> Result<()> {
+        if self.is_sqlite() {
+            return Ok(());
+        }
+        self.sql("SELECT pg_notify($1, '')").bind(channel).run().await.map(drop)
+    }
+
+    pub(super) fn woke_jobs(&self) -> bool {
+        self.woke_jobs
+    }
+
+    /// Returns the error of the statement that failed, if one did.
+    pub(super) fn failed(&self) -> Option<&Error> {
+        self.fate.failed.as_ref()
+    }
+
+    /// Clears the failure after a rollback to a savepoint before it.
+    pub(super) fn forget_failure(&mut self) {
+        self.fate.failed = None;
+    }
+
+    pub(super) async fn commit(mut self) -> Result<()> {
+        if self.fate.failed.is_some() {
+            return Err(Error::Aborted);
+        }
+        let done = self.connection().execute("COMMIT").await.map_err(Error::of_commit);
+        let connection = self.connection.take().expect("taken at the end only");
+        if done.is_err() {
+            connection.discard();
+        }
+        done
+    }
+
+    /// Removes the connection from the pool, with all that is in progress.
+    pub(super) fn discard(mut self) {
+        if let Some(connection) = self.connection.take() {
+            connection.discard();
+        }
+    }
+}
+
+impl Drop for Tx {
+    /// Rolls back in the background what was not committed.
+    fn drop(&mut self) {
+        let is_clean =
+            self.mode == Mode::Select && !self.fate.under_way && self.fate.failed.is_none();
+        if let Some(connection) = self.connection.take().filter(|_| !is_clean) {
+            tokio::spawn(connection.clean_up(self.mode));
+        }
+    }
+}
+
+/// A statement that has not run yet.
+#[must_use = "a statement does nothing until it is asked for its result"]
+pub struct Statement<'t> {
+    engine: Engine<'t>,
+    fate: &'t mut Fate,
+    unbound: usize,
+}
+
+enum Engine<'t> {
+    Sqlite(&'t mut sqlx::SqliteConnection, sqlx::query::Query<'t, Sqlite, SqliteArguments>),
+    Postgres(&'t mut sqlx::PgConnection, sqlx::query::Query<'t, Postgres, PgArguments>),
+}
+
+/// A value that both engines accept as a parameter.
+pub trait Param<'t>:
+    Type<Sqlite> + Type<Postgres> + Encode<'t, Sqlite> + Encode<'t, Postgres>
+{
+}
+impl<'t, T> Param<'t> for T where
+    T: Type<Sqlite> + Type<Postgres> + Encode<'t, Sqlite> + Encode<'t, Postgres>
+{
+}
+
+/// A row type that both engines can read: a tuple or any `#[derive(sqlx::FromRow)]`.
+pub trait Record: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> {}
+impl<T> Record for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> {}
+
+impl Fate {
+    fn note<T>(&mut self, answer: sqlx::Result<T>) -> Result<T> {
+        self.under_way = false;
+        answer.map_err(|error| self.failed.insert(error.into()).clone())
+    }
+}
+
+impl<'t> Statement<'t> {
+    pub fn bind(self, value: impl Param<'t>) -> Self {
+        let engine = match self.engine {
+            Engine::Sqlite(conn, query) => Engine::Sqlite(conn, query.bind(value)),
+            Engine::Postgres(conn, query) => Engine::Postgres(conn, query.bind(value)),
+        };
+        let unbound = self.unbound.checked_sub(1).expect("more values than parameters");
+        Statement { engine, unbound, ..self }
+    }
+
+    pub async fn one<T: Record>(self) -> Result<T> {
+        self.optional().await?.ok_or_else(|| sqlx::Error::RowNotFound.into())
+    }
+
+    pub async fn optional<T: Record>(self) -> Result<Option<T>> {
+        let (engine, fate) = self.bound()?;
+        let record = match engine {
+            Engine::Sqlite(conn, query) => {
+                fate.note(query.fetch_optional(conn).await)?.as_ref().map(T::from_row)
+            }
+            Engine::Postgres(conn, query) => {
+                fate.note(query.fetch_optional(conn).await)?.as_ref().map(T::from_row)
+            }
+        };
+        Ok(record.transpose()?)
+    }
+
+    pub async fn all<T: Record>(self) -> Result<Vec<T>> {
+        let (engine, fate) = self.bound()?;
+        let records: sqlx::Result<Vec<T>> = match engine {
+            Engine::Sqlite(conn, query) => {
+                fate.note(query.fetch_all(conn).await)?.iter().map(T::from_row).collect()
+            }
+            Engine::Postgres(conn, query) => {
+                fate.note(query.fetch_all(conn).await)?.iter().map(T::from_row).collect()
+            }
+        };
+        Ok(records?)
+    }
+
+    /// Runs the statement. Returns the number of affected rows.
+    pub async fn run(self) -> Result<u64> {
+        let (engine, fate) = self.bound()?;
+        match engine {
+            Engine::Sqlite(conn, query) => {
+                Ok(fate.note(query.execute(conn).await)?.rows_affected())
+            }
+            Engine::Postgres(conn, query) => {
+                Ok(fate.note(query.execute(conn).await)?.rows_affected())
+            }
+        }
+    }
+
+    /// Requires that all parameters are bound: SQLite would read a missing one as NULL.
+    fn bound(self) -> Result<(Engine<'t>, &'t mut Fate)> {
+        assert_eq!(self.unbound, 0, "fewer values than parameters");
+        if self.fate.failed.is_some() {
+            return Err(Error::Aborted);
+        }
+        self.fate.under_way = true;
+        Ok((self.engine, self.fate))
+    }
+}
+
+/// Returns `None` if the statement has no row locks.
+fn without_row_locks(sql: &str) -> Option<SqlStr> {
+    let locks = sql.contains(" FOR UPDATE");
+    let without = || sql.replace(" FOR UPDATE SKIP LOCKED", "").replace(" FOR UPDATE", "");
+    // Safe: only words were removed.
+    locks.then(|| AssertSqlSafe(without()).into_sql_str())
+}
+
+/// Returns the highest `$n` of a statement.
+fn parameters(sql: &str) -> usize {
+    let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
+    let numbers = sql.split('$').skip(1).filter_map(|s| s[..digits(s)].parse().ok());
+    numbers.max().unwrap_or(0)
+}

@@ -1,0 +1,112 @@
+//! Exports spans to an OpenTelemetry collector, in background batches. If the collector is down,
+//! spans are lost; nothing else is affected.
+
+use std::{
+    error::Error,
+    pin::Pin,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    time::Duration,
+};
+
+use opentelemetry::KeyValue;
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::{
+    Resource,
+    trace::{Sampler, SdkTracerProvider},
+};
+use tokio::runtime::Handle;
+
+use crate::platform::crypto::tls;
+
+/// Timeout for exporting a batch, and for the last export at shutdown.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Creates the tracer provider. Sampling depends on the trace id alone: the sampled flag of a
+/// client's `traceparent` is ignored, and hosts that share a trace agree.
+pub fn provider(
+    endpoint: &str,
+    sample_ratio: f64,
+) -> Result<SdkTracerProvider, Box<dyn Error + Send + Sync>> {
+    let exporter = SpanExporter::builder()
+        .with_http()
+        .with_http_client(Collector::new()?)
+        .with_protocol(Protocol::HttpBinary)
+        .with_endpoint(format!("{}/v1/traces", endpoint.trim_end_matches('/')))
+        .with_timeout(PATIENCE)
+        .build()?;
+    let resource = Resource::builder()
+        .with_service_name("tollhouse")
+        .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")));
+    Ok(SdkTracerProvider::builder()
+        .with_batch_exporter(exporter)
+        .with_sampler(Sampler::TraceIdRatioBased(sample_ratio))
+        .with_resource(resource.build())
+        .build())
+}
+
+/// An HTTP client of its own, because egress would refuse a collector with a private address.
+#[derive(Debug)]
+struct Collector {
+    client: reqwest::Client,
+    /// The exporter runs on its own thread, outside the runtime that the client needs.
+    runtime: Handle,
+    is_down: AtomicBool,
+}
+
+impl Collector {
+    fn new() -> Result<Collector, reqwest::Error> {
+        tls::install_provider();
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .timeout(PATIENCE)
+            .build()?;
+        Ok(Collector { client, runtime: Handle::current(), is_down: AtomicBool::new(false) })
+    }
+
+    /// Logs when the collector becomes unavailable or available again, not every batch.
+    fn note(&self, sent: &Result<Response<Bytes>, HttpError>) {
+        let trouble = match sent {
+            Ok(answer) if answer.status().is_success() => None,
+            Ok(answer) => Some(format!("it answers {}", answer.status())),
+            Err(error) => Some(error.to_string()),
+        };
+        let was_down = self.is_down.swap(trouble.is_some(), Relaxed);
+        match trouble {
+            Some(reason) if !was_down => {
+                tracing::warn!(reason, "the trace collector does not take spans; they are lost");
+            }
+            None if was_down => tracing::info!("the trace collector takes spans again"),
+            _ => {}
+        }
+    }
+}
+
+/// The return type that `#[async_trait]` would generate, written out to avoid that dependency.
+type Sending<'t> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 't>>;
+
+impl HttpClient for Collector {
+    fn send_bytes<'s, 't>(&'s self, request: Request<Bytes>) -> Sending<'t>
+    where
+        's: 't,
+        Self: 't,
+    {
+        Box::pin(async move {
+            let exchange = exchange(self.client.clone(), request);
+            let sent = self.runtime.spawn(exchange).await.unwrap_or_else(|gone| Err(gone.into()));
+            self.note(&sent);
+            sent
+        })
+    }
+}
+
+async fn exchange(
+    client: reqwest::Client,
+    request: Request<Bytes>,
+) -> Result<Response<Bytes>, HttpError> {
+    let answer = client.execute(request.try_into()?).await.map_err(reqwest::Error::without_url)?;
+    let status = answer.status();
+    // Only the status is used.
+    Ok(Response::builder().status(status).body(Bytes::new())?)
+}

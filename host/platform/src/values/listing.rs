@@ -1,0 +1,150 @@
+//! Lists: pages, periods and sort order.
+
+use chrono::{Datelike, Days, Months, NaiveDate, NaiveTime};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::platform::clock::Timestamp;
+
+/// A period of time: includes `from`, excludes `before`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    pub from: Timestamp,
+    pub before: Timestamp,
+}
+
+impl Period {
+    /// Returns a period of whole days in UTC, including `last`; `None` if no day follows it.
+    #[must_use]
+    pub fn of_days(first: NaiveDate, last: NaiveDate) -> Option<Period> {
+        let begins =
+            |day: NaiveDate| Timestamp(day.and_time(NaiveTime::MIN).and_utc().timestamp_millis());
+        Some(Period { from: begins(first), before: begins(last.succ_opt()?) })
+    }
+
+    /// Returns the period of a name in [`PERIODS`], relative to `today`.
+    #[must_use]
+    pub fn named(name: &str, today: NaiveDate) -> Option<Period> {
+        let monday = today - Days::new(today.weekday().num_days_from_monday().into());
+        let (month, january) = (today.with_day(1)?, today.with_ordinal(1)?);
+        let before = |day: NaiveDate| day.pred_opt();
+        let (first, last) = match name {
+            "today" => (today, today),
+            "yesterday" => (before(today)?, before(today)?),
+            "this_week" => (monday, monday + Days::new(6)),
+            "last_week" => (monday - Days::new(7), before(monday)?),
+            "this_month" => (month, before(month + Months::new(1))?),
+            "last_month" => (month - Months::new(1), before(month)?),
+            "this_year" => (january, before(january + Months::new(12))?),
+            "last_year" => (january - Months::new(12), before(january)?),
+            _ => return None,
+        };
+        Period::of_days(first, last)
+    }
+}
+
+/// Names of periods; weeks begin on Monday.
+pub const PERIODS: [&str; 8] = [
+    "today",
+    "yesterday",
+    "this_week",
+    "last_week",
+    "this_month",
+    "last_month",
+    "this_year",
+    "last_year",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    Ascending,
+    Descending,
+}
+
+/// A requested page, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    pub number: i64,
+    pub limit: i64,
+}
+
+/// One page of a list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ListOf{T}")]
+pub struct Listed<T> {
+    /// Total number of items.
+    pub total: i64,
+    /// Number of this page, counted from 1.
+    pub page: i64,
+    /// Maximum number of items per page.
+    pub per_page: i64,
+    /// Number of the previous page, or 0.
+    pub prev: i64,
+    /// Number of the next page, or 0.
+    pub next: i64,
+    /// Total number of pages.
+    pub total_page: i64,
+    /// Items of this page.
+    pub docs: Vec<T>,
+}
+
+impl Page {
+    #[must_use]
+    pub fn offset(self) -> i64 {
+        (self.number - 1).saturating_mul(self.limit)
+    }
+
+    #[must_use]
+    pub fn of<T>(self, total: i64, docs: Vec<T>) -> Listed<T> {
+        let pages = (total + self.limit - 1) / self.limit;
+        Listed {
+            total,
+            page: self.number,
+            per_page: self.limit,
+            prev: self.number - 1,
+            next: if self.number < pages { self.number + 1 } else { 0 },
+            total_page: pages,
+            docs,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn named_periods_are_relative_to_today() {
+        for (today, name, first, last) in [
+            ("2026-11-22", "today", "2026-11-22", "2026-11-22"),
+            ("2026-01-01", "yesterday", "2025-12-31", "2025-12-31"),
+            ("2026-11-22", "this_week", "2026-11-16", "2026-11-22"), // a Sunday
+            ("2026-11-23", "this_week", "2026-11-23", "2026-11-29"), // a Monday
+            ("2026-01-01", "last_week", "2025-12-22", "2025-12-28"),
+            ("2024-02-29", "this_month", "2024-02-01", "2024-02-29"),
+            ("2024-03-31", "last_month", "2024-02-01", "2024-02-29"),
+            ("2026-01-31", "last_month", "2025-12-01", "2025-12-31"),
+            ("2026-11-22", "this_year", "2026-01-01", "2026-12-31"),
+            ("2024-02-29", "last_year", "2023-01-01", "2023-12-31"),
+        ] {
+            let day = |text: &str| text.parse::<NaiveDate>().unwrap();
+            let expected = Period::of_days(day(first), day(last));
+            assert_eq!(Period::named(name, day(today)), expected, "{name} on {today}");
+        }
+        assert_eq!(Period::named("next_year", NaiveDate::default()), None);
+    }
+
+    #[test]
+    fn prev_is_0_on_the_first_page_and_next_on_the_last() {
+        for (number, limit, total, prev, next, pages) in [
+            (1, 20, 0, 0, 0, 0),
+            (1, 20, 20, 0, 0, 1),
+            (1, 20, 21, 0, 2, 2),
+            (2, 20, 21, 1, 0, 2),
+            (9, 20, 21, 8, 0, 2),
+        ] {
+            let listed = Page { number, limit }.of::<()>(total, vec![]);
+            assert_eq!((listed.prev, listed.next, listed.total_page), (prev, next, pages));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Amounts: integers in minor units inside the host, decimal numbers in the major unit on the wire.
+
+use std::borrow::Cow;
+
+use rust_decimal::Decimal;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use serde_json::Number;
+
+/// Maximum of one amount: far below where sums in `i64` overflow or doubles of clients lose a unit.
+pub const MOST_MINOR: i64 = 1_000_000_000_000_000;
+
+/// The currency in which wallets are billed.
+pub const BILLING_CURRENCY: &str = "NGN";
+
+/// An amount in minor units (kobo, cent), serialized as a decimal number in the major unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Minor(pub i64);
+
+/// An amount and its currency, an ISO 4217 code with two decimals.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Money {
+    #[serde(rename = "amount")]
+    pub minor: Minor,
+    pub currency: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AmountError {
+    TooManyDecimals,
+    TooLarge,
+}
+
+impl Minor {
+    /// Converts a JSON number in the major unit. All of its digits are read; nothing is rounded.
+    pub fn from_major(number: &Number) -> Result<Minor, AmountError> {
+        let text = number.to_string();
+        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((&text, "0"));
+        let (whole, decimals) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let all = format!("{}{decimals}", whole.trim_start_matches('-'));
+        let significant = all.trim_end_matches('0');
+        if significant.is_empty() {
+            return Ok(Minor(0));
+        }
+        // In minor units, the amount is `significant` followed by `zeros` zeros.
+        let zeros = exponent.parse::<i32>().map_err(|_| AmountError::TooLarge)?;
+        let shift = i64::try_from(all.len() - significant.len()) // trimmed zeros
+            .and_then(|trimmed| Ok(trimmed - i64::try_from(decimals.len())?))
+            .map_err(|_| AmountError::TooLarge)?;
+        let zeros = i64::from(zeros) + shift + 2;
+        if zeros < 0 {
+            return Err(AmountError::TooManyDecimals);
+        }
+        let power = u32::try_from(zeros).ok().and_then(|zeros| 10_i64.checked_pow(zeros));
+        let minor = significant.parse::<i64>().ok().zip(power).and_then(|(n, p)| n.checked_mul(p));
+        match minor {
+            Some(minor) if minor <= MOST_MINOR && whole.starts_with('-') => Ok(Minor(-minor)),
+            Some(minor) if minor <= MOST_MINOR => Ok(Minor(minor)),
+            _ => Err(AmountError::TooLarge),
+        }
+    }
+
+    /// Returns the amount in the major unit, if it has no decimals.
+    #[must_use]
+    pub fn whole(self) -> Option<i64> {
+        (self.0 % 100 == 0).then_some(self.0 / 100)
+    }
+
+    #[must_use]
+    pub fn to_major(self) -> Number {
+        let text = Decimal::new(self.0, 2).normalize().to_string();
+        text.parse().expect("a decimal is a JSON number")
+    }
+}
+
+impl Serialize for Minor {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_major().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Minor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Minor, D::Error> {
+        let number = Number::deserialize(deserializer)?;
+        Minor::from_major(&number).map_err(|_| D::Error::custom("not an amount with two decimals"))
+    }
+}
+
+impl JsonSchema for Minor {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Amount".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "examples": [Minor(250_050)] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<i64, AmountError> {
+        let number: Number = serde_json::from_str(text).unwrap();
+        Minor::from_major(&number).map(|minor| minor.0)
+    }
+
+    #[test]
+    fn amounts_are_read_exactly() {
+        for (text, minor) in [
+            ("50", Ok(50_00)),
+            ("50.5", Ok(50_50)),
+            ("50.05", Ok(50_05)),
+            ("50.050", Ok(50_05)),
+            ("0.29", Ok(29)), // 28.999… as a float
+            ("1e3", Ok(100_000)),
+            ("-3", Ok(-3_00)),
+            ("0.001", Err(AmountError::TooManyDecimals)),
+            ("10000000000000", Ok(MOST_MINOR)),
+            ("10000000000000.01", Err(AmountError::TooLarge)),
+            ("-10000000000000.01", Err(AmountError::TooLarge)),
+            ("-92233720368547758.08", Err(AmountError::TooLarge)), // i64::MIN in minor units
+            ("1e400", Err(AmountError::TooLarge)),
+            ("1e99999999999", Err(AmountError::TooLarge)),
+            ("0e99999999999", Ok(0)),
+            ("0.000", Ok(0)),
+            ("-0.5", Ok(-50)),
+            ("2500e-2", Ok(25_00)),
+            ("1.005E+1", Ok(10_05)),
+            ("1e-3", Err(AmountError::TooManyDecimals)),
+            ("50.00999999999999999999999999999999", Err(AmountError::TooManyDecimals)),
+            ("5000.999999999999999999999999999999999e-2", Err(AmountError::TooManyDecimals)),
+            ("50.0000000000000000000000000000000000000000", Ok(50_00)),
+        ] {
+            assert_eq!(read(text), minor, "{text}");
+        }
+    }
+
+    #[test]
+    fn amounts_are_written_in_the_major_unit() {
+        for (minor, text) in [(0, "0"), (5, "0.05"), (50_00, "50"), (50_50, "50.5"), (-1, "-0.01")]
+        {
+            assert_eq!(serde_json::to_string(&Minor(minor)).unwrap(), text);
+        }
+    }
+}

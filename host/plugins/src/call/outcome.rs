@@ -1,0 +1,121 @@
+//! The outcome of a call: its fault, its certainty and its measurements.
+
+use std::time::Duration;
+
+use wasmtime::{Trap, WasmBacktrace};
+
+use crate::plugins::{
+    CallError, Certainty, Fault, FaultCategory,
+    limits::cpu::CpuExhausted,
+    metrics::{CallMeasured, CallOutcome},
+    runtime::{
+        engine::{MOST_FRAMES, State},
+        progress::{Progress, Usage},
+        session::Ended,
+    },
+};
+
+/// Determines the certainty of a failed call. Its outcome is unknown if a request that may change
+/// something got no response, or if any request was sent and the fault is `Unavailable` or `Other`.
+pub fn judge<T>(
+    result: Result<Result<T, Fault>, String>,
+    progress: &Progress,
+) -> Result<T, CallError> {
+    let fault = match result {
+        Ok(Ok(done)) => return Ok(done),
+        Ok(Err(fault)) => fault,
+        Err(reason) => Fault::new(FaultCategory::Other, Fault::BROKE, reason),
+    };
+    let certainty = match fault.category {
+        _ if progress.unanswered => Certainty::Unknown,
+        FaultCategory::Unavailable | FaultCategory::Other if progress.sent => Certainty::Unknown,
+        _ => Certainty::NotDone,
+    };
+    let Progress { timed_out, retry_after_s, .. } = *progress;
+    Err(CallError { fault, certainty, timed_out, retry_after_s })
+}
+
+/// Returns the measurements of a call for metrics and spans.
+pub fn measured<T>(
+    result: &Result<T, CallError>,
+    progress: &Progress,
+    duration: Duration,
+) -> CallMeasured {
+    let outcome = outcome(result);
+    let unknown = result.as_ref().is_err_and(|error| error.certainty == Certainty::Unknown);
+    let Usage { cpu, peak_bytes: peak_memory_bytes, runs, .. } = progress.used;
+    CallMeasured { outcome, unknown, duration, cpu, peak_memory_bytes, runs }
+}
+
+/// Returns the outcome by which metrics count a result.
+pub fn outcome<T>(result: &Result<T, CallError>) -> CallOutcome {
+    match result {
+        Ok(_) => CallOutcome::Ok,
+        Err(error) if error.timed_out => CallOutcome::TimedOut,
+        Err(error) => match error.fault.category {
+            FaultCategory::Invalid => CallOutcome::Invalid,
+            FaultCategory::Refused => CallOutcome::Refused,
+            FaultCategory::NotFound => CallOutcome::NotFound,
+            FaultCategory::Unavailable => CallOutcome::Unavailable,
+            FaultCategory::Misconfigured => CallOutcome::Misconfigured,
+            FaultCategory::Other => CallOutcome::Other,
+        },
+    }
+}
+
+/// Returns the reason why a run ended without a result, for operators.
+pub fn why(error: &wasmtime::Error, state: &State) -> String {
+    if let Some(exhausted) = error.downcast_ref::<CpuExhausted>() {
+        exhausted.to_string()
+    } else if let Some(ended) = error.downcast_ref::<Ended>() {
+        ended.to_string()
+    } else if state.memory.refused {
+        "the plugin asked for more memory than allowed".to_owned()
+    } else if let Some(trap) = error.downcast_ref::<Trap>() {
+        format!("the plugin trapped: {trap}{}", way_there(error))
+    } else {
+        format!("the plugin failed: {}{}", error.root_cause(), way_there(error))
+    }
+}
+
+/// Formats the backtrace, innermost function first.
+fn way_there(error: &wasmtime::Error) -> String {
+    let frames = error.downcast_ref::<WasmBacktrace>().map_or(&[][..], WasmBacktrace::frames);
+    let named = frames.iter().map(|frame| match frame.func_name() {
+        Some(name) => format!("{:#}", rustc_demangle::demangle(name)),
+        None => format!("function {}", frame.func_index()),
+    });
+    let way: Vec<String> = named.take(MOST_FRAMES).collect();
+    if way.is_empty() { String::new() } else { format!(" in {}", way.join(" < ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certainty_follows_from_the_category_and_the_requests_sent() {
+        use FaultCategory::*;
+        for (category, sent, unanswered, certainty) in [
+            (Refused, true, false, Certainty::NotDone),
+            (Invalid, true, false, Certainty::NotDone),
+            (NotFound, true, false, Certainty::NotDone),
+            (Misconfigured, true, false, Certainty::NotDone),
+            (Refused, true, true, Certainty::Unknown),
+            (Invalid, true, true, Certainty::Unknown),
+            (NotFound, true, true, Certainty::Unknown),
+            (Misconfigured, true, true, Certainty::Unknown),
+            (Unavailable, false, false, Certainty::NotDone),
+            (Unavailable, true, false, Certainty::Unknown),
+            (Other, true, false, Certainty::Unknown),
+        ] {
+            let progress = Progress { sent, unanswered, ..Progress::default() };
+            let judged = judge::<()>(Ok(Err(Fault::new(category, "", ""))), &progress);
+            let seen = judged.unwrap_err().certainty;
+            assert_eq!(seen, certainty, "{category:?}, sent: {sent}, unanswered: {unanswered}");
+        }
+        let progress = Progress { sent: true, ..Progress::default() };
+        let broke = judge::<()>(Err("trap".to_owned()), &progress);
+        assert_eq!(broke.unwrap_err().certainty, Certainty::Unknown);
+    }
+}

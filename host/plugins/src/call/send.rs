@@ -1,0 +1,235 @@
+//! Sends a plugin's requests to granted origins only: inserts secrets, and redacts the responses.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use url::Url;
+
+use super::calls::Calls;
+use crate::platform::outbound::egress::{self, EgressError, Outgoing};
+use crate::plugins::{
+    Fault, FaultCategory, Plugin,
+    limits::{bulkhead::Held, cpu},
+    manifest::bindings::Part,
+    runtime::{
+        heard::{Answered, Silence},
+        progress::Progress,
+        session::{Grant, HttpRequest, HttpResponse, MOST_REQUEST_BYTES, Session},
+        vault::Placeholders,
+    },
+};
+
+/// Time reserved after a request's timeout, so that the request times out before the call.
+const GRACE: Duration = Duration::from_millis(20);
+
+/// Account and origin of a circuit breaker: one company's wrong address does not affect others.
+pub type Way = (String, String);
+
+impl Calls {
+    /// Inserts secrets, sends the request, and redacts secrets from the response.
+    pub(crate) async fn send(
+        &self,
+        plugin: &Plugin,
+        request: &HttpRequest,
+        session: &Session,
+        left: Duration,
+        progress: &mut Progress,
+    ) -> Result<HttpResponse, Fault> {
+        let origin = check_grant(&session.grant, &request.url)?;
+        let filled = cpu::count(&mut progress.used.cpu, || fill(request, &session.placeholders));
+        let Some((headers, body)) = filled else {
+            return Err(HttpRequest::too_large());
+        };
+        let way = (session.grant.scope.clone(), origin);
+        self.check_breaker(&way, progress)?;
+        let wanted = request.timeout_ms.map(|ms| Duration::from_millis(u64::from(ms)));
+        let outgoing = Outgoing {
+            sender: plugin.name.clone(),
+            method: request.method.clone(),
+            url: request.url.clone(),
+            headers,
+            body,
+            timeout: wanted.unwrap_or(left).min(left.saturating_sub(GRACE)),
+            most_response_bytes: self.limits.response_bytes,
+        };
+        // Until the response arrives, an abort of the call must assume that the request was sent.
+        let sent_before = std::mem::replace(&mut progress.sent, true);
+        let answer = self.egress.send(outgoing).await;
+        if let Some(breakers) = &self.breakers {
+            breakers.saw(way, is_answered(&answer), self.clock.now());
+        }
+        progress.timed_out = matches!(answer, Err(EgressError::Timeout(_)));
+        match &answer {
+            Err(error) if !error.sent() => progress.sent = sent_before,
+            Err(_) => progress.unanswered |= request.may_change_something(),
+            Ok(_) => {}
+        }
+        let answer = answer.map_err(|error| {
+            progress.heard(|| Silence::of(&error).map(Err));
+            fault_of(error)
+        })?;
+        let answer = cpu::count(&mut progress.used.cpu, || clean(answer, session));
+        progress.heard(|| Some(Ok(Answered::from(&answer))));
+        Ok(answer)
+    }
+
+    fn check_breaker(&self, way: &Way, progress: &mut Progress) -> Result<(), Fault> {
+        let Some(breakers) = &self.breakers else { return Ok(()) };
+        breakers.admit(way, self.clock.now()).map(drop).map_err(|seconds| {
+            progress.retry_after_s = Some(seconds);
+            progress.heard(|| Some(Err(Silence::NoConnection)));
+            let message =
+                "the upstream gave no answer again and again: it is left alone for a while";
+            Fault::new(FaultCategory::Unavailable, "left-alone", message)
+        })
+    }
+}
+
+/// Reserves memory for request and response. A response beyond the budget becomes a fault.
+pub(crate) fn hold(
+    held: &mut Held,
+    request: &HttpRequest,
+    answer: Result<HttpResponse, Fault>,
+    progress: &mut Progress,
+) -> Result<HttpResponse, Fault> {
+    let heard = answer.as_ref().map_or(0, HttpResponse::bytes);
+    if held.take(request.bytes() + heard) {
+        return answer;
+    }
+    progress.unanswered |= request.may_change_something();
+    Err(Fault::new(FaultCategory::Unavailable, "busy", "the plugin's calls hold too much memory"))
+}
+
+/// Rejects, with a reason for operators, a request with a secret where its binding forbids it.
+pub(crate) fn check_secrets(
+    request: &HttpRequest,
+    session: &Session,
+    used: &mut Duration,
+) -> Result<(), String> {
+    cpu::count(used, || misplaced_secret(request, session)).map_or(Ok(()), Err)
+}
+
+fn misplaced_secret(request: &HttpRequest, session: &Session) -> Option<String> {
+    // Requests to origins without a grant are rejected elsewhere.
+    let origin = check_grant(&session.grant, &request.url).ok()?;
+    let HttpRequest { method, url, headers, body, .. } = request;
+    let find = |text: &[u8], part: Part<'_>| {
+        let name = session.placeholders.misplaced(text, part, &origin)?;
+        Some(format!(
+            "a request to {origin} was not sent: the secret {name} is in {part}, where the manifest does not bind it to"
+        ))
+    };
+    // Methods and header names may change case in transit.
+    let found = find(method.to_ascii_lowercase().as_bytes(), Part::Method);
+    let found = found.or_else(|| find(url.as_bytes(), Part::Url));
+    let in_header = |(name, value): &(String, String)| {
+        let found = find(name.to_ascii_lowercase().as_bytes(), Part::HeaderName);
+        found.or_else(|| find(value.as_bytes(), Part::Header(name)))
+    };
+    let found = found.or_else(|| headers.iter().find_map(in_header));
+    found.or_else(|| find(body.as_deref().unwrap_or_default(), Part::Body))
+}
+
+type Filled = (Vec<(String, String)>, Option<Bytes>);
+
+/// Inserts secrets into headers and body. `None`: the result is too large.
+fn fill(request: &HttpRequest, placeholders: &Placeholders) -> Option<Filled> {
+    let mut left = MOST_REQUEST_BYTES;
+    let mut fill = |text: &[u8]| {
+        let filled = placeholders.fill(text, left)?;
+        left -= filled.len();
+        Some(filled)
+    };
+    let mut headers = Vec::with_capacity(request.headers.len());
+    for (name, value) in &request.headers {
+        let value = fill(value.as_bytes())?;
+        headers.push((name.clone(), String::from_utf8_lossy(&value).into_owned()));
+    }
+    let body = match &request.body {
+        Some(body) => Some(Bytes::from(fill(body)?)),
+        None => None,
+    };
+    Some((headers, body))
+}
+
+/// Redacts secrets from a response.
+fn clean(answer: egress::Answer, session: &Session) -> HttpResponse {
+    let secrets = session.grant.secrets.redactor(&session.placeholders);
+    let headers = answer.headers.into_iter();
+    let headers = headers.map(|(name, value)| (name, secrets.clean_text(&value)));
+    HttpResponse {
+        status: answer.status,
+        headers: headers.collect(),
+        body: secrets.clean(&answer.body),
+    }
+}
+
+/// Returns the URL's origin if the operator has granted it.
+fn check_grant(grant: &Grant, url: &str) -> Result<String, Fault> {
+    let message = match Url::parse(url).map(|url| url.origin().ascii_serialization()) {
+        Ok(origin) if grant.origins.contains(&origin) => return Ok(origin),
+        Ok(origin) => format!(
+            "the request goes to {origin}, which was not granted: the manifest's hosts and url settings say where"
+        ),
+        Err(_) => "the request goes to what is no URL".to_owned(),
+    };
+    Err(Fault::new(FaultCategory::Misconfigured, "not-granted", message))
+}
+
+fn fault_of(error: EgressError) -> Fault {
+    let (category, code) = match &error {
+        EgressError::Forbidden(_) => (FaultCategory::Misconfigured, "forbidden"),
+        EgressError::Connect(_) => (FaultCategory::Unavailable, "connect"),
+        EgressError::Timeout(_) => (FaultCategory::Unavailable, "timeout"),
+        EgressError::Cut(_) | EgressError::TooLarge(_) => (FaultCategory::Unavailable, "cut"),
+    };
+    Fault::new(category, code, error.to_string())
+}
+
+/// Returns whether the upstream responded. 502, 503 and 504 are a gateway's responses.
+fn is_answered(answer: &Result<egress::Answer, EgressError>) -> bool {
+    match answer {
+        Ok(answer) => ![502, 503, 504].contains(&answer.status),
+        Err(EgressError::Forbidden(_) | EgressError::TooLarge(_)) => true,
+        Err(EgressError::Connect(_) | EgressError::Timeout(_) | EgressError::Cut(_)) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        platform::clock::Timestamp,
+        plugins::runtime::{session::Journal, vault::Secrets},
+    };
+
+    #[test]
+    fn the_check_for_misplaced_secrets_counts_as_cpu_time_of_the_call() {
+        let key = ("key".to_owned(), "a secret".to_owned());
+        let origins = vec!["https://a.example".to_owned()];
+        let secrets = Secrets::new([key].into());
+        let grant = Arc::new(Grant { secrets, origins, ..Grant::default() });
+        let journal = Journal::new(0, Timestamp::default());
+        let mut session = Session::new(journal, grant, "p".into(), Arc::default());
+        let placeholder = session.secret("key").unwrap();
+        let mut used = Duration::from_secs(1);
+        let mut before = used;
+        for (url, permitted) in [
+            ("https://a.example/".to_owned(), true),
+            (format!("https://a.example/?key={placeholder}"), false),
+        ] {
+            let request = HttpRequest {
+                method: "POST".to_owned(),
+                url,
+                headers: vec![("x-key".to_owned(), placeholder.clone())],
+                body: Some("vault-%20".repeat(10_000).into_bytes()),
+                timeout_ms: None,
+            };
+            assert_eq!(check_secrets(&request, &session, &mut used).is_ok(), permitted);
+            assert!(used > before);
+            before = used;
+        }
+    }
+}

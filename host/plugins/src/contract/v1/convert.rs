@@ -1,0 +1,332 @@
+//! Conversions between the types of the contract and the host's own.
+
+use super::{exported, imported, wit};
+use crate::{
+    platform::{
+        clock::Timestamp,
+        values::money::{MOST_MINOR, Minor, Money},
+    },
+    plugins::{
+        CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Instrument,
+        Notification, PaymentStatus, ProviderPayment, Refund, RefundOrder, RefundStatus, Refusal,
+        Subject, TextMessage,
+    },
+};
+
+const MOST_URL_BYTES: usize = 2048;
+const MOST_TEXT_BYTES: usize = 4 << 10;
+const MOST_RAW_BYTES: usize = 256 << 10;
+const MOST_CODE_BYTES: usize = 200;
+const MOST_MESSAGE_BYTES: usize = 2 << 10;
+const MOST_DETAILS: usize = 20;
+const MOST_NOTIFICATIONS: usize = 100;
+
+/// Removes NUL, which PostgreSQL rejects: an upstream's stray byte must not fail a payment.
+fn storable(mut text: String) -> String {
+    text.retain(|c| c != '\0');
+    text
+}
+
+fn cut(text: String, most: usize) -> String {
+    let mut text = storable(text);
+    text.truncate(text.floor_char_boundary(most));
+    text
+}
+
+pub fn short(text: String) -> String {
+    cut(text, MOST_TEXT_BYTES)
+}
+
+/// Returns an oversized text as empty: truncated JSON is invalid, and half a token is not masked.
+fn raw(text: String) -> String {
+    if text.len() > MOST_RAW_BYTES { String::new() } else { storable(text) }
+}
+
+/// Rejects a URL that is too long, because a truncated one leads elsewhere.
+fn url(text: String) -> Result<String, Fault> {
+    if text.len() > MOST_URL_BYTES {
+        let message = "the URL is longer than 2048 bytes";
+        return Err(Fault::new(FaultCategory::Unavailable, "unexpected-answer", message));
+    }
+    Ok(storable(text))
+}
+
+/// Rejects an amount out of range: the plugin is faulty.
+fn amount(money: wit::Money) -> Result<Money, Fault> {
+    Ok(Money { minor: minor(money.minor)?, currency: short(money.currency) })
+}
+
+fn minor(minor: u64) -> Result<Minor, Fault> {
+    match i64::try_from(minor) {
+        Ok(minor) if minor <= MOST_MINOR => Ok(Minor(minor)),
+        _ => Err(Fault::new(FaultCategory::Unavailable, "amount", "the amount is out of range")),
+    }
+}
+
+impl From<&Money> for wit::Money {
+    fn from(money: &Money) -> wit::Money {
+        let minor = u64::try_from(money.minor.0).unwrap_or(0);
+        wit::Money { minor, currency: money.currency.clone() }
+    }
+}
+
+impl From<wit::Fault> for Fault {
+    fn from(fault: wit::Fault) -> Fault {
+        let category = match fault.category {
+            wit::FaultCategory::Invalid => FaultCategory::Invalid,
+            wit::FaultCategory::Refused => FaultCategory::Refused,
+            wit::FaultCategory::NotFound => FaultCategory::NotFound,
+            wit::FaultCategory::Unavailable => FaultCategory::Unavailable,
+            wit::FaultCategory::Misconfigured => FaultCategory::Misconfigured,
+            wit::FaultCategory::Other => FaultCategory::Other,
+        };
+        let wit::Fault { code, message, retryable, details, .. } = fault;
+        let details = details.into_iter().take(MOST_DETAILS);
+        let details = details
+            .map(|(name, value)| (cut(name, MOST_CODE_BYTES), cut(value, MOST_MESSAGE_BYTES)))
+            .collect();
+        let (code, message) = (cut(code, MOST_CODE_BYTES), cut(message, MOST_MESSAGE_BYTES));
+        Fault { category, code, message, retryable, details }
+    }
+}
+
+impl From<Fault> for wit::Fault {
+    fn from(fault: Fault) -> wit::Fault {
+        let category = match fault.category {
+            FaultCategory::Invalid => wit::FaultCategory::Invalid,
+            FaultCategory::Refused => wit::FaultCategory::Refused,
+            FaultCategory::NotFound => wit::FaultCategory::NotFound,
+            FaultCategory::Unavailable => wit::FaultCategory::Unavailable,
+            FaultCategory::Misconfigured => wit::FaultCategory::Misconfigured,
+            FaultCategory::Other => wit::FaultCategory::Other,
+        };
+        let Fault { code, message, retryable, details, .. } = fault;
+        wit::Fault { category, code, message, retryable, details }
+    }
+}
+
+impl From<&CheckoutOrder> for exported::checkout::CheckoutOrder {
+    fn from(order: &CheckoutOrder) -> Self {
+        exported::checkout::CheckoutOrder {
+            service_ref: order.service_ref.clone(),
+            amount: (&order.amount).into(),
+            email: order.email.clone(),
+            customer_name: order.customer_name.clone(),
+            narration: order.narration.clone(),
+            channels: order.channels.clone(),
+            success_url: order.success_url.clone(),
+            cancel_url: order.cancel_url.clone(),
+            metadata: order.metadata.clone(),
+            save_instrument: order.save_instrument,
+        }
+    }
+}
+
+impl TryFrom<exported::checkout::CheckoutSession> for CheckoutSession {
+    type Error = Fault;
+
+    fn try_from(session: exported::checkout::CheckoutSession) -> Result<CheckoutSession, Fault> {
+        Ok(CheckoutSession {
+            url: url(session.url)?,
+            service_ref: short(session.service_ref),
+            raw: raw(session.raw),
+        })
+    }
+}
+
+impl From<&CardOrder> for exported::saved_card::CardOrder {
+    fn from(order: &CardOrder) -> Self {
+        exported::saved_card::CardOrder {
+            token: order.token.clone(),
+            email: order.email.clone(),
+            amount: (&order.amount).into(),
+            service_ref: order.service_ref.clone(),
+            narration: order.narration.clone(),
+            metadata: order.metadata.clone(),
+        }
+    }
+}
+
+impl From<&DebitOrder> for exported::direct_debit::DebitOrder {
+    fn from(order: &DebitOrder) -> Self {
+        exported::direct_debit::DebitOrder {
+            mandate: order.mandate.clone(),
+            email: order.email.clone(),
+            amount: (&order.amount).into(),
+            service_ref: order.service_ref.clone(),
+            narration: order.narration.clone(),
+            metadata: order.metadata.clone(),
+        }
+    }
+}
+
+impl From<&RefundOrder> for exported::refunds::RefundOrder {
+    fn from(order: &RefundOrder) -> Self {
+        exported::refunds::RefundOrder {
+            service_ref: order.service_ref.clone(),
+            transaction_id: order.transaction_id.clone(),
+            refund_ref: order.refund_ref.clone(),
+            amount: (&order.amount).into(),
+            reason: order.reason.clone(),
+        }
+    }
+}
+
+impl From<exported::refunds::Refund> for Refund {
+    fn from(refund: exported::refunds::Refund) -> Refund {
+        let status = match refund.status {
+            exported::refunds::RefundStatus::Pending => RefundStatus::Pending,
+            exported::refunds::RefundStatus::Done => RefundStatus::Done,
+            exported::refunds::RefundStatus::Failed => RefundStatus::Failed,
+        };
+        let (provider_id, message) = (short(refund.provider_id), short(refund.message));
+        Refund { status, provider_id, message }
+    }
+}
+
+impl TryFrom<imported::payments::Payment> for ProviderPayment {
+    type Error = Fault;
+
+    fn try_from(payment: imported::payments::Payment) -> Result<ProviderPayment, Fault> {
+        let status = match payment.status {
+            imported::payments::PaymentStatus::Pending => PaymentStatus::Pending,
+            imported::payments::PaymentStatus::Success => PaymentStatus::Success,
+            imported::payments::PaymentStatus::Failed => PaymentStatus::Failed,
+            imported::payments::PaymentStatus::Reversed => PaymentStatus::Reversed,
+        };
+        Ok(ProviderPayment {
+            status,
+            service_ref: short(payment.service_ref),
+            transaction_id: short(payment.transaction_id),
+            amount: amount(payment.amount)?,
+            requested: payment.requested.map(amount).transpose()?,
+            fees: payment.fees_minor.map(minor).transpose()?,
+            channel: short(payment.channel),
+            paid_at: payment.paid_at.as_deref().and_then(Timestamp::parse),
+            message: short(payment.message),
+            instrument: payment.instrument.map(Into::into),
+            challenge_url: payment.challenge_url.map(url).transpose()?,
+            metadata: payment.metadata.filter(|text| text.len() <= MOST_RAW_BYTES),
+            raw: raw(payment.raw),
+        })
+    }
+}
+
+impl From<imported::payments::Instrument> for Instrument {
+    fn from(i: imported::payments::Instrument) -> Instrument {
+        Instrument {
+            kind: short(i.kind),
+            token: storable(i.token), // not truncated, to equal its copy in `raw`
+            reusable: i.reusable,
+            signature: short(i.signature),
+            email: short(i.email),
+            bin: short(i.bin),
+            last4: short(i.last4),
+            exp_month: short(i.exp_month),
+            exp_year: short(i.exp_year),
+            brand: short(i.brand),
+            bank: short(i.bank),
+            country: short(i.country),
+            holder: short(i.holder),
+        }
+    }
+}
+
+impl From<exported::notifications::Notification> for Notification {
+    fn from(told: exported::notifications::Notification) -> Notification {
+        let subject = match told.subject {
+            exported::notifications::Subject::Payment => Subject::Payment,
+            exported::notifications::Subject::Refund => Subject::Refund,
+            exported::notifications::Subject::Mandate => Subject::Mandate,
+            exported::notifications::Subject::Other => Subject::Other,
+        };
+        let exported::notifications::Notification { event, service_ref, transaction_id, .. } = told;
+        Notification {
+            subject,
+            event: short(event),
+            service_ref: short(service_ref),
+            transaction_id: short(transaction_id),
+        }
+    }
+}
+
+impl From<exported::notifications::Refusal> for Refusal {
+    fn from(refusal: exported::notifications::Refusal) -> Refusal {
+        match refusal {
+            exported::notifications::Refusal::Unauthentic => Refusal::Unauthentic,
+            exported::notifications::Refusal::Malformed(why) => {
+                Refusal::Malformed(cut(why, MOST_MESSAGE_BYTES))
+            }
+        }
+    }
+}
+
+impl From<&TextMessage> for exported::sms::TextMessage {
+    fn from(message: &TextMessage) -> Self {
+        exported::sms::TextMessage {
+            to: message.to.clone(),
+            sender: message.sender.clone(),
+            text: message.text.clone(),
+            reference: message.reference.clone(),
+        }
+    }
+}
+
+pub fn notifications(
+    told: Vec<exported::notifications::Notification>,
+) -> Result<Vec<Notification>, Refusal> {
+    if told.len() > MOST_NOTIFICATIONS {
+        let why = format!("it tells of {} records; at most 100 are taken", told.len());
+        return Err(Refusal::Malformed(why));
+    }
+    Ok(told.into_iter().map(Into::into).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn oversized_results_are_truncated_emptied_or_rejected() {
+        let session = |url: usize, raw: usize| {
+            CheckoutSession::try_from(exported::checkout::CheckoutSession {
+                url: "u".repeat(url),
+                service_ref: "\0".to_owned() + &"é".repeat(MOST_TEXT_BYTES),
+                raw: "r".repeat(raw),
+            })
+        };
+        let whole = session(MOST_URL_BYTES, MOST_RAW_BYTES).unwrap();
+        assert_eq!((whole.url.len(), whole.raw.len()), (MOST_URL_BYTES, MOST_RAW_BYTES));
+        assert_eq!(whole.service_ref, "é".repeat(MOST_TEXT_BYTES / 2));
+        assert_eq!(session(1, MOST_RAW_BYTES + 1).unwrap().raw, "");
+        let fault = session(MOST_URL_BYTES + 1, 1).unwrap_err();
+        assert_eq!(
+            (fault.category, &*fault.code),
+            (FaultCategory::Unavailable, "unexpected-answer")
+        );
+    }
+
+    #[test]
+    fn faults_and_notifications_are_bounded() {
+        let long = || "x".repeat(10_000);
+        let fault = Fault::from(wit::Fault {
+            category: wit::FaultCategory::Other,
+            code: long(),
+            message: long(),
+            retryable: false,
+            details: vec![(long(), long()); 100],
+        });
+        assert_eq!((fault.code.len(), fault.message.len()), (MOST_CODE_BYTES, MOST_MESSAGE_BYTES));
+        assert_eq!(fault.details.len(), MOST_DETAILS);
+        let told = exported::notifications::Notification {
+            subject: exported::notifications::Subject::Payment,
+            event: long(),
+            service_ref: long(),
+            transaction_id: long(),
+        };
+        let taken = notifications(vec![told.clone(); MOST_NOTIFICATIONS]).unwrap();
+        assert_eq!((taken.len(), taken[0].event.len()), (MOST_NOTIFICATIONS, MOST_TEXT_BYTES));
+        let too_many = notifications(vec![told; MOST_NOTIFICATIONS + 1]);
+        assert!(matches!(too_many, Err(Refusal::Malformed(_))));
+    }
+}

@@ -1,0 +1,341 @@
+//! The baseline: the same runs under wasmtime alone, the least that a call can cost.
+//!
+//! Engine, pool, machine code and typed functions are the host's. There are no limits, journal,
+//! placeholders or redaction, and responses come from memory without delay.
+
+mod native;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use wasmtime::{
+    Engine, Store,
+    component::{Instance, InstancePre, ResourceTable},
+};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use self::native::Asked;
+pub use self::native::Native;
+use super::{Imports, Offers, exported, imported, linker, wit};
+use crate::{
+    platform::outbound::egress::{Outgoing, Script},
+    plugins::{
+        Call, Callable, Credentials, Fault,
+        runtime::{session::Ended, vault::Secrets},
+    },
+};
+
+/// An epoch deadline that is never reached.
+const NEVER: u64 = u64::MAX / 2;
+/// A placeholder of the same length as the host's.
+const PLACEHOLDER: &str = "vault-00000000000000000000000000000000";
+
+/// A component that runs under wasmtime alone.
+pub struct Floor {
+    engine: Engine,
+    pre: InstancePre<Bare>,
+    offers: Offers,
+    world: Arc<World>,
+}
+
+/// The environment of the guest, shared by all runs.
+struct World {
+    secrets: Secrets,
+    settings: HashMap<String, String>,
+    cache: Mutex<HashMap<String, String>>,
+    script: Arc<Script>,
+}
+
+/// The treatment of a guest's requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answering {
+    /// Each request ends the run, and another one re-executes, as in the host.
+    Replayed,
+    /// The run continues with the response.
+    AtOnce,
+}
+
+/// The data of a baseline store.
+pub struct Bare {
+    wasi: WasiCtx,
+    table: ResourceTable,
+    world: Arc<World>,
+    answering: Answering,
+    answers: Vec<imported::http::Response>,
+    position: usize,
+    /// Log of host calls; `None` if they are not logged.
+    asked: Option<Vec<Asked>>,
+}
+
+/// A call with arguments in the contract's types.
+pub struct Typed(Arguments);
+
+enum Arguments {
+    StartCheckout(exported::checkout::CheckoutOrder),
+    Verify(String),
+    ChargeCard(exported::saved_card::CardOrder),
+    Deauthorize(String),
+    Debit(exported::direct_debit::DebitOrder),
+    StartRefund(exported::refunds::RefundOrder),
+    CheckRefund(String),
+    ParseNotification(Vec<(String, String)>, Vec<u8>),
+    SendText(exported::sms::TextMessage),
+    LookUp(imported::identity::Question),
+    Compare(imported::identity::Question, imported::identity::Image),
+    Read(String, imported::identity::Image),
+}
+
+impl From<&Call> for Typed {
+    fn from(call: &Call) -> Typed {
+        Typed(match call {
+            Call::StartCheckout(order) => Arguments::StartCheckout(order.into()),
+            Call::Verify(service_ref) => Arguments::Verify(service_ref.clone()),
+            Call::ChargeCard(order) => Arguments::ChargeCard(order.into()),
+            Call::Deauthorize(token) => Arguments::Deauthorize(token.clone()),
+            Call::Debit(order) => Arguments::Debit(order.into()),
+            Call::StartRefund(order) => Arguments::StartRefund(order.into()),
+            Call::CheckRefund(id) => Arguments::CheckRefund(id.clone()),
+            Call::ParseNotification { headers, body } => {
+                Arguments::ParseNotification(headers.clone(), body.clone())
+            }
+            Call::SendText(message) => Arguments::SendText(message.into()),
+            Call::LookUp(question) => Arguments::LookUp(question.into()),
+            Call::Compare(question, selfie) => Arguments::Compare(question.into(), selfie.into()),
+            Call::Read(identity, document) => Arguments::Read(identity.clone(), document.into()),
+        })
+    }
+}
+
+impl Floor {
+    pub fn new(
+        plugin: &Callable,
+        credentials: &Credentials,
+        script: Arc<Script>,
+    ) -> Result<Floor, String> {
+        let component = plugin.plugin.guest.pre.component();
+        let engine = component.engine().clone();
+        let text = |error: wasmtime::Error| format!("{error:#}");
+        let pre = linker(&engine).and_then(|linker| linker.instantiate_pre(component));
+        let pre = pre.map_err(text)?;
+        let offers = Offers::of(&pre).map_err(text)?;
+        let grant = plugin.manifest().grant(credentials);
+        let cache = Mutex::default();
+        let world = World { secrets: grant.secrets, settings: grant.settings, cache, script };
+        Ok(Floor { engine, pre, offers, world: Arc::new(world) })
+    }
+
+    /// Makes a call with fresh instances, like the host.
+    pub async fn call(&self, call: &Typed, answering: Answering) -> wasmtime::Result<()> {
+        let mut answers = Vec::new();
+        loop {
+            let (mut store, instance) = self.instantiate(answering, answers).await?;
+            let known = store.data().answers.len();
+            match self.run(&mut store, &instance, call).await {
+                Err(error) => {
+                    answers = store.into_data().answers;
+                    if answers.len() == known {
+                        return Err(error);
+                    }
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// Returns a warm instance.
+    pub async fn instance(&self) -> wasmtime::Result<Warm<'_>> {
+        let (store, instance) = self.instantiate(Answering::AtOnce, Vec::new()).await?;
+        Ok(Warm { floor: self, store, instance })
+    }
+
+    /// Returns the part of a call's work that does not need WebAssembly.
+    pub async fn native(&self, call: &Typed) -> wasmtime::Result<Native> {
+        self.call(call, Answering::AtOnce).await?; // fills the guest's cache
+        let (mut store, instance) = self.instantiate(Answering::AtOnce, Vec::new()).await?;
+        store.data_mut().asked = Some(Vec::new());
+        self.run(&mut store, &instance, call).await?;
+        let asked = store.into_data().asked.unwrap_or_default();
+        Ok(Native::new(self.world.clone(), call, asked))
+    }
+
+    async fn instantiate(
+        &self,
+        answering: Answering,
+        answers: Vec<imported::http::Response>,
+    ) -> wasmtime::Result<(Store<Bare>, Instance)> {
+        let bare = Bare {
+            wasi: WasiCtx::builder().build(),
+            table: ResourceTable::new(),
+            world: self.world.clone(),
+            answering,
+            answers,
+            position: 0,
+            asked: None,
+        };
+        let mut store = Store::new(&self.engine, bare);
+        store.set_epoch_deadline(NEVER);
+        let instance = self.pre.instantiate_async(&mut store).await?;
+        Ok((store, instance))
+    }
+
+    async fn run(
+        &self,
+        store: &mut Store<Bare>,
+        instance: &Instance,
+        Typed(arguments): &Typed,
+    ) -> wasmtime::Result<()> {
+        macro_rules! call {
+            ($interface:ident.$function:ident $($argument:expr),*) => {{
+                let offered = self.offers.$interface.as_ref();
+                let offered = offered.ok_or_else(|| wasmtime::Error::msg("not offered"))?;
+                let guest = offered.load(&mut *store, instance)?;
+                drop(guest.$function(store, $($argument),*).await?);
+            }};
+        }
+        match arguments {
+            Arguments::StartCheckout(order) => call!(checkout.call_start order),
+            Arguments::Verify(service_ref) => call!(verification.call_verify service_ref),
+            Arguments::ChargeCard(order) => call!(saved_card.call_charge order),
+            Arguments::Deauthorize(token) => call!(saved_card.call_deauthorize token),
+            Arguments::Debit(order) => call!(direct_debit.call_debit order),
+            Arguments::StartRefund(order) => call!(refunds.call_start order),
+            Arguments::CheckRefund(id) => call!(refunds.call_check id),
+            Arguments::ParseNotification(headers, body) => {
+                call!(notifications.call_parse headers, body);
+            }
+            Arguments::SendText(message) => call!(sms.call_send message),
+            Arguments::LookUp(question) => call!(identity_lookup.call_lookup question),
+            Arguments::Compare(question, selfie) => {
+                call!(identity_face.call_compare question, selfie);
+            }
+            Arguments::Read(identity, document) => {
+                call!(identity_document.call_read identity, document);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A warm instance: one for many calls, which the contract forbids. For measurements only.
+pub struct Warm<'f> {
+    floor: &'f Floor,
+    store: Store<Bare>,
+    instance: Instance,
+}
+
+impl Warm<'_> {
+    pub async fn call(&mut self, call: &Typed) -> wasmtime::Result<()> {
+        self.floor.run(&mut self.store, &self.instance, call).await
+    }
+}
+
+// ---- host functions -----------------------------------------------------------------------------
+
+impl Imports for Bare {}
+
+impl Bare {
+    fn note(&mut self, asked: impl FnOnce() -> Asked) {
+        if let Some(noted) = &mut self.asked {
+            noted.push(asked());
+        }
+    }
+}
+
+fn outgoing(request: imported::http::Request) -> Outgoing {
+    Outgoing {
+        sender: Arc::default(),
+        method: request.method,
+        url: request.url,
+        headers: request.headers,
+        body: request.body.map(Bytes::from),
+        timeout: Duration::MAX,
+        most_response_bytes: usize::MAX,
+    }
+}
+
+impl WasiView for Bare {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl imported::http::Host for Bare {
+    fn send(
+        &mut self,
+        request: imported::http::Request,
+    ) -> wasmtime::Result<Result<imported::http::Response, wit::Fault>> {
+        if let Some(answer) = self.answers.get(self.position) {
+            self.position += 1;
+            return Ok(Ok(answer.clone()));
+        }
+        self.note(|| Asked::request(&request));
+        let answer = (self.world.script)(&outgoing(request))?;
+        let (status, headers, body) = (answer.status, answer.headers, answer.body.to_vec());
+        let answer = imported::http::Response { status, headers, body };
+        if self.answering == Answering::AtOnce {
+            return Ok(Ok(answer));
+        }
+        self.answers.push(answer);
+        Err(Ended::Waiting.into())
+    }
+}
+
+impl imported::vault::Host for Bare {
+    fn secret(&mut self, _name: String) -> wasmtime::Result<Result<String, wit::Fault>> {
+        Ok(Ok(PLACEHOLDER.to_owned()))
+    }
+
+    fn basic(&mut self, _: String, _: String) -> wasmtime::Result<Result<String, wit::Fault>> {
+        Ok(Ok(PLACEHOLDER.to_owned()))
+    }
+
+    fn hmac(
+        &mut self,
+        algorithm: String,
+        secret: String,
+        data: Vec<u8>,
+    ) -> wasmtime::Result<Result<Vec<u8>, wit::Fault>> {
+        let mac = self.world.secrets.hmac(&algorithm, &secret, &data);
+        self.note(|| Asked::Hmac { algorithm, secret, data });
+        Ok(mac.map_err(|error| Fault::from(error).into()))
+    }
+
+    fn matches(
+        &mut self,
+        secret: String,
+        candidate: Vec<u8>,
+    ) -> wasmtime::Result<Result<bool, wit::Fault>> {
+        let matches = self.world.secrets.matches(&secret, &candidate);
+        self.note(|| Asked::Match { secret, candidate });
+        Ok(matches.map_err(|error| Fault::from(error).into()))
+    }
+}
+
+impl imported::settings::Host for Bare {
+    fn get(&mut self, name: String) -> wasmtime::Result<Option<String>> {
+        Ok(self.world.settings.get(&name).cloned())
+    }
+}
+
+impl imported::cache::Host for Bare {
+    fn get(&mut self, key: String) -> wasmtime::Result<Option<String>> {
+        let cache = self.world.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(cache.get(&key).cloned())
+    }
+
+    fn put(&mut self, key: String, value: String, _ttl_seconds: u32) -> wasmtime::Result<()> {
+        let mut cache = self.world.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.insert(key, value);
+        Ok(())
+    }
+}
+
+impl imported::log::Host for Bare {
+    fn write(&mut self, _: imported::log::Level, _: String) -> wasmtime::Result<()> {
+        Ok(())
+    }
+}

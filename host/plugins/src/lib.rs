@@ -1,0 +1,474 @@
+//! Payment providers, SMS gateways and identity registers as sandboxed WebAssembly plugins.
+//!
+//! Only this module knows WebAssembly; the rest of the host uses [`Provider`], [`Gateway`] and
+//! [`Registers`]. A failed call returns a [`CallError`], with the certainty of its outcome.
+
+pub mod admission;
+pub mod call;
+pub mod contract;
+pub mod limits;
+pub mod manifest;
+pub mod metrics;
+pub mod recording;
+pub mod registry;
+pub mod runtime;
+pub mod settings;
+
+use std::ops::Deref;
+
+use futures::FutureExt;
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    admission::Check,
+    manifest::{Kind, Manifest, ReferenceRules, Surface},
+    registry::{Plugins, serving},
+};
+use crate::platform::{
+    clock::Timestamp,
+    error::Error,
+    values::money::{Minor, Money},
+};
+use crate::plugins::runtime::vault::VaultError;
+pub use crate::plugins::{
+    admission::{
+        publishers::{TrustPolicy, TrustedKey},
+        signature::{PrivateKey, PublicKey, SIGNATURE_BYTES, Signed},
+    },
+    call::{
+        callable::{Callable, Credentials, Plugin, Watch},
+        outcome::outcome,
+        registers::{Comparison, Entry, Image, Person, Question, Registers},
+        reply::{End, Reply},
+    },
+    contract::v1::floor::{Answering, Floor, Native, Typed, Warm},
+    manifest::{
+        bindings::DeclaredSecrets,
+        country::{Country, IdentityType},
+        examples::{
+            Call, EMAIL as EXAMPLE_EMAIL, Examples, SECRET as EXAMPLE_SECRET,
+            SERVICE_REF as EXAMPLE_REFERENCE,
+        },
+    },
+    registry::{life::Wish, serving::Absence},
+    runtime::{
+        compile::{CodeCache, Compiler, compile_as_child, fault as cache_fault},
+        engine::Limits,
+        heard::{Answered, Heard, Recorded, Recorder, Silence, Vouched},
+        progress::Usage,
+        session::NO_SETTING,
+        vault::REDACTED,
+    },
+};
+
+/// The failure of a plugin call, returned by the plugin or by the host on its behalf.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    pub category: FaultCategory,
+    pub code: String,
+    /// Text for operators.
+    pub message: String,
+    pub retryable: bool,
+    pub details: Vec<(String, String)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultCategory {
+    Invalid,
+    Refused,
+    NotFound,
+    Unavailable,
+    Misconfigured,
+    Other,
+}
+
+impl Fault {
+    /// Code for a trap or an exceeded limit.
+    pub const BROKE: &str = "plugin-broke";
+    /// Code for a call that was not made because egress is closed.
+    pub const EGRESS_CLOSED: &str = "egress-closed";
+
+    #[must_use]
+    pub fn new(category: FaultCategory, code: &str, message: impl Into<String>) -> Fault {
+        let retryable = category == FaultCategory::Unavailable;
+        let (code, message) = (code.to_owned(), message.into());
+        Fault { category, code, message, retryable, details: Vec::new() }
+    }
+}
+
+impl From<VaultError> for Fault {
+    fn from(error: VaultError) -> Fault {
+        match error {
+            VaultError::NoSecret(name) => {
+                let message = format!(
+                    "the account has no secret {name}, or the manifest's secrets do not name it"
+                );
+                Fault::new(FaultCategory::Misconfigured, "no-secret", message)
+            }
+            VaultError::NoAlgorithm(name) => {
+                let message = format!("the host knows no algorithm {name}");
+                Fault::new(FaultCategory::Invalid, "no-algorithm", message)
+            }
+            VaultError::TooManyPlaceholders => {
+                let message = "a call may have 64 different placeholders";
+                Fault::new(FaultCategory::Misconfigured, "too-many-placeholders", message)
+            }
+            VaultError::TooLong => {
+                let message = "vault.hmac and vault.matches take at most 1 MiB of data";
+                Fault::new(FaultCategory::Misconfigured, "too-large", message)
+            }
+        }
+    }
+}
+
+/// A failed call and the certainty of its outcome.
+#[derive(Clone, Debug)]
+pub struct CallError {
+    pub fault: Fault,
+    pub certainty: Certainty,
+    pub timed_out: bool,
+    /// Seconds until a retry is worthwhile; set if the host rejected the call or a request.
+    pub retry_after_s: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Certainty {
+    /// The call had no effect.
+    NotDone,
+    /// The call may have had its effect: verify before a retry.
+    Unknown,
+}
+
+impl CallError {
+    /// Converts to an error for clients, which does not contain the plugin's message.
+    #[must_use]
+    pub fn into_error(self, provider: &str) -> Error {
+        let Fault { category, code, message, .. } = self.fault;
+        if code == Fault::EGRESS_CLOSED {
+            return Error::Unavailable("this host runs with no_jobs: it contacts no provider");
+        }
+        let detail = format!("{category:?} {code:?}: {message}");
+        if self.timed_out {
+            let message = format!("{provider} did not answer in time, please try again later");
+            return Error::UpstreamTimeout { message, detail };
+        }
+        let message = format!("{provider} is unavailable, please try again later");
+        match self.retry_after_s {
+            Some(retry_after_s) => Error::Busy { message, detail, retry_after_s },
+            None => Error::Upstream { message, detail },
+        }
+    }
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+pub struct CheckoutOrder {
+    pub service_ref: String,
+    pub amount: Money,
+    pub email: String,
+    pub customer_name: Option<String>,
+    pub narration: String,
+    /// Empty: all channels of the provider.
+    pub channels: Vec<String>,
+    pub success_url: String,
+    pub cancel_url: Option<String>,
+    /// A JSON object, echoed by the provider.
+    pub metadata: String,
+    pub save_instrument: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub struct CheckoutSession {
+    pub url: String,
+    pub service_ref: String,
+    pub raw: String,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+pub struct CardOrder {
+    pub token: String,
+    pub email: String,
+    pub amount: Money,
+    pub service_ref: String,
+    pub narration: String,
+    pub metadata: String,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+pub struct DebitOrder {
+    pub mandate: String,
+    pub email: String,
+    pub amount: Money,
+    pub service_ref: String,
+    pub narration: String,
+    pub metadata: String,
+}
+
+/// A payment as recorded by the provider.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProviderPayment {
+    pub status: PaymentStatus,
+    pub service_ref: String,
+    pub transaction_id: String,
+    pub amount: Money,
+    /// The requested amount, where the paid amount can differ.
+    pub requested: Option<Money>,
+    pub fees: Option<Minor>,
+    pub channel: String,
+    pub paid_at: Option<Timestamp>,
+    pub message: String,
+    pub instrument: Option<Instrument>,
+    pub challenge_url: Option<String>,
+    /// The order's metadata as stored by the provider: a JSON object.
+    pub metadata: Option<String>,
+    pub raw: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PaymentStatus {
+    Pending,
+    Success,
+    Failed,
+    Reversed,
+}
+
+/// A payment instrument. Its token allows charges: never show or log it. Recordings mask it.
+#[derive(Clone, Serialize)]
+pub struct Instrument {
+    pub kind: String,
+    pub token: String,
+    pub reusable: bool,
+    pub signature: String,
+    pub email: String,
+    pub bin: String,
+    pub last4: String,
+    pub exp_month: String,
+    pub exp_year: String,
+    pub brand: String,
+    pub bank: String,
+    pub country: String,
+    pub holder: String,
+}
+
+impl std::fmt::Debug for Instrument {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Instrument").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+pub struct RefundOrder {
+    pub service_ref: String,
+    pub transaction_id: String,
+    pub refund_ref: String,
+    pub amount: Money,
+    pub reason: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Refund {
+    pub status: RefundStatus,
+    pub provider_id: String,
+    pub message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefundStatus {
+    Pending,
+    Done,
+    Failed,
+}
+
+/// The subject of a webhook. It is not trusted: the host verifies the record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Notification {
+    pub subject: Subject,
+    pub event: String,
+    pub service_ref: String,
+    pub transaction_id: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    Payment,
+    Refund,
+    Mandate,
+    Other,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    Unauthentic,
+    Malformed(String),
+}
+
+/// A text message to one phone. It must not be logged.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct TextMessage {
+    /// E.164 with the plus sign.
+    pub to: String,
+    /// Sender id in the gateway's terms; if empty, that of the account.
+    pub sender: String,
+    pub text: String,
+    /// Unique per message; retries have the same.
+    pub reference: String,
+}
+
+#[derive(Clone)]
+pub struct Provider(Callable);
+
+impl Deref for Provider {
+    type Target = Callable;
+
+    fn deref(&self) -> &Callable {
+        &self.0
+    }
+}
+
+impl Provider {
+    pub async fn start_checkout(
+        &self,
+        credentials: &Credentials,
+        order: &CheckoutOrder,
+    ) -> Result<CheckoutSession, CallError> {
+        let guest = &self.plugin.guest;
+        let asked = || Call::StartCheckout(order.clone());
+        self.call_on_record("checkout.start", asked, credentials, &|run| {
+            guest.start_checkout(run.store, run.instance, order).boxed()
+        })
+        .await
+    }
+
+    pub async fn verify(
+        &self,
+        credentials: &Credentials,
+        service_ref: &str,
+    ) -> Result<ProviderPayment, CallError> {
+        let guest = &self.plugin.guest;
+        let asked = || Call::Verify(service_ref.to_owned());
+        self.call_on_record("verification.verify", asked, credentials, &|run| {
+            guest.verify(run.store, run.instance, service_ref).boxed()
+        })
+        .await
+    }
+
+    pub async fn charge_card(
+        &self,
+        credentials: &Credentials,
+        order: &CardOrder,
+    ) -> Result<ProviderPayment, CallError> {
+        let guest = &self.plugin.guest;
+        let asked = || Call::ChargeCard(order.clone());
+        self.call_on_record("saved-card.charge", asked, credentials, &|run| {
+            guest.charge_card(run.store, run.instance, order).boxed()
+        })
+        .await
+    }
+
+    /// Returns `false` if the provider does not support deauthorization.
+    pub async fn deauthorize(
+        &self,
+        credentials: &Credentials,
+        token: &str,
+    ) -> Result<bool, CallError> {
+        let guest = &self.plugin.guest;
+        let asked = || Call::Deauthorize(token.to_owned());
+        self.call_on_record("saved-card.deauthorize", asked, credentials, &|run| {
+            guest.deauthorize(run.store, run.instance, token).boxed()
+        })
+        .await
+    }
+
+    pub async fn debit(
+        &self,
+        credentials: &Credentials,
+        order: &DebitOrder,
+    ) -> Result<ProviderPayment, CallError> {
+        let guest = &self.plugin.guest;
+        let asked = || Call::Debit(order.clone());
+        self.call_on_record("direct-debit.debit", asked, credentials, &|run| {
+            guest.debit(run.store, run.instance, order).boxed()
+        })
+        .await
+    }
+
+    pub async fn start_refund(
+        &self,
+        credentials: &Credentials,
+        order: &RefundOrder,
+    ) -> Result<Refund, CallError> {
+        let guest = &self.plugin.guest;
+        let asked = || Call::StartRefund(order.clone());
+        self.call_on_record("refunds.start", asked, credentials, &|run| {
+            guest.start_refund(run.store, run.instance, order).boxed()
+        })
+        .await
+    }
+
+    pub async fn check_refund(
+        &self,
+        credentials: &Credentials,
+        provider_id: &str,
+    ) -> Result<Refund, CallError> {
+        let guest = &self.plugin.guest;
+        let asked = || Call::CheckRefund(provider_id.to_owned());
+        self.call_on_record("refunds.check", asked, credentials, &|run| {
+            guest.check_refund(run.store, run.instance, provider_id).boxed()
+        })
+        .await
+    }
+
+    /// Authenticates a webhook and returns its subjects. Header names are in lower case.
+    pub async fn parse_notification(
+        &self,
+        credentials: &Credentials,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> Result<Result<Vec<Notification>, Refusal>, CallError> {
+        let guest = &self.plugin.guest;
+        let asked = || Call::ParseNotification { headers: headers.to_vec(), body: body.to_vec() };
+        let told = self
+            .call_on_record("notifications.parse", asked, credentials, &|run| {
+                guest.parse_notification(run.store, run.instance, headers, body).boxed()
+            })
+            .await?;
+        Ok(told.map_err(|refusal| match refusal {
+            Refusal::Unauthentic => Refusal::Unauthentic,
+            // The reason is logged, and the webhook may have contained a secret.
+            Refusal::Malformed(why) => {
+                Refusal::Malformed(self.manifest().grant(credentials).redact(&why))
+            }
+        }))
+    }
+}
+
+#[derive(Clone)]
+pub struct Gateway(Callable);
+
+impl Deref for Gateway {
+    type Target = Callable;
+
+    fn deref(&self) -> &Callable {
+        &self.0
+    }
+}
+
+impl Gateway {
+    /// Returns the gateway's message id. The faults `Invalid`, `Refused` and `NotFound` concern the
+    /// message; after any other one, another gateway may be tried.
+    pub async fn send_text(
+        &self,
+        credentials: &Credentials,
+        message: &TextMessage,
+    ) -> Result<String, CallError> {
+        let guest = &self.plugin.guest;
+        let asked = || Call::SendText(message.clone());
+        self.call_on_record("sms.send", asked, credentials, &|run| {
+            guest.send_text(run.store, run.instance, message).boxed()
+        })
+        .await
+    }
+}

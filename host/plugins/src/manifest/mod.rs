@@ -1,0 +1,420 @@
+//! Manifests: JSON in a component's custom section `tollhouse:manifest`, read without running it.
+
+pub mod bindings;
+pub mod capabilities;
+pub mod country;
+pub mod examples;
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use url::Url;
+use wasmparser::{BinaryReaderError, Encoding, Parser, Payload};
+
+use crate::platform::store::Type;
+use crate::plugins::manifest::{bindings::DeclaredSecrets, country::Country, examples::Examples};
+
+const SECTION: &str = "tollhouse:manifest";
+const MOST_BYTES: usize = 64 << 10;
+
+/// A plugin's manifest. Unknown keys are ignored, because later releases may define them.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+pub struct Manifest {
+    pub kind: Kind,
+    /// The name in requests, accounts and URLs, for example `provider_a`.
+    pub name: String,
+    #[schemars(with = "String")]
+    pub version: semver::Version,
+    pub display_name: String,
+    /// Hosts to which the plugin sends requests over https.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// Secrets that the plugin uses, and the places to which each may be sent.
+    #[serde(default)]
+    pub secrets: DeclaredSecrets,
+    #[serde(default)]
+    pub settings: BTreeMap<String, Setting>,
+    /// Secrets and settings that an account may omit.
+    #[serde(default)]
+    pub optional: Vec<String>,
+    /// Payment currencies as ISO 4217 codes.
+    #[serde(default)]
+    pub currencies: Vec<String>,
+    #[serde(default)]
+    pub channels: Vec<String>,
+    #[serde(default)]
+    pub reference: ReferenceRules,
+    /// The country and its identity types, for plugins of the kind `country` only.
+    #[serde(default)]
+    pub country: Option<Country>,
+    /// Example responses. They are long, and clients of this host do not need them.
+    #[serde(default, skip_serializing)]
+    #[schemars(skip)]
+    pub examples: Examples,
+}
+
+/// The kind of a plugin, which determines the interfaces that it must export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema, Type)]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "PluginKind")]
+pub enum Kind {
+    Provider,
+    Sms,
+    Country,
+}
+
+/// A credential that is not secret.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+pub struct Setting {
+    /// `text`, or `url`: requests may go to its host, too.
+    pub kind: String,
+    #[serde(default)]
+    pub default: Option<String>,
+}
+
+/// The references that the provider accepts unchanged.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+pub struct ReferenceRules {
+    /// Permitted characters besides ASCII letters and digits.
+    pub alphabet: String,
+    pub max_length: usize,
+}
+
+impl Default for ReferenceRules {
+    fn default() -> ReferenceRules {
+        ReferenceRules { alphabet: "-".to_owned(), max_length: 50 }
+    }
+}
+
+impl ReferenceRules {
+    /// Minimum of `max_length`: 12 characters of 32 hold 60 bits, so that references are unique.
+    const SHORTEST: usize = 12;
+    /// Maximum length of derived references: 120 bits are enough.
+    const LONGEST: usize = 24;
+
+    /// Returns `wanted` if the provider accepts it, else a reference of at least 60 bits derived
+    /// from it. Equal inputs give equal references, so that a retry is recognized.
+    #[must_use]
+    pub fn fit(&self, wanted: &str) -> String {
+        const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+        if self.accept(wanted) {
+            return wanted.to_owned();
+        }
+        // Older manifests may permit less. Exceeding them is better than equal references.
+        let length = self.max_length.clamp(Self::SHORTEST, Self::LONGEST);
+        let digest = Sha256::digest(wanted.as_bytes());
+        digest.iter().take(length).map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
+    }
+
+    #[must_use]
+    pub fn accept(&self, reference: &str) -> bool {
+        reference.len() <= self.max_length
+            && reference.chars().all(|c| c.is_ascii_alphanumeric() || self.alphabet.contains(c))
+    }
+}
+
+impl Manifest {
+    /// Reads the manifest of the component, else of the only core module with one, where linkers
+    /// put it for Rust guests. `Err` is a reason for the operator.
+    pub fn read(wasm: &[u8]) -> Result<Manifest, String> {
+        Manifest::read_known(wasm)?.checked()
+    }
+
+    /// Reads an installed component's manifest, without the checks that only new ones must pass.
+    pub fn read_known(wasm: &[u8]) -> Result<Manifest, String> {
+        let manifest = Manifest::parse(wasm)?;
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    /// Reads a manifest from its JSON file.
+    pub fn from_json(json: &[u8]) -> Result<Manifest, String> {
+        let manifest = Manifest::parse_json(json)?;
+        manifest.check()?;
+        manifest.checked()
+    }
+
+    fn checked(self) -> Result<Manifest, String> {
+        let is_code =
+            |code: &&String| code.len() == 3 && code.bytes().all(|b| b.is_ascii_uppercase());
+        match self.currencies.iter().find(|code| !is_code(code)) {
+            Some(code) => {
+                Err(format!("the manifest's currency {code:?} is no code of ISO 4217, like NGN"))
+            }
+            None if self.reference.max_length < ReferenceRules::SHORTEST => Err(format!(
+                "the manifest's reference.max_length must be at least {}: references that this host makes would not be unique",
+                ReferenceRules::SHORTEST
+            )),
+            None => Ok(self),
+        }
+    }
+
+    /// Reads the manifest without checks.
+    pub fn parse(wasm: &[u8]) -> Result<Manifest, String> {
+        let (outer, inner) = sections(wasm)?;
+        let json = match (&outer[..], &inner[..]) {
+            ([json], _) | ([], [json]) => *json,
+            ([], []) => return Err(format!("the component has no {SECTION} section")),
+            _ => return Err(format!("the component has more than one {SECTION} section")),
+        };
+        Manifest::parse_json(json)
+    }
+
+    fn parse_json(json: &[u8]) -> Result<Manifest, String> {
+        if json.len() > MOST_BYTES {
+            return Err("the manifest is larger than 64 KiB".to_owned());
+        }
+        let mut json = serde_json::Deserializer::from_slice(json);
+        let manifest = serde_path_to_error::deserialize(&mut json);
+        manifest.map_err(|error| match error.path().iter().next() {
+            Some(_) => format!("the manifest's {} cannot be read: {}", error.path(), error.inner()),
+            None => format!("the manifest cannot be read: {}", error.inner()),
+        })
+    }
+
+    /// Rejects another kind under the same name, and a setting that was a secret in an earlier
+    /// version: accounts keep their credentials, so this version would read the secret in clear.
+    pub fn check_against(
+        &self,
+        kind: Kind,
+        secrets: &[String],
+        version: &str,
+    ) -> Result<(), String> {
+        if self.kind != kind {
+            let name = &self.name;
+            return Err(format!(
+                "{name} was a plugin of another kind in version {version}; give the new one another name"
+            ));
+        }
+        match secrets.iter().find(|name| self.settings.contains_key(*name)) {
+            Some(name) => Err(format!(
+                "the manifest's setting {name:?} was a secret in version {version}; give the setting another name"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let named = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+        if self.name.is_empty() || self.name.len() > 40 || !self.name.chars().all(named) {
+            return Err("the manifest's name must be 1 to 40 of a-z, 0-9, _ and -".to_owned());
+        }
+        // Operators see them in a prompt of one line.
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        let is_plain =
+            |name: &&String| !name.is_empty() && name.len() <= 40 && name.chars().all(plain);
+        if let Some(name) = self.secrets.names().chain(self.settings.keys()).find(|n| !is_plain(n))
+        {
+            return Err(format!(
+                "the manifest's {name:?} must be 1 to 40 of letters, digits, _, - and ."
+            ));
+        }
+        let is_host = |host: &String| {
+            Url::parse(&format!("https://{host}/"))
+                .is_ok_and(|url| url.host_str() == Some(host) && url.port().is_none())
+        };
+        if let Some(host) = self.hosts.iter().find(|host| !is_host(host)) {
+            return Err(format!(
+                "the manifest's host {host:?} is not a host name: without scheme, port and path"
+            ));
+        }
+        if let Some(name) = self.secrets.names().find(|name| self.settings.contains_key(*name)) {
+            return Err(format!("the manifest's {name:?} must be a secret or a setting, not both"));
+        }
+        let is_url = |name: &str| self.settings.get(name).is_some_and(|s| s.kind == "url");
+        self.secrets.check(&self.hosts, is_url)?;
+        let known =
+            |name: &&String| self.secrets.contains(name) || self.settings.contains_key(*name);
+        match self.optional.iter().find(|name| !known(name)) {
+            Some(name) => {
+                Err(format!("the manifest's optional {name:?} is no secret and no setting"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Checks the country section against the kind and the exported interfaces.
+    pub fn check_country(&self, interfaces: &[&str]) -> Result<(), String> {
+        match (&self.country, self.kind) {
+            (Some(country), Kind::Country) => country.check(&self.name, interfaces),
+            (None, Kind::Country) => {
+                Err("the manifest of a country must have the key country".to_owned())
+            }
+            (Some(_), _) => {
+                Err("only the manifest of a country may have the key country".to_owned())
+            }
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+/// Puts the error on one line: some of the parser's messages have several.
+fn unreadable(error: BinaryReaderError) -> String {
+    let reason = error.to_string();
+    let words: Vec<&str> = reason.split_whitespace().collect();
+    format!("the file is no WebAssembly: {}", words.join(" "))
+}
+
+/// Manifest sections: those of the component itself, and those of modules inside it.
+type Sections<'w> = (Vec<&'w [u8]>, Vec<&'w [u8]>);
+
+/// Returns the manifest sections. Rejects files that are not components.
+pub fn sections(wasm: &[u8]) -> Result<Sections<'_>, String> {
+    let (mut depth, mut outer, mut inner) = (0usize, Vec::new(), Vec::new());
+    for payload in Parser::new(0).parse_all(wasm) {
+        match payload.map_err(unreadable)? {
+            Payload::Version { encoding, .. } if depth == 0 && encoding != Encoding::Component => {
+                return Err("the file is a module, not a component".to_owned());
+            }
+            Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::CustomSection(s) if s.name() == SECTION && depth == 0 => outer.push(s.data()),
+            Payload::CustomSection(s) if s.name() == SECTION => inner.push(s.data()),
+            _ => {}
+        }
+    }
+    Ok((outer, inner))
+}
+
+/// The names of a component's imports and exports.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Surface {
+    pub imports: Vec<String>,
+    pub exports: Vec<String>,
+}
+
+impl Surface {
+    pub fn of(wasm: &[u8]) -> Result<Surface, String> {
+        let (mut depth, mut surface) = (0usize, Surface::default());
+        for payload in Parser::new(0).parse_all(wasm) {
+            match payload.map_err(unreadable)? {
+                Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
+                Payload::End(_) => depth = depth.saturating_sub(1),
+                Payload::ComponentImportSection(imports) if depth == 0 => {
+                    for import in imports {
+                        surface.imports.push(import.map_err(unreadable)?.name.name.to_owned());
+                    }
+                }
+                Payload::ComponentExportSection(exports) if depth == 0 => {
+                    for export in exports {
+                        surface.exports.push(export.map_err(unreadable)?.name.name.to_owned());
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(surface)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_must_match_the_alphabet_and_the_length() {
+        let rules = ReferenceRules { alphabet: "-.=".to_owned(), max_length: 5 };
+        for (reference, accepted) in
+            [("a-1.=", true), ("a_1", false), ("123456", false), ("é", false)]
+        {
+            assert_eq!(rules.accept(reference), accepted, "{reference}");
+        }
+    }
+
+    #[test]
+    fn unaccepted_references_are_replaced_by_derived_ones() {
+        let rules = |alphabet: &str, max_length| ReferenceRules {
+            alphabet: alphabet.to_owned(),
+            max_length,
+        };
+        for (alphabet, max_length, length) in
+            [("", 100, 24), ("_", 24, 24), ("", 20, 20), ("-", 12, 12), ("", 11, 12), ("", 0, 12)]
+        {
+            let rules = rules(alphabet, max_length);
+            let fitted = rules.fit("pay-6c01f2d00000000000000001");
+            assert_eq!(fitted.len(), length, "{alphabet} {max_length}");
+            assert!(max_length < 12 || rules.accept(&fitted), "{fitted}");
+            assert_eq!(fitted, rules.fit("pay-6c01f2d00000000000000001"));
+            assert_ne!(fitted, rules.fit("pay-6c01f2d00000000000000002"));
+        }
+        let taken = "pay-6c01f2d00000000000000001";
+        assert_eq!(rules("-", 28).fit(taken), taken);
+    }
+
+    #[test]
+    fn a_max_length_below_12_is_rejected_in_new_components_only() {
+        let manifest = |max_length: usize| {
+            let json = serde_json::json!({
+                "kind": "provider", "name": "acme", "version": "1.0.0", "display_name": "Acme",
+                "reference": { "alphabet": "-", "max_length": max_length },
+            });
+            json.to_string()
+        };
+        assert!(Manifest::from_json(manifest(12).as_bytes()).is_ok());
+        let refused = Manifest::from_json(manifest(11).as_bytes()).unwrap_err();
+        assert!(
+            refused.starts_with("the manifest's reference.max_length must be at least 12"),
+            "{refused}"
+        );
+        // Installed components are exempt.
+        let component = |json: &str| {
+            let name = b"\x12tollhouse:manifest";
+            let size = u8::try_from(name.len() + json.len()).expect("a short manifest");
+            assert!(size >= 0x80, "its length has two bytes");
+            let head = &b"\0asm\x0d\0\x01\0\0"[..];
+            [head, &[size, 1], name, json.as_bytes()].concat()
+        };
+        let wasm = component(&manifest(11));
+        assert!(Manifest::read_known(&wasm).is_ok(), "{:?}", Manifest::read_known(&wasm));
+        assert_eq!(Manifest::read(&wasm).unwrap_err(), refused);
+    }
+
+    #[test]
+    fn errors_name_the_invalid_key() {
+        for (json, said) in [
+            (
+                r#"{"kind":"sms","name":"a","version":"1.0","display_name":"A"}"#,
+                "the manifest's version cannot be read: ",
+            ),
+            (
+                r#"{"kind":"sms","name":"a","version":"1.0.0","display_name":"A","settings":{"url":"x"}}"#,
+                "the manifest's settings.url cannot be read: ",
+            ),
+            (
+                r#"{"kind":"sms","name":"a","version":"1.0.0","display_name":"A","currencies":["naira"]}"#,
+                "the manifest's currency \"naira\" is no code",
+            ),
+            (r#"{"kind":"sms"}"#, "the manifest cannot be read: missing field `name`"),
+            ("[", "the manifest cannot be read: "),
+        ] {
+            let refused = Manifest::from_json(json.as_bytes()).unwrap_err();
+            assert!(refused.starts_with(said), "{refused}");
+        }
+    }
+
+    #[test]
+    fn names_that_could_overwrite_the_prompt_are_rejected() {
+        let with = |secret: &str| {
+            let manifest = serde_json::json!({
+                "kind": "sms", "name": "acme", "version": "1.0.0", "display_name": "Acme", "secrets": [secret],
+            });
+            Manifest::from_json(manifest.to_string().as_bytes())
+        };
+        assert!(with("api_key").is_ok());
+        for bad in ["", "key\u{1b}[2K\rnothing", "key, nothing", "é", &"k".repeat(41)] {
+            assert!(with(bad).unwrap_err().contains("must be 1 to 40"), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn files_that_are_not_components_are_rejected_with_a_reason() {
+        let refused = Manifest::read(b"hello").unwrap_err();
+        assert!(refused.contains("no WebAssembly") && !refused.contains('\n'), "{refused}");
+        assert!(Manifest::read(b"\0asm\x01\0\0\0").unwrap_err().contains("not a component"));
+        assert!(
+            Manifest::read(b"\0asm\x0d\0\x01\0").unwrap_err().contains("no tollhouse:manifest")
+        );
+    }
+}

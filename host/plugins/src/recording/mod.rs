@@ -1,0 +1,170 @@
+//! Recordings: calls with their transcript and effects, masked.
+
+pub mod mask;
+pub mod names;
+pub mod repeat;
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::plugins::recording::{mask::Mask, repeat::Did};
+use crate::{
+    platform::{clock::Timestamp, random::Random},
+    plugins::{
+        Answered, Call, CardOrder, CheckoutOrder, DebitOrder, Heard, Recorded, RefundOrder,
+        TextMessage,
+    },
+};
+
+/// A recorded call, which can be replayed.
+#[derive(Serialize, Deserialize)]
+pub struct Recording {
+    pub plugin: String,
+    pub version: String,
+    /// SHA-256 of the component in hexadecimal.
+    pub digest: String,
+    /// Start of the call, in milliseconds since 1970.
+    pub began_ms: i64,
+    pub call: Call,
+    pub settings: HashMap<String, String>,
+    /// Names of the secrets that the account has.
+    pub secrets: Vec<String>,
+    pub heard: Heard,
+    /// Effects of a replay of the masked call by the recorded version.
+    pub did: Did,
+    /// That replay had the same outcome and at least as many requests as the original call.
+    pub faithful: bool,
+}
+
+impl Recording {
+    /// Masks a call and replays it, so that later comparisons use masked data only.
+    pub async fn of(recorded: Recorded, random: &Random) -> Recording {
+        let Recorded { plugin, began, call, settings, secrets, heard, outcome, said, .. } =
+            recorded;
+        let (requests, mut mask) = (heard.answers.len(), Mask::new(random));
+        // The first pass learns personal words, which may follow the texts that contain them.
+        mask.call(call.clone());
+        mask.heard(heard.clone(), &call);
+        let heard = mask.heard(heard, &call);
+        let call = mask.call(call);
+        let manifest = plugin.manifest();
+        let mut recording = Recording {
+            plugin: manifest.name.clone(),
+            version: manifest.version.to_string(),
+            digest: plugin.digest().to_owned(),
+            began_ms: began.0,
+            call,
+            settings,
+            secrets,
+            heard,
+            did: Did::default(),
+            faithful: false,
+        };
+        recording.did = repeat::as_it_was(&plugin, &recording).await;
+        recording.faithful =
+            recording.did.end() == (outcome, said) && recording.did.requests.len() >= requests;
+        recording
+    }
+
+    #[must_use]
+    pub fn began(&self) -> Timestamp {
+        Timestamp(self.began_ms)
+    }
+
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("{}@{}+{:.8}", self.plugin, self.version, self.digest)
+    }
+}
+
+impl Mask {
+    fn heard(&mut self, heard: Heard, call: &Call) -> Heard {
+        let answers = heard.answers.into_iter().map(|answer| {
+            let Answered { status, headers, body } = answer?;
+            let body = self.body(&body);
+            let headers = headers.into_iter().map(|(name, value)| {
+                let value = self.header(&name, &value);
+                (name, value)
+            });
+            Ok(Answered { status, headers: headers.collect(), body })
+        });
+        let answers = answers.collect();
+        let cached = heard.cached.into_iter();
+        let cached =
+            cached.map(|(key, held)| (self.within(&key), held.map(|held| self.body(&held))));
+        // Only results that authenticate a webhook: others could be valid credentials.
+        let vouched = match call {
+            Call::ParseNotification { .. } => heard.vouched,
+            _ => Vec::new(),
+        };
+        Heard { answers, cached: cached.collect(), vouched }
+    }
+
+    fn call(&mut self, call: Call) -> Call {
+        references(&call).into_iter().for_each(|reference| self.keep(reference));
+        match call {
+            Call::StartCheckout(order) => Call::StartCheckout(CheckoutOrder {
+                email: self.text(&order.email),
+                customer_name: order.customer_name.map(|name| self.text(&name)),
+                narration: self.text(&order.narration),
+                success_url: self.url(&order.success_url),
+                cancel_url: order.cancel_url.map(|url| self.url(&url)),
+                metadata: self.private_body(&order.metadata),
+                ..order
+            }),
+            Call::ChargeCard(order) => Call::ChargeCard(CardOrder {
+                token: self.text(&order.token),
+                email: self.text(&order.email),
+                narration: self.text(&order.narration),
+                metadata: self.private_body(&order.metadata),
+                ..order
+            }),
+            Call::Debit(order) => Call::Debit(DebitOrder {
+                mandate: self.text(&order.mandate),
+                email: self.text(&order.email),
+                narration: self.text(&order.narration),
+                metadata: self.private_body(&order.metadata),
+                ..order
+            }),
+            Call::Deauthorize(token) => Call::Deauthorize(self.text(&token)),
+            Call::StartRefund(order) => {
+                Call::StartRefund(RefundOrder { reason: self.text(&order.reason), ..order })
+            }
+            Call::ParseNotification { headers, body } => {
+                let body = self.body(&String::from_utf8_lossy(&body)).into_bytes();
+                let headers = headers.into_iter().map(|(name, value)| {
+                    let value = self.header(&name, &value);
+                    (name, value)
+                });
+                Call::ParseNotification { headers: headers.collect(), body }
+            }
+            Call::SendText(message) => Call::SendText(TextMessage {
+                to: self.text(&message.to),
+                text: self.text(&message.text),
+                ..message
+            }),
+            // References are kept; register calls are never recorded.
+            Call::Verify(_)
+            | Call::CheckRefund(_)
+            | Call::LookUp(_)
+            | Call::Compare(..)
+            | Call::Read(..) => call,
+        }
+    }
+}
+
+/// Returns the references of the host and of the provider.
+fn references(call: &Call) -> Vec<&str> {
+    match call {
+        Call::StartCheckout(order) => vec![&order.service_ref],
+        Call::ChargeCard(order) => vec![&order.service_ref],
+        Call::Debit(order) => vec![&order.service_ref],
+        Call::StartRefund(order) => {
+            vec![&order.service_ref, &order.transaction_id, &order.refund_ref]
+        }
+        Call::Verify(reference) | Call::CheckRefund(reference) => vec![reference],
+        Call::SendText(message) => vec![&message.reference],
+        Call::Deauthorize(_) | Call::ParseNotification { .. } => Vec::new(),
+        Call::LookUp(_) | Call::Compare(..) | Call::Read(..) => Vec::new(),
+    }
+}

@@ -1,0 +1,131 @@
+//! The versions that serve on this host, in one map that is replaced as a whole.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::versions::Share;
+use crate::platform::{clock::Timestamp, error::Error, random::Random};
+use crate::plugins::{Callable, Plugin, limits::bulkhead::Bulkhead};
+
+/// Serving versions by plugin. A request ends on the version on which it began.
+#[derive(Clone, Default)]
+pub struct Serving {
+    pub plugins: BTreeMap<String, Served>,
+    /// Installed plugins that do not serve.
+    pub absent: BTreeMap<String, Absence>,
+}
+
+/// The reason why an installed plugin does not serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// Deactivated by an operator.
+    Deactivated,
+    /// Active, but not loaded on this host.
+    NotReady,
+}
+
+/// Seconds in which most components compile.
+const READY_SOON: u32 = 5;
+
+impl Absence {
+    /// Returns the error for clients.
+    #[must_use]
+    pub fn of(self, name: &str) -> Error {
+        match self {
+            Absence::Deactivated => Error::Invalid(format!("{name} has been deactivated")),
+            Absence::NotReady => Error::Busy {
+                message: format!("{name} is unavailable, please try again later"),
+                detail: "it serves elsewhere, and is not ready here".to_owned(),
+                retry_after_s: READY_SOON,
+            },
+        }
+    }
+}
+
+/// The serving versions of a plugin, and the limits that they share.
+#[derive(Clone)]
+pub struct Served {
+    pub active: Arc<Plugin>,
+    pub canary: Option<(Arc<Plugin>, Share)>,
+    pub bulkhead: Arc<Bulkhead>,
+}
+
+impl Served {
+    /// Chooses the version for a company's call.
+    pub fn choose(&self, company: &str, random: &Random, now: Timestamp) -> Arc<Plugin> {
+        match &self.canary {
+            Some((canary, share))
+                if canary.health.is_fit_for(company, now) && share.takes(company, random) =>
+            {
+                canary.clone()
+            }
+            _ => self.active.clone(),
+        }
+    }
+
+    pub fn versions(&self) -> impl Iterator<Item = &Arc<Plugin>> {
+        std::iter::once(&self.active).chain(self.canary.iter().map(|(canary, _)| canary))
+    }
+}
+
+/// Versions chosen within one operation, by plugin and company. The first choice stays, so that
+/// manifest and calls are of one version.
+#[derive(Clone, Default)]
+pub struct Choices(Arc<Mutex<Vec<Choice>>>);
+
+struct Choice {
+    name: String,
+    company: String,
+    chosen: Callable,
+}
+
+impl Choices {
+    /// Returns the earlier choice, else that of `choose`, which is kept if it is `Some`.
+    pub fn keep(
+        &self,
+        name: &str,
+        company: &str,
+        choose: impl FnOnce() -> Option<Callable>,
+    ) -> Option<Callable> {
+        let mut choices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(earlier) =
+            choices.iter().find(|choice| choice.name == name && choice.company == company)
+        {
+            return Some(earlier.chosen.clone());
+        }
+        let chosen = choose()?;
+        let (name, company) = (name.to_owned(), company.to_owned());
+        choices.push(Choice { name, company, chosen: chosen.clone() });
+        Some(chosen)
+    }
+}
+
+impl Share {
+    fn takes(&self, company: &str, random: &Random) -> bool {
+        self.companies.iter().any(|named| named == company)
+            || self.percent > 0 && random.up_to(99) < i64::from(self.percent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_takes_its_percentage_and_all_calls_of_named_companies() {
+        let random = Random::seeded(1);
+        let taken = |percent: u8, companies: &[&str], company: &str| {
+            let companies = companies.iter().map(|name| (*name).to_owned()).collect();
+            let share = Share { percent, companies };
+            (0..1_000).filter(|_| share.takes(company, &random)).count()
+        };
+        assert_eq!(taken(0, &[], "a"), 0);
+        assert_eq!(taken(100, &[], "a"), 1_000);
+        assert_eq!(taken(0, &["b", "a"], "a"), 1_000);
+        assert_eq!(taken(0, &["b"], "a"), 0);
+        let some = taken(20, &["b"], "a");
+        assert!((140..260).contains(&some), "{some}");
+    }
+}

@@ -1,0 +1,9 @@
+//! The WebAssembly runtime: engine, compiler, and the environment of a guest.
+pub mod cache;
+pub mod compile;
+pub mod engine;
+pub mod heard;
+pub mod output;
+pub mod progress;
+pub mod session;
+pub mod vault;

@@ -1,0 +1,429 @@
+//! The vault: plugins use secrets that they never see.
+//!
+//! A plugin receives a random placeholder, valid for one call, which egress replaces by the secret.
+//! Fixed ones would let user input expand to a secret. Responses and logs are redacted.
+
+use std::collections::HashMap;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use hmac::{Hmac, KeyInit, Mac};
+use memchr::memmem;
+use rand::{Rng, rngs::StdRng};
+use sha2::{Sha256, Sha512};
+use subtle::ConstantTimeEq;
+
+use crate::plugins::manifest::bindings::{Bound, Part};
+
+/// Minimum length of redacted values. Shorter ones would match by chance.
+const LEAST_REDACTED: usize = 6;
+/// Text that replaces a secret.
+pub const REDACTED: &str = "[secret]";
+const PREFIX: &[u8] = b"vault-";
+/// Hexadecimal digits after the prefix.
+const DIGITS: usize = 32;
+/// Maximum size of the data of an HMAC or of a comparison.
+const MOST_BYTES: usize = 1 << 20;
+const MOST_PLACEHOLDERS: usize = 64;
+const MOST_QUOTED_CHARS: usize = 100;
+
+/// The secrets of one account, by their names in the manifest.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    values: HashMap<String, String>,
+    /// Without unbound secrets.
+    bindings: HashMap<String, Bound>,
+}
+
+/// The placeholders of one call.
+#[derive(Default)]
+pub struct Placeholders(Vec<Placeholder>);
+
+struct Placeholder {
+    /// One secret, or user and password of basic authentication.
+    names: Vec<String>,
+    text: String,
+    value: String,
+    /// All of them must permit a place.
+    bindings: Vec<Bound>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum VaultError {
+    NoSecret(String),
+    NoAlgorithm(String),
+    TooManyPlaceholders,
+    TooLong,
+}
+
+impl Secrets {
+    #[must_use]
+    pub fn new(values: HashMap<String, String>) -> Secrets {
+        Secrets { values, bindings: HashMap::new() }
+    }
+
+    #[must_use]
+    pub fn bound(self, bindings: HashMap<String, Bound>) -> Secrets {
+        Secrets { bindings, ..self }
+    }
+
+    /// Returns the names, sorted.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.values.keys().cloned().collect();
+        names.sort_unstable();
+        names
+    }
+
+    fn get(&self, name: &str) -> Result<&str, VaultError> {
+        self.values
+            .get(name)
+            .map(String::as_str)
+            .ok_or_else(|| VaultError::NoSecret(start_of(name)))
+    }
+
+    pub fn hmac(&self, algorithm: &str, name: &str, data: &[u8]) -> Result<Vec<u8>, VaultError> {
+        let key = self.get(name)?.as_bytes();
+        if data.len() > MOST_BYTES {
+            return Err(VaultError::TooLong);
+        }
+        match algorithm {
+            "sha256" => Ok(mac(Hmac::<Sha256>::new_from_slice(key), data)),
+            "sha512" => Ok(mac(Hmac::<Sha512>::new_from_slice(key), data)),
+            _ => Err(VaultError::NoAlgorithm(start_of(algorithm))),
+        }
+    }
+
+    pub fn matches(&self, name: &str, candidate: &[u8]) -> Result<bool, VaultError> {
+        let secret = self.get(name)?.as_bytes();
+        if candidate.len() > MOST_BYTES {
+            return Err(VaultError::TooLong);
+        }
+        Ok(secret.ct_eq(candidate).into())
+    }
+
+    /// Returns a redactor for the secrets as they are, in JSON, and in basic authentication.
+    #[must_use]
+    pub fn redactor(&self, placeholders: &Placeholders) -> Redactor {
+        let values = self.values.values().chain(placeholders.0.iter().map(|p| &p.value));
+        let long = values.filter(|value| value.len() >= LEAST_REDACTED);
+        let mut texts: Vec<String> = long.flat_map(|value| written(value)).collect();
+        // Longest first, because a secret may begin with another one.
+        texts.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        texts.dedup();
+        Redactor(texts.iter().map(|text| memmem::Finder::new(text).into_owned()).collect())
+    }
+}
+
+/// Returns the value as it is, in JSON, and in JSON with escaped slashes.
+fn written(value: &str) -> [String; 3] {
+    let json = serde_json::Value::from(value).to_string();
+    let json = json[1..json.len() - 1].to_owned();
+    let escaped = json.replace('/', "\\/");
+    [value.to_owned(), json, escaped]
+}
+
+/// Searches for each text, longest first. For a few, building an automaton takes longer.
+pub struct Redactor(Vec<memmem::Finder<'static>>);
+
+impl Redactor {
+    /// Redacts the secrets, with one search for each.
+    #[must_use]
+    pub fn clean(&self, text: &[u8]) -> Vec<u8> {
+        let found = self.0.iter().filter_map(|secret| Some((secret, secret.find(text)?)));
+        let mut found: Vec<(&memmem::Finder<'_>, usize)> = found.collect();
+        let mut clean = Vec::with_capacity(text.len());
+        let mut rest = 0;
+        // The first one at a position is the longest.
+        while let Some(&(secret, at)) = found.iter().min_by_key(|(_, at)| *at) {
+            clean.extend_from_slice(&text[rest..at]);
+            clean.extend_from_slice(REDACTED.as_bytes());
+            rest = at + secret.needle().len();
+            found.retain_mut(|(secret, at)| {
+                if *at < rest {
+                    let Some(next) = secret.find(&text[rest..]) else { return false };
+                    *at = rest + next;
+                }
+                true
+            });
+        }
+        clean.extend_from_slice(&text[rest..]);
+        clean
+    }
+
+    #[must_use]
+    pub fn clean_text(&self, text: &str) -> String {
+        String::from_utf8_lossy(&self.clean(text.as_bytes())).into_owned()
+    }
+}
+
+impl Placeholders {
+    pub fn secret(
+        &mut self,
+        secrets: &Secrets,
+        rng: &mut StdRng,
+        name: &str,
+    ) -> Result<String, VaultError> {
+        self.stand_for(secrets, rng, &[name], secrets.get(name)?.to_owned())
+    }
+
+    /// `user` may name a setting, because account numbers are often not secret.
+    pub fn basic(
+        &mut self,
+        secrets: &Secrets,
+        settings: &HashMap<String, String>,
+        rng: &mut StdRng,
+        user: &str,
+        password: &str,
+    ) -> Result<String, VaultError> {
+        let name = settings.get(user).map(String::as_str);
+        let name = name.map_or_else(|| secrets.get(user), Ok)?;
+        let pair = format!("{name}:{}", secrets.get(password)?);
+        self.stand_for(secrets, rng, &[user, password], BASE64.encode(pair))
+    }
+
+    /// Returns the placeholder for these names, the same throughout the call.
+    fn stand_for(
+        &mut self,
+        secrets: &Secrets,
+        rng: &mut StdRng,
+        names: &[&str],
+        value: String,
+    ) -> Result<String, VaultError> {
+        if let Some(known) = self.0.iter().find(|known| known.names == names) {
+            return Ok(known.text.clone());
+        }
+        if self.0.len() == MOST_PLACEHOLDERS {
+            return Err(VaultError::TooManyPlaceholders);
+        }
+        let mut random = [0; DIGITS / 2];
+        rng.fill_bytes(&mut random);
+        let text = format!("{}{}", String::from_utf8_lossy(PREFIX), hex::encode(random));
+        let bindings = names.iter().filter_map(|&name| secrets.bindings.get(name)).cloned();
+        let bindings = bindings.collect();
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        self.0.push(Placeholder { names, text: text.clone(), value, bindings });
+        Ok(text)
+    }
+
+    /// Inserts the secrets in one pass. `None`: the result exceeds `most` bytes.
+    #[must_use]
+    pub fn fill(&self, text: &[u8], most: usize) -> Option<Vec<u8>> {
+        let mut filled = Vec::with_capacity(text.len());
+        let mut rest = 0;
+        for (at, known) in self.found_in(text) {
+            filled.extend_from_slice(&text[rest..at]);
+            filled.extend_from_slice(known.value.as_bytes());
+            rest = at + known.text.len();
+            if filled.len() > most {
+                return None;
+            }
+        }
+        filled.extend_from_slice(&text[rest..]);
+        (filled.len() <= most).then_some(filled)
+    }
+
+    /// Returns the name of the first secret that may not be sent in this part of a request to
+    /// `origin`. Percent-encoded placeholders are found, too.
+    #[must_use]
+    pub fn misplaced(&self, text: &[u8], part: Part<'_>, origin: &str) -> Option<String> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let is_misplaced = |placeholder: &&Placeholder| {
+            let permits = |binding: &Bound| binding.permits(origin, part);
+            !part.may_hold_secrets() || !placeholder.bindings.iter().all(permits)
+        };
+        let first = |text: &[u8]| {
+            let found =
+                self.found_in(text).map(|(_, placeholder)| placeholder).find(&is_misplaced)?;
+            Some(found.names.join(" with "))
+        };
+        let encoded = || {
+            memchr::memchr(b'%', text)?;
+            // Placeholders contain no separators of names and values.
+            let mut decoded = url::form_urlencoded::parse(text);
+            decoded.find_map(|(name, value)| {
+                first(name.as_bytes()).or_else(|| first(value.as_bytes()))
+            })
+        };
+        first(text).or_else(encoded)
+    }
+
+    /// Returns the placeholders in a text with their positions.
+    fn found_in<'s>(&'s self, text: &'s [u8]) -> impl Iterator<Item = (usize, &'s Placeholder)> {
+        memmem::find_iter(text, PREFIX).filter_map(move |at| {
+            let here = text.get(at..at + PREFIX.len() + DIGITS)?;
+            let known = self.0.iter().find(|known| known.text.as_bytes() == here)?;
+            Some((at, known))
+        })
+    }
+}
+
+/// Returns the start of an unknown name for error messages.
+fn start_of(name: &str) -> String {
+    name.chars().take(MOST_QUOTED_CHARS).collect()
+}
+
+fn mac<M: Mac, E: std::fmt::Debug>(keyed: Result<M, E>, data: &[u8]) -> Vec<u8> {
+    let mut mac = keyed.expect("HMAC takes keys of any length");
+    mac.update(data);
+    mac.finalize().into_bytes().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+
+    fn secrets() -> Secrets {
+        Secrets::new([("secret_key".to_owned(), "sk_test_abc123".to_owned())].into())
+    }
+
+    #[test]
+    fn a_placeholder_is_random_per_call_and_filled_only_by_its_call() {
+        let draw = |seed| {
+            let mut placeholders = Placeholders::default();
+            let mut rng = StdRng::seed_from_u64(seed);
+            let name = placeholders.secret(&secrets(), &mut rng, "secret_key").unwrap();
+            (name, placeholders)
+        };
+        let (first, one) = draw(1);
+        let (second, other) = draw(2);
+        assert!(first != second && draw(1).0 == first);
+        let fill = |by: &Placeholders, text: &str| by.fill(text.as_bytes(), 100).unwrap();
+        assert_eq!(fill(&one, &format!("Bearer {first}")), b"Bearer sk_test_abc123");
+        assert_eq!(fill(&other, &first), first.as_bytes());
+    }
+
+    #[test]
+    fn a_secret_has_one_placeholder_per_call() {
+        let names = (0..MOST_PLACEHOLDERS).map(|n| (format!("k{n}"), format!("value {n}")));
+        let secrets = Secrets::new(names.collect());
+        let (mut placeholders, mut rng) = (Placeholders::default(), StdRng::seed_from_u64(1));
+        let first = placeholders.secret(&secrets, &mut rng, "k0").unwrap();
+        for n in 1..MOST_PLACEHOLDERS {
+            placeholders.secret(&secrets, &mut rng, &format!("k{n}")).unwrap();
+            assert_eq!(placeholders.secret(&secrets, &mut rng, "k0"), Ok(first.clone()));
+        }
+        let one_more = placeholders.basic(&secrets, &HashMap::new(), &mut rng, "k0", "k1");
+        assert_eq!(one_more, Err(VaultError::TooManyPlaceholders));
+
+        let last = placeholders.secret(&secrets, &mut rng, "k63").unwrap();
+        let text = format!("vault-{first}{last}, {last} vault- {}", &first[..20]);
+        let filled = format!("vault-value 0value 63, value 63 vault- {}", &first[..20]);
+        let most = filled.len();
+        assert_eq!(placeholders.fill(text.as_bytes(), most), Some(filled.into_bytes()));
+        assert_eq!(placeholders.fill(text.as_bytes(), most - 1), None);
+    }
+
+    #[test]
+    fn a_placeholder_is_misplaced_unless_all_bindings_permit_the_place() {
+        let values = ["bound", "other", "free"].map(|name| (name.to_owned(), name.to_owned()));
+        let manifest = serde_json::json!({
+            "bound": { "to": ["url"], "in": ["header:authorization", "body"] },
+            "other": { "to": ["url"], "in": ["header:authorization"] },
+        });
+        let declared: crate::plugins::DeclaredSecrets = serde_json::from_value(manifest).unwrap();
+        let at = |name: &str| Some(format!("https://{name}"));
+        let secrets = Secrets::new(values.into()).bound(declared.bound(at).collect());
+        let (mut all, mut rng) = (Placeholders::default(), StdRng::seed_from_u64(1));
+        let bound = all.secret(&secrets, &mut rng, "bound").unwrap();
+        let free = all.secret(&secrets, &mut rng, "free").unwrap();
+        let settings = [("account".to_owned(), "AC1".to_owned())].into();
+        let both = all.basic(&secrets, &settings, &mut rng, "bound", "other").unwrap();
+        let of_setting = all.basic(&secrets, &settings, &mut rng, "account", "bound").unwrap();
+        let encoded = |text: &str| text.replace('v', "%76").replace('-', "%2D");
+        let (here, there) = ("https://url", "https://else");
+        let header = Part::Header("Authorization");
+        for (text, part, origin, named) in [
+            (&bound, header, here, None),
+            (&bound, Part::Body, here, None),
+            (&bound, Part::Header("x-key"), here, Some("bound")),
+            (&bound, header, there, Some("bound")),
+            (&bound, Part::Url, here, Some("bound")),
+            (&encoded(&bound), Part::Url, here, Some("bound")),
+            (&encoded(&bound), Part::Body, there, Some("bound")),
+            (&both, header, here, None),
+            (&both, Part::Body, here, Some("bound with other")),
+            (&of_setting, Part::Body, here, None),
+            (&of_setting, Part::Body, there, Some("account with bound")),
+            (&free, Part::Header("x-key"), there, None),
+            (&free, Part::Body, there, None),
+            (&free, Part::Url, here, Some("free")),
+            (&free, Part::Method, here, Some("free")),
+            (&free, Part::HeaderName, here, Some("free")),
+            (&bound[..20].to_owned(), Part::Url, there, None),
+        ] {
+            let text = format!("{free} is before a=100%&b={text}");
+            let text = if part.may_hold_secrets() { text } else { text[free.len()..].to_owned() };
+            let misplaced = all.misplaced(text.as_bytes(), part, origin);
+            assert_eq!(misplaced.as_deref(), named, "{text} in {part}");
+        }
+        assert_eq!(Placeholders::default().misplaced(bound.as_bytes(), Part::Url, here), None);
+    }
+
+    #[test]
+    fn secrets_are_redacted_from_responses() {
+        let mut placeholders = Placeholders::default();
+        let (mut rng, settings) = (StdRng::seed_from_u64(1), HashMap::new());
+        placeholders.basic(&secrets(), &settings, &mut rng, "secret_key", "secret_key").unwrap();
+        let hidden = BASE64.encode("sk_test_abc123:sk_test_abc123");
+        let text = format!("you sent sk_test_abc123 and {hidden}");
+        let clean = secrets().redactor(&placeholders).clean(text.as_bytes());
+        assert_eq!(clean, b"you sent [secret] and [secret]");
+    }
+
+    #[test]
+    fn the_user_may_be_a_setting_but_not_the_password() {
+        let mut placeholders = Placeholders::default();
+        let mut rng = StdRng::seed_from_u64(1);
+        let settings = [("account".to_owned(), "AC1".to_owned())].into();
+        let mut basic = |user: &str, password: &str| {
+            placeholders.basic(&secrets(), &settings, &mut rng, user, password)
+        };
+        let text = basic("account", "secret_key").unwrap();
+        let missing = |name: &str| Err(VaultError::NoSecret(name.to_owned()));
+        assert_eq!(basic("secret_key", "account"), missing("account"));
+        assert_eq!(basic("nobody", "secret_key"), missing("nobody"));
+        let filled = placeholders.fill(text.as_bytes(), 100).unwrap();
+        assert_eq!(filled, BASE64.encode("AC1:sk_test_abc123").into_bytes());
+    }
+
+    #[test]
+    fn overlapping_and_json_encoded_secrets_are_redacted() {
+        let of = |values: &[&str]| {
+            let named = values.iter().enumerate();
+            let named = named.map(|(n, value)| (n.to_string(), (*value).to_owned()));
+            Secrets::new(named.collect()).redactor(&Placeholders::default())
+        };
+        for _ in 0..20 {
+            let one_in_another = of(&["sk_test", "sk_test_abc123", "short"]);
+            assert_eq!(one_in_another.clean_text("sk_test_abc123 short"), "[secret] short");
+        }
+        let overlapping = of(&["one secret", "secret two", "secret"]);
+        let text = "one secret two, secret two one, secret; one secre";
+        assert_eq!(overlapping.clean_text(text), "[secret] two, [secret] one, [secret]; one secre");
+        let odd = of(&["pass\"wo/rd\n"]);
+        for text in ["pass\"wo/rd\n", r#"pass\"wo/rd\n"#, r#"pass\"wo\/rd\n"#] {
+            assert_eq!(odd.clean_text(text), "[secret]", "{text}");
+        }
+    }
+
+    #[test]
+    fn hmac_matches_the_vector_and_limits_its_data() {
+        let body = br#"{"event":"charge.success","data":{"reference":"pay-1","amount":10000}}"#;
+        let mac = secrets().hmac("sha512", "secret_key", body).unwrap();
+        assert!(hex::encode(mac).starts_with("dc7cd888540ba73cdf492d2d0f92eb41"));
+        assert_eq!(
+            secrets().hmac("md5", "secret_key", body),
+            Err(VaultError::NoAlgorithm("md5".into()))
+        );
+        let long = vec![0; MOST_BYTES + 1];
+        assert!(secrets().hmac("sha256", "secret_key", &long[1..]).is_ok());
+        assert_eq!(secrets().hmac("sha256", "secret_key", &long), Err(VaultError::TooLong));
+        assert_eq!(secrets().matches("secret_key", &long), Err(VaultError::TooLong));
+        assert_eq!(secrets().matches("secret_key", &long[1..]), Ok(false));
+        assert_eq!(secrets().matches("other", b""), Err(VaultError::NoSecret("other".into())));
+    }
+}

@@ -1,0 +1,109 @@
+//! `tollhouse plugin bench`: measures calls through the host, under wasmtime alone, and natively.
+
+mod cold;
+mod load;
+mod machine;
+mod page;
+mod plot;
+mod report;
+mod series;
+mod text;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use self::{machine::Machine, report::Component, series::Series};
+pub use self::{machine::resident_bytes, report::Report};
+use crate::{
+    platform::{
+        clock::Clock,
+        outbound::egress::{Egress, Script},
+        random::Random,
+    },
+    plugins::{Call, Callable, Credentials, Floor, Limits, Manifest, Plugins, Usage},
+};
+
+/// Number of measurements of each call. Their spread is the noise.
+const ROUNDS: u32 = 5;
+
+/// The extent of a measurement.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Calls of each function, over all rounds.
+    pub iterations: u32,
+    /// Cold starts of each component with an empty cache, and as many with a full one.
+    pub cold_starts: u32,
+}
+
+/// A component under measurement, with the examples of its manifest.
+pub struct Subject {
+    pub plugin: Callable,
+    pub credentials: Credentials,
+    pub floor: Floor,
+    wasm: Vec<u8>,
+    limits: Limits,
+    script: Arc<Script>,
+    /// Usage of the latest call.
+    used: Arc<Mutex<Usage>>,
+    /// Time from bytes to a callable plugin.
+    pub admission: Duration,
+}
+
+impl Subject {
+    /// Admits the component into a new engine. `Err` is the reason against it.
+    pub async fn load(wasm: Vec<u8>, limits: Limits) -> Result<Subject, String> {
+        let manifest = Manifest::read(&wasm)?;
+        let script: Arc<Script> = Arc::new(manifest.examples.script());
+        let plugins = engine(&limits, &script)?;
+        let (kept, began) = (wasm.clone(), Instant::now());
+        let plugin = plugins.try_out(wasm).await?;
+        let admission = began.elapsed();
+        let credentials = Credentials::example(plugin.manifest());
+        let floor = Floor::new(&plugin, &credentials, script.clone())?;
+        let used = Arc::<Mutex<Usage>>::default();
+        let latest = used.clone();
+        let plugin = plugin.watched(Arc::new(move |usage| {
+            *latest.lock().unwrap_or_else(PoisonError::into_inner) = usage;
+        }));
+        Ok(Subject { plugin, credentials, floor, wasm: kept, limits, script, used, admission })
+    }
+
+    fn used(&self) -> Usage {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Creates an engine that has loaded nothing. The script answers its requests.
+fn engine(limits: &Limits, script: &Arc<Script>) -> Result<Plugins, String> {
+    let (egress, clock) = (Egress::scripted(script.clone()), Clock::system());
+    let plugins = Plugins::new(limits.clone(), egress, clock, Random::system());
+    plugins.map_err(|error| format!("no engine: {error:#}"))
+}
+
+/// Measures every function of every subject, in rounds, so that disturbances affect all of them.
+pub async fn compare(subjects: Vec<Subject>, effort: Effort) -> Result<Report, String> {
+    let machine = Machine::this();
+    let (mut components, mut series) = (Vec::new(), Vec::new());
+    for subject in &subjects {
+        let cold = cold::measure(subject, effort.cold_starts).await?;
+        components.push(Component::new(subject.plugin.label(), subject.wasm.len(), &cold));
+    }
+    for (n, subject) in subjects.into_iter().map(Arc::new).enumerate() {
+        for call in Call::examples(&subject.plugin) {
+            series.push(Series::begin(n, subject.clone(), call).await?);
+        }
+    }
+    let calls = effort.iterations.div_ceil(ROUNDS).max(1);
+    for series in &mut series {
+        series.warm_up(calls).await?;
+    }
+    for _ in 0..ROUNDS {
+        for series in &mut series {
+            series.round(calls).await?;
+        }
+    }
+    let rows = series.iter().map(Series::row).collect();
+    Ok(Report::new(machine, components, rows, effort))
+}

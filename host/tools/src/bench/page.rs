@@ -1,0 +1,332 @@
+//! The report as an HTML page without scripts or external resources.
+
+use askama::Template;
+
+use super::{
+    plot::{BOTTOM, Bars, LEFT, Log, RIGHT, TOP, Tick, Value, apart, path, round},
+    report::{Comparison, Component, Latency, Report, Row, Spread},
+    text::short,
+};
+
+const WIDTH: f64 = 560.0;
+const CURVES_HEIGHT: f64 = 330.0;
+const STEP_HEIGHT: f64 = 34.0;
+/// Number of colours. Letters distinguish all components.
+const COLOURS: usize = 6;
+
+#[derive(Template)]
+#[template(path = "bench.html")]
+struct Page<'r> {
+    report: &'r Report,
+    keys: Vec<Key<'r>>,
+    bars: Vec<Bars>,
+    functions: Vec<Function<'r>>,
+}
+
+/// The legend entry of a component, with figures about it as a whole.
+struct Key<'r> {
+    letter: String,
+    colour: usize,
+    component: &'r Component,
+    compiled: String,
+    cached: String,
+    idle: String,
+}
+
+struct Function<'r> {
+    name: &'static str,
+    rows: Vec<&'r Row>,
+    groups: Vec<Group>,
+    comparisons: Vec<&'r Comparison>,
+    curves: Curves,
+    steps: Steps,
+    throughput: Bars,
+}
+
+/// A group of table rows.
+struct Group {
+    title: &'static str,
+    measures: Vec<Measure>,
+}
+
+struct Measure {
+    name: &'static str,
+    is_main: bool,
+    /// One per component.
+    cells: Vec<String>,
+}
+
+/// Latency by percentile.
+struct Curves {
+    width: f64,
+    height: f64,
+    x: Vec<Tick>,
+    y: Vec<Tick>,
+    lines: Vec<Line>,
+    described: String,
+}
+
+struct Line {
+    of: usize,
+    fresh: String,
+    floor: String,
+    /// Position of the letter.
+    end: (f64, f64),
+}
+
+/// Median latencies from native to fresh.
+struct Steps {
+    width: f64,
+    height: f64,
+    x: Vec<Tick>,
+    rows: Vec<StepRow>,
+    described: String,
+}
+
+struct StepRow {
+    of: usize,
+    y: f64,
+    native: f64,
+    warm: Option<f64>,
+    floor: f64,
+    fresh: f64,
+    p99: f64,
+}
+
+impl Report {
+    #[must_use]
+    pub fn page(&self) -> String {
+        let functions = self.by_function().into_iter().map(|(name, rows)| {
+            let of = |comparison: &&Comparison| comparison.function == name;
+            Function {
+                name,
+                groups: groups(&rows),
+                comparisons: self.comparisons.iter().filter(of).collect(),
+                curves: Curves::of(&rows),
+                steps: Steps::of(&rows),
+                throughput: throughput(&rows),
+                rows,
+            }
+        });
+        let page = Page {
+            report: self,
+            keys: self.components.iter().enumerate().map(|(n, c)| Key::new(n, c)).collect(),
+            bars: bars(&self.components),
+            functions: functions.collect(),
+        };
+        page.render().expect("a template that writes into memory")
+    }
+}
+
+impl Key<'_> {
+    fn new(n: usize, component: &Component) -> Key<'_> {
+        let Component { cold_compiled, cold_cached, idle_kib, .. } = component;
+        Key {
+            letter: letter(n),
+            colour: n % COLOURS,
+            component,
+            compiled: spread(cold_compiled),
+            cached: spread(cold_cached),
+            idle: idle_kib.map_or_else(|| "-".to_owned(), |kib| kib.to_string()),
+        }
+    }
+
+    /// Returns the name without version and digest.
+    fn name(&self) -> &str {
+        self.component.plugin.split('@').next().unwrap_or_default()
+    }
+}
+
+fn spread(spread: &Spread) -> String {
+    let Spread { least_ms, median_ms, most_ms } = spread;
+    format!("{} ({} to {})", short(*median_ms), short(*least_ms), short(*most_ms))
+}
+
+fn groups(rows: &[&Row]) -> Vec<Group> {
+    let measure = |name, cell: fn(&Row) -> String| {
+        let cells = rows.iter().map(|row| cell(row)).collect();
+        Measure { name, is_main: name == "Fresh, median", cells }
+    };
+    let alone = [
+        measure("Native", |row| short(row.native.p50_us)),
+        measure("Warm", |row| row.warm.as_ref().map_or("-".to_owned(), |l| short(l.p50_us))),
+        measure("Floor", |row| short(row.floor.p50_us)),
+        measure("Fresh, median", |row| short(row.fresh.p50_us)),
+        measure("90th percentile", |row| short(row.fresh.p90_us)),
+        measure("99th percentile", |row| short(row.fresh.p99_us)),
+        measure("99.9th percentile", |row| short(row.fresh.p99_9_us)),
+        measure("Slowest", |row| short(row.fresh.max_us)),
+        measure("Noise", |row| format!("{:.0} %", row.fresh.noise_percent())),
+        measure("Fresh to floor", |row| format!("{:.2}", row.ratio)),
+    ];
+    let takes = [
+        measure("Answer", |row| row.answer.clone()),
+        measure("Runs", |row| row.runs.to_string()),
+        measure("Processor time, µs", |row| short(row.cpu_us)),
+        measure("Peak memory, KiB", |row| row.peak_memory_kib.to_string()),
+    ];
+    let saturated = [
+        measure("Calls per second", |row| short(row.saturated.per_second)),
+        measure("Calls at once", |row| row.saturated.at_once.to_string()),
+        measure("Median, µs", |row| short(row.saturated.p50_us)),
+        measure("99th percentile, µs", |row| short(row.saturated.p99_us)),
+    ];
+    vec![
+        Group { title: "One call at a time, µs", measures: alone.into() },
+        Group { title: "What a call takes", measures: takes.into() },
+        Group { title: "Saturated", measures: saturated.into() },
+    ]
+}
+
+/// Returns `A` to `Z`, then `A1`.
+fn letter(n: usize) -> String {
+    let letter = char::from(b'A' + (n % 26) as u8);
+    if n < 26 { letter.to_string() } else { format!("{letter}{}", n / 26) }
+}
+
+fn bars(components: &[Component]) -> Vec<Bars> {
+    let of = |value: fn(&Component) -> Value| {
+        components.iter().map(value).enumerate().collect::<Vec<_>>()
+    };
+    let mut bars = vec![
+        Bars::new(
+            "Cold start with the compiler, ms",
+            "less is better",
+            &of(|c| times(&c.cold_compiled)),
+        ),
+        Bars::new(
+            "Cold start from compiled code, ms",
+            "less is better",
+            &of(|c| times(&c.cold_cached)),
+        ),
+        Bars::new(
+            "Size of the component, KiB",
+            "less is better",
+            &of(|c| (c.size_kib as f64, None)),
+        ),
+    ];
+    if components.iter().all(|component| component.idle_kib.is_some()) {
+        let idle = of(|c| (c.idle_kib.unwrap_or_default() as f64, None));
+        bars.push(Bars::new("Memory while idle, KiB", "less is better", &idle));
+    }
+    bars
+}
+
+fn times(spread: &Spread) -> Value {
+    (spread.median_ms, Some((spread.least_ms, spread.most_ms)))
+}
+
+fn throughput(rows: &[&Row]) -> Bars {
+    let values = rows.iter().map(|row| {
+        let saturated = &row.saturated;
+        let range = (saturated.least_per_second, saturated.most_per_second);
+        (row.of, (saturated.per_second, Some(range)))
+    });
+    Bars::new("Calls per second, saturated", "more is better", &values.collect::<Vec<_>>())
+}
+
+impl Curves {
+    fn of(rows: &[&Row]) -> Curves {
+        let latencies = rows.iter().flat_map(|row| [&row.fresh, &row.floor]);
+        let values = latencies.flat_map(|latency| latency.curve.iter().map(|(_, us)| *us));
+        let y = Log::around(values, CURVES_HEIGHT - BOTTOM, TOP);
+        let curves = rows.iter().map(|row| row.fresh.curve.as_slice());
+        let ends = curves.filter_map(<[_]>::last).map(|(nines, _)| *nines);
+        let most = ends.fold(1.0, f64::max);
+        let x = |nines: f64| round(LEFT + nines / most * (WIDTH - LEFT - RIGHT));
+        let line = |latency: &Latency| {
+            path(latency.curve.iter().map(|(nines, us)| (x(*nines), y.at(*us))))
+        };
+        let ends: Vec<f64> = rows.iter().map(|row| y.at(row.fresh.max_us)).collect();
+        let ends = apart(&ends, CURVES_HEIGHT - BOTTOM);
+        let lines = rows.iter().zip(ends).map(|(row, end)| Line {
+            of: row.of,
+            fresh: line(&row.fresh),
+            floor: line(&row.floor),
+            end: (WIDTH - RIGHT + 14.0, end),
+        });
+        let inner =
+            [("0", 0.0), ("50", 0.301), ("90", 1.0), ("99", 2.0), ("99.9", 3.0), ("99.99", 4.0)];
+        let inner = inner.into_iter().filter(|(_, nines)| *nines < most - 0.2);
+        let tick = |(label, nines): (&str, f64)| Tick { at: x(nines), label: label.to_owned() };
+        Curves {
+            width: WIDTH,
+            height: CURVES_HEIGHT,
+            x: inner.chain([("max", most)]).map(tick).collect(),
+            y: y.ticks(),
+            lines: lines.collect(),
+            described: rows.iter().map(|row| described_curve(row)).collect(),
+        }
+    }
+}
+
+impl Curves {
+    fn right(&self) -> f64 {
+        self.width - RIGHT
+    }
+
+    fn bottom(&self) -> f64 {
+        self.height - BOTTOM
+    }
+}
+
+fn described_curve(row: &Row) -> String {
+    let Latency { p50_us, p99_us, max_us, .. } = &row.fresh;
+    format!(
+        "{}: half of the calls within {} microseconds, 99 of 100 within {}, all within {}; the floor's median is {}. ",
+        row.plugin,
+        short(*p50_us),
+        short(*p99_us),
+        short(*max_us),
+        short(row.floor.p50_us)
+    )
+}
+
+impl Steps {
+    fn of(rows: &[&Row]) -> Steps {
+        let values = rows.iter().flat_map(|row| {
+            let warm = row.warm.as_ref().map(|warm| warm.p50_us);
+            [row.native.p50_us, row.floor.p50_us, row.fresh.p99_us].into_iter().chain(warm)
+        });
+        let x = Log::around(values, LEFT, WIDTH - RIGHT);
+        let places = rows.iter().zip(0u32..).map(|(row, n)| StepRow {
+            of: row.of,
+            y: TOP + STEP_HEIGHT * (f64::from(n) + 0.5),
+            native: x.at(row.native.p50_us),
+            warm: row.warm.as_ref().map(|warm| x.at(warm.p50_us)),
+            floor: x.at(row.floor.p50_us),
+            fresh: x.at(row.fresh.p50_us),
+            p99: x.at(row.fresh.p99_us),
+        });
+        Steps {
+            width: WIDTH,
+            height: TOP + STEP_HEIGHT * rows.len() as f64 + BOTTOM,
+            x: x.ticks(),
+            rows: places.collect(),
+            described: rows.iter().map(|row| described_steps(row)).collect(),
+        }
+    }
+}
+
+impl Steps {
+    fn bottom(&self) -> f64 {
+        self.height - BOTTOM
+    }
+}
+
+fn described_steps(row: &Row) -> String {
+    let warm = row.warm.as_ref().map_or_else(|| "impossible".to_owned(), |l| short(l.p50_us));
+    let [native, floor, fresh] = [&row.native, &row.floor, &row.fresh].map(|l| short(l.p50_us));
+    let plugin = &row.plugin;
+    format!("{plugin}: native {native} microseconds, warm {warm}, floor {floor}, fresh {fresh}. ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::letter;
+
+    #[test]
+    fn every_component_has_a_letter_of_its_own() {
+        assert_eq!([0, 25, 26, 52].map(letter), ["A", "Z", "A1", "A2"]);
+    }
+}

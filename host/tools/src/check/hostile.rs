@@ -1,0 +1,149 @@
+//! Hostile input in users' texts: it must be sent as text, or rejected as `invalid`.
+
+use serde_json::{Value, json};
+use url::form_urlencoded;
+
+use super::{
+    inspection::{Inspection, failing},
+    report::Outcome,
+    subject::Ran,
+    upstream::{Plan, Seen},
+    watch::NO_PLACEHOLDER,
+};
+use crate::plugins::{Call, CallError, FaultCategory, Kind};
+
+const LONG: usize = 4 << 10;
+
+fn texts() -> [(&'static str, String); 8] {
+    [
+        ("quotes", r#""quoted" 'and' \escaped\ {"amount":1}"#.to_owned()),
+        ("line breaks", "one\r\nX-Injected: yes\r\n\r\ntwo\tthree".to_owned()),
+        ("emoji", "paid 🙂 👩‍👩‍👧 ✅".to_owned()),
+        ("4 KiB", "long ".repeat(LONG / 5)),
+        ("a placeholder", format!("{NO_PLACEHOLDER} {{{{secret}}}} ${{secret}} %s %00")),
+        ("markup", "</script><script>alert(1)</script><!-- ]]>".to_owned()),
+        ("right-to-left marks", "\u{202e}evil\u{202c} \u{200f}\u{2066}text\u{2069}".to_owned()),
+        ("a form", "a&amount=1&to=%2B15550000000;b=c#d".to_owned()),
+    ]
+}
+
+/// `usual` is the example call.
+pub async fn inspect(inspection: &mut Inspection<'_>, usual: &Ran) {
+    let plugin = &inspection.subject.plugin;
+    let is_provider = plugin.manifest().kind == Kind::Provider;
+    for (name, text) in texts() {
+        let examples = Call::examples(plugin).into_iter();
+        let call = examples.filter(|call| call.function() == inspection.function).last();
+        let Some(call) = call.and_then(|call| saying(call, &text)) else { return };
+        let case = format!("hostile text: {name}");
+        let private = if is_provider { &[][..] } else { &[&*text][..] };
+        let ran = inspection.run_with(&call, Plan::examples(), &case, private).await;
+        inspection.note(case, judge(usual, &ran));
+    }
+}
+
+/// Puts the text into all fields that users control; `None` if there are none.
+fn saying(call: Call, text: &str) -> Option<Call> {
+    let metadata = || json!({ "order": text, "note": [text] }).to_string();
+    Some(match call {
+        Call::StartCheckout(mut order) => {
+            order.customer_name = Some(text.to_owned());
+            (order.narration, order.metadata) = (text.to_owned(), metadata());
+            Call::StartCheckout(order)
+        }
+        Call::ChargeCard(mut order) => {
+            (order.narration, order.metadata) = (text.to_owned(), metadata());
+            Call::ChargeCard(order)
+        }
+        Call::Debit(mut order) => {
+            (order.narration, order.metadata) = (text.to_owned(), metadata());
+            Call::Debit(order)
+        }
+        Call::StartRefund(mut order) => {
+            order.reason = text.to_owned();
+            Call::StartRefund(order)
+        }
+        Call::SendText(mut message) => {
+            message.text = text.to_owned();
+            Call::SendText(message)
+        }
+        Call::LookUp(mut question) => {
+            let person = question.person.as_mut()?;
+            (person.first_name, person.last_name) = (text.to_owned(), text.to_owned());
+            Call::LookUp(question)
+        }
+        Call::Compare(mut question, selfie) => {
+            let person = question.person.as_mut()?;
+            (person.first_name, person.last_name) = (text.to_owned(), text.to_owned());
+            Call::Compare(question, selfie)
+        }
+        _ => return None,
+    })
+}
+
+fn judge(usual: &Ran, ran: &Ran) -> Outcome {
+    for (before, seen) in usual.requests.iter().zip(&ran.requests) {
+        if let Some(expected) = broken(before, seen) {
+            return Outcome::Failed(failing(expected, ran, Some(seen)));
+        }
+    }
+    match &ran.reply {
+        Ok(_) => Outcome::Passed,
+        Err(CallError { fault, .. }) if fault.category == FaultCategory::Invalid => Outcome::Passed,
+        Err(_) if ran.requests.iter().any(|seen| seen.example.is_none()) => Outcome::Noted {
+            note: "a request has no example, so that nobody knows whether the call would succeed"
+                .to_owned(),
+        },
+        Err(_) => Outcome::Failed(failing("success, or invalid", ran, ran.requests.last())),
+    }
+}
+
+/// Returns a property of the request `before` that `seen` lacks.
+fn broken(before: &Seen, seen: &Seen) -> Option<&'static str> {
+    let json = |seen: &Seen| serde_json::from_slice::<Value>(&seen.body).ok();
+    if json(before).is_some() && json(seen).is_none() {
+        return Some("a body that is JSON");
+    }
+    let names = |seen: &Seen| -> Vec<String> {
+        form_urlencoded::parse(&seen.body).map(|(name, _)| name.into_owned()).collect()
+    };
+    let is_form =
+        before.header("content-type").is_some_and(|kind| kind.contains("form-urlencoded"));
+    (is_form && names(before) != names(seen))
+        .then_some("a form with the fields that it has otherwise")
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn seen(kind: &str, body: &'static str) -> Seen {
+        Seen {
+            method: "POST".to_owned(),
+            url: "https://a.example".to_owned(),
+            headers: vec![("Content-Type".to_owned(), kind.to_owned())],
+            body: Bytes::from_static(body.as_bytes()),
+            answer: Err(crate::platform::outbound::egress::EgressError::Cut(
+                "a.example".to_owned(),
+            )),
+            example: None,
+        }
+    }
+
+    #[test]
+    fn a_body_must_keep_its_format_and_its_fields() {
+        let form = "application/x-www-form-urlencoded";
+        for (kind, before, after, stays) in [
+            ("application/json", r#"{"a":"b"}"#, r#"{"a":"\"b"}"#, true),
+            ("application/json", r#"{"a":"b"}"#, r#"{"a":""b"}"#, false),
+            (form, "a=b&c=d", "a=b%26amount&c=d", true),
+            (form, "a=b&c=d", "a=b&amount=1&c=d", false),
+            ("text/plain", "b", "\"", true),
+        ] {
+            let broken = broken(&seen(kind, before), &seen(kind, after));
+            assert_eq!(broken.is_none(), stays, "{after}: {broken:?}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Captures the log lines of a plugin during its calls.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tracing::{Dispatch, Event, Subscriber, field::Field};
+use tracing_subscriber::{Layer, layer::Context, prelude::*};
+
+/// Target of plugins' log lines, which `Session::log` writes.
+const TARGET: &str = "tollhouse::plugins::runtime::session";
+
+/// Captured lines, shared by clones.
+#[derive(Clone, Default)]
+pub struct Lines(Arc<Mutex<Vec<String>>>);
+
+impl Lines {
+    /// Returns the dispatcher that captures log lines.
+    pub fn dispatch(&self) -> Dispatch {
+        tracing_subscriber::registry().with(self.clone()).into()
+    }
+
+    /// Returns the lines captured since the last call.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if event.metadata().target() == TARGET {
+            let mut message = Message::default();
+            event.record(&mut message);
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(message.0);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Message(String);
+
+impl tracing::field::Visit for Message {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.0 = format!("{value:?}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Requests, responses and results in short, readable form, safe to print to a terminal.
+
+use std::fmt::Write;
+
+use super::upstream::Seen;
+use crate::{
+    platform::{
+        outbound::egress::{Answer, EgressError},
+        values::money::Money,
+    },
+    plugins::{CallError, FaultCategory, Notification, ProviderPayment, Refusal, Reply},
+};
+
+const MOST_CHARS: usize = 600;
+
+pub fn request(seen: &Seen) -> String {
+    with_body(format!("{} {} {}", seen.method, seen.url, headers(&seen.headers)), &seen.body)
+}
+
+pub fn notification(named: &[(String, String)], body: &[u8]) -> String {
+    with_body(headers(named), body)
+}
+
+fn headers(named: &[(String, String)]) -> String {
+    let all: Vec<String> = named.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    format!("[{}]", all.join("; "))
+}
+
+pub fn answer(answer: &Result<Answer, EgressError>) -> String {
+    match answer {
+        Err(error) => error.to_string(),
+        Ok(Answer { status, body, .. }) => with_body(status.to_string(), body),
+    }
+}
+
+fn with_body(line: String, body: &[u8]) -> String {
+    if body.is_empty() { short(&line) } else { format!("{} {}", short(&line), bytes(body)) }
+}
+
+pub fn bytes(body: &[u8]) -> String {
+    let shown = &body[..body.len().min(4 * MOST_CHARS)];
+    let text = short(&String::from_utf8_lossy(shown));
+    if shown.len() < body.len() && text.chars().count() < MOST_CHARS {
+        return format!("{text}… ({} bytes)", body.len());
+    }
+    text
+}
+
+/// Truncates a text, and escapes invisible characters.
+pub fn short(text: &str) -> String {
+    let mut shown = String::new();
+    let mut chars = text.chars();
+    for c in chars.by_ref().take(MOST_CHARS) {
+        let invisible = c.is_control() || ('\u{200b}'..='\u{200f}').contains(&c) || is_bidi(c);
+        match invisible {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    if chars.next().is_some() {
+        let _ = write!(shown, "… ({} bytes)", text.len());
+    }
+    shown
+}
+
+fn is_bidi(c: char) -> bool {
+    ('\u{202a}'..='\u{202e}').contains(&c) || ('\u{2066}'..='\u{2069}').contains(&c)
+}
+
+fn category(category: FaultCategory) -> &'static str {
+    match category {
+        FaultCategory::Invalid => "invalid",
+        FaultCategory::Refused => "refused",
+        FaultCategory::NotFound => "not-found",
+        FaultCategory::Unavailable => "unavailable",
+        FaultCategory::Misconfigured => "misconfigured",
+        FaultCategory::Other => "other",
+    }
+}
+
+pub fn reply(reply: &Result<Reply, CallError>) -> String {
+    let told = match reply {
+        Err(CallError { fault, .. }) => {
+            let code = if fault.code.is_empty() { "" } else { &*format!(" ({})", fault.code) };
+            format!("{}{code}: {}", category(fault.category), fault.message)
+        }
+        Ok(Reply::Session(session)) => format!("a session with the URL {:?}", session.url),
+        Ok(Reply::Payment(payment)) => self::payment(payment),
+        Ok(Reply::Deauthorized(done)) => done.to_string(),
+        Ok(Reply::Refund(refund)) => {
+            let status = format!("{:?}", refund.status).to_lowercase();
+            format!("a refund that is {status}, with the id {:?}", refund.provider_id)
+        }
+        Ok(Reply::Notifications(told)) => believed(told),
+        Ok(Reply::Refused(Refusal::Unauthentic)) => "unauthentic".to_owned(),
+        Ok(Reply::Refused(Refusal::Malformed(why))) => format!("malformed: {why}"),
+        Ok(Reply::Accepted(id)) => format!("a message that was accepted, with the id {id:?}"),
+        Ok(Reply::Entry(_)) => "an entry".to_owned(),
+        Ok(Reply::Compared(_, comparison)) => {
+            format!("an entry, and that the faces match: {}", comparison.matches)
+        }
+        Ok(Reply::Read(identifier, _)) => format!("an entry for {identifier:?}"),
+    };
+    short(&told)
+}
+
+fn payment(payment: &ProviderPayment) -> String {
+    let status = format!("{:?}", payment.status).to_lowercase();
+    format!("a payment that is {status}, of {}", money(&payment.amount))
+}
+
+fn believed(told: &[Notification]) -> String {
+    let about = told.iter().map(|told| {
+        let subject = format!("{:?}", told.subject).to_lowercase();
+        format!("{subject} {:?}", told.service_ref)
+    });
+    format!("it is believed, about {}", about.collect::<Vec<_>>().join(", "))
+}
+
+pub fn money(money: &Money) -> String {
+    format!("{} {}", money.minor.0, money.currency)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_truncated_and_invisible_characters_escaped() {
+        assert_eq!(short("a\r\n\u{202e}é"), "a\\r\\n\\u{202e}é");
+        let long = short(&"é".repeat(MOST_CHARS + 1));
+        assert!(long.starts_with("éé") && long.ends_with("… (1202 bytes)"), "{long}");
+        assert_eq!(bytes(b"\xff{}"), "\u{fffd}{}");
+        assert!(bytes(&vec![b'x'; 1 << 20]).len() < 2 * MOST_CHARS);
+    }
+}

@@ -1,0 +1,111 @@
+//! The component under inspection, and its calls with all visible effects.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use tracing::{Dispatch, instrument::WithSubscriber};
+
+use super::{
+    lines::Lines,
+    upstream::{Plan, Seen, Upstream},
+};
+use crate::{
+    platform::{
+        clock::{Clock, Timestamp},
+        outbound::egress::Egress,
+        random::Random,
+    },
+    plugins::{
+        Call, CallError, Callable, Check, Credentials, Limits, Manifest, Plugins, Reply, Usage,
+    },
+};
+
+/// Start of all calls, fixed so that reports are reproducible: 2026-11-21T09:00:00Z.
+const BEGINNING: Timestamp = Timestamp(1_795_251_600_000);
+const SEED: u64 = 1;
+/// One call at a time, and the trial instantiation.
+const INSTANCES: u32 = 2;
+
+pub struct Subject {
+    pub plugin: Callable,
+    pub limits: Limits,
+    upstream: Upstream,
+    clock: Clock,
+    random: Random,
+    used: Arc<Mutex<Usage>>,
+    lines: Lines,
+    dispatch: Dispatch,
+    accounts: AtomicU64,
+}
+
+pub struct Ran {
+    pub reply: Result<Reply, CallError>,
+    pub requests: Vec<Seen>,
+    pub used: Usage,
+    pub lines: Vec<String>,
+}
+
+impl Subject {
+    /// Admits the component into a new engine; `None`: rejected. `Err` concerns this machine.
+    pub async fn load(
+        wasm: Vec<u8>,
+        limits: Limits,
+    ) -> Result<(Vec<Check>, Option<Subject>), String> {
+        let manifest = Manifest::read(&wasm).ok();
+        let examples = manifest.map(|manifest| manifest.examples).unwrap_or_default();
+        let upstream = Upstream::new(&examples);
+        let (clock, random) = (Clock::frozen_at(BEGINNING), Random::seeded(SEED));
+        let limits = Limits { instances: limits.instances.min(INSTANCES), ..limits };
+        let egress = Egress::scripted(upstream.script());
+        let plugins = Plugins::new(limits.clone(), egress, clock.clone(), random.clone());
+        let plugins = plugins.map_err(|error| format!("no engine: {error:#}"))?;
+        let (checks, admitted) = plugins.inspect(wasm).await;
+        let subject = admitted.map(|plugin| {
+            let used = Arc::<Mutex<Usage>>::default();
+            let latest = used.clone();
+            let plugin = plugin.watched(Arc::new(move |usage| {
+                *latest.lock().unwrap_or_else(PoisonError::into_inner) = usage;
+            }));
+            let lines = Lines::default();
+            let (dispatch, accounts) = (lines.dispatch(), AtomicU64::default());
+            Subject { plugin, limits, upstream, clock, random, used, lines, dispatch, accounts }
+        });
+        Ok((checks, subject))
+    }
+
+    /// Makes a call with an empty cache and always the same randomness.
+    pub async fn run(&self, call: &Call, plan: Plan) -> Ran {
+        let account = self.account();
+        self.run_for(&account, call, plan).await
+    }
+
+    /// Makes the same for an account, whose cache keeps the values of earlier calls.
+    pub async fn run_for(&self, account: &Credentials, call: &Call, plan: Plan) -> Ran {
+        self.random.rewind(SEED);
+        self.made(account, call, plan).await
+    }
+
+    /// Makes a call an hour later, with other randomness.
+    pub async fn run_later(&self, call: &Call, plan: Plan) -> Ran {
+        self.random.rewind(SEED + 1);
+        self.clock.advance_to(self.clock.now().plus_seconds(3600));
+        let account = self.account();
+        self.made(&account, call, plan).await
+    }
+
+    async fn made(&self, account: &Credentials, call: &Call, plan: Plan) -> Ran {
+        self.upstream.plan(plan);
+        let asked = self.plugin.ask(account, call).with_subscriber(self.dispatch.clone());
+        let reply = asked.await;
+        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        Ran { reply, requests: self.upstream.seen(), used, lines: self.lines.take() }
+    }
+
+    /// Returns an account without earlier calls.
+    pub fn account(&self) -> Credentials {
+        let id = self.accounts.fetch_add(1, Relaxed).to_string();
+        Credentials { id, ..Credentials::example(self.plugin.manifest()) }
+    }
+}

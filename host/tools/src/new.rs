@@ -1,0 +1,182 @@
+//! `tollhouse plugin new`: creates a plugin project that builds and passes its tests. The project
+//! contains the contract and the SDK of this release, so it does not depend on this repository.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use clap::ValueEnum;
+use include_dir::{Dir, DirEntry, include_dir};
+
+use crate::plugins::Manifest;
+
+/// Templates by language, by kind, and by language and kind.
+static TEMPLATES: Dir = include_dir!("$CARGO_MANIFEST_DIR/templates/plugin");
+static CONTRACT: Dir = include_dir!("$CARGO_MANIFEST_DIR/wit");
+static SDK_RUST: Dir = include_dir!("$CARGO_MANIFEST_DIR/plugins/sdk");
+static SDK_JS: Dir = include_dir!("$CARGO_MANIFEST_DIR/plugins/sdk-js");
+static SDK_PYTHON: Dir = include_dir!("$CARGO_MANIFEST_DIR/plugins/sdk-python");
+/// The dependency versions with which this release was tested; cargo removes unused ones.
+const LOCK: &str = include_str!("../../../Cargo.lock");
+
+/// Names of files and folders of an SDK that a plugin does not need.
+const LEFT_OUT: [&str; 5] = ["test", "tests", "node_modules", "__pycache__", "target"];
+
+/// The name of the SDK's own package.
+const TAKEN: &str = "tollhouse-plugin";
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Kind {
+    Provider,
+    Country,
+    Sms,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Language {
+    Rust,
+    Js,
+    Python,
+}
+
+impl Kind {
+    fn folder(self) -> &'static str {
+        match self {
+            Kind::Provider => "provider",
+            Kind::Country => "country",
+            Kind::Sms => "sms",
+        }
+    }
+
+    /// Returns the world of the contract that the template exports.
+    fn world(self) -> &'static str {
+        match self {
+            Kind::Provider => "provider-basic",
+            Kind::Country => "country-basic",
+            Kind::Sms => "sms-gateway",
+        }
+    }
+}
+
+impl Language {
+    fn folder(self) -> &'static str {
+        match self {
+            Language::Rust => "rust",
+            Language::Js => "js",
+            Language::Python => "python",
+        }
+    }
+
+    fn sdk(self) -> &'static Dir<'static> {
+        match self {
+            Language::Rust => &SDK_RUST,
+            Language::Js => &SDK_JS,
+            Language::Python => &SDK_PYTHON,
+        }
+    }
+}
+
+/// A project that does not exist yet.
+pub struct Project {
+    /// The plugin's name.
+    pub name: String,
+    pub kind: Kind,
+    pub language: Language,
+}
+
+impl Project {
+    /// Writes the project to a folder that is empty or does not exist.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says what to change.
+    pub fn write_to(&self, folder: &Path) -> Result<(), String> {
+        self.check_name()?;
+        let failed = |error: io::Error| format!("{}: {error}", folder.display());
+        if folder.exists() && fs::read_dir(folder).map_err(failed)?.next().is_some() {
+            let message = "the folder is not empty; name another one with --dir";
+            return Err(format!("{}: {message}", folder.display()));
+        }
+        for (path, bytes) in self.files() {
+            write(&folder.join(path), &bytes).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the host and the tools of each language accept the name.
+    fn check_name(&self) -> Result<(), String> {
+        let refused = |reason: String| format!("{reason}; choose another name");
+        if !self.name.starts_with(|c: char| c.is_ascii_lowercase()) || self.name == TAKEN {
+            let reason = format!("a plugin's name must begin with a-z, and not be {TAKEN}");
+            return Err(refused(reason));
+        }
+        let manifest = self.manifest().map_err(refused)?;
+        manifest.check_country(&["identity-lookup"]).map_err(refused)
+    }
+
+    fn manifest(&self) -> Result<Manifest, String> {
+        let file = TEMPLATES.get_file(format!("{}/manifest.json", self.kind.folder()));
+        let file = file.expect("each kind has a manifest");
+        Manifest::from_json(self.filled(file.contents()).as_bytes())
+    }
+
+    /// Returns all files of the project with their relative paths.
+    fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let (kind, language) = (self.kind.folder(), self.language.folder());
+        let template = |path: &str| TEMPLATES.get_dir(path).expect("each kind has a template");
+        let mut files = Vec::new();
+        collect(template(kind), Path::new(""), &mut files);
+        collect(template(&format!("{language}/{kind}")), Path::new(""), &mut files);
+        for file in template(language).files() {
+            files.push((name_of(file.path()), file.contents().to_vec()));
+        }
+        for (_, bytes) in &mut files {
+            *bytes = self.filled(bytes).into_bytes();
+        }
+        collect(&CONTRACT, Path::new("wit"), &mut files);
+        collect(self.language.sdk(), Path::new("vendor/sdk"), &mut files);
+        if let Language::Rust = self.language {
+            files.push(("Cargo.lock".into(), LOCK.into()));
+        }
+        files
+    }
+
+    fn filled(&self, template: &[u8]) -> String {
+        String::from_utf8_lossy(template)
+            .replace("{{name}}", &self.name)
+            .replace("{{title}}", &title(&self.name))
+            .replace("{{crate}}", &self.name.replace('-', "_"))
+            .replace("{{world}}", self.kind.world())
+    }
+}
+
+/// Formats `my-bank` as `My Bank`.
+fn title(name: &str) -> String {
+    let parts = name.split(['-', '_']).filter(|part| !part.is_empty());
+    let parts = parts.map(|part| part[..1].to_ascii_uppercase() + &part[1..]);
+    parts.collect::<Vec<_>>().join(" ")
+}
+
+/// Collects the files below a folder, with their paths below `to`.
+fn collect(from: &Dir, to: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
+    for entry in from.entries() {
+        let path = to.join(name_of(entry.path()));
+        match entry {
+            _ if LEFT_OUT.iter().any(|name| path.ends_with(name)) => {}
+            DirEntry::Dir(folder) => collect(folder, &path, files),
+            DirEntry::File(file) => files.push((path, file.contents().to_vec())),
+        }
+    }
+}
+
+fn name_of(path: &Path) -> PathBuf {
+    path.file_name().map(PathBuf::from).unwrap_or_default()
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, bytes)
+}

@@ -1,0 +1,209 @@
+//! Differences between the effects of two calls.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::plugins::recording::repeat::{Did, Request};
+
+/// A value that differs, or that only one call has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// Path of the value, for example `requests[0].body.amount`.
+    pub at: String,
+    /// `None`: the value is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    /// `None`: the value is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
+}
+
+/// Returns the differences in requests, vault operations and reply, in this order.
+pub fn differences(before: &Did, after: &Did) -> Vec<Difference> {
+    let mut found = Vec::new();
+    let all = |did: &Did| {
+        json!({
+            "requests": did.requests.iter().map(readable).collect::<Vec<_>>(),
+            "vault": did.vault,
+            "reply": read(&did.reply),
+        })
+    };
+    let (before, after) = (all(before), all(after));
+    for part in ["requests", "vault", "reply"] {
+        compare(part, before.get(part), after.get(part), &mut found);
+    }
+    found
+}
+
+/// Returns a request with JSON in its body parsed.
+fn readable(request: &Request) -> Value {
+    let mut headers = Map::new();
+    for (name, value) in &request.headers {
+        let all = headers.entry(name.to_lowercase()).or_insert_with(|| json!([]));
+        if let Value::Array(all) = all {
+            all.push(json!(value));
+        }
+    }
+    let Request { method, url, body, answered, .. } = request;
+    let mut readable =
+        json!({ "method": method, "url": url, "headers": headers, "body": parsed(body) });
+    if !answered {
+        readable["answer"] = json!("not known: the recorded call made no such request");
+    }
+    readable
+}
+
+fn read(value: &Value) -> Value {
+    match value {
+        Value::String(text) => parsed(text),
+        Value::Array(all) => all.iter().map(read).collect(),
+        Value::Object(all) => {
+            Value::Object(all.iter().map(|(name, value)| (name.clone(), read(value))).collect())
+        }
+        _ => value.clone(),
+    }
+}
+
+/// Parses objects and arrays only: the text `1` is not a number.
+fn parsed(text: &str) -> Value {
+    match serde_json::from_str(text) {
+        Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
+        _ => json!(text),
+    }
+}
+
+fn compare(at: &str, before: Option<&Value>, after: Option<&Value>, found: &mut Vec<Difference>) {
+    match (before, after) {
+        (Some(Value::Object(one)), Some(Value::Object(other))) => {
+            let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
+            for name in names {
+                compare(&format!("{at}.{name}"), one.get(name), other.get(name), found);
+            }
+        }
+        (Some(Value::Array(one)), Some(Value::Array(other))) => {
+            for n in 0..one.len().max(other.len()) {
+                compare(&format!("{at}[{n}]"), one.get(n), other.get(n), found);
+            }
+        }
+        (before, after) if before == after => {}
+        (before, after) => {
+            let (at, before, after) = (at.to_owned(), before.cloned(), after.cloned());
+            found.push(Difference { at, before, after });
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = visible(&self.at);
+        match (&self.before, &self.after) {
+            (before, Some(after)) if before.is_none() => write!(f, "{at}: {} is new", short(after)),
+            (Some(before), None) => write!(f, "{at}: {} is gone", short(before)),
+            (Some(before), Some(after)) => {
+                let (before, after) = (before.to_string(), after.to_string());
+                let same = from_where_they_differ(&before, &after);
+                write!(f, "{at}: {}, now {}", cut(&before, same), cut(&after, same))
+            }
+            _ => f.write_str(&at),
+        }
+    }
+}
+
+/// Returns the position from which to show two texts: 0, unless their common start is long.
+fn from_where_they_differ(one: &str, other: &str) -> usize {
+    const BEFORE: usize = 20;
+    let same = one.char_indices().zip(other.chars()).find(|((_, a), b)| a != b);
+    let same = same.map_or(one.len().min(other.len()), |((at, _), _)| at);
+    if same > MOST / 2 { one.floor_char_boundary(same - BEFORE) } else { 0 }
+}
+
+/// Replaces control characters, which could move the cursor of a terminal.
+fn visible(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// Maximum length of a shown value, in characters.
+const MOST: usize = 200;
+
+fn cut(text: &str, from: usize) -> String {
+    let (start, rest) = (if from > 0 { "…" } else { "" }, text.get(from..).unwrap_or_default());
+    match rest.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{start}{}… ({} bytes)", visible(&rest[..end]), text.len()),
+        None => format!("{start}{}", visible(rest)),
+    }
+}
+
+fn short(value: &Value) -> String {
+    cut(&value.to_string(), 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(url: &str, body: &str) -> Request {
+        Request {
+            method: "POST".to_owned(),
+            url: url.to_owned(),
+            headers: vec![("X-Id".to_owned(), "1".to_owned())],
+            body: body.to_owned(),
+            answered: true,
+        }
+    }
+
+    fn did(requests: Vec<Request>, reply: Value) -> Did {
+        Did { requests, vault: Vec::new(), reply }
+    }
+
+    fn said(before: &Did, after: &Did) -> Vec<String> {
+        differences(before, after).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn each_difference_is_reported_with_its_path() {
+        let reply = |text: &str, raw: &str| json!({ "payment": { "message": text, "raw": raw } });
+        let before = did(
+            vec![request("https://a/1", r#"{"amount":1,"c":[1]}"#)],
+            reply("paid", r#"{"a":[1,2]}"#),
+        );
+        assert_eq!(said(&before, &before), [""; 0]);
+        let again = request("https://a/1", r#"{"amount":2,"b":null,"c":[1,null]}"#);
+        let mut after = did(vec![again], reply("Paid", r#"{"a":[1]}"#));
+        after.requests[0].headers[0].0 = "x-id".to_owned();
+        after.requests.push(Request { answered: false, ..request("https://a/2", "") });
+        let said = said(&before, &after);
+        assert_eq!(
+            said[..3],
+            [
+                "requests[0].body.amount: 1, now 2",
+                "requests[0].body.c[1]: null is new",
+                "requests[0].body.b: null is new",
+            ]
+        );
+        assert!(
+            said[3].starts_with("requests[1]: ") && said[3].ends_with(" is new"),
+            "{}",
+            said[3]
+        );
+        assert!(said[3].contains("not known"), "{}", said[3]);
+        assert_eq!(
+            said[4..],
+            ["reply.payment.message: \"paid\", now \"Paid\"", "reply.payment.raw.a[1]: 2 is gone",]
+        );
+    }
+
+    #[test]
+    fn long_values_are_cut_and_shown_from_their_first_difference() {
+        let long = |end: &str| Some(json!("é".repeat(1000) + end));
+        let at = || "reply\u{1b}[2K".to_owned();
+        let new = Difference { at: at(), before: None, after: long("") }.to_string();
+        assert!(
+            new.starts_with("reply\u{fffd}[2K: ") && new.ends_with("… (2002 bytes) is new"),
+            "{new}"
+        );
+        let changed = Difference { at: at(), before: long("a"), after: long("b") }.to_string();
+        assert!(changed.contains("éa\", now …") && changed.ends_with("éb\""), "{changed}");
+    }
+}
