@@ -9,16 +9,14 @@ use futures::future::join_all;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
-use tollhouse::{
-    app::{routes, state::App, wiring},
-    http,
-    platform::{
-        background::jobs,
-        clock::{Clock, Timestamp},
-        crypto::tls,
-        random::Random,
-        store::{Result, Tx},
-    },
+use tollhouse_app::{routes, state::App, wiring};
+use tollhouse_http as http;
+use tollhouse_platform::{
+    background::jobs,
+    clock::{Clock, Timestamp},
+    crypto::tls,
+    random::Random,
+    store::{Result, Tx},
 };
 use tollhouse_sandbox::Standins;
 

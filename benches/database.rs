@@ -3,7 +3,7 @@
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-use tollhouse::platform::random::Random;
+use tollhouse_platform::random::Random;
 
 pub struct Database {
     pub engine: &'static str,

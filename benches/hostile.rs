@@ -4,15 +4,13 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use tokio::task::JoinHandle;
-use tollhouse::{
-    platform::{
-        clock::Clock,
-        outbound::egress::{Answer, Egress, EgressError, Outgoing},
-        random::Random,
-    },
-    plugins::{Call, Callable, Credentials, Limits, Plugins},
-    tools::bench::resident_bytes,
+use tollhouse_platform::{
+    clock::Clock,
+    outbound::egress::{Answer, Egress, EgressError, Outgoing},
+    random::Random,
 };
+use tollhouse_plugins::{Call, Callable, Credentials, Limits, Plugins};
+use tollhouse_tools::bench::resident_bytes;
 
 use crate::Bench;
 

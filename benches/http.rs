@@ -27,14 +27,12 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Mutex, watch},
 };
-use tollhouse::{
-    app::{
-        state::{App, config::Config},
-        wiring,
-    },
-    http,
-    platform::{clock::Clock, random::Random},
+use tollhouse_app::{
+    state::{App, config::Config},
+    wiring,
 };
+use tollhouse_http as http;
+use tollhouse_platform::{clock::Clock, random::Random};
 use tollhouse_sandbox::Standins;
 
 use crate::{

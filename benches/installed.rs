@@ -9,17 +9,15 @@ use std::{
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
-use tollhouse::{
-    platform::{
-        clock::Clock,
-        crypto::seal::{Sealer, new_master_key},
-        outbound::egress::{Egress, EgressPolicy},
-        random::Random,
-        store::{self, Store},
-    },
-    plugins::{CodeCache, Limits, Plugins, Signed, TrustPolicy, Wish},
-    tools::bench::resident_bytes,
+use tollhouse_platform::{
+    clock::Clock,
+    crypto::seal::{Sealer, new_master_key},
+    outbound::egress::{Egress, EgressPolicy},
+    random::Random,
+    store::{self, Store},
 };
+use tollhouse_plugins::{CodeCache, Limits, Plugins, Signed, TrustPolicy, Wish};
+use tollhouse_tools::bench::resident_bytes;
 
 use crate::Bench;
 

@@ -4,13 +4,9 @@ use std::time::Instant;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use tollhouse::{
-    platform::{
-        crypto::seal::{Sealer, new_master_key},
-        random::Random,
-    },
-    plugins::{Answering, Call, CodeCache, Limits, Typed},
-    tools::bench::Subject,
+use tollhouse_platform::{
+    crypto::seal::{Sealer, new_master_key},
+    random::Random,
 };
 use tollhouse_plugin::{
     checkout::{self, CheckoutOrder},
@@ -19,6 +15,8 @@ use tollhouse_plugin::{
     types::Money,
     verification,
 };
+use tollhouse_plugins::{Answering, Call, CodeCache, Limits, Typed};
+use tollhouse_tools::bench::Subject;
 
 use crate::{Bench, repeat};
 

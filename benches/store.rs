@@ -1,6 +1,6 @@
 //! Writes of a row by few and by many concurrent writers, and the smallest possible read.
 
-use tollhouse::platform::{
+use tollhouse_platform::{
     clock::Clock,
     random::Random,
     store::{self, Limits, Store},

@@ -27,15 +27,13 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use tollhouse::{
-    platform::{
-        clock::Clock,
-        outbound::egress::{Egress, EgressPolicy},
-        random::Random,
-    },
-    plugins::{Call, Callable, Credentials, Limits, Plugins},
-    tools::bench::resident_bytes,
+use tollhouse_platform::{
+    clock::Clock,
+    outbound::egress::{Egress, EgressPolicy},
+    random::Random,
 };
+use tollhouse_plugins::{Call, Callable, Credentials, Limits, Plugins};
+use tollhouse_tools::bench::resident_bytes;
 
 use crate::{Bench, installed::named};
 

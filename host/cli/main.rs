@@ -10,10 +10,8 @@ mod terminal;
 use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use tollhouse::{
-    app::state::config::describe,
-    platform::config::layers::{self, Parsed},
-};
+use tollhouse_app::state::config::describe;
+use tollhouse_platform::config::layers::{self, Parsed};
 
 use self::{
     records::{audit, card_refund, direct_debit, event, identity, loan, message, payment},

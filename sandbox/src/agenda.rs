@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tollhouse::platform::clock::Timestamp;
+use tollhouse_platform::clock::Timestamp;
 
 pub(crate) struct Agenda<D>(BTreeSet<(Timestamp, D)>);
 

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::SeqCst},
 };
 
-use tollhouse::platform::clock::Clock;
+use tollhouse_platform::clock::Clock;
 
 use crate::{
     faults::Faults, in_flight::InFlight, mailbox::Mailbox, outbox::Outbox, random::Random,

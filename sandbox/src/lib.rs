@@ -38,7 +38,7 @@ use std::{
 };
 
 use tokio::net::TcpListener;
-use tollhouse::platform::clock::Clock;
+use tollhouse_platform::clock::Clock;
 
 pub use checkout::Outcome;
 pub use events::ReceivedEvent;

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Mutex};
 
 use serde::Serialize;
-use tollhouse::platform::clock::Timestamp;
+use tollhouse_platform::clock::Timestamp;
 
 use crate::locked;
 

@@ -18,14 +18,12 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
 };
-use tollhouse::{
-    app::{
-        state::{App, config::Config},
-        wiring,
-    },
-    http,
-    platform::{background::jobs::Companion, clock::Clock, random::Random},
+use tollhouse_app::{
+    state::{App, config::Config},
+    wiring,
 };
+use tollhouse_http as http;
+use tollhouse_platform::{background::jobs::Companion, clock::Clock, random::Random};
 use tollhouse_sandbox::Standins;
 use tracing_subscriber::EnvFilter;
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use tokio::sync::{Notify, Semaphore};
-use tollhouse::platform::{clock::Timestamp, crypto::tls};
+use tollhouse_platform::{clock::Timestamp, crypto::tls};
 
 use crate::{
     faults::{FaultKind, Faults},

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
-use tollhouse::app::state::config::Config;
+use tollhouse_app::state::config::Config;
 use tollhouse_sandbox::{Hint, Link, Standins};
 
 use crate::Failure;

@@ -7,7 +7,7 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use tollhouse::platform::values::phone;
+use tollhouse_platform::values::phone;
 
 use crate::{env::Env, faults::FaultKind, mailbox::Message};
 

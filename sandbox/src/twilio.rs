@@ -15,7 +15,7 @@ use axum::{
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-use tollhouse::platform::values::phone;
+use tollhouse_platform::values::phone;
 
 use crate::{
     env::Env,

@@ -12,22 +12,20 @@ use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::watch};
-use tollhouse::{
-    app::{
-        routes,
-        state::{App, config::Config},
-        wiring,
-    },
-    http,
-    platform::{
-        background::jobs,
-        clock::{Clock, Timestamp},
-        crypto::{seal::Sealer, tls},
-        random::Random,
-        store,
-    },
-    plugins::CodeCache,
+use tollhouse_app::{
+    routes,
+    state::{App, config::Config},
+    wiring,
 };
+use tollhouse_http as http;
+use tollhouse_platform::{
+    background::jobs,
+    clock::{Clock, Timestamp},
+    crypto::{seal::Sealer, tls},
+    random::Random,
+    store,
+};
+use tollhouse_plugins::CodeCache;
 use tollhouse_sandbox::Standins;
 
 use crate::contract;

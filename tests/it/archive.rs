@@ -3,7 +3,8 @@
 use std::{fs, path::PathBuf};
 
 use serde_json::json;
-use tollhouse::{plugins::Limits, tools::check};
+use tollhouse_plugins::Limits;
+use tollhouse_tools::check;
 
 use crate::{app::code_cache, plugins::try_install, sprout::repack};
 

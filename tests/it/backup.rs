@@ -11,12 +11,10 @@ use std::{
 use serde_json::json;
 use sqlx::{Connection, SqliteConnection};
 use tempfile::TempDir;
-use tollhouse::{
-    app::operations::audit,
-    platform::{
-        random::Random,
-        store::{self, BackupError, Limits, Store, backup, restore},
-    },
+use tollhouse_app::operations::audit;
+use tollhouse_platform::{
+    random::Random,
+    store::{self, BackupError, Limits, Store, backup, restore},
 };
 
 use crate::{

@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 use tokio::process::Command;
-use tollhouse::{
-    plugins::Limits,
-    tools::bench::{self, Effort, Report, Subject},
-};
+use tollhouse_plugins::Limits;
+use tollhouse_tools::bench::{self, Effort, Report, Subject};
 
 use crate::{app::code_cache, sprout::repack};
 

@@ -6,20 +6,18 @@ use futures::future::{join, join_all};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{sync::Notify, time::timeout};
-use tollhouse::{
-    app::{
-        operations::monitor::Watch,
-        tenants::{
-            companies,
-            wallet::{self, Moved},
-        },
+use tollhouse_app::{
+    operations::monitor::Watch,
+    tenants::{
+        companies,
+        wallet::{self, Moved},
     },
-    platform::{
-        error::{Error, Result},
-        random::Random,
-        store,
-        values::money,
-    },
+};
+use tollhouse_platform::{
+    error::{Error, Result},
+    random::Random,
+    store,
+    values::money,
 };
 
 use crate::app::{Company, Reply, TestApp};

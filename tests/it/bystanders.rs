@@ -3,7 +3,8 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::{app::routes::Route, http::Access};
+use tollhouse_app::routes::Route;
+use tollhouse_http::Access;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{

@@ -2,10 +2,8 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::{
-    app::state::App,
-    platform::{background::jobs, clock::Clock, random::Random},
-};
+use tollhouse_app::state::App;
+use tollhouse_platform::{background::jobs, clock::Clock, random::Random};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{

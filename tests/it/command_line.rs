@@ -14,11 +14,9 @@ use futures::FutureExt;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, net::TcpListener, sync::watch};
-use tollhouse::{
-    app::{operations::operator_events, routes, wiring},
-    http::{Endpoint, Listener, TlsFiles},
-    platform::store,
-};
+use tollhouse_app::{operations::operator_events, routes, wiring};
+use tollhouse_http::{Endpoint, Listener, TlsFiles};
+use tollhouse_platform::store;
 
 use crate::{
     app::{Engine, MASTER_KEY, OPERATOR_TOKEN, TestApp},

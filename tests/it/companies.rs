@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::platform::{
+use tollhouse_platform::{
     random::Random,
     store::{self, Store, Tx},
 };

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tollhouse::app::state::config::describe;
+use tollhouse_app::state::config::describe;
 
 use crate::{
     app::{MASTER_KEY, OPERATOR_TOKEN},

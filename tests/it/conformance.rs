@@ -11,7 +11,7 @@ mod recordings;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::plugins::{Kind, Manifest};
+use tollhouse_plugins::{Kind, Manifest};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use self::{flutterwave::Flutterwave, monnify::Monnify, paystack::Paystack};

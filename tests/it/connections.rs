@@ -11,10 +11,8 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use tollhouse::{
-    app::{state::App, tenants::companies::AcceptedKeys},
-    platform::{random::Random, store},
-};
+use tollhouse_app::{state::App, tenants::companies::AcceptedKeys};
+use tollhouse_platform::{random::Random, store};
 
 use crate::app::{TestApp, config, reply};
 

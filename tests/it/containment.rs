@@ -4,7 +4,8 @@ use futures::future::join_all;
 use reqwest::{Method, header::RETRY_AFTER};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tollhouse::{platform::clock::Timestamp, plugins::Credentials};
+use tollhouse_platform::clock::Timestamp;
+use tollhouse_plugins::Credentials;
 
 use crate::{
     app::{Company, Engine, Reply, TestApp, postgres},

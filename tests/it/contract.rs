@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use jsonschema::Validator;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::app::routes::{document, internal_routes, public_routes};
+use tollhouse_app::routes::{document, internal_routes, public_routes};
 
 use crate::app::Reply;
 

@@ -1,7 +1,7 @@
 //! Every country behaves the same towards the host: one suite, led by what its manifest says, against the stand-ins of its registers.
 
 use serde_json::{Value, json};
-use tollhouse::plugins::{IdentityType, Kind, Manifest};
+use tollhouse_plugins::{IdentityType, Kind, Manifest};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{

@@ -13,7 +13,7 @@ use std::{
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch, time::timeout};
-use tollhouse::platform::{clock::Clock, random::Random};
+use tollhouse_platform::{clock::Clock, random::Random};
 use tollhouse_sandbox::Standins;
 
 use crate::{

@@ -9,10 +9,8 @@ use axum::http::{HeaderMap, StatusCode};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::oneshot};
-use tollhouse::{
-    app::{routes, state::App},
-    platform::random::Random,
-};
+use tollhouse_app::{routes, state::App};
+use tollhouse_platform::random::Random;
 
 use crate::app::{OPERATOR_TOKEN, TestApp};
 

@@ -5,19 +5,17 @@ use std::{fs::Permissions, os::unix::fs::PermissionsExt, time::Duration};
 use reqwest::{Method, header::RETRY_AFTER};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
-use tollhouse::{
-    app::{
-        state::{App, config::Config},
-        wiring,
-    },
-    http,
-    platform::{
-        clock::Timestamp,
-        random::Random,
-        store::{self, Tx},
-    },
-    plugins::{Absence, Signed, Wish},
+use tollhouse_app::{
+    state::{App, config::Config},
+    wiring,
 };
+use tollhouse_http as http;
+use tollhouse_platform::{
+    clock::Timestamp,
+    random::Random,
+    store::{self, Tx},
+};
+use tollhouse_plugins::{Absence, Signed, Wish};
 
 use crate::{
     app::{Company, TestApp, config, reply},

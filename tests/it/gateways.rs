@@ -6,14 +6,12 @@ use axum::{Router, body::Bytes, extract::State, http::HeaderMap};
 use reqwest::{Method, StatusCode, Url};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tollhouse::{
-    app::tenants::{
-        companies,
-        providers::{self, Account},
-    },
-    platform::store,
-    plugins::{CallError, Certainty, FaultCategory, Kind, Manifest, TextMessage},
+use tollhouse_app::tenants::{
+    companies,
+    providers::{self, Account},
 };
+use tollhouse_platform::store;
+use tollhouse_plugins::{CallError, Certainty, FaultCategory, Kind, Manifest, TextMessage};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{

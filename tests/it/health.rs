@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use tokio::{sync::Semaphore, task::JoinHandle, time::timeout};
-use tollhouse::platform::store;
+use tollhouse_platform::store;
 
 use crate::{
     app::{Reply, TestApp, reply},

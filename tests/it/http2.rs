@@ -11,7 +11,8 @@ use tokio::{
     sync::watch,
     time::timeout,
 };
-use tollhouse::{app::wiring, http::Listener};
+use tollhouse_app::wiring;
+use tollhouse_http::Listener;
 
 use crate::app::{Engine, TestApp, reply};
 

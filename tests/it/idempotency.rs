@@ -4,11 +4,10 @@ use futures::future::join_all;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
-use tollhouse::{
-    app::{routes, state::App, wiring},
-    http::{self, idempotency},
-    platform::{random::Random, store},
-};
+use tollhouse_app::{routes, state::App, wiring};
+use tollhouse_http as http;
+use tollhouse_http::idempotency;
+use tollhouse_platform::{random::Random, store};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::app::{OPERATOR_TOKEN, Reply, TestApp, reply};

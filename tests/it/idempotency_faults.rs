@@ -3,14 +3,10 @@
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
-use tollhouse::{
-    app::{routes, state::App, wiring},
-    http::{
-        self,
-        idempotency::{self, Answer, Claim, Claimed, End, Name},
-    },
-    platform::random::Random,
-};
+use tollhouse_app::{routes, state::App, wiring};
+use tollhouse_http as http;
+use tollhouse_http::idempotency::{self, Answer, Claim, Claimed, End, Name};
+use tollhouse_platform::random::Random;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::app::{Reply, TestApp, reply};

@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::platform::store;
+use tollhouse_platform::store;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{

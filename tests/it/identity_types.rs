@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use tollhouse::platform::{
+use tollhouse_platform::{
     random::Random,
     store::{self, Store, Tx},
 };

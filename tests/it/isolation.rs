@@ -5,10 +5,8 @@ mod notifications;
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
-use tollhouse::{
-    app::routes::{Route, internal_routes, public_routes},
-    http::Access,
-};
+use tollhouse_app::routes::{Route, internal_routes, public_routes};
+use tollhouse_http::Access;
 
 use crate::{
     app::{Company, NOW, OPERATOR_TOKEN, Reply, TestApp, is_common, reply},

@@ -9,11 +9,9 @@ use tokio::{
     sync::{Notify, watch},
     time::timeout,
 };
-use tollhouse::{
-    app::{money::payments, state::App, wiring},
-    http,
-    platform::{background::jobs, random::Random, store},
-};
+use tollhouse_app::{money::payments, state::App, wiring};
+use tollhouse_http as http;
+use tollhouse_platform::{background::jobs, random::Random, store};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::app::TestApp;

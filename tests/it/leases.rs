@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::{Method, header::RETRY_AFTER};
 use serde_json::{Value, json};
-use tollhouse::platform::{clock::Timestamp, store::Tx};
+use tollhouse_platform::{clock::Timestamp, store::Tx};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{

@@ -8,14 +8,12 @@ use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, PgConnection, SqliteConnection, migrate::Migrator,
     sqlite::SqliteConnectOptions,
 };
-use tollhouse::{
-    app::tenants::wallet::{self, Account, Cover, Movement},
-    platform::{
-        error,
-        random::Random,
-        store::{self, Limits, Store},
-        values::money::{Minor, Money},
-    },
+use tollhouse_app::tenants::wallet::{self, Account, Cover, Movement};
+use tollhouse_platform::{
+    error,
+    random::Random,
+    store::{self, Limits, Store},
+    values::money::{Minor, Money},
 };
 
 use crate::app::{Database, Engine, TestApp, postgres};

@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::platform::store;
+use tollhouse_platform::store;
 
 use crate::app::{PAYSTACK_KEY, TestApp, reply};
 

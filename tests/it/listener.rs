@@ -12,7 +12,8 @@ use tokio::{
     task::JoinHandle,
     time::timeout,
 };
-use tollhouse::{app::wiring, http::Listener};
+use tollhouse_app::wiring;
+use tollhouse_http::Listener;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::app::{Engine, Reply, TestApp, reply};

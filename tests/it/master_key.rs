@@ -6,16 +6,14 @@ use axum::Router;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tollhouse::{
-    app::{routes, state::App, tenants::companies, wiring::SEALED},
-    platform::{
-        background::jobs,
-        clock::Clock,
-        crypto::seal::{Sealer, new_master_key},
-        error,
-        random::Random,
-        store::{self, Assembled},
-    },
+use tollhouse_app::{routes, state::App, tenants::companies, wiring::SEALED};
+use tollhouse_platform::{
+    background::jobs,
+    clock::Clock,
+    crypto::seal::{Sealer, new_master_key},
+    error,
+    random::Random,
+    store::{self, Assembled},
 };
 
 use crate::{

@@ -6,10 +6,8 @@ use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, time::timeout};
-use tollhouse::{
-    app::{messaging::messages, state::App},
-    platform::{background::jobs, crypto::seal::new_master_key, random::Random, store},
-};
+use tollhouse_app::{messaging::messages, state::App};
+use tollhouse_platform::{background::jobs, crypto::seal::new_master_key, random::Random, store};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{

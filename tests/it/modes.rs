@@ -9,7 +9,9 @@ use axum::{Router, extract::State, http::StatusCode};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tollhouse::{app::routes, http::Access, platform::store::Tx};
+use tollhouse_app::routes;
+use tollhouse_http::Access;
+use tollhouse_platform::store::Tx;
 
 use crate::{
     app::{Company, Engine, Reply, TestApp, postgres, reply},

@@ -5,11 +5,9 @@ use std::time::Duration;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle, time::timeout};
-use tollhouse::{
-    app::{state::App, wiring},
-    http,
-    platform::{background::jobs, random::Random, store},
-};
+use tollhouse_app::{state::App, wiring};
+use tollhouse_http as http;
+use tollhouse_platform::{background::jobs, random::Random, store};
 
 use crate::{
     app::{OPERATOR_TOKEN, Reply, TestApp, config, reply, smtp},

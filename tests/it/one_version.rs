@@ -3,7 +3,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::app::state;
+use tollhouse_app::state;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{

@@ -4,13 +4,11 @@ use std::collections::BTreeSet;
 
 use reqwest::StatusCode;
 use serde_json::Value;
-use tollhouse::{
-    app::{
-        identity::{documented, lookups::with_lookups},
-        routes::{Route, document, internal_routes, public_routes},
-    },
-    http::Access,
+use tollhouse_app::{
+    identity::{documented, lookups::with_lookups},
+    routes::{Route, document, internal_routes, public_routes},
 };
+use tollhouse_http::Access;
 
 use crate::app::reply;
 

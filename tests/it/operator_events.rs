@@ -5,7 +5,8 @@ use std::sync::Arc;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
-use tollhouse::{app::operations::operator_events, platform::store};
+use tollhouse_app::operations::operator_events;
+use tollhouse_platform::store;
 
 use crate::app::TestApp;
 

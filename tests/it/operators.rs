@@ -2,7 +2,8 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::{app::routes::internal_routes, http::Access};
+use tollhouse_app::routes::internal_routes;
+use tollhouse_http::Access;
 
 use crate::{
     app::{OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp},

@@ -7,17 +7,15 @@ use proptest::{
     prelude::*,
     test_runner::{Config, TestRunner},
 };
-use tollhouse::{
-    app::{
-        messaging::{
-            messages::{Channel, Destination},
-            otp::{self, Checked, Key, Order},
-        },
-        state::App,
-        tenants::companies::{self, Company},
+use tollhouse_app::{
+    messaging::{
+        messages::{Channel, Destination},
+        otp::{self, Checked, Key, Order},
     },
-    platform::{error::Error, store::Tx},
+    state::App,
+    tenants::companies::{self, Company},
 };
+use tollhouse_platform::{error::Error, store::Tx};
 
 use crate::app::{Engine, TestApp, postgres};
 

@@ -11,7 +11,7 @@ use reqwest::StatusCode;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use serde_json::{Value, json};
 use sqlx::{Connection, SqliteConnection};
-use tollhouse::platform::background::jobs;
+use tollhouse_platform::background::jobs;
 use tracing::subscriber::DefaultGuard;
 
 use crate::{

@@ -3,7 +3,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::http::Access;
+use tollhouse_http::Access;
 
 use crate::{
     app::{OPERATOR_TOKEN, PAYSTACK_KEY, Reply, TestApp, reply},

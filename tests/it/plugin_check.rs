@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::process::Command;
-use tollhouse::{
-    platform::random::Random,
-    plugins::{Limits, PrivateKey, Signed},
-    tools::check,
-};
+use tollhouse_platform::random::Random;
+use tollhouse_plugins::{Limits, PrivateKey, Signed};
+use tollhouse_tools::check;
 
 use crate::{
     app::code_cache,

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tollhouse::plugins::{Kind, Manifest};
+use tollhouse_plugins::{Kind, Manifest};
 
 use crate::command_line::{Ended, ended, program};
 

@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::plugins::{Absence, Plugins};
+use tollhouse_plugins::{Absence, Plugins};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{

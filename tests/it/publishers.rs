@@ -5,12 +5,10 @@ use std::{fs, os::unix::fs::PermissionsExt};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
-use tollhouse::{
-    app::{state::App, wiring},
-    http,
-    platform::random::Random,
-    plugins::{PrivateKey, Signed},
-};
+use tollhouse_app::{state::App, wiring};
+use tollhouse_http as http;
+use tollhouse_platform::random::Random;
+use tollhouse_plugins::{PrivateKey, Signed};
 
 use crate::{
     app::{OPERATOR_TOKEN, Reply, TestApp, config, reply},

@@ -2,12 +2,10 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::{
-    app::operations::recordings,
-    platform::{clock::Timestamp, store},
-    plugins::{Limits, recording::Recording},
-    tools::replay::Replayer,
-};
+use tollhouse_app::operations::recordings;
+use tollhouse_platform::{clock::Timestamp, store};
+use tollhouse_plugins::{Limits, recording::Recording};
+use tollhouse_tools::replay::Replayer;
 
 use crate::{
     app::{Engine, OPERATOR_TOKEN, PAYSTACK_KEY, TestApp, code_cache, postgres},

@@ -5,7 +5,7 @@ use std::process::Command;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
-use tollhouse::platform::{
+use tollhouse_platform::{
     random::Random,
     store::{self, Limits, Store},
 };

@@ -16,7 +16,8 @@ use std::{
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tollhouse::{app::routes, platform::clock::Clock};
+use tollhouse_app::routes;
+use tollhouse_platform::clock::Clock;
 use tollhouse_sandbox::{Fault, FaultKind, Standins};
 
 use self::places::{backed_up, check_logs, disguises, stored};

@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::platform::{random::Random, store::Tx};
+use tollhouse_platform::{random::Random, store::Tx};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use self::{debts::Debts, mortal::Mortal, payments::Payment};

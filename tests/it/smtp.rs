@@ -12,7 +12,7 @@ use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::TcpListener,
 };
-use tollhouse::platform::outbound::smtp::{Email, Login, Mailer, Security, Settings, SmtpError};
+use tollhouse_platform::outbound::smtp::{Email, Login, Mailer, Security, Settings, SmtpError};
 
 use self::aiosmtpd::Server;
 use crate::{app::NOW, ports};

@@ -17,7 +17,7 @@ use tokio::{
     net::TcpListener,
     sync::{RwLock, watch},
 };
-use tollhouse::plugins::Manifest;
+use tollhouse_plugins::Manifest;
 
 use crate::app::{Reply, TestApp, reply};
 

@@ -3,13 +3,11 @@
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::{
-    app::operations::audit,
-    platform::{
-        error::{Error, Result},
-        random::Random,
-        store::{self, Limits, Store, Tx},
-    },
+use tollhouse_app::operations::audit;
+use tollhouse_platform::{
+    error::{Error, Result},
+    random::Random,
+    store::{self, Limits, Store, Tx},
 };
 
 use crate::app::TestApp;

@@ -14,13 +14,11 @@ use reqwest::StatusCode;
 use serde_json::json;
 use sqlx::{Connection, SqliteConnection};
 use tokio::sync::{Barrier, Notify};
-use tollhouse::{
-    app::operations::audit,
-    platform::{
-        error,
-        random::Random,
-        store::{self, Error, Limits, Store, Trouble, Tx},
-    },
+use tollhouse_app::operations::audit;
+use tollhouse_platform::{
+    error,
+    random::Random,
+    store::{self, Error, Limits, Store, Trouble, Tx},
 };
 
 use crate::{

@@ -7,7 +7,7 @@ mod metrics;
 pub mod traces;
 
 use reqwest::StatusCode;
-use tollhouse::platform::store;
+use tollhouse_platform::store;
 
 use crate::app::TestApp;
 

@@ -16,10 +16,8 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::TlsConnector;
-use tollhouse::{
-    app::{routes, wiring},
-    http::{Endpoint, Listener, Tls, TlsFiles},
-};
+use tollhouse_app::{routes, wiring};
+use tollhouse_http::{Endpoint, Listener, Tls, TlsFiles};
 
 use crate::{
     app::{Database, Engine, TestApp, reply},

@@ -8,14 +8,12 @@ use std::{
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::{
-    app::state::App,
-    platform::{
-        random::Random,
-        store::{self, Tx},
-    },
-    plugins::{Absence, Signed},
+use tollhouse_app::state::App;
+use tollhouse_platform::{
+    random::Random,
+    store::{self, Tx},
 };
+use tollhouse_plugins::{Absence, Signed};
 
 use crate::{
     app::{MASTER_KEY, OPERATOR_TOKEN, TestApp, config, reply},

@@ -13,10 +13,8 @@ use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tollhouse::{
-    platform::values::money::{Minor, Money},
-    plugins::{CheckoutOrder, Credentials},
-};
+use tollhouse_platform::values::money::{Minor, Money};
+use tollhouse_plugins::{CheckoutOrder, Credentials};
 
 use crate::{
     app::{Engine, NOW, Reply, TestApp, postgres, reply},

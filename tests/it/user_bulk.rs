@@ -5,10 +5,8 @@ use std::{fmt::Write, time::Instant};
 use futures::future::join_all;
 use reqwest::{Method, multipart};
 use serde_json::{Value, json};
-use tollhouse::{
-    app::{routes, state::App},
-    platform::{random::Random, store},
-};
+use tollhouse_app::{routes, state::App};
+use tollhouse_platform::{random::Random, store};
 
 use crate::{
     app::{Company, Reply, TestApp, config, reply},

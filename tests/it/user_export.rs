@@ -1,7 +1,7 @@
 //! Users in a file: what stands in it, who may fetch it, and that it goes.
 
 use std::path::PathBuf;
-use tollhouse::app::customers;
+use tollhouse_app::customers;
 
 use reqwest::{Method, StatusCode, multipart};
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use std::{io::ErrorKind, path::PathBuf};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tollhouse::platform::store;
+use tollhouse_platform::store;
 
 use crate::app::{Company, Engine, Reply, TestApp};
 

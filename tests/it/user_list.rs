@@ -3,7 +3,7 @@
 use chrono::{Datelike, NaiveDate};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::platform::{random::Random, values::listing};
+use tollhouse_platform::{random::Random, values::listing};
 
 use crate::app::{Engine, NOW, Reply, TestApp, postgres};
 

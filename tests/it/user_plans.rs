@@ -3,10 +3,8 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
-use tollhouse::{
-    app::customers::{Filter, Sort, digests, explain},
-    platform::values::listing::{Order, Page, Period},
-};
+use tollhouse_app::customers::{Filter, Sort, digests, explain};
+use tollhouse_platform::values::listing::{Order, Page, Period};
 
 use crate::app::TestApp;
 

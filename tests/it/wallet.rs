@@ -5,10 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::{
-    app::tenants::wallet::{self, Account, Cover, Movement},
-    platform::values::money::{Minor, Money},
-};
+use tollhouse_app::tenants::wallet::{self, Account, Cover, Movement};
+use tollhouse_platform::values::money::{Minor, Money};
 
 use crate::app::{Reply, TestApp};
 

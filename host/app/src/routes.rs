@@ -5,24 +5,23 @@ use schemars::SchemaGenerator;
 use serde_json::Value;
 
 use crate::{
-    app::{
-        customers as users, identity,
-        lending::{loans, mandates, recollections},
-        messaging::{messages, otp},
-        money::{cards, payments},
-        operations::{master_key, operator_events, plugins, recordings},
-        state::App,
-        tenants::{companies, plans, providers, wallet},
-        webhooks::{incoming as notifications, outgoing as events},
+    customers as users, identity,
+    lending::{loans, mandates, recollections},
+    messaging::{messages, otp},
+    money::{cards, payments},
+    operations::{master_key, operator_events, plugins, recordings},
+    state::App,
+    tenants::{companies, plans, providers, wallet},
+    webhooks::{incoming as notifications, outgoing as events},
+};
+use tollhouse_http as http;
+use tollhouse_http::{
+    Access, Interface, Server,
+    openapi::{
+        self, Contents, Tag, Webhook,
+        docs::{self, Document},
     },
-    http::{
-        self, Access, Interface, Server,
-        openapi::{
-            self, Contents, Tag, Webhook,
-            docs::{self, Document},
-        },
-        server::metrics,
-    },
+    server::metrics,
 };
 
 /// The routes that receive components, which have their own size limit.
@@ -34,7 +33,7 @@ const UPLOADS: [(&str, usize); 2] =
 /// The handlers of audit logs, in the module that their operation ids name.
 mod audit {
     pub mod api {
-        pub use crate::app::{
+        pub use crate::{
             operations::audit::api::of_service, tenants::companies::audit::of_company,
         };
     }
@@ -42,10 +41,8 @@ mod audit {
 
 /// The handlers of `/health` and the clock, in the module that their operation ids name.
 mod health {
-    pub use crate::{
-        app::operations::clock::advance_clock,
-        http::server::health::{live, ready},
-    };
+    pub use crate::operations::clock::advance_clock;
+    pub use tollhouse_http::server::health::{live, ready};
 }
 
 /// A route of this application.

@@ -14,35 +14,32 @@ use tokio::{
 };
 
 use crate::{
-    app::{
-        customers as users, identity,
-        lending::{loans, mandates, recollections},
-        messaging::{messages, otp},
-        money::{cards, payments},
-        operations::{monitor, operator_events, recordings},
-        routes::{self, Route, internal_routes, public_routes},
-        state::{
-            App, Parts, Rates, Settings, Sweep, Tables, config::Config, metrics::Metrics,
-            slots::Slots,
-        },
-        tenants::{companies, providers},
-        webhooks::outgoing as events,
+    customers as users, identity,
+    lending::{loans, mandates, recollections},
+    messaging::{messages, otp},
+    money::{cards, payments},
+    operations::{monitor, operator_events, recordings},
+    routes::{self, Route, internal_routes, public_routes},
+    state::{
+        App, Parts, Rates, Settings, Sweep, Tables, config::Config, metrics::Metrics, slots::Slots,
     },
-    http::{Listener, Readiness, Server, idempotency, server, stopped},
-    platform::{
-        background::{
-            jobs::{self, Companion, Handler, Workers},
-            tasks::Tasks,
-        },
-        clock::Clock,
-        crypto::seal::{SealedColumn, Sealer},
-        outbound::{egress::EgressByPurpose, files::Files},
-        random::Random,
-        store::Store,
-        telemetry::Telemetry,
-    },
-    plugins::Plugins,
+    tenants::{companies, providers},
+    webhooks::outgoing as events,
 };
+use tollhouse_http::{Listener, Readiness, Server, idempotency, server, stopped};
+use tollhouse_platform::{
+    background::{
+        jobs::{self, Companion, Handler, Workers},
+        tasks::Tasks,
+    },
+    clock::Clock,
+    crypto::seal::{SealedColumn, Sealer},
+    outbound::{egress::EgressByPurpose, files::Files},
+    random::Random,
+    store::Store,
+    telemetry::Telemetry,
+};
+use tollhouse_plugins::Plugins;
 
 /// All kinds of jobs, with their handlers.
 const JOBS: &[(&str, Handler<App>)] = &[
@@ -97,7 +94,7 @@ const TABLES: Tables = Tables {
     notified: NOTIFIED,
 };
 
-fn sweep_idempotency_keys(app: App) -> BoxFuture<'static, crate::platform::error::Result<u64>> {
+fn sweep_idempotency_keys(app: App) -> BoxFuture<'static, tollhouse_platform::error::Result<u64>> {
     idempotency::sweep(app.server.clone())
 }
 

@@ -5,10 +5,8 @@ use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{Args, ValueEnum};
 use reqwest::{Certificate, Client, Method, RequestBuilder, StatusCode};
 use serde_json::Value;
-use tollhouse::{
-    app::state::config::Remote,
-    platform::{config::secrets::OperatorToken, crypto::tls, random::Random},
-};
+use tollhouse_app::state::config::Remote;
+use tollhouse_platform::{config::secrets::OperatorToken, crypto::tls, random::Random};
 use url::Url;
 
 use super::certificate::advice;

@@ -8,16 +8,14 @@ use std::{
 
 use clap::{ArgGroup, Args};
 use serde_json::json;
-use tollhouse::{
-    platform::{
-        config::database::Database,
-        error::Error,
-        random::Random,
-        store::{self, Role, Store},
-    },
-    plugins::{Signed, registry, settings::Plugins},
-    tools::bench::{self, Effort, Subject},
+use tollhouse_platform::{
+    config::database::Database,
+    error::Error,
+    random::Random,
+    store::{self, Role, Store},
 };
+use tollhouse_plugins::{Signed, registry, settings::Plugins};
+use tollhouse_tools::bench::{self, Effort, Subject};
 
 use crate::terminal::{failure::Failure, output::Report};
 

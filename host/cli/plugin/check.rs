@@ -4,10 +4,8 @@ use std::{fs, path::PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use tollhouse::{
-    plugins::{Signed, settings::Plugins},
-    tools::check,
-};
+use tollhouse_plugins::{Signed, settings::Plugins};
+use tollhouse_tools::check;
 
 use crate::terminal::{failure::Failure, output::Report};
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use tollhouse::tools::new::{Kind, Language, Project};
+use tollhouse_tools::new::{Kind, Language, Project};
 
 use super::{Failure, Report};
 

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use tollhouse::plugins::Manifest;
+use tollhouse_plugins::Manifest;
 
 use super::sign::at;
 use crate::{

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::plugins::PublicKey;
+use tollhouse_plugins::PublicKey;
 
 use crate::{
     client::host::{Access, Host},

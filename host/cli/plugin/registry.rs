@@ -14,10 +14,8 @@ use oci_client::{
     secrets::RegistryAuth,
 };
 use serde_json::json;
-use tollhouse::{
-    platform::{clock::Clock, crypto::tls},
-    plugins::{Limits, Manifest, Surface},
-};
+use tollhouse_platform::{clock::Clock, crypto::tls};
+use tollhouse_plugins::{Limits, Manifest, Surface};
 
 use crate::terminal::failure::{Failure, chain};
 

@@ -7,10 +7,8 @@ use std::{
 
 use clap::Args;
 use serde_json::json;
-use tollhouse::{
-    plugins::{Manifest, recording::Recording, settings::Plugins},
-    tools::replay::Replayer,
-};
+use tollhouse_plugins::{Manifest, recording::Recording, settings::Plugins};
+use tollhouse_tools::replay::Replayer;
 
 use super::sign::at;
 use crate::{

@@ -14,15 +14,13 @@ use clap::{Args, Parser};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
-use tollhouse::{
-    app::{
-        state::{App, config::Config},
-        wiring,
-    },
-    http::Listener,
-    platform::{clock::Clock, random::Random, telemetry::Reporting},
-    plugins::{EXAMPLE_SECRET, Fault, Kind, Manifest, Recorded},
+use tollhouse_app::{
+    state::{App, config::Config},
+    wiring,
 };
+use tollhouse_http::Listener;
+use tollhouse_platform::{clock::Clock, random::Random, telemetry::Reporting};
+use tollhouse_plugins::{EXAMPLE_SECRET, Fault, Kind, Manifest, Recorded};
 use tracing::level_filters::LevelFilter;
 
 use crate::{

@@ -9,10 +9,8 @@ use std::{
 
 use clap::Args;
 use serde_json::json;
-use tollhouse::{
-    platform::random::Random,
-    plugins::{Manifest, PrivateKey, Signed},
-};
+use tollhouse_platform::random::Random;
+use tollhouse_plugins::{Manifest, PrivateKey, Signed};
 
 use crate::terminal::{failure::Failure, output::Report};
 

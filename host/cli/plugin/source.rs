@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use clap::Args;
-use tollhouse::plugins::SIGNATURE_BYTES;
+use tollhouse_plugins::SIGNATURE_BYTES;
 
 use super::sign::{at, beside};
 use crate::{

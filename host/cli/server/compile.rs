@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::Value;
-use tollhouse::plugins;
+use tollhouse_plugins as plugins;
 
 use crate::terminal::{failure::Failure, output::Report};
 

@@ -4,15 +4,13 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use serde_json::{Value, json};
-use tollhouse::{
-    app::state::config::{Config, Remote, check, describe},
-    platform::{
-        config::{
-            database::{DatabaseUrl, without_password},
-            layers::{Parsed, Source},
-        },
-        store,
+use tollhouse_app::state::config::{Config, Remote, check, describe};
+use tollhouse_platform::{
+    config::{
+        database::{DatabaseUrl, without_password},
+        layers::{Parsed, Source},
     },
+    store,
 };
 use url::Url;
 

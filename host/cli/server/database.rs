@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use tollhouse::platform::{
+use tollhouse_platform::{
     config::database::Database,
     random::Random,
     store::{self, BackupError},

@@ -8,10 +8,8 @@ use std::{
 };
 
 use serde_json::json;
-use tollhouse::{
-    app::state::config::describe,
-    platform::{crypto::seal, random::Random},
-};
+use tollhouse_app::state::config::describe;
+use tollhouse_platform::{crypto::seal, random::Random};
 
 use crate::terminal::{failure::Failure, output::Report};
 

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::Subcommand;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::platform::{crypto::seal, random::Random};
+use tollhouse_platform::{crypto::seal, random::Random};
 
 use super::init::write_new;
 use crate::{

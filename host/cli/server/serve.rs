@@ -11,17 +11,15 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
 };
-use tollhouse::{
-    app::{
-        state::{
-            App,
-            config::{Config, check},
-        },
-        wiring,
+use tollhouse_app::{
+    state::{
+        App,
+        config::{Config, check},
     },
-    http::{Endpoint, Listener},
-    platform::{clock::Clock, config::ConfigError, error, random::Random, store},
+    wiring,
 };
+use tollhouse_http::{Endpoint, Listener};
+use tollhouse_platform::{clock::Clock, config::ConfigError, error, random::Random, store};
 
 use crate::terminal::{
     failure::{Failure, chain},

@@ -3,7 +3,7 @@
 use std::{error::Error, io::Write, process::ExitCode};
 
 use serde_json::json;
-use tollhouse::platform::{config::ConfigError, store};
+use tollhouse_platform::{config::ConfigError, store};
 
 use super::output::visible;
 

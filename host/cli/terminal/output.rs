@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::Value;
-use tollhouse::platform::values::money::Minor;
+use tollhouse_platform::values::money::Minor;
 
 use super::failure::Failure;
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::openapi::{Describe, Operation};
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     error::{self, Error, Result},
 };

@@ -3,8 +3,8 @@
 use axum::{Extension, extract::State, http::HeaderMap};
 
 use super::{Get, Run, openapi::Operation};
-use crate::http::request::query::Takes;
-use crate::platform::error::Result;
+use crate::request::query::Takes;
+use tollhouse_platform::error::Result;
 
 /// A part of an operation: an argument of its handler, or its response.
 pub trait Describe {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};
 
-use crate::platform::clock::Timestamp;
+use crate::clock::Timestamp;
 
 /// A cryptographically secure generator. Cheap to clone; all clones share one stream.
 #[derive(Clone)]

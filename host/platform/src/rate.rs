@@ -6,7 +6,7 @@ use governor::{
     Quota, RateLimiter, clock, middleware::NoOpMiddleware, state::keyed::DashMapStateStore,
 };
 
-use crate::platform::clock::Clock;
+use crate::clock::Clock;
 
 /// The rate limit is exceeded: the bucket is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,7 +78,7 @@ impl clock::Clock for Ticks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::clock::Timestamp;
+    use crate::clock::Timestamp;
 
     fn five_then_two_per_second(clock: &Clock) -> Limiter<String> {
         Limiter::per_second(2, NonZeroU32::new(5).unwrap(), clock.clone())

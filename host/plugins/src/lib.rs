@@ -24,13 +24,8 @@ pub use self::{
     manifest::{Kind, Manifest, ReferenceRules, Surface},
     registry::{Plugins, serving},
 };
-use crate::platform::{
-    clock::Timestamp,
-    error::Error,
-    values::money::{Minor, Money},
-};
-use crate::plugins::runtime::vault::VaultError;
-pub use crate::plugins::{
+use crate::runtime::vault::VaultError;
+pub use crate::{
     admission::{
         publishers::{TrustPolicy, TrustedKey},
         signature::{PrivateKey, PublicKey, SIGNATURE_BYTES, Signed},
@@ -59,6 +54,11 @@ pub use crate::plugins::{
         session::NO_SETTING,
         vault::REDACTED,
     },
+};
+use tollhouse_platform::{
+    clock::Timestamp,
+    error::Error,
+    values::money::{Minor, Money},
 };
 
 /// The failure of a plugin call, returned by the plugin or by the host on its behalf.

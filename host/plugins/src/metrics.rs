@@ -14,7 +14,7 @@ use prometheus_client::{
 
 use tracing::{Span, field::Empty, info_span};
 
-use crate::platform::telemetry::{
+use tollhouse_platform::telemetry::{
     metric::{Histograms, Label, waiting_seconds, working_seconds},
     spans::{self, SPANS},
 };

@@ -4,10 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 
-use crate::{
-    platform::crypto::seal::Sealer,
-    plugins::{CodeCache, Compiler, Limits, TrustPolicy, TrustedKey},
-};
+use crate::{CodeCache, Compiler, Limits, TrustPolicy, TrustedKey};
+use tollhouse_platform::crypto::seal::Sealer;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Plugins")]

@@ -9,14 +9,14 @@ use std::{
 use clap::ValueEnum;
 use include_dir::{Dir, DirEntry, include_dir};
 
-use crate::plugins::Manifest;
+use tollhouse_plugins::Manifest;
 
 /// Templates by language, by kind, and by language and kind.
-static TEMPLATES: Dir = include_dir!("$CARGO_MANIFEST_DIR/templates/plugin");
-static CONTRACT: Dir = include_dir!("$CARGO_MANIFEST_DIR/wit");
-static SDK_RUST: Dir = include_dir!("$CARGO_MANIFEST_DIR/plugins/sdk");
-static SDK_JS: Dir = include_dir!("$CARGO_MANIFEST_DIR/plugins/sdk-js");
-static SDK_PYTHON: Dir = include_dir!("$CARGO_MANIFEST_DIR/plugins/sdk-python");
+static TEMPLATES: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../templates/plugin");
+static CONTRACT: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../wit");
+static SDK_RUST: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../plugins/sdk");
+static SDK_JS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../plugins/sdk-js");
+static SDK_PYTHON: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../plugins/sdk-python");
 /// The dependency versions with which this release was tested; cargo removes unused ones.
 const LOCK: &str = include_str!("../../../Cargo.lock");
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tollhouse::platform::clock::Timestamp;
+use tollhouse_platform::clock::Timestamp;
 
 use super::{
     http::Refusal, mandates::Mandate, merchant::Due, notify::Webhook, refunds::Refund,

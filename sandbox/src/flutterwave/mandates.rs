@@ -3,7 +3,7 @@
 use axum::extract::{Path, State};
 use chrono::{DateTime, NaiveDate, Utc};
 use serde_json::{Value, json};
-use tollhouse::platform::clock::Timestamp;
+use tollhouse_platform::clock::Timestamp;
 
 use super::{
     Flutterwave,

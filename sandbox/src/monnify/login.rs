@@ -6,7 +6,7 @@ use axum::{
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::json;
-use tollhouse::platform::clock::Timestamp;
+use tollhouse_platform::clock::Timestamp;
 
 use super::{
     Monnify,

@@ -5,7 +5,7 @@ use axum::{
     http::StatusCode,
 };
 use serde_json::{Value, json};
-use tollhouse::platform::clock::Timestamp;
+use tollhouse_platform::clock::Timestamp;
 
 use super::{
     Monnify,

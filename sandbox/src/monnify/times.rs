@@ -1,7 +1,7 @@
 //! The many ways in which Monnify writes a time, most of them that of Lagos.
 
 use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime};
-use tollhouse::platform::clock::Timestamp;
+use tollhouse_platform::clock::Timestamp;
 
 const LAGOS_AHEAD_SECONDS: i32 = 3_600;
 

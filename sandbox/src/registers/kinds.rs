@@ -90,7 +90,7 @@ fn phone(number: &str) -> Option<String> {
         _ => digits,
     };
     Some(nigerian)
-        .filter(|digits| tollhouse::platform::values::phone::is_e164(&format!("+{digits}")))
+        .filter(|digits| tollhouse_platform::values::phone::is_e164(&format!("+{digits}")))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, ops::RangeInclusive};
 
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
-use tollhouse::platform::clock::Timestamp;
+use tollhouse_platform::clock::Timestamp;
 
 use super::{Answer, Params, Refusal, Termii};
 use crate::locked;

@@ -1,6 +1,6 @@
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::platform::clock::{Clock, Timestamp};
+use tollhouse_platform::clock::{Clock, Timestamp};
 use tollhouse_sandbox::events::Signature;
 
 use crate::world::World;

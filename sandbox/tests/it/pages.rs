@@ -1,4 +1,4 @@
-use tollhouse::platform::clock;
+use tollhouse_platform::clock;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use tollhouse_sandbox::{Hint, Link, Message};

@@ -9,7 +9,7 @@ use axum::{Router, extract::State, http::HeaderMap, http::StatusCode};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tollhouse::platform::clock::{Clock, Timestamp};
+use tollhouse_platform::clock::{Clock, Timestamp};
 use tollhouse_sandbox::Standins;
 
 pub const KEY: &str = "sk_test_abc123";

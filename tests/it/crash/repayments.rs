@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
-use tollhouse::platform::clock::Clock;
+use tollhouse_platform::clock::Clock;
 
 use super::{Asked, Lab, Process, id, kill_again_and_again};
 use crate::{

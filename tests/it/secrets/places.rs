@@ -1,7 +1,7 @@
 //! Where a secret could be found, and in what guise.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
-use tollhouse::platform::store;
+use tollhouse_platform::store;
 
 use crate::app::Database;
 

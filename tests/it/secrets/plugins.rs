@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tollhouse::{platform::random::Random, plugins::PrivateKey};
+use tollhouse_platform::random::Random;
+use tollhouse_plugins::PrivateKey;
 
 use super::Lab;
 use crate::sprout::repack;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::platform::store::Tx;
+use tollhouse_platform::store::Tx;
 
 use super::{Caller, Events, World, check_told, major, minor, today};
 use crate::{

@@ -5,11 +5,9 @@ use tokio::{
     runtime::{Builder, Runtime},
     sync::watch,
 };
-use tollhouse::{
-    app::{routes, state::App, wiring},
-    http,
-    platform::{background::jobs, random::Random},
-};
+use tollhouse_app::{routes, state::App, wiring};
+use tollhouse_http as http;
+use tollhouse_platform::{background::jobs, random::Random};
 
 use crate::app::{TestApp, config, smtp};
 

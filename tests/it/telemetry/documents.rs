@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, io::Write, path::Path, process::Command};
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse::app::operations::monitor::Watch;
+use tollhouse_app::operations::monitor::Watch;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use super::scrape;

@@ -2,13 +2,11 @@
 
 use reqwest::Method;
 use serde_json::json;
-use tollhouse::{
-    app::{operations::monitor::Watch, state::App},
-    platform::{
-        clock::Timestamp,
-        random::{Random, first_id},
-        store,
-    },
+use tollhouse_app::{operations::monitor::Watch, state::App};
+use tollhouse_platform::{
+    clock::Timestamp,
+    random::{Random, first_id},
+    store,
 };
 
 use super::{meddle, value};

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Lines of the host that belong to no request and no job.
 const OF_THE_HOST: [&str; 3] =
-    ["tollhouse::server::serve", "tollhouse::plugins", "tollhouse::app::operations::monitor"];
+    ["tollhouse::server::serve", "tollhouse_plugins", "tollhouse_app::operations::monitor"];
 
 fn text<'l>(line: &'l Value, pointer: &str) -> &'l str {
     line.pointer(pointer).and_then(Value::as_str).unwrap_or_default()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tollhouse::app::operations::monitor::Watch;
+use tollhouse_app::operations::monitor::Watch;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use super::{meddle, scrape, value};

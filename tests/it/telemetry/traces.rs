@@ -16,7 +16,7 @@ use prost::Message;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tollhouse::platform::clock::Clock;
+use tollhouse_platform::clock::Clock;
 use tollhouse_sandbox::{Fault, FaultKind, Standins};
 
 use crate::{

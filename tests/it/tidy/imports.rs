@@ -1,5 +1,5 @@
-//! Who may import whom: `app -> tools -> plugins -> platform`, `app -> http -> platform`, and inside
-//! of `app` from area to area.
+//! Imports inside the application: areas form layers, and SQL knows neither requests nor plugins. Between crates the compiler
+//! enforces the direction.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +7,6 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::{UseTree, visit::Visit};
 
 use super::{Text, assert_none, texts};
-
-/// The crates of the host, and those that each may use.
-const CRATES: [(&str, &[&str]); 5] = [
-    ("platform", &[]),
-    ("http", &["platform"]),
-    ("plugins", &["platform"]),
-    ("tools", &["platform", "plugins"]),
-    ("app", &["platform", "http", "plugins"]),
-];
 
 /// The areas of the application, and those that each may use.
 const AREAS: [(&str, &[&str]); 9] = [
@@ -29,36 +20,7 @@ const AREAS: [(&str, &[&str]); 9] = [
     ("money", &["customers", "messaging", "operations", "state", "tenants", "webhooks"]),
     ("lending", &["customers", "messaging", "money", "operations", "state", "tenants", "webhooks"]),
 ];
-
-/// Imports that break the rule. The list only gets shorter.
-const OPEN: &[(&str, &str)] = &[];
-
-/// A module of the host, as the segments of its path: `app`, `money`, `payments`.
-type Module = Vec<String>;
-
-fn module_of(file: &Text) -> Module {
-    let path = file.path.strip_prefix("host/").expect("a file of the host");
-    let names = path.trim_end_matches(".rs").split('/');
-    names.filter(|name| !["src", "mod", "lib"].contains(name)).map(str::to_owned).collect()
-}
-
-/// The rooms of an import that breaks the rule: `platform::telemetry`, `app::operations`.
-fn broken(from: &[String], to: &[String]) -> Option<(String, String)> {
-    let (crate_from, crate_to) = (from.first()?, to.first()?);
-    let uses = |table: &[(&str, &[&str])], from: &str, to: &str| {
-        table.iter().any(|(name, used)| *name == from && used.contains(&to))
-    };
-    let rooms = || (from[..from.len().min(2)].join("::"), to[..to.len().min(2)].join("::"));
-    if crate_from != crate_to {
-        let is_crate = CRATES.iter().any(|(name, _)| name == crate_to);
-        return (is_crate && !uses(&CRATES, crate_from, crate_to)).then(rooms);
-    }
-    let (area_from, area_to) = (from.get(1)?, to.get(1)?);
-    let are_areas =
-        [area_from, area_to].iter().all(|area| AREAS.iter().any(|(name, _)| name == area));
-    let is_broken = crate_from == "app" && area_from != area_to && are_areas;
-    (is_broken && !uses(&AREAS, area_from, area_to)).then(rooms)
-}
+const ROOT: &str = "host/app/src";
 
 /// Every path that a file names from a root: `crate::…`, or another crate's.
 #[derive(Default)]
@@ -133,38 +95,53 @@ impl<'ast> Visit<'ast> for Paths {
     }
 }
 
-#[test]
-fn imports_go_one_way() {
-    let mut found = BTreeSet::new();
-    for file in texts(&["host"], "rs").iter().filter(|file| file.path.contains("/src/")) {
-        let from = module_of(file);
-        for path in Paths::of(file).0.iter().filter(|path| path[0] == "crate") {
-            found.extend(broken(&from, &path[1..]));
-        }
-    }
-    let open: BTreeSet<_> =
-        OPEN.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
-    let new: Vec<String> =
-        found.difference(&open).map(|(from, to)| format!("{from} -> {to}")).collect();
-    assert_none(&new, "imports that go the wrong way:");
-    let gone: Vec<String> =
-        open.difference(&found).map(|(from, to)| format!("{from} -> {to}")).collect();
-    assert_none(&gone, "no longer there, so not open any more:");
+fn used_by(area: &str) -> Option<&'static [&'static str]> {
+    AREAS.iter().find(|(name, _)| *name == area).map(|(_, used)| *used)
 }
 
-/// The SQL of a slice knows neither requests nor plugins.
 #[test]
-fn stores_know_the_database_only() {
+fn areas_use_only_the_areas_below_them() {
     let mut wrong = Vec::new();
-    for file in texts(&["host/app"], "rs").iter().filter(|file| file.path.contains("/store")) {
-        for path in Paths::of(file).0 {
-            let is_above = ["http", "plugins", "state"]
-                .iter()
-                .any(|room| path.iter().skip(1).take(2).any(|name| name == room));
-            if path[0] == "crate" && is_above {
+    for file in texts(&[ROOT], "rs") {
+        let area = file.path[ROOT.len() + 1..].split('/').next().unwrap_or_default().to_owned();
+        let Some(used) = used_by(&area) else { continue };
+        for path in Paths::of(&file).0.iter().filter(|path| path[0] == "crate") {
+            let Some(to) = path.get(1).filter(|to| **to != area) else { continue };
+            if !used.contains(&to.as_str()) {
                 wrong.push(format!("{}: {}", file.path, path.join("::")));
             }
         }
     }
+    assert_none(&wrong, "imports that go the wrong way:");
+}
+
+#[test]
+fn stores_import_neither_requests_nor_plugins() {
+    let is_store = |file: &Text| file.path.ends_with("/store.rs") || file.path.contains("/store/");
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for file in texts(&[ROOT], "rs").iter().filter(|file| is_store(file)) {
+        seen += 1;
+        for path in Paths::of(file).0 {
+            if ["axum", "tollhouse_http"].contains(&&*path[0]) {
+                wrong.push(format!("{}: {}", file.path, path.join("::")));
+            }
+        }
+    }
+    assert!(seen > 15, "only {seen} stores were found");
     assert_none(&wrong, "stores that import what does not concern them:");
+}
+
+#[test]
+fn folders_of_the_host_have_at_most_a_dozen_entries() {
+    let mut folders: std::collections::BTreeMap<String, BTreeSet<String>> = Default::default();
+    for file in texts(&["host"], "rs") {
+        let parts: Vec<&str> = file.path.split('/').collect();
+        for n in 1..parts.len() {
+            folders.entry(parts[..n].join("/")).or_default().insert(parts[n].to_owned());
+        }
+    }
+    let crowded = folders.iter().filter(|(_, entries)| entries.len() > 12);
+    let crowded: Vec<String> =
+        crowded.map(|(folder, entries)| format!("{folder}: {}", entries.len())).collect();
+    assert_none(&crowded, "folders with more than 12 entries:");
 }

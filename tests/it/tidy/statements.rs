@@ -1,7 +1,7 @@
 //! Every statement on a company's table names the company, and the tables can be distributed by it.
 
 use proc_macro2::{TokenStream, TokenTree};
-use tollhouse::app::wiring::SEALED;
+use tollhouse_app::wiring::SEALED;
 
 use super::{Text, assert_none, texts};
 

@@ -2,14 +2,12 @@
 
 use super::{User, store};
 use crate::{
-    app::{
-        state::App,
-        tenants::{companies::Company, wallet},
-    },
-    platform::{
-        error::{Error, Result},
-        store::{Tx, is_duplicate},
-    },
+    state::App,
+    tenants::{companies::Company, wallet},
+};
+use tollhouse_platform::{
+    error::{Error, Result},
+    store::{Tx, is_duplicate},
 };
 
 /// Billing item of a new user.

@@ -15,15 +15,13 @@ use super::{
     store::list::{self, Filter, Sort},
     table::{COLUMNS, SAMPLE, cells},
 };
-use crate::{
-    app::state::App,
-    platform::{
-        background::jobs::{self, Job, Next},
-        clock::Timestamp,
-        error::{Error, Result},
-        outbound::files::{FilesError, NewFile, new_name},
-        store::Tx,
-    },
+use crate::state::App;
+use tollhouse_platform::{
+    background::jobs::{self, Job, Next},
+    clock::Timestamp,
+    error::{Error, Result},
+    outbound::files::{FilesError, NewFile, new_name},
+    store::Tx,
 };
 
 /// Job kind: removal of an export file.

@@ -2,14 +2,12 @@
 
 use super::{User, create::ITEM, store, store::imports};
 use crate::{
-    app::{
-        state::App,
-        tenants::{companies::Company, wallet},
-    },
-    platform::{
-        error::{Error, Result},
-        store::Tx,
-    },
+    state::App,
+    tenants::{companies::Company, wallet},
+};
+use tollhouse_platform::{
+    error::{Error, Result},
+    store::Tx,
 };
 
 /// Lease duration: longer than any transaction, so that no previous owner can still commit.

@@ -23,7 +23,7 @@ pub use self::{
         search::digests,
     },
 };
-use crate::platform::{clock::Timestamp, store::Tx};
+use tollhouse_platform::{clock::Timestamp, store::Tx};
 
 /// Feature that a plan must include for the creation of users.
 pub const FEATURE: &str = "users";
@@ -120,7 +120,7 @@ pub async fn find(
     tx: &mut Tx,
     company_id: &str,
     id: &str,
-) -> Result<Option<User>, crate::platform::store::Error> {
+) -> Result<Option<User>, tollhouse_platform::store::Error> {
     store::by_user_id_or_id(tx, company_id, id).await
 }
 
@@ -129,7 +129,7 @@ pub async fn find_by_id(
     tx: &mut Tx,
     company_id: &str,
     id: &str,
-) -> Result<Option<User>, crate::platform::store::Error> {
+) -> Result<Option<User>, tollhouse_platform::store::Error> {
     store::by_id(tx, company_id, id).await
 }
 
@@ -138,7 +138,7 @@ pub async fn lock(
     tx: &mut Tx,
     company_id: &str,
     id: &str,
-) -> Result<(), crate::platform::store::Error> {
+) -> Result<(), tollhouse_platform::store::Error> {
     store::lock(tx, company_id, id).await?;
     Ok(())
 }
@@ -148,7 +148,7 @@ pub async fn find_named(
     tx: &mut Tx,
     company_id: &str,
     name: &str,
-) -> Result<Option<User>, crate::platform::store::Error> {
+) -> Result<Option<User>, tollhouse_platform::store::Error> {
     if name.contains('@')
         && let Some(user) = store::by_email(tx, company_id, name).await?
     {
@@ -162,7 +162,7 @@ pub async fn find_all(
     tx: &mut Tx,
     company_id: &str,
     ids: &[String],
-) -> Result<Vec<User>, crate::platform::store::Error> {
+) -> Result<Vec<User>, tollhouse_platform::store::Error> {
     let mut users = Vec::new();
     for some in ids.chunks(self::store::AT_ONCE) {
         users.extend(self::store::by_ids(tx, company_id, some).await?);

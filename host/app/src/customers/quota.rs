@@ -4,16 +4,14 @@ use super::{
     export::LIFETIME_SECONDS,
     store::exports::{self, Usage},
 };
-use crate::{
-    app::state::{
-        App,
-        settings::{ExportLimits, Quota},
-    },
-    platform::{
-        clock::Timestamp,
-        error::{Error, Result},
-        store::Tx,
-    },
+use crate::state::{
+    App,
+    settings::{ExportLimits, Quota},
+};
+use tollhouse_platform::{
+    clock::Timestamp,
+    error::{Error, Result},
+    store::Tx,
 };
 
 /// Bytes reserved beyond the need, so that reservations are rare.

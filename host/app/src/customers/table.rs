@@ -7,7 +7,7 @@ use csv::{ReaderBuilder, StringRecord};
 use serde_json::{Map, Value};
 
 use super::{User, age};
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
 };

@@ -2,19 +2,17 @@
 
 use super::{User, store};
 use crate::{
-    app::{
-        messaging::{
-            messages::{Channel, Destination, Wording, wording},
-            otp::{self, Checked, Key, Order},
-        },
-        state::App,
-        tenants::companies::Company,
+    messaging::{
+        messages::{Channel, Destination, Wording, wording},
+        otp::{self, Checked, Key, Order},
     },
-    platform::{
-        error::{Error, Result},
-        store::Tx,
-        values::email,
-    },
+    state::App,
+    tenants::companies::Company,
+};
+use tollhouse_platform::{
+    error::{Error, Result},
+    store::Tx,
+    values::email,
 };
 
 const DIGITS: usize = 6;

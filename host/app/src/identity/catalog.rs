@@ -3,10 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{
-    platform::{crypto::seal::fingerprint, error::Result, values::money::Minor},
-    plugins::{IdentityType, Plugins, Registers},
-};
+use tollhouse_platform::{crypto::seal::fingerprint, error::Result, values::money::Minor};
+use tollhouse_plugins::{IdentityType, Plugins, Registers};
 
 /// Length of an id in characters.
 const ID_LENGTH: usize = 24;

@@ -11,14 +11,12 @@ use tokio::{
 use url::Url;
 
 use super::catalog::Way;
-use crate::{
-    app::state::App,
-    platform::{
-        error::{Error, Result},
-        outbound::egress::{self, EgressError, Outgoing},
-    },
-    plugins::Image,
+use crate::state::App;
+use tollhouse_platform::{
+    error::{Error, Result},
+    outbound::egress::{self, EgressError, Outgoing},
 };
+use tollhouse_plugins::Image;
 
 /// Maximum size of an image.
 const MOST_BYTES: usize = 5 << 20;

@@ -11,25 +11,23 @@ use super::{
     image, store, verification,
 };
 use crate::{
-    app::{
-        customers as users,
-        customers::User,
-        state::App,
-        tenants::{
-            companies::Company,
-            providers::{self, NoAccount},
-            wallet::{self, Item},
-        },
+    customers as users,
+    customers::User,
+    state::App,
+    tenants::{
+        companies::Company,
+        providers::{self, NoAccount},
+        wallet::{self, Item},
     },
-    platform::{
-        error::{Error, Result},
-        store::{Json, Tx},
-        telemetry::spans::SPANS,
-    },
-    plugins::{
-        CallError, Certainty, Comparison, Credentials, Entry, Fault, FaultCategory, Image, Person,
-        Question,
-    },
+};
+use tollhouse_platform::{
+    error::{Error, Result},
+    store::{Json, Tx},
+    telemetry::spans::SPANS,
+};
+use tollhouse_plugins::{
+    CallError, Certainty, Comparison, Credentials, Entry, Fault, FaultCategory, Image, Person,
+    Question,
 };
 
 /// A lookup request with validated fields.

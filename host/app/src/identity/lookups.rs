@@ -2,11 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    app::identity::{Documented, documented},
-    http::openapi::docs::RuntimeOperations,
-    plugins::{Plugins, Registers},
-};
+use crate::identity::{Documented, documented};
+use tollhouse_http::openapi::docs::RuntimeOperations;
+use tollhouse_plugins::{Plugins, Registers};
 
 /// Path of the route in the document.
 const PATH: &str = "/api/v1/kyc/{country}/{path}";

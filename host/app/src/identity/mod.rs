@@ -23,14 +23,12 @@ pub use self::{
     openapi::{Documented, documented},
     store::{SEALED, Uid},
 };
-use crate::{
-    app::state::App,
-    platform::{
-        clock::Timestamp,
-        error::{Error, Result},
-    },
-    plugins::{Comparison, Entry},
+use crate::state::App;
+use tollhouse_platform::{
+    clock::Timestamp,
+    error::{Error, Result},
 };
+use tollhouse_plugins::{Comparison, Entry};
 
 /// Feature that a plan must include for lookups.
 pub const FEATURE: &str = "identity";
@@ -108,8 +106,8 @@ impl Record {
     fn new(entry: Entry, face: Option<Comparison>) -> Record {
         Record {
             details: entry.details,
-            email: entry.email.filter(|email| crate::platform::values::email::is_valid(email)),
-            phone: entry.phone.filter(|phone| crate::platform::values::phone::is_e164(phone)),
+            email: entry.email.filter(|email| tollhouse_platform::values::email::is_valid(email)),
+            phone: entry.phone.filter(|phone| tollhouse_platform::values::phone::is_e164(phone)),
             face: face.map(Face::from),
         }
     }

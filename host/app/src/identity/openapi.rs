@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::catalog::{self, Identity, Way};
-use crate::plugins::Plugins;
+use tollhouse_plugins::Plugins;
 
 /// Description of a lookup.
 pub struct Documented {

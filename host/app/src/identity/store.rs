@@ -1,7 +1,7 @@
 //! Storage of UID records and of the switches of identity types.
 
 use super::{Method, seal_context};
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
     store::{Assembled, FromRow, Json, Result, Tx},

@@ -2,18 +2,16 @@
 
 use super::{Identity, Method, Record, Uid, catalog, store};
 use crate::{
-    app::{
-        messaging::{
-            messages::{self, Channel, Destination, Wording, wording},
-            otp::{self, Checked, Key, Order},
-        },
-        state::App,
-        tenants::companies::Company,
+    messaging::{
+        messages::{self, Channel, Destination, Wording, wording},
+        otp::{self, Checked, Key, Order},
     },
-    platform::{
-        error::{Error, Result},
-        store::Tx,
-    },
+    state::App,
+    tenants::companies::Company,
+};
+use tollhouse_platform::{
+    error::{Error, Result},
+    store::Tx,
 };
 
 const DIGITS: usize = 6;

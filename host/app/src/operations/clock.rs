@@ -4,20 +4,18 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{
-    app::state::App,
-    http::{
-        answer::Answer,
-        request::{
-            body::Body,
-            fields::{Whole, fields},
-        },
+use crate::state::App;
+use tollhouse_http::{
+    answer::Answer,
+    request::{
+        body::Body,
+        fields::{Whole, fields},
     },
-    platform::{
-        background::jobs,
-        clock::Timestamp,
-        error::{Error, Result},
-    },
+};
+use tollhouse_platform::{
+    background::jobs,
+    clock::Timestamp,
+    error::{Error, Result},
 };
 
 const MOST_SECONDS: i64 = 10 * 366 * 86_400;

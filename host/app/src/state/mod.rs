@@ -11,23 +11,21 @@ use futures::future::BoxFuture;
 
 pub use self::settings::Settings;
 use self::{config::Config, metrics::Metrics, slots::Slots};
-use crate::{
-    http::Server,
-    platform::{
-        background::{
-            jobs::{self, Workers},
-            tasks::Tasks,
-        },
-        clock::Clock,
-        crypto::seal::{SealedColumn, Sealer},
-        error::Result,
-        outbound::{egress::EgressByPurpose, files::Files, smtp::Mailer},
-        random::Random,
-        rate::Limiter,
-        store::{self, Store, Tx},
+use tollhouse_http::Server;
+use tollhouse_platform::{
+    background::{
+        jobs::{self, Workers},
+        tasks::Tasks,
     },
-    plugins::Plugins,
+    clock::Clock,
+    crypto::seal::{SealedColumn, Sealer},
+    error::Result,
+    outbound::{egress::EgressByPurpose, files::Files, smtp::Mailer},
+    random::Random,
+    rate::Limiter,
+    store::{self, Store, Tx},
 };
+use tollhouse_plugins::Plugins;
 
 /// The application on one host. Cheap to clone.
 #[derive(Clone)]

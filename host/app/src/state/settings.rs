@@ -1,7 +1,7 @@
 //! Settings as the areas read them: plain values, checked when the host starts.
 
 use super::config::Config;
-use crate::platform::{clock::Timestamp, config::ConfigError, values::money::Minor};
+use tollhouse_platform::{clock::Timestamp, config::ConfigError, values::money::Minor};
 
 #[derive(Clone)]
 pub struct Settings {

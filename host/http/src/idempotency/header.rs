@@ -13,17 +13,17 @@ use futures::FutureExt;
 use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::http::{
+use crate::{
     answer::{self, KeptUntil},
     settings::limits::{late, received},
 };
 use crate::{
-    http::idempotency::{self, Answer, Claim, Claimed, End, Name},
-    http::server::Server,
-    platform::{
-        crypto::seal::fingerprint,
-        error::{Error, Result, Standing},
-    },
+    idempotency::{self, Answer, Claim, Claimed, End, Name},
+    server::Server,
+};
+use tollhouse_platform::{
+    crypto::seal::fingerprint,
+    error::{Error, Result, Standing},
 };
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");

@@ -14,13 +14,11 @@ use futures::{FutureExt, future::BoxFuture};
 use serde::{Deserialize, Serialize};
 
 pub use self::store::SEALED;
-use crate::{
-    http::server::Server,
-    platform::{
-        clock::Timestamp,
-        crypto::seal::fingerprint,
-        error::{Error, Result},
-    },
+use crate::server::Server;
+use tollhouse_platform::{
+    clock::Timestamp,
+    crypto::seal::fingerprint,
+    error::{Error, Result},
 };
 
 /// Time for which a response is stored.

@@ -1,7 +1,7 @@
 //! The rows of idempotency keys.
 
 use super::context;
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx},

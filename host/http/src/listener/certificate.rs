@@ -2,7 +2,7 @@
 
 use x509_parser::{certificate::X509Certificate, extensions::GeneralName, prelude::FromDer};
 
-use crate::platform::clock::Timestamp;
+use tollhouse_platform::clock::Timestamp;
 
 /// Returns `notAfter` of a DER certificate (RFC 5280, 4.1); `None` if it is not a certificate.
 pub fn expires_at(der: &[u8]) -> Option<Timestamp> {

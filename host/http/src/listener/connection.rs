@@ -27,8 +27,8 @@ use tokio::{
 };
 use tower::Service;
 
-use crate::http::settings::limits::Limits;
-use crate::platform::error::Error;
+use crate::settings::limits::Limits;
+use tollhouse_platform::error::Error;
 
 /// Time for a client to close its connection after a graceful shutdown.
 const GRACE: Duration = Duration::from_secs(5);

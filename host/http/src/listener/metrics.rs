@@ -5,8 +5,10 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::platform::clock::Timestamp;
-use crate::platform::telemetry::metric::{Label, Precise};
+use tollhouse_platform::{
+    clock::Timestamp,
+    telemetry::metric::{Label, Precise},
+};
 
 #[derive(Clone, Default)]
 pub struct ListenerMetrics {

@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use self::tls::{Tls, TlsFiles};
-use crate::http::{
+use crate::{
     server::{Server, shares::Shares},
     settings::limits::Limits,
 };

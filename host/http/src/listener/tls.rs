@@ -20,7 +20,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::certificate;
-use crate::platform::{clock::Timestamp, crypto::tls::provider};
+use tollhouse_platform::{clock::Timestamp, crypto::tls::provider};
 
 /// Interval between checks for changed files.
 const FOLLOW: Duration = Duration::from_secs(5);

@@ -16,10 +16,8 @@ use sha2::{Digest, Sha256};
 use utoipa_swagger_ui::Config;
 
 use super::{Describe, Operation};
-use crate::{
-    http::request::path::Path,
-    platform::error::{Error, Result},
-};
+use crate::request::path::Path;
+use tollhouse_platform::error::{Error, Result};
 
 /// Scripts and requests of this host only. The viewer writes styles into its page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \

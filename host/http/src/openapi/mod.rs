@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 pub use super::describe::{Describe, Described, Description, description, takes};
 use super::{Access, Route};
-use crate::platform::error::Failure;
+use tollhouse_platform::error::Failure;
 
 /// Named schemas of requests and of responses, in which one type may differ.
 struct Schemas {

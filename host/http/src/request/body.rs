@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde_json::{Value, json};
 
 pub use super::object::Fields;
-use crate::http::openapi::{Describe, Operation};
-use crate::platform::error::{Error, Result};
+use crate::openapi::{Describe, Operation};
+use tollhouse_platform::error::{Error, Result};
 
 /// A body of the fields that `T` declares by [`fields!`](super::fields). An empty one has none.
 #[derive(Clone)]

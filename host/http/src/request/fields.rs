@@ -9,7 +9,7 @@ use super::{
     body::{Body, Fields},
     query::Parameters,
 };
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     error::Result,
     values::money::{MOST_MINOR, Minor},
@@ -31,26 +31,26 @@ macro_rules! __fields {
     ) => {
         $(#[doc = $about])*
         #[derive(Clone)]
-        pub struct $name($crate::http::request::fields::source::$source);
+        pub struct $name($crate::request::fields::source::$source);
 
-        impl From<$crate::http::request::fields::source::$source> for $name {
-            fn from(source: $crate::http::request::fields::source::$source) -> $name {
+        impl From<$crate::request::fields::source::$source> for $name {
+            fn from(source: $crate::request::fields::source::$source) -> $name {
                 $name(source)
             }
         }
 
         impl std::ops::Deref for $name {
-            type Target = $crate::http::request::fields::source::$source;
+            type Target = $crate::request::fields::source::$source;
 
             fn deref(&self) -> &Self::Target {
                 &self.0
             }
         }
 
-        impl $crate::http::request::fields::Declared for $name {
+        impl $crate::request::fields::Declared for $name {
             fn has(name: &str) -> bool {
-                $(<$kind as $crate::http::request::fields::Field<
-                    $crate::http::request::fields::source::$source,
+                $(<$kind as $crate::request::fields::Field<
+                    $crate::request::fields::source::$source,
                 >>::is_named([$($wire,)? stringify!($field)][0], name))||*
             }
         }
@@ -75,9 +75,9 @@ macro_rules! __fields {
         impl $name {
             $(fn $field(
                 &self,
-            ) -> $crate::http::request::fields::ReadResult<$kind, $name> {
+            ) -> $crate::request::fields::ReadResult<$kind, $name> {
                 let name = [$($wire,)? stringify!($field)][0];
-                <$kind as $crate::http::request::fields::Field<_>>::read(&self.0, name)
+                <$kind as $crate::request::fields::Field<_>>::read(&self.0, name)
             })*
         }
     };

@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::platform::error::Error;
+use tollhouse_platform::error::Error;
 
 /// Accepts GET only: HEAD, which axum also routes to GET handlers, must have no effect.
 pub struct Get;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::urls;
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     values::money::{AmountError, MOST_MINOR, Minor},
@@ -142,7 +142,7 @@ impl Fields {
 
     pub fn email(&self, field: &str) -> Result<Option<String>> {
         match self.text(field, 254)? {
-            Some(text) if !crate::platform::values::email::is_valid(&text) => {
+            Some(text) if !tollhouse_platform::values::email::is_valid(&text) => {
                 Err(self.must_be(field, "a valid email address"))
             }
             text => Ok(text),
@@ -151,7 +151,7 @@ impl Fields {
 
     pub fn phone(&self, field: &str) -> Result<Option<String>> {
         match self.text(field, 100)? {
-            Some(text) if !crate::platform::values::phone::is_e164(&text) => {
+            Some(text) if !tollhouse_platform::values::phone::is_e164(&text) => {
                 Err(self.must_be(field, "a phone number in E.164 format"))
             }
             text => Ok(text),

@@ -7,8 +7,8 @@ use axum::{
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::http::openapi::{Describe, Operation};
-use crate::platform::error::{Error, Result};
+use crate::openapi::{Describe, Operation};
+use tollhouse_platform::error::{Error, Result};
 
 /// The parameters of a path. Control characters and invalid UTF-8 are 404: no record has them.
 pub struct Path<T>(pub T);

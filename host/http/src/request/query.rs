@@ -13,8 +13,8 @@ use serde_json::json;
 use url::form_urlencoded;
 
 use super::fields::{Declared, Field, PLAIN, fields, inline_schema};
-use crate::http::openapi::{Describe, Operation};
-use crate::platform::{
+use crate::openapi::{Describe, Operation};
+use tollhouse_platform::{
     clock::date,
     error::{Error, Result},
     values::listing::{Order, Page, Period},
@@ -322,7 +322,7 @@ impl Pages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::clock::Timestamp;
+    use tollhouse_platform::clock::Timestamp;
 
     fn query(pairs: &[(&str, &str)]) -> Query<Pages> {
         let pairs = pairs.iter().map(|(name, value)| ((*name).into(), (*value).into()));

@@ -5,7 +5,7 @@ use axum::{
     http::{Extensions, HeaderMap, header},
 };
 
-use crate::platform::error::{Error, Result};
+use tollhouse_platform::error::{Error, Result};
 
 /// Authenticates the principals of routes that need a key.
 pub trait Principals: Clone + Send + Sync + 'static {

@@ -12,12 +12,12 @@ use super::{
     auth::{self, Principals},
     room::{Place, Rooms},
 };
-use crate::http::{
+use crate::{
     Access,
     idempotency::header as idempotency,
     settings::limits::{Sizes, late, receive},
 };
-use crate::platform::error::Result;
+use tollhouse_platform::error::Result;
 
 /// The pipeline of one route.
 #[derive(Clone)]

@@ -8,7 +8,7 @@ use axum::{
 };
 
 use super::Server;
-use crate::http::settings::limits::check_headers;
+use crate::settings::limits::check_headers;
 
 /// Limits request headers. Forbids caching of API responses, and content sniffing.
 pub async fn guard(State(server): State<Server>, request: Request, next: Next) -> Response {

@@ -9,10 +9,8 @@ use axum::extract::State;
 use tokio::{sync::Mutex, time::timeout};
 
 use super::Server;
-use crate::{
-    http::answer::Done,
-    platform::error::{Error, Result},
-};
+use crate::answer::Done;
+use tollhouse_platform::error::{Error, Result};
 
 /// Time for which a check is reused, because any client may request one without a key.
 const FRESH: Duration = Duration::from_secs(1);

@@ -8,8 +8,8 @@ use axum::{
 use serde_json::json;
 
 use super::Server;
-use crate::http::openapi::{Describe, Operation};
-use crate::platform::telemetry::OPENMETRICS;
+use crate::openapi::{Describe, Operation};
+use tollhouse_platform::telemetry::OPENMETRICS;
 
 /// All metrics, as text.
 pub struct Page(String);

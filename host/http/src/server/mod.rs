@@ -17,16 +17,14 @@ use std::{
 };
 
 use self::{health::Readiness, request_metrics::RequestMetrics};
-use crate::{
-    http::{listener::metrics::ListenerMetrics, settings::limits::Limits},
-    platform::{
-        background::tasks::Tasks,
-        clock::Clock,
-        crypto::seal::Sealer,
-        random::Random,
-        store::Store,
-        telemetry::{Registry, Telemetry},
-    },
+use crate::{listener::metrics::ListenerMetrics, settings::limits::Limits};
+use tollhouse_platform::{
+    background::tasks::Tasks,
+    clock::Clock,
+    crypto::seal::Sealer,
+    random::Random,
+    store::Store,
+    telemetry::{Registry, Telemetry},
 };
 
 /// The server of one host, for both of its listeners. Cheap to clone.

@@ -10,7 +10,7 @@ use axum::{
 use tracing::Instrument;
 
 use super::Server;
-use crate::platform::telemetry::spans;
+use tollhouse_platform::telemetry::spans;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 const MOST_BYTES: usize = 128;

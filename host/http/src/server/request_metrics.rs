@@ -8,7 +8,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::platform::telemetry::{
+use tollhouse_platform::telemetry::{
     metric::{Histograms, Label, waiting_seconds},
     spans::known,
 };

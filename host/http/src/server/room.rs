@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::shares::{Share, Shares};
-use crate::platform::{
+use tollhouse_platform::{
     error::{Error, Result},
     rate::Exceeded,
 };

@@ -11,11 +11,9 @@ use super::{
     room::Rooms,
 };
 use crate::{
-    http::{
-        Access, Route, answer, openapi::docs::Document, request::query, settings::limits::Sizes,
-    },
-    platform::error::Error,
+    Access, Route, answer, openapi::docs::Document, request::query, settings::limits::Sizes,
 };
+use tollhouse_platform::error::Error;
 
 /// The interface of one listener.
 pub struct Interface<S, P> {

@@ -11,7 +11,7 @@ use bytes::BytesMut;
 use http_body_util::BodyExt;
 use hyper::HeaderMap;
 
-use crate::platform::error::{Error, Result};
+use tollhouse_platform::error::{Error, Result};
 
 /// Limits of each listener, unless stated otherwise.
 #[derive(Clone, Debug)]

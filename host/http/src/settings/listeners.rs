@@ -4,8 +4,8 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{ArgAction, Args};
 
-use crate::http::{Endpoint, TlsFiles};
-use crate::platform::config::ConfigError;
+use crate::{Endpoint, TlsFiles};
+use tollhouse_platform::config::ConfigError;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Listeners")]

@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 use clap::{Args, builder::RangedI64ValueParser};
 
-use crate::http::Limits;
+use crate::Limits;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Requests")]

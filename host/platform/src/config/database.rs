@@ -6,8 +6,8 @@ use clap::{ArgAction, Args};
 use url::Url;
 
 use super::secrets;
-use crate::platform::config::ConfigError;
-use crate::platform::store::{Limits, Role, unverified_server};
+use crate::config::ConfigError;
+use crate::store::{Limits, Role, unverified_server};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Database")]

@@ -5,8 +5,8 @@ use std::{fs, net::IpAddr, path::PathBuf, time::Duration};
 use clap::{ArgAction, Args, ValueEnum};
 use url::Host;
 
-use crate::platform::outbound::smtp::{Login, Mailer, Security, Settings};
-use crate::{platform::config::ConfigError, platform::config::secrets::SmtpPassword};
+use crate::config::{ConfigError, secrets::SmtpPassword};
+use crate::outbound::smtp::{Login, Mailer, Security, Settings};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "E-mail")]

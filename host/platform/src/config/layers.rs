@@ -9,7 +9,7 @@ use clap::{Arg, ArgMatches, Command, parser::ValueSource};
 use toml::Value;
 
 use super::secrets;
-use crate::{platform::config::ConfigError, platform::config::database::DatabaseUrl};
+use crate::config::{ConfigError, database::DatabaseUrl};
 
 /// The flag that names the settings file; the only setting that the file cannot contain.
 pub const FILE: &str = "config";

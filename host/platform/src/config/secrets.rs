@@ -4,7 +4,7 @@ use std::{fs, path::Path, path::PathBuf};
 
 use clap::Args;
 
-use crate::platform::config::ConfigError;
+use crate::config::ConfigError;
 
 /// Each secret: the setting that names its file, and the variable that contains it.
 pub(super) const PLACES: [(&str, &str); 3] = [

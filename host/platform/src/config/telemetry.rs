@@ -4,8 +4,8 @@ use clap::{Args, ValueEnum};
 use tracing::level_filters::LevelFilter;
 use url::Url;
 
-use crate::platform::config::ConfigError;
-use crate::platform::telemetry::Reporting;
+use crate::config::ConfigError;
+use crate::telemetry::Reporting;
 
 /// OpenTelemetry's standard variable for `otlp_endpoint`.
 const STANDARD: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";

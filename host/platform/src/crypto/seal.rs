@@ -13,7 +13,7 @@ use chacha20poly1305::{
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
 
-use crate::platform::random::Random;
+use crate::random::Random;
 
 /// Label under which digest keys are derived from master keys.
 const DIGEST_KEY: &[u8] = b"tollhouse digests v1";
@@ -58,7 +58,7 @@ pub struct SealedColumn {
 #[doc(hidden)]
 macro_rules! __sealed_column {
     ($table:ident($company:ident, $id:tt).$column:ident, $context:expr $(, formerly $former:expr)?) => {
-        $crate::platform::crypto::seal::SealedColumn {
+        $crate::crypto::seal::SealedColumn {
             name: concat!(stringify!($table), ".", stringify!($column)),
             count: stringify!(
                 SELECT substr($column, 4, 8), COUNT(*) FROM $table

@@ -6,7 +6,7 @@ mod response;
 
 use std::{any::Any, time::Duration};
 
-use crate::platform::{crypto::seal::SealError, rate::Exceeded, store};
+use crate::{crypto::seal::SealError, rate::Exceeded, store};
 
 pub use self::response::{Failure, Standing};
 

@@ -17,7 +17,7 @@ use object_store::{
     path::Path,
 };
 
-use crate::platform::{clock::Timestamp, crypto::tls, random::Random};
+use crate::{clock::Timestamp, crypto::tls, random::Random};
 
 /// Size of an upload part. At most two parts of a file are in memory.
 const PART_BYTES: usize = 8 << 20;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::platform::clock::Timestamp;
+use crate::clock::Timestamp;
 
 /// A statement with its parameters.
 #[derive(Clone, Debug, Default)]

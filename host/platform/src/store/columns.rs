@@ -2,7 +2,7 @@
 
 use sqlx::{Database, Decode, Encode, Type, encode::IsNull, error::BoxDynError};
 
-use crate::platform::{clock::Timestamp, values::money::Minor};
+use crate::{clock::Timestamp, values::money::Minor};
 
 /// Stores a tuple struct of one field as that field.
 macro_rules! stored_as {

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::{
     Error, Result, Role, check_url, error::Trouble, postgres_schema, schema, sqlite_schema,
 };
-use crate::platform::store::{
+use crate::store::{
     postgres::roles,
     sqlite::{
         backup,

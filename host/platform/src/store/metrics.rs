@@ -7,7 +7,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::platform::telemetry::metric::{Histograms, Label, working_seconds};
+use crate::telemetry::metric::{Histograms, Label, working_seconds};
 
 #[derive(Clone)]
 pub struct StoreMetrics {

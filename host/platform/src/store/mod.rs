@@ -65,11 +65,11 @@ use self::{
     sqlite::Sqlite,
     tx::{Connection, Mode},
 };
-pub use crate::platform::store::{
+pub use crate::store::{
     postgres::roles::Role,
     sqlite::backup::{BackupError, backup, restore},
 };
-use crate::platform::{
+use crate::{
     random::Random,
     store::metrics::StoreMetrics,
     telemetry::{Each, Registry, spans},
@@ -405,17 +405,17 @@ fn check_url(url: &str) -> Result<()> {
 }
 
 fn sqlite_schema() -> Migrator {
-    static OWN: Migrator = sqlx::migrate!("./migrations/sqlite");
+    static OWN: Migrator = sqlx::migrate!("../../migrations/sqlite");
     schema(&OWN)
 }
 
 fn postgres_schema() -> Migrator {
-    static OWN: Migrator = sqlx::migrate!("./migrations/postgres");
+    static OWN: Migrator = sqlx::migrate!("../../migrations/postgres");
     schema(&OWN)
 }
 
 /// Returns the common migrations and those of one engine.
 fn schema(own: &Migrator) -> Migrator {
-    static COMMON: Migrator = sqlx::migrate!("./migrations");
+    static COMMON: Migrator = sqlx::migrate!("../../migrations");
     Migrator::with_migrations(COMMON.iter().chain(own.iter()).cloned().collect())
 }

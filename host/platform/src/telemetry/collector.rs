@@ -17,7 +17,7 @@ use opentelemetry_sdk::{
 };
 use tokio::runtime::Handle;
 
-use crate::platform::crypto::tls;
+use crate::crypto::tls;
 
 /// Timeout for exporting a batch, and for the last export at shutdown.
 pub const PATIENCE: Duration = Duration::from_secs(5);

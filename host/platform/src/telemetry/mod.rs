@@ -17,7 +17,7 @@ pub use self::{
     metric::{Each, Now},
     reporting::{Reporting, Reports},
 };
-use crate::platform::clock::Timestamp;
+use crate::clock::Timestamp;
 
 /// The metrics of one host.
 pub struct Telemetry {

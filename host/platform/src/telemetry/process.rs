@@ -9,7 +9,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::platform::clock::Timestamp;
+use crate::clock::Timestamp;
 
 /// Unit of CPU times in `/proc` (`USER_HZ`): the same on every supported architecture.
 const TICKS_PER_SECOND: f64 = 100.0;

@@ -4,7 +4,7 @@ use chrono::{Datelike, Days, Months, NaiveDate, NaiveTime};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::platform::clock::Timestamp;
+use crate::clock::Timestamp;
 
 /// A period of time: includes `from`, excludes `before`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use serde::Serialize;
 use tracing::{instrument::WithSubscriber, subscriber::NoSubscriber};
 
 use super::{Call, CallError, Callable, Credentials, Fault, Manifest, Plugin};
-use crate::plugins::{
+use crate::{
     call::{calls::Calls, reply::in_words},
     contract::v1,
     manifest::capabilities::Capabilities,

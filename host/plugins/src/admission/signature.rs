@@ -21,7 +21,7 @@ use ed25519_dalek::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::platform::random::Random;
+use tollhouse_platform::random::Random;
 
 pub const SIGNATURE_BYTES: usize = 64;
 

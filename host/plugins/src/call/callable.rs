@@ -7,7 +7,8 @@ use super::{
     outcome,
     reply::{End, UNAUTHENTIC},
 };
-use crate::plugins::{
+use crate::metrics::{PluginMeter, PluginMetrics};
+use crate::{
     Call, CallError, Manifest,
     admission::LABEL_DIGITS,
     contract::v1,
@@ -19,14 +20,11 @@ use crate::plugins::{
         vault::Secrets,
     },
 };
-use crate::{
-    platform::{
-        clock::{Clock, Timestamp},
-        error::Error,
-        outbound::egress::{Answer, Egress, EgressError, Outgoing},
-        random::Random,
-    },
-    plugins::metrics::{PluginMeter, PluginMetrics},
+use tollhouse_platform::{
+    clock::{Clock, Timestamp},
+    error::Error,
+    outbound::egress::{Answer, Egress, EgressError, Outgoing},
+    random::Random,
 };
 
 /// An admitted component.

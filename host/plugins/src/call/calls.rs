@@ -20,7 +20,8 @@ use super::{
     outcome::{judge, measured, why},
     send::{Way, check_secrets, hold},
 };
-use crate::plugins::{
+use crate::metrics::{self, PluginMetrics};
+use crate::{
     CallError, Certainty, Fault, FaultCategory, Kind, Plugin,
     contract::v1::{self, Answer},
     limits::{
@@ -39,13 +40,10 @@ use crate::plugins::{
         session::{Entry, Grant, HttpRequest, Journal, Session},
     },
 };
-use crate::{
-    platform::{
-        clock::Clock,
-        outbound::egress::{self, Egress, EgressError, Outgoing},
-        random::Random,
-    },
-    plugins::metrics::{self, PluginMetrics},
+use tollhouse_platform::{
+    clock::Clock,
+    outbound::egress::{self, Egress, EgressError, Outgoing},
+    random::Random,
 };
 
 /// State shared by all plugin calls.
@@ -393,7 +391,7 @@ impl Calls {
 
     /// Returns machine code for a component, from the disk cache if possible.
     pub async fn compile(&self, digest: &str, wasm: &Arc<Vec<u8>>) -> Result<Component, String> {
-        crate::plugins::runtime::compile::component(
+        crate::runtime::compile::component(
             &self.engine,
             &self.limits,
             &self.compiling,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wasmtime::{Trap, WasmBacktrace};
 
-use crate::plugins::{
+use crate::{
     CallError, Certainty, Fault, FaultCategory,
     limits::cpu::CpuExhausted,
     metrics::{CallMeasured, CallOutcome},

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use serde_json::{Map, Value};
 
-use crate::plugins::{CallError, Callable, Country, Credentials};
+use crate::{CallError, Callable, Country, Credentials};
 
 /// User data that a register may compare with its entry.
 #[derive(Clone)]

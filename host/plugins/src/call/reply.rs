@@ -1,6 +1,6 @@
 //! Results of plugin calls in one type for all functions.
 
-use crate::plugins::{
+use crate::{
     Call, CallError, Callable, CheckoutSession, Comparison, Credentials, Entry, Gateway,
     Notification, PaymentStatus, Provider, ProviderPayment, Refund, RefundStatus, Refusal,
     Registers,

@@ -6,8 +6,7 @@ use bytes::Bytes;
 use url::Url;
 
 use super::calls::Calls;
-use crate::platform::outbound::egress::{self, EgressError, Outgoing};
-use crate::plugins::{
+use crate::{
     Fault, FaultCategory, Plugin,
     limits::{bulkhead::Held, cpu},
     manifest::bindings::Part,
@@ -18,6 +17,7 @@ use crate::plugins::{
         vault::Placeholders,
     },
 };
+use tollhouse_platform::outbound::egress::{self, EgressError, Outgoing};
 
 /// Time reserved after a request's timeout, so that the request times out before the call.
 const GRACE: Duration = Duration::from_millis(20);
@@ -200,10 +200,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{
-        platform::clock::Timestamp,
-        plugins::runtime::{session::Journal, vault::Secrets},
-    };
+    use crate::runtime::{session::Journal, vault::Secrets};
+    use tollhouse_platform::clock::Timestamp;
 
     #[test]
     fn the_check_for_misplaced_secrets_counts_as_cpu_time_of_the_call() {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::recent::Recent;
-use crate::platform::clock::Timestamp;
+use tollhouse_platform::clock::Timestamp;
 
 /// Open time at first and at most. Each failed probe doubles it.
 const FIRST_REST_MS: i64 = 5_000;

@@ -8,7 +8,7 @@ use std::sync::{
 use tokio::sync::SemaphorePermit;
 
 use super::{pace::Turns, places::Places};
-use crate::plugins::runtime::engine::Limits;
+use crate::runtime::engine::Limits;
 
 /// Divisor of the host's instances for one plugin: half of them.
 const SHARE: u32 = 2;

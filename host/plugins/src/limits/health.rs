@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::breaker::Breakers;
-use crate::platform::clock::Timestamp;
+use tollhouse_platform::clock::Timestamp;
 
 /// Number of companies whose calls must fail before a plugin is quarantined.
 const COMPANIES: usize = 2;

@@ -1,6 +1,6 @@
 //! A window of the latest outcomes, which distinguishes an outage from a few failures.
 
-use crate::platform::clock::Timestamp;
+use tollhouse_platform::clock::Timestamp;
 
 /// Window length and failure threshold, in calls.
 const LOOKED_AT: u32 = 20;

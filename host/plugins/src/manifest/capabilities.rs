@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::bindings::{ARROW, NOT_SENT};
-use crate::plugins::Manifest;
+use crate::Manifest;
 
 /// Capabilities, such as `host:api.example.com`, `address:base_url` (any URL in that setting),
 /// `secret:key -> header authorization at base_url` (`secret:key` alone: any header and the body,

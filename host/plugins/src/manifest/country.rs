@@ -6,8 +6,8 @@ use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::platform::values::money::Minor;
-use crate::plugins::Manifest;
+use crate::Manifest;
+use tollhouse_platform::values::money::Minor;
 
 /// Maximum size of a compiled pattern.
 const PATTERN_BYTES: usize = 256 << 10;

@@ -6,14 +6,14 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::platform::{
-    outbound::egress::{Answer, EgressError, Outgoing},
-    values::money::{Minor, Money},
-};
-use crate::plugins::{
+use crate::{
     Callable, CardOrder, CheckoutOrder, Credentials, DebitOrder, IdentityType, Image, Manifest,
     Person, Question, RefundOrder, TextMessage,
     runtime::{session::Grant, vault::Placeholders},
+};
+use tollhouse_platform::{
+    outbound::egress::{Answer, EgressError, Outgoing},
+    values::money::{Minor, Money},
 };
 
 /// Fixed arguments of all example calls, so that authors can write matching responses.

@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 use url::Url;
 use wasmparser::{BinaryReaderError, Encoding, Parser, Payload};
 
-use crate::platform::store::Type;
-use crate::plugins::manifest::{bindings::DeclaredSecrets, country::Country, examples::Examples};
+use crate::manifest::{bindings::DeclaredSecrets, country::Country, examples::Examples};
+use tollhouse_platform::store::Type;
 
 const SECTION: &str = "tollhouse:manifest";
 const MOST_BYTES: usize = 64 << 10;

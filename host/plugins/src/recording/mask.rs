@@ -12,7 +12,8 @@ use sha2::Sha256;
 use url::form_urlencoded;
 
 use super::names::{self, Meaning};
-use crate::{platform::random::Random, plugins::REDACTED};
+use crate::REDACTED;
+use tollhouse_platform::random::Random;
 
 /// Minimum length of a masked word that is also masked in kept texts, to avoid chance matches.
 const LEAST_KNOWN: usize = 3;

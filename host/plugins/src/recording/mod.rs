@@ -7,14 +7,11 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plugins::recording::{mask::Mask, repeat::Did};
+use crate::recording::{mask::Mask, repeat::Did};
 use crate::{
-    platform::{clock::Timestamp, random::Random},
-    plugins::{
-        Answered, Call, CardOrder, CheckoutOrder, DebitOrder, Heard, Recorded, RefundOrder,
-        TextMessage,
-    },
+    Answered, Call, CardOrder, CheckoutOrder, DebitOrder, Heard, Recorded, RefundOrder, TextMessage,
 };
+use tollhouse_platform::{clock::Timestamp, random::Random};
 
 /// A recorded call, which can be replayed.
 #[derive(Serialize, Deserialize)]

@@ -7,14 +7,12 @@ use serde_json::{Value, json};
 use tracing::{instrument::WithSubscriber, subscriber::NoSubscriber};
 use url::Url;
 
-use crate::plugins::recording::Recording;
+use crate::recording::Recording;
 use crate::{
-    platform::outbound::egress::{Answer, EgressError, Outgoing},
-    plugins::{
-        Answered, CallError, Callable, Credentials, EXAMPLE_SECRET, End, Recorded, Refusal, Reply,
-        Silence, Vouched, outcome,
-    },
+    Answered, CallError, Callable, Credentials, EXAMPLE_SECRET, End, Recorded, Refusal, Reply,
+    Silence, Vouched, outcome,
 };
+use tollhouse_platform::outbound::egress::{Answer, EgressError, Outgoing};
 
 /// The externally visible effects of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -16,12 +16,12 @@ use super::{
     store::{self, PluginRow},
     versions::State,
 };
-use crate::platform::{
+use crate::{Plugin, Plugins, limits::bulkhead::Bulkhead};
+use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::Store,
 };
-use crate::plugins::{Plugin, Plugins, limits::bulkhead::Bulkhead};
 
 /// Interval of polling the registry.
 const LOOK: Duration = Duration::from_secs(1);

@@ -7,15 +7,15 @@ use super::{
     store::{self, PluginRow},
     versions::{Change, State, Version, changed},
 };
-use crate::platform::{
-    clock::Timestamp,
-    error::{Error, Result},
-    store::{Json, Store, Tx},
-};
-use crate::plugins::{
+use crate::{
     Manifest, Plugin, Plugins,
     admission::{self, Admission, Care, Check, publishers::Signer, signature::Signed},
     manifest::capabilities::Capabilities,
+};
+use tollhouse_platform::{
+    clock::Timestamp,
+    error::{Error, Result},
+    store::{Json, Store, Tx},
 };
 
 /// Options of an installation.

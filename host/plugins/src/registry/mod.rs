@@ -13,15 +13,7 @@ use super::{
     Callable, Gateway, Kind, Limits, Plugin, Provider, Recorder, Registers,
     admission::{self, Admission, Care, Check, LABEL_DIGITS},
 };
-use crate::platform::{
-    clock::Clock,
-    error::{Error, Result},
-    outbound::egress::Egress,
-    random::Random,
-    store::Store,
-    telemetry::{Each, Now, Registry},
-};
-use crate::plugins::{
+use crate::{
     admission::{publishers::TrustPolicy, signature},
     call::calls::Calls,
     registry::{
@@ -30,6 +22,14 @@ use crate::plugins::{
         store::PluginRow,
         versions::State,
     },
+};
+use tollhouse_platform::{
+    clock::Clock,
+    error::{Error, Result},
+    outbound::egress::Egress,
+    random::Random,
+    store::Store,
+    telemetry::{Each, Now, Registry},
 };
 
 type PluginLabels = [(&'static str, String); 3];

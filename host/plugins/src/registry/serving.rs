@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::versions::Share;
-use crate::platform::{clock::Timestamp, error::Error, random::Random};
-use crate::plugins::{Callable, Plugin, limits::bulkhead::Bulkhead};
+use crate::{Callable, Plugin, limits::bulkhead::Bulkhead};
+use tollhouse_platform::{clock::Timestamp, error::Error, random::Random};
 
 /// Serving versions by plugin. A request ends on the version on which it began.
 #[derive(Clone, Default)]

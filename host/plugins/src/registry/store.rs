@@ -1,11 +1,11 @@
 //! SQL of the plugin registry.
 
 use super::versions::{Share, State, Version};
-use crate::platform::{
+use crate::{Kind, manifest::capabilities::Capabilities};
+use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Tx},
 };
-use crate::plugins::{Kind, manifest::capabilities::Capabilities};
 
 /// Channel of notifications about changes.
 pub const CHANGED: &str = "tollhouse_plugins";

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::Type,

@@ -5,7 +5,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use crate::{platform::clock::Timestamp, plugins::metrics::PluginMetrics};
+use crate::metrics::PluginMetrics;
+use tollhouse_platform::clock::Timestamp;
 
 const MOST_ENTRIES_PER_SCOPE: usize = 64;
 /// Maximum size of a key with its value.

@@ -14,14 +14,14 @@ use super::{
     output::Output,
     session::{MOST_REQUEST_BYTES, Session},
 };
-use crate::platform::clock::Timestamp;
-use crate::plugins::{
+use crate::{
     admission::publishers::TrustPolicy,
     limits::{
         bulkhead::MemoryBudget,
         cpu::{CpuExhausted, CpuMeter},
     },
 };
+use tollhouse_platform::clock::Timestamp;
 
 /// Interval at which a running guest yields and its CPU time is checked.
 const TICK: Duration = Duration::from_millis(2);
@@ -325,7 +325,7 @@ mod tests {
     use wasmtime::component::Component;
 
     use super::*;
-    use crate::plugins::{
+    use crate::{
         limits::pace::{Lane, Turns, paced},
         runtime::session::Journal,
     };

@@ -5,8 +5,8 @@ use std::{collections::HashMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use super::session::{HttpResponse, length};
-use crate::platform::{clock::Timestamp, outbound::egress::EgressError};
-use crate::plugins::{Call, Callable, Fault};
+use crate::{Call, Callable, Fault};
+use tollhouse_platform::{clock::Timestamp, outbound::egress::EgressError};
 
 /// Maximum size of recorded responses. Calls with more are not recorded.
 const MOST_BYTES: usize = 1 << 20;

@@ -13,8 +13,8 @@ use super::{
     heard::{Heard, Vouched},
     vault::{Placeholders, Secrets},
 };
-use crate::platform::{clock::Timestamp, crypto::seal::fingerprint};
-use crate::plugins::{Fault, FaultCategory};
+use crate::{Fault, FaultCategory};
+use tollhouse_platform::{clock::Timestamp, crypto::seal::fingerprint};
 
 /// Maximum size of a request with URL and headers. An image of 5 MiB fits as base64.
 pub const MOST_REQUEST_BYTES: usize = 8 << 20;

@@ -12,7 +12,7 @@ use rand::{Rng, rngs::StdRng};
 use sha2::{Sha256, Sha512};
 use subtle::ConstantTimeEq;
 
-use crate::plugins::manifest::bindings::{Bound, Part};
+use crate::manifest::bindings::{Bound, Part};
 
 /// Minimum length of redacted values. Shorter ones would match by chance.
 const LEAST_REDACTED: usize = 6;
@@ -324,7 +324,7 @@ mod tests {
             "bound": { "to": ["url"], "in": ["header:authorization", "body"] },
             "other": { "to": ["url"], "in": ["header:authorization"] },
         });
-        let declared: crate::plugins::DeclaredSecrets = serde_json::from_value(manifest).unwrap();
+        let declared: crate::DeclaredSecrets = serde_json::from_value(manifest).unwrap();
         let at = |name: &str| Some(format!("https://{name}"));
         let secrets = Secrets::new(values.into()).bound(declared.bound(at).collect());
         let (mut all, mut rng) = (Placeholders::default(), StdRng::seed_from_u64(1));

@@ -5,13 +5,11 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::{Subject, engine, machine};
-use crate::{
-    platform::{
-        crypto::seal::{Sealer, new_master_key},
-        random::Random,
-    },
-    plugins::{Call, CodeCache, Limits},
+use tollhouse_platform::{
+    crypto::seal::{Sealer, new_master_key},
+    random::Random,
 };
+use tollhouse_plugins::{Call, CodeCache, Limits};
 
 /// Enough copies to make memory that the allocator retains negligible.
 const IDLE_COPIES: usize = 16;

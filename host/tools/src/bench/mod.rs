@@ -16,14 +16,12 @@ use std::{
 
 use self::{machine::Machine, report::Component, series::Series};
 pub use self::{machine::resident_bytes, report::Report};
-use crate::{
-    platform::{
-        clock::Clock,
-        outbound::egress::{Egress, Script},
-        random::Random,
-    },
-    plugins::{Call, Callable, Credentials, Floor, Limits, Manifest, Plugins, Usage},
+use tollhouse_platform::{
+    clock::Clock,
+    outbound::egress::{Egress, Script},
+    random::Random,
 };
+use tollhouse_plugins::{Call, Callable, Credentials, Floor, Limits, Manifest, Plugins, Usage};
 
 /// Number of measurements of each call. Their spread is the noise.
 const ROUNDS: u32 = 5;

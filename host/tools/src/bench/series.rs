@@ -11,7 +11,7 @@ use super::{
     machine,
     report::Row,
 };
-use crate::plugins::{Answering, Call, Native, Typed, Usage};
+use tollhouse_plugins::{Answering, Call, Native, Typed, Usage};
 
 pub struct Series {
     /// Index of the subject.

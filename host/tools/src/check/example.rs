@@ -11,7 +11,7 @@ use super::{
     subject::Ran,
     upstream::{Plan, Seen},
 };
-use crate::plugins::{Call, EXAMPLE_SECRET, Reply};
+use tollhouse_plugins::{Call, EXAMPLE_SECRET, Reply};
 
 const CASE: &str = "the example";
 const SAME_MOMENT: &str = "the example once more";

@@ -10,7 +10,7 @@ use super::{
     upstream::{Plan, Seen},
     watch::NO_PLACEHOLDER,
 };
-use crate::plugins::{Call, CallError, FaultCategory, Kind};
+use tollhouse_plugins::{Call, CallError, FaultCategory, Kind};
 
 const LONG: usize = 4 << 10;
 
@@ -125,7 +125,7 @@ mod tests {
             url: "https://a.example".to_owned(),
             headers: vec![("Content-Type".to_owned(), kind.to_owned())],
             body: Bytes::from_static(body.as_bytes()),
-            answer: Err(crate::platform::outbound::egress::EgressError::Cut(
+            answer: Err(tollhouse_platform::outbound::egress::EgressError::Cut(
                 "a.example".to_owned(),
             )),
             example: None,

@@ -7,7 +7,7 @@ use super::{
     upstream::{Plan, Seen},
     watch::Watch,
 };
-use crate::plugins::Call;
+use tollhouse_plugins::Call;
 
 pub struct Inspection<'s> {
     pub subject: &'s Subject,

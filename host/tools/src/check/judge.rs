@@ -1,9 +1,9 @@
 //! Rules of `docs/PLUGINS.md` for results after upstream failures. Authors' choices are only noted.
 
-use crate::plugins::{
+use crate::check::upstream::trouble::Meaning;
+use tollhouse_plugins::{
     Call, CallError, Fault, FaultCategory as Category, Kind, PaymentStatus, RefundStatus, Reply,
 };
-use crate::tools::check::upstream::trouble::Meaning;
 
 /// The part of a result on which the rules depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use tracing::{Dispatch, Event, Subscriber, field::Field};
 use tracing_subscriber::{Layer, layer::Context, prelude::*};
 
 /// Target of plugins' log lines, which `Session::log` writes.
-const TARGET: &str = "tollhouse::plugins::runtime::session";
+const TARGET: &str = "tollhouse_plugins::runtime::session";
 
 /// Captured lines, shared by clones.
 #[derive(Clone, Default)]

@@ -19,7 +19,7 @@ mod watch;
 
 pub use self::report::{Case, Failing, Outcome, Report, Taken};
 use self::{inspection::Inspection, subject::Subject, upstream::troubles};
-use crate::plugins::{Call, Limits};
+use tollhouse_plugins::{Call, Limits};
 
 /// Checks a component. `Err` concerns this machine, not the component.
 pub async fn check(wasm: Vec<u8>, limits: Limits) -> Result<Report, String> {

@@ -7,7 +7,7 @@ use super::{
     subject::Ran,
     upstream::Plan,
 };
-use crate::plugins::{Call, Reply};
+use tollhouse_plugins::{Call, Reply};
 
 const LARGE: usize = 1 << 20;
 const REFUSED: &str = "unauthentic or malformed";

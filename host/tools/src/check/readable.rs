@@ -3,13 +3,11 @@
 use std::fmt::Write;
 
 use super::upstream::Seen;
-use crate::{
-    platform::{
-        outbound::egress::{Answer, EgressError},
-        values::money::Money,
-    },
-    plugins::{CallError, FaultCategory, Notification, ProviderPayment, Refusal, Reply},
+use tollhouse_platform::{
+    outbound::egress::{Answer, EgressError},
+    values::money::Money,
 };
+use tollhouse_plugins::{CallError, FaultCategory, Notification, ProviderPayment, Refusal, Reply};
 
 const MOST_CHARS: usize = 600;
 

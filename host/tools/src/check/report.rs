@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use serde::Serialize;
 
 use super::readable::short;
-use crate::plugins::Check;
+use tollhouse_plugins::Check;
 
 #[derive(Debug, Serialize)]
 pub struct Report {

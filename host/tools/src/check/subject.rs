@@ -11,15 +11,13 @@ use super::{
     lines::Lines,
     upstream::{Plan, Seen, Upstream},
 };
-use crate::{
-    platform::{
-        clock::{Clock, Timestamp},
-        outbound::egress::Egress,
-        random::Random,
-    },
-    plugins::{
-        Call, CallError, Callable, Check, Credentials, Limits, Manifest, Plugins, Reply, Usage,
-    },
+use tollhouse_platform::{
+    clock::{Clock, Timestamp},
+    outbound::egress::Egress,
+    random::Random,
+};
+use tollhouse_plugins::{
+    Call, CallError, Callable, Check, Credentials, Limits, Manifest, Plugins, Reply, Usage,
 };
 
 /// Start of all calls, fixed so that reports are reproducible: 2026-11-21T09:00:00Z.

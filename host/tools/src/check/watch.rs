@@ -6,7 +6,7 @@ use super::{
     report::{Failing, Outcome},
     subject::Ran,
 };
-use crate::plugins::{
+use tollhouse_plugins::{
     CallError, EXAMPLE_EMAIL, EXAMPLE_SECRET, NO_SETTING, REDACTED, Refusal, Reply,
 };
 

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::plugins::recording::repeat::{Did, Request};
+use tollhouse_plugins::recording::repeat::{Did, Request};
 
 /// A value that differs, or that only one call has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

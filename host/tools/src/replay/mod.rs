@@ -6,17 +6,15 @@ use std::{fmt, sync::Arc};
 use serde::Serialize;
 use url::Url;
 
-use crate::{
-    platform::{
-        clock::Clock,
-        outbound::egress::{Egress, EgressError, EgressPolicy},
-        random::Random,
-    },
-    plugins::{Callable, Limits, Plugins, Signed},
+use crate::replay::difference::{Difference, differences};
+use tollhouse_platform::{
+    clock::Clock,
+    outbound::egress::{Egress, EgressError, EgressPolicy},
+    random::Random,
 };
-use crate::{
-    plugins::recording::{Recording, repeat},
-    tools::replay::difference::{Difference, differences},
+use tollhouse_plugins::{
+    Callable, Limits, Plugins, Signed,
+    recording::{Recording, repeat},
 };
 
 const SEED: u64 = 1;

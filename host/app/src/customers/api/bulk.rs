@@ -7,20 +7,18 @@ use super::{
     fields::{NewUser, read},
 };
 use crate::{
-    app::{
-        state::App,
-        tenants::companies::{Caller, Company},
-    },
-    http::{
-        Run,
-        answer::Done,
-        request::{
-            body::{Body, Fields, Upload},
-            fields::{Rows, fields},
-        },
-    },
-    platform::error::{Error, Result},
+    state::App,
+    tenants::companies::{Caller, Company},
 };
+use tollhouse_http::{
+    Run,
+    answer::Done,
+    request::{
+        body::{Body, Fields, Upload},
+        fields::{Rows, fields},
+    },
+};
+use tollhouse_platform::error::{Error, Result};
 
 const MOST: usize = 1_000;
 

@@ -6,19 +6,17 @@ use super::{
     super::export::{self, Link},
     list::{UserFilter, narrow},
 };
-use crate::{
-    app::{state::App, tenants::companies::Caller},
-    http::{
-        Get,
-        answer::{Answer, Attachment},
-        request::{
-            fields::fields,
-            path::Path,
-            query::{AtMost, Exactly, Query},
-        },
+use crate::{state::App, tenants::companies::Caller};
+use tollhouse_http::{
+    Get,
+    answer::{Answer, Attachment},
+    request::{
+        fields::fields,
+        path::Path,
+        query::{AtMost, Exactly, Query},
     },
-    platform::error::Result,
 };
+use tollhouse_platform::error::Result;
 
 fields! {
     /// Limit of an export.

@@ -3,17 +3,14 @@
 use serde_json::{Map, Value};
 
 use super::super::{ISO_DATE, User, country_code};
-use crate::{
-    app::state::App,
-    http::request::{
-        body::{Body, Fields},
-        fields::{
-            Choice, Email, Flag, HttpUrl, Object, OneOf, PathSegment, Phone, Prose, Text, Whole,
-            fields,
-        },
+use crate::state::App;
+use tollhouse_http::request::{
+    body::{Body, Fields},
+    fields::{
+        Choice, Email, Flag, HttpUrl, Object, OneOf, PathSegment, Phone, Prose, Text, Whole, fields,
     },
-    platform::{clock::date, error::Result, store::Json, values::email::one_line},
 };
+use tollhouse_platform::{clock::date, error::Result, store::Json, values::email::one_line};
 
 /// Maximum number of keys in a user's metadata.
 const MOST_KEYS: usize = 100;

@@ -10,24 +10,21 @@ use super::super::{
         search,
     },
 };
-use crate::{
-    app::{state::App, tenants::companies::Caller},
-    http::{
-        answer::Answer,
-        request::{
-            fields::{Choice, OneOf, fields},
-            query::{
-                AscElseDesc, ByKey, Days, Exactly, PageNumber, Query, Range, StrictLimit, Truth,
-                Words,
-            },
+use crate::{state::App, tenants::companies::Caller};
+use tollhouse_http::{
+    answer::Answer,
+    request::{
+        fields::{Choice, OneOf, fields},
+        query::{
+            AscElseDesc, ByKey, Days, Exactly, PageNumber, Query, Range, StrictLimit, Truth, Words,
         },
     },
-    platform::{
-        error::Result,
-        values::{
-            email::one_line,
-            listing::{Listed, Order, PERIODS, Page, Period},
-        },
+};
+use tollhouse_platform::{
+    error::Result,
+    values::{
+        email::one_line,
+        listing::{Listed, Order, PERIODS, Page, Period},
     },
 };
 

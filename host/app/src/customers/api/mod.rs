@@ -11,24 +11,22 @@ use self::fields::{NewUser, UserChange, change, read};
 pub use self::list::list;
 use super::{FEATURE, User, View, create, find_named, store, verification};
 use crate::{
-    app::{
-        messaging::{messages::Channel, otp},
-        state::App,
-        tenants::companies::{Caller, Company},
+    messaging::{messages::Channel, otp},
+    state::App,
+    tenants::companies::{Caller, Company},
+};
+use tollhouse_http::{
+    Get, Run,
+    answer::{Answer, Done},
+    request::{
+        body::Body,
+        fields::{Text, fields},
+        path::Path,
     },
-    http::{
-        Get, Run,
-        answer::{Answer, Done},
-        request::{
-            body::Body,
-            fields::{Text, fields},
-            path::Path,
-        },
-    },
-    platform::{
-        error::{Error, Result},
-        store::{Tx, is_duplicate},
-    },
+};
+use tollhouse_platform::{
+    error::{Error, Result},
+    store::{Tx, is_duplicate},
 };
 
 pub async fn create(

@@ -1,6 +1,6 @@
 //! Storage of export files, finished or being written, with the bytes reserved for each.
 
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Tx},
 };

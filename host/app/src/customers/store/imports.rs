@@ -1,6 +1,6 @@
 //! Leases on bulk imports, one per company.
 
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     store::{Result, Tx},
 };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::User;
-use crate::platform::{
+use tollhouse_platform::{
     store::{Assembled, Result, Tx, Value},
     values::listing::{Order, Page, Period},
 };

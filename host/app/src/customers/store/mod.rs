@@ -7,7 +7,7 @@ pub mod search;
 
 use serde_json::{Map, Value};
 
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Statement, Tx},
 };
@@ -100,7 +100,7 @@ fn bind<'t>(statement: Statement<'t>, user: &'t User) -> Statement<'t> {
         .bind(&user.last_name)
         .bind(&user.middle_name)
         .bind(&user.email)
-        .bind(user.email.as_deref().map(crate::platform::values::email::key))
+        .bind(user.email.as_deref().map(tollhouse_platform::values::email::key))
         .bind(&user.phone)
         .bind(&user.date_of_birth)
         .bind(&user.gender)
@@ -146,7 +146,7 @@ pub async fn by_user_id_or_id(tx: &mut Tx, company_id: &str, id: &str) -> Result
 pub async fn lock_by_email(tx: &mut Tx, company_id: &str, email: &str) -> Result<Option<User>> {
     tx.sql("SELECT * FROM users WHERE company_id = $1 AND email_key = $2 FOR UPDATE")
         .bind(company_id)
-        .bind(crate::platform::values::email::key(email))
+        .bind(tollhouse_platform::values::email::key(email))
         .optional()
         .await
 }
@@ -154,7 +154,7 @@ pub async fn lock_by_email(tx: &mut Tx, company_id: &str, email: &str) -> Result
 pub async fn by_email(tx: &mut Tx, company_id: &str, email: &str) -> Result<Option<User>> {
     tx.sql("SELECT * FROM users WHERE company_id = $1 AND email_key = $2")
         .bind(company_id)
-        .bind(crate::platform::values::email::key(email))
+        .bind(tollhouse_platform::values::email::key(email))
         .optional()
         .await
 }

@@ -3,7 +3,7 @@
 use serde_json::{Number, Value};
 
 use super::User;
-use crate::platform::{
+use tollhouse_platform::{
     crypto::seal::fingerprint,
     store::{Assembled, Result, Tx},
 };

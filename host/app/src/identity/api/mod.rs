@@ -13,25 +13,23 @@ use super::{
     store, verification,
 };
 use crate::{
-    app::{
-        customers as users,
-        messaging::otp,
-        state::App,
-        tenants::companies::{Caller, Company},
+    customers as users,
+    messaging::otp,
+    state::App,
+    tenants::companies::{Caller, Company},
+};
+use tollhouse_http::{
+    Get, Run,
+    answer::{Answer, Done},
+    request::{
+        body::Body,
+        fields::{Flag, Prose, Text, fields},
+        path::Path,
     },
-    http::{
-        Get, Run,
-        answer::{Answer, Done},
-        request::{
-            body::Body,
-            fields::{Flag, Prose, Text, fields},
-            path::Path,
-        },
-    },
-    platform::{
-        error::{Error, Result},
-        store::Tx,
-    },
+};
+use tollhouse_platform::{
+    error::{Error, Result},
+    store::Tx,
 };
 
 /// Maximum length of an identifier in characters.

@@ -4,18 +4,16 @@ use axum::extract::State;
 use serde_json::json;
 
 use super::super::{catalog, store};
-use crate::{
-    app::{operations::audit, state::App, tenants::companies},
-    http::{
-        answer::Answer,
-        request::{
-            body::Body,
-            fields::{Flag, fields},
-            path::Path,
-        },
+use crate::{operations::audit, state::App, tenants::companies};
+use tollhouse_http::{
+    answer::Answer,
+    request::{
+        body::Body,
+        fields::{Flag, fields},
+        path::Path,
     },
-    platform::error::{Error, Result},
 };
+use tollhouse_platform::error::{Error, Result};
 
 pub async fn list(State(app): State<App>) -> Result<Answer<Vec<catalog::View>>> {
     all(&app, store::EVERYONE).await

@@ -5,31 +5,29 @@ use serde_json::json;
 
 use super::{COLLECT_JOB, CREDIT_EVENTS, Entry, Loan, TRANSACTIONS, View, schedule, store};
 use crate::{
-    app::{
-        customers as users,
-        operations::{
-            audit, feeds as streams,
-            feeds::{Part, Reading},
-        },
-        state::App,
-        tenants::companies,
+    customers as users,
+    operations::{
+        audit, feeds as streams,
+        feeds::{Part, Reading},
     },
-    http::{
-        answer::Answer,
-        request::{
-            body::Body,
-            fields::{Amount, Flag, Rows, Text, fields},
-            path::Path,
-            query::Query,
-        },
+    state::App,
+    tenants::companies,
+};
+use tollhouse_http::{
+    answer::Answer,
+    request::{
+        body::Body,
+        fields::{Amount, Flag, Rows, Text, fields},
+        path::Path,
+        query::Query,
     },
-    platform::{
-        background::jobs,
-        clock::{Timestamp, date},
-        error::{Error, Result},
-        store::Tx,
-        values::money::Minor,
-    },
+};
+use tollhouse_platform::{
+    background::jobs,
+    clock::{Timestamp, date},
+    error::{Error, Result},
+    store::Tx,
+    values::money::Minor,
 };
 
 const MOST_ENTRIES: usize = 1_000;

@@ -16,12 +16,10 @@ pub use self::{
     store::{Entry, Loan, entries, find, lock},
 };
 use crate::{
-    app::{
-        operations::{feeds as streams, feeds::Stream},
-        state::App,
-    },
-    platform::{clock::Timestamp, error::Result, store::Tx, values::money::Minor},
+    operations::{feeds as streams, feeds::Stream},
+    state::App,
 };
+use tollhouse_platform::{clock::Timestamp, error::Result, store::Tx, values::money::Minor};
 
 /// The job that collects due installments.
 pub const COLLECT_JOB: &str = "loan.collect";

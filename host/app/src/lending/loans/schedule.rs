@@ -1,7 +1,7 @@
 //! The schedule of a loan: due dates, and the allocation of repayments to installments. Pure.
 
 use super::store::Entry;
-use crate::platform::{clock::Timestamp, values::money::Minor};
+use tollhouse_platform::{clock::Timestamp, values::money::Minor};
 
 /// The part of a repayment that is allocated to one installment.
 #[derive(Clone, Debug, PartialEq, Eq)]

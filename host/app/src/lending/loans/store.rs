@@ -1,6 +1,6 @@
 //! The rows of loans and their installments.
 
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Tx},
     values::money::{Minor, Money},

@@ -6,21 +6,19 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{Mandate, seal_context, store};
-use crate::{
-    app::{customers as users, operations::audit, state::App, tenants::companies},
-    http::{
-        answer::Answer,
-        request::{
-            body::Body,
-            fields::{Choice, Email, Flag, OneOf, Text, fields},
-            path::Path,
-        },
+use crate::{customers as users, operations::audit, state::App, tenants::companies};
+use tollhouse_http::{
+    answer::Answer,
+    request::{
+        body::Body,
+        fields::{Choice, Email, Flag, OneOf, Text, fields},
+        path::Path,
     },
-    platform::{
-        clock::Timestamp,
-        error::{Error, Result},
-        store::Tx,
-    },
+};
+use tollhouse_platform::{
+    clock::Timestamp,
+    error::{Error, Result},
+    store::Tx,
 };
 
 pub struct Currency;

@@ -5,10 +5,8 @@ pub mod api;
 mod store;
 
 pub use self::store::{Mandate, SEALED};
-use crate::{
-    app::state::App,
-    platform::{error::Result, store as db, store::Tx},
-};
+use crate::state::App;
+use tollhouse_platform::{error::Result, store as db, store::Tx};
 
 /// Finds an active mandate of a user by its id or, without an id, the default one.
 pub async fn usable(

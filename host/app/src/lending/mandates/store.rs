@@ -1,7 +1,7 @@
 //! The rows of mandates.
 
 use super::seal_context;
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx},

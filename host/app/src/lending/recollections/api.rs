@@ -12,32 +12,30 @@ use super::{
     view::{LoanId, View},
 };
 use crate::{
-    app::{
-        customers as users,
-        lending::loans,
-        state::App,
-        tenants::{
-            companies::{Caller, Company, event_destination},
-            providers,
-        },
+    customers as users,
+    lending::loans,
+    state::App,
+    tenants::{
+        companies::{Caller, Company, event_destination},
+        providers,
     },
-    http::{
-        Run,
-        answer::Answer,
-        request::{
-            body::Body,
-            fields::{Decimal, Flag, HttpUrl, Object, ReturnUrl, Text, Time, Visible, fields},
-            path::Path,
-            query::{Days, Direction, Exactly, Limit, PageNumber, Query},
-        },
+};
+use tollhouse_http::{
+    Run,
+    answer::Answer,
+    request::{
+        body::Body,
+        fields::{Decimal, Flag, HttpUrl, Object, ReturnUrl, Text, Time, Visible, fields},
+        path::Path,
+        query::{Days, Direction, Exactly, Limit, PageNumber, Query},
     },
-    platform::{
-        error::{Error, Result},
-        store::Tx,
-        values::{
-            listing::{self, Listed, Page},
-            money::Minor,
-        },
+};
+use tollhouse_platform::{
+    error::{Error, Result},
+    store::Tx,
+    values::{
+        listing::{self, Listed, Page},
+        money::Minor,
     },
 };
 

@@ -12,22 +12,20 @@ use super::{
     store::{self, Installment},
 };
 use crate::{
-    app::{
-        lending::loans::{self, Entry, Loan, uncovered},
-        operations::operator_events::{self, NOT_COLLECTED},
-        state::App,
-        tenants::{
-            companies::{self, Company},
-            wallet,
-        },
+    lending::loans::{self, Entry, Loan, uncovered},
+    operations::operator_events::{self, NOT_COLLECTED},
+    state::App,
+    tenants::{
+        companies::{self, Company},
+        wallet,
     },
-    platform::{
-        background::jobs::{Job, Next},
-        clock::Timestamp,
-        error::{Error, Result},
-        store::Tx,
-        values::money::Minor,
-    },
+};
+use tollhouse_platform::{
+    background::jobs::{Job, Next},
+    clock::Timestamp,
+    error::{Error, Result},
+    store::Tx,
+    values::money::Minor,
 };
 
 /// The next step of a loan's collection.

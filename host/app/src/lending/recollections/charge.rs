@@ -6,13 +6,13 @@ use super::{
     settle,
 };
 use crate::{
-    app::{
-        lending::mandates,
-        money::{cards, charges::Desk},
-        state::App,
-    },
-    platform::{error::Result, store::Tx},
-    plugins::{CallError, CardOrder, Certainty, DebitOrder, FaultCategory, ProviderPayment},
+    lending::mandates,
+    money::{cards, charges::Desk},
+    state::App,
+};
+use tollhouse_platform::{error::Result, store::Tx};
+use tollhouse_plugins::{
+    CallError, CardOrder, Certainty, DebitOrder, FaultCategory, ProviderPayment,
 };
 
 const NARRATION: &str = "Loan repayment";
@@ -115,7 +115,7 @@ fn is_refusal(error: &CallError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugins::Fault;
+    use tollhouse_plugins::Fault;
 
     #[test]
     fn only_final_errors_without_effect_are_refusals() {

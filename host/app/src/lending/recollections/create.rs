@@ -8,33 +8,31 @@ use super::{
     store, user_of,
 };
 use crate::{
-    app::{
-        customers as users,
-        lending::{
-            loans::{self, Loan},
-            mandates,
-        },
-        money::{
-            cards,
-            charges::{self, Desk, Leased, LeasedTable, METADATA_KEY, next_check},
-        },
-        state::App,
-        tenants::{
-            companies::Company,
-            providers::{self, Account},
-        },
-        webhooks::{incoming as notifications, incoming::Belongs},
+    customers as users,
+    lending::{
+        loans::{self, Loan},
+        mandates,
     },
-    platform::{
-        background::jobs,
-        clock::Timestamp,
-        error::{Error, Result},
-        store::{Json, Tx},
-        telemetry::spans::SPANS,
-        values::money::Minor,
+    money::{
+        cards,
+        charges::{self, Desk, Leased, LeasedTable, METADATA_KEY, next_check},
     },
-    plugins::{CheckoutOrder, CheckoutSession, Provider},
+    state::App,
+    tenants::{
+        companies::Company,
+        providers::{self, Account},
+    },
+    webhooks::{incoming as notifications, incoming::Belongs},
 };
+use tollhouse_platform::{
+    background::jobs,
+    clock::Timestamp,
+    error::{Error, Result},
+    store::{Json, Tx},
+    telemetry::spans::SPANS,
+    values::money::Minor,
+};
+use tollhouse_plugins::{CheckoutOrder, CheckoutSession, Provider};
 
 /// A recollection to create, each field validated on its own.
 #[derive(Clone, Debug)]

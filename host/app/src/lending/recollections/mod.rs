@@ -17,17 +17,15 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{automatic::collect_job, settle::settle_job, store::Recollection, view::EventData};
 use crate::{
-    app::{
-        customers as users,
-        customers::User,
-        money::charges::{self, Lease},
-        state::App,
-    },
-    platform::{
-        clock::Timestamp,
-        error::{Error, Result},
-        store::{Tx, Type},
-    },
+    customers as users,
+    customers::User,
+    money::charges::{self, Lease},
+    state::App,
+};
+use tollhouse_platform::{
+    clock::Timestamp,
+    error::{Error, Result},
+    store::{Tx, Type},
 };
 
 /// The plan feature that recollections require.

@@ -9,23 +9,21 @@ use tracing::instrument;
 
 use super::{Recollection, SUBJECT, Status, Unknown, charge, create::Attempt, missing, store};
 use crate::{
-    app::{
-        customers as users,
-        lending::loans::{self, Loan, Repayment},
-        money::charges::{self, Desk, Verdict, is_ours, judge, next_check},
-        state::App,
-        tenants::wallet::{self, Account as Ledger, Cover, Movement},
-        webhooks::{incoming as notifications, outgoing as events},
-    },
-    platform::{
-        background::jobs::{Job, Next},
-        error::{Error, Result},
-        store::Tx,
-        telemetry::spans::SPANS,
-        values::money::{Minor, Money},
-    },
-    plugins::{PaymentStatus, ProviderPayment},
+    customers as users,
+    lending::loans::{self, Loan, Repayment},
+    money::charges::{self, Desk, Verdict, is_ours, judge, next_check},
+    state::App,
+    tenants::wallet::{self, Account as Ledger, Cover, Movement},
+    webhooks::{incoming as notifications, outgoing as events},
 };
+use tollhouse_platform::{
+    background::jobs::{Job, Next},
+    error::{Error, Result},
+    store::Tx,
+    telemetry::spans::SPANS,
+    values::money::{Minor, Money},
+};
+use tollhouse_plugins::{PaymentStatus, ProviderPayment};
 
 /// The result of a verification.
 #[derive(Debug)]

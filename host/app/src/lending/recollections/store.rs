@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{ABANDONED_SECONDS, Lease, Status};
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     store::{Assembled, FromRow, Json, Result, Tx},
     values::{

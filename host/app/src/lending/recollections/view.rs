@@ -5,10 +5,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{CHECKOUT, Recollection, Status};
-use crate::{
-    app::{customers as users, lending::loans},
-    platform::{clock::Timestamp, values::money::Minor},
-};
+use crate::{customers as users, lending::loans};
+use tollhouse_platform::{clock::Timestamp, values::money::Minor};
 
 /// A recollection. `loan` is an id or, when fetched by reference, the loan.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -8,21 +8,19 @@ use super::{
     Channel, Message,
     store::{self, Filter},
 };
-use crate::{
-    app::{state::App, tenants::companies},
-    http::{
-        answer::Answer,
-        request::{
-            fields::{Choice, OneOf, fields},
-            path::Path,
-            query::{Limit, PageNumber, Query},
-        },
+use crate::{state::App, tenants::companies};
+use tollhouse_http::{
+    answer::Answer,
+    request::{
+        fields::{Choice, OneOf, fields},
+        path::Path,
+        query::{Limit, PageNumber, Query},
     },
-    platform::{
-        clock::Timestamp,
-        error::Result,
-        values::listing::{Listed, Page},
-    },
+};
+use tollhouse_platform::{
+    clock::Timestamp,
+    error::Result,
+    values::listing::{Listed, Page},
 };
 
 pub struct States;

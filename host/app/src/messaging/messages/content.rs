@@ -6,7 +6,7 @@ use askama::Template;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::platform::values::email::one_line;
+use tollhouse_platform::values::email::one_line;
 
 /// Wording chosen by the client. An empty text counts as absent.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,19 +10,17 @@ use super::{
     After, Channel, Letter, Message, Outcome, State, after, gateways, seal_context, store,
 };
 use crate::{
-    app::{
-        state::{App, metrics::messages::MessageOutcome},
-        tenants::{companies, wallet},
-    },
-    platform::{
-        background::jobs::{Job, LEASE_SECONDS, Next},
-        error::{Error, Result},
-        outbound::smtp::{Email, SmtpError},
-        store::Tx,
-        telemetry::spans::SPANS,
-    },
-    plugins::TextMessage,
+    state::{App, metrics::messages::MessageOutcome},
+    tenants::{companies, wallet},
 };
+use tollhouse_platform::{
+    background::jobs::{Job, LEASE_SECONDS, Next},
+    error::{Error, Result},
+    outbound::smtp::{Email, SmtpError},
+    store::Tx,
+    telemetry::spans::SPANS,
+};
+use tollhouse_plugins::TextMessage;
 
 /// Maximum duration of an attempt: less than its lease, so that no other host repeats it meanwhile.
 const MOST_MS: i64 = (LEASE_SECONDS - 20) * 1_000;

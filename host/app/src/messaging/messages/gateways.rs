@@ -7,20 +7,18 @@ use std::{
 
 use super::Outcome;
 use crate::{
-    app::{
-        state::App,
-        tenants::{
-            companies::Company,
-            providers::{self, Account, NoAccount},
-        },
+    state::App,
+    tenants::{
+        companies::Company,
+        providers::{self, Account, NoAccount},
     },
-    platform::{
-        clock::{Clock, Timestamp},
-        error::{Error, Result},
-        store::Tx,
-    },
-    plugins::{CallError, FaultCategory, TextMessage},
 };
+use tollhouse_platform::{
+    clock::{Clock, Timestamp},
+    error::{Error, Result},
+    store::Tx,
+};
+use tollhouse_plugins::{CallError, FaultCategory, TextMessage};
 
 /// Cooldown in which a failed gateway account is tried last.
 const REST_SECONDS: i64 = 30;

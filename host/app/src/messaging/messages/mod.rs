@@ -20,16 +20,14 @@ pub use self::{
     store::{Message, SEALED, State},
 };
 use crate::{
-    app::{
-        state::App,
-        tenants::{companies::Company, wallet},
-    },
-    platform::{
-        background::jobs,
-        clock::Timestamp,
-        error::{Error, Result},
-        store::{Tx, Type},
-    },
+    state::App,
+    tenants::{companies::Company, wallet},
+};
+use tollhouse_platform::{
+    background::jobs,
+    clock::Timestamp,
+    error::{Error, Result},
+    store::{Tx, Type},
 };
 
 pub const EMAIL_JOB: &str = "message.email";
@@ -86,7 +84,7 @@ impl Destination {
     #[must_use]
     pub fn key(&self) -> String {
         let to = match self.channel {
-            Channel::Email => crate::platform::values::email::key(&self.to),
+            Channel::Email => tollhouse_platform::values::email::key(&self.to),
             Channel::Sms => self.to.clone(),
         };
         format!("{}:{to}", self.channel.name())

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Channel, seal_context};
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx, Type},

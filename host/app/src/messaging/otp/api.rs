@@ -4,23 +4,21 @@ use axum::extract::State;
 
 use super::{CALLERS, FEATURE, Key, Order, answer, check};
 use crate::{
-    app::{
-        messaging::messages::{Channel, Destination, Wording, wording},
-        state::App,
-        tenants::companies::{Caller, Company},
+    messaging::messages::{Channel, Destination, Wording, wording},
+    state::App,
+    tenants::companies::{Caller, Company},
+};
+use tollhouse_http::{
+    Run,
+    answer::Done,
+    request::{
+        body::Body,
+        fields::{Choice, Email, Phone, Prose, SomeOf, Text, Whole, fields},
     },
-    http::{
-        Run,
-        answer::Done,
-        request::{
-            body::Body,
-            fields::{Choice, Email, Phone, Prose, SomeOf, Text, Whole, fields},
-        },
-    },
-    platform::{
-        error::{Error, Result},
-        store::Tx,
-    },
+};
+use tollhouse_platform::{
+    error::{Error, Result},
+    store::Tx,
 };
 
 const DEFAULT_TYPE: &str = "otp";

@@ -1,14 +1,12 @@
 //! Verification of codes.
 
 use super::{Key, MOST_WRONG, Standing, WINDOW_MS, counts, pause, store};
-use crate::{
-    app::state::App,
-    platform::{
-        clock::Timestamp,
-        error::{Error, Result},
-        rate::Exceeded,
-        store::{Json, Tx},
-    },
+use crate::state::App;
+use tollhouse_platform::{
+    clock::Timestamp,
+    error::{Error, Result},
+    rate::Exceeded,
+    store::{Json, Tx},
 };
 
 /// Outcome of an attempt.

@@ -4,14 +4,12 @@ use futures::{FutureExt, future::BoxFuture};
 use serde_json::json;
 
 use super::{WATCH_JOB, store};
-use crate::{
-    app::{operations::operator_events, state::App},
-    platform::{
-        background::jobs::{self, Job, Next},
-        clock::Timestamp,
-        error::{Error, Result},
-        store::Tx,
-    },
+use crate::{operations::operator_events, state::App};
+use tollhouse_platform::{
+    background::jobs::{self, Job, Next},
+    clock::Timestamp,
+    error::{Error, Result},
+    store::Tx,
 };
 
 /// Operator event: `{sent, verified, from, before}`.

@@ -2,19 +2,17 @@
 
 use super::{FEATURE, Key, counts, limits, limits::Limited, store};
 use crate::{
-    app::{
-        messaging::messages::{self, Destination, NewMessage, OtpText},
-        state::App,
-        tenants::{
-            companies::Company,
-            wallet::{self, Moved},
-        },
+    messaging::messages::{self, Destination, NewMessage, OtpText},
+    state::App,
+    tenants::{
+        companies::Company,
+        wallet::{self, Moved},
     },
-    platform::{
-        error::{Error, Result},
-        store as database,
-        store::Tx,
-    },
+};
+use tollhouse_platform::{
+    error::{Error, Result},
+    store as database,
+    store::Tx,
 };
 
 /// Reason recorded for sends that the balance does not cover.

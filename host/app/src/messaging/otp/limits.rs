@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use super::store;
-use crate::{
-    app::{messaging::messages::Destination, state::App},
-    platform::{
-        error::{Error, Result},
-        rate::Exceeded,
-        store::Tx,
-    },
+use crate::{messaging::messages::Destination, state::App};
+use tollhouse_platform::{
+    error::{Error, Result},
+    rate::Exceeded,
+    store::Tx,
 };
 
 const HOUR_MS: i64 = 3_600_000;

@@ -20,14 +20,12 @@ pub use self::{
     issue::{Order, send},
 };
 use crate::{
-    app::{
-        messaging::messages::Channel,
-        state::{App, settings::OtpLimits},
-    },
-    platform::{
-        clock::Timestamp,
-        error::{Error, Result},
-    },
+    messaging::messages::Channel,
+    state::{App, settings::OtpLimits},
+};
+use tollhouse_platform::{
+    clock::Timestamp,
+    error::{Error, Result},
 };
 
 /// Feature that a plan must include for codes.
@@ -120,7 +118,7 @@ pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::store::Json;
+    use tollhouse_platform::store::Json;
 
     fn code(digest: bool, wrong: i64, expires_at: i64) -> store::Code {
         store::Code {

@@ -1,7 +1,7 @@
 //! Storage of codes, of the limits on sending them, and of their counts.
 
 use super::Key;
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Tx},
 };

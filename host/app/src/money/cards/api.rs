@@ -13,30 +13,28 @@ use super::{
     view::{Created, View},
 };
 use crate::{
-    app::{
-        customers as users,
-        operations::audit,
-        state::App,
-        tenants::{
-            companies::{Caller, Company},
-            providers,
-        },
+    customers as users,
+    operations::audit,
+    state::App,
+    tenants::{
+        companies::{Caller, Company},
+        providers,
     },
-    http::{
-        Run,
-        answer::{Answer, Done},
-        request::{
-            body::Body,
-            fields::{Choice, OneOf, ReturnUrl, Text, fields},
-            path::Path,
-            query::{Cursor, Direction, Limit, Query, Truth},
-        },
+};
+use tollhouse_http::{
+    Run,
+    answer::{Answer, Done},
+    request::{
+        body::Body,
+        fields::{Choice, OneOf, ReturnUrl, Text, fields},
+        path::Path,
+        query::{Cursor, Direction, Limit, Query, Truth},
     },
-    platform::{
-        error::{Error, Result},
-        store::Tx,
-        values::{listing, money::Money},
-    },
+};
+use tollhouse_platform::{
+    error::{Error, Result},
+    store::Tx,
+    values::{listing, money::Money},
 };
 
 pub struct Currency;

@@ -4,16 +4,14 @@
 use futures::{FutureExt, future::BoxFuture};
 
 use super::{Card, REVOKE_JOB, Status, missing, store};
-use crate::{
-    app::{customers as users, money::charges::Desk, state::App},
-    platform::{
-        background::jobs::{self, Job, Next},
-        clock::Timestamp,
-        error::{Error, Result},
-        store::Tx,
-    },
-    plugins::FaultCategory,
+use crate::{customers as users, money::charges::Desk, state::App};
+use tollhouse_platform::{
+    background::jobs::{self, Job, Next},
+    clock::Timestamp,
+    error::{Error, Result},
+    store::Tx,
 };
+use tollhouse_plugins::FaultCategory;
 
 const DAY_SECONDS: i64 = 86_400;
 /// Retention of the rows of removed cards.

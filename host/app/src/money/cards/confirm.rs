@@ -8,20 +8,18 @@ use tracing::instrument;
 
 use super::{Card, SUBJECT, Status, clean_up, missing, refund, seal_context, store};
 use crate::{
-    app::{
-        customers as users,
-        money::charges::{self, Desk, Verdict, is_ours, judge, next_check},
-        state::App,
-        webhooks::{incoming as notifications, outgoing as events},
-    },
-    platform::{
-        background::jobs::{Job, Next},
-        error::Result,
-        store::Tx,
-        telemetry::spans::SPANS,
-    },
-    plugins::{Instrument, PaymentStatus, ProviderPayment},
+    customers as users,
+    money::charges::{self, Desk, Verdict, is_ours, judge, next_check},
+    state::App,
+    webhooks::{incoming as notifications, outgoing as events},
 };
+use tollhouse_platform::{
+    background::jobs::{Job, Next},
+    error::Result,
+    store::Tx,
+    telemetry::spans::SPANS,
+};
+use tollhouse_plugins::{Instrument, PaymentStatus, ProviderPayment};
 
 /// Some providers return eight.
 const BIN_DIGITS: usize = 6;

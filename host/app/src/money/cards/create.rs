@@ -8,22 +8,20 @@ use tracing::instrument;
 
 use super::{CONFIRM_JOB, Card, SUBJECT, Status, missing, store};
 use crate::{
-    app::{
-        customers as users,
-        money::charges::{self, Desk, METADATA_KEY, next_check},
-        state::App,
-        tenants::{companies::Company, providers},
-        webhooks::{incoming as notifications, incoming::Belongs},
-    },
-    platform::{
-        background::jobs,
-        error::{Error, Result},
-        store::Tx,
-        telemetry::spans::SPANS,
-        values::money::Money,
-    },
-    plugins::{CheckoutOrder, CheckoutSession},
+    customers as users,
+    money::charges::{self, Desk, METADATA_KEY, next_check},
+    state::App,
+    tenants::{companies::Company, providers},
+    webhooks::{incoming as notifications, incoming::Belongs},
 };
+use tollhouse_platform::{
+    background::jobs,
+    error::{Error, Result},
+    store::Tx,
+    telemetry::spans::SPANS,
+    values::money::Money,
+};
+use tollhouse_plugins::{CheckoutOrder, CheckoutSession};
 
 /// A card to save, each field validated on its own.
 #[derive(Clone, Debug)]

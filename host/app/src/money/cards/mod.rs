@@ -21,13 +21,11 @@ pub use self::{
     store::{Card, SEALED},
     view::EventData,
 };
-use crate::{
-    app::{money::charges, state::App},
-    platform::{
-        error::{Error, Result},
-        store as db,
-        store::{Tx, Type},
-    },
+use crate::{money::charges, state::App};
+use tollhouse_platform::{
+    error::{Error, Result},
+    store as db,
+    store::{Tx, Type},
 };
 
 /// The plan feature that cards require.

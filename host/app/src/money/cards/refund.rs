@@ -10,18 +10,17 @@ use super::{
     store::{self, Refund, RefundStatus},
 };
 use crate::{
-    app::{
-        money::charges::Desk,
-        operations::operator_events::{self, CARD_REFUND_FAILED},
-        state::App,
-    },
-    platform::{
-        background::jobs::{self, Job, Next},
-        error::{Error, Result},
-        store::Tx,
-    },
-    plugins::{self, ProviderPayment, RefundOrder},
+    money::charges::Desk,
+    operations::operator_events::{self, CARD_REFUND_FAILED},
+    state::App,
 };
+use tollhouse_platform::{
+    background::jobs::{self, Job, Next},
+    error::{Error, Result},
+    store::Tx,
+};
+use tollhouse_plugins as plugins;
+use tollhouse_plugins::{ProviderPayment, RefundOrder};
 
 /// Maximum number of consecutive failures of a refund request, about six hours.
 const MOST_FAILURES: i64 = 20;

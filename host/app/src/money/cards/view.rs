@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Card;
-use crate::platform::clock::Timestamp;
+use tollhouse_platform::clock::Timestamp;
 
 /// A saved card.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

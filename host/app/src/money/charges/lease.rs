@@ -9,13 +9,11 @@ use std::{convert::Infallible, pin::pin, time::Duration};
 use futures::future::{Either, select};
 
 use super::store;
-use crate::{
-    app::state::App,
-    platform::{
-        clock::Timestamp,
-        error::Error,
-        store::{FromRow, Tx},
-    },
+use crate::state::App;
+use tollhouse_platform::{
+    clock::Timestamp,
+    error::Error,
+    store::{FromRow, Tx},
 };
 
 /// Lease duration after the last extension.

@@ -8,18 +8,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::lease::{Lease, Leased, LeasedTable};
-use crate::{
-    app::{state::App, tenants::providers},
-    platform::{
-        background::jobs::{Job, Next},
-        clock::Timestamp,
-        error::{Error, Result},
-        store::Type,
-        values::money::{Minor, Money},
-    },
-    plugins::{
-        CallError, Certainty, Credentials, FaultCategory, PaymentStatus, Provider, ProviderPayment,
-    },
+use crate::{state::App, tenants::providers};
+use tollhouse_platform::{
+    background::jobs::{Job, Next},
+    clock::Timestamp,
+    error::{Error, Result},
+    store::Type,
+    values::money::{Minor, Money},
+};
+use tollhouse_plugins::{
+    CallError, Certainty, Credentials, FaultCategory, PaymentStatus, Provider, ProviderPayment,
 };
 
 /// The conflict message while another request with the same reference calls the provider.

@@ -1,7 +1,7 @@
 //! Extends the leases of payments, recollections and refunds.
 
 use super::{Leased, LeasedTable};
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     store::{Result, Tx},
 };

@@ -10,36 +10,34 @@ use super::{
     view::{Listed as ListedPayment, UserId, View},
 };
 use crate::{
-    app::{
-        customers as users,
-        customers::User,
-        operations::audit,
-        state::App,
-        tenants::{
-            companies::{self, Caller, Company, event_destination},
-            providers,
-        },
+    customers as users,
+    customers::User,
+    operations::audit,
+    state::App,
+    tenants::{
+        companies::{self, Caller, Company, event_destination},
+        providers,
     },
-    http::{
-        Run,
-        answer::Answer,
-        request::{
-            body::Body,
-            fields::{
-                Amount, Choice, Decimal, Email, Flag, HttpUrl, Object, OneOf, ReturnUrl, SomeOf,
-                Text, Visible, fields,
-            },
-            path::Path,
-            query::{Days, Direction, Exactly, Limit, PageNumber, Query},
+};
+use tollhouse_http::{
+    Run,
+    answer::Answer,
+    request::{
+        body::Body,
+        fields::{
+            Amount, Choice, Decimal, Email, Flag, HttpUrl, Object, OneOf, ReturnUrl, SomeOf, Text,
+            Visible, fields,
         },
+        path::Path,
+        query::{Days, Direction, Exactly, Limit, PageNumber, Query},
     },
-    platform::{
-        error::{Error, Result},
-        store::Tx,
-        values::{
-            listing::{self, Listed, Page},
-            money::{Minor, Money},
-        },
+};
+use tollhouse_platform::{
+    error::{Error, Result},
+    store::Tx,
+    values::{
+        listing::{self, Listed, Page},
+        money::{Minor, Money},
     },
 };
 
@@ -313,7 +311,7 @@ async fn users_of(
     tx: &mut Tx,
     company_id: &str,
     payments: &[Payment],
-) -> crate::platform::store::Result<Vec<User>> {
+) -> tollhouse_platform::store::Result<Vec<User>> {
     let mut ids: Vec<String> = payments.iter().filter_map(|p| p.user_key.clone()).collect();
     ids.sort();
     ids.dedup();

@@ -14,28 +14,26 @@ use super::{
     store,
 };
 use crate::{
-    app::{
-        customers as users,
-        customers::User,
-        money::charges::{self, Leased, LeasedTable, METADATA_KEY, is_invalid, next_check},
-        state::App,
-        tenants::{
-            companies::Company,
-            providers::{self, Account},
-            wallet::{self, Account as Ledger, Cover, Movement},
-        },
-        webhooks::{incoming as notifications, incoming::Belongs},
+    customers as users,
+    customers::User,
+    money::charges::{self, Leased, LeasedTable, METADATA_KEY, is_invalid, next_check},
+    state::App,
+    tenants::{
+        companies::Company,
+        providers::{self, Account},
+        wallet::{self, Account as Ledger, Cover, Movement},
     },
-    platform::{
-        background::jobs,
-        clock::Timestamp,
-        error::{Error, Result},
-        store::{Json, Tx},
-        telemetry::spans::SPANS,
-        values::money::Money,
-    },
-    plugins::{CallError, Certainty, CheckoutOrder, CheckoutSession, Provider},
+    webhooks::{incoming as notifications, incoming::Belongs},
 };
+use tollhouse_platform::{
+    background::jobs,
+    clock::Timestamp,
+    error::{Error, Result},
+    store::{Json, Tx},
+    telemetry::spans::SPANS,
+    values::money::Money,
+};
+use tollhouse_plugins::{CallError, Certainty, CheckoutOrder, CheckoutSession, Provider};
 
 /// The request fields that an error of the provider may name.
 const FIELDS: [&str; 6] = ["email", "amount", "currency", "channels", "reference", "metadata"];
@@ -165,7 +163,7 @@ fn compose(
         account_id: account.id.clone(),
         credits_wallet: account.is_services(),
         amount: order.money.minor,
-        fees: crate::platform::values::money::Minor(0),
+        fees: tollhouse_platform::values::money::Minor(0),
         currency: order.money.currency.clone(),
         service_ref: reference.clone(),
         reference,

@@ -12,8 +12,9 @@ pub use self::{
     store::{Payment, Refund, RefundStatus},
     view::EventData,
 };
-pub use crate::app::money::charges::Status;
-use crate::{app::money::charges::Lease, platform::error::Error};
+use crate::money::charges::Lease;
+pub use crate::money::charges::Status;
+use tollhouse_platform::error::Error;
 
 /// The job that settles a payment and advances its refund.
 pub const SETTLE_JOB: &str = "payment.settle";

@@ -12,20 +12,19 @@ use super::{
     store,
 };
 use crate::{
-    app::{
-        money::charges::{Leased, LeasedTable},
-        operations::audit,
-        state::App,
-        tenants::wallet::{self, Account as Ledger, Cover, Movement},
-    },
-    platform::{
-        background::jobs::{self, Next},
-        error::{Error, Result},
-        store::Tx,
-        telemetry::spans::SPANS,
-    },
-    plugins::{self, CallError, Certainty, FaultCategory, ReferenceRules, RefundOrder},
+    money::charges::{Leased, LeasedTable},
+    operations::audit,
+    state::App,
+    tenants::wallet::{self, Account as Ledger, Cover, Movement},
 };
+use tollhouse_platform::{
+    background::jobs::{self, Next},
+    error::{Error, Result},
+    store::Tx,
+    telemetry::spans::SPANS,
+};
+use tollhouse_plugins as plugins;
+use tollhouse_plugins::{CallError, Certainty, FaultCategory, ReferenceRules, RefundOrder};
 
 /// Delay before a refund with an unknown outcome is requested again.
 const RETRY_SECONDS: i64 = 60;

@@ -9,24 +9,22 @@ use tracing::instrument;
 
 use super::{Payment, SUBJECT, Status, missing, refund, store};
 use crate::{
-    app::{
-        money::charges::{self, Desk, Verdict, is_ours, judge, next_check, without_token},
-        state::App,
-        tenants::{
-            providers,
-            wallet::{self, Account as Ledger, Cover, Movement},
-        },
-        webhooks::{incoming as notifications, outgoing as events},
+    money::charges::{self, Desk, Verdict, is_ours, judge, next_check, without_token},
+    state::App,
+    tenants::{
+        providers,
+        wallet::{self, Account as Ledger, Cover, Movement},
     },
-    platform::{
-        background::jobs::{Job, Next},
-        error::{Error, Result},
-        store::Tx,
-        telemetry::spans::SPANS,
-        values::money::{Minor, Money},
-    },
-    plugins::{Credentials, PaymentStatus, Provider, ProviderPayment},
+    webhooks::{incoming as notifications, outgoing as events},
 };
+use tollhouse_platform::{
+    background::jobs::{Job, Next},
+    error::{Error, Result},
+    store::Tx,
+    telemetry::spans::SPANS,
+    values::money::{Minor, Money},
+};
+use tollhouse_plugins::{Credentials, PaymentStatus, Provider, ProviderPayment};
 
 /// Maximum number of consecutive failures after the last scheduled check, about two days.
 const MOST_FAILURES: i64 = 100;

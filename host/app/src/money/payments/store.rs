@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Lease, Status};
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     store::{Assembled, FromRow, Json, Result, Tx, Type},
     values::{

@@ -5,10 +5,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Payment, Status};
-use crate::{
-    app::{customers as users, customers::User},
-    platform::{clock::Timestamp, values::money::Minor},
-};
+use crate::{customers as users, customers::User};
+use tollhouse_platform::{clock::Timestamp, values::money::Minor};
 
 /// A payment in a list.
 #[derive(Debug, Serialize, JsonSchema)]

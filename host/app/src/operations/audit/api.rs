@@ -6,14 +6,12 @@ use super::{
     SERVICE,
     store::{self, Entry},
 };
-use crate::{
-    app::state::App,
-    http::{
-        answer::Answer,
-        request::query::{Pages, Query},
-    },
-    platform::{error::Result, values::listing::Listed},
+use crate::state::App;
+use tollhouse_http::{
+    answer::Answer,
+    request::query::{Pages, Query},
 };
+use tollhouse_platform::{error::Result, values::listing::Listed};
 
 pub async fn of_service(
     State(app): State<App>,

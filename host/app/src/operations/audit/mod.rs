@@ -7,12 +7,10 @@ pub use self::store::Entry;
 
 use serde_json::Value;
 
-use crate::{
-    app::state::App,
-    platform::{
-        clock::Timestamp,
-        store::{Result, Tx},
-    },
+use crate::state::App;
+use tollhouse_platform::{
+    clock::Timestamp,
+    store::{Result, Tx},
 };
 
 /// `company_id` of entries about the service as a whole.

@@ -8,14 +8,12 @@ use super::{
     store::{self, Entry},
     unsettled,
 };
-use crate::{
-    app::state::App,
-    http::request::{
-        fields::fields,
-        query::{Cursor, Exactly, Limit, Query},
-    },
-    platform::error::Result,
+use crate::state::App;
+use tollhouse_http::request::{
+    fields::fields,
+    query::{Cursor, Exactly, Limit, Query},
 };
+use tollhouse_platform::error::Result;
 
 fields! {
     /// Range of a feed.

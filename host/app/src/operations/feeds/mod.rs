@@ -11,12 +11,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub use self::api::{Part, Reading, read};
-use crate::{
-    app::state::App,
-    platform::{
-        random::first_id,
-        store::{Result, Tx},
-    },
+use crate::state::App;
+use tollhouse_platform::{
+    random::first_id,
+    store::{Result, Tx},
 };
 
 /// Name of a feed.

@@ -4,17 +4,15 @@ use axum::extract::State;
 use serde_json::json;
 
 use super::{Cursor, Damaged, Resealed, Standing, Step, reseal, standing};
-use crate::{
-    app::{operations::audit, state::App},
-    http::{
-        answer::Answer,
-        request::{
-            body::Body,
-            fields::{Visible, fields},
-        },
+use crate::{operations::audit, state::App};
+use tollhouse_http::{
+    answer::Answer,
+    request::{
+        body::Body,
+        fields::{Visible, fields},
     },
-    platform::error::Result,
 };
+use tollhouse_platform::error::Result;
 
 /// Returns the number of sealed rows by column and key.
 pub async fn fetch(State(app): State<App>) -> Result<Answer<Standing>> {

@@ -7,13 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::store::Row;
-use crate::{
-    app::state::App,
-    platform::{
-        crypto::seal::{SealError, SealedColumn},
-        error::{Error, Result},
-        store::Tx,
-    },
+use crate::state::App;
+use tollhouse_platform::{
+    crypto::seal::{SealError, SealedColumn},
+    error::{Error, Result},
+    store::Tx,
 };
 
 /// Rows per call and transaction: few, to let other writers proceed, and because some hold photos.

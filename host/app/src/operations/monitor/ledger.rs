@@ -8,13 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::store::{self, Balance, Entry};
-use crate::{
-    app::state::App,
-    platform::{
-        error::Result,
-        random::first_id,
-        store::{Error as StoreError, Trouble, Tx},
-    },
+use crate::state::App;
+use tollhouse_platform::{
+    error::Result,
+    random::first_id,
+    store::{Error as StoreError, Trouble, Tx},
 };
 
 /// Limits of one poll.

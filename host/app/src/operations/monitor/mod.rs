@@ -10,13 +10,11 @@ use std::time::Duration;
 
 use self::ledger::Sweep;
 pub use self::store::plugin_uses;
-use crate::{
-    app::state::{
-        App,
-        metrics::gauges::{CHARGE_CHANNELS, MESSAGE_CHANNELS},
-    },
-    platform::{clock::Timestamp, error::Result, store::Tx},
+use crate::state::{
+    App,
+    metrics::gauges::{CHARGE_CHANNELS, MESSAGE_CHANNELS},
 };
+use tollhouse_platform::{clock::Timestamp, error::Result, store::Tx};
 
 const PAUSE: Duration = Duration::from_secs(15);
 

@@ -1,6 +1,6 @@
 //! Queries across all companies, for operators only. Counts of backlogs stop at [`MOST`].
 
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Tx},
 };

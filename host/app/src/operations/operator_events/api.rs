@@ -5,17 +5,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::store::{self, Event, Part};
-use crate::{
-    app::{operations::feeds as streams, state::App},
-    http::{
-        answer::Answer,
-        request::{
-            fields::fields,
-            query::{Cursor, Exactly, Limit, Query},
-        },
+use crate::{operations::feeds as streams, state::App};
+use tollhouse_http::{
+    answer::Answer,
+    request::{
+        fields::fields,
+        query::{Cursor, Exactly, Limit, Query},
     },
-    platform::error::Result,
 };
+use tollhouse_platform::error::Result;
 
 fields! {
     /// Range and filters of operator events.

@@ -7,13 +7,11 @@ mod store;
 use futures::{FutureExt, future::BoxFuture};
 use serde_json::Value;
 
-use crate::{
-    app::state::App,
-    platform::{
-        error::Error,
-        random::first_id,
-        store::{Result, Tx},
-    },
+use crate::state::App;
+use tollhouse_platform::{
+    error::Error,
+    random::first_id,
+    store::{Result, Tx},
 };
 
 /// A fee took a company's balance below its threshold: `{balance, threshold, currency}`.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Tx},
 };

@@ -10,7 +10,26 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::plugins::{
+use crate::{
+    operations::{audit, monitor},
+    state::App,
+};
+use tollhouse_http::{
+    answer::Answer,
+    openapi::{Describe, Operation},
+    request::{
+        body::{Body, Raw},
+        fields::{Flag, Text, Texts, Whole, fields},
+        path::Path,
+        query::{Query, Signature, Truth},
+    },
+};
+use tollhouse_platform::{
+    clock::Timestamp,
+    error::{Error, Result},
+    store::Tx,
+};
+use tollhouse_plugins::{
     Manifest, SIGNATURE_BYTES, Signed,
     admission::Check,
     manifest::capabilities::Capabilities,
@@ -18,27 +37,6 @@ use crate::plugins::{
         life::{Installed, Wish, missing},
         store::{self, PluginRow},
         versions::{Change, Share, State as Life},
-    },
-};
-use crate::{
-    app::{
-        operations::{audit, monitor},
-        state::App,
-    },
-    http::{
-        answer::Answer,
-        openapi::{Describe, Operation},
-        request::{
-            body::{Body, Raw},
-            fields::{Flag, Text, Texts, Whole, fields},
-            path::Path,
-            query::{Query, Signature, Truth},
-        },
-    },
-    platform::{
-        clock::Timestamp,
-        error::{Error, Result},
-        store::Tx,
     },
 };
 

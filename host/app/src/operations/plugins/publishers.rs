@@ -5,27 +5,25 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::plugins::{
+use crate::{operations::audit, state::App};
+use tollhouse_http::{
+    answer::Answer,
+    request::{
+        body::Body,
+        fields::{Texts, fields},
+        path::Path,
+    },
+};
+use tollhouse_platform::{
+    clock::Timestamp,
+    error::{Error, Result},
+    store::Tx,
+};
+use tollhouse_plugins::{
     PublicKey, TrustedKey,
     admission::publishers::{
         check_name,
         store::{self, KeyRow},
-    },
-};
-use crate::{
-    app::{operations::audit, state::App},
-    http::{
-        answer::Answer,
-        request::{
-            body::Body,
-            fields::{Texts, fields},
-            path::Path,
-        },
-    },
-    platform::{
-        clock::Timestamp,
-        error::{Error, Result},
-        store::Tx,
     },
 };
 

@@ -4,20 +4,18 @@ use axum::extract::State;
 use serde_json::{Map, Value};
 
 use super::store::{self, Filter, Recorded};
-use crate::{
-    app::state::App,
-    http::{
-        answer::Answer,
-        request::{
-            fields::fields,
-            path::Path,
-            query::{Exactly, Limit, PageNumber, Query},
-        },
+use crate::state::App;
+use tollhouse_http::{
+    answer::Answer,
+    request::{
+        fields::fields,
+        path::Path,
+        query::{Exactly, Limit, PageNumber, Query},
     },
-    platform::{
-        error::{Error, Result},
-        values::listing::{Listed, Page},
-    },
+};
+use tollhouse_platform::{
+    error::{Error, Result},
+    values::listing::{Listed, Page},
 };
 
 fields! {

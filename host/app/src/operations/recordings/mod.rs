@@ -15,15 +15,12 @@ use serde_json::json;
 use tokio::sync::{Mutex, mpsc};
 
 pub use self::store::SEALED;
-use crate::plugins::recording::Recording;
-use crate::{
-    app::state::App,
-    platform::{
-        error::{Error, Result},
-        telemetry::{Counter, Registry},
-    },
-    plugins::{Recorded, Recorder},
+use crate::state::App;
+use tollhouse_platform::{
+    error::{Error, Result},
+    telemetry::{Counter, Registry},
 };
+use tollhouse_plugins::{Recorded, Recorder, recording::Recording};
 
 /// Maximum number of queued calls, of a few MiB each; further ones are dropped.
 const MOST_WAITING: usize = 64;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx},

@@ -5,12 +5,9 @@ use std::{fs, os::unix::fs::PermissionsExt};
 use url::Url;
 
 use super::Config;
-use crate::platform::config::ConfigError;
-use crate::{
-    http::Endpoint,
-    platform::{crypto::seal::Sealer, random::Random},
-    plugins,
-};
+use tollhouse_http::Endpoint;
+use tollhouse_platform::{config::ConfigError, crypto::seal::Sealer, random::Random};
+use tollhouse_plugins as plugins;
 
 /// A shorter token can be guessed.
 const LEAST_TOKEN_CHARACTERS: usize = 20;

@@ -14,17 +14,15 @@ mod service;
 use clap::Args;
 
 pub use self::{otp::Otp, remote::Remote, service::Service};
-pub use crate::platform::config::ConfigError;
-use crate::{
-    http::settings::{listeners::Listeners, requests::Requests},
-    platform::config::{
-        database::Database,
-        email::Email,
-        secrets::{MasterKey, OperatorToken},
-        telemetry::Telemetry,
-    },
-    plugins::settings::Plugins,
+use tollhouse_http::settings::{listeners::Listeners, requests::Requests};
+pub use tollhouse_platform::config::ConfigError;
+use tollhouse_platform::config::{
+    database::Database,
+    email::Email,
+    secrets::{MasterKey, OperatorToken},
+    telemetry::Telemetry,
 };
+use tollhouse_plugins::settings::Plugins;
 
 #[derive(Args, Clone, Debug)]
 pub struct Config {

@@ -2,7 +2,8 @@
 
 use clap::Args;
 
-use crate::{app::state::settings::OtpLimits, platform::values::phone};
+use crate::state::settings::OtpLimits;
+use tollhouse_platform::values::phone;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "One-time passwords")]

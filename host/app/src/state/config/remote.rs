@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 use url::{Host, Url};
 
-use crate::platform::config::ConfigError;
+use tollhouse_platform::config::ConfigError;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "The host to talk to")]

@@ -2,13 +2,11 @@
 
 use clap::{ArgAction, Args};
 
-use crate::http::settings::requests::positive;
-use crate::{
-    app::state::settings::{ExportLimits, Quota},
-    platform::{
-        outbound::egress::{EgressPolicy, Purpose},
-        values::money::Minor,
-    },
+use crate::state::settings::{ExportLimits, Quota};
+use tollhouse_http::settings::requests::positive;
+use tollhouse_platform::{
+    outbound::egress::{EgressPolicy, Purpose},
+    values::money::Minor,
 };
 
 #[derive(Args, Clone, Debug)]

@@ -5,7 +5,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::platform::telemetry::metric::Label;
+use tollhouse_platform::telemetry::metric::Label;
 
 /// All alarms. Each counter starts at 0, so that its first alarm is an increase.
 const ALARMS: [&str; 9] = [

@@ -5,8 +5,10 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::platform::clock::Timestamp;
-use crate::platform::telemetry::metric::{Label, Precise};
+use tollhouse_platform::{
+    clock::Timestamp,
+    telemetry::metric::{Label, Precise},
+};
 
 /// The channels whose gauges of pending charges and queued messages exist from the start.
 pub const CHARGE_CHANNELS: [&str; 2] = ["card", "direct_debit"];

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{digest, store::digests_used_since};
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     store::{Result, Store, Tx},
 };

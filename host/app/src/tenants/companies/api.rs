@@ -8,27 +8,25 @@ use serde_json::json;
 
 use super::{Company, Key, SECRET_OVERLAP_SECONDS, View, digest, event_destination, get, store};
 
-use crate::{
-    app::{operations::audit, state::App, tenants::plans},
-    http::{
-        answer::{Answer, Done},
-        request::{
-            body::{Body, Fields},
-            fields::{
-                Choice, Flag, HttpUrl, ListOf, NonNegative, OneOf, Text, Texts, Time, Whole, fields,
-            },
-            path::Path,
-            query::{Pages, Query},
+use crate::{operations::audit, state::App, tenants::plans};
+use tollhouse_http::{
+    answer::{Answer, Done},
+    request::{
+        body::{Body, Fields},
+        fields::{
+            Choice, Flag, HttpUrl, ListOf, NonNegative, OneOf, Text, Texts, Time, Whole, fields,
         },
+        path::Path,
+        query::{Pages, Query},
     },
-    platform::{
-        clock::Timestamp,
-        error::{Error, Result},
-        store::{Json, Tx},
-        values::{listing::Listed, phone},
-    },
-    plugins::Kind,
 };
+use tollhouse_platform::{
+    clock::Timestamp,
+    error::{Error, Result},
+    store::{Json, Tx},
+    values::{listing::Listed, phone},
+};
+use tollhouse_plugins::Kind;
 
 const SHOWN_OF_KEY: usize = 12;
 /// Default time for which a rotated key stays valid beside its replacement.

@@ -3,19 +3,17 @@
 use axum::extract::State;
 
 use crate::{
-    app::{
-        operations::audit::{Entry, api::list},
-        state::App,
-    },
-    http::{
-        answer::Answer,
-        request::{
-            path::Path,
-            query::{Pages, Query},
-        },
-    },
-    platform::{error::Result, values::listing::Listed},
+    operations::audit::{Entry, api::list},
+    state::App,
 };
+use tollhouse_http::{
+    answer::Answer,
+    request::{
+        path::Path,
+        query::{Pages, Query},
+    },
+};
+use tollhouse_platform::{error::Result, values::listing::Listed};
 
 pub async fn of_company(
     State(app): State<App>,

@@ -7,14 +7,12 @@ use axum::{
 use subtle::ConstantTimeEq;
 
 use super::{AcceptedKeys, Company, authenticate};
-use crate::{
-    app::state::App,
-    http::{
-        Principals,
-        openapi::{Describe, Operation},
-    },
-    platform::error::{Error, Result},
+use crate::state::App;
+use tollhouse_http::{
+    Principals,
+    openapi::{Describe, Operation},
 };
+use tollhouse_platform::error::{Error, Result};
 
 /// The authenticated company of a request, which can access only records of this company.
 #[derive(Clone)]

@@ -2,7 +2,9 @@
 
 use url::Url;
 
-use crate::{app::state::App, http::request::body::Fields, platform::error::Result};
+use crate::state::App;
+use tollhouse_http::request::body::Fields;
+use tollhouse_platform::error::Result;
 
 /// Checks a URL of a field to which events are sent. Only development mode accepts plain HTTP: nothing is delivered there otherwise.
 pub fn event_destination(

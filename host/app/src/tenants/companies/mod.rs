@@ -19,14 +19,12 @@ pub use self::{
     event_url::event_destination,
     store::{Company, Key, SEALED},
 };
-use crate::{
-    app::{state::App, tenants::plans},
-    platform::{
-        clock::Timestamp,
-        error::{Error, Result},
-        store::{Json, Tx},
-        values::{money::Minor, phone},
-    },
+use crate::{state::App, tenants::plans};
+use tollhouse_platform::{
+    clock::Timestamp,
+    error::{Error, Result},
+    store::{Json, Tx},
+    values::{money::Minor, phone},
 };
 
 /// Time for which the previous event secret also signs events.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealError, SealedColumn, Sealer, sealed_column},
     store::{FromRow, Json, Result, Tx},

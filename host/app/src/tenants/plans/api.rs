@@ -8,20 +8,18 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{DEFAULT, ITEMS, LOOKUPS, feature_of, store};
-use crate::{
-    app::{operations::audit, state::App, tenants::companies},
-    http::{
-        answer::Answer,
-        request::{
-            body::{Body, Fields},
-            path::Path,
-        },
+use crate::{operations::audit, state::App, tenants::companies};
+use tollhouse_http::{
+    answer::Answer,
+    request::{
+        body::{Body, Fields},
+        path::Path,
     },
-    platform::{
-        error::Result,
-        store::Tx,
-        values::money::{BILLING_CURRENCY, MOST_MINOR, Minor},
-    },
+};
+use tollhouse_platform::{
+    error::Result,
+    store::Tx,
+    values::money::{BILLING_CURRENCY, MOST_MINOR, Minor},
 };
 
 /// Prices by billing item.

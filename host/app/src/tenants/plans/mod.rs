@@ -4,7 +4,7 @@
 pub mod api;
 mod store;
 
-use crate::platform::{
+use tollhouse_platform::{
     store::{Result, Tx},
     values::money::Minor,
 };

@@ -1,7 +1,7 @@
 //! Storage of prices.
 
 use super::DEFAULT;
-use crate::platform::{
+use tollhouse_platform::{
     store::{FromRow, Result, Tx},
     values::money::Minor,
 };

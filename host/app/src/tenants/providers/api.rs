@@ -13,26 +13,24 @@ use super::{
     store,
 };
 use crate::{
-    app::{
-        operations::audit::{self, SERVICE},
-        state::App,
-        tenants::companies::{self, Company},
-    },
-    http::{
-        answer::Answer,
-        request::{
-            body::{Body, Fields},
-            fields::{Choice, Flag, OneOf, TextsByName, fields},
-            path::Path,
-        },
-    },
-    platform::{
-        clock::Timestamp,
-        error::{Error, Result},
-        store::Tx,
-    },
-    plugins::{Callable, Kind},
+    operations::audit::{self, SERVICE},
+    state::App,
+    tenants::companies::{self, Company},
 };
+use tollhouse_http::{
+    answer::Answer,
+    request::{
+        body::{Body, Fields},
+        fields::{Choice, Flag, OneOf, TextsByName, fields},
+        path::Path,
+    },
+};
+use tollhouse_platform::{
+    clock::Timestamp,
+    error::{Error, Result},
+    store::Tx,
+};
+use tollhouse_plugins::{Callable, Kind};
 
 pub struct Modes;
 

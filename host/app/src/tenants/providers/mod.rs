@@ -17,14 +17,12 @@ pub use self::{
     api::chosen,
     store::{Account, SEALED},
 };
-use crate::{
-    app::{state::App, tenants::companies::Company},
-    platform::{
-        error::{Error, Result},
-        store::Tx,
-    },
-    plugins::{Credentials, Kind, Provider},
+use crate::{state::App, tenants::companies::Company};
+use tollhouse_platform::{
+    error::{Error, Result},
+    store::Tx,
 };
+use tollhouse_plugins::{Credentials, Kind, Provider};
 
 /// Mode of an account: equal to the `server` of the companies that use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -203,7 +201,7 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::clock::Timestamp;
+    use tollhouse_platform::clock::Timestamp;
 
     fn account(id: &str, active: bool, credentials: bool) -> Option<Account> {
         Some(Account {

@@ -5,11 +5,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Account;
-use crate::{
-    app::state::App,
-    platform::{error::Result, random::Random},
-    plugins::{CallError, Credentials, FaultCategory, Kind, Provider, ReferenceRules},
-};
+use crate::state::App;
+use tollhouse_platform::{error::Result, random::Random};
+use tollhouse_plugins::{CallError, Credentials, FaultCategory, Kind, Provider, ReferenceRules};
 
 /// Outcome of a provider test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -149,7 +147,7 @@ fn code_of(error: &CallError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugins::{Certainty, Fault};
+    use tollhouse_plugins::{Certainty, Fault};
 
     #[test]
     fn faults_map_to_test_outcomes() {

@@ -1,6 +1,6 @@
 //! Storage of provider accounts.
 
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealError, SealedColumn, Sealer, sealed_column},
     store::{FromRow, Result, Tx},

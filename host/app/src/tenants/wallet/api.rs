@@ -11,23 +11,21 @@ use super::{
     Account, Balance, Cover, Moved, Movement, post,
     store::{self, Entry, Filter},
 };
-use crate::{
-    app::{operations::audit, state::App, tenants::companies},
-    http::{
-        answer::Answer,
-        request::{
-            body::Body,
-            fields::{Amount, Text, Visible, fields},
-            path::Path,
-            query::{Days, Exactly, Pages, Query},
-        },
+use crate::{operations::audit, state::App, tenants::companies};
+use tollhouse_http::{
+    answer::Answer,
+    request::{
+        body::Body,
+        fields::{Amount, Text, Visible, fields},
+        path::Path,
+        query::{Days, Exactly, Pages, Query},
     },
-    platform::{
-        error::{Error, Result},
-        values::{
-            listing::Listed,
-            money::{BILLING_CURRENCY, Minor, Money},
-        },
+};
+use tollhouse_platform::{
+    error::{Error, Result},
+    values::{
+        listing::Listed,
+        money::{BILLING_CURRENCY, Minor, Money},
     },
 };
 

@@ -6,16 +6,14 @@ use serde_json::json;
 
 use super::{Account, Cover, Moved, Movement, begin, enter, post, store};
 use crate::{
-    app::{
-        operations::operator_events::{self, LOW_BALANCE},
-        state::App,
-        tenants::{companies::Company, plans},
-    },
-    platform::{
-        error::{Error, Result},
-        store::Tx,
-        values::money::{BILLING_CURRENCY, Minor, Money},
-    },
+    operations::operator_events::{self, LOW_BALANCE},
+    state::App,
+    tenants::{companies::Company, plans},
+};
+use tollhouse_platform::{
+    error::{Error, Result},
+    store::Tx,
+    values::money::{BILLING_CURRENCY, Minor, Money},
 };
 
 /// A billing item.

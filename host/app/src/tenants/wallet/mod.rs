@@ -11,13 +11,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use self::billing::{Item, charge, check, give_back, was_charged};
-use crate::{
-    app::state::App,
-    platform::{
-        error::{Error, Result},
-        store::Tx,
-        values::money::{Minor, Money},
-    },
+use crate::state::App;
+use tollhouse_platform::{
+    error::{Error, Result},
+    store::Tx,
+    values::money::{Minor, Money},
 };
 
 /// Ledger accounts of a company. A positive balance of `Wallet` is available to the company.

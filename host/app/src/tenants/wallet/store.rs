@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Account, Balance, Cover, Movement};
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Statement, Tx},
     values::{

@@ -6,18 +6,16 @@ use sha2::{Digest, Sha256};
 use tracing::instrument;
 
 use super::{store, wake};
-use crate::{
-    app::{state::App, tenants::providers},
-    http::{
-        answer::Done,
-        request::{body::Raw, path::Path},
-    },
-    platform::{
-        error::{Error, Result},
-        telemetry::spans::SPANS,
-    },
-    plugins::{Absence, Notification, Refusal},
+use crate::{state::App, tenants::providers};
+use tollhouse_http::{
+    answer::Done,
+    request::{body::Raw, path::Path},
 };
+use tollhouse_platform::{
+    error::{Error, Result},
+    telemetry::spans::SPANS,
+};
+use tollhouse_plugins::{Absence, Notification, Refusal};
 
 const UNKNOWN: &str = "there is no such notification account";
 

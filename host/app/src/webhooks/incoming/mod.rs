@@ -8,15 +8,13 @@ pub mod api;
 mod store;
 
 pub use self::store::{Belongs, references, release, replace, reserve};
-use crate::{
-    app::state::App,
-    platform::{
-        background::jobs,
-        clock::Timestamp,
-        store::{Result, Tx},
-    },
-    plugins::{Notification, Subject},
+use crate::state::App;
+use tollhouse_platform::{
+    background::jobs,
+    clock::Timestamp,
+    store::{Result, Tx},
 };
+use tollhouse_plugins::{Notification, Subject};
 
 /// Enqueues the job of the record that a webhook names. An unknown reference is ignored.
 async fn wake(

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Tx},
 };

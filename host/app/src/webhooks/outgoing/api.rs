@@ -11,21 +11,19 @@ use super::{
     DELIVER_JOB,
     store::{self, Attempt, Delivery, EventRow},
 };
-use crate::{
-    app::{operations::audit, state::App, tenants::companies},
-    http::{
-        answer::Answer,
-        request::{
-            path::Path,
-            query::{Pages, Query},
-        },
+use crate::{operations::audit, state::App, tenants::companies};
+use tollhouse_http::{
+    answer::Answer,
+    request::{
+        path::Path,
+        query::{Pages, Query},
     },
-    platform::{
-        background::jobs,
-        clock::Timestamp,
-        error::{Error, Result},
-        values::listing::Listed,
-    },
+};
+use tollhouse_platform::{
+    background::jobs,
+    clock::Timestamp,
+    error::{Error, Result},
+    values::listing::Listed,
 };
 
 /// An event and its deliveries.

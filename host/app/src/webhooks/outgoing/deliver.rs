@@ -11,16 +11,14 @@ use super::{
     sign::signatures,
     store::{self, Attempt, Delivery, EventRow},
 };
-use crate::{
-    app::{state::App, tenants::companies},
-    platform::{
-        background::jobs::{Job, Next},
-        clock::Timestamp,
-        error::{Error, Result},
-        outbound::egress::{Answer, EgressError, Outgoing},
-        store::Tx,
-        telemetry::spans::SPANS,
-    },
+use crate::{state::App, tenants::companies};
+use tollhouse_platform::{
+    background::jobs::{Job, Next},
+    clock::Timestamp,
+    error::{Error, Result},
+    outbound::egress::{Answer, EgressError, Outgoing},
+    store::Tx,
+    telemetry::spans::SPANS,
 };
 
 const TIME_LIMIT: Duration = Duration::from_secs(15);

@@ -13,13 +13,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use self::{deliver::deliver_job, store::enable};
-use crate::{
-    app::{state::App, tenants::companies},
-    platform::{
-        background::jobs,
-        error::{Error, Result},
-        store::Tx,
-    },
+use crate::{state::App, tenants::companies};
+use tollhouse_platform::{
+    background::jobs,
+    error::{Error, Result},
+    store::Tx,
 };
 
 pub const DELIVER_JOB: &str = "event.deliver";

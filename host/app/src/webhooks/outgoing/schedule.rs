@@ -1,6 +1,6 @@
 //! The retry schedule of deliveries.
 
-use crate::platform::{clock::Timestamp, random::Random};
+use tollhouse_platform::{clock::Timestamp, random::Random};
 
 /// Seconds between attempts: eight attempts in total.
 const DELAYS: [i64; 7] = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000];

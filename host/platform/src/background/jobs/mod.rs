@@ -15,7 +15,7 @@ pub use self::{
     store::{Job, wake},
     worker::{Companion, Parts, Workers, advance, run_due, start_due, under_way, work},
 };
-use crate::platform::{clock::Timestamp, error::Result};
+use crate::{clock::Timestamp, error::Result};
 
 /// Job lease duration: longer than any plugin call or webhook delivery.
 pub const LEASE_SECONDS: i64 = 120;

@@ -1,6 +1,6 @@
 //! The rows of jobs.
 
-use crate::platform::{
+use crate::{
     clock::Timestamp,
     store::{FromRow, Result, Tx},
 };

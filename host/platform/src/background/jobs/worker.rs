@@ -17,7 +17,7 @@ use super::{
     metrics::{JobMetrics, JobOutcome},
     store,
 };
-use crate::platform::{
+use crate::{
     background::tasks::Tasks,
     clock::{Clock, Timestamp},
     error::{Error, Result, panicked},

@@ -5,7 +5,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::platform::telemetry::metric::Label;
+use crate::telemetry::metric::Label;
 
 #[derive(Clone, Default)]
 pub struct TaskMetrics {

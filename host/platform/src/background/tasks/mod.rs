@@ -8,7 +8,7 @@ use futures::FutureExt;
 use tokio::{sync::watch, task::JoinHandle};
 use tracing::Instrument;
 
-use crate::platform::{background::tasks::metrics::TaskMetrics, error::panicked};
+use crate::{background::tasks::metrics::TaskMetrics, error::panicked};
 
 /// Pause before a panicked task is restarted, so that an immediate panic does not use up a CPU.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -99,8 +99,8 @@ mod tests {
     use tokio::sync::{Notify, oneshot};
 
     use super::*;
-    use crate::platform::clock::Timestamp;
-    use crate::platform::telemetry::Telemetry;
+    use crate::clock::Timestamp;
+    use crate::telemetry::Telemetry;
 
     fn scrape(tasks: &Tasks) -> String {
         Telemetry::new(Timestamp(0)).with(|registry| tasks.metrics.register(registry)).scrape()

@@ -8,7 +8,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::platform::telemetry::metric::{Histograms, Label, waiting_seconds};
+use crate::telemetry::metric::{Histograms, Label, waiting_seconds};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Sent {

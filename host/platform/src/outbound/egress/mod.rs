@@ -24,7 +24,7 @@ use tracing::{Instrument, Span};
 use url::{Host, Url};
 
 use self::addresses::is_public;
-use crate::platform::{
+use crate::{
     crypto::tls,
     outbound::egress::metrics::{EgressMetrics, status_class},
     telemetry::spans,

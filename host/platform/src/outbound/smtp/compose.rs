@@ -12,7 +12,7 @@ use lettre::{
 use url::Host;
 
 use super::Email;
-use crate::platform::values::email::one_line;
+use crate::values::email::one_line;
 
 /// Maximum length of a header text: a word must fit into a line of 998 bytes (RFC 5322, 2.1.1).
 const MOST_CHARACTERS: usize = 200;
@@ -66,7 +66,7 @@ mod tests {
     use mail_parser::{HeaderValue, MessageParser, MimeHeaders};
 
     use super::*;
-    use crate::platform::clock::Timestamp;
+    use crate::clock::Timestamp;
 
     fn email() -> Email {
         Email {

@@ -17,7 +17,7 @@ use lettre::Address;
 use tokio::time::timeout;
 
 use self::session::Server;
-use crate::platform::{clock::Timestamp, crypto::tls};
+use crate::{clock::Timestamp, crypto::tls};
 
 /// Timeout of the check that a pooled connection still works.
 const TEST: Duration = Duration::from_secs(5);

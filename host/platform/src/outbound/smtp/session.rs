@@ -17,7 +17,7 @@ use rustls::pki_types::{CertificateDer, pem::PemObject};
 use tokio::net::TcpStream;
 
 use super::{Security, Settings, SettingsError, SmtpError, line_by_line::LineByLine};
-use crate::platform::crypto::tls;
+use crate::crypto::tls;
 
 /// Maximum idle time: later the server or a firewall may have dropped the connection.
 const UNUSED: Duration = Duration::from_secs(60);

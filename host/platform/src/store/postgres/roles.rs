@@ -8,7 +8,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgConnection},
 };
 
-use crate::platform::store::{Error, Result, postgres::connect, schema};
+use crate::store::{Error, Result, postgres::connect, schema};
 
 /// The roles that a host may serve as: those that cannot alter the tables, or any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ const GRANTS: [(&str, &str); 5] = [
 const ROWS: &str = "SELECT, INSERT, UPDATE, DELETE";
 
 /// Applies the missing migrations; concurrent calls wait for each other.
-pub(in crate::platform::store) async fn migrate(url: &str, schema: &Migrator) -> Result<()> {
+pub(in crate::store) async fn migrate(url: &str, schema: &Migrator) -> Result<()> {
     let mut connection = connect(&PgConnectOptions::from_str(url)?).await?;
     let applied = schema::in_postgres(&mut connection).await?;
     if schema::missing(schema, &applied)? > 0 {
@@ -38,10 +38,7 @@ pub(in crate::platform::store) async fn migrate(url: &str, schema: &Migrator) ->
 }
 
 /// Grants `role`, and each role of an earlier call, exactly what a host needs. Returns these roles.
-pub(in crate::platform::store) async fn grant(
-    url: &str,
-    role: Option<&str>,
-) -> Result<Vec<String>> {
+pub(in crate::store) async fn grant(url: &str, role: Option<&str>) -> Result<Vec<String>> {
     let mut connection = connect(&PgConnectOptions::from_str(url)?).await?;
     let mut roles = granted_before(&mut connection).await?;
     if let Some(role) = role.filter(|role| !roles.iter().any(|known| known == role)) {
@@ -72,7 +69,7 @@ async fn granted_before(connection: &mut PgConnection) -> Result<Vec<String>> {
 }
 
 /// Fails if grants to `role` have no effect: it does not exist, owns the tables, or is a superuser.
-pub(in crate::platform::store) async fn check_host_role(url: &str, role: &str) -> Result<()> {
+pub(in crate::store) async fn check_host_role(url: &str, role: &str) -> Result<()> {
     let mut connection = connect(&PgConnectOptions::from_str(url)?).await?;
     check_grantee(&mut connection, role).await?;
     Ok(connection.close().await?)
@@ -131,11 +128,7 @@ async fn grants(connection: &mut PgConnection, role: &str) -> Result<String> {
 }
 
 /// Fails if migrations are missing or differ, or if `role` forbids the URL's role to alter tables.
-pub(in crate::platform::store) async fn check(
-    url: &str,
-    schema: &Migrator,
-    role: Role,
-) -> Result<()> {
+pub(in crate::store) async fn check(url: &str, schema: &Migrator, role: Role) -> Result<()> {
     let mut connection = connect(&PgConnectOptions::from_str(url)?).await?;
     let applied = schema::in_postgres(&mut connection).await?;
     let missing = schema::missing(schema, &applied)?;

@@ -12,7 +12,7 @@ use sqlx::{ConnectOptions, Connection as _, SqliteConnection, sqlite::SqliteConn
 use tempfile::NamedTempFile;
 
 use super::file::{self, InUse, beside, not_writable};
-use crate::platform::store::{Error, schema};
+use crate::store::{Error, schema};
 
 /// A failed backup or restore. Nothing was changed, unless only the last sync of the folder failed.
 #[derive(Debug, thiserror::Error)]
@@ -117,7 +117,7 @@ fn sqlite_file(url: &str, instead: &str) -> Result<PathBuf, BackupError> {
     if url.starts_with("postgres") {
         return Err(refused(format!("the database is PostgreSQL: {instead}")));
     }
-    crate::platform::store::check_url(url)?;
+    crate::store::check_url(url)?;
     Ok(file::path(url)?)
 }
 
@@ -155,15 +155,12 @@ fn sync_folder(of: &Path) -> Result<(), BackupError> {
     synced.map_err(|error| BackupError::Io(of.to_owned(), error))
 }
 
-pub(in crate::platform::store) fn folder(of: &Path) -> &Path {
+pub(in crate::store) fn folder(of: &Path) -> &Path {
     of.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// `at_rest` is only for files that are not written meanwhile.
-pub(in crate::platform::store) async fn open(
-    file: &Path,
-    at_rest: bool,
-) -> Result<SqliteConnection, Error> {
+pub(in crate::store) async fn open(file: &Path, at_rest: bool) -> Result<SqliteConnection, Error> {
     let options = SqliteConnectOptions::new().filename(file).read_only(true).immutable(at_rest);
     Ok(options.connect().await?)
 }
@@ -182,7 +179,7 @@ async fn check(connection: &mut SqliteConnection, file: &Path) -> Result<(), Bac
     if applied.is_empty() {
         return Err(refused(format!("{shown} is no database of Tollhouse")));
     }
-    schema::missing(&crate::platform::store::sqlite_schema(), &applied).map(drop).map_err(|error| {
+    schema::missing(&crate::store::sqlite_schema(), &applied).map(drop).map_err(|error| {
         refused(format!(
             "{shown} has another schema: {error}; use the Tollhouse that wrote it, or a later one"
         ))

@@ -10,18 +10,18 @@ use std::{
 
 use sqlx::sqlite::SqliteConnectOptions;
 
-use crate::platform::store::{Error, Result, error::Trouble};
+use crate::store::{Error, Result, error::Trouble};
 
 /// A lock on `FILE-lock`: while a user of the database shares it, the file is not replaced.
 /// SQLite's own locks do not suffice: they are on the file that a restore replaces.
 #[derive(Debug)]
-pub(in crate::platform::store) struct InUse {
+pub(in crate::store) struct InUse {
     _lock: File,
 }
 
 impl InUse {
     /// Locks in shared mode.
-    pub(in crate::platform::store) fn shared(database: &Path) -> Result<InUse> {
+    pub(in crate::store) fn shared(database: &Path) -> Result<InUse> {
         let (path, lock) = lock_file(database)?;
         match lock.try_lock_shared() {
             Ok(()) => Ok(InUse { _lock: lock }),
@@ -34,7 +34,7 @@ impl InUse {
     }
 
     /// Locks in exclusive mode; `None` if the database is in use.
-    pub(in crate::platform::store) fn alone(database: &Path) -> Result<Option<InUse>> {
+    pub(in crate::store) fn alone(database: &Path) -> Result<Option<InUse>> {
         let (path, lock) = lock_file(database)?;
         match lock.try_lock() {
             Ok(()) => Ok(Some(InUse { _lock: lock })),
@@ -45,20 +45,20 @@ impl InUse {
 }
 
 /// Returns the path in `sqlite://FILE`.
-pub(in crate::platform::store) fn path(url: &str) -> Result<PathBuf> {
+pub(in crate::store) fn path(url: &str) -> Result<PathBuf> {
     let options = SqliteConnectOptions::from_str(url)?;
     Ok(options.get_filename().to_owned())
 }
 
 /// Returns the path of a file beside a database: `FILE-wal`, `FILE-shm`, `FILE-lock`.
-pub(in crate::platform::store) fn beside(database: &Path, suffix: &str) -> PathBuf {
+pub(in crate::store) fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push(suffix);
     path.into()
 }
 
 /// Creates the file if it does not exist, for this user only, and locks it in shared mode.
-pub(in crate::platform::store) fn open_as_host(database: &Path) -> Result<InUse> {
+pub(in crate::store) fn open_as_host(database: &Path) -> Result<InUse> {
     let in_use = InUse::shared(database)?;
     private().open(database).map_err(|error| not_writable(database, &error))?;
     Ok(in_use)
@@ -76,7 +76,7 @@ fn lock_file(database: &Path) -> Result<(PathBuf, File)> {
     Ok((path, file))
 }
 
-pub(in crate::platform::store) fn not_writable(path: &Path, error: &io::Error) -> Error {
+pub(in crate::store) fn not_writable(path: &Path, error: &io::Error) -> Error {
     let cause = format!("{}: {error}", path.display());
     Error::Unavailable { trouble: Trouble::NotWritable, cause }
 }

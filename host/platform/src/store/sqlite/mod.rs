@@ -37,7 +37,7 @@ use super::{
     pool::{Pool, Pooled},
     tx::{Connection, Mode, Tx},
 };
-use crate::platform::store::metrics::StoreMetrics;
+use crate::store::metrics::StoreMetrics;
 
 /// Maximum number of writes per commit, and the time within which they may join it.
 const GROUP: usize = 64;
@@ -439,7 +439,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::{
+    use crate::{
         random::Random,
         store::{Engine, Store},
     };

@@ -9,11 +9,11 @@ use std::str::FromStr;
 
 use self::store::KeyRow;
 use super::signature::{PublicKey, SIGNATURE_BYTES, Signed};
-use crate::platform::{
+use crate::registry::store::PluginRow;
+use tollhouse_platform::{
     clock::Timestamp,
     store::{Result, Tx},
 };
-use crate::plugins::registry::store::PluginRow;
 
 /// Signature requirements for loading a component.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,6 @@
 //! SQL for publishers' keys.
 
-use crate::platform::{
+use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Tx},
 };

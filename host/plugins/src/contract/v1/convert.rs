@@ -2,15 +2,13 @@
 
 use super::{exported, imported, wit};
 use crate::{
-    platform::{
-        clock::Timestamp,
-        values::money::{MOST_MINOR, Minor, Money},
-    },
-    plugins::{
-        CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Instrument,
-        Notification, PaymentStatus, ProviderPayment, Refund, RefundOrder, RefundStatus, Refusal,
-        Subject, TextMessage,
-    },
+    CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Instrument,
+    Notification, PaymentStatus, ProviderPayment, Refund, RefundOrder, RefundStatus, Refusal,
+    Subject, TextMessage,
+};
+use tollhouse_platform::{
+    clock::Timestamp,
+    values::money::{MOST_MINOR, Minor, Money},
 };
 
 const MOST_URL_BYTES: usize = 2048;

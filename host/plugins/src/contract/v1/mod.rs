@@ -13,7 +13,7 @@ use wasmtime::{
 use wasmtime_wasi::WasiView;
 
 use super::drift;
-use crate::plugins::{
+use crate::{
     CardOrder, CheckoutOrder, CheckoutSession, DebitOrder, Fault, FaultCategory, Kind,
     Notification, ProviderPayment, Refund, RefundOrder, Refusal, TextMessage,
     runtime::{
@@ -24,7 +24,7 @@ use crate::plugins::{
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "wit/v1",
+        path: "../../wit/v1",
         inline: "package tollhouse:host; world everything { include tollhouse:plugin/provider@1.0.0; include tollhouse:plugin/sms-gateway@1.0.0; include tollhouse:plugin/country@1.0.0; }",
         imports: { default: trappable },
         exports: { default: async },

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use wasmtime::{Store, component::Instance};
 
 use super::{Answer, Guest, convert::short, exported, imported::identity as wit, lacks};
-use crate::plugins::{
+use crate::{
     Comparison, Entry, Fault, FaultCategory, Image, Person, Question, runtime::engine::State,
 };
 

@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 
-use crate::platform::crypto::seal::Sealer;
+use tollhouse_platform::crypto::seal::Sealer;
 
 /// Purpose of the MACs, which also cover file name and code.
 const PURPOSE: &[u8] = b"plugin code";
@@ -152,7 +152,7 @@ fn is_private(_: &fs::Metadata) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::random::Random;
+    use tollhouse_platform::random::Random;
 
     fn cache(folder: &Path) -> CodeCache {
         let sealer = Sealer::new(&"07".repeat(32), Random::seeded(1));

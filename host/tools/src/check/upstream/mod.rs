@@ -8,10 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 
 use self::trouble::Trouble;
-use crate::{
-    platform::outbound::egress::{Answer, EgressError, Outgoing, Script},
-    plugins::Examples,
-};
+use tollhouse_platform::outbound::egress::{Answer, EgressError, Outgoing, Script};
+use tollhouse_plugins::Examples;
 
 /// The responses to the requests of one call.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use crate::platform::outbound::egress::{Answer, EgressError, Outgoing};
+use tollhouse_platform::outbound::egress::{Answer, EgressError, Outgoing};
 
 const PAGE: &str = "<!DOCTYPE html>\n<html><head><title>Error</title></head><body><h1>Something went wrong</h1></body></html>\n";
 /// A word that no upstream uses.
@@ -229,10 +229,7 @@ mod tests {
         let values =
             json!({"ok": false, "data": [{"status": WORD, "by": WORD, "fee": 987_654_321}]});
         assert_eq!((worded(&told, "x"), other(&told)), (words, values));
-        assert!(
-            crate::tools::check::watch::names_somebody(GOSSIP, &[]),
-            "the customer of the examples"
-        );
+        assert!(crate::check::watch::names_somebody(GOSSIP, &[]), "the customer of the examples");
     }
 
     #[test]

@@ -1,15 +1,13 @@
 //! Every upstream failure of every request of a function.
 
 use super::{Lasting, Plan, trouble::Trouble};
-use crate::{
-    plugins::Kind,
-    tools::check::{
-        inspection::{Inspection, failing},
-        judge::{self, Judgement, Said},
-        report::Outcome,
-        subject::Ran,
-    },
+use crate::check::{
+    inspection::{Inspection, failing},
+    judge::{self, Judgement, Said},
+    report::Outcome,
+    subject::Ran,
 };
+use tollhouse_plugins::Kind;
 
 /// `usual` is the example call.
 pub async fn inspect(inspection: &mut Inspection<'_>, usual: &Ran) {

@@ -22,12 +22,10 @@ use self::native::Asked;
 pub use self::native::Native;
 use super::{Imports, Offers, exported, imported, linker, wit};
 use crate::{
-    platform::outbound::egress::{Outgoing, Script},
-    plugins::{
-        Call, Callable, Credentials, Fault,
-        runtime::{session::Ended, vault::Secrets},
-    },
+    Call, Callable, Credentials, Fault,
+    runtime::{session::Ended, vault::Secrets},
 };
+use tollhouse_platform::outbound::egress::{Outgoing, Script};
 
 /// An epoch deadline that is never reached.
 const NEVER: u64 = u64::MAX / 2;
