@@ -1,4 +1,4 @@
-// What docs/OPERATING.md and README.md say to type to run a host of one's own does what they say.
+// The commands in docs/OPERATING.md and docs/guides/another-host.md that set up a host do what these say.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -97,9 +97,9 @@ function read(terminal, file) {
   }
 }
 
-describe('README.md: point another host at the stand-ins', () => {
+describe('docs/guides/another-host.md', () => {
   async function recipe(t, more) {
-    const [block] = commands('README.md', '### … point another host at the stand-ins');
+    const [block] = commands('docs/guides/another-host.md', '## Point another host at the simulators');
     const script = block
       .replaceAll('cargo sandbox', 'sandbox')
       .replaceAll('cargo run --', 'tollhouse')

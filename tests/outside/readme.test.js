@@ -1,20 +1,15 @@
-// What README.md says to type does what it says.
+// The commands in README.md and docs/guides do what these say.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 
+import { ROOT, commands as blocks } from './machine.js';
 import { Company, SANDBOX_JSON, sandbox, until, unused } from './sandbox.js';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const README = readFileSync(`${ROOT}/README.md`, 'utf8');
-
-/** The commands of a section, for the sandbox that runs here. */
-function commands(heading) {
-  const section = README.split(`\n${heading}\n`)[1] ?? assert.fail(`README.md has no ${heading}`);
-  const [, block] = section.match(/^```sh\n(.*?)^```$/ms);
+/** The first block of commands in a section of a document, for the sandbox that runs here. */
+function commands(document, heading) {
+  const [block] = blocks(document, heading);
   return block
     .replaceAll('http://127.0.0.1:8080', sandbox.api)
     .replaceAll('http://127.0.0.1:8081', sandbox.internal)
@@ -23,15 +18,15 @@ function commands(heading) {
     .replaceAll('cargo run --', 'target/debug/tollhouse');
 }
 
-/** What they print, in the repository's root. */
+/** Returns what a script prints in the root of the repository. */
 function type(script) {
   const env = { ...process.env, TOLLHOUSE_OPERATOR_TOKEN: sandbox.operator_token, TOLLHOUSE_INTERNAL_URL: sandbox.internal };
   return execFileSync('bash', ['-euo', 'pipefail', '-c', script], { cwd: ROOT, env, encoding: 'utf8' });
 }
 
-describe('README.md', () => {
+describe('README.md and docs/guides', () => {
   test('a payment in five minutes', async () => {
-    const script = commands('## A payment in five minutes').replaceAll('first-payment', unused('first-payment'));
+    const script = commands('README.md', '## A payment in five minutes').replaceAll('first-payment', unused('first-payment'));
     const [key, begin, pay, look] = script.split(/^# \d\. .*$/m);
     const begun = JSON.parse(type(key + begin)).data;
     assert.equal(begun.status, 'pending');
@@ -45,7 +40,7 @@ describe('README.md', () => {
   });
 
   test('a one-time password in a minute', async () => {
-    const [key, send, read, verify] = commands('## A one-time password in a minute').split(/^# \d\. .*$/m);
+    const [key, send, read, verify] = commands('docs/guides/otp.md', '## A one-time password in a minute').split(/^# \d\. .*$/m);
     assert.equal(JSON.parse(type(key + send)).message, 'OTP sent successfully');
     const tried = await until('the code is in the mailbox and passes', () => {
       try {
@@ -58,7 +53,8 @@ describe('README.md', () => {
   });
 
   test('an identity lookup in a minute', async () => {
-    const script = commands('## An identity lookup in a minute').replaceAll('uid.json', `target/${unused('uid')}.json`);
+    const script = commands('docs/guides/identity.md', '## An identity lookup in a minute')
+      .replaceAll('uid.json', `target/${unused('uid')}.json`);
     const [key, lookUp, verify] = script.split(/^# \d\. .*$/m);
     const found = JSON.parse(type(key + lookUp));
     assert.equal(found.email, '12345678901@people.example');
@@ -74,7 +70,7 @@ describe('README.md', () => {
   });
 
   test('a repayment in a minute', async () => {
-    const script = commands('## A repayment in a minute')
+    const script = commands('docs/guides/recollections.md', '## A repayment in a minute')
       .replaceAll('first-loan', unused('first-loan'))
       .replaceAll('"ada', `"${unused('ada')}`);
     const [names, put, save, charge, look] = script.split(/^# \d\. .*$/m);
@@ -91,7 +87,7 @@ describe('README.md', () => {
   });
 
   test('install a plugin into a running host', () => {
-    const said = type(commands('### … install a plugin into a running host'));
+    const said = type(commands('docs/guides/install-a-plugin.md', '## Install a plugin into a running host'));
     assert.match(said, /^sprout 1\.0\.0 is serving/m);
     assert.match(said, /^sprout +1\.0\.0 +active/m);
   });
@@ -100,20 +96,20 @@ describe('README.md', () => {
     const company = await Company.create();
     const body = { email: 'ada@example.com', amount: 100, currency: 'NGN', reference: unused('fault') };
     const initialize = () => company.ask('POST', '/payment/initialize', { ...body, checkout: { success_url: sandbox.sandbox } });
-    type(commands('### … script a provider fault'));
+    type(commands('docs/guides/provider-faults.md', '## Script a fault'));
     assert.equal((await initialize()).status, 502);
     const resumed = await initialize();
     assert.equal(resumed.status, 200);
     assert.ok(resumed.body.data.checkout.url);
   });
 
-  test('read what was sent', () => {
-    assert.ok(Array.isArray(JSON.parse(type(commands('### … read what was sent')))));
+  test('read delivered messages', () => {
+    assert.ok(Array.isArray(JSON.parse(type(commands('docs/guides/otp.md', '## Read delivered messages')))));
   });
 
   test('move the clock', () => {
-    // By less than in README.md: signatures of events are good for five minutes of real time.
-    const script = commands('### … move the clock').replace('"seconds":3600', '"seconds":2');
+    // By less than in the guide: signatures of events are valid for five minutes of real time.
+    const script = commands('docs/guides/sandbox.md', '## Move the clock').replace('"seconds":3600', '"seconds":2');
     const [before, after] = [script, script].map((move) => Date.parse(JSON.parse(type(move)).data.now));
     assert.ok(after - before >= 2000 && after - before < 60_000, `${before} ${after}`);
   });

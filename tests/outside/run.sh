@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What programs by others make of Tollhouse: a browser, clients for Paystack and Flutterwave (npm), Twilio, Termii and Dojah (PyPI)
-# and SMTP (Python's own), the libraries of Standard Webhooks, OpenSSL and a registry of components, plugins in JavaScript and Python
-# and what `tollhouse plugin new` makes, and at last Schemathesis, each against a running sandbox; and whether README.md and the way to
-# production in docs/OPERATING.md are right. Needs target/debug/sandbox and target/debug/tollhouse (`cargo build`), node 20, npm,
-# python3, chromium, curl, docker-registry, jq, openssl and PostgreSQL's clients; when one of these is not there, it says so and ends
-# with 77. Checks on PostgreSQL are skipped unless TOLLHOUSE_TEST_POSTGRES names a server.
+# Interoperability tests with third-party programs: a browser, clients for Paystack and Flutterwave (npm), Twilio, Termii and Dojah
+# (PyPI) and SMTP (Python's own), the libraries of Standard Webhooks, OpenSSL, a registry of components, plugins in JavaScript and
+# Python, the projects of `tollhouse plugin new`, and Schemathesis, each against a running sandbox. They also execute the commands in
+# README.md, docs/guides and docs/OPERATING.md. They need target/debug/sandbox and target/debug/tollhouse (`cargo build`), node 20,
+# npm, python3, chromium, curl, docker-registry, jq, openssl and PostgreSQL's clients; if one of these is missing, the script says so
+# and exits with 77. Tests on PostgreSQL are skipped unless TOLLHOUSE_TEST_POSTGRES names a server.
 set -euo pipefail
 cd "$(dirname "$0")"
 target=$(cd ../.. && pwd)/target
