@@ -79,7 +79,7 @@ The stand-ins are running, without a host.
   SMTP         {smtp}   (into the mailbox)
   all of it    {file_shown}
 
-README.md says how to point a host at them. Ctrl-C stops them."
+docs/guides/another-host.md says how to point a host at them. Ctrl-C stops them."
     );
     stop_signal().await?;
     remove(&file)

@@ -3,6 +3,10 @@
 //!
 //! Background work runs only when a test says so ([`TestApp::settle`], [`TestApp::advance`]). What a test leaves is checked at
 //! its end: no work is due, and every company's book is in balance.
+//!
+//! Tests run on both engines (`both!`), on real listeners, with real components and the simulators. Time
+//! stands still until a test advances it; background work runs when a test calls `settle` or `advance`.
+//! No test sleeps. State machines are tested as tables: `judge`, `choose`, `next_check`, `calls::judge`.
 
 use std::{io::Write, sync::Once, time::Duration};
 

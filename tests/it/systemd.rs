@@ -62,6 +62,6 @@ async fn systemd_hears_when_the_host_serves_and_when_it_begins_to_stop() {
 
 #[test]
 fn the_unit_lets_no_core_be_dumped() {
-    let unit = include_str!("../../docs/tollhouse.service");
+    let unit = include_str!("../../deploy/tollhouse.service");
     assert!(unit.lines().any(|line| line == "LimitCORE=0"));
 }

@@ -1,4 +1,5 @@
 //! The product: its areas, the table of routes and the wiring.
+
 pub mod customers;
 pub mod identity;
 pub mod lending;

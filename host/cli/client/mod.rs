@@ -1,3 +1,4 @@
 //! Client of the internal interface of a running host.
+
 pub mod certificate;
 pub mod host;

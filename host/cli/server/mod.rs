@@ -1,4 +1,5 @@
 //! Commands that run or prepare a host on this machine.
+
 pub mod compile;
 pub mod config;
 pub mod database;

@@ -1,4 +1,5 @@
 //! Commands on companies and their keys, prices, provider accounts and wallets.
+
 pub mod company;
 pub mod key;
 pub mod price;

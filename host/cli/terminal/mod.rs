@@ -1,4 +1,5 @@
 //! Input and output of commands: confirmations, input files, reports and failures.
+
 pub mod ask;
 pub mod failure;
 pub mod input;

@@ -1,5 +1,6 @@
 //! The foundation of the host: store, background work, outbound connections, cryptography, values,
 //! telemetry and configuration primitives. It depends on no product, route or plugin.
+
 pub mod background;
 pub mod clock;
 pub mod config;

@@ -1,4 +1,5 @@
 //! Tools for plugin authors: check, bench and replay. They never use the application or a database.
+
 pub mod bench;
 pub mod check;
 pub mod new;

@@ -73,7 +73,7 @@ async fn documents_name_the_metrics_that_there_are() {
     let page = eventful().await;
     let (families, series) = (families(&page), series(&page));
     assert!(families.len() > 40, "{families:?}");
-    for file in ["docs/monitoring/grafana.json", "docs/monitoring/alerts.yml"] {
+    for file in ["deploy/monitoring/grafana.json", "deploy/monitoring/alerts.yml"] {
         let used = named(&read(file));
         assert!(used.len() > 10, "{file} names {used:?}");
         let unknown: Vec<_> = used.difference(&series).collect();
@@ -94,7 +94,7 @@ async fn documents_name_the_metrics_that_there_are() {
 
 #[test]
 fn every_alert_says_what_to_do() {
-    let rules = read("docs/monitoring/alerts.yml");
+    let rules = read("deploy/monitoring/alerts.yml");
     let handbook = read("docs/OPERATING.md");
     let alerts: Vec<&str> = rules.split("- alert: ").skip(1).collect();
     assert!(alerts.len() >= 10, "only {} alerts", alerts.len());
@@ -114,7 +114,7 @@ fn every_alert_says_what_to_do() {
 #[test]
 fn the_dashboard_is_whole() {
     let dashboard: Value =
-        serde_json::from_str(&read("docs/monitoring/grafana.json")).expect("JSON");
+        serde_json::from_str(&read("deploy/monitoring/grafana.json")).expect("JSON");
     let panels = dashboard["panels"].as_array().expect("panels");
     assert!(panels.len() > 20);
     let mut ids = BTreeSet::new();
@@ -143,7 +143,7 @@ fn the_dashboard_is_whole() {
 /// Prometheus' own judgement, where it is installed.
 #[test]
 fn prometheus_takes_the_alert_rules() {
-    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/monitoring/alerts.yml");
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/monitoring/alerts.yml");
     match Command::new("promtool").args(["check", "rules"]).arg(rules).output() {
         Ok(checked) => {
             let said =

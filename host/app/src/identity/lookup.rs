@@ -2,6 +2,21 @@
 //!
 //! The fee is committed before the register is queried, and kept if the lookup fails
 //! (specification, lookup rule 4). No transaction is open during the query.
+//!
+//! 1. The type and the method (number, face, document) are resolved from the manifests of the installed
+//!    countries, and the identifier is matched against the type's pattern.
+//! 2. Before anything is charged: the type must be on, the user known, an account usable. An image is
+//!    fetched through egress, which checks each of up to three redirects; the plugin gets bytes.
+//! 3. Transaction 1 charges the fee. It stays, whatever follows.
+//! 4. The plugin queries the register, or the next one if the first is unavailable. Clients get only
+//!    sentences of the interface.
+//! 5. Transaction 2 (`put`) finds the row of the same company, user, type and identifier by a keyed
+//!    digest, because the identifier is stored nowhere, and seals details, addresses and comparison in
+//!    it. A verified record stays verified, and `expires_at` stays.
+//! 6. Transaction 3, if requested, sends a code that is bound to the addresses on record.
+//!
+//! Records are unavailable after 30 days, and `sweep` deletes them. A response that is stored for an
+//! idempotency key ends with the record in it.
 
 use tracing::instrument;
 

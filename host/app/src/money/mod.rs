@@ -1,4 +1,5 @@
 //! Taking money through a provider and refunding it: charges, payments and saved cards.
+
 pub mod cards;
 pub mod charges;
 pub mod payments;

@@ -1,4 +1,5 @@
 //! Features for operators: audit log, operator events, feeds, plugins, recordings, monitoring.
+
 pub mod audit;
 pub mod clock;
 pub mod feeds;

@@ -1,4 +1,5 @@
 //! Companies, their plans, wallets and provider accounts.
+
 pub mod companies;
 pub mod plans;
 pub mod providers;

@@ -4,6 +4,7 @@ pub mod certificate;
 pub mod connection;
 pub mod metrics;
 pub mod tls;
+
 use std::{
     io,
     net::{IpAddr, Ipv6Addr, SocketAddr},

@@ -2,6 +2,7 @@
 //! describe themselves, so that the document matches the code.
 
 pub mod docs;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};

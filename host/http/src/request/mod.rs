@@ -1,4 +1,5 @@
 //! Reads requests: body, query string, path and fields. A 400 names the first invalid field.
+
 pub mod body;
 pub mod fields;
 pub mod get;

@@ -1,4 +1,5 @@
 //! Settings of the listeners and the limits on requests.
+
 pub mod limits;
 pub mod listeners;
 pub mod requests;

@@ -1,3 +1,4 @@
 //! Background work: jobs, which survive a restart, and tasks, which do not.
+
 pub mod jobs;
 pub mod tasks;

@@ -1,4 +1,5 @@
 //! Configuration primitives: layers of values, secrets, and the settings of the platform.
+
 pub mod database;
 pub mod email;
 pub mod layers;

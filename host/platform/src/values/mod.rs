@@ -1,4 +1,5 @@
 //! Plain values: money, phone numbers, e-mail addresses, pages of a list. They never do I/O.
+
 pub mod email;
 pub mod listing;
 pub mod money;

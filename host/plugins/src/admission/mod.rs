@@ -4,6 +4,7 @@
 
 pub mod publishers;
 pub mod signature;
+
 use std::{sync::Arc, time::Instant};
 
 use schemars::JsonSchema;

@@ -1,5 +1,11 @@
 //! Executes calls: each run has a fresh instance that ends at `http.send`; the next run
 //! re-executes.
+//!
+//! `judge` decides whether a failed call may have had an effect. `Progress::sent` is set before bytes
+//! can leave, and reset only if it is certain that none did. `invalid`, `refused`, `not-found` and
+//! `misconfigured` mean "not done", unless a request other than GET and HEAD has no response
+//! (`Progress::unanswered`). `unavailable`, `other`, a trap, a limit or a time-out after a request was
+//! sent: unknown.
 
 use std::{
     marker::PhantomData,

@@ -1,4 +1,5 @@
 //! Calls of plugins: payment providers, SMS gateways and identity registers.
+
 pub mod callable;
 pub mod calls;
 pub mod outcome;

@@ -1,3 +1,4 @@
 //! The released WIT contract and its conversion to the types of the host.
+
 pub mod drift;
 pub mod v1;

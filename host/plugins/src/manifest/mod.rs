@@ -4,6 +4,7 @@ pub mod bindings;
 pub mod capabilities;
 pub mod country;
 pub mod examples;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;

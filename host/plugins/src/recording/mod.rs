@@ -1,8 +1,14 @@
 //! Recordings: calls with their transcript and effects, masked.
+//!
+//! A call hands over its arguments and transcript when it has ended, and goes on. Calls of registers are
+//! never recorded. The recording is masked; then the same version is called with the masked transcript,
+//! a fixed clock and seeded randomness. The result of that call is what other versions are compared
+//! with: it was never anything but masked, and the same version always produces the same.
 
 pub mod mask;
 pub mod names;
 pub mod repeat;
+
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,21 @@
 //! Operators' changes: install, grant, activate, start a canary, roll back, deactivate, uninstall.
 //! A change that fails has no effect.
+//!
+//! An upgrade:
+//!
+//! 1. Admission (`admission`), step by step. A failure is a 400 with the reason, and the active version
+//!    stays.
+//! 2. One transaction under the plugin's name: comparison with the manifests of all versions that ever
+//!    served (`check_history`); the component; requested capabilities against those granted to the
+//!    previous version (`waiting` if there are more, else `active`, by `versions::changed`); the audit
+//!    entry; the announcement to other hosts.
+//! 3. `Plugins::adopt` exchanges one map of plugins as a whole. A request that began on the old version
+//!    ends on it.
+//! 4. Other hosts are notified (LISTEN and NOTIFY on PostgreSQL) or poll once a second (`keep_up`), and
+//!    admit what changed. A host that cannot keeps the old version and logs it.
+//!
+//! Activation, canary, rollback, deactivation and uninstallation follow the same path from step 2: a
+//! version is admitted on this host before the transaction.
 
 use std::{collections::BTreeMap, sync::Arc};
 

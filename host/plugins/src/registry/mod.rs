@@ -5,6 +5,7 @@ pub mod life;
 pub mod serving;
 pub mod store;
 pub mod versions;
+
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;

@@ -1,4 +1,5 @@
 //! The WebAssembly runtime: engine, compiler, and the environment of a guest.
+
 pub mod cache;
 pub mod compile;
 pub mod engine;

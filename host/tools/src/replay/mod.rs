@@ -1,6 +1,7 @@
 //! `tollhouse plugin replay`: replays recorded calls with another version.
 
 pub mod difference;
+
 use std::{fmt, sync::Arc};
 
 use serde::Serialize;

@@ -1,4 +1,6 @@
 //! The schedule of a loan: due dates, and the allocation of repayments to installments. Pure.
+//!
+//! Spreads the repaid amount over the installments, oldest due date first.
 
 use super::store::Entry;
 use tollhouse_platform::{clock::Timestamp, values::money::Minor};

@@ -2,6 +2,10 @@
 //!
 //! One job per loan handles its installments one by one. The mark, the recollection and its fee are
 //! one transaction; if the charge after it fails, the settlement job repeats it.
+//!
+//! The job `loan.collect` takes the oldest due installment without a row in `collections`, and writes
+//! that row, the recollection and its fee in one transaction under the loan's lock. A failure refunds
+//! the fee.
 
 use futures::{FutureExt, future::BoxFuture};
 use serde_json::json;

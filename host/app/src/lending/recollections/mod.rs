@@ -3,6 +3,19 @@
 //! A recollection changes its loan under the lock of the loan's row, so those of a loan are
 //! processed one at a time. The provider accepts the reference of a card or mandate charge once, so
 //! a charge with an unknown outcome is safely repeated.
+//!
+//! A recollection has up to three steps:
+//!
+//! 1. One transaction (`create::record`) locks the loan, checks it and the reference, and caps the
+//!    amount at the outstanding amount; for a card or mandate, minus pending charges. A manual
+//!    repayment is applied at once.
+//! 2. No transaction is open while the provider is called. A checkout page is opened as for a payment.
+//!    A card or mandate is charged under one reference for all attempts: if the outcome is unknown, the
+//!    recollection stays pending and the job `recollection.settle` queries the provider. If the
+//!    provider does not know the charge, it is repeated under the same reference, for an hour.
+//! 3. One transaction (`settle::record`) applies the repayment under the loan's lock, oldest due date
+//!    first, writes both feeds, credits the wallet (service account only) and writes the event. An
+//!    amount beyond the outstanding one is an overpayment.
 
 pub mod api;
 mod automatic;

@@ -1,4 +1,9 @@
 //! One attempt to deliver a message.
+//!
+//! Runs on the host that claims the job. Opens the content and hands it to the mail server, or to the
+//! gateways in their order, with no transaction open. `messages::after`, a pure function, decides the
+//! next step; `record` writes it, erases the content of a message that has ended and refunds the fee of
+//! one that was given up.
 
 use std::time::Duration;
 

@@ -2,6 +2,18 @@
 //!
 //! Clients use the API; other modules call [`send()`] and [`check()`] in scopes of their own. A
 //! code is stored as a keyed digest, and otherwise only in the sealed message that carries it.
+//!
+//! `issue` is one transaction: it draws a code, stores its keyed digest (over company, scope,
+//! identifier, type and code) in place of the previous one, takes a token of each destination and of
+//! the company, cancels and refunds queued messages of the previous code, then charges and queues one
+//! message per channel. Any failure rolls all of it back. If the wallet does not cover it, a second
+//! transaction writes failed messages for support. Under an `Idempotency-Key` the fees are named by the
+//! request, so that a repetition that finds them does not send again.
+//!
+//! `check` locks the row, tests whether a code can pass and whether the key has too many wrong attempts,
+//! and compares digests in constant time. It commits in either case, so that wrong attempts count. If
+//! the address is known again at the attempt, it is part of the digest: a code for a former address does
+//! not pass.
 
 pub mod api;
 mod check;

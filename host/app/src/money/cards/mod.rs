@@ -2,6 +2,12 @@
 //!
 //! A small verification charge, which is refunded, saves a card. The cards of a user change only
 //! under the lock of the user's row: one valid card is the default, and no card is saved twice.
+//!
+//! A card is saved like a payment is made: `create` opens a page with a verification charge, `confirm`
+//! (after a provider webhook or by schedule) keeps the token of a successful charge, unless the
+//! customer has that card already, and requests the refund of the charge (`refund`, its own job). A
+//! removed card, and one that was not verified within a day, is hidden and kept for some time: a later
+//! charge on its page is refunded, too.
 
 pub mod api;
 mod clean_up;

@@ -1,4 +1,9 @@
 //! Charges: the state transitions and provider queries of payments, cards and recollections.
+//!
+//! Shared by payments, cards and recollections: `judge` (the legal transition for a provider's
+//! response), `is_ours` (whether the response is about this charge), `next_check` (the schedule of
+//! verifications), `Desk` (which queries the provider) and `lease`. The first three are pure and tested
+//! as tables.
 
 mod lease;
 mod store;

@@ -2,6 +2,13 @@
 //!
 //! The payment is committed before the provider is called, so that it can be settled even after a
 //! crash. No transaction is open during the call.
+//!
+//! `record` reserves the `service_ref` in the reference directory: the client's reference if the
+//! provider's alphabet takes it and it is free on that account, else a generated one. If the provider
+//! returns another reference, `notifications::replace` adds it to the directory, and only the
+//! provider's is verified. A payment that the provider finds invalid on its first attempt is deleted,
+//! because no client knows it. A second request for a leased payment waits 5 s, then gets 409 with
+//! `Retry-After`.
 
 use std::time::Duration;
 

@@ -2,6 +2,21 @@
 //!
 //! A payment is `refunded` once the provider accepts. A rejection is credited back to the wallet.
 //! After a lost response the request is repeated, which the plugin contract makes safe.
+//!
+//! 1. `request` (one transaction): locks the payment, which must be `success` (or `refunded` with a
+//!    refund that failed later) and whose plugin must offer refunds. Writes the refund, debits the net
+//!    amount (`hold`; 400 if the wallet does not cover it, unless forced) and enqueues the settle job
+//!    in 60 seconds.
+//! 2. `pursue`: calls the provider under a lease. The contract makes a repeated request safe.
+//! 3. `record` (one transaction): the provider accepted it, so the payment becomes `refunded` and the
+//!    event is written. A pending refund is checked hourly for 30 days. If the first call certainly did
+//!    nothing, or the provider refused, `refuse` credits the money back. Otherwise the job asks again:
+//!    once a response was lost, only a refusal proves that there is no refund.
+//! 4. A refund that fails after it was accepted keeps the payment `refunded` and the money held, and
+//!    raises the alarm `refund failed`. The operator repeats the same request.
+//!
+//! A refund made at the provider arrives as a webhook: verification sees `reversed`, and
+//! `settle::reverse` debits the net amount, covered or not.
 
 use serde_json::json;
 use tracing::instrument;

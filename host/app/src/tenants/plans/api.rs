@@ -107,7 +107,10 @@ fn read(body: &Body<PriceChanges>) -> Result<Changes> {
             Err(body.must_be(item, "a billing item, such as otp.email or identity.nigeria.bvn"))
         }
     };
-    body.names().map(change).collect()
+    let mut changes = body.names().map(change).collect::<Result<Changes>>()?;
+    // In one order, so that two concurrent requests cannot deadlock.
+    changes.sort_by(|(item, _), (other, _)| item.cmp(other));
+    Ok(changes)
 }
 
 pub async fn set_for_company(

@@ -2,6 +2,7 @@
 //! ones that run until shutdown. Panics of both are counted.
 
 pub mod metrics;
+
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt;

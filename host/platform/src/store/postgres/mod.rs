@@ -1,6 +1,7 @@
 //! PostgreSQL: a pool of connections, whose sessions the server ends if this host cannot.
 
 pub mod roles;
+
 use std::{
     convert::Infallible,
     io,

@@ -7,6 +7,7 @@
 
 pub mod backup;
 pub mod file;
+
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     str::FromStr,
