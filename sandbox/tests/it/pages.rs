@@ -1,6 +1,6 @@
-use tollhouse_platform::clock;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
+use tollhouse_platform::clock;
 use tollhouse_sandbox::{Hint, Link, Message};
 
 use crate::world::{SUCCESS, World};
