@@ -36,7 +36,6 @@ const PREMBLY_KEY: &str = "test_sk_thekeyattheregisters";
 const COMPANYS_OWN_KEY: &str = "sk_test_the_companys_own_account";
 /// What it answers is no JSON.
 const FILE: &str = "GET /api/v1/user/file/{file}";
-/// Text, which is looked at beside the logs.
 const METRICS: &str = "/metrics";
 const GUESS: &str = "sk_test_a_key_that_nobody_has_ever_had";
 

@@ -110,36 +110,15 @@ impl App {
         let sealer = Sealer::new(&config.master_key.read()?, random.clone())?;
         let no_jobs = config.service.no_jobs;
         let egress = EgressByPurpose::new(no_jobs, |purpose| config.service.egress(purpose))?;
-        let mailer = config.email.mailer()?;
-        let files = Files::new(&config.service.files)?;
+        let (mailer, files) = (config.email.mailer()?, Files::new(&config.service.files)?);
         let (limits, to_upstreams) = (config.plugins.limits_of_host(&sealer), &egress.plugins);
         let plugins = Plugins::new(limits, to_upstreams.clone(), clock.clone(), random.clone())?;
-        let (recorder, recordings) = recordings::recorder();
-        if settings.recording_hours > 0 {
-            plugins.recorded_by(recorder);
-        }
-        let (url, limits) = (config.database.url()?, config.database.limits());
-        // In development, the host applies migrations on any database.
-        let store = match settings.development {
-            true => Store::open(url.expose(), limits, random.clone()).await?,
-            false => {
-                let role = config.database.role();
-                Store::open_migrated(url.expose(), limits, random.clone(), role).await?
-            }
-        };
+        let recordings = recordings_of(&plugins, &settings);
+        let store = open_store(config, random.clone()).await?;
         plugins.follow(&store).await?;
-        let gateways = messages::Gateways::new(config.otp.sms_gateways.clone(), clock.clone());
         let accepted_keys = companies::AcceptedKeys::load(&store, clock.now()).await?;
         let (rates, tasks) = (Rates::new(config, &clock), Tasks::default());
-        let parts = jobs::Parts {
-            store: store.clone(),
-            clock: clock.clone(),
-            random: random.clone(),
-            tasks: tasks.clone(),
-            companion,
-        };
-        let workers = Workers::new(JOBS, parts);
-        let workers = if no_jobs { workers.disabled() } else { workers };
+        let workers = new_workers(no_jobs, &store, &clock, &random, &tasks, companion);
         let (metrics, server_metrics) = (Metrics::default(), server::Metrics::default());
         let telemetry = Telemetry::new(clock.now())
             .with(|registry| server_metrics.register(registry))
@@ -164,7 +143,7 @@ impl App {
             runs_jobs: !no_jobs,
         });
         let slots = Slots::default()
-            .with(gateways)
+            .with(messages::Gateways::new(config.otp.sms_gateways.clone(), clock.clone()))
             .with(identity::Images::default())
             .with(recordings)
             .with(accepted_keys);
@@ -187,6 +166,49 @@ impl App {
         };
         Ok(App::new(parts, plugins))
     }
+}
+
+async fn open_store(
+    config: &Config,
+    random: Random,
+) -> Result<Store, Box<dyn Error + Send + Sync>> {
+    let (url, limits) = (config.database.url()?, config.database.limits());
+    // In development, the host applies migrations on any database.
+    Ok(match config.service.development {
+        true => Store::open(url.expose(), limits, random).await?,
+        false => {
+            let role = config.database.role();
+            Store::open_migrated(url.expose(), limits, random, role).await?
+        }
+    })
+}
+
+fn new_workers(
+    no_jobs: bool,
+    store: &Store,
+    clock: &Clock,
+    random: &Random,
+    tasks: &Tasks,
+    companion: Option<Companion>,
+) -> Workers<App> {
+    let parts = jobs::Parts {
+        store: store.clone(),
+        clock: clock.clone(),
+        random: random.clone(),
+        tasks: tasks.clone(),
+        companion,
+    };
+    let workers = Workers::new(JOBS, parts);
+    if no_jobs { workers.disabled() } else { workers }
+}
+
+/// Returns the queue of recorded calls. It stays empty if recording is off.
+fn recordings_of(plugins: &Plugins, settings: &Settings) -> recordings::Waiting {
+    let (recorder, recordings) = recordings::recorder();
+    if settings.recording_hours > 0 {
+        plugins.recorded_by(recorder);
+    }
+    recordings
 }
 
 /// Interval between sweeps, and between releases of unused memory and connections.

@@ -55,22 +55,30 @@ macro_rules! __fields {
             }
         }
 
-        impl schemars::JsonSchema for $name {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
+        // The inner type of the same name has the schema of the fields.
+        const _: () = {
+            #[derive(schemars::JsonSchema)]
+            $(#[doc = $about])*
+            $(#[schemars $schema])*
+            #[expect(dead_code, reason = "only its schema is used")]
+            struct $name {
+                $($(#[$meta])* $(#[schemars(rename = $wire)])? $field: $kind,)*
             }
 
-            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                #[derive(schemars::JsonSchema)]
-                $(#[doc = $about])*
-                $(#[schemars $schema])*
-                #[expect(dead_code, reason = "only its schema is used")]
-                struct Schema {
-                    $($(#[$meta])* $(#[schemars(rename = $wire)])? $field: $kind,)*
+            impl schemars::JsonSchema for self::$name {
+                fn schema_name() -> std::borrow::Cow<'static, str> {
+                    <$name as schemars::JsonSchema>::schema_name()
                 }
-                <Schema as schemars::JsonSchema>::json_schema(generator)
+
+                fn schema_id() -> std::borrow::Cow<'static, str> {
+                    <$name as schemars::JsonSchema>::schema_id()
+                }
+
+                fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                    <$name as schemars::JsonSchema>::json_schema(generator)
+                }
             }
-        }
+        };
 
         impl $name {
             $(fn $field(
