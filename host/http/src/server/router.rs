@@ -15,6 +15,9 @@ use crate::{
 };
 use tollhouse_platform::error::Error;
 
+/// Returns the largest body of a path in bytes, if it may exceed the limit of all others.
+pub type LargestBody = Box<dyn Fn(&str) -> Option<usize>>;
+
 /// The interface of one listener.
 pub struct Interface<S, P> {
     /// Label of the listener in metrics: `public` or `internal`.
@@ -24,7 +27,7 @@ pub struct Interface<S, P> {
     pub principals: P,
     pub document: Document,
     /// Returns the largest body of a path in bytes, if it may exceed the general limit.
-    pub largest_body: Box<dyn Fn(&str) -> Option<usize>>,
+    pub largest_body: LargestBody,
 }
 
 /// Builds the router of one listener.
