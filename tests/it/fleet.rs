@@ -92,10 +92,19 @@ both! {
     async fn a_row_that_names_another_plugins_component_is_not_served(app: TestApp) {
         app.install(artifacts::SPROUT).await;
         let unruly = artifacts::UNRULY.to_vec();
-        serve_elsewhere(app, &Signed::read(unruly.clone()).digest(), unruly).await;
+        let digest = Signed::read(unruly.clone()).digest();
+        serve_elsewhere(app, &digest, unruly).await;
+        // The component is also made ready under its own name.
+        app.app.store.write(async move |tx| -> store::Result<()> {
+            tx.sql("INSERT INTO plugin_names (name) VALUES ('unruly')").run().await?;
+            tx.sql("INSERT INTO plugin_versions (name, digest, version, state, companies, installed_at, active_at)
+                    VALUES ('unruly', $1, '1.0.0', 'active', '[]', 0, 0)").bind(digest).run().await?;
+            Ok(())
+        }).await.expect("rows");
         app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
         let served = app.app.plugins.get("sprout").expect("the former version");
         assert_eq!(served.manifest().name, "sprout");
+        assert!(app.app.plugins.get("unruly").is_some());
     }
 
     async fn the_other_hosts_of_a_fleet_follow(app: TestApp) {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use tollhouse_platform::{background::jobs, store};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
@@ -166,19 +167,31 @@ both! {
         let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
         app.standins.faults().push(Fault::new("refund", FaultKind::CutAfter));
         assert_eq!(app.operator(Method::POST, &path, Value::Null).await.failure().0, 502);
-        // The verification charge of a card, whose refund is lost in the same way.
         user(app, "ada").await;
-        app.standins.faults().push(Fault::new("refund", FaultKind::CutAfter));
         saved_card(app, "ada", SUCCESS_CARD).await;
         // Nor does the reference of a payment whose session was never made obey the new rule.
         app.standins.faults().push(Fault::new("initialize", FaultKind::Cut));
         assert_eq!(app.post("/payment/initialize", app.order("order-2")).await.failure().0, 502);
 
+        let stored = async || {
+            let read = async |tx: &mut store::Tx| tx.sql("SELECT refund_ref FROM card_refunds").one().await;
+            let (refund_ref,): (String,) = app.app.store.select(read).await.expect("a refund");
+            refund_ref
+        };
+        let first = stored().await;
         app.install(&shorten()).await;
+        // The refund of the card's verification charge, as if the provider's answer had been lost.
+        let (company, now) = (app.company.id.clone(), app.app.clock.now());
+        app.app.store.write(async move |tx| -> store::Result<()> {
+            let lose = "UPDATE card_refunds SET status = 'requested', provider_id = '' RETURNING id";
+            let (refund,): (String,) = tx.sql(lose).one().await?;
+            jobs::wake(tx, &company, "card.refund", &refund, now).await
+        }).await.expect("a refund");
         app.advance(2 * 3_600).await;
         assert_eq!(app.operator(Method::GET, &path, Value::Null).await.data()["status"], "done");
         let of_cards = app.operator(Method::GET, "/card-refunds", Value::Null).await.data()["refunds"].clone();
         assert_eq!(of_cards[0]["status"], "done", "{of_cards}");
+        assert_eq!(stored().await, first);
         let [of_payment, of_card] = &notes().await[..] else { panic!("two refunds") };
         assert_ne!(of_payment, of_card);
         let resumed = app.initialize("order-2").await;
