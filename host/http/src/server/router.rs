@@ -15,7 +15,7 @@ use crate::{
 };
 use tollhouse_platform::error::Error;
 
-/// Returns the largest body of a path in bytes, if it may exceed the limit of all others.
+/// Returns the largest body of a path in bytes, if it may exceed the general limit.
 pub type LargestBody = Box<dyn Fn(&str) -> Option<usize>>;
 
 /// The interface of one listener.
@@ -26,7 +26,6 @@ pub struct Interface<S, P> {
     pub state: S,
     pub principals: P,
     pub document: Document,
-    /// Returns the largest body of a path in bytes, if it may exceed the general limit.
     pub largest_body: LargestBody,
 }
 
