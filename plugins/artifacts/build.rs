@@ -141,27 +141,12 @@ fn compile(root: &Path, target_dir: &Path, names: &[&str]) -> Result<PathBuf, St
 /// them anew each time. What says how to reach registries, and the pool of jobs, stays.
 fn forget_outer_cargo(cargo: &mut Command) {
     const KEPT: [&str; 7] = [
-        "CARGO_HOME",
-        "CARGO_HTTP_",
-        "CARGO_MAKEFLAGS",
-        "CARGO_NET_",
-        "CARGO_REGISTR",
-        "CARGO_SOURCE_",
-        "CARGO_TERM_",
+        "CARGO_HOME", "CARGO_HTTP_", "CARGO_MAKEFLAGS", "CARGO_NET_", "CARGO_REGISTR",
+        "CARGO_SOURCE_", "CARGO_TERM_",
     ];
     const FORGOTTEN: [&str; 12] = [
-        "DEBUG",
-        "HOST",
-        "LLVM_PROFILE_FILE",
-        "NUM_JOBS",
-        "OPT_LEVEL",
-        "OUT_DIR",
-        "PROFILE",
-        "RUSTC_LINKER",
-        "RUSTC_WORKSPACE_WRAPPER",
-        "RUSTC_WRAPPER",
-        "RUSTFLAGS",
-        "TARGET",
+        "DEBUG", "HOST", "LLVM_PROFILE_FILE", "NUM_JOBS", "OPT_LEVEL", "OUT_DIR", "PROFILE",
+        "RUSTC_LINKER", "RUSTC_WORKSPACE_WRAPPER", "RUSTC_WRAPPER", "RUSTFLAGS", "TARGET",
     ];
     for (name, _) in env::vars_os() {
         let Some(name) = name.to_str() else { continue };

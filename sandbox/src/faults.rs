@@ -17,33 +17,10 @@ use crate::{locked, server::Connection};
 
 /// What a fault may be scripted for.
 pub const OPERATIONS: [&str; 27] = [
-    "login",
-    "initialize",
-    "verify",
-    "fetch",
-    "list",
-    "charge",
-    "authorize",
-    "token",
-    "deactivate",
-    "refund",
-    "refund_status",
-    "refund_list",
-    "refund_retry",
-    "mandate",
-    "mandate_verify",
-    "mandate_list",
-    "mandate_activate",
-    "bin",
-    "resend",
-    "notification",
-    "events",
-    "termii",
-    "africastalking",
-    "twilio",
-    "smtp",
-    "prembly",
-    "dojah",
+    "login", "initialize", "verify", "fetch", "list", "charge", "authorize", "token", "deactivate",
+    "refund", "refund_status", "refund_list", "refund_retry", "mandate", "mandate_verify",
+    "mandate_list", "mandate_activate", "bin", "resend", "notification", "events", "termii",
+    "africastalking", "twilio", "smtp", "prembly", "dojah",
 ];
 
 /// What goes wrong. A kind without a note on where it belongs is for calls, and for e-mails at the end of their content.

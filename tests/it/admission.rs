@@ -20,17 +20,8 @@ fn names(report: &Value) -> Vec<&str> {
 }
 
 const ALL: [&str; 11] = [
-    "signature",
-    "size",
-    "manifest",
-    "compile",
-    "contract",
-    "imports",
-    "types",
-    "interfaces",
-    "start",
-    "country",
-    "examples",
+    "signature", "size", "manifest", "compile", "contract", "imports", "types", "interfaces",
+    "start", "country", "examples",
 ];
 
 both! {

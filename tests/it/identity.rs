@@ -78,19 +78,10 @@ type Type =
     (&'static str, &'static str, &'static str, &'static str, &'static str, &'static [&'static str]);
 
 const OF_BVN: &[&str] = &[
-    "first_name",
-    "enrollment_bank",
-    "level_of_account",
-    "phone_number2",
-    "watch_listed",
-    "image",
+    "first_name", "enrollment_bank", "level_of_account", "phone_number2", "watch_listed", "image",
 ];
 const OF_NIN: &[&str] = &[
-    "level_of_education",
-    "employment_status",
-    "profession",
-    "religion",
-    "nok_firstname",
+    "level_of_education", "employment_status", "profession", "religion", "nok_firstname",
     "nok_surname",
 ];
 const OF_LICENCE: &[&str] =

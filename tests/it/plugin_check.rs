@@ -53,14 +53,8 @@ async fn passes(wasm: &[u8], functions: &[&str]) {
 }
 
 const PROVIDER: [&str; 8] = [
-    "checkout.start",
-    "verification.verify",
-    "saved-card.charge",
-    "saved-card.deauthorize",
-    "direct-debit.debit",
-    "refunds.start",
-    "refunds.check",
-    "notifications.parse",
+    "checkout.start", "verification.verify", "saved-card.charge", "saved-card.deauthorize",
+    "direct-debit.debit", "refunds.start", "refunds.check", "notifications.parse",
 ];
 const COUNTRY: [&str; 3] =
     ["identity-lookup.lookup", "identity-face.compare", "identity-document.read"];
@@ -157,9 +151,7 @@ async fn each_way_to_misbehave_is_named() {
         ("grow", START, "the example", "more memory than allowed"),
         ("many 17", START, "the example", "more requests than allowed"),
         (
-            "fetch https://else.example/",
-            START,
-            "requests go where they may",
+            "fetch https://else.example/", START, "requests go where they may",
             "https://else.example",
         ),
         ("echo-secret", START, "secrets stay hidden", "the answer: vault-"),

@@ -123,11 +123,8 @@ impl Lab {
             .arg(format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR")))
             .arg(format!("--files={}", database.dir.path().join("files").display()))
             .args([
-                "--plugin-instances=20",
-                "--plugin-wall-clock-s=2",
-                "--plugin-unsigned",
-                "--plugin-recording-hours=100",
-                "--development",
+                "--plugin-instances=20", "--plugin-wall-clock-s=2", "--plugin-unsigned",
+                "--plugin-recording-hours=100", "--development",
             ])
             .arg(format!("--log-format={log_format}"))
             .args(smtp(&standins))
@@ -303,15 +300,8 @@ async fn pay_and_fail(lab: &Lab) {
         }
     }
     let misdeeds = [
-        "echo-secret",
-        "send-secret query",
-        "log-secret",
-        "panic",
-        "wait",
-        "many 20",
-        "fetch http://10.0.0.1/",
-        "say secret_key",
-        "env",
+        "echo-secret", "send-secret query", "log-secret", "panic", "wait", "many 20",
+        "fetch http://10.0.0.1/", "say secret_key", "env",
     ];
     for (n, narration) in misdeeds.into_iter().enumerate() {
         lab.begin("unruly", &format!("unruly-{n}"), narration).await;

@@ -206,12 +206,7 @@ const FIRST: [&str; 5] = ["Ada", "ada", "Bola", "Çelik", "Zoë"];
 const LAST: [&str; 4] = ["Obi", "Ünal", "de Souza", "O'Neil"];
 const COUNTRIES: [&str; 3] = ["nigeria", "ghana", "kenya"];
 const BORN: [&str; 7] = [
-    "01/01/1990",
-    "29/02/2000",
-    "28/02/2000",
-    "01/03/2000",
-    "31/12/1959",
-    "15/06/2007",
+    "01/01/1990", "29/02/2000", "28/02/2000", "01/03/2000", "31/12/1959", "15/06/2007",
     "16/06/2007",
 ];
 
@@ -248,19 +243,8 @@ fn asked(random: &Random) -> Vec<(&'static str, String)> {
     };
     let days = ["14-11-2026", "15-11-2026", "10-11-2026/15-11-2026", "01-01-2026/14-11-2026"];
     let searched = [
-        "ada",
-        "ADA",
-        "o",
-        "ada obi",
-        "un",
-        "ünal al",
-        "alpha ada",
-        "bet",
-        "+2348",
-        "u1",
-        "zoë",
-        "'n",
-        "x",
+        "ada", "ADA", "o", "ada obi", "un", "ünal al", "alpha ada", "bet", "+2348", "u1", "zoë",
+        "'n", "x",
     ];
     let all = [
         ("search", (*one(random, &searched)).to_owned()),

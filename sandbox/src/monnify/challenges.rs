@@ -18,9 +18,7 @@ impl Account {
     pub(super) fn ask_for_otp(&mut self, env: &Env, payment_reference: &str) -> Value {
         let id = self.open_challenge(env, payment_reference);
         let mut body = self.charge_json(
-            payment_reference,
-            "OTP_AUTHORIZATION_REQUIRED",
-            "OTP Authorization required",
+            payment_reference, "OTP_AUTHORIZATION_REQUIRED", "OTP Authorization required",
         );
         body["otpData"] = json!({
             "id": id, "message": "Please enter the OTP: 123456 for test cards", "authData": null,

@@ -71,13 +71,8 @@ pub(super) struct Mandate {
 
 /// Members that are shown as they were told.
 const SHOWN: [&str; 7] = [
-    "customerName",
-    "customerPhoneNumber",
-    "customerAddress",
-    "customerAccountName",
-    "customerAccountNumber",
-    "customerAccountBankCode",
-    "mandateDescription",
+    "customerName", "customerPhoneNumber", "customerAddress", "customerAccountName",
+    "customerAccountNumber", "customerAccountBankCode", "mandateDescription",
 ];
 
 impl Mandate {

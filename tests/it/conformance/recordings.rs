@@ -9,14 +9,8 @@ use crate::{
 };
 
 const FUNCTIONS: [&str; 8] = [
-    "checkout.start",
-    "direct-debit.debit",
-    "notifications.parse",
-    "refunds.check",
-    "refunds.start",
-    "saved-card.charge",
-    "saved-card.deauthorize",
-    "verification.verify",
+    "checkout.start", "direct-debit.debit", "notifications.parse", "refunds.check",
+    "refunds.start", "saved-card.charge", "saved-card.deauthorize", "verification.verify",
 ];
 
 pub async fn repeats<S: Subject>() {

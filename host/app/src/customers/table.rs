@@ -14,29 +14,10 @@ use tollhouse_platform::{
 
 /// Columns of an export, as specified.
 pub const COLUMNS: [&str; 23] = [
-    "user_id",
-    "first_name",
-    "last_name",
-    "middle_name",
-    "email",
-    "phone",
-    "date_of_birth",
-    "gender",
-    "address",
-    "country",
-    "state",
-    "city",
-    "country_code",
-    "image",
-    "employment_states",
-    "years_of_employment",
-    "email_verified",
-    "phone_verified",
-    "active",
-    "age",
-    "metadata",
-    "created_at",
-    "updated_at",
+    "user_id", "first_name", "last_name", "middle_name", "email", "phone", "date_of_birth",
+    "gender", "address", "country", "state", "city", "country_code", "image", "employment_states",
+    "years_of_employment", "email_verified", "phone_verified", "active", "age", "metadata",
+    "created_at", "updated_at",
 ];
 
 /// The sample file: the columns to fill in, and two users.

@@ -5,31 +5,9 @@ use url::Url;
 /// Schemes that browsers or phones execute, that read local content, that wrap another URL, or that
 /// start a call or a message. None belongs to an app.
 const REFUSED: [&str; 25] = [
-    "about",
-    "android-app",
-    "blob",
-    "chrome",
-    "chrome-extension",
-    "content",
-    "data",
-    "feed",
-    "file",
-    "filesystem",
-    "ftp",
-    "intent",
-    "jar",
-    "javascript",
-    "livescript",
-    "mailto",
-    "moz-extension",
-    "resource",
-    "sms",
-    "smsto",
-    "tel",
-    "vbscript",
-    "view-source",
-    "ws",
-    "wss",
+    "about", "android-app", "blob", "chrome", "chrome-extension", "content", "data", "feed",
+    "file", "filesystem", "ftp", "intent", "jar", "javascript", "livescript", "mailto",
+    "moz-extension", "resource", "sms", "smsto", "tel", "vbscript", "view-source", "ws", "wss",
 ];
 
 fn has_credentials(url: &Url) -> bool {

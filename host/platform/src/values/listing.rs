@@ -45,13 +45,7 @@ impl Period {
 
 /// Names of periods; weeks begin on Monday.
 pub const PERIODS: [&str; 8] = [
-    "today",
-    "yesterday",
-    "this_week",
-    "last_week",
-    "this_month",
-    "last_month",
-    "this_year",
+    "today", "yesterday", "this_week", "last_week", "this_month", "last_month", "this_year",
     "last_year",
 ];
 

@@ -398,11 +398,7 @@ impl Calls {
     /// Returns machine code for a component, from the disk cache if possible.
     pub async fn compile(&self, digest: &str, wasm: &Arc<Vec<u8>>) -> Result<Component, String> {
         crate::runtime::compile::component(
-            &self.engine,
-            &self.limits,
-            &self.compiling,
-            digest,
-            wasm,
+            &self.engine, &self.limits, &self.compiling, digest, wasm,
         )
         .await
     }

@@ -9,12 +9,7 @@ use super::api;
 use crate::identity::Identity;
 
 const NUMBERS: [&str; 6] = [
-    "documentnumber",
-    "licensenumber",
-    "licencenumber",
-    "licenseno",
-    "licenceno",
-    "passportnumber",
+    "documentnumber", "licensenumber", "licencenumber", "licenseno", "licenceno", "passportnumber",
 ];
 const FIRST_NAMES: [&str; 3] = ["givennames", "firstname", "givenname"];
 const LAST_NAMES: [&str; 2] = ["surname", "lastname"];

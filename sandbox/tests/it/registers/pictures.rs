@@ -59,12 +59,7 @@ async fn pictures_are_jpegs() {
     assert_eq!(head.unwrap().status(), 200);
     let long = format!("match-{}.jpg", "1".repeat(65));
     for name in [
-        "match-1.png",
-        "other-1.jpg",
-        "portrait-1.jpg",
-        "match.jpg",
-        "match-.jpg",
-        "match-ä.jpg",
+        "match-1.png", "other-1.jpg", "portrait-1.jpg", "match.jpg", "match-.jpg", "match-ä.jpg",
         &long,
     ] {
         let response = world.request(Method::GET, &format!("/images/{name}")).send().await.unwrap();

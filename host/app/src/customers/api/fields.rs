@@ -25,12 +25,7 @@ pub struct Employment;
 
 impl Choice for Employment {
     const ALL: &'static [&'static str] = &[
-        "employed",
-        "self-employed",
-        "contract-worker",
-        "business-owner",
-        "student",
-        "unemployed",
+        "employed", "self-employed", "contract-worker", "business-owner", "student", "unemployed",
     ];
 }
 

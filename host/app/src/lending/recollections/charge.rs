@@ -83,10 +83,7 @@ async fn charge(
     Means { token, email }: Means,
 ) -> Result<Result<ProviderPayment, CallError>> {
     let Desk { provider, credentials } = Desk::open(
-        app,
-        &recollection.company_id,
-        &recollection.payment_service,
-        &recollection.account_id,
+        app, &recollection.company_id, &recollection.payment_service, &recollection.account_id,
     )
     .await?;
     let (amount, service_ref) = (recollection.money(), recollection.service_ref.clone());

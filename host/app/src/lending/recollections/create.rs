@@ -84,10 +84,7 @@ pub async fn create(app: &App, company: &Company, order: Order) -> Result<Recoll
         return charge::attempt(app, recollection, attempt).await;
     }
     let desk = Desk::open(
-        app,
-        &recollection.company_id,
-        &recollection.payment_service,
-        &recollection.account_id,
+        app, &recollection.company_id, &recollection.payment_service, &recollection.account_id,
     )
     .await?;
     let user = user_of(app, &recollection).await?;

@@ -9,14 +9,8 @@ use tollhouse_platform::telemetry::metric::Label;
 
 /// All alarms. Each counter starts at 0, so that its first alarm is an increase.
 const ALARMS: [&str; 9] = [
-    "amount mismatch",
-    "card not revoked",
-    "card refund failed",
-    "currency mismatch",
-    "foreign payment",
-    "refund failed",
-    "refund still pending",
-    "repaid twice",
+    "amount mismatch", "card not revoked", "card refund failed", "currency mismatch",
+    "foreign payment", "refund failed", "refund still pending", "repaid twice",
     "repayment reversed",
 ];
 
