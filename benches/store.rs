@@ -1,5 +1,6 @@
 //! Writes of a row by few and by many concurrent writers, and the smallest possible read.
 
+use tollhouse_platform::store::params;
 use tollhouse_platform::{
     clock::Clock,
     random::Random,
@@ -47,8 +48,7 @@ async fn write(store: Store, rows: u64) {
                 "INSERT INTO audit_log (company_id, id, actor, action, detail, created_at)
                  VALUES ('', $1, 'bench', 'bench', '{}', $2)",
             )
-            .bind(id)
-            .bind(now)
+            .params(params![id, now])
             .run()
             .await
         });

@@ -13,7 +13,7 @@ use tollhouse_http as http;
 use tollhouse_platform::{
     clock::Timestamp,
     random::Random,
-    store::{self, Tx},
+    store::{self, Tx, params},
 };
 use tollhouse_plugins::{Absence, Signed, Wish};
 
@@ -60,8 +60,7 @@ async fn serve_elsewhere(app: &TestApp, digest: &str, wasm: Vec<u8>) {
     let digest = digest.to_owned();
     let rows = async move |tx: &mut Tx| -> store::Result<()> {
         tx.sql("INSERT INTO plugin_components (digest, wasm, created_at) VALUES ($1, $2, 0)")
-            .bind(&digest)
-            .bind(wasm)
+            .params(params![&digest, wasm])
             .run()
             .await?;
         tx.sql("UPDATE plugin_versions SET state = 'ready' WHERE name = 'sprout'").run().await?;

@@ -3,6 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse_platform::store;
+use tollhouse_platform::store::params;
 
 use crate::app::{PAYSTACK_KEY, TestApp, reply};
 
@@ -118,8 +119,7 @@ pub async fn failed_refund(app: &TestApp, company_id: &str, card: &Value) -> Str
         tx.sql(
             "UPDATE card_refunds SET status = 'failed' WHERE company_id = $1 AND card_id = $2 RETURNING id",
         )
-        .bind(company_id)
-        .bind(card)
+        .params(params![company_id, card])
         .one::<(String,)>()
         .await
     };

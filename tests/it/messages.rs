@@ -1,6 +1,7 @@
 //! The queue of messages: what is delivered, what is tried again, what is given up and refunded, and that nothing is left of it.
 
 use std::time::Duration;
+use tollhouse_platform::store::params;
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -40,8 +41,7 @@ async fn latest(app: &TestApp) -> (String, i64, String, bool) {
         .store
         .read(async |tx| {
             tx.sql("SELECT content FROM messages WHERE company_id = $1 AND id = $2")
-                .bind(&company)
-                .bind(&id)
+                .params(params![&company, &id])
                 .one()
                 .await
         })

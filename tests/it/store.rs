@@ -7,7 +7,7 @@ use tollhouse_app::operations::audit;
 use tollhouse_platform::{
     error::{Error, Result},
     random::Random,
-    store::{self, Limits, Store, Tx},
+    store::{self, Limits, Store, Tx, params},
 };
 
 use crate::app::TestApp;
@@ -16,8 +16,7 @@ pub async fn count(store: &Store, company: &str, action: &'static str) -> i64 {
     let (count,): (i64,) = store
         .read(async |tx| {
             tx.sql("SELECT COUNT(*) FROM audit_log WHERE company_id = $1 AND action = $2")
-                .bind(company.to_owned())
-                .bind(action)
+                .params(params![company.to_owned(), action])
                 .one()
                 .await
         })

@@ -1,6 +1,7 @@
 //! Creating many users at once: all of them or none, one upload of a company at a time.
 
 use std::{fmt::Write, time::Instant};
+use tollhouse_platform::store::params;
 
 use futures::future::join_all;
 use reqwest::{Method, multipart};
@@ -236,8 +237,7 @@ async fn begin(app: &TestApp, company: &Company) {
         .store
         .write(async move |tx| {
             tx.sql("INSERT INTO user_imports (company_id, lease, lease_until) VALUES ($1, 'of a host that died', $2)")
-                .bind(&id)
-                .bind(until)
+                .params(params![&id, until])
                 .run()
                 .await
         })

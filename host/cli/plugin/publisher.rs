@@ -76,7 +76,10 @@ fn table(publishers: Value) -> Report {
     let each = publishers.as_array().into_iter().flatten();
     let keys = each.flat_map(|publisher| {
         let keys = publisher["keys"].as_array().into_iter().flatten();
-        keys.map(|key| json!({ "name": publisher["name"], "key": key["key"], "added_at": key["added_at"] }))
+        keys.map(|key| {
+            json!({ "name": publisher["name"], "key": key["key"],
+        "added_at": key["added_at"] })
+        })
     });
     let keys = Value::Array(keys.collect());
     let columns = [

@@ -4,7 +4,7 @@ use super::{Method, seal_context};
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
-    store::{Assembled, FromRow, Json, Result, Tx},
+    store::{Assembled, FromRow, Json, Result, Tx, params},
 };
 
 /// A UID record.
@@ -55,18 +55,11 @@ pub async fn insert(tx: &mut Tx, uid: &Uid) -> Result<bool> {
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
              ON CONFLICT (company_id, lookup) DO NOTHING",
         )
-        .bind(&uid.company_id)
-        .bind(&uid.id)
-        .bind(&uid.lookup)
-        .bind(&uid.user_key)
-        .bind(&uid.user_id)
-        .bind(&uid.identity)
-        .bind(&uid.record)
-        .bind(uid.verified_at)
-        .bind(&uid.verified_by)
-        .bind(uid.expires_at)
-        .bind(uid.created_at)
-        .bind(uid.updated_at)
+        .params(params![
+            &uid.company_id, &uid.id, &uid.lookup, &uid.user_key, &uid.user_id, &uid.identity,
+            &uid.record, uid.verified_at, &uid.verified_by, uid.expires_at, uid.created_at,
+            uid.updated_at
+        ])
         .run()
         .await?;
     Ok(inserted == 1)
@@ -78,13 +71,10 @@ pub async fn update(tx: &mut Tx, uid: &Uid) -> Result<()> {
              updated_at = $7
          WHERE company_id = $1 AND id = $2",
     )
-    .bind(&uid.company_id)
-    .bind(&uid.id)
-    .bind(&uid.user_id)
-    .bind(&uid.record)
-    .bind(uid.verified_at)
-    .bind(&uid.verified_by)
-    .bind(uid.updated_at)
+    .params(params![
+        &uid.company_id, &uid.id, &uid.user_id, &uid.record, uid.verified_at, &uid.verified_by,
+        uid.updated_at
+    ])
     .run()
     .await?;
     Ok(())
@@ -92,8 +82,7 @@ pub async fn update(tx: &mut Tx, uid: &Uid) -> Result<()> {
 
 pub async fn remove(tx: &mut Tx, uid: &Uid) -> Result<()> {
     tx.sql("DELETE FROM uids WHERE company_id = $1 AND id = $2")
-        .bind(&uid.company_id)
-        .bind(&uid.id)
+        .params(params![&uid.company_id, &uid.id])
         .run()
         .await?;
     Ok(())
@@ -102,9 +91,7 @@ pub async fn remove(tx: &mut Tx, uid: &Uid) -> Result<()> {
 /// Returns a record unless it has expired.
 pub async fn find(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Result<Option<Uid>> {
     tx.sql("SELECT * FROM uids WHERE company_id = $1 AND id = $2 AND expires_at > $3")
-        .bind(company_id)
-        .bind(id)
-        .bind(now)
+        .params(params![company_id, id, now])
         .optional()
         .await
 }
@@ -112,9 +99,7 @@ pub async fn find(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Re
 /// Like [`find`], but locks the row until the transaction ends.
 pub async fn lock(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Result<Option<Uid>> {
     tx.sql("SELECT * FROM uids WHERE company_id = $1 AND id = $2 AND expires_at > $3 FOR UPDATE")
-        .bind(company_id)
-        .bind(id)
-        .bind(now)
+        .params(params![company_id, id, now])
         .optional()
         .await
 }
@@ -133,10 +118,7 @@ pub async fn of_user(
         "SELECT * FROM uids WHERE company_id = $1 AND user_key = $2 AND expires_at > $3
          ORDER BY created_at DESC, id DESC LIMIT $4",
     )
-    .bind(company_id)
-    .bind(user_key)
-    .bind(now)
-    .bind(MOST_LISTED)
+    .params(params![company_id, user_key, now, MOST_LISTED])
     .all()
     .await
 }
@@ -148,8 +130,7 @@ pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
              SELECT company_id, id FROM uids WHERE expires_at <= $1
              ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
     )
-    .bind(now)
-    .bind(limit)
+    .params(params![now, limit])
     .run()
     .await
 }
@@ -160,8 +141,7 @@ pub const EVERYONE: &str = "";
 /// Returns the types disabled for the company or for all companies.
 pub async fn switched_off(tx: &mut Tx, company_id: &str) -> Result<Vec<(String,)>> {
     tx.sql("SELECT identity FROM identity_switches WHERE company_id IN ($1, $2) AND NOT active")
-        .bind(company_id)
-        .bind(EVERYONE)
+        .params(params![company_id, EVERYONE])
         .all()
         .await
 }
@@ -172,9 +152,7 @@ pub async fn is_switched_off(tx: &mut Tx, company_id: &str, identity: &str) -> R
             "SELECT COUNT(*) FROM identity_switches
              WHERE company_id IN ($1, $2) AND identity = $3 AND NOT active",
         )
-        .bind(company_id)
-        .bind(EVERYONE)
-        .bind(identity)
+        .params(params![company_id, EVERYONE, identity])
         .one()
         .await?;
     Ok(off > 0)
@@ -193,10 +171,7 @@ pub async fn switch(
          ON CONFLICT (company_id, identity)
          DO UPDATE SET active = excluded.active, updated_at = excluded.updated_at",
     )
-    .bind(company_id)
-    .bind(identity)
-    .bind(active)
-    .bind(now)
+    .params(params![company_id, identity, active, now])
     .run()
     .await?;
     Ok(())

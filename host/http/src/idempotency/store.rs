@@ -4,7 +4,7 @@ use super::context;
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
-    store::{FromRow, Result, Tx},
+    store::{FromRow, Result, Tx, params},
 };
 
 /// A request with an idempotency key. Its texts are sealed, except the ids of run and lease.
@@ -36,8 +36,7 @@ pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Row>
         "SELECT run_id, content, lease, lease_until, answer, expires_at FROM idempotency_keys
          WHERE company_id = $1 AND id = $2 FOR UPDATE",
     )
-    .bind(company_id)
-    .bind(id)
+    .params(params![company_id, id])
     .optional()
     .await
 }
@@ -46,18 +45,14 @@ pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Row>
 pub async fn insert(tx: &mut Tx, company_id: &str, id: &str, row: &Row) -> Result<bool> {
     let inserted = tx
         .sql(
-            "INSERT INTO idempotency_keys (company_id, id, run_id, content, lease, lease_until, answer,
-                 expires_at)
+            "INSERT INTO idempotency_keys (company_id, id, run_id, content, lease, lease_until,
+                 answer, expires_at)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (company_id, id) DO NOTHING",
         )
-        .bind(company_id)
-        .bind(id)
-        .bind(&row.run_id)
-        .bind(&row.content)
-        .bind(&row.lease)
-        .bind(row.lease_until)
-        .bind(&row.answer)
-        .bind(row.expires_at)
+        .params(params![
+            company_id, id, &row.run_id, &row.content, &row.lease, row.lease_until, &row.answer,
+            row.expires_at
+        ])
         .run()
         .await?;
     Ok(inserted == 1)
@@ -69,14 +64,10 @@ pub async fn update(tx: &mut Tx, company_id: &str, id: &str, row: &Row) -> Resul
              answer = $7, expires_at = $8
          WHERE company_id = $1 AND id = $2",
     )
-    .bind(company_id)
-    .bind(id)
-    .bind(&row.run_id)
-    .bind(&row.content)
-    .bind(&row.lease)
-    .bind(row.lease_until)
-    .bind(&row.answer)
-    .bind(row.expires_at)
+    .params(params![
+        company_id, id, &row.run_id, &row.content, &row.lease, row.lease_until, &row.answer,
+        row.expires_at
+    ])
     .run()
     .await?;
     Ok(())
@@ -85,9 +76,7 @@ pub async fn update(tx: &mut Tx, company_id: &str, id: &str, row: &Row) -> Resul
 /// Deletes the row. No effect if its lease was lost.
 pub async fn release(tx: &mut Tx, company_id: &str, id: &str, lease: &str) -> Result<()> {
     tx.sql("DELETE FROM idempotency_keys WHERE company_id = $1 AND id = $2 AND lease = $3")
-        .bind(company_id)
-        .bind(id)
-        .bind(lease)
+        .params(params![company_id, id, lease])
         .run()
         .await?;
     Ok(())
@@ -107,12 +96,7 @@ pub async fn end(
              expires_at = CASE WHEN expires_at > $6 THEN $6 ELSE expires_at END
          WHERE company_id = $1 AND id = $2 AND lease = $3",
     )
-    .bind(company_id)
-    .bind(id)
-    .bind(lease)
-    .bind(answer)
-    .bind(now)
-    .bind(until)
+    .params(params![company_id, id, lease, answer, now, until])
     .run()
     .await?;
     Ok(())
@@ -125,8 +109,7 @@ pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
              SELECT company_id, id FROM idempotency_keys WHERE expires_at <= $1
              ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
     )
-    .bind(now)
-    .bind(limit)
+    .params(params![now, limit])
     .run()
     .await
 }

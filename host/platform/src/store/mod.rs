@@ -44,6 +44,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub use crate::__params as params;
 use sqlx::migrate::Migrator;
 pub use sqlx::{FromRow, Type, types::Json};
 use tokio::{
@@ -57,7 +58,7 @@ pub use self::{
     error::{Error, Trouble, is_duplicate},
     look::{check_server, missing_migrations},
     postgres::unverified_server,
-    tx::{Param, Record, Statement, Tx},
+    tx::{Param, Params, Record, Statement, Tx},
 };
 use self::{
     lifespan::Lifespan,
@@ -230,7 +231,14 @@ impl Store {
 
     /// Checks that data can be read and that a write transaction can begin and end, without a sync.
     pub async fn probe(&self) -> Result<()> {
-        let one = async |tx: &mut Tx| tx.sql("SELECT id FROM companies LIMIT 1").optional().await;
+        let one = async |tx: &mut Tx| {
+            tx.sql(
+                "SELECT id FROM companies LIMIT
+        1",
+            )
+            .optional()
+            .await
+        };
         let _: Option<(String,)> = self.select(one).await?;
         self.write(async |_| Ok(())).await
     }

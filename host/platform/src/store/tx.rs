@@ -245,6 +245,34 @@ impl<'t, T> Param<'t> for T where
 pub trait Record: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> {}
 impl<T> Record for T where T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> {}
 
+/// The parameters of a statement, in order: see [`params!`](super::params).
+pub trait Params<'t> {
+    fn bind_to(self, statement: Statement<'t>) -> Statement<'t>;
+}
+
+impl<'t> Params<'t> for () {
+    fn bind_to(self, statement: Statement<'t>) -> Statement<'t> {
+        statement
+    }
+}
+
+impl<'t, Before: Params<'t>, Last: Param<'t>> Params<'t> for (Before, Last) {
+    fn bind_to(self, statement: Statement<'t>) -> Statement<'t> {
+        self.0.bind_to(statement).bind(self.1)
+    }
+}
+
+/// Lists the parameters of a statement for [`Statement::params`].
+#[macro_export]
+#[doc(hidden)]
+macro_rules! __params {
+    (@ $before:expr $(,)?) => { $before };
+    (@ $before:expr, $value:expr $(, $rest:expr)* $(,)?) => {
+        $crate::store::params!(@ ($before, $value) $(, $rest)*)
+    };
+    ($($value:expr),* $(,)?) => { $crate::store::params!(@ () $(, $value)*) };
+}
+
 impl Fate {
     fn note<T>(&mut self, answer: sqlx::Result<T>) -> Result<T> {
         self.under_way = false;
@@ -260,6 +288,11 @@ impl<'t> Statement<'t> {
         };
         let unbound = self.unbound.checked_sub(1).expect("more values than parameters");
         Statement { engine, unbound, ..self }
+    }
+
+    /// Binds several parameters: `params(params![a, b])`.
+    pub fn params(self, params: impl Params<'t>) -> Self {
+        params.bind_to(self)
     }
 
     pub async fn one<T: Record>(self) -> Result<T> {

@@ -281,7 +281,8 @@ mod tests {
     fn a_masked_payment_keeps_protocol_values_but_no_personal_data() {
         let before = json!({"status": true, "data": {
             "status": "success", "gateway_response": "Approved by ADA.obi@mail.example", "amount": 500_000,
-            "reference": "r-1", "paid_at": "2026-11-23T10:00:00Z", "channel": "card", "currency": "NGN", "id": 409_912_345,
+            "reference": "r-1", "paid_at": "2026-11-23T10:00:00Z", "channel": "card",
+            "currency": "NGN", "id": 409_912_345,
             "access_code": "0peioxfhpn", "message": "Ada pays by 2348012345678", "log": {"attempts": 1, "start_time": 1_795_251_600},
             "authorization": {"authorization_code": "AUTH_8dfhjjdt", "last4": 4081, "reusable": true, "card_type": "visa", "channel": "card"},
             "customer": {"email": "ada.obi@mail.example", "first_name": "Ada", "phone": 2_348_012_345_678_u64, "id": 77_123, "state": "Lagos"},

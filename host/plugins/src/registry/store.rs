@@ -4,7 +4,7 @@ use super::versions::{Share, State, Version};
 use crate::{Kind, manifest::capabilities::Capabilities};
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{FromRow, Json, Result, Tx},
+    store::{FromRow, Json, Result, Tx, params},
 };
 
 /// Channel of notifications about changes.
@@ -58,27 +58,23 @@ pub async fn insert(tx: &mut Tx, row: &PluginRow, wasm: &[u8]) -> Result<()> {
         "INSERT INTO plugin_components (digest, wasm, created_at) VALUES ($1, $2, $3)
          ON CONFLICT (digest) DO NOTHING",
     )
-    .bind(&row.digest)
-    .bind(wasm)
-    .bind(row.installed_at)
+    .params(params![&row.digest, wasm, row.installed_at])
     .run()
     .await?;
     tx.sql(
-        "INSERT INTO plugin_versions (name, digest, version, publisher, state, granted, companies, installed_at, signature)
+        "INSERT INTO plugin_versions (name, digest, version, publisher, state, granted,
+             companies, installed_at, signature)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-         ON CONFLICT (name, digest) DO UPDATE SET granted = excluded.granted, publisher = excluded.publisher,
+         ON CONFLICT (name, digest) DO UPDATE SET granted = excluded.granted,
+             publisher = excluded.publisher,
              signature = COALESCE(excluded.signature, plugin_versions.signature),
-             state = CASE plugin_versions.state WHEN 'waiting' THEN excluded.state ELSE plugin_versions.state END",
+             state = CASE plugin_versions.state WHEN 'waiting' THEN excluded.state
+                 ELSE plugin_versions.state END",
     )
-    .bind(&row.name)
-    .bind(&row.digest)
-    .bind(&row.version)
-    .bind(&row.publisher)
-    .bind(row.state)
-    .bind(&row.granted)
-    .bind(&row.companies)
-    .bind(row.installed_at)
-    .bind(&row.signature)
+    .params(params![
+        &row.name, &row.digest, &row.version, &row.publisher, row.state, &row.granted,
+        &row.companies, row.installed_at, &row.signature
+    ])
     .run()
     .await?;
     Ok(())
@@ -110,9 +106,7 @@ pub async fn grant(tx: &mut Tx, name: &str, digest: &str, granted: &Capabilities
         "UPDATE plugin_versions SET state = 'ready', granted = $3
          WHERE name = $1 AND digest = $2 AND state = 'waiting'",
     )
-    .bind(name)
-    .bind(digest)
-    .bind(Json(granted))
+    .params(params![name, digest, Json(granted)])
     .run()
     .await?;
     Ok(())
@@ -131,16 +125,19 @@ pub async fn change(
     for Version { digest, state, share, active_at } in after {
         tx.sql(
             "UPDATE plugin_versions SET state = $3, percent = $4, companies = $5, active_at = $6,
-                 served_at = CASE WHEN $3 IN ('canary', 'active') THEN COALESCE(served_at, $7) ELSE served_at END
+                 served_at = CASE WHEN $3 IN ('canary', 'active') THEN COALESCE(served_at,
+                 $7) ELSE served_at END
              WHERE name = $1 AND digest = $2",
         )
-        .bind(name)
-        .bind(digest)
-        .bind(state)
-        .bind(i64::from(share.percent))
-        .bind(Json(share.companies))
-        .bind(active_at)
-        .bind(now)
+        .params(params![
+            name,
+            digest,
+            state,
+            i64::from(share.percent),
+            Json(share.companies),
+            active_at,
+            now
+        ])
         .run()
         .await?;
     }
@@ -153,9 +150,7 @@ pub async fn quarantine(tx: &mut Tx, name: &str, digest: &str, now: Timestamp) -
         "UPDATE plugin_versions SET quarantined_at = $3
          WHERE name = $1 AND digest = $2 AND quarantined_at IS NULL",
     )
-    .bind(name)
-    .bind(digest)
-    .bind(now)
+    .params(params![name, digest, now])
     .run()
     .await?;
     tx.announce(CHANGED).await
@@ -164,8 +159,7 @@ pub async fn quarantine(tx: &mut Tx, name: &str, digest: &str, now: Timestamp) -
 /// Ends the quarantine of a version at an operator's request.
 pub async fn release(tx: &mut Tx, name: &str, digest: &str) -> Result<()> {
     tx.sql("UPDATE plugin_versions SET quarantined_at = NULL WHERE name = $1 AND digest = $2")
-        .bind(name)
-        .bind(digest)
+        .params(params![name, digest])
         .run()
         .await?;
     Ok(())
@@ -180,15 +174,17 @@ pub async fn remove(
     now: Timestamp,
 ) -> Result<()> {
     tx.sql("DELETE FROM plugin_versions WHERE name = $1 AND digest = $2")
-        .bind(&row.name)
-        .bind(&row.digest)
+        .params(params![&row.name, &row.digest])
         .run()
         .await?;
-    tx.sql("DELETE FROM plugin_components WHERE digest = $1 AND NOT EXISTS
-                (SELECT digest FROM plugin_versions WHERE plugin_versions.digest = plugin_components.digest)")
-        .bind(&row.digest)
-        .run()
-        .await?;
+    tx.sql(
+        "DELETE FROM plugin_components WHERE digest = $1 AND NOT EXISTS
+                (SELECT digest FROM plugin_versions
+                WHERE plugin_versions.digest = plugin_components.digest)",
+    )
+    .bind(&row.digest)
+    .run()
+    .await?;
     if row.served_at.is_none() {
         return tx.announce(CHANGED).await;
     }
@@ -197,12 +193,7 @@ pub async fn remove(
          VALUES ($1, $2, $3, $4, $5, $6)
          ON CONFLICT (name, digest) DO UPDATE SET uninstalled_at = excluded.uninstalled_at",
     )
-    .bind(&row.name)
-    .bind(&row.digest)
-    .bind(&row.version)
-    .bind(kind)
-    .bind(Json(secrets))
-    .bind(now)
+    .params(params![&row.name, &row.digest, &row.version, kind, Json(secrets), now])
     .run()
     .await?;
     tx.announce(CHANGED).await

@@ -2,7 +2,7 @@
 
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{FromRow, Result, Tx},
+    store::{FromRow, Result, Tx, params},
 };
 
 /// Combined usage of several export files.
@@ -29,8 +29,7 @@ pub async fn usage(tx: &mut Tx, company_id: Option<&str>, name: &str) -> Result<
          WHERE company_id <> '' AND name <> $2
              AND (CAST($1 AS TEXT) IS NULL OR company_id = $1)",
     )
-    .bind(company_id)
-    .bind(name)
+    .params(params![company_id, name])
     .one()
     .await
 }
@@ -48,10 +47,7 @@ pub async fn put(
          ON CONFLICT (company_id, name) DO UPDATE SET
              bytes = excluded.bytes, removed_at = excluded.removed_at",
     )
-    .bind(company_id)
-    .bind(name)
-    .bind(bytes)
-    .bind(removed_at)
+    .params(params![company_id, name, bytes, removed_at])
     .run()
     .await?;
     Ok(())
@@ -59,8 +55,7 @@ pub async fn put(
 
 pub async fn delete(tx: &mut Tx, company_id: &str, name: &str) -> Result<()> {
     tx.sql("DELETE FROM user_exports WHERE company_id = $1 AND name = $2")
-        .bind(company_id)
-        .bind(name)
+        .params(params![company_id, name])
         .run()
         .await?;
     Ok(())

@@ -2,7 +2,7 @@
 
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{Result, Tx},
+    store::{Result, Tx, params},
 };
 
 /// Acquires the lease; `false` if another one is still valid.
@@ -19,10 +19,7 @@ pub async fn begin(
                  lease = excluded.lease, lease_until = excluded.lease_until
              WHERE user_imports.lease_until <= $4",
         )
-        .bind(company_id)
-        .bind(lease)
-        .bind(until)
-        .bind(now)
+        .params(params![company_id, lease, until, now])
         .run()
         .await?;
     Ok(taken == 1)
@@ -32,8 +29,7 @@ pub async fn begin(
 pub async fn end(tx: &mut Tx, company_id: &str, lease: &str) -> Result<bool> {
     let ended = tx
         .sql("DELETE FROM user_imports WHERE company_id = $1 AND lease = $2")
-        .bind(company_id)
-        .bind(lease)
+        .params(params![company_id, lease])
         .run()
         .await?;
     Ok(ended == 1)

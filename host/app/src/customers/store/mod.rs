@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{FromRow, Json, Result, Statement, Tx},
+    store::{FromRow, Json, Result, Statement, Tx, params},
 };
 
 #[derive(Clone, Debug, PartialEq, FromRow)]
@@ -92,45 +92,44 @@ pub async fn update(tx: &mut Tx, user: &User) -> Result<()> {
 
 /// Binds the key and the mutable columns as `$1` to `$24`.
 fn bind<'t>(statement: Statement<'t>, user: &'t User) -> Statement<'t> {
-    statement
-        .bind(&user.company_id)
-        .bind(&user.id)
-        .bind(&user.user_id)
-        .bind(&user.first_name)
-        .bind(&user.last_name)
-        .bind(&user.middle_name)
-        .bind(&user.email)
-        .bind(user.email.as_deref().map(tollhouse_platform::values::email::key))
-        .bind(&user.phone)
-        .bind(&user.date_of_birth)
-        .bind(&user.gender)
-        .bind(&user.address)
-        .bind(&user.state)
-        .bind(&user.city)
-        .bind(&user.country)
-        .bind(&user.country_code)
-        .bind(&user.image)
-        .bind(&user.employment_status)
-        .bind(user.years_of_employment)
-        .bind(user.email_verified)
-        .bind(user.phone_verified)
-        .bind(user.active)
-        .bind(&user.metadata)
-        .bind(user.updated_at)
+    statement.params(params![
+        &user.company_id,
+        &user.id,
+        &user.user_id,
+        &user.first_name,
+        &user.last_name,
+        &user.middle_name,
+        &user.email,
+        user.email.as_deref().map(tollhouse_platform::values::email::key),
+        &user.phone,
+        &user.date_of_birth,
+        &user.gender,
+        &user.address,
+        &user.state,
+        &user.city,
+        &user.country,
+        &user.country_code,
+        &user.image,
+        &user.employment_status,
+        user.years_of_employment,
+        user.email_verified,
+        user.phone_verified,
+        user.active,
+        &user.metadata,
+        user.updated_at
+    ])
 }
 
 pub async fn by_id(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<User>> {
     tx.sql("SELECT * FROM users WHERE company_id = $1 AND id = $2")
-        .bind(company_id)
-        .bind(id)
+        .params(params![company_id, id])
         .optional()
         .await
 }
 
 pub async fn by_user_id(tx: &mut Tx, company_id: &str, user_id: &str) -> Result<Option<User>> {
     tx.sql("SELECT * FROM users WHERE company_id = $1 AND user_id = $2")
-        .bind(company_id)
-        .bind(user_id)
+        .params(params![company_id, user_id])
         .optional()
         .await
 }
@@ -145,16 +144,14 @@ pub async fn by_user_id_or_id(tx: &mut Tx, company_id: &str, id: &str) -> Result
 /// Returns the user with this e-mail address and locks its row until the transaction ends.
 pub async fn lock_by_email(tx: &mut Tx, company_id: &str, email: &str) -> Result<Option<User>> {
     tx.sql("SELECT * FROM users WHERE company_id = $1 AND email_key = $2 FOR UPDATE")
-        .bind(company_id)
-        .bind(tollhouse_platform::values::email::key(email))
+        .params(params![company_id, tollhouse_platform::values::email::key(email)])
         .optional()
         .await
 }
 
 pub async fn by_email(tx: &mut Tx, company_id: &str, email: &str) -> Result<Option<User>> {
     tx.sql("SELECT * FROM users WHERE company_id = $1 AND email_key = $2")
-        .bind(company_id)
-        .bind(tollhouse_platform::values::email::key(email))
+        .params(params![company_id, tollhouse_platform::values::email::key(email)])
         .optional()
         .await
 }
@@ -162,8 +159,7 @@ pub async fn by_email(tx: &mut Tx, company_id: &str, email: &str) -> Result<Opti
 /// Returns the user with this internal id and locks its row until the transaction ends.
 pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<User>> {
     tx.sql("SELECT * FROM users WHERE company_id = $1 AND id = $2 FOR UPDATE")
-        .bind(company_id)
-        .bind(id)
+        .params(params![company_id, id])
         .optional()
         .await
 }

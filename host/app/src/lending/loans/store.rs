@@ -2,7 +2,7 @@
 
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{FromRow, Result, Tx},
+    store::{FromRow, Result, Tx, params},
     values::money::{Minor, Money},
 };
 
@@ -71,8 +71,7 @@ macro_rules! loans {
 
 pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Loan>> {
     tx.sql(loans!("SELECT", " FROM loans WHERE company_id = $1 AND id = $2"))
-        .bind(company_id)
-        .bind(id)
+        .params(params![company_id, id])
         .optional()
         .await
 }
@@ -80,8 +79,7 @@ pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Loan
 /// Locks a loan until the transaction ends: its changes are processed one at a time.
 pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Loan>> {
     tx.sql(loans!("SELECT", " FROM loans WHERE company_id = $1 AND id = $2 FOR UPDATE"))
-        .bind(company_id)
-        .bind(id)
+        .params(params![company_id, id])
         .optional()
         .await
 }
@@ -89,23 +87,16 @@ pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Loan
 /// Inserts the loan if it does not exist, and locks it.
 pub async fn lock_or_insert(tx: &mut Tx, new: &Loan) -> Result<Loan> {
     tx.sql(loans!(
-        "INSERT INTO loans (company_id, id, user_key, user_id, amount_minor, amount_paid_minor, currency,
-             disbursed, last_pay_date, created_at, updated_at)
+        "INSERT INTO loans (company_id, id, user_key, user_id, amount_minor, amount_paid_minor,
+             currency, disbursed, last_pay_date, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
          ON CONFLICT (company_id, id) DO UPDATE SET id = excluded.id RETURNING",
         ""
     ))
-    .bind(&new.company_id)
-    .bind(&new.id)
-    .bind(&new.user_key)
-    .bind(&new.user_id)
-    .bind(new.amount)
-    .bind(new.amount_paid)
-    .bind(&new.currency)
-    .bind(new.disbursed)
-    .bind(new.last_pay_date)
-    .bind(new.created_at)
-    .bind(new.updated_at)
+    .params(params![
+        &new.company_id, &new.id, &new.user_key, &new.user_id, new.amount, new.amount_paid,
+        &new.currency, new.disbursed, new.last_pay_date, new.created_at, new.updated_at
+    ])
     .one()
     .await
 }
@@ -113,18 +104,14 @@ pub async fn lock_or_insert(tx: &mut Tx, new: &Loan) -> Result<Loan> {
 /// Writes the mutable columns of a loan.
 pub async fn update(tx: &mut Tx, loan: &Loan) -> Result<()> {
     tx.sql(
-        "UPDATE loans SET user_id = $3, amount_minor = $4, amount_paid_minor = $5, disbursed = $6,
-             last_pay_date = $7, updated_at = $8
+        "UPDATE loans SET user_id = $3, amount_minor = $4, amount_paid_minor = $5,
+             disbursed = $6, last_pay_date = $7, updated_at = $8
          WHERE company_id = $1 AND id = $2",
     )
-    .bind(&loan.company_id)
-    .bind(&loan.id)
-    .bind(&loan.user_id)
-    .bind(loan.amount)
-    .bind(loan.amount_paid)
-    .bind(loan.disbursed)
-    .bind(loan.last_pay_date)
-    .bind(loan.updated_at)
+    .params(params![
+        &loan.company_id, &loan.id, &loan.user_id, loan.amount, loan.amount_paid, loan.disbursed,
+        loan.last_pay_date, loan.updated_at
+    ])
     .run()
     .await?;
     Ok(())
@@ -133,8 +120,7 @@ pub async fn update(tx: &mut Tx, loan: &Loan) -> Result<()> {
 /// Returns the installments in the order in which they were sent.
 pub async fn entries(tx: &mut Tx, company_id: &str, loan_id: &str) -> Result<Vec<Entry>> {
     tx.sql("SELECT * FROM loan_entries WHERE company_id = $1 AND loan_id = $2 ORDER BY number")
-        .bind(company_id)
-        .bind(loan_id)
+        .params(params![company_id, loan_id])
         .all()
         .await
 }
@@ -142,22 +128,19 @@ pub async fn entries(tx: &mut Tx, company_id: &str, loan_id: &str) -> Result<Vec
 /// Replaces the schedule of a loan.
 pub async fn replace_entries(tx: &mut Tx, loan: &Loan, entries: &[Entry]) -> Result<()> {
     tx.sql("DELETE FROM loan_entries WHERE company_id = $1 AND loan_id = $2")
-        .bind(&loan.company_id)
-        .bind(&loan.id)
+        .params(params![&loan.company_id, &loan.id])
         .run()
         .await?;
     for entry in entries {
         tx.sql(
-            "INSERT INTO loan_entries (company_id, loan_id, number, due_at, amount_minor, remaining_minor, automatic)
+            "INSERT INTO loan_entries (company_id, loan_id, number, due_at, amount_minor,
+                 remaining_minor, automatic)
              VALUES ($1, $2, $3, $4, $5, $6, $7)",
         )
-        .bind(&entry.company_id)
-        .bind(&entry.loan_id)
-        .bind(entry.number)
-        .bind(entry.due_at)
-        .bind(entry.amount)
-        .bind(entry.remaining)
-        .bind(entry.automatic)
+        .params(params![
+            &entry.company_id, &entry.loan_id, entry.number, entry.due_at, entry.amount,
+            entry.remaining, entry.automatic
+        ])
         .run()
         .await?;
     }
@@ -170,10 +153,7 @@ pub async fn update_entry(tx: &mut Tx, entry: &Entry) -> Result<()> {
         "UPDATE loan_entries SET remaining_minor = $4
          WHERE company_id = $1 AND loan_id = $2 AND number = $3",
     )
-    .bind(&entry.company_id)
-    .bind(&entry.loan_id)
-    .bind(entry.number)
-    .bind(entry.remaining)
+    .params(params![&entry.company_id, &entry.loan_id, entry.number, entry.remaining])
     .run()
     .await?;
     Ok(())

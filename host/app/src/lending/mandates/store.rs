@@ -4,7 +4,7 @@ use super::seal_context;
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
-    store::{FromRow, Result, Tx},
+    store::{FromRow, Result, Tx, params},
 };
 
 /// A mandate to debit a user's bank account.
@@ -39,7 +39,8 @@ macro_rules! direct_debits {
         concat!(
             $before,
             " *, COALESCE((SELECT users.user_id FROM users
-                  WHERE users.company_id = direct_debits.company_id AND users.id = direct_debits.user_key),
+                  WHERE users.company_id = direct_debits.company_id
+                      AND users.id = direct_debits.user_key),
                   direct_debits.user_id) AS present_user_id",
             $after
         )
@@ -48,8 +49,7 @@ macro_rules! direct_debits {
 
 pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Mandate>> {
     tx.sql(direct_debits!("SELECT", " FROM direct_debits WHERE company_id = $1 AND id = $2"))
-        .bind(company_id)
-        .bind(id)
+        .params(params![company_id, id])
         .optional()
         .await
 }
@@ -59,8 +59,7 @@ pub async fn default_of(tx: &mut Tx, company_id: &str, user_key: &str) -> Result
         "SELECT",
         " FROM direct_debits WHERE company_id = $1 AND user_key = $2 AND is_default"
     ))
-    .bind(company_id)
-    .bind(user_key)
+    .params(params![company_id, user_key])
     .optional()
     .await
 }
@@ -71,10 +70,7 @@ pub async fn clear_default(tx: &mut Tx, mandate: &Mandate) -> Result<()> {
         "UPDATE direct_debits SET is_default = FALSE, updated_at = $4
          WHERE company_id = $1 AND user_key = $2 AND is_default AND id <> $3",
     )
-    .bind(&mandate.company_id)
-    .bind(&mandate.user_key)
-    .bind(&mandate.id)
-    .bind(mandate.updated_at)
+    .params(params![&mandate.company_id, &mandate.user_key, &mandate.id, mandate.updated_at])
     .run()
     .await?;
     Ok(())
@@ -83,8 +79,8 @@ pub async fn clear_default(tx: &mut Tx, mandate: &Mandate) -> Result<()> {
 /// Inserts or replaces a mandate.
 pub async fn put(tx: &mut Tx, mandate: &Mandate) -> Result<Mandate> {
     tx.sql(direct_debits!(
-        "INSERT INTO direct_debits (company_id, id, user_key, user_id, payment_service, currency, token,
-             email, bank, active, is_default, created_at, updated_at)
+        "INSERT INTO direct_debits (company_id, id, user_key, user_id, payment_service,
+             currency, token, email, bank, active, is_default, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)
          ON CONFLICT (company_id, id) DO UPDATE SET user_key = excluded.user_key,
              user_id = excluded.user_id, payment_service = excluded.payment_service,
@@ -94,18 +90,11 @@ pub async fn put(tx: &mut Tx, mandate: &Mandate) -> Result<Mandate> {
          RETURNING",
         ""
     ))
-    .bind(&mandate.company_id)
-    .bind(&mandate.id)
-    .bind(&mandate.user_key)
-    .bind(&mandate.user_id)
-    .bind(&mandate.payment_service)
-    .bind(&mandate.currency)
-    .bind(&mandate.token)
-    .bind(&mandate.email)
-    .bind(&mandate.bank)
-    .bind(mandate.active)
-    .bind(mandate.is_default)
-    .bind(mandate.updated_at)
+    .params(params![
+        &mandate.company_id, &mandate.id, &mandate.user_key, &mandate.user_id,
+        &mandate.payment_service, &mandate.currency, &mandate.token, &mandate.email, &mandate.bank,
+        mandate.active, mandate.is_default, mandate.updated_at
+    ])
     .one()
     .await
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{ABANDONED_SECONDS, Lease, Status};
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{Assembled, FromRow, Json, Result, Tx},
+    store::{Assembled, FromRow, Json, Result, Tx, params},
     values::{
         listing::{Order, Page, Period},
         money::{Minor, Money},
@@ -71,7 +71,8 @@ macro_rules! recollections {
     ($rest:literal) => {
         concat!(
             "SELECT *, COALESCE((SELECT users.user_id FROM users
-                 WHERE users.company_id = recollections.company_id AND users.id = recollections.user_key),
+                 WHERE users.company_id = recollections.company_id
+                     AND users.id = recollections.user_key),
                  recollections.user_id) AS present_user_id",
             $rest
         )
@@ -83,49 +84,17 @@ pub async fn insert(tx: &mut Tx, new: &Recollection) -> Result<bool> {
     let inserted = tx
         .sql(
             "INSERT INTO recollections (company_id, id, run, loan_id, user_key, user_id, status,
-                 amount_minor, fees_minor, currency, with_provider, payment_service, payment_channel,
-                 account_id, credits_wallet, reference, service_ref, transaction_id, message,
+                 amount_minor, fees_minor, currency, with_provider, payment_service,
+                 payment_channel, account_id, credits_wallet, reference, service_ref, transaction_id, message,
                  callback_url, repaid_at, card_id, direct_debit_id, success_url, cancel_url,
-                 checkout_url, fee_key, metadata, created_at, updated_at, begun_at, starting_until, lease,
-                 lease_until)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-                 $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34)
+                 checkout_url, fee_key, metadata, created_at, updated_at, begun_at,
+                 starting_until, lease, lease_until)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+                 $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33,
+                 $34)
              ON CONFLICT (company_id, reference) DO NOTHING",
         )
-        .bind(&new.company_id)
-        .bind(&new.id)
-        .bind(&new.run)
-        .bind(&new.loan_id)
-        .bind(&new.user_key)
-        .bind(&new.user_id)
-        .bind(new.status)
-        .bind(new.amount)
-        .bind(new.fees)
-        .bind(&new.currency)
-        .bind(new.with_provider)
-        .bind(&new.payment_service)
-        .bind(&new.payment_channel)
-        .bind(&new.account_id)
-        .bind(new.credits_wallet)
-        .bind(&new.reference)
-        .bind(&new.service_ref)
-        .bind(&new.transaction_id)
-        .bind(&new.message)
-        .bind(&new.callback_url)
-        .bind(new.repaid_at)
-        .bind(&new.card_id)
-        .bind(&new.direct_debit_id)
-        .bind(&new.success_url)
-        .bind(&new.cancel_url)
-        .bind(&new.checkout_url)
-        .bind(&new.fee_key)
-        .bind(&new.metadata)
-        .bind(new.created_at)
-        .bind(new.updated_at)
-        .bind(new.begun_at)
-        .bind(new.lease.until)
-        .bind(&new.lease.token)
-        .bind(new.lease.token_until)
+        .params(params![&new.company_id, &new.id, &new.run, &new.loan_id, &new.user_key, &new.user_id, new.status, new.amount, new.fees, &new.currency, new.with_provider, &new.payment_service, &new.payment_channel, &new.account_id, new.credits_wallet, &new.reference, &new.service_ref, &new.transaction_id, &new.message, &new.callback_url, new.repaid_at, &new.card_id, &new.direct_debit_id, &new.success_url, &new.cancel_url, &new.checkout_url, &new.fee_key, &new.metadata, new.created_at, new.updated_at, new.begun_at, new.lease.until, &new.lease.token, new.lease.token_until])
         .run()
         .await?;
     Ok(inserted == 1)
@@ -134,26 +103,19 @@ pub async fn insert(tx: &mut Tx, new: &Recollection) -> Result<bool> {
 /// Writes the mutable columns of a recollection.
 pub async fn update(tx: &mut Tx, recollection: &Recollection) -> Result<()> {
     tx.sql(
-        "UPDATE recollections SET status = $3, fees_minor = $4, service_ref = $5, transaction_id = $6,
-             message = $7, repaid_at = $8, checkout_url = $9, updated_at = $10, amount_minor = $11,
-             begun_at = $12, starting_until = $13, lease = $14, lease_until = $15
+        "UPDATE recollections SET status = $3, fees_minor = $4, service_ref = $5,
+             transaction_id = $6, message = $7, repaid_at = $8, checkout_url = $9,
+             updated_at = $10, amount_minor = $11, begun_at = $12, starting_until = $13,
+             lease = $14, lease_until = $15
          WHERE company_id = $1 AND id = $2",
     )
-    .bind(&recollection.company_id)
-    .bind(&recollection.id)
-    .bind(recollection.status)
-    .bind(recollection.fees)
-    .bind(&recollection.service_ref)
-    .bind(&recollection.transaction_id)
-    .bind(&recollection.message)
-    .bind(recollection.repaid_at)
-    .bind(&recollection.checkout_url)
-    .bind(recollection.updated_at)
-    .bind(recollection.amount)
-    .bind(recollection.begun_at)
-    .bind(recollection.lease.until)
-    .bind(&recollection.lease.token)
-    .bind(recollection.lease.token_until)
+    .params(params![
+        &recollection.company_id, &recollection.id, recollection.status, recollection.fees,
+        &recollection.service_ref, &recollection.transaction_id, &recollection.message,
+        recollection.repaid_at, &recollection.checkout_url, recollection.updated_at,
+        recollection.amount, recollection.begun_at, recollection.lease.until,
+        &recollection.lease.token, recollection.lease.token_until
+    ])
     .run()
     .await?;
     Ok(())
@@ -161,8 +123,7 @@ pub async fn update(tx: &mut Tx, recollection: &Recollection) -> Result<()> {
 
 pub async fn delete(tx: &mut Tx, recollection: &Recollection) -> Result<()> {
     tx.sql("DELETE FROM recollections WHERE company_id = $1 AND id = $2")
-        .bind(&recollection.company_id)
-        .bind(&recollection.id)
+        .params(params![&recollection.company_id, &recollection.id])
         .run()
         .await?;
     Ok(())
@@ -170,8 +131,7 @@ pub async fn delete(tx: &mut Tx, recollection: &Recollection) -> Result<()> {
 
 pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Recollection>> {
     tx.sql(recollections!(" FROM recollections WHERE company_id = $1 AND id = $2"))
-        .bind(company_id)
-        .bind(id)
+        .params(params![company_id, id])
         .optional()
         .await
 }
@@ -182,8 +142,7 @@ pub async fn by_reference(
     reference: &str,
 ) -> Result<Option<Recollection>> {
     tx.sql(recollections!(" FROM recollections WHERE company_id = $1 AND reference = $2"))
-        .bind(company_id)
-        .bind(reference)
+        .params(params![company_id, reference])
         .optional()
         .await
 }
@@ -203,9 +162,7 @@ pub async fn pending_charges(
                  AND payment_channel IN ('card', 'direct_debit')
                  AND (checkout_url IS NULL OR created_at > $3)",
         )
-        .bind(company_id)
-        .bind(loan_id)
-        .bind(now.plus_seconds(-ABANDONED_SECONDS))
+        .params(params![company_id, loan_id, now.plus_seconds(-ABANDONED_SECONDS)])
         .one()
         .await?;
     Ok(Minor(sum))
@@ -285,16 +242,15 @@ pub async fn collect(
 ) -> Result<bool> {
     let inserted = tx
         .sql(
-            "INSERT INTO collections (company_id, loan_id, number, due_at, recollection_id, created_at)
+            "INSERT INTO collections (company_id, loan_id, number, due_at, recollection_id,
+                 created_at)
              VALUES ($1, $2, $3, $4, $5, $6)
              ON CONFLICT (company_id, loan_id, number, due_at) DO NOTHING",
         )
-        .bind(installment.company_id)
-        .bind(installment.loan_id)
-        .bind(installment.number)
-        .bind(installment.due_at)
-        .bind(recollection_id)
-        .bind(now)
+        .params(params![
+            installment.company_id, installment.loan_id, installment.number, installment.due_at,
+            recollection_id, now
+        ])
         .run()
         .await?;
     Ok(inserted == 1)
@@ -307,8 +263,7 @@ pub async fn collected(
     loan_id: &str,
 ) -> Result<Vec<(i64, Timestamp)>> {
     tx.sql("SELECT number, due_at FROM collections WHERE company_id = $1 AND loan_id = $2")
-        .bind(company_id)
-        .bind(loan_id)
+        .params(params![company_id, loan_id])
         .all()
         .await
 }

@@ -7,7 +7,7 @@ use super::{Channel, seal_context};
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
-    store::{FromRow, Result, Tx, Type},
+    store::{FromRow, Result, Tx, Type, params},
     values::listing::Page,
 };
 
@@ -56,24 +56,15 @@ pub const SEALED: [SealedColumn; 1] =
 
 pub async fn insert(tx: &mut Tx, message: &Message) -> Result<()> {
     tx.sql(
-        "INSERT INTO messages (company_id, id, channel, purpose, topic, recipient, content, state,
-             attempts, reason, charge_key, give_up_at, created_at, ended_at)
+        "INSERT INTO messages (company_id, id, channel, purpose, topic, recipient, content,
+             state, attempts, reason, charge_key, give_up_at, created_at, ended_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
     )
-    .bind(&message.company_id)
-    .bind(&message.id)
-    .bind(message.channel)
-    .bind(&message.purpose)
-    .bind(&message.topic)
-    .bind(&message.recipient)
-    .bind(&message.content)
-    .bind(message.state)
-    .bind(message.attempts)
-    .bind(&message.reason)
-    .bind(&message.charge_key)
-    .bind(message.give_up_at)
-    .bind(message.created_at)
-    .bind(message.ended_at)
+    .params(params![
+        &message.company_id, &message.id, message.channel, &message.purpose, &message.topic,
+        &message.recipient, &message.content, message.state, message.attempts, &message.reason,
+        &message.charge_key, message.give_up_at, message.created_at, message.ended_at
+    ])
     .run()
     .await?;
     Ok(())
@@ -90,9 +81,7 @@ pub async fn begin(
         "UPDATE messages SET under_way_until = $3
          WHERE company_id = $1 AND id = $2 AND state = 'pending' RETURNING *",
     )
-    .bind(company_id)
-    .bind(id)
-    .bind(until)
+    .params(params![company_id, id, until])
     .optional()
     .await
 }
@@ -104,8 +93,7 @@ pub async fn give_up_at(tx: &mut Tx, company_id: &str, id: &str) -> Result<Optio
             "SELECT give_up_at FROM messages
              WHERE company_id = $1 AND id = $2 AND state = 'pending' FOR UPDATE",
         )
-        .bind(company_id)
-        .bind(id)
+        .params(params![company_id, id])
         .optional()
         .await?;
     Ok(found.map(|(at,)| at))
@@ -118,15 +106,10 @@ pub async fn update(tx: &mut Tx, message: &Message) -> Result<()> {
              via_id = $8, ended_at = $9, under_way_until = NULL
          WHERE company_id = $1 AND id = $2",
     )
-    .bind(&message.company_id)
-    .bind(&message.id)
-    .bind(&message.content)
-    .bind(message.state)
-    .bind(message.attempts)
-    .bind(&message.reason)
-    .bind(&message.via)
-    .bind(&message.via_id)
-    .bind(message.ended_at)
+    .params(params![
+        &message.company_id, &message.id, &message.content, message.state, message.attempts,
+        &message.reason, &message.via, &message.via_id, message.ended_at
+    ])
     .run()
     .await?;
     Ok(())
@@ -139,8 +122,7 @@ pub async fn sweep(tx: &mut Tx, before: Timestamp, limit: i64) -> Result<u64> {
              SELECT company_id, id FROM messages WHERE ended_at < $1
              ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
     )
-    .bind(before)
-    .bind(limit)
+    .params(params![before, limit])
     .run()
     .await
 }
@@ -156,21 +138,18 @@ pub async fn withdraw(
         "UPDATE messages SET give_up_at = $3
          WHERE company_id = $1 AND topic = $2 AND state = 'pending' AND under_way_until > $3",
     )
-    .bind(company_id)
-    .bind(topic)
-    .bind(now)
+    .params(params![company_id, topic, now])
     .run()
     .await?;
     let charges: Vec<(String,)> = tx
         .sql(
-            "UPDATE messages SET content = NULL, state = 'failed', reason = 'superseded', ended_at = $3
+            "UPDATE messages SET content = NULL, state = 'failed', reason = 'superseded',
+                 ended_at = $3
              WHERE company_id = $1 AND topic = $2 AND state = 'pending'
                  AND (under_way_until IS NULL OR under_way_until <= $3)
              RETURNING charge_key",
         )
-        .bind(company_id)
-        .bind(topic)
-        .bind(now)
+        .params(params![company_id, topic, now])
         .all()
         .await?;
     Ok(charges.into_iter().map(|(key,)| key).collect())
@@ -195,9 +174,7 @@ pub async fn list(
              AND (CAST($2 AS TEXT) IS NULL OR state = $2)
              AND (CAST($3 AS TEXT) IS NULL OR channel = $3)",
         )
-        .bind(company_id)
-        .bind(&filter.state)
-        .bind(&filter.channel)
+        .params(params![company_id, &filter.state, &filter.channel])
         .one()
         .await?;
     let messages = tx
@@ -207,11 +184,7 @@ pub async fn list(
              AND (CAST($3 AS TEXT) IS NULL OR channel = $3)
              ORDER BY created_at DESC, id DESC LIMIT $4 OFFSET $5",
         )
-        .bind(company_id)
-        .bind(&filter.state)
-        .bind(&filter.channel)
-        .bind(page.limit)
-        .bind(page.offset())
+        .params(params![company_id, &filter.state, &filter.channel, page.limit, page.offset()])
         .all()
         .await?;
     Ok((total, messages))

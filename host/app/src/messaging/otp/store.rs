@@ -3,7 +3,7 @@
 use super::Key;
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{FromRow, Json, Result, Tx},
+    store::{FromRow, Json, Result, Tx, params},
 };
 
 /// The latest code under a key.
@@ -27,10 +27,7 @@ pub async fn lock(tx: &mut Tx, company_id: &str, key: &Key) -> Result<Option<Cod
         "SELECT digest, used_by, wrong, wrong_at, sent_at, expires_at FROM otp_codes
          WHERE company_id = $1 AND scope = $2 AND identifier = $3 AND type = $4 FOR UPDATE",
     )
-    .bind(company_id)
-    .bind(key.scope)
-    .bind(&key.identifier)
-    .bind(&key.kind)
+    .params(params![company_id, key.scope, &key.identifier, &key.kind])
     .optional()
     .await
 }
@@ -45,9 +42,10 @@ pub async fn put(
     digest: &str,
     [sent_at, expires_at]: [Timestamp; 2],
 ) -> Result<String> {
-    let (topic,) = tx.sql(
-        "INSERT INTO otp_codes (company_id, scope, identifier, type, topic, digest, wrong, wrong_at,
-             sent_at, expires_at, kept_until)
+    let (topic,) = tx
+        .sql(
+            "INSERT INTO otp_codes (company_id, scope, identifier, type, topic, digest, wrong,
+             wrong_at, sent_at, expires_at, kept_until)
          VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, $9, $9)
          ON CONFLICT (company_id, scope, identifier, type) DO UPDATE SET
              topic = COALESCE(otp_codes.topic, excluded.topic),
@@ -56,18 +54,20 @@ pub async fn put(
              kept_until = CASE WHEN otp_codes.kept_until > excluded.kept_until
                                THEN otp_codes.kept_until ELSE excluded.kept_until END
          RETURNING topic",
-    )
-    .bind(company_id)
-    .bind(key.scope)
-    .bind(&key.identifier)
-    .bind(&key.kind)
-    .bind(topic)
-    .bind(digest)
-    .bind(Json(Vec::<i64>::new()))
-    .bind(sent_at)
-    .bind(expires_at)
-    .one()
-    .await?;
+        )
+        .params(params![
+            company_id,
+            key.scope,
+            &key.identifier,
+            &key.kind,
+            topic,
+            digest,
+            Json(Vec::<i64>::new()),
+            sent_at,
+            expires_at
+        ])
+        .one()
+        .await?;
     Ok(topic)
 }
 
@@ -79,18 +79,14 @@ pub async fn update(
     kept_until: Timestamp,
 ) -> Result<()> {
     tx.sql(
-        "UPDATE otp_codes SET digest = $5, used_by = $6, wrong = $7, wrong_at = $8, kept_until = $9
+        "UPDATE otp_codes SET digest = $5, used_by = $6, wrong = $7, wrong_at = $8,
+             kept_until = $9
          WHERE company_id = $1 AND scope = $2 AND identifier = $3 AND type = $4",
     )
-    .bind(company_id)
-    .bind(key.scope)
-    .bind(&key.identifier)
-    .bind(&key.kind)
-    .bind(&code.digest)
-    .bind(&code.used_by)
-    .bind(code.wrong)
-    .bind(&code.wrong_at)
-    .bind(kept_until)
+    .params(params![
+        company_id, key.scope, &key.identifier, &key.kind, &code.digest, &code.used_by, code.wrong,
+        &code.wrong_at, kept_until
+    ])
     .run()
     .await?;
     Ok(())
@@ -112,12 +108,14 @@ pub async fn take(
                  CASE WHEN otp_buckets.full_at > $4 THEN otp_buckets.full_at + $5 ELSE $3 END
              WHERE otp_buckets.full_at <= $6",
         )
-        .bind(company_id)
-        .bind(key)
-        .bind(now.plus_ms(interval_ms))
-        .bind(now)
-        .bind(interval_ms)
-        .bind(now.plus_ms(interval_ms * (burst - 1)))
+        .params(params![
+            company_id,
+            key,
+            now.plus_ms(interval_ms),
+            now,
+            interval_ms,
+            now.plus_ms(interval_ms * (burst - 1))
+        ])
         .run()
         .await?;
     Ok(taken == 1)
@@ -127,8 +125,7 @@ pub async fn take(
 pub async fn full_at(tx: &mut Tx, company_id: &str, key: &str) -> Result<Option<Timestamp>> {
     let found: Option<(Timestamp,)> = tx
         .sql("SELECT full_at FROM otp_buckets WHERE company_id = $1 AND key = $2")
-        .bind(company_id)
-        .bind(key)
+        .params(params![company_id, key])
         .optional()
         .await?;
     Ok(found.map(|(at,)| at))
@@ -150,10 +147,7 @@ pub async fn count(
                  verified = otp_counts.verified + excluded.verified
              RETURNING sent",
         )
-        .bind(company_id)
-        .bind(slot)
-        .bind(sent)
-        .bind(verified)
+        .params(params![company_id, slot, sent, verified])
         .one()
         .await?;
     Ok(sent)
@@ -180,9 +174,7 @@ pub async fn counted(
              CAST(COALESCE(SUM(CASE WHEN alarmed THEN 1 ELSE 0 END), 0) AS BIGINT) AS alarms
          FROM otp_counts WHERE company_id = $1 AND slot BETWEEN $2 AND $3",
     )
-    .bind(company_id)
-    .bind(first)
-    .bind(last)
+    .params(params![company_id, first, last])
     .one()
     .await
 }
@@ -194,8 +186,7 @@ pub async fn note_alarm(tx: &mut Tx, company_id: &str, slot: Timestamp) -> Resul
             "UPDATE otp_counts SET alarmed = TRUE
              WHERE company_id = $1 AND slot = $2 AND NOT alarmed",
         )
-        .bind(company_id)
-        .bind(slot)
+        .params(params![company_id, slot])
         .run()
         .await?;
     Ok(noted == 1)
@@ -212,8 +203,7 @@ pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
                  SELECT company_id, scope, identifier, type FROM otp_codes WHERE kept_until <= $1
                  ORDER BY kept_until LIMIT $2 FOR UPDATE SKIP LOCKED)",
         )
-        .bind(now)
-        .bind(limit)
+        .params(params![now, limit])
         .run()
         .await?;
     let buckets = tx
@@ -222,8 +212,7 @@ pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
                  SELECT company_id, key FROM otp_buckets WHERE full_at <= $1
                  ORDER BY full_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
         )
-        .bind(now)
-        .bind(limit)
+        .params(params![now, limit])
         .run()
         .await?;
     let counts = tx
@@ -232,8 +221,7 @@ pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
                  SELECT company_id, slot FROM otp_counts WHERE slot <= $1
                  ORDER BY slot LIMIT $2 FOR UPDATE SKIP LOCKED)",
         )
-        .bind(now.plus_seconds(-COUNTS_KEPT_SECONDS))
-        .bind(limit)
+        .params(params![now.plus_seconds(-COUNTS_KEPT_SECONDS), limit])
         .run()
         .await?;
     Ok(codes + buckets + counts)

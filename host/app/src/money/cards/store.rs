@@ -7,7 +7,7 @@ use super::{Status, seal_context};
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
-    store::{FromRow, Result, Tx, Type},
+    store::{FromRow, Result, Tx, Type, params},
     values::{
         listing::Order,
         money::{Minor, Money},
@@ -90,31 +90,22 @@ macro_rules! cards {
 /// Inserts a card. Returns `None` if an earlier run of the request has created it.
 pub async fn insert(tx: &mut Tx, card: &Card) -> Result<Option<Card>> {
     tx.sql(cards!(
-        "INSERT INTO cards (company_id, id, user_key, user_id, run, status, is_default, payment_service,
-             account_id, amount_minor, currency, email, signature, last4, holder, bin, brand, bank,
-             country, exp_month, exp_year, service_ref, transaction_id, success_url, cancel_url,
+        "INSERT INTO cards (company_id, id, user_key, user_id, run, status, is_default,
+             payment_service, account_id, amount_minor, currency, email, signature, last4, holder,
+             bin, brand, bank, country, exp_month, exp_year, service_ref, transaction_id,
+             success_url, cancel_url,
              created_at, updated_at)
-         VALUES ($1, $2, $3, $4, $5, $6, FALSE, $7, $8, $9, $10, $11, '', '', '', '', '', '', '', '', '',
-             $12, '', $13, $14, $15, $15)
+         VALUES ($1, $2, $3, $4, $5, $6, FALSE, $7, $8, $9, $10, $11, '', '', '', '', '', '',
+             '', '', '', $12, '', $13, $14, $15, $15)
          ON CONFLICT (company_id, run) DO NOTHING
          RETURNING",
         ""
     ))
-    .bind(&card.company_id)
-    .bind(&card.id)
-    .bind(&card.user_key)
-    .bind(&card.user_id)
-    .bind(&card.run)
-    .bind(card.status)
-    .bind(&card.payment_service)
-    .bind(&card.account_id)
-    .bind(card.amount)
-    .bind(&card.currency)
-    .bind(&card.charge_email)
-    .bind(&card.service_ref)
-    .bind(&card.success_url)
-    .bind(&card.cancel_url)
-    .bind(card.created_at)
+    .params(params![
+        &card.company_id, &card.id, &card.user_key, &card.user_id, &card.run, card.status,
+        &card.payment_service, &card.account_id, card.amount, &card.currency, &card.charge_email,
+        &card.service_ref, &card.success_url, &card.cancel_url, card.created_at
+    ])
     .optional()
     .await
 }
@@ -122,34 +113,19 @@ pub async fn insert(tx: &mut Tx, card: &Card) -> Result<Option<Card>> {
 /// Writes the mutable columns of a card.
 pub async fn update(tx: &mut Tx, card: &Card) -> Result<()> {
     tx.sql(
-        "UPDATE cards SET status = $3, is_default = $4, email = $5, token = $6, signature = $7, last4 = $8,
-             holder = $9, bin = $10, brand = $11, bank = $12, country = $13, exp_month = $14,
-             exp_year = $15, service_ref = $16, transaction_id = $17, checkout_url = $18, message = $19,
-             removed_at = $20, updated_at = $21, account_id = $22
+        "UPDATE cards SET status = $3, is_default = $4, email = $5, token = $6, signature = $7,
+             last4 = $8, holder = $9, bin = $10, brand = $11, bank = $12, country = $13,
+             exp_month = $14, exp_year = $15, service_ref = $16, transaction_id = $17,
+             checkout_url = $18, message = $19, removed_at = $20, updated_at = $21,
+             account_id = $22
          WHERE company_id = $1 AND id = $2",
     )
-    .bind(&card.company_id)
-    .bind(&card.id)
-    .bind(card.status)
-    .bind(card.is_default)
-    .bind(&card.charge_email)
-    .bind(&card.token)
-    .bind(&card.signature)
-    .bind(&card.last4)
-    .bind(&card.holder)
-    .bind(&card.bin)
-    .bind(&card.brand)
-    .bind(&card.bank)
-    .bind(&card.country)
-    .bind(&card.exp_month)
-    .bind(&card.exp_year)
-    .bind(&card.service_ref)
-    .bind(&card.transaction_id)
-    .bind(&card.checkout_url)
-    .bind(&card.message)
-    .bind(card.removed_at)
-    .bind(card.updated_at)
-    .bind(&card.account_id)
+    .params(params![
+        &card.company_id, &card.id, card.status, card.is_default, &card.charge_email, &card.token,
+        &card.signature, &card.last4, &card.holder, &card.bin, &card.brand, &card.bank,
+        &card.country, &card.exp_month, &card.exp_year, &card.service_ref, &card.transaction_id,
+        &card.checkout_url, &card.message, card.removed_at, card.updated_at, &card.account_id
+    ])
     .run()
     .await?;
     Ok(())
@@ -158,8 +134,7 @@ pub async fn update(tx: &mut Tx, card: &Card) -> Result<()> {
 /// Finds a card that is not removed.
 pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Card>> {
     tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND id = $2 AND removed_at IS NULL"))
-        .bind(company_id)
-        .bind(id)
+        .params(params![company_id, id])
         .optional()
         .await
 }
@@ -167,8 +142,7 @@ pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Card
 /// Finds a card, removed or not.
 pub async fn find_any(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Card>> {
     tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND id = $2"))
-        .bind(company_id)
-        .bind(id)
+        .params(params![company_id, id])
         .optional()
         .await
 }
@@ -176,16 +150,14 @@ pub async fn find_any(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<
 /// Finds the card that an earlier run of a request created.
 pub async fn of_run(tx: &mut Tx, company_id: &str, run: &str) -> Result<Option<Card>> {
     tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND run = $2"))
-        .bind(company_id)
-        .bind(run)
+        .params(params![company_id, run])
         .optional()
         .await
 }
 
 pub async fn default_of(tx: &mut Tx, company_id: &str, user_key: &str) -> Result<Option<Card>> {
     tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND user_key = $2 AND is_default"))
-        .bind(company_id)
-        .bind(user_key)
+        .params(params![company_id, user_key])
         .optional()
         .await
 }
@@ -195,12 +167,11 @@ pub async fn others(tx: &mut Tx, card: &Card) -> Result<Vec<Card>> {
     tx.sql(cards!(
         "SELECT",
         " FROM cards
-         WHERE company_id = $1 AND user_key = $2 AND id <> $3 AND status = 'valid' AND removed_at IS NULL
+         WHERE company_id = $1 AND user_key = $2 AND id <> $3 AND status = 'valid'
+             AND removed_at IS NULL
          ORDER BY created_at DESC, id DESC"
     ))
-    .bind(&card.company_id)
-    .bind(&card.user_key)
-    .bind(&card.id)
+    .params(params![&card.company_id, &card.user_key, &card.id])
     .all()
     .await
 }
@@ -239,8 +210,7 @@ pub async fn sweep(tx: &mut Tx, before: Timestamp, limit: i64) -> Result<u64> {
              SELECT company_id, id FROM cards WHERE removed_at < $1 AND token IS NULL
              ORDER BY removed_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
     )
-    .bind(before)
-    .bind(limit)
+    .params(params![before, limit])
     .run()
     .await
 }
@@ -300,26 +270,18 @@ pub enum RefundStatus {
 pub async fn insert_refund(tx: &mut Tx, refund: &Refund) -> Result<bool> {
     let inserted = tx
         .sql(
-            "INSERT INTO card_refunds (company_id, id, card_id, status, payment_service, account_id,
-                 service_ref, transaction_id, amount_minor, currency, provider_id, tries, message,
-                 created_at, updated_at)
+            "INSERT INTO card_refunds (company_id, id, card_id, status, payment_service,
+                 account_id, service_ref, transaction_id, amount_minor, currency, provider_id,
+                 tries, message, created_at, updated_at)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1, $12, $13, $14)
              ON CONFLICT (company_id, card_id, service_ref) DO NOTHING",
         )
-        .bind(&refund.company_id)
-        .bind(&refund.id)
-        .bind(&refund.card_id)
-        .bind(refund.status)
-        .bind(&refund.payment_service)
-        .bind(&refund.account_id)
-        .bind(&refund.service_ref)
-        .bind(&refund.transaction_id)
-        .bind(refund.amount)
-        .bind(&refund.currency)
-        .bind(&refund.provider_id)
-        .bind(&refund.message)
-        .bind(refund.created_at)
-        .bind(refund.updated_at)
+        .params(params![
+            &refund.company_id, &refund.id, &refund.card_id, refund.status,
+            &refund.payment_service, &refund.account_id, &refund.service_ref,
+            &refund.transaction_id, refund.amount, &refund.currency, &refund.provider_id,
+            &refund.message, refund.created_at, refund.updated_at
+        ])
         .run()
         .await?;
     Ok(inserted == 1)
@@ -327,16 +289,14 @@ pub async fn insert_refund(tx: &mut Tx, refund: &Refund) -> Result<bool> {
 
 pub async fn refund(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Refund>> {
     tx.sql("SELECT * FROM card_refunds WHERE company_id = $1 AND id = $2")
-        .bind(company_id)
-        .bind(id)
+        .params(params![company_id, id])
         .optional()
         .await
 }
 
 pub async fn lock_refund(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Refund>> {
     tx.sql("SELECT * FROM card_refunds WHERE company_id = $1 AND id = $2 FOR UPDATE")
-        .bind(company_id)
-        .bind(id)
+        .params(params![company_id, id])
         .optional()
         .await
 }
@@ -345,19 +305,14 @@ pub async fn lock_refund(tx: &mut Tx, company_id: &str, id: &str) -> Result<Opti
 pub async fn update_refund(tx: &mut Tx, refund: &Refund, was: RefundStatus) -> Result<bool> {
     let updated = tx
         .sql(
-            "UPDATE card_refunds SET status = $4, provider_id = $5, tries = $6, message = $7, updated_at = $8,
-                 refund_ref = $9
+            "UPDATE card_refunds SET status = $4, provider_id = $5, tries = $6, message = $7,
+                 updated_at = $8, refund_ref = $9
              WHERE company_id = $1 AND id = $2 AND status = $3",
         )
-        .bind(&refund.company_id)
-        .bind(&refund.id)
-        .bind(was)
-        .bind(refund.status)
-        .bind(&refund.provider_id)
-        .bind(refund.tries)
-        .bind(&refund.message)
-        .bind(refund.updated_at)
-        .bind(&refund.refund_ref)
+        .params(params![
+            &refund.company_id, &refund.id, was, refund.status, &refund.provider_id, refund.tries,
+            &refund.message, refund.updated_at, &refund.refund_ref
+        ])
         .run()
         .await?;
     Ok(updated == 1)
@@ -374,9 +329,7 @@ pub async fn refunds(
         "SELECT * FROM card_refunds
          WHERE (CAST($1 AS TEXT) IS NULL OR status = $1) AND id > $2 ORDER BY id LIMIT $3",
     )
-    .bind(status)
-    .bind(after)
-    .bind(limit)
+    .params(params![status, after, limit])
     .all()
     .await
 }

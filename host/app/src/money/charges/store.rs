@@ -3,7 +3,7 @@
 use super::{Leased, LeasedTable};
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{Result, Tx},
+    store::{Result, Tx, params},
 };
 
 /// Extends a lease. Returns `false` if the record no longer has it.
@@ -19,15 +19,13 @@ pub async fn extend(tx: &mut Tx, record: &Leased, until: Timestamp) -> Result<bo
         }
         LeasedTable::Refunds => {
             "UPDATE refunds SET asking_until = $4, lease_until = $4
-             WHERE company_id = $1 AND payment_id = $2 AND lease = $3 AND asking_until = lease_until"
+             WHERE company_id = $1 AND payment_id = $2 AND lease = $3
+                 AND asking_until = lease_until"
         }
     };
     let extended = tx
         .sql(sql)
-        .bind(&record.company_id)
-        .bind(&record.id)
-        .bind(&record.lease.token)
-        .bind(until)
+        .params(params![&record.company_id, &record.id, &record.lease.token, until])
         .run()
         .await?;
     Ok(extended == 1)

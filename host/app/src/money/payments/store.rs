@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{Lease, Status};
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{Assembled, FromRow, Json, Result, Tx, Type},
+    store::{Assembled, FromRow, Json, Result, Tx, Type, params},
     values::{
         listing::{Order, Page, Period},
         money::{Minor, Money},
@@ -77,40 +77,25 @@ macro_rules! payments {
 /// Inserts a payment. Returns `None` if the company has already used the reference.
 pub async fn insert(tx: &mut Tx, payment: &Payment) -> Result<Option<Payment>> {
     tx.sql(payments!(
-        "INSERT INTO payments (company_id, id, user_key, user_id, email, payment_service, account_id,
-             credits_wallet, amount_minor, fees_minor, currency, reference, status, narration,
-             payment_response, metadata, service_ref, transaction_id, message, callback_url,
-             success_url, cancel_url, checkout_url, starting_until, channels, payment_channel,
-             created_at, updated_at, lease, lease_until)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, $11, $12, $13, '', $14, $15, '', '', $16,
-             $17, $18, NULL, $19, $20, '', $21, $21, $22, $23)
+        "INSERT INTO payments (company_id, id, user_key, user_id, email, payment_service,
+             account_id, credits_wallet, amount_minor, fees_minor, currency, reference, status,
+             narration, payment_response, metadata, service_ref, transaction_id, message,
+             callback_url, success_url, cancel_url, checkout_url, starting_until, channels,
+             payment_channel, created_at, updated_at, lease, lease_until)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, $11, $12, $13, '', $14, $15, '',
+             '', $16, $17, $18, NULL, $19, $20, '', $21, $21, $22, $23)
          ON CONFLICT (company_id, reference) DO NOTHING
          RETURNING",
         ""
     ))
-    .bind(&payment.company_id)
-    .bind(&payment.id)
-    .bind(&payment.user_key)
-    .bind(&payment.user_id)
-    .bind(&payment.email)
-    .bind(&payment.payment_service)
-    .bind(&payment.account_id)
-    .bind(payment.credits_wallet)
-    .bind(payment.amount)
-    .bind(&payment.currency)
-    .bind(&payment.reference)
-    .bind(payment.status)
-    .bind(&payment.narration)
-    .bind(&payment.metadata)
-    .bind(&payment.service_ref)
-    .bind(&payment.callback_url)
-    .bind(&payment.success_url)
-    .bind(&payment.cancel_url)
-    .bind(payment.lease.until)
-    .bind(&payment.channels)
-    .bind(payment.created_at)
-    .bind(&payment.lease.token)
-    .bind(payment.lease.token_until)
+    .params(params![
+        &payment.company_id, &payment.id, &payment.user_key, &payment.user_id, &payment.email,
+        &payment.payment_service, &payment.account_id, payment.credits_wallet, payment.amount,
+        &payment.currency, &payment.reference, payment.status, &payment.narration,
+        &payment.metadata, &payment.service_ref, &payment.callback_url, &payment.success_url,
+        &payment.cancel_url, payment.lease.until, &payment.channels, payment.created_at,
+        &payment.lease.token, payment.lease.token_until
+    ])
     .optional()
     .await
 }
@@ -118,35 +103,26 @@ pub async fn insert(tx: &mut Tx, payment: &Payment) -> Result<Option<Payment>> {
 /// Writes the mutable columns of a payment.
 pub async fn update(tx: &mut Tx, payment: &Payment) -> Result<Payment> {
     tx.sql(payments!(
-        "UPDATE payments SET fees_minor = $3, status = $4, payment_response = $5, service_ref = $6,
-             transaction_id = $7, message = $8, checkout_url = $9, starting_until = $10, paid_at = $11,
-             payment_channel = $12, updated_at = $13, lease = $14, lease_until = $15
+        "UPDATE payments SET fees_minor = $3, status = $4, payment_response = $5,
+             service_ref = $6, transaction_id = $7, message = $8, checkout_url = $9,
+             starting_until = $10, paid_at = $11, payment_channel = $12, updated_at = $13,
+             lease = $14, lease_until = $15
          WHERE company_id = $1 AND id = $2 RETURNING",
         ""
     ))
-    .bind(&payment.company_id)
-    .bind(&payment.id)
-    .bind(payment.fees)
-    .bind(payment.status)
-    .bind(&payment.payment_response)
-    .bind(&payment.service_ref)
-    .bind(&payment.transaction_id)
-    .bind(&payment.message)
-    .bind(&payment.checkout_url)
-    .bind(payment.lease.until)
-    .bind(payment.paid_at)
-    .bind(&payment.payment_channel)
-    .bind(payment.updated_at)
-    .bind(&payment.lease.token)
-    .bind(payment.lease.token_until)
+    .params(params![
+        &payment.company_id, &payment.id, payment.fees, payment.status, &payment.payment_response,
+        &payment.service_ref, &payment.transaction_id, &payment.message, &payment.checkout_url,
+        payment.lease.until, payment.paid_at, &payment.payment_channel, payment.updated_at,
+        &payment.lease.token, payment.lease.token_until
+    ])
     .one()
     .await
 }
 
 pub async fn delete(tx: &mut Tx, payment: &Payment) -> Result<()> {
     tx.sql("DELETE FROM payments WHERE company_id = $1 AND id = $2")
-        .bind(&payment.company_id)
-        .bind(&payment.id)
+        .params(params![&payment.company_id, &payment.id])
         .run()
         .await?;
     Ok(())
@@ -154,8 +130,7 @@ pub async fn delete(tx: &mut Tx, payment: &Payment) -> Result<()> {
 
 pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Payment>> {
     tx.sql(payments!("SELECT", " FROM payments WHERE company_id = $1 AND id = $2"))
-        .bind(company_id)
-        .bind(id)
+        .params(params![company_id, id])
         .optional()
         .await
 }
@@ -166,16 +141,14 @@ pub async fn by_reference(
     reference: &str,
 ) -> Result<Option<Payment>> {
     tx.sql(payments!("SELECT", " FROM payments WHERE company_id = $1 AND reference = $2"))
-        .bind(company_id)
-        .bind(reference)
+        .params(params![company_id, reference])
         .optional()
         .await
 }
 
 pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Payment>> {
     tx.sql(payments!("SELECT", " FROM payments WHERE company_id = $1 AND id = $2 FOR UPDATE"))
-        .bind(company_id)
-        .bind(id)
+        .params(params![company_id, id])
         .optional()
         .await
 }
@@ -286,8 +259,7 @@ pub async fn refund(tx: &mut Tx, company_id: &str, payment_id: &str) -> Result<O
         "SELECT *, asking_until AS starting_until FROM refunds
          WHERE company_id = $1 AND payment_id = $2",
     )
-    .bind(company_id)
-    .bind(payment_id)
+    .params(params![company_id, payment_id])
     .optional()
     .await
 }
@@ -295,28 +267,21 @@ pub async fn refund(tx: &mut Tx, company_id: &str, payment_id: &str) -> Result<O
 /// Inserts a refund, or replaces the previous one of the payment.
 pub async fn put_refund(tx: &mut Tx, refund: &Refund) -> Result<()> {
     tx.sql(
-        "INSERT INTO refunds (company_id, payment_id, id, status, amount_minor, provider_id, message,
-             asking_until, created_at, updated_at, lease, lease_until, refund_ref)
+        "INSERT INTO refunds (company_id, payment_id, id, status, amount_minor, provider_id,
+             message, asking_until, created_at, updated_at, lease, lease_until, refund_ref)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-         ON CONFLICT (company_id, payment_id) DO UPDATE SET id = excluded.id, status = excluded.status,
-             provider_id = excluded.provider_id, message = excluded.message,
-             asking_until = excluded.asking_until, created_at = excluded.created_at,
-             updated_at = excluded.updated_at, lease = excluded.lease, lease_until = excluded.lease_until,
+         ON CONFLICT (company_id, payment_id) DO UPDATE SET id = excluded.id,
+             status = excluded.status, provider_id = excluded.provider_id,
+             message = excluded.message, asking_until = excluded.asking_until,
+             created_at = excluded.created_at, updated_at = excluded.updated_at,
+             lease = excluded.lease, lease_until = excluded.lease_until,
              refund_ref = excluded.refund_ref",
     )
-    .bind(&refund.company_id)
-    .bind(&refund.payment_id)
-    .bind(&refund.id)
-    .bind(refund.status)
-    .bind(refund.amount)
-    .bind(&refund.provider_id)
-    .bind(&refund.message)
-    .bind(refund.lease.until)
-    .bind(refund.created_at)
-    .bind(refund.updated_at)
-    .bind(&refund.lease.token)
-    .bind(refund.lease.token_until)
-    .bind(&refund.refund_ref)
+    .params(params![
+        &refund.company_id, &refund.payment_id, &refund.id, refund.status, refund.amount,
+        &refund.provider_id, &refund.message, refund.lease.until, refund.created_at,
+        refund.updated_at, &refund.lease.token, refund.lease.token_until, &refund.refund_ref
+    ])
     .run()
     .await?;
     Ok(())

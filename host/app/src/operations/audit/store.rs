@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{FromRow, Json, Result, Tx},
+    store::{FromRow, Json, Result, Tx, params},
     values::listing::Page,
 };
 
@@ -38,12 +38,7 @@ pub async fn insert(
         "INSERT INTO audit_log (company_id, id, actor, action, detail, created_at)
          VALUES ($1, $2, $3, $4, $5, $6)",
     )
-    .bind(company_id)
-    .bind(id)
-    .bind(actor)
-    .bind(action)
-    .bind(Json(detail))
-    .bind(now)
+    .params(params![company_id, id, actor, action, Json(detail), now])
     .run()
     .await?;
     Ok(())
@@ -61,9 +56,7 @@ pub async fn list(tx: &mut Tx, company_id: &str, page: Page) -> Result<(i64, Vec
             "SELECT id, actor, action, detail, created_at FROM audit_log WHERE company_id = $1
              ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3",
         )
-        .bind(company_id)
-        .bind(page.limit)
-        .bind(page.offset())
+        .params(params![company_id, page.limit, page.offset()])
         .all()
         .await?;
     Ok((total, entries))

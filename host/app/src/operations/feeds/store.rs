@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{FromRow, Json, Result, Tx},
+    store::{FromRow, Json, Result, Tx, params},
 };
 
 /// An entry about a company.
@@ -32,11 +32,7 @@ pub async fn insert(
         "INSERT INTO streams (company_id, id, stream, data, created_at)
          VALUES ($1, $2, $3, $4, $5)",
     )
-    .bind(company_id)
-    .bind(id)
-    .bind(stream)
-    .bind(Json(data))
-    .bind(now)
+    .params(params![company_id, id, stream, Json(data), now])
     .run()
     .await?;
     Ok(())
@@ -56,11 +52,7 @@ pub async fn read(
              AND (CAST($4 AS TEXT) IS NULL OR company_id = $4)
          ORDER BY id LIMIT $5",
     )
-    .bind(stream)
-    .bind(after)
-    .bind(before)
-    .bind(company_id)
-    .bind(limit)
+    .params(params![stream, after, before, company_id, limit])
     .all()
     .await
 }

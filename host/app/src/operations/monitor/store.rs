@@ -2,7 +2,7 @@
 
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{FromRow, Result, Tx},
+    store::{FromRow, Result, Tx, params},
 };
 
 /// Maximum count of a backlog: beyond it, the exact number does not matter.
@@ -17,9 +17,7 @@ pub async fn due_jobs(tx: &mut Tx, kind: &str, now: Timestamp) -> Result<Count> 
              SELECT run_at FROM jobs WHERE kind = $1 AND run_at <= $2
              ORDER BY run_at LIMIT $3) due",
     )
-    .bind(kind)
-    .bind(now)
-    .bind(MOST)
+    .params(params![kind, now, MOST])
     .one()
     .await
 }
@@ -75,11 +73,7 @@ pub async fn pending_payments(
              ORDER BY created_at DESC LIMIT $5) pending
          GROUP BY age",
     )
-    .bind(newest)
-    .bind(newer)
-    .bind(older)
-    .bind(oldest)
-    .bind(10 * MOST)
+    .params(params![newest, newer, older, oldest, 10 * MOST])
     .all()
     .await
 }
@@ -162,10 +156,7 @@ pub async fn page(
          WHERE company_id = $1 AND transaction_id > $2 AND transaction_id < $3
          ORDER BY transaction_id, line LIMIT $4",
     )
-    .bind(company_id)
-    .bind(after)
-    .bind(before)
-    .bind(limit)
+    .params(params![company_id, after, before, limit])
     .all()
     .await
 }
@@ -186,8 +177,7 @@ pub async fn sums(tx: &mut Tx, company_id: &str, from: &str) -> Result<Vec<Balan
         "SELECT account, currency, CAST(SUM(amount_minor) AS BIGINT) FROM ledger_entries
          WHERE company_id = $1 AND transaction_id >= $2 GROUP BY account, currency",
     )
-    .bind(company_id)
-    .bind(from)
+    .params(params![company_id, from])
     .all()
     .await
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{FromRow, Json, Result, Tx},
+    store::{FromRow, Json, Result, Tx, params},
 };
 
 /// An event for operators.
@@ -36,11 +36,7 @@ pub async fn insert(
         "INSERT INTO operator_events (company_id, id, kind, data, created_at)
          VALUES ($1, $2, $3, $4, $5)",
     )
-    .bind(company_id)
-    .bind(id)
-    .bind(kind)
-    .bind(Json(data))
-    .bind(now)
+    .params(params![company_id, id, kind, Json(data), now])
     .run()
     .await?;
     Ok(())
@@ -53,8 +49,7 @@ pub async fn sweep(tx: &mut Tx, before: &str, limit: i64) -> Result<u64> {
              SELECT company_id, id FROM operator_events WHERE id < $1
              ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)",
     )
-    .bind(before)
-    .bind(limit)
+    .params(params![before, limit])
     .run()
     .await
 }
@@ -78,11 +73,7 @@ pub async fn read(tx: &mut Tx, part: &Part) -> Result<Vec<Event>> {
              AND (CAST($4 AS TEXT) IS NULL OR company_id = $4)
          ORDER BY id LIMIT $5",
     )
-    .bind(&part.after)
-    .bind(&part.before)
-    .bind(&part.kind)
-    .bind(&part.company_id)
-    .bind(part.limit)
+    .params(params![&part.after, &part.before, &part.kind, &part.company_id, part.limit])
     .all()
     .await
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
-    store::{FromRow, Result, Tx},
+    store::{FromRow, Result, Tx, params},
     values::listing::Page,
 };
 
@@ -61,20 +61,14 @@ pub async fn insert(tx: &mut Tx, rows: &[New]) -> Result<()> {
     for row in rows {
         tx.sql(
             "INSERT INTO plugin_recordings
-                 (company_id, id, plugin, version, digest, function, outcome, faithful, began_at, keep_until, recording)
+                 (company_id, id, plugin, version, digest, function, outcome, faithful,
+                 began_at, keep_until, recording)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         )
-        .bind(&row.company_id)
-        .bind(&row.id)
-        .bind(&row.plugin)
-        .bind(&row.version)
-        .bind(&row.digest)
-        .bind(row.function)
-        .bind(row.outcome)
-        .bind(row.faithful)
-        .bind(row.began_at)
-        .bind(row.keep_until)
-        .bind(&row.recording)
+        .params(params![
+            &row.company_id, &row.id, &row.plugin, &row.version, &row.digest, row.function,
+            row.outcome, row.faithful, row.began_at, row.keep_until, &row.recording
+        ])
         .run()
         .await?;
     }
@@ -100,24 +94,19 @@ pub async fn list(
              AND (CAST($2 AS TEXT) IS NULL OR function = $2)
              AND (CAST($3 AS TEXT) IS NULL OR company_id = $3)",
         )
-        .bind(plugin)
-        .bind(&filter.function)
-        .bind(&filter.company_id)
+        .params(params![plugin, &filter.function, &filter.company_id])
         .one()
         .await?;
     let recorded = tx
         .sql(
-            "SELECT id, plugin, version, digest, function, outcome, faithful, company_id, began_at
+            "SELECT id, plugin, version, digest, function, outcome, faithful, company_id,
+                 began_at
              FROM plugin_recordings WHERE plugin = $1
              AND (CAST($2 AS TEXT) IS NULL OR function = $2)
              AND (CAST($3 AS TEXT) IS NULL OR company_id = $3)
              ORDER BY id DESC LIMIT $4 OFFSET $5",
         )
-        .bind(plugin)
-        .bind(&filter.function)
-        .bind(&filter.company_id)
-        .bind(page.limit)
-        .bind(page.offset())
+        .params(params![plugin, &filter.function, &filter.company_id, page.limit, page.offset()])
         .all()
         .await?;
     Ok((total, recorded))
@@ -126,8 +115,7 @@ pub async fn list(
 /// Returns the company of a call, and the sealed recording.
 pub async fn get(tx: &mut Tx, plugin: &str, id: &str) -> Result<Option<(String, String)>> {
     tx.sql("SELECT company_id, recording FROM plugin_recordings WHERE plugin = $1 AND id = $2")
-        .bind(plugin)
-        .bind(id)
+        .params(params![plugin, id])
         .optional()
         .await
 }
@@ -139,8 +127,7 @@ pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
              SELECT company_id, id FROM plugin_recordings WHERE keep_until < $1
              ORDER BY keep_until LIMIT $2 FOR UPDATE SKIP LOCKED)",
     )
-    .bind(now)
-    .bind(limit)
+    .params(params![now, limit])
     .run()
     .await
 }

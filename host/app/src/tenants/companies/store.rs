@@ -6,7 +6,7 @@ use serde::Serialize;
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealError, SealedColumn, Sealer, sealed_column},
-    store::{FromRow, Json, Result, Tx},
+    store::{FromRow, Json, Result, Tx, params},
     values::money::Minor,
 };
 
@@ -121,17 +121,11 @@ pub async fn insert(tx: &mut Tx, company: &Company) -> Result<()> {
              event_secret, subscription_active, countries, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)",
     )
-    .bind(&company.id)
-    .bind(&company.name)
-    .bind(&company.server)
-    .bind(&company.logo)
-    .bind(&company.event_url)
-    .bind(&company.payment_service)
-    .bind(company.active)
-    .bind(&company.event_secret)
-    .bind(company.subscription_active)
-    .bind(&company.countries)
-    .bind(company.created_at)
+    .params(params![
+        &company.id, &company.name, &company.server, &company.logo, &company.event_url,
+        &company.payment_service, company.active, &company.event_secret,
+        company.subscription_active, &company.countries, company.created_at
+    ])
     .run()
     .await?;
     Ok(())
@@ -150,8 +144,7 @@ pub async fn list(tx: &mut Tx, limit: i64, offset: i64) -> Result<(i64, Vec<Comp
     let (total,) = tx.sql("SELECT COUNT(*) FROM companies").one().await?;
     let companies = tx
         .sql("SELECT * FROM companies ORDER BY created_at DESC, id DESC LIMIT $1 OFFSET $2")
-        .bind(limit)
-        .bind(offset)
+        .params(params![limit, offset])
         .all()
         .await?;
     Ok((total, companies))
@@ -167,25 +160,27 @@ pub async fn update(tx: &mut Tx, company: &Company) -> Result<()> {
              countries = $18, updated_at = $19
          WHERE id = $1",
     )
-    .bind(&company.id)
-    .bind(&company.name)
-    .bind(&company.logo)
-    .bind(&company.event_url)
-    .bind(&company.payment_service)
-    .bind(company.active)
-    .bind(&company.event_secret)
-    .bind(&company.previous_event_secret)
-    .bind(company.previous_event_secret_until)
-    .bind(company.subscription_active)
-    .bind(company.subscription_expires_at)
-    .bind(&company.features)
-    .bind(company.low_balance)
-    .bind(&company.sms_gateway)
-    .bind(&company.sms_sender)
-    .bind(&company.sms_prefixes)
-    .bind(&company.fixed_otp)
-    .bind(&company.countries)
-    .bind(company.updated_at)
+    .params(params![
+        &company.id,
+        &company.name,
+        &company.logo,
+        &company.event_url,
+        &company.payment_service,
+        company.active,
+        &company.event_secret,
+        &company.previous_event_secret,
+        company.previous_event_secret_until,
+        company.subscription_active,
+        company.subscription_expires_at,
+        &company.features,
+        company.low_balance,
+        &company.sms_gateway,
+        &company.sms_sender,
+        &company.sms_prefixes,
+        &company.fixed_otp,
+        &company.countries,
+        company.updated_at
+    ])
     .run()
     .await?;
     Ok(())
@@ -196,13 +191,9 @@ pub async fn insert_key(tx: &mut Tx, company_id: &str, key: &Key, digest: &str) 
         "INSERT INTO api_keys (company_id, id, digest, prefix, label, expires_at, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
     )
-    .bind(company_id)
-    .bind(&key.id)
-    .bind(digest)
-    .bind(&key.prefix)
-    .bind(&key.label)
-    .bind(key.expires_at)
-    .bind(key.created_at)
+    .params(params![
+        company_id, &key.id, digest, &key.prefix, &key.label, key.expires_at, key.created_at
+    ])
     .run()
     .await?;
     Ok(())
@@ -221,9 +212,7 @@ pub async fn revoke_key(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp)
         "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, $3)
          WHERE company_id = $1 AND id = $2",
     )
-    .bind(company_id)
-    .bind(id)
-    .bind(now)
+    .params(params![company_id, id, now])
     .run()
     .await
 }
@@ -231,17 +220,14 @@ pub async fn revoke_key(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp)
 /// Returns the key and locks its row until the transaction ends.
 pub async fn lock_key(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Key>> {
     tx.sql("SELECT * FROM api_keys WHERE company_id = $1 AND id = $2 FOR UPDATE")
-        .bind(company_id)
-        .bind(id)
+        .params(params![company_id, id])
         .optional()
         .await
 }
 
 pub async fn end_key(tx: &mut Tx, company_id: &str, id: &str, at: Timestamp) -> Result<()> {
     tx.sql("UPDATE api_keys SET expires_at = $3 WHERE company_id = $1 AND id = $2")
-        .bind(company_id)
-        .bind(id)
-        .bind(at)
+        .params(params![company_id, id, at])
         .run()
         .await?;
     Ok(())
@@ -253,9 +239,7 @@ pub async fn touch_key(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) 
         "UPDATE api_keys SET last_used_at = $3
          WHERE company_id = $1 AND id = $2 AND (last_used_at IS NULL OR last_used_at < $3)",
     )
-    .bind(company_id)
-    .bind(id)
-    .bind(now)
+    .params(params![company_id, id, now])
     .run()
     .await?;
     Ok(())
@@ -275,9 +259,7 @@ pub async fn digests_used_since(
                  AND (expires_at IS NULL OR expires_at > $2)
              ORDER BY last_used_at DESC LIMIT $3",
         )
-        .bind(since)
-        .bind(now)
-        .bind(most)
+        .params(params![since, now, most])
         .all()
         .await?;
     Ok(digests.into_iter().map(|(digest,)| digest).collect())

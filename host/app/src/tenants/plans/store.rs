@@ -2,7 +2,7 @@
 
 use super::DEFAULT;
 use tollhouse_platform::{
-    store::{FromRow, Result, Tx},
+    store::{FromRow, Result, Tx, params},
     values::money::Minor,
 };
 
@@ -20,9 +20,7 @@ pub async fn price(tx: &mut Tx, company_id: &str, item: &str) -> Result<Option<M
             "SELECT amount_minor FROM prices WHERE company_id IN ($1, $2) AND item = $3
              ORDER BY company_id DESC LIMIT 1",
         )
-        .bind(company_id)
-        .bind(DEFAULT)
-        .bind(item)
+        .params(params![company_id, DEFAULT, item])
         .optional()
         .await?;
     Ok(price.map(|(price,)| price))
@@ -34,8 +32,7 @@ pub async fn list(tx: &mut Tx, company_id: &str) -> Result<Vec<Row>> {
         "SELECT company_id, item, amount_minor FROM prices WHERE company_id IN ($1, $2)
          ORDER BY company_id, item",
     )
-    .bind(company_id)
-    .bind(DEFAULT)
+    .params(params![company_id, DEFAULT])
     .all()
     .await
 }
@@ -45,9 +42,7 @@ pub async fn put(tx: &mut Tx, company_id: &str, item: &str, amount: Minor) -> Re
         "INSERT INTO prices (company_id, item, amount_minor) VALUES ($1, $2, $3)
          ON CONFLICT (company_id, item) DO UPDATE SET amount_minor = excluded.amount_minor",
     )
-    .bind(company_id)
-    .bind(item)
-    .bind(amount)
+    .params(params![company_id, item, amount])
     .run()
     .await?;
     Ok(())
@@ -58,8 +53,7 @@ pub async fn remove(tx: &mut Tx, company_id: &str, item: &str) -> Result<()> {
     // but the upsert waits for it.
     put(tx, company_id, item, Minor(0)).await?;
     tx.sql("DELETE FROM prices WHERE company_id = $1 AND item = $2")
-        .bind(company_id)
-        .bind(item)
+        .params(params![company_id, item])
         .run()
         .await?;
     Ok(())

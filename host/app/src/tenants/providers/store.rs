@@ -3,7 +3,7 @@
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealError, SealedColumn, Sealer, sealed_column},
-    store::{FromRow, Result, Tx},
+    store::{FromRow, Result, Tx, params},
 };
 
 #[derive(Clone, Debug, FromRow)]
@@ -54,8 +54,7 @@ impl Account {
 
 pub async fn find(tx: &mut Tx, company_id: &str, provider: &str) -> Result<Option<Account>> {
     tx.sql("SELECT * FROM provider_accounts WHERE company_id = $1 AND provider = $2")
-        .bind(company_id)
-        .bind(provider)
+        .params(params![company_id, provider])
         .optional()
         .await
 }
@@ -75,20 +74,17 @@ pub async fn list(tx: &mut Tx, company_id: &str) -> Result<Vec<Account>> {
 /// locks its row until the transaction ends.
 pub async fn lock(tx: &mut Tx, new: &Account) -> Result<Account> {
     tx.sql(
-        "INSERT INTO provider_accounts (company_id, provider, id, credentials, active, created_at, updated_at)
+        "INSERT INTO provider_accounts (company_id, provider, id, credentials, active,
+             created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $6) ON CONFLICT (company_id, provider) DO NOTHING",
     )
-    .bind(&new.company_id)
-    .bind(&new.provider)
-    .bind(&new.id)
-    .bind(&new.credentials)
-    .bind(new.active)
-    .bind(new.created_at)
+    .params(params![
+        &new.company_id, &new.provider, &new.id, &new.credentials, new.active, new.created_at
+    ])
     .run()
     .await?;
     tx.sql("SELECT * FROM provider_accounts WHERE company_id = $1 AND provider = $2 FOR UPDATE")
-        .bind(&new.company_id)
-        .bind(&new.provider)
+        .params(params![&new.company_id, &new.provider])
         .one()
         .await
 }
@@ -98,11 +94,10 @@ pub async fn update(tx: &mut Tx, account: &Account) -> Result<()> {
         "UPDATE provider_accounts SET credentials = $3, active = $4, updated_at = $5
          WHERE company_id = $1 AND provider = $2",
     )
-    .bind(&account.company_id)
-    .bind(&account.provider)
-    .bind(&account.credentials)
-    .bind(account.active)
-    .bind(account.updated_at)
+    .params(params![
+        &account.company_id, &account.provider, &account.credentials, account.active,
+        account.updated_at
+    ])
     .run()
     .await?;
     Ok(())

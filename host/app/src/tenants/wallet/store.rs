@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Account, Balance, Cover, Movement};
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{FromRow, Result, Statement, Tx},
+    store::{FromRow, Result, Statement, Tx, params},
     values::{
         listing::{Page, Period},
         money::Minor,
@@ -29,17 +29,14 @@ pub async fn begin(
     let overdraft_allowed = cover == Cover::Waived && movement.from == Account::Wallet;
     let inserted = tx
         .sql(
-            "INSERT INTO ledger_transactions (company_id, id, key, kind, overdraft_allowed, created_at)
+            "INSERT INTO ledger_transactions (company_id, id, key, kind, overdraft_allowed,
+                 created_at)
              SELECT $1, $2, $3, $4, $5, $6
-             WHERE NOT EXISTS (SELECT 1 FROM ledger_transactions WHERE company_id = $1 AND key = $3)
+             WHERE NOT EXISTS (SELECT 1 FROM ledger_transactions WHERE company_id = $1
+                 AND key = $3)
              ON CONFLICT (company_id, key) DO NOTHING",
         )
-        .bind(company_id)
-        .bind(id)
-        .bind(&movement.key)
-        .bind(&*movement.kind)
-        .bind(overdraft_allowed)
-        .bind(now)
+        .params(params![company_id, id, &movement.key, &*movement.kind, overdraft_allowed, now])
         .run()
         .await?;
     Ok(inserted == 1)
@@ -55,15 +52,11 @@ pub async fn enter(
     amount: Minor,
 ) -> Result<()> {
     tx.sql(
-        "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency, amount_minor)
+        "INSERT INTO ledger_entries (company_id, transaction_id, line, account, currency,
+             amount_minor)
          VALUES ($1, $2, $3, $4, $5, $6)",
     )
-    .bind(company_id)
-    .bind(transaction_id)
-    .bind(line)
-    .bind(account)
-    .bind(currency)
-    .bind(amount)
+    .params(params![company_id, transaction_id, line, account, currency, amount])
     .run()
     .await?;
     Ok(())
@@ -92,12 +85,11 @@ pub async fn add(
     tx.sql(
         "INSERT INTO ledger_balances (company_id, account, currency, amount_minor)
          SELECT $1, $2, $3, 0 WHERE NOT EXISTS (
-             SELECT 1 FROM ledger_balances WHERE company_id = $1 AND account = $2 AND currency = $3)
+             SELECT 1 FROM ledger_balances WHERE company_id = $1 AND account = $2
+                 AND currency = $3)
          ON CONFLICT (company_id, account, currency) DO NOTHING",
     )
-    .bind(company_id)
-    .bind(account)
-    .bind(currency)
+    .params(params![company_id, account, currency])
     .run()
     .await?;
     update(tx, company_id, transaction_id, account, currency, amount, floor).await
@@ -118,16 +110,11 @@ async fn update(
     let balance: Option<(Minor,)> = tx
         .sql(
             "UPDATE ledger_balances SET amount_minor = amount_minor + $4, transaction_id = $5
-             WHERE company_id = $1 AND account = $2 AND currency = $3 AND amount_minor BETWEEN $6 AND $7
+             WHERE company_id = $1 AND account = $2 AND currency = $3
+                 AND amount_minor BETWEEN $6 AND $7
              RETURNING amount_minor",
         )
-        .bind(company_id)
-        .bind(account)
-        .bind(currency)
-        .bind(amount)
-        .bind(transaction_id)
-        .bind(least)
-        .bind(most)
+        .params(params![company_id, account, currency, amount, transaction_id, least, most])
         .optional()
         .await?;
     Ok(balance.map(|(balance,)| balance))
@@ -140,9 +127,7 @@ pub async fn balances(tx: &mut Tx, company_id: &str) -> Result<BTreeMap<String, 
             "SELECT account, currency, amount_minor FROM ledger_balances
              WHERE company_id = $1 AND account IN ($2, $3)",
         )
-        .bind(company_id)
-        .bind(Account::Wallet.name())
-        .bind(Account::Pending.name())
+        .params(params![company_id, Account::Wallet.name(), Account::Pending.name()])
         .all()
         .await?;
     let mut balances: BTreeMap<String, Balance> = BTreeMap::new();
@@ -221,11 +206,14 @@ pub async fn entries(
     let entries = tx.sql(filtered!(
         "e.transaction_id, t.key, t.kind, e.account, e.currency, e.amount_minor, t.created_at,
          CASE WHEN t.key LIKE 'payment:%' THEN
-             (SELECT reference FROM payments WHERE company_id = t.company_id AND id = substr(t.key, 9, 24))
+             (SELECT reference FROM payments WHERE company_id = t.company_id
+             AND id = substr(t.key, 9, 24))
          WHEN t.key LIKE 'recollection:%' THEN
-             (SELECT reference FROM recollections WHERE company_id = t.company_id AND id = substr(t.key, 14, 24))
+             (SELECT reference FROM recollections WHERE company_id = t.company_id
+             AND id = substr(t.key, 14, 24))
          WHEN t.key LIKE 'charge:recollection:%' OR t.key LIKE 'refund:recollection:%' THEN
-             (SELECT reference FROM recollections WHERE company_id = t.company_id AND id = substr(t.key, 21, 24))
+             (SELECT reference FROM recollections WHERE company_id = t.company_id
+             AND id = substr(t.key, 21, 24))
          END AS reference",
         "ORDER BY t.created_at DESC, t.id DESC, e.line LIMIT $5 OFFSET $6"
     ));
@@ -235,11 +223,12 @@ pub async fn entries(
 
 impl Filter {
     fn bind<'t>(&self, statement: Statement<'t>, company_id: &str) -> Statement<'t> {
-        statement
-            .bind(company_id.to_owned())
-            .bind(self.account.clone())
-            .bind(self.created.map(|period| period.from))
-            .bind(self.created.map(|period| period.before))
+        statement.params(params![
+            company_id.to_owned(),
+            self.account.clone(),
+            self.created.map(|period| period.from),
+            self.created.map(|period| period.before)
+        ])
     }
 }
 
@@ -254,8 +243,7 @@ pub async fn posted(
          JOIN ledger_entries e ON e.company_id = t.company_id AND e.transaction_id = t.id AND e.line = 2
          WHERE t.company_id = $1 AND t.key = $2",
     )
-    .bind(company_id)
-    .bind(key)
+    .params(params![company_id, key])
     .optional()
     .await
 }
@@ -264,8 +252,7 @@ pub async fn posted(
 pub async fn is_posted(tx: &mut Tx, company_id: &str, key: &str) -> Result<bool> {
     let found: Option<(String,)> = tx
         .sql("SELECT id FROM ledger_transactions WHERE company_id = $1 AND key = $2")
-        .bind(company_id)
-        .bind(key)
+        .params(params![company_id, key])
         .optional()
         .await?;
     Ok(found.is_some())

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{FromRow, Json, Result, Tx},
+    store::{FromRow, Json, Result, Tx, params},
 };
 
 /// The owner of a reference.
@@ -26,18 +26,18 @@ pub async fn reserve(
 ) -> Result<bool> {
     let owned = tx
         .sql(
-            "INSERT INTO service_refs (account_id, service_ref, company_id, subject, subject_id, created_at)
+            "INSERT INTO service_refs (account_id, service_ref, company_id, subject, subject_id,
+                 created_at)
              VALUES ($1, $2, $3, $4, $5, $6)
              ON CONFLICT (account_id, service_ref) DO UPDATE SET subject_id = excluded.subject_id
              WHERE service_refs.company_id = excluded.company_id
-                 AND service_refs.subject = excluded.subject AND service_refs.subject_id = excluded.subject_id",
+                 AND service_refs.subject = excluded.subject
+                     AND service_refs.subject_id = excluded.subject_id",
         )
-        .bind(account_id)
-        .bind(service_ref)
-        .bind(&belongs.company_id)
-        .bind(&belongs.subject)
-        .bind(&belongs.subject_id)
-        .bind(now)
+        .params(params![
+            account_id, service_ref, &belongs.company_id, &belongs.subject, &belongs.subject_id,
+            now
+        ])
         .run()
         .await?;
     Ok(owned == 1)
@@ -60,10 +60,7 @@ pub async fn replace(
         "UPDATE service_refs SET replaced_by = $4
          WHERE account_id = $1 AND service_ref = $2 AND company_id = $3",
     )
-    .bind(account_id)
-    .bind(service_ref)
-    .bind(&belongs.company_id)
-    .bind(by)
+    .params(params![account_id, service_ref, &belongs.company_id, by])
     .run()
     .await?;
     Ok(true)
@@ -72,8 +69,7 @@ pub async fn replace(
 /// Removes a reference that the provider uses for another charge.
 pub async fn release(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result<()> {
     tx.sql("DELETE FROM service_refs WHERE account_id = $1 AND service_ref = $2")
-        .bind(account_id)
-        .bind(service_ref)
+        .params(params![account_id, service_ref])
         .run()
         .await?;
     Ok(())
@@ -84,8 +80,7 @@ pub async fn belongs(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result
         "SELECT company_id, subject, subject_id FROM service_refs
          WHERE account_id = $1 AND service_ref = $2",
     )
-    .bind(account_id)
-    .bind(service_ref)
+    .params(params![account_id, service_ref])
     .optional()
     .await
 }
@@ -103,9 +98,7 @@ pub async fn references(
              WHERE company_id = $1 AND subject = $2 AND subject_id = $3 AND replaced_by IS NULL
              ORDER BY created_at, service_ref",
         )
-        .bind(company_id)
-        .bind(subject)
-        .bind(subject_id)
+        .params(params![company_id, subject, subject_id])
         .all()
         .await?;
     Ok(rows.into_iter().map(|(reference,)| reference).collect())
@@ -123,16 +116,19 @@ pub struct Received<'n> {
 /// Stores a provider webhook, or counts another copy of it.
 pub async fn store(tx: &mut Tx, received: Received<'_>, now: Timestamp) -> Result<()> {
     tx.sql(
-        "INSERT INTO notifications (account_id, digest, company_id, provider, about, copies, received_at)
+        "INSERT INTO notifications (account_id, digest, company_id, provider, about, copies,
+             received_at)
          VALUES ($1, $2, $3, $4, $5, 1, $6)
          ON CONFLICT (account_id, digest) DO UPDATE SET copies = notifications.copies + 1",
     )
-    .bind(received.account_id)
-    .bind(received.digest)
-    .bind(received.company_id)
-    .bind(received.provider)
-    .bind(Json(received.about))
-    .bind(now)
+    .params(params![
+        received.account_id,
+        received.digest,
+        received.company_id,
+        received.provider,
+        Json(received.about),
+        now
+    ])
     .run()
     .await?;
     Ok(())

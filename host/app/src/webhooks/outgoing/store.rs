@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{FromRow, Result, Tx},
+    store::{FromRow, Result, Tx, params},
     values::listing::Page,
 };
 
@@ -22,12 +22,7 @@ pub async fn insert(
         "INSERT INTO events (company_id, id, kind, subject_id, body, created_at)
          VALUES ($1, $2, $3, $4, $5, $6)",
     )
-    .bind(company_id)
-    .bind(id)
-    .bind(kind)
-    .bind(subject_id)
-    .bind(body)
-    .bind(now)
+    .params(params![company_id, id, kind, subject_id, body, now])
     .run()
     .await?;
     Ok(())
@@ -44,8 +39,7 @@ pub struct EventRow {
 
 pub async fn event(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<EventRow>> {
     tx.sql("SELECT * FROM events WHERE company_id = $1 AND id = $2")
-        .bind(company_id)
-        .bind(id)
+        .params(params![company_id, id])
         .optional()
         .await
 }
@@ -59,9 +53,7 @@ pub async fn list(tx: &mut Tx, company_id: &str, page: Page) -> Result<(i64, Vec
             "SELECT * FROM events WHERE company_id = $1
              ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3",
         )
-        .bind(company_id)
-        .bind(page.limit)
-        .bind(page.offset())
+        .params(params![company_id, page.limit, page.offset()])
         .all()
         .await?;
     Ok((total, events))
@@ -117,17 +109,14 @@ impl Delivery {
 /// Inserts a delivery, unless the event has one for that URL.
 pub async fn insert_delivery(tx: &mut Tx, delivery: &Delivery, now: Timestamp) -> Result<()> {
     tx.sql(
-        "INSERT INTO event_deliveries (company_id, id, event_id, url, state, tries, queued, attempts,
-             created_at)
+        "INSERT INTO event_deliveries (company_id, id, event_id, url, state, tries, queued,
+             attempts, created_at)
          VALUES ($1, $2, $3, $4, $5, 0, 1, 0, $6)
          ON CONFLICT (company_id, event_id, url) DO NOTHING",
     )
-    .bind(&delivery.company_id)
-    .bind(&delivery.id)
-    .bind(&delivery.event_id)
-    .bind(&delivery.url)
-    .bind(&delivery.state)
-    .bind(now)
+    .params(params![
+        &delivery.company_id, &delivery.id, &delivery.event_id, &delivery.url, &delivery.state, now
+    ])
     .run()
     .await?;
     Ok(())
@@ -135,16 +124,14 @@ pub async fn insert_delivery(tx: &mut Tx, delivery: &Delivery, now: Timestamp) -
 
 pub async fn delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Delivery>> {
     tx.sql("SELECT * FROM event_deliveries WHERE company_id = $1 AND id = $2")
-        .bind(company_id)
-        .bind(id)
+        .params(params![company_id, id])
         .optional()
         .await
 }
 
 pub async fn lock_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Delivery>> {
     tx.sql("SELECT * FROM event_deliveries WHERE company_id = $1 AND id = $2 FOR UPDATE")
-        .bind(company_id)
-        .bind(id)
+        .params(params![company_id, id])
         .optional()
         .await
 }
@@ -155,8 +142,7 @@ pub async fn queue_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<(
         "UPDATE event_deliveries SET state = 'pending', tries = 0, queued = queued + 1
          WHERE company_id = $1 AND id = $2",
     )
-    .bind(company_id)
-    .bind(id)
+    .params(params![company_id, id])
     .run()
     .await?;
     Ok(())
@@ -167,8 +153,7 @@ pub async fn deliveries(tx: &mut Tx, company_id: &str, event_id: &str) -> Result
         "SELECT * FROM event_deliveries WHERE company_id = $1 AND event_id = $2
          ORDER BY created_at, id",
     )
-    .bind(company_id)
-    .bind(event_id)
+    .params(params![company_id, event_id])
     .all()
     .await
 }
@@ -185,9 +170,7 @@ pub async fn deliveries_of_page(
              ORDER BY created_at DESC, id DESC LIMIT $2 OFFSET $3)
          ORDER BY created_at, id",
     )
-    .bind(company_id)
-    .bind(page.limit)
-    .bind(page.offset())
+    .params(params![company_id, page.limit, page.offset()])
     .all()
     .await
 }
@@ -197,12 +180,10 @@ pub async fn update_delivery(tx: &mut Tx, delivery: &Delivery) -> Result<()> {
         "UPDATE event_deliveries SET state = $3, tries = $4, attempts = $5, delivered_at = $6
          WHERE company_id = $1 AND id = $2",
     )
-    .bind(&delivery.company_id)
-    .bind(&delivery.id)
-    .bind(&delivery.state)
-    .bind(delivery.tries)
-    .bind(delivery.attempts)
-    .bind(delivery.delivered_at)
+    .params(params![
+        &delivery.company_id, &delivery.id, &delivery.state, delivery.tries, delivery.attempts,
+        delivery.delivered_at
+    ])
     .run()
     .await?;
     Ok(())
@@ -224,16 +205,14 @@ pub struct Attempt {
 
 pub async fn insert_attempt(tx: &mut Tx, delivery: &Delivery, attempt: &Attempt) -> Result<()> {
     tx.sql(
-        "INSERT INTO event_attempts (company_id, delivery_id, number, status, error, duration_ms, created_at)
+        "INSERT INTO event_attempts (company_id, delivery_id, number, status, error,
+             duration_ms, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
     )
-    .bind(&delivery.company_id)
-    .bind(&delivery.id)
-    .bind(attempt.number)
-    .bind(attempt.status)
-    .bind(&attempt.error)
-    .bind(attempt.duration_ms)
-    .bind(attempt.created_at)
+    .params(params![
+        &delivery.company_id, &delivery.id, attempt.number, attempt.status, &attempt.error,
+        attempt.duration_ms, attempt.created_at
+    ])
     .run()
     .await?;
     Ok(())
@@ -248,8 +227,7 @@ pub async fn attempts(tx: &mut Tx, company_id: &str, event_id: &str) -> Result<V
          WHERE d.company_id = $1 AND d.event_id = $2
          ORDER BY a.created_at, d.url, a.number",
     )
-    .bind(company_id)
-    .bind(event_id)
+    .params(params![company_id, event_id])
     .all()
     .await
 }
@@ -258,8 +236,7 @@ pub async fn attempts(tx: &mut Tx, company_id: &str, event_id: &str) -> Result<V
 pub async fn lock_destination(tx: &mut Tx, company_id: &str, url: &str) -> Result<()> {
     let _: Option<(String,)> = tx
         .sql("SELECT url FROM event_destinations WHERE company_id = $1 AND url = $2 FOR UPDATE")
-        .bind(company_id)
-        .bind(url)
+        .params(params![company_id, url])
         .optional()
         .await?;
     Ok(())
@@ -268,8 +245,7 @@ pub async fn lock_destination(tx: &mut Tx, company_id: &str, url: &str) -> Resul
 pub async fn is_disabled(tx: &mut Tx, company_id: &str, url: &str) -> Result<bool> {
     let found: Option<(Option<Timestamp>,)> = tx
         .sql("SELECT disabled_at FROM event_destinations WHERE company_id = $1 AND url = $2")
-        .bind(company_id)
-        .bind(url)
+        .params(params![company_id, url])
         .optional()
         .await?;
     Ok(matches!(found, Some((Some(_),))))
@@ -286,17 +262,16 @@ pub async fn note_failure(
 ) -> Result<Timestamp> {
     let (since,) = tx
         .sql(
-            "INSERT INTO event_destinations (company_id, url, failing_since, last_failure_at, reason)
+            "INSERT INTO event_destinations (company_id, url, failing_since, last_failure_at,
+                 reason)
              VALUES ($1, $2, $3, $3, '')
-             ON CONFLICT (company_id, url) DO UPDATE SET last_failure_at = excluded.last_failure_at,
-                 failing_since = CASE WHEN event_destinations.last_failure_at < $4
+             ON CONFLICT (company_id, url) DO UPDATE
+                 SET last_failure_at = excluded.last_failure_at,
+                     failing_since = CASE WHEN event_destinations.last_failure_at < $4
                      THEN excluded.failing_since ELSE event_destinations.failing_since END
              RETURNING failing_since",
         )
-        .bind(company_id)
-        .bind(url)
-        .bind(now)
-        .bind(run_after)
+        .params(params![company_id, url, now, run_after])
         .one()
         .await?;
     Ok(since)
@@ -314,18 +289,14 @@ pub async fn disable(
         "UPDATE event_destinations SET disabled_at = $3, reason = $4
          WHERE company_id = $1 AND url = $2",
     )
-    .bind(company_id)
-    .bind(url)
-    .bind(now)
-    .bind(reason)
+    .params(params![company_id, url, now, reason])
     .run()
     .await?;
     tx.sql(
         "UPDATE event_deliveries SET state = 'disabled'
          WHERE company_id = $1 AND url = $2 AND state = 'pending'",
     )
-    .bind(company_id)
-    .bind(url)
+    .params(params![company_id, url])
     .run()
     .await?;
     Ok(())
@@ -334,8 +305,7 @@ pub async fn disable(
 /// Clears the failures of an endpoint and enables it.
 pub async fn enable(tx: &mut Tx, company_id: &str, url: &str) -> Result<()> {
     tx.sql("DELETE FROM event_destinations WHERE company_id = $1 AND url = $2")
-        .bind(company_id)
-        .bind(url)
+        .params(params![company_id, url])
         .run()
         .await?;
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::{
     clock::Timestamp,
-    store::{FromRow, Result, Tx},
+    store::{FromRow, Result, Tx, params},
 };
 
 /// A claimed job.
@@ -35,10 +35,7 @@ pub async fn wake(
              run_at = CASE WHEN jobs.lease IS NULL AND excluded.run_at < jobs.run_at
                            THEN excluded.run_at ELSE jobs.run_at END",
     )
-    .bind(company_id)
-    .bind(kind)
-    .bind(subject)
-    .bind(run_at)
+    .params(params![company_id, kind, subject, run_at])
     .run()
     .await?;
     tx.wake_jobs();
@@ -60,11 +57,7 @@ pub async fn claim(
              ORDER BY run_at LIMIT $5 FOR UPDATE SKIP LOCKED)
          RETURNING *",
     )
-    .bind(lease)
-    .bind(lease_ends)
-    .bind(kind)
-    .bind(now)
-    .bind(limit)
+    .params(params![lease, lease_ends, kind, now, limit])
     .all()
     .await
 }
@@ -76,11 +69,7 @@ pub async fn finish(tx: &mut Tx, job: &Job, now: Timestamp) -> Result<()> {
             "DELETE FROM jobs WHERE company_id = $1 AND kind = $2 AND subject = $3
              AND lease = $4 AND wakes = $5",
         )
-        .bind(&job.company_id)
-        .bind(&job.kind)
-        .bind(&job.subject)
-        .bind(&job.lease)
-        .bind(job.wakes)
+        .params(params![&job.company_id, &job.kind, &job.subject, &job.lease, job.wakes])
         .run()
         .await?;
     if gone == 0 {
@@ -102,13 +91,9 @@ pub async fn reschedule(
             "UPDATE jobs SET lease = NULL, run_at = $5, failures = $6
              WHERE company_id = $1 AND kind = $2 AND subject = $3 AND lease = $4 AND wakes = $7",
         )
-        .bind(&job.company_id)
-        .bind(&job.kind)
-        .bind(&job.subject)
-        .bind(&job.lease)
-        .bind(run_at)
-        .bind(failures)
-        .bind(job.wakes)
+        .params(params![
+            &job.company_id, &job.kind, &job.subject, &job.lease, run_at, failures, job.wakes
+        ])
         .run()
         .await?;
     if done == 0 {
@@ -123,12 +108,7 @@ async fn release(tx: &mut Tx, job: &Job, now: Timestamp, failures: i64) -> Resul
         "UPDATE jobs SET lease = NULL, run_at = $5, failures = $6
          WHERE company_id = $1 AND kind = $2 AND subject = $3 AND lease = $4",
     )
-    .bind(&job.company_id)
-    .bind(&job.kind)
-    .bind(&job.subject)
-    .bind(&job.lease)
-    .bind(now)
-    .bind(failures)
+    .params(params![&job.company_id, &job.kind, &job.subject, &job.lease, now, failures])
     .run()
     .await?;
     tx.wake_jobs();

@@ -160,7 +160,8 @@ impl Sessions {
         let statement_ms = self.deadline.as_millis();
         let idle_ms = u128::from(IDLE_DEADLINES) * statement_ms;
         let limits = format!(
-            "SET statement_timeout = {statement_ms}; SET idle_in_transaction_session_timeout = {idle_ms}"
+            "SET statement_timeout = {statement_ms};
+                 SET idle_in_transaction_session_timeout = {idle_ms}"
         );
         connection.execute(AssertSqlSafe(limits)).await?; // safe: two numbers
         Ok(connection)

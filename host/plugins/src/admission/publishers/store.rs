@@ -2,7 +2,7 @@
 
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{FromRow, Result, Tx},
+    store::{FromRow, Result, Tx, params},
 };
 
 #[derive(Debug, FromRow)]
@@ -21,7 +21,8 @@ pub async fn all(tx: &mut Tx) -> Result<Vec<KeyRow>> {
 
 pub async fn of_publisher(tx: &mut Tx, name: &str) -> Result<Vec<KeyRow>> {
     tx.sql(
-        "SELECT name, key, added_at FROM plugin_publishers WHERE name = $1 ORDER BY added_at, key",
+        "SELECT name, key, added_at FROM plugin_publishers WHERE name = $1 ORDER BY added_at,
+             key",
     )
     .bind(name)
     .all()
@@ -36,9 +37,7 @@ pub async fn add(tx: &mut Tx, name: &str, key: &str, now: Timestamp) -> Result<S
              ON CONFLICT (key) DO UPDATE SET key = excluded.key
              RETURNING name",
         )
-        .bind(name)
-        .bind(key)
-        .bind(now)
+        .params(params![name, key, now])
         .one()
         .await?;
     Ok(owner)
@@ -52,14 +51,11 @@ pub async fn remove(tx: &mut Tx, name: &str, key: &str, now: Timestamp) -> Resul
          ON CONFLICT (key) DO UPDATE SET name = excluded.name, added_at = excluded.added_at,
              removed_at = excluded.removed_at",
     )
-    .bind(name)
-    .bind(key)
-    .bind(now)
+    .params(params![name, key, now])
     .run()
     .await?;
     tx.sql("DELETE FROM plugin_publishers WHERE name = $1 AND key = $2")
-        .bind(name)
-        .bind(key)
+        .params(params![name, key])
         .run()
         .await?;
     Ok(())
@@ -69,7 +65,8 @@ pub async fn remove(tx: &mut Tx, name: &str, key: &str, now: Timestamp) -> Resul
 pub async fn trusted_since(tx: &mut Tx, since: Timestamp) -> Result<Vec<KeyRow>> {
     tx.sql(
         "SELECT name, key, added_at FROM plugin_publishers
-         UNION ALL SELECT name, key, added_at FROM plugin_publishers_gone WHERE removed_at >= $1",
+         UNION ALL SELECT name, key, added_at FROM plugin_publishers_gone
+             WHERE removed_at >= $1",
     )
     .bind(since)
     .all()
