@@ -7,10 +7,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{sync::Notify, time::timeout};
 use tollhouse_app::{
-    operations::monitor::Watch,
+    operations::monitor::Monitor,
     tenants::{
         companies,
-        wallet::{self, Moved},
+        wallet::{self, PostOutcome},
     },
 };
 use tollhouse_platform::{
@@ -53,23 +53,28 @@ async fn charge_to(
     company: &Company,
     (item, quantity): (&'static str, i64),
     key: &str,
-) -> Result<Moved> {
+) -> Result<PostOutcome> {
     let (host, id, key) = (app.app.clone(), company.id.clone(), key.to_owned());
     let charge = async move |tx: &mut store::Tx| {
         let company = companies::get(tx, &id).await?;
-        wallet::charge(tx, &host, &company, item, quantity, &key).await
+        wallet::charge_fee(tx, &host, &company, item, quantity, &key).await
     };
     app.app.store.write(charge).await
 }
 
-async fn charge(app: &TestApp, item: &'static str, quantity: i64, key: &str) -> Result<Moved> {
+async fn charge(
+    app: &TestApp,
+    item: &'static str,
+    quantity: i64,
+    key: &str,
+) -> Result<PostOutcome> {
     charge_to(app, &app.company, (item, quantity), key).await
 }
 
 async fn give_back_to(app: &TestApp, company: &Company, key: &str) {
     let (host, id, key) = (app.app.clone(), company.id.clone(), key.to_owned());
     let given =
-        app.app.store.write(async move |tx| wallet::give_back(tx, &host, &id, &key).await).await;
+        app.app.store.write(async move |tx| wallet::refund_fee(tx, &host, &id, &key).await).await;
     given.expect("what can be given back or was never charged");
 }
 
@@ -81,7 +86,7 @@ async fn balance(app: &TestApp) -> Value {
     app.wallet().await["balance"].clone()
 }
 
-fn message(refused: Result<Moved>) -> String {
+fn message(refused: Result<PostOutcome>) -> String {
     refused.expect_err("a refusal").to_string()
 }
 
@@ -127,7 +132,7 @@ both! {
         ].into_iter().enumerate() {
             assert_eq!(shown(&company, item).await, json!({ "price": price, "plan": plan }), "{item}");
             let before = minor(&balance(app).await);
-            assert_eq!(charge(app, item, 2, &n.to_string()).await.expect("a charge"), Moved::Now);
+            assert_eq!(charge(app, item, 2, &n.to_string()).await.expect("a charge"), PostOutcome::Posted);
             assert_eq!(before - minor(&balance(app).await), 2 * minor(&price), "{item}");
         }
         assert_eq!(see(app, &company).await["currency"], "NGN");
@@ -263,7 +268,7 @@ both! {
             let refused = charge(app, item, 0, &n.to_string()).await;
             assert!(matches!(&refused, Err(Error::Forbidden(text)) if *text == format!("your plan does not include {feature}")), "{refused:?}");
             subscribe(json!([feature])).await;
-            assert_eq!(charge(app, item, 0, &n.to_string()).await.expect("a charge"), Moved::Now);
+            assert_eq!(charge(app, item, 0, &n.to_string()).await.expect("a charge"), PostOutcome::Posted);
         }
         // What nothing is billed by is our own fault, and costs nobody anything.
         for (item, quantity) in [("otp.emial", 1), ("otp.sms", -1)] {
@@ -280,7 +285,7 @@ both! {
         assert_eq!(message(charge(app, "otp.email", i64::MAX, "all").await), NOT_COVERED);
         assert_eq!((balance(app).await, billed(app, &app.company).await), (json!(8), BTreeMap::new()));
         // A refused key was not used.
-        assert_eq!(charge(app, "otp.sms", 1, "two").await.expect("a charge"), Moved::Now);
+        assert_eq!(charge(app, "otp.sms", 1, "two").await.expect("a charge"), PostOutcome::Posted);
         assert_eq!(balance(app).await, json!(3.99));
         // Dollars pay for nothing.
         let dollars = json!({ "amount": 100, "currency": "USD", "key": "dollars" });
@@ -290,29 +295,29 @@ both! {
 
     async fn a_key_is_charged_once_whatever_it_costs_by_then(app: TestApp) {
         credit(app, &app.company, 100).await;
-        assert_eq!(charge(app, "otp.sms", 3, "free").await.expect("a charge"), Moved::Now);
+        assert_eq!(charge(app, "otp.sms", 3, "free").await.expect("a charge"), PostOutcome::Posted);
         set_own(app, json!({ "otp.sms": 10 })).await.data();
-        assert_eq!(charge(app, "otp.sms", 3, "free").await.expect("a charge"), Moved::Before);
+        assert_eq!(charge(app, "otp.sms", 3, "free").await.expect("a charge"), PostOutcome::Duplicate);
         assert_eq!(balance(app).await, 100);
-        assert_eq!(charge(app, "otp.sms", 3, "paid").await.expect("a charge"), Moved::Now);
+        assert_eq!(charge(app, "otp.sms", 3, "paid").await.expect("a charge"), PostOutcome::Posted);
         set_own(app, json!({ "otp.sms": 50 })).await.data();
         // Also when it would not be covered now.
-        assert_eq!(charge(app, "otp.sms", 3, "paid").await.expect("a charge"), Moved::Before);
+        assert_eq!(charge(app, "otp.sms", 3, "paid").await.expect("a charge"), PostOutcome::Duplicate);
         assert_eq!(billed(app, &app.company).await, BTreeMap::from([("charge:paid".to_owned(), -3_000)]));
         // The same key of another company is another one, and so is that of a movement by an operator.
         let other = app.new_company("Beta Lending").await;
-        assert_eq!(charge_to(app, &other, ("otp.sms", 1), "paid").await.expect("a charge"), Moved::Now);
-        assert_eq!(charge(app, "otp.email", 1, "top-up").await.expect("a charge"), Moved::Now);
+        assert_eq!(charge_to(app, &other, ("otp.sms", 1), "paid").await.expect("a charge"), PostOutcome::Posted);
+        assert_eq!(charge(app, "otp.email", 1, "top-up").await.expect("a charge"), PostOutcome::Posted);
     }
 
     async fn a_book_of_free_charges_only_is_read_like_any_other(app: TestApp) {
-        assert_eq!(charge(app, "otp.sms", 1, "free").await.expect("a charge"), Moved::Now);
+        assert_eq!(charge(app, "otp.sms", 1, "free").await.expect("a charge"), PostOutcome::Posted);
         assert_eq!(see(app, &own(app, "/wallet/entries")).await["total"], 0);
         assert_eq!(balance(app).await, 0);
         app.advance(300).await;
-        let mut watch = Watch::default();
-        watch.look(&app.app).await;
-        watch.look(&app.app).await;
+        let mut watch = Monitor::default();
+        watch.poll(&app.app).await;
+        watch.poll(&app.app).await;
         let page = app.app.server.telemetry.scrape();
         let value = |name: &str| crate::telemetry::value(&page, &format!("tollhouse_{name}"));
         assert_eq!(value("store_up"), Some(1.0));
@@ -342,7 +347,7 @@ both! {
         assert_eq!(of("wallet"), [(json!("otp.sms.refund"), json!(12.03))]);
         assert_eq!(of("billing"), [(json!("otp.sms.refund"), json!(-12.03))]);
         // What was given back is not charged again under its key.
-        assert_eq!(charge(app, "otp.sms", 1, "sent").await.expect("a charge"), Moved::Before);
+        assert_eq!(charge(app, "otp.sms", 1, "sent").await.expect("a charge"), PostOutcome::Duplicate);
     }
 }
 
@@ -355,8 +360,8 @@ both! {
         let key = |n: usize| format!("key-{}", n / 2); // each twice
         let charges = (0..40).map(async |n| (key(n), charge(app, "otp.sms", 1, &key(n)).await));
         let done = join_all(charges).await;
-        let of = |wanted: Moved| done.iter().filter(|(_, moved)| matches!(moved, Ok(moved) if *moved == wanted)).count();
-        assert_eq!((of(Moved::Now), of(Moved::Before)), (10, 10));
+        let of = |wanted: PostOutcome| done.iter().filter(|(_, moved)| matches!(moved, Ok(moved) if *moved == wanted)).count();
+        assert_eq!((of(PostOutcome::Posted), of(PostOutcome::Duplicate)), (10, 10));
         let refused = done.iter().filter_map(|(_, moved)| moved.as_ref().err());
         assert!(refused.map(ToString::to_string).all(|text| text == NOT_COVERED));
         assert_eq!(balance(app).await, json!(0.1));
@@ -405,7 +410,7 @@ both! {
             let charges = join_all((0..3).map(|_| charge(app, "otp.sms", 1, &key)));
             let refunds = join_all((0..3).map(|_| give_back(app, &key)));
             let (charged, _) = join(charges, refunds).await;
-            let now = charged.iter().filter(|moved| matches!(moved, Ok(Moved::Now))).count();
+            let now = charged.iter().filter(|moved| matches!(moved, Ok(PostOutcome::Posted))).count();
             assert_eq!((now, charged.iter().filter(|moved| moved.is_err()).count()), (1, 0));
             assert!([0, 400].contains(&(before - minor(&balance(app).await))));
             give_back(app, &key).await;
@@ -475,7 +480,7 @@ both! {
         let (host, id) = (app.app.clone(), app.company.id.clone());
         let failed: Result<()> = app.app.store.write(async move |tx| {
             let company = companies::get(tx, &id).await?;
-            wallet::charge(tx, &host, &company, "otp.sms", 1, "lost").await?;
+            wallet::charge_fee(tx, &host, &company, "otp.sms", 1, "lost").await?;
             Err(Error::invalid("what the charge was for did not work"))
         }).await;
         failed.expect_err("a failure");

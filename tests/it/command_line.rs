@@ -286,7 +286,7 @@ both! {
         assert_eq!(field(edited.said(), "low balance"), "-");
         let (host, company) = (app.app.clone(), id.to_owned());
         let told: store::Result<()> = app.app.store.write(async move |tx| {
-            operator_events::tell(tx, &host, &company, "wallet.low_balance", json!({ "balance": 1 })).await
+            operator_events::emit(tx, &host, &company, "wallet.low_balance", json!({ "balance": 1 })).await
         }).await;
         told.expect("an event");
         app.advance(120).await;

@@ -124,7 +124,7 @@ both! {
             let settings = config(&app.database, &[]);
             let host = App::open(&settings, app.app.clock.clone(), Random::system(), None).await;
             let host = host.expect("a host that starts");
-            [&app.company, &unused, &revoked].map(|company| host.slot::<AcceptedKeys>().has(&company.key))
+            [&app.company, &unused, &revoked].map(|company| host.slot::<AcceptedKeys>().contains(&company.key))
         };
         assert_eq!(known().await, [true, false, false]);
         app.advance(7 * 86_400 - 60).await;

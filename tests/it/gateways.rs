@@ -171,7 +171,7 @@ async fn send(app: &TestApp, name: &str, to: &str) -> Result<String, CallError> 
 async fn usable(app: &TestApp, name: &str) -> Option<Account> {
     let find = async |tx: &mut store::Tx| {
         let company = companies::get(tx, &app.company.id).await?;
-        providers::usable(tx, &company, name).await
+        providers::find_usable(tx, &company, name).await
     };
     app.app.store.read(find).await.expect("the accounts").ok()
 }

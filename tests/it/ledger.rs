@@ -8,7 +8,7 @@ use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, PgConnection, SqliteConnection, migrate::Migrator,
     sqlite::SqliteConnectOptions,
 };
-use tollhouse_app::tenants::wallet::{self, Account, Cover, Movement};
+use tollhouse_app::tenants::wallet::{self, LedgerAccount, LedgerTransaction, Overdraft};
 use tollhouse_platform::{
     error,
     random::Random,
@@ -139,13 +139,13 @@ async fn credit(app: &TestApp, amount: i64, key: &str) {
 }
 
 /// Posts a debit of the wallet.
-async fn debit(app: &TestApp, minor: i64, cover: Cover) -> error::Result<wallet::Moved> {
+async fn debit(app: &TestApp, minor: i64, cover: Overdraft) -> error::Result<wallet::PostOutcome> {
     let (host, company) = (app.app.clone(), app.company.id.clone());
-    let movement = Movement {
+    let movement = LedgerTransaction {
         key: format!("test:{}", app.app.new_id()),
         kind: "test".into(),
-        from: Account::Wallet,
-        to: Account::Operator,
+        from: LedgerAccount::Wallet,
+        to: LedgerAccount::Operator,
         money: Money { minor: Minor(minor), currency: "NGN".to_owned() },
     };
     let store = app.app.store.clone();
@@ -245,27 +245,27 @@ both! {
         }
         assert_eq!(rows(app).await, before);
         // Down to zero there is nothing to allow.
-        debit(app, 10_000, Cover::Required).await.expect("what is covered");
-        let refused = debit(app, 1, Cover::Required).await.expect_err("an overdraft");
+        debit(app, 10_000, Overdraft::Forbidden).await.expect("what is covered");
+        let refused = debit(app, 1, Overdraft::Forbidden).await.expect_err("an overdraft");
         assert_eq!(refused.to_string(), NOT_COVERED);
         assert_eq!(app.wallet().await["balance"], 0);
     }
 
     async fn an_allowance_is_for_one_movement(app: TestApp) {
         credit(app, 100, "top-up").await;
-        debit(app, 15_000, Cover::Waived).await.expect("an overdraft that is allowed");
+        debit(app, 15_000, Overdraft::Allowed).await.expect("an overdraft that is allowed");
         assert_eq!(app.wallet().await["balance"], -50);
         let again = "UPDATE ledger_balances SET amount_minor = amount_minor - 15000 WHERE account = 'wallet'";
         for done in [host(app, again).await, stranger(app, again).await] {
             let refused = done.expect_err(again);
             assert!(refused.contains(BELOW_ZERO), "{refused}");
         }
-        let refused = debit(app, 1, Cover::Required).await.expect_err("an overdraft");
+        let refused = debit(app, 1, Overdraft::Forbidden).await.expect_err("an overdraft");
         assert_eq!(refused.to_string(), NOT_COVERED);
         // What comes in needs no allowance, also while it does not cover all.
         credit(app, 20, "part").await;
         assert_eq!(app.wallet().await["balance"], -30);
-        debit(app, 100, Cover::Waived).await.expect("another overdraft that is allowed");
+        debit(app, 100, Overdraft::Allowed).await.expect("another overdraft that is allowed");
         credit(app, 31, "rest").await;
         assert_eq!(app.wallet().await["balance"], 0);
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use reqwest::StatusCode;
 use serde_json::Value;
 use tollhouse_app::{
-    identity::{documented, lookups::with_lookups},
+    identity::{describe_lookups, lookups::with_lookups},
     routes::{Route, document, internal_routes, public_routes},
 };
 use tollhouse_http::Access;
@@ -117,7 +117,7 @@ fn operations_are_named_once_and_every_reference_leads_somewhere() {
 both! {
     async fn each_listener_serves_its_own_document(app: TestApp) {
         for ((_, _, mut document), base) in documents().into_iter().zip([&app.api, &app.internal]) {
-            with_lookups(&mut document, documented(&app.app.plugins));
+            with_lookups(&mut document, describe_lookups(&app.app.plugins));
             let url = format!("{base}/openapi.json");
             let answer = reply(app.client.get(&url)).await;
             assert_eq!((answer.status, &answer.body), (StatusCode::OK, &document));

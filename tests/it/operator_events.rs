@@ -19,7 +19,7 @@ async fn tell(app: &TestApp, company: &str, kind: &'static str, n: i64) {
         .app
         .store
         .write(async move |tx| {
-            operator_events::tell(tx, &host, &company, kind, json!({ "n": n })).await
+            operator_events::emit(tx, &host, &company, kind, json!({ "n": n })).await
         })
         .await;
     told.expect("an event");
@@ -106,7 +106,7 @@ both! {
         let db = app.app.store.clone();
         let late = tokio::spawn(async move {
             let told: store::Result<()> = db.write(async move |tx| {
-                operator_events::tell(tx, &host, &company, "x", json!({ "n": 1 })).await?;
+                operator_events::emit(tx, &host, &company, "x", json!({ "n": 1 })).await?;
                 wrote.notify_one();
                 wait.notified().await;
                 Ok(())

@@ -10,7 +10,7 @@ use proptest::{
 use tollhouse_app::{
     messaging::{
         messages::{Channel, Destination},
-        otp::{self, Checked, Key, Order},
+        otp::{self, CheckOutcome, CodeKey, CodeRequest},
     },
     state::App,
     tenants::companies::{self, Company},
@@ -50,7 +50,7 @@ struct Model {
 struct Lab<'a> {
     app: &'a TestApp,
     company: Company,
-    key: Key,
+    key: CodeKey,
     /// How many codes were sent: each is another one.
     sent: usize,
 }
@@ -63,7 +63,7 @@ impl Lab<'_> {
     async fn send(&self, nth: usize) {
         let company = Company { fixed_otp: Some(token(nth)), ..self.company.clone() };
         let to = Destination { channel: Channel::Email, to: "ada@example.com".to_owned() };
-        let order = Order {
+        let order = CodeRequest {
             key: self.key.clone(),
             destinations: vec![to],
             digits: 8,
@@ -78,10 +78,10 @@ impl Lab<'_> {
         otp::send(&self.app.app, &company, order).await.expect("a code that is sent");
     }
 
-    async fn check(&self, token: String) -> Checked {
+    async fn check(&self, token: String) -> CheckOutcome {
         let (host, company) = (self.app.app.clone(), self.company.id.clone());
         let key = self.key.clone();
-        let checked: Result<Checked, Error> = self
+        let checked: Result<CheckOutcome, Error> = self
             .app
             .app
             .store
@@ -91,7 +91,7 @@ impl Lab<'_> {
     }
 
     /// What came of the right, the wrong and the former tries of a step.
-    async fn run(&self, step: &Step) -> [Vec<Checked>; 3] {
+    async fn run(&self, step: &Step) -> [Vec<CheckOutcome>; 3] {
         let tries = |count: usize, token: String| {
             join_all((0..count).map(move |_| self.check(token.clone())))
         };
@@ -108,13 +108,13 @@ impl Lab<'_> {
     }
 }
 
-fn count(tries: &[Checked], what: Checked) -> usize {
+fn count(tries: &[CheckOutcome], what: CheckOutcome) -> usize {
     tries.iter().filter(|tried| **tried == what).count()
 }
 
 /// What must hold after a step without a send, and how the code stands then.
-fn judge(before: Model, step: &Step, [right, wrong, former]: &[Vec<Checked>; 3]) -> Model {
-    use Checked::{Cancelled, Passed, Wrong};
+fn judge(before: Model, step: &Step, [right, wrong, former]: &[Vec<CheckOutcome>; 3]) -> Model {
+    use CheckOutcome::{Cancelled, Passed, Wrong};
     let passed = count(right, Passed);
     assert_eq!(count(wrong, Passed) + count(former, Passed), 0, "a wrong code passed");
     if before.used {
@@ -155,8 +155,12 @@ async fn run(app: &TestApp, steps: Vec<Step>) {
     let company: Result<Company, Error> =
         app.app.store.read(async |tx| companies::get(tx, &id).await).await;
     let identifier = app.app.new_id();
-    let key =
-        Key { scope: otp::CALLERS, identifier, kind: "otp".to_owned(), address: String::new() };
+    let key = CodeKey {
+        scope: otp::API_SCOPE,
+        identifier,
+        kind: "otp".to_owned(),
+        address: String::new(),
+    };
     let mut lab = Lab { app, company: company.expect("the company"), key, sent: 1 };
     lab.send(1).await;
     let mut model = Model::default();
@@ -166,12 +170,20 @@ async fn run(app: &TestApp, steps: Vec<Step>) {
             lab.sent += 1;
             // Tries that came after the send were wrong ones for the new code; those before it, for the old one.
             let may_pass = usize::from(!model.used && model.wrong < 5);
-            assert!(count(&tried[0], Checked::Passed) <= may_pass, "a code that had ended passed");
-            let others = count(&tried[1], Checked::Passed) + count(&tried[2], Checked::Passed);
+            assert!(
+                count(&tried[0], CheckOutcome::Passed) <= may_pass,
+                "a code that had ended passed"
+            );
+            let others =
+                count(&tried[1], CheckOutcome::Passed) + count(&tried[2], CheckOutcome::Passed);
             assert_eq!(others, 0, "a wrong code passed");
             lab.send(lab.sent).await;
             model = Model::default();
-            assert_eq!(lab.check(token(lab.sent - 1)).await, Checked::Wrong, "a former code lives");
+            assert_eq!(
+                lab.check(token(lab.sent - 1)).await,
+                CheckOutcome::Wrong,
+                "a former code lives"
+            );
             model.wrong += 1;
         } else {
             model = judge(model, &step, &tried);

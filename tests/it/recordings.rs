@@ -20,8 +20,8 @@ pub const RECORDING: &[&str] = &["--plugin-recording-hours=100"];
 
 /// The calls of a plugin, newest first, when all that wait are written down.
 pub async fn written_down(app: &TestApp, plugin: &str) -> Vec<Value> {
-    while app.app.slot::<recordings::Waiting>().count().await > 0 {
-        recordings::write_some(&app.app).await.expect("calls that can be written down");
+    while app.app.slot::<recordings::RecordingQueue>().count().await > 0 {
+        recordings::persist_batch(&app.app).await.expect("calls that can be written down");
     }
     list(app, plugin, "limit=1000").await["docs"].as_array().expect("a list").clone()
 }
@@ -84,9 +84,9 @@ fn id(call: &Value) -> &str {
 both! {
     async fn nothing_is_written_down_unless_the_operator_says_so(app: TestApp) {
         app.paid("order-1").await;
-        assert_eq!(app.app.slot::<recordings::Waiting>().count().await, 0);
+        assert_eq!(app.app.slot::<recordings::RecordingQueue>().count().await, 0);
         assert_eq!(written_down(app, "provider_a").await, Vec::<Value>::new());
-        let writing = recordings::write_some(&app.app);
+        let writing = recordings::persist_batch(&app.app);
         let writing = tokio::time::timeout(std::time::Duration::from_millis(50), writing).await;
         assert!(writing.is_err(), "whoever waits for nothing must not turn in circles");
         let missing = app.operator(Method::GET, "/plugins/provider_a/recordings/none", Value::Null).await;
@@ -198,7 +198,7 @@ async fn messages_and_registers_stay_private() {
 
         crate::identity::set_up(app).await;
         app.post("/kyc/nigeria/bvn/lookup", json!({ "bvn": crate::identity::BVN })).await.data();
-        assert_eq!(app.app.slot::<recordings::Waiting>().count().await, 0);
+        assert_eq!(app.app.slot::<recordings::RecordingQueue>().count().await, 0);
     })
     .await;
 }
@@ -253,7 +253,11 @@ async fn an_operator_sees_what_another_version_would_have_done() {
         let at = |at: &str| differences.iter().find(|one| one["at"] == at);
         assert!(at("requests[0].url").is_some() && at("requests[0].answer").is_some(), "{json:#}");
         assert_eq!(at("reply.outcome").expect("another end")["after"], "unavailable");
-        assert_eq!(app.app.slot::<recordings::Waiting>().count().await, 0, "a replay is no call");
+        assert_eq!(
+            app.app.slot::<recordings::RecordingQueue>().count().await,
+            0,
+            "a replay is no call"
+        );
     })
     .await;
 }

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
-use tollhouse_app::customers::{Filter, Sort, digests, explain};
+use tollhouse_app::customers::{Filter, Sort, explain, metadata_digests};
 use tollhouse_platform::values::listing::{Order, Page, Period};
 
 use crate::app::TestApp;
@@ -74,7 +74,7 @@ both! {
             ("a time", Filter { created: Some(today), ..Filter::default() }, newest, "", "users_listed"),
             ("a word", words(&["customer-4711"]), newest, trigrams, trigrams),
             ("two words", words(&["customer-4711", "obi"]), newest, trigrams, trigrams),
-            ("metadata", Filter { metadata: vec![digests("number", "4711")], ..Filter::default() }, newest, "user_metadata", "user_metadata"),
+            ("metadata", Filter { metadata: vec![metadata_digests("number", "4711")], ..Filter::default() }, newest, "user_metadata", "user_metadata"),
         ] {
             let [counting, finding, by_ids] = plan(app, filter, sort).await;
             let key = if is_sqlite { "(company_id=? AND id=?)" } else { "users_pkey" };

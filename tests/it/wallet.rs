@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse_app::tenants::wallet::{self, Account, Cover, Movement};
+use tollhouse_app::tenants::wallet::{self, LedgerAccount, LedgerTransaction, Overdraft};
 use tollhouse_platform::values::money::{Minor, Money};
 
 use crate::app::{Reply, TestApp};
@@ -72,10 +72,10 @@ both! {
 
     async fn no_balance_grows_out_of_bounds(app: TestApp) {
         let (db, host, company) = (app.app.store.clone(), app.app.clone(), app.company.id.clone());
-        let (from, to) = (Account::Operator, Account::Wallet);
+        let (from, to) = (LedgerAccount::Operator, LedgerAccount::Wallet);
         let money = Money { minor: Minor(i64::MAX - 100), currency: "NGN".to_owned() };
-        let movement = Movement { key: "all".to_owned(), kind: "test".into(), from, to, money };
-        let posted = db.write(async move |tx| wallet::post(tx, &host, &company, &movement, Cover::Required).await);
+        let movement = LedgerTransaction { key: "all".to_owned(), kind: "test".into(), from, to, money };
+        let posted = db.write(async move |tx| wallet::post(tx, &host, &company, &movement, Overdraft::Forbidden).await);
         posted.await.expect("a movement");
         order(app, "credit", json!({ "amount": 1, "key": "a" })).await.data();
         let refused = order(app, "credit", json!({ "amount": 0.01, "key": "b" })).await;

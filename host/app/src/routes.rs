@@ -25,9 +25,9 @@ use tollhouse_http::{
 };
 
 /// The routes that receive components, which have their own size limit.
-const COMPONENTS: [&str; 2] = ["/internal/v1/plugins", "/internal/v1/plugins/examine"];
+const COMPONENT_ROUTES: [&str; 2] = ["/internal/v1/plugins", "/internal/v1/plugins/examine"];
 /// The routes that receive files, with the maximum body: user files, and 5 MiB images in base64.
-const UPLOADS: [(&str, usize); 2] =
+const UPLOAD_ROUTES: [(&str, usize); 2] =
     [("/api/v1/user/bulk/create", 16 << 20), ("/api/v1/kyc/{country}/{*path}", 8 << 20)];
 
 /// The handlers of audit logs, in the module that their operation ids name.
@@ -241,7 +241,7 @@ pub fn webhooks() -> Vec<Webhook> {
 
 /// Returns the name of these routes' listener in metrics.
 #[must_use]
-pub fn name_of(routes: &[Route]) -> &'static str {
+pub fn listener_name(routes: &[Route]) -> &'static str {
     if is_internal(routes) { "internal" } else { "public" }
 }
 
@@ -259,13 +259,13 @@ fn contents(routes: &[Route]) -> Contents {
     match is_internal(routes) {
         true => Contents {
             title: "Tollhouse: internal interface",
-            introduction: OPERATORS_KEY,
+            introduction: INTERNAL_INTRODUCTION,
             tags: TAGS,
             webhooks: Vec::new(),
         },
         false => Contents {
             title: "Tollhouse",
-            introduction: COMPANYS_KEY,
+            introduction: PUBLIC_INTRODUCTION,
             tags: TAGS,
             webhooks: webhooks(),
         },
@@ -275,13 +275,13 @@ fn contents(routes: &[Route]) -> Contents {
 /// Builds the router of one listener.
 pub fn router(app: &App, routes: Vec<Route>) -> Router {
     let plugins = app.plugins.clone();
-    let largest_body = move |path: &str| match UPLOADS.iter().find(|(uploads, _)| path == *uploads)
-    {
-        Some((_, most)) => Some(*most),
-        None => COMPONENTS.contains(&path).then(|| plugins.most_component_bytes()),
-    };
+    let largest_body =
+        move |path: &str| match UPLOAD_ROUTES.iter().find(|(uploads, _)| path == *uploads) {
+            Some((_, most)) => Some(*most),
+            None => COMPONENT_ROUTES.contains(&path).then(|| plugins.most_component_bytes()),
+        };
     let interface = Interface {
-        name: name_of(&routes),
+        name: listener_name(&routes),
         document: Document::new(document(&routes), identity::lookups::Lookups(app.plugins.clone())),
         routes,
         state: Shared(app.clone()),
@@ -335,7 +335,7 @@ const TAGS: &[Tag] = &[
     ("docs", "docs", "This document and its viewer."),
 ];
 
-const COMPANYS_KEY: &str = "\
+const PUBLIC_INTRODUCTION: &str = "\
 For companies, and for webhooks of their providers.
 
 ## API key
@@ -345,7 +345,7 @@ Every request of a company carries its API key, which belongs on a server and ne
     Authorization: Bearer sk_live_0123456789abcdef0123456789abcdef01234567
 ";
 
-const OPERATORS_KEY: &str = "\
+const INTERNAL_INTRODUCTION: &str = "\
 For operators and internal consumers.
 
 ## Operator token

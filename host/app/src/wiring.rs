@@ -21,7 +21,8 @@ use crate::{
     operations::{monitor, operator_events, recordings},
     routes::{self, Route, internal_routes, public_routes},
     state::{
-        App, Parts, Rates, Settings, Sweep, Tables, config::Config, metrics::Metrics, slots::Slots,
+        App, Parts, RateLimits, Settings, Sweep, Tables, config::Config, metrics::Metrics,
+        slots::Slots,
     },
     tenants::{companies, providers},
     webhooks::outgoing as events,
@@ -81,7 +82,7 @@ pub const SEALED: &[&[SealedColumn]] = &[
 ];
 
 /// The subjects of provider references, and the jobs that a provider webhook enqueues.
-pub const NOTIFIED: &[(&str, &str)] = &[
+pub const WEBHOOK_SUBJECTS: &[(&str, &str)] = &[
     (cards::SUBJECT, cards::CONFIRM_JOB),
     (payments::SUBJECT, payments::SETTLE_JOB),
     (recollections::SUBJECT, recollections::SETTLE_JOB),
@@ -90,8 +91,8 @@ pub const NOTIFIED: &[(&str, &str)] = &[
 const TABLES: Tables = Tables {
     sweeps: SWEEPS,
     sealed: SEALED,
-    event_url_set: |tx, company_id, url| Box::pin(events::enable(tx, company_id, url)),
-    notified: NOTIFIED,
+    on_event_url_set: |tx, company_id, url| Box::pin(events::enable(tx, company_id, url)),
+    webhook_subjects: WEBHOOK_SUBJECTS,
 };
 
 fn sweep_idempotency_keys(app: App) -> BoxFuture<'static, tollhouse_platform::error::Result<u64>> {
@@ -113,11 +114,11 @@ impl App {
         let (mailer, files) = (config.email.mailer()?, Files::new(&config.service.files)?);
         let (limits, to_upstreams) = (config.plugins.limits_of_host(&sealer), &egress.plugins);
         let plugins = Plugins::new(limits, to_upstreams.clone(), clock.clone(), random.clone())?;
-        let recordings = recordings_of(&plugins, &settings);
+        let recordings = new_recording_queue(&plugins, &settings);
         let store = open_store(config, random.clone()).await?;
         plugins.follow(&store).await?;
         let accepted_keys = companies::AcceptedKeys::load(&store, clock.now()).await?;
-        let (rates, tasks) = (Rates::new(config, &clock), Tasks::default());
+        let (rates, tasks) = (RateLimits::new(config, &clock), Tasks::default());
         let workers = new_workers(no_jobs, &store, &clock, &random, &tasks, companion);
         let (metrics, server_metrics) = (Metrics::default(), server::Metrics::default());
         let telemetry = Telemetry::new(clock.now())
@@ -144,7 +145,7 @@ impl App {
         });
         let slots = Slots::default()
             .with(messages::Gateways::new(config.otp.sms_gateways.clone(), clock.clone()))
-            .with(identity::Images::default())
+            .with(identity::ImageLimiter::default())
             .with(recordings)
             .with(accepted_keys);
         let parts = Parts {
@@ -157,7 +158,7 @@ impl App {
             mailer,
             settings,
             workers,
-            rates,
+            rate_limits: rates,
             tasks,
             metrics,
             server,
@@ -203,7 +204,7 @@ fn new_workers(
 }
 
 /// Returns the queue of recorded calls. It stays empty if recording is off.
-fn recordings_of(plugins: &Plugins, settings: &Settings) -> recordings::Waiting {
+fn new_recording_queue(plugins: &Plugins, settings: &Settings) -> recordings::RecordingQueue {
     let (recorder, recordings) = recordings::recorder();
     if settings.recording_hours > 0 {
         plugins.recorded_by(recorder);
@@ -212,20 +213,23 @@ fn recordings_of(plugins: &Plugins, settings: &Settings) -> recordings::Waiting 
 }
 
 /// Interval between sweeps, and between releases of unused memory and connections.
-const CLEAN: Duration = Duration::from_secs(60);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Serves until `stop` is `true`. Then readiness returns 503, the listeners close after `drain`,
 /// and requests, their background tasks and jobs in flight have `shutdown` to end.
 pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::Receiver<bool>) {
     let mut beside = Vec::new();
     if app.workers.enabled {
-        beside.extend([keep(&app, "jobs", jobs::work), keep(&app, "cleaning", clean)]);
+        beside.extend([
+            spawn_supervised(&app, "jobs", jobs::work),
+            spawn_supervised(&app, "cleaning", run_sweeps),
+        ]);
     }
     beside.extend([
-        keep(&app, "plugins", follow_plugins),
-        keep(&app, "upkeep", release_unused),
-        keep(&app, "monitor", monitor::watch),
-        keep(&app, "recordings", recordings::write_down),
+        spawn_supervised(&app, "plugins", sync_plugins),
+        spawn_supervised(&app, "upkeep", release_unused),
+        spawn_supervised(&app, "monitor", monitor::run),
+        spawn_supervised(&app, "recordings", recordings::persist),
     ]);
     let (close, closing) = watch::channel(false);
     let stopping = async {
@@ -250,7 +254,7 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
 }
 
 /// Runs a supervised background task until shutdown.
-fn keep<F>(app: &App, name: &'static str, work: fn(App) -> F) -> JoinHandle<()>
+fn spawn_supervised<F>(app: &App, name: &'static str, work: fn(App) -> F) -> JoinHandle<()>
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -265,25 +269,25 @@ pub async fn listen(
     routes: Vec<Route>,
     close: watch::Receiver<bool>,
 ) {
-    let (name, router) = (routes::name_of(&routes), routes::router(app, routes));
+    let (name, router) = (routes::listener_name(&routes), routes::router(app, routes));
     listener.serve(&app.server, name, router, close).await;
 }
 
-async fn follow_plugins(app: App) {
+async fn sync_plugins(app: App) {
     app.plugins.keep_up(&app.store).await;
 }
 
 async fn release_unused(app: App) {
     loop {
-        tokio::time::sleep(CLEAN).await;
-        app.rates.prune();
+        tokio::time::sleep(SWEEP_INTERVAL).await;
+        app.rate_limits.prune();
         app.store.close_unused();
     }
 }
 
-async fn clean(app: App) {
+async fn run_sweeps(app: App) {
     loop {
-        tokio::time::sleep(CLEAN).await;
+        tokio::time::sleep(SWEEP_INTERVAL).await;
         for sweep in app.tables.sweeps {
             if let Err(error) = sweep(app.clone()).await {
                 tracing::error!(error = %error.chain(), "what is out of date could not be cleared");

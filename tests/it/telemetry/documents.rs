@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, io::Write, path::Path, process::Command};
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse_app::operations::monitor::Watch;
+use tollhouse_app::operations::monitor::Monitor;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use super::scrape;
@@ -60,7 +60,7 @@ async fn eventful() -> String {
     unleash(&app).await;
     ask(&app, "order-3", "cached").await.data();
     app.operator(Method::GET, "/plugins", Value::Null).await.data();
-    Watch::default().look(&app.app).await;
+    Monitor::default().poll(&app.app).await;
     app.app.server.metrics.listeners.certificate_ends("public", app.app.clock.now());
     app.app.server.metrics.listeners.refused("public");
     let page = scrape(&app).await;

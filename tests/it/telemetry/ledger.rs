@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde_json::json;
-use tollhouse_app::{operations::monitor::Watch, state::App};
+use tollhouse_app::{operations::monitor::Monitor, state::App};
 use tollhouse_platform::{
     clock::Timestamp,
     random::{Random, first_id},
@@ -44,18 +44,18 @@ const GOOD: Seen =
 /// Another host on the database of a test, and where its looks have got to.
 struct Host {
     app: App,
-    watch: Watch,
+    watch: Monitor,
 }
 
 impl Host {
     async fn start(app: &TestApp, flags: &[&str]) -> Host {
         let (config, clock) = (config(&app.database, flags), app.app.clock.clone());
         let app = App::open(&config, clock, Random::system(), None).await;
-        Host { app: app.expect("a host that starts"), watch: Watch::default() }
+        Host { app: app.expect("a host that starts"), watch: Monitor::default() }
     }
 
     async fn look(&mut self) -> Seen {
-        self.watch.look(&self.app).await;
+        self.watch.poll(&self.app).await;
         let page = self.app.server.telemetry.scrape();
         assert_eq!(value(&page, "tollhouse_store_up"), Some(1.0));
         let found = |name: &str| value(&page, &format!("tollhouse_ledger_{name}"));

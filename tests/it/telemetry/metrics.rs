@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tollhouse_app::operations::monitor::Watch;
+use tollhouse_app::operations::monitor::Monitor;
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use super::{meddle, scrape, value};
@@ -14,7 +14,7 @@ use crate::{
 };
 
 async fn look(app: &TestApp) -> String {
-    Watch::default().look(&app.app).await;
+    Monitor::default().poll(&app.app).await;
     scrape(app).await
 }
 

@@ -11,7 +11,7 @@ use tollhouse_platform::{
 };
 
 /// Billing item of a new user.
-pub const ITEM: &str = "customer.create";
+pub const BILLING_ITEM: &str = "customer.create";
 
 /// Inserts and bills a user, or returns the one with the same e-mail address, whose `user_id` is
 /// replaced if `chosen`. 400 if another user has the `user_id`, or the balance is insufficient.
@@ -25,10 +25,11 @@ pub async fn create(
     // A conflicting user may have changed before it is read: then try again.
     for _ in 0..2 {
         if store::insert(tx, &user).await? {
-            wallet::charge(tx, app, company, ITEM, 1, &format!("user:{}", user.id)).await?;
+            wallet::charge_fee(tx, app, company, BILLING_ITEM, 1, &format!("user:{}", user.id))
+                .await?;
             return Ok(user);
         }
-        if let Some(found) = find(tx, &user, chosen).await? {
+        if let Some(found) = find_existing(tx, &user, chosen).await? {
             return Ok(found);
         }
     }
@@ -36,27 +37,27 @@ pub async fn create(
 }
 
 /// Returns the user with the e-mail address; `None` if the conflict no longer exists.
-async fn find(tx: &mut Tx, user: &User, chosen: bool) -> Result<Option<User>> {
+async fn find_existing(tx: &mut Tx, user: &User, chosen: bool) -> Result<Option<User>> {
     let email = user.email.as_deref().unwrap_or_default();
     let found = store::lock_by_email(tx, &user.company_id, email).await?;
-    let holder = store::by_user_id(tx, &user.company_id, &user.user_id).await?;
+    let holder = store::find_by_user_id(tx, &user.company_id, &user.user_id).await?;
     match (found, holder) {
-        (Some(found), None) if chosen => rename(tx, found, user).await.map(Some),
-        (Some(found), Some(holder)) if chosen && holder.id != found.id => Err(taken()),
-        (None, Some(_)) => Err(taken()),
+        (Some(found), None) if chosen => replace_user_id(tx, found, user).await.map(Some),
+        (Some(found), Some(holder)) if chosen && holder.id != found.id => Err(user_id_taken()),
+        (None, Some(_)) => Err(user_id_taken()),
         (found, _) => Ok(found),
     }
 }
 
-async fn rename(tx: &mut Tx, mut found: User, wanted: &User) -> Result<User> {
+async fn replace_user_id(tx: &mut Tx, mut found: User, wanted: &User) -> Result<User> {
     (found.user_id, found.updated_at) = (wanted.user_id.clone(), wanted.updated_at);
     match store::update(tx, &found).await {
-        Err(error) if is_duplicate(&error) => Err(taken()),
+        Err(error) if is_duplicate(&error) => Err(user_id_taken()),
         updated => Ok(updated.map(|()| found)?),
     }
 }
 
 /// The error for a `user_id` of another user.
-pub fn taken() -> Error {
+pub fn user_id_taken() -> Error {
     Error::invalid("user already exists")
 }

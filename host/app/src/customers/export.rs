@@ -27,15 +27,15 @@ use tollhouse_platform::{
 /// Job kind: removal of an export file.
 pub const REMOVE_JOB: &str = "export.remove";
 
-const LINK_SECONDS: i64 = 15 * 60;
+const LINK_LIFETIME_SECONDS: i64 = 15 * 60;
 /// A finished file is removed one minute after its link expires.
-pub(super) const LIFETIME_SECONDS: i64 = LINK_SECONDS + 60;
+pub(super) const FILE_LIFETIME_SECONDS: i64 = LINK_LIFETIME_SECONDS + 60;
 /// Maximum time for writing a file.
-const WRITING_SECONDS: i64 = 3_600;
+const MAX_WRITE_SECONDS: i64 = 3_600;
 /// Maximum number of ids in memory; each further batch needs another search.
-const IDS_AT_ONCE: i64 = 100_000;
+const IDS_PER_BATCH: i64 = 100_000;
 /// Maximum number of users in memory.
-const AT_ONCE: usize = 1_000;
+const USERS_PER_BATCH: usize = 1_000;
 /// Name of the sample file, which is the same for all companies.
 const SAMPLE_NAME: &str = "sample.csv";
 
@@ -63,15 +63,15 @@ pub async fn export(
     let (waiting, gone) = oneshot::channel::<Infallible>();
     let (host, company_id) = (app.clone(), company_id.to_owned());
     let name = app.tasks.spawn(async move {
-        let users = Users { company_id: &company_id, filter: &filter, sort, most };
+        let users = ExportQuery { company_id: &company_id, filter: &filter, sort, most };
         write_file(&host, users, gone).await
     });
     let name = name.await.map_err(Error::internal)?;
     drop(waiting);
-    Ok(link(app, &name?))
+    Ok(sign_link(app, &name?))
 }
 
-struct Users<'e> {
+struct ExportQuery<'e> {
     company_id: &'e str,
     filter: &'e Filter,
     sort: Sort,
@@ -81,7 +81,7 @@ struct Users<'e> {
 /// Returns the name of the file. If writing fails, removes the file and releases its reservation.
 async fn write_file(
     app: &App,
-    users: Users<'_>,
+    users: ExportQuery<'_>,
     gone: oneshot::Receiver<Infallible>,
 ) -> Result<String> {
     let (company_id, name) = (users.company_id, new_name(&app.random));
@@ -90,11 +90,11 @@ async fn write_file(
         Ok(file) => file,
         Err(error) => {
             release(app, company_id, &name).await;
-            return Err(unreachable(error));
+            return Err(storage_unavailable(error));
         }
     };
-    let written = match fill(app, users, file, &mut space, gone).await {
-        Ok(()) => keep(app, space, company_id, &name).await,
+    let written = match write_and_finish(app, users, file, &mut space, gone).await {
+        Ok(()) => finish_reservation(app, space, company_id, &name).await,
         Err(error) => Err(error),
     };
     if let Err(error) = written {
@@ -105,9 +105,9 @@ async fn write_file(
 }
 
 /// Writes and finishes the file. Aborts it if writing fails or the client disconnects.
-async fn fill(
+async fn write_and_finish(
     app: &App,
-    users: Users<'_>,
+    users: ExportQuery<'_>,
     mut file: NewFile,
     space: &mut Reservation,
     gone: oneshot::Receiver<Infallible>,
@@ -123,16 +123,21 @@ async fn fill(
         }
         return Err(error);
     }
-    file.finish().await.map_err(unreachable)
+    file.finish().await.map_err(storage_unavailable)
 }
 
 /// Reduces the reservation to the file's size and schedules the removal after the link expires.
-async fn keep(app: &App, space: Reservation, company_id: &str, name: &str) -> Result<()> {
-    let removed_at = app.clock.now().plus_seconds(LIFETIME_SECONDS);
+async fn finish_reservation(
+    app: &App,
+    space: Reservation,
+    company_id: &str,
+    name: &str,
+) -> Result<()> {
+    let removed_at = app.clock.now().plus_seconds(FILE_LIFETIME_SECONDS);
     let (company_id, name) = (company_id.to_owned(), name.to_owned());
     app.store
         .write(async move |tx| {
-            space.settle(tx, removed_at).await?;
+            space.finish(tx, removed_at).await?;
             Ok(jobs::wake(tx, &company_id, REMOVE_JOB, &name, removed_at).await?)
         })
         .await
@@ -164,7 +169,7 @@ async fn release(app: &App, company_id: &str, name: &str) {
 
 /// Reserves space for a file and schedules its removal, in case this host crashes.
 async fn reserve(app: &App, company_id: &str, name: &str) -> Result<Reservation> {
-    let removed_at = app.clock.now().plus_seconds(LIFETIME_SECONDS + WRITING_SECONDS);
+    let removed_at = app.clock.now().plus_seconds(FILE_LIFETIME_SECONDS + MAX_WRITE_SECONDS);
     let (host, company_id, name) = (app.clone(), company_id.to_owned(), name.to_owned());
     app.store
         .write(async move |tx| {
@@ -177,23 +182,24 @@ async fn reserve(app: &App, company_id: &str, name: &str) -> Result<Reservation>
 
 async fn write(
     app: &App,
-    Users { company_id, filter, sort, mut most }: Users<'_>,
+    ExportQuery { company_id, filter, sort, mut most }: ExportQuery<'_>,
     file: &mut NewFile,
     space: &mut Reservation,
 ) -> Result<()> {
     let mut place = None;
-    put(app, file, space, lines([COLUMNS.map(str::to_owned)])?).await?;
+    write_chunk(app, file, space, csv_lines([COLUMNS.map(str::to_owned)])?).await?;
     loop {
-        let some = most.min(IDS_AT_ONCE);
+        let some = most.min(IDS_PER_BATCH);
         most -= some;
-        let ids =
-            async |tx: &mut Tx| list::ids(tx, company_id, filter, sort, place.as_ref(), some).await;
+        let ids = async |tx: &mut Tx| {
+            list::list_ids(tx, company_id, filter, sort, place.as_ref(), some).await
+        };
         let ids = app.store.select(ids).await?;
-        for ids in ids.chunks(AT_ONCE) {
+        for ids in ids.chunks(USERS_PER_BATCH) {
             let users =
-                app.store.select(async |tx| list::of_ids(tx, company_id, ids).await).await?;
-            place = users.last().map(|last| sort.place(last)).or(place);
-            put(app, file, space, rows(app, &users)?).await?;
+                app.store.select(async |tx| list::list_by_ids(tx, company_id, ids).await).await?;
+            place = users.last().map(|last| sort.cursor_after(last)).or(place);
+            write_chunk(app, file, space, csv_rows(app, &users)?).await?;
         }
         if ids.len() < usize::try_from(some).unwrap_or(usize::MAX) || most == 0 {
             return Ok(());
@@ -201,14 +207,19 @@ async fn write(
     }
 }
 
-async fn put(app: &App, file: &mut NewFile, space: &mut Reservation, bytes: Bytes) -> Result<()> {
-    space.cover(app, bytes.len()).await?;
-    file.put(bytes).await.map_err(unreachable)
+async fn write_chunk(
+    app: &App,
+    file: &mut NewFile,
+    space: &mut Reservation,
+    bytes: Bytes,
+) -> Result<()> {
+    space.reserve_more(app, bytes.len()).await?;
+    file.put(bytes).await.map_err(storage_unavailable)
 }
 
 #[must_use]
 pub fn sample(app: &App) -> Link {
-    link(app, SAMPLE_NAME)
+    sign_link(app, SAMPLE_NAME)
 }
 
 /// Returns the bytes of a linked file; 403 if the link is invalid or has expired.
@@ -219,7 +230,7 @@ pub async fn open(
     signature: &str,
 ) -> Result<BoxStream<'static, std::io::Result<Bytes>>> {
     let expired = || Error::Forbidden("this link has expired or was altered".to_owned());
-    if !app.sealer.is_digest(signature, &parts(name, expires)) {
+    if !app.sealer.is_digest(signature, &signed_values(name, expires)) {
         return Err(expired());
     }
     let until = expires.parse().ok().map(|seconds: i64| Timestamp(0).plus_seconds(seconds));
@@ -230,12 +241,12 @@ pub async fn open(
         let sample = Bytes::from_static(SAMPLE.as_bytes());
         return Ok(Box::pin(futures::stream::iter([Ok(sample)])));
     }
-    app.files.read(name).await.map_err(unreachable)?.ok_or_else(expired)
+    app.files.read(name).await.map_err(storage_unavailable)?.ok_or_else(expired)
 }
 
 pub fn remove_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
     async move {
-        app.files.remove(&job.subject).await.map_err(unreachable)?;
+        app.files.remove(&job.subject).await.map_err(storage_unavailable)?;
         quota::release(&app, &job.company_id, &job.subject).await?;
         Ok(Next::Done)
     }
@@ -252,26 +263,26 @@ pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
     .boxed()
 }
 
-fn link(app: &App, name: &str) -> Link {
-    let expires_at = app.clock.now().plus_seconds(LINK_SECONDS);
+fn sign_link(app: &App, name: &str) -> Link {
+    let expires_at = app.clock.now().plus_seconds(LINK_LIFETIME_SECONDS);
     let expires = expires_at.unix_seconds().to_string();
-    let signature = app.sealer.digest(&parts(name, &expires));
+    let signature = app.sealer.digest(&signed_values(name, &expires));
     let base = &app.settings.public_url;
     let path = format!("{base}/api/v1/user/file/{name}?expires={expires}&signature={signature}");
     Link { path, expires_at: Timestamp(0).plus_seconds(expires_at.unix_seconds()) }
 }
 
 /// The signed values of a link.
-fn parts<'p>(name: &'p str, expires: &'p str) -> [&'p str; 3] {
+fn signed_values<'p>(name: &'p str, expires: &'p str) -> [&'p str; 3] {
     ["file", name, expires]
 }
 
-fn rows(app: &App, users: &[User]) -> Result<Bytes> {
+fn csv_rows(app: &App, users: &[User]) -> Result<Bytes> {
     let now = app.clock.now();
-    lines(users.iter().map(|user| cells(user, now)))
+    csv_lines(users.iter().map(|user| cells(user, now)))
 }
 
-fn lines(rows: impl IntoIterator<Item = [String; 23]>) -> Result<Bytes> {
+fn csv_lines(rows: impl IntoIterator<Item = [String; 23]>) -> Result<Bytes> {
     let mut csv: Writer<Vec<u8>> =
         WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
     for row in rows {
@@ -280,7 +291,7 @@ fn lines(rows: impl IntoIterator<Item = [String; 23]>) -> Result<Bytes> {
     csv.into_inner().map(Bytes::from).map_err(|error| Error::internal(error.into_error()))
 }
 
-fn unreachable(error: FilesError) -> Error {
+fn storage_unavailable(error: FilesError) -> Error {
     let message = "files cannot be stored or fetched now, try again later".to_owned();
     Error::Upstream { message, detail: error.to_string() }
 }

@@ -1,6 +1,6 @@
 //! Bulk import: all new users are stored and billed, or none.
 
-use super::{User, create::ITEM, store, store::imports};
+use super::{User, create::BILLING_ITEM, store, store::imports};
 use crate::{
     state::App,
     tenants::{companies::Company, wallet},
@@ -24,34 +24,39 @@ pub async fn import(
 ) -> Result<()> {
     let key = format!("import:{}", run.unwrap_or_else(|| app.new_id()));
     // Not cancelled if the client disconnects: an unreleased lease would block the next import.
-    let import = under_lease(app.clone(), company.clone(), users, key);
+    let import = import_under_lease(app.clone(), company.clone(), users, key);
     app.tasks.spawn(import).await.map_err(Error::internal)?
 }
 
-async fn under_lease(app: App, company: Company, users: Vec<User>, key: String) -> Result<()> {
-    let lease = take(&app, &company.id).await?;
+async fn import_under_lease(
+    app: App,
+    company: Company,
+    users: Vec<User>,
+    key: String,
+) -> Result<()> {
+    let lease = acquire_lease(&app, &company.id).await?;
     let (host, own, company_id) = (app.clone(), lease.clone(), company.id.clone());
     let stored = app.store.write(async move |tx| {
-        store_new(tx, &host, &company, &users, &key).await?;
-        match imports::end(tx, &company.id, &own).await? {
+        insert_new(tx, &host, &company, &users, &key).await?;
+        match imports::release_lease(tx, &company.id, &own).await? {
             true => Ok(()),
             false => Err(Error::Conflict("another upload took the place of this one".to_owned())),
         }
     });
     let stored = stored.await;
     if stored.is_err() {
-        give_back(&app, company_id, lease).await;
+        release_lease(&app, company_id, lease).await;
     }
     stored
 }
 
-async fn take(app: &App, company_id: &str) -> Result<String> {
+async fn acquire_lease(app: &App, company_id: &str) -> Result<String> {
     let lease = app.random.token("");
     let (own, company_id, now) = (lease.clone(), company_id.to_owned(), app.clock.now());
     let until = now.plus_seconds(LEASE_SECONDS);
     let taken = app
         .store
-        .write(async move |tx| imports::begin(tx, &company_id, &own, [now, until]).await)
+        .write(async move |tx| imports::acquire_lease(tx, &company_id, &own, [now, until]).await)
         .await?;
     match taken {
         true => Ok(lease),
@@ -59,25 +64,28 @@ async fn take(app: &App, company_id: &str) -> Result<String> {
     }
 }
 
-async fn store_new(
+async fn insert_new(
     tx: &mut Tx,
     app: &App,
     company: &Company,
     users: &[User],
     key: &str,
 ) -> Result<()> {
-    if wallet::was_charged(tx, &company.id, key).await? {
+    if wallet::is_fee_charged(tx, &company.id, key).await? {
         // An earlier run of this request stored them, but could not respond.
         return Ok(());
     }
     let new = store::insert_all(tx, users).await?;
-    wallet::charge(tx, app, company, ITEM, new, key).await?;
+    wallet::charge_fee(tx, app, company, BILLING_ITEM, new, key).await?;
     Ok(())
 }
 
 /// Releases the lease early. If this fails, the lease expires.
-async fn give_back(app: &App, company_id: String, lease: String) {
-    let ended = app.store.write(async move |tx| imports::end(tx, &company_id, &lease).await).await;
+async fn release_lease(app: &App, company_id: String, lease: String) {
+    let ended = app
+        .store
+        .write(async move |tx| imports::release_lease(tx, &company_id, &lease).await)
+        .await;
     if let Err(error) = ended {
         tracing::warn!(%error, "an import's lease was not given back; it will end");
     }

@@ -20,7 +20,7 @@ pub use self::{
     store::{
         User,
         list::{Filter, Sort, explain},
-        search::digests,
+        search::metadata_digests,
     },
 };
 use tollhouse_platform::{clock::Timestamp, store::Tx};
@@ -32,7 +32,7 @@ impl User {
     /// The representation for companies.
     #[must_use]
     pub fn view(self, now: Timestamp) -> View {
-        let born = self.born();
+        let born = self.birth_date();
         View {
             id: self.id,
             user_id: self.user_id,
@@ -62,7 +62,7 @@ impl User {
         }
     }
 
-    fn born(&self) -> Option<NaiveDate> {
+    fn birth_date(&self) -> Option<NaiveDate> {
         NaiveDate::parse_from_str(self.date_of_birth.as_deref()?, ISO_DATE).ok()
     }
 }
@@ -121,7 +121,7 @@ pub async fn find(
     company_id: &str,
     id: &str,
 ) -> Result<Option<User>, tollhouse_platform::store::Error> {
-    store::by_user_id_or_id(tx, company_id, id).await
+    store::find_by_user_id_or_id(tx, company_id, id).await
 }
 
 /// Returns a user by internal id, as other records refer to users. A `user_id` never matches.
@@ -130,7 +130,7 @@ pub async fn find_by_id(
     company_id: &str,
     id: &str,
 ) -> Result<Option<User>, tollhouse_platform::store::Error> {
-    store::by_id(tx, company_id, id).await
+    store::find_by_id(tx, company_id, id).await
 }
 
 /// Locks a user until the transaction ends, to serialize changes such as that of the default card.
@@ -144,13 +144,13 @@ pub async fn lock(
 }
 
 /// Returns a user by a path value: by e-mail address, else as [`find`] does.
-pub async fn find_named(
+pub async fn find_by_email_or_id(
     tx: &mut Tx,
     company_id: &str,
     name: &str,
 ) -> Result<Option<User>, tollhouse_platform::store::Error> {
     if name.contains('@')
-        && let Some(user) = store::by_email(tx, company_id, name).await?
+        && let Some(user) = store::find_by_email(tx, company_id, name).await?
     {
         return Ok(Some(user));
     }
@@ -158,14 +158,14 @@ pub async fn find_named(
 }
 
 /// Returns users by internal ids. Missing users are omitted.
-pub async fn find_all(
+pub async fn find_by_ids(
     tx: &mut Tx,
     company_id: &str,
     ids: &[String],
 ) -> Result<Vec<User>, tollhouse_platform::store::Error> {
     let mut users = Vec::new();
-    for some in ids.chunks(self::store::AT_ONCE) {
-        users.extend(self::store::by_ids(tx, company_id, some).await?);
+    for some in ids.chunks(self::store::MAX_IDS_PER_QUERY) {
+        users.extend(self::store::find_by_ids(tx, company_id, some).await?);
     }
     Ok(users)
 }

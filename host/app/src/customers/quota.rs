@@ -1,8 +1,8 @@
 //! Quotas of export files and their bytes: per company and in total, across all hosts.
 
 use super::{
-    export::LIFETIME_SECONDS,
-    store::exports::{self, Usage},
+    export::FILE_LIFETIME_SECONDS,
+    store::exports::{self, ExportUsage},
 };
 use crate::state::{
     App,
@@ -48,7 +48,7 @@ impl Reservation {
     }
 
     /// Extends the reservation, if needed, before `bytes` more are written.
-    pub async fn cover(&mut self, app: &App, bytes: usize) -> Result<()> {
+    pub async fn reserve_more(&mut self, app: &App, bytes: usize) -> Result<()> {
         let needed = self.written + i64::try_from(bytes).unwrap_or(i64::MAX);
         if needed > self.reserved {
             let (host, own) = (app.clone(), self.clone());
@@ -61,8 +61,8 @@ impl Reservation {
     }
 
     /// Releases reserved but unwritten bytes and sets the final time of removal.
-    pub async fn settle(&self, tx: &mut Tx, removed_at: Timestamp) -> Result<()> {
-        Ok(exports::put(tx, &self.company_id, &self.name, self.written, removed_at).await?)
+    pub async fn finish(&self, tx: &mut Tx, removed_at: Timestamp) -> Result<()> {
+        Ok(exports::upsert(tx, &self.company_id, &self.name, self.written, removed_at).await?)
     }
 
     /// Returns the number of bytes then reserved.
@@ -71,15 +71,21 @@ impl Reservation {
         exports::lock(tx).await?;
         let company = exports::usage(tx, Some(&self.company_id), &self.name).await?;
         let all = exports::usage(tx, None, &self.name).await?;
-        let reserved = limits.grant(needed, company, all, app.clock.now())?;
-        exports::put(tx, &self.company_id, &self.name, reserved, self.removed_at).await?;
+        let reserved = limits.bytes_to_reserve(needed, company, all, app.clock.now())?;
+        exports::upsert(tx, &self.company_id, &self.name, reserved, self.removed_at).await?;
         Ok(reserved)
     }
 }
 
 impl ExportLimits {
     /// Returns the bytes to reserve for a file that needs `needed`, given the other files.
-    fn grant(&self, needed: i64, company: Usage, all: Usage, now: Timestamp) -> Result<i64> {
+    fn bytes_to_reserve(
+        &self,
+        needed: i64,
+        company: ExportUsage,
+        all: ExportUsage,
+        now: Timestamp,
+    ) -> Result<i64> {
         let most = self.company.bytes.min(self.all.bytes);
         if needed > most {
             let mib = most >> 20;
@@ -87,18 +93,21 @@ impl ExportLimits {
                 "the limit field must be lower, or the filters narrower: an export has at most {mib} MiB"
             )));
         }
-        let left = |quota: Quota, used: Usage| match used.files < quota.files {
+        let left = |quota: Quota, used: ExportUsage| match used.files < quota.files {
             true => quota.bytes - used.bytes,
             false => -1,
         };
         let (of_company, of_all) = (left(self.company, company), left(self.all, all));
         if needed > of_company {
             let message = "the company's export quota is exhausted";
-            return Err(Error::QuotaExceeded { message, retry_after_s: wait(company, now) });
+            return Err(Error::QuotaExceeded {
+                message,
+                retry_after_s: retry_after_s(company, now),
+            });
         }
         if needed > of_all {
             let message = "export storage is full";
-            return Err(Error::Full { message, retry_after_s: wait(all, now) });
+            return Err(Error::Full { message, retry_after_s: retry_after_s(all, now) });
         }
         Ok(needed.saturating_add(STEP_BYTES).min(of_company).min(of_all))
     }
@@ -106,9 +115,9 @@ impl ExportLimits {
 
 /// Returns the seconds until the first file is removed. While that file is written, the time is
 /// unknown: its reservation then exceeds the lifetime of finished files.
-fn wait(used: Usage, now: Timestamp) -> u64 {
+fn retry_after_s(used: ExportUsage, now: Timestamp) -> u64 {
     let left_ms = used.removed_at.map_or(0, |at| at.0 - now.0);
-    if left_ms > LIFETIME_SECONDS * 1_000 {
+    if left_ms > FILE_LIFETIME_SECONDS * 1_000 {
         return WRITING_RETRY_SECONDS;
     }
     (left_ms.div_euclid(1_000) + 1).max(1).unsigned_abs()
@@ -132,8 +141,8 @@ mod tests {
 
     const MIB: i64 = 1 << 20;
 
-    fn used(files: i64, mib: i64) -> Usage {
-        Usage { files, bytes: mib * MIB, removed_at: Some(Timestamp(60_500)) }
+    fn used(files: i64, mib: i64) -> ExportUsage {
+        ExportUsage { files, bytes: mib * MIB, removed_at: Some(Timestamp(60_500)) }
     }
 
     #[test]
@@ -152,7 +161,7 @@ mod tests {
             (0, used(0, 0), used(3, 0), Err("export storage is full")),
             (101, used(0, 0), used(0, 0), Err("the limit field must be lower")),
         ] {
-            let given = limits.grant(needed * MIB, company, all, Timestamp(0));
+            let given = limits.bytes_to_reserve(needed * MIB, company, all, Timestamp(0));
             match granted {
                 Ok(mib) => assert_eq!(given.unwrap(), mib * MIB, "{needed} {company:?} {all:?}"),
                 Err(part) => {
@@ -169,12 +178,12 @@ mod tests {
             (-40_000, 1),
             (0, 1),
             (60_500, 61),
-            (LIFETIME_SECONDS * 1_000, LIFETIME_SECONDS.unsigned_abs() + 1),
-            (LIFETIME_SECONDS * 1_000 + 1, WRITING_RETRY_SECONDS),
+            (FILE_LIFETIME_SECONDS * 1_000, FILE_LIFETIME_SECONDS.unsigned_abs() + 1),
+            (FILE_LIFETIME_SECONDS * 1_000 + 1, WRITING_RETRY_SECONDS),
             (76 * 60_000, WRITING_RETRY_SECONDS),
         ] {
-            let first = Usage { files: 1, bytes: 0, removed_at: Some(Timestamp(left_ms)) };
-            assert_eq!(wait(first, Timestamp(0)), seconds, "{left_ms}");
+            let first = ExportUsage { files: 1, bytes: 0, removed_at: Some(Timestamp(left_ms)) };
+            assert_eq!(retry_after_s(first, Timestamp(0)), seconds, "{left_ms}");
         }
     }
 }

@@ -27,7 +27,7 @@ customer-1,Ada,Obi,,ada@example.com,'+2348012345678,10/12/1990,female,https://ex
 ";
 
 /// Column names of the employment status that are read; the second one is the field's name.
-const EMPLOYMENT: [&str; 2] = ["employment_states", "employment_status"];
+const EMPLOYMENT_COLUMNS: [&str; 2] = ["employment_states", "employment_status"];
 
 /// Returns whether a spreadsheet may take a cell for a formula. Some skip leading white space.
 fn is_formula(text: &str) -> bool {
@@ -35,21 +35,21 @@ fn is_formula(text: &str) -> bool {
     text.trim_start_matches(skipped).starts_with(['=', '+', '-', '@'])
 }
 
-fn defused(text: &str) -> String {
+fn escape_formula(text: &str) -> String {
     if is_formula(text) { format!("'{text}") } else { text.to_owned() }
 }
 
 /// Returns the cells of a user, in the order of [`COLUMNS`].
 #[must_use]
 pub fn cells(user: &User, now: Timestamp) -> [String; 23] {
-    let optional = |text: &Option<String>| text.as_deref().map(defused).unwrap_or_default();
+    let optional = |text: &Option<String>| text.as_deref().map(escape_formula).unwrap_or_default();
     let moment = |at: Timestamp| at.to_datetime().format("%b %d, %Y %H:%M:%S UTC").to_string();
-    let born = user.born();
+    let born = user.birth_date();
     let metadata = Value::Object(user.metadata.0.clone()).to_string();
     [
-        defused(&user.user_id),
-        defused(&user.first_name),
-        defused(&user.last_name),
+        escape_formula(&user.user_id),
+        escape_formula(&user.first_name),
+        escape_formula(&user.last_name),
         optional(&user.middle_name),
         optional(&user.email),
         optional(&user.phone),
@@ -75,7 +75,11 @@ pub fn cells(user: &User, now: Timestamp) -> [String; 23] {
 
 /// Reads the rows of a file, each as the JSON object of a request. 400 if it is not CSV by name and
 /// content, or has more than `most` rows.
-pub fn rows(name: Option<&str>, bytes: &[u8], most: usize) -> Result<Vec<Map<String, Value>>> {
+pub fn parse_rows(
+    name: Option<&str>,
+    bytes: &[u8],
+    most: usize,
+) -> Result<Vec<Map<String, Value>>> {
     let no_csv = || Error::invalid("invalid file type, only csv files are allowed");
     let named = name.is_none_or(|name| name.to_ascii_lowercase().ends_with(".csv"));
     let text = std::str::from_utf8(bytes).ok().filter(|_| named).ok_or_else(no_csv)?;
@@ -90,7 +94,8 @@ pub fn rows(name: Option<&str>, bytes: &[u8], most: usize) -> Result<Vec<Map<Str
         .iter()
         .map(|name| name.trim().to_ascii_lowercase())
         .collect();
-    let is_known = |name: &String| COLUMNS.contains(&&**name) || EMPLOYMENT.contains(&&**name);
+    let is_known =
+        |name: &String| COLUMNS.contains(&&**name) || EMPLOYMENT_COLUMNS.contains(&&**name);
     if !header.iter().any(is_known) {
         return Err(no_csv());
     }
@@ -103,22 +108,22 @@ pub fn rows(name: Option<&str>, bytes: &[u8], most: usize) -> Result<Vec<Map<Str
         if record.len() > header.len() {
             return Err(Error::invalid(format!("row {number} has more cells than the first line")));
         }
-        rows.push(object(&header, &record));
+        rows.push(to_object(&header, &record));
     }
     Ok(rows)
 }
 
-fn object(header: &[String], record: &StringRecord) -> Map<String, Value> {
+fn to_object(header: &[String], record: &StringRecord) -> Map<String, Value> {
     let named = header.iter().zip(record).filter(|(_, cell)| !cell.is_empty());
-    let field = |(name, cell): (&String, &str)| match EMPLOYMENT.contains(&&**name) {
-        true => (EMPLOYMENT[1].to_owned(), value(name, cell)),
-        false => (name.clone(), value(name, cell)),
+    let field = |(name, cell): (&String, &str)| match EMPLOYMENT_COLUMNS.contains(&&**name) {
+        true => (EMPLOYMENT_COLUMNS[1].to_owned(), parse_cell(name, cell)),
+        false => (name.clone(), parse_cell(name, cell)),
     };
     named.map(field).collect()
 }
 
 /// Converts a cell to the type of its column. An invalid value stays text and is rejected later.
-fn value(name: &str, cell: &str) -> Value {
+fn parse_cell(name: &str, cell: &str) -> Value {
     let text = cell.strip_prefix('\'').filter(|rest| is_formula(rest)).unwrap_or(cell);
     let typed = match name {
         "active" | "years_of_employment" | "metadata" => {
@@ -141,11 +146,11 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Vec<Map<String, Value>>> {
-        rows(Some("users.csv"), text.as_bytes(), 3)
+        parse_rows(Some("users.csv"), text.as_bytes(), 3)
     }
 
     fn refused(name: Option<&str>, bytes: &[u8]) -> String {
-        rows(name, bytes, 3).unwrap_err().to_string()
+        parse_rows(name, bytes, 3).unwrap_err().to_string()
     }
 
     #[test]
@@ -186,7 +191,7 @@ mod tests {
             ("metadata", "true", json!("true")),
             ("metadata", "{", json!("{")),
         ] {
-            assert_eq!(value(column, cell), expected, "{column}: {cell}");
+            assert_eq!(parse_cell(column, cell), expected, "{column}: {cell}");
         }
     }
 
@@ -205,8 +210,8 @@ mod tests {
         }
         assert_eq!(texts.len(), 1 + 8 + 64 + 512 + 4_096);
         for text in texts {
-            let cell = defused(&text);
-            assert_eq!(value("address", &cell), json!(text), "{cell:?}");
+            let cell = escape_formula(&text);
+            assert_eq!(parse_cell("address", &cell), json!(text), "{cell:?}");
             let first = text.trim_start_matches([' ', '\t', '\r', '\n']).chars().next();
             let is_guarded = cell.starts_with('\'');
             assert!(is_guarded || !matches!(first, Some('=' | '-')), "{cell:?}");
@@ -230,8 +235,8 @@ mod tests {
         ] {
             assert_eq!(refused(name, bytes), NO_CSV, "{name:?} {bytes:?}");
         }
-        assert_eq!(rows(Some("USERS.CSV"), fine, 3).unwrap().len(), 1);
-        assert_eq!(rows(None, fine, 3).unwrap().len(), 1);
+        assert_eq!(parse_rows(Some("USERS.CSV"), fine, 3).unwrap().len(), 1);
+        assert_eq!(parse_rows(None, fine, 3).unwrap().len(), 1);
         let many = "email\na\nb\nc\nd\n";
         assert_eq!(refused(None, many.as_bytes()), "the users field must be at most 3");
         assert_eq!(refused(None, b"email\na\nb,c\n"), "row 2 has more cells than the first line");
@@ -239,7 +244,7 @@ mod tests {
 
     #[test]
     fn the_sample_file_is_valid() {
-        let rows = rows(Some("sample.csv"), SAMPLE.as_bytes(), 3).unwrap();
+        let rows = parse_rows(Some("sample.csv"), SAMPLE.as_bytes(), 3).unwrap();
         assert_eq!((rows.len(), &rows[1]["phone"]), (2, &json!("+233241234567")));
         assert!(!rows[1].contains_key("user_id"));
     }

@@ -3,8 +3,8 @@
 use super::{User, store};
 use crate::{
     messaging::{
-        messages::{Channel, Destination, Wording, wording},
-        otp::{self, Checked, Key, Order},
+        messages::{Channel, Destination, Wording, resolve_wording},
+        otp::{self, CheckOutcome, CodeKey, CodeRequest},
     },
     state::App,
     tenants::companies::Company,
@@ -15,13 +15,13 @@ use tollhouse_platform::{
     values::email,
 };
 
-const DIGITS: usize = 6;
-const MINUTES: i64 = 10;
+const CODE_DIGITS: usize = 6;
+const CODE_MINUTES: i64 = 10;
 
 /// Returns the code to send. 400 if the address is already verified or missing.
-pub fn order(company: &Company, user: &User, channel: Channel) -> Result<Order> {
+pub fn code_request(company: &Company, user: &User, channel: Channel) -> Result<CodeRequest> {
     if is_verified(user, channel) {
-        return Err(Error::invalid(format!("{} already verified", noun(channel))));
+        return Err(Error::invalid(format!("{} already verified", channel_noun(channel))));
     }
     let Some(to) = address(user, channel) else {
         let what = address_noun(channel);
@@ -32,12 +32,12 @@ pub fn order(company: &Company, user: &User, channel: Channel) -> Result<Order> 
         header: Some(format!("Verify your {}", address_noun(channel))),
         body: None,
     };
-    let (header, body, greeting) = wording(&company.name, Some(&said));
-    Ok(Order {
-        key: key(user, channel),
+    let (header, body, greeting) = resolve_wording(&company.name, Some(&said));
+    Ok(CodeRequest {
+        key: code_key(user, channel),
         destinations: vec![Destination { channel, to: to.to_owned() }],
-        digits: DIGITS,
-        minutes: MINUTES,
+        digits: CODE_DIGITS,
+        minutes: CODE_MINUTES,
         header,
         body,
         greeting,
@@ -54,10 +54,11 @@ pub async fn verify(
     channel: Channel,
     token: &str,
     run: Option<&str>,
-) -> Result<Checked> {
-    let checked = otp::check(tx, app, &user.company_id, &key(&user, channel), token, run).await?;
-    if checked == Checked::Passed && !is_verified(&user, channel) {
-        *flag(&mut user, channel) = true;
+) -> Result<CheckOutcome> {
+    let checked =
+        otp::check(tx, app, &user.company_id, &code_key(&user, channel), token, run).await?;
+    if checked == CheckOutcome::Passed && !is_verified(&user, channel) {
+        *verified_flag(&mut user, channel) = true;
         user.updated_at = app.clock.now();
         store::update(tx, &user).await?;
     }
@@ -65,10 +66,15 @@ pub async fn verify(
 }
 
 /// Bound to the address: a code sent to a previous address is invalid for the new one.
-fn key(user: &User, channel: Channel) -> Key {
+fn code_key(user: &User, channel: Channel) -> CodeKey {
     let address = address(user, channel).unwrap_or_default();
     let address = if channel == Channel::Email { email::key(address) } else { address.to_owned() };
-    Key { scope: "user", identifier: user.id.clone(), kind: noun(channel).to_owned(), address }
+    CodeKey {
+        scope: "user",
+        identifier: user.id.clone(),
+        kind: channel_noun(channel).to_owned(),
+        address,
+    }
 }
 
 fn address(user: &User, channel: Channel) -> Option<&str> {
@@ -78,7 +84,7 @@ fn address(user: &User, channel: Channel) -> Option<&str> {
     }
 }
 
-fn flag(user: &mut User, channel: Channel) -> &mut bool {
+fn verified_flag(user: &mut User, channel: Channel) -> &mut bool {
     match channel {
         Channel::Email => &mut user.email_verified,
         Channel::Sms => &mut user.phone_verified,
@@ -92,7 +98,7 @@ fn is_verified(user: &User, channel: Channel) -> bool {
     }
 }
 
-fn noun(channel: Channel) -> &'static str {
+fn channel_noun(channel: Channel) -> &'static str {
     match channel {
         Channel::Email => "email",
         Channel::Sms => "phone",

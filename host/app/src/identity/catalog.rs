@@ -11,7 +11,7 @@ const ID_LENGTH: usize = 24;
 
 /// Method of an identity lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum LookupMethod {
     /// By identifier.
     Number,
     /// By identifier, with a selfie that is compared with the photo on record.
@@ -20,16 +20,17 @@ pub enum Way {
     Document,
 }
 
-impl Way {
-    pub const ALL: [Way; 3] = [Way::Number, Way::Face, Way::Document];
+impl LookupMethod {
+    pub const ALL: [LookupMethod; 3] =
+        [LookupMethod::Number, LookupMethod::Face, LookupMethod::Document];
 
     /// Returns the path segments that follow the path of a type.
     #[must_use]
     pub fn suffix(self) -> &'static str {
         match self {
-            Way::Number => "lookup",
-            Way::Face => "lookup/with-face",
-            Way::Document => "lookup/image",
+            LookupMethod::Number => "lookup",
+            LookupMethod::Face => "lookup/with-face",
+            LookupMethod::Document => "lookup/image",
         }
     }
 }
@@ -37,7 +38,7 @@ impl Way {
 /// An identity type, with the plugin version that serves it.
 #[derive(Clone)]
 pub struct Identity {
-    pub registers: Registers,
+    pub country_plugin: Registers,
     /// Index in the manifest.
     index: usize,
 }
@@ -70,68 +71,68 @@ impl Identity {
     /// Returns the name of the country plugin, for example `nigeria`.
     #[must_use]
     pub fn country(&self) -> &str {
-        &self.registers.manifest().name
+        &self.country_plugin.manifest().name
     }
 
     /// Returns the type's part of the manifest.
     #[must_use]
-    pub fn kind(&self) -> &IdentityType {
-        &self.registers.country().identities[self.index]
+    pub fn identity_type(&self) -> &IdentityType {
+        &self.country_plugin.country().identities[self.index]
     }
 
     /// Returns the name, for example `nigeria.bvn`.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{}.{}", self.country(), self.kind().name)
+        format!("{}.{}", self.country(), self.identity_type().name)
     }
 
     /// Returns the billing item of a lookup, for example `identity.nigeria.bvn.face`.
     #[must_use]
-    pub fn item(&self, way: Way) -> String {
+    pub fn billing_item(&self, way: LookupMethod) -> String {
         let name = self.name();
         match way {
-            Way::Number => format!("identity.{name}"),
-            Way::Face => format!("identity.{name}.face"),
-            Way::Document => format!("identity.{name}.image"),
+            LookupMethod::Number => format!("identity.{name}"),
+            LookupMethod::Face => format!("identity.{name}.face"),
+            LookupMethod::Document => format!("identity.{name}.image"),
         }
     }
 
     /// Returns the price of a lookup that no plan prices.
     #[must_use]
-    pub fn price(&self, way: Way) -> Minor {
-        let prices = self.kind().prices;
+    pub fn default_price(&self, way: LookupMethod) -> Minor {
+        let prices = self.identity_type().prices;
         match way {
-            Way::Number => prices.lookup,
-            Way::Face => prices.face,
-            Way::Document => prices.image,
+            LookupMethod::Number => prices.lookup,
+            LookupMethod::Face => prices.face,
+            LookupMethod::Document => prices.image,
         }
     }
 
     /// Returns the name in error messages, for example `driver's license`.
     #[must_use]
     pub fn noun(&self) -> String {
-        self.kind().display_name.to_lowercase()
+        self.identity_type().display_name.to_lowercase()
     }
 
     #[must_use]
-    pub fn offers(&self, way: Way) -> bool {
+    pub fn supports(&self, way: LookupMethod) -> bool {
         match way {
-            Way::Number => true,
-            Way::Face => self.kind().face,
-            Way::Document => self.kind().document,
+            LookupMethod::Number => true,
+            LookupMethod::Face => self.identity_type().face,
+            LookupMethod::Document => self.identity_type().document,
         }
     }
 
     /// Returns the path of a lookup, for example `/api/v1/kyc/nigeria/bvn/lookup`.
     #[must_use]
-    pub fn path(&self, way: Way) -> String {
-        format!("/api/v1/kyc/{}/{}/{}", self.country(), self.kind().path, way.suffix())
+    pub fn path(&self, way: LookupMethod) -> String {
+        format!("/api/v1/kyc/{}/{}/{}", self.country(), self.identity_type().path, way.suffix())
     }
 
     #[must_use]
     pub fn view(&self, active: bool) -> View {
-        let (country, kind) = (self.registers.country(), self.kind().clone());
-        let ways = Way::ALL.into_iter().filter(|way| self.offers(*way));
+        let (country, kind) = (self.country_plugin.country(), self.identity_type().clone());
+        let ways = LookupMethod::ALL.into_iter().filter(|way| self.supports(*way));
         View {
             id: id_of(&self.name()),
             identity_name: self.name(),
@@ -157,40 +158,41 @@ pub fn id_of(name: &str) -> String {
     id
 }
 
-fn of(registers: Registers) -> impl Iterator<Item = Identity> {
+fn types_of(registers: Registers) -> impl Iterator<Item = Identity> {
     let types = registers.country().identities.len();
-    (0..types).map(move |index| Identity { registers: registers.clone(), index })
+    (0..types).map(move |index| Identity { country_plugin: registers.clone(), index })
 }
 
 /// Returns all types, by country and in the order of the manifests.
 #[must_use]
 pub fn all(plugins: &Plugins) -> Vec<Identity> {
-    plugins.all_registers().into_iter().flat_map(of).collect()
+    plugins.all_registers().into_iter().flat_map(types_of).collect()
 }
 
 /// Returns the type with a name such as `nigeria.bvn`.
 #[must_use]
-pub fn by_name(plugins: &Plugins, name: &str) -> Option<Identity> {
+pub fn find_by_name(plugins: &Plugins, name: &str) -> Option<Identity> {
     let (country, name) = name.split_once('.')?;
-    of(plugins.active_registers(country)?).find(|identity| identity.kind().name == name)
+    types_of(plugins.active_registers(country)?)
+        .find(|identity| identity.identity_type().name == name)
 }
 
 /// Returns 503 if the country plugin of a type is not ready on this host.
-pub fn must_be_ready(plugins: &Plugins, name: &str) -> Result<()> {
+pub fn check_ready(plugins: &Plugins, name: &str) -> Result<()> {
     name.split_once('.').map_or(Ok(()), |(country, _)| plugins.must_be_ready(country))
 }
 
 /// Returns type and method of the lookup at `/api/v1/kyc/{country}/{path}`.
 #[must_use]
-pub fn at(
+pub fn find_by_path(
     plugins: &Plugins,
     company_id: &str,
     country: &str,
     path: &str,
-) -> Option<(Identity, Way)> {
-    let way = Way::ALL.into_iter().find(|way| path.ends_with(way.suffix()))?;
+) -> Option<(Identity, LookupMethod)> {
+    let way = LookupMethod::ALL.into_iter().find(|way| path.ends_with(way.suffix()))?;
     let path = path.strip_suffix(way.suffix())?.strip_suffix('/')?;
-    of(plugins.registers(country, company_id)?)
-        .find(|identity| identity.kind().path == path && identity.offers(way))
+    types_of(plugins.registers(country, company_id)?)
+        .find(|identity| identity.identity_type().path == path && identity.supports(way))
         .map(|identity| (identity, way))
 }

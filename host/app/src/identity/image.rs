@@ -10,7 +10,7 @@ use tokio::{
 };
 use url::Url;
 
-use super::catalog::Way;
+use super::catalog::LookupMethod;
 use crate::state::App;
 use tollhouse_platform::{
     error::{Error, Result},
@@ -19,10 +19,10 @@ use tollhouse_platform::{
 use tollhouse_plugins::Image;
 
 /// Maximum size of an image.
-const MOST_BYTES: usize = 5 << 20;
+const MAX_BYTES: usize = 5 << 20;
 /// Timeout from the first request to the last byte, redirects included.
 const TIMEOUT: Duration = Duration::from_secs(10);
-const MOST_REDIRECTS: usize = 3;
+const MAX_REDIRECTS: usize = 3;
 /// Sender of the requests in metrics.
 const SENDER: &str = "images";
 /// First bytes of JPEG and PNG files.
@@ -30,21 +30,21 @@ const JPEG: &[u8] = &[0xff, 0xd8, 0xff];
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 /// Maximum number of lookups with images in memory, each of which holds several copies.
-const AT_ONCE: usize = 32;
+const MAX_CONCURRENT_LOOKUPS: usize = 32;
 
 /// Limits concurrent lookups with images on this host.
-pub struct Images(Semaphore);
+pub struct ImageLimiter(Semaphore);
 
-impl Default for Images {
-    fn default() -> Images {
-        Images(Semaphore::new(AT_ONCE))
+impl Default for ImageLimiter {
+    fn default() -> ImageLimiter {
+        ImageLimiter(Semaphore::new(MAX_CONCURRENT_LOOKUPS))
     }
 }
 
-impl Images {
+impl ImageLimiter {
     /// Acquires a permit for a lookup with an image; 503 if there is none.
-    pub fn enter(&self, way: Way) -> Result<Option<SemaphorePermit<'_>>> {
-        if way == Way::Number {
+    pub fn try_acquire(&self, way: LookupMethod) -> Result<Option<SemaphorePermit<'_>>> {
+        if way == LookupMethod::Number {
             return Ok(None);
         }
         let full = |_| Error::Unavailable("the host looks at too many images, try again later");
@@ -57,10 +57,10 @@ pub async fn load(app: &App, image: &str) -> Result<Image> {
     let scheme = image.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
     let is_url = scheme.is_some_and(|scheme| ["http", "https"].contains(&&*scheme));
     let bytes = if is_url { fetch(app, image).await? } else { decode(image)? };
-    if bytes.len() > MOST_BYTES {
+    if bytes.len() > MAX_BYTES {
         return Err(too_large());
     }
-    let media_type = media_type(&bytes).ok_or_else(|| must("be a JPEG or a PNG"))?;
+    let media_type = media_type(&bytes).ok_or_else(|| invalid_image("be a JPEG or a PNG"))?;
     Ok(Image { media_type, bytes })
 }
 
@@ -68,25 +68,25 @@ async fn fetch(app: &App, url: &str) -> Result<Bytes> {
     if app.egress.images.is_closed() {
         return Err(Error::Unavailable("this host runs with no_jobs: it fetches no image"));
     }
-    let late = |_| must("be a URL that answers within 10 seconds");
-    timeout(TIMEOUT, follow(app, url)).await.map_err(late)?
+    let late = |_| invalid_image("be a URL that answers within 10 seconds");
+    timeout(TIMEOUT, follow_redirects(app, url)).await.map_err(late)?
 }
 
 /// Follows redirects by separate requests, so that egress checks scheme and addresses of each one.
-async fn follow(app: &App, url: &str) -> Result<Bytes> {
-    let unfetched = || must("be a URL that can be fetched");
+async fn follow_redirects(app: &App, url: &str) -> Result<Bytes> {
+    let unfetched = || invalid_image("be a URL that can be fetched");
     let mut url = url.to_owned();
-    for _ in 0..=MOST_REDIRECTS {
+    for _ in 0..=MAX_REDIRECTS {
         let answer = get(app, &url).await?;
         match answer.status {
             200 => return Ok(answer.body),
             301 | 302 | 303 | 307 | 308 => {
-                url = target(&url, &answer).ok_or_else(unfetched)?;
+                url = redirect_target(&url, &answer).ok_or_else(unfetched)?;
             }
             _ => return Err(unfetched()),
         }
     }
-    Err(must(&format!("be a URL that redirects at most {MOST_REDIRECTS} times")))
+    Err(invalid_image(&format!("be a URL that redirects at most {MAX_REDIRECTS} times")))
 }
 
 async fn get(app: &App, url: &str) -> Result<egress::Answer> {
@@ -97,18 +97,20 @@ async fn get(app: &App, url: &str) -> Result<egress::Answer> {
         headers: vec![("accept".to_owned(), "image/jpeg, image/png".to_owned())],
         body: None,
         timeout: TIMEOUT,
-        most_response_bytes: MOST_BYTES,
+        most_response_bytes: MAX_BYTES,
     };
     app.egress.images.send(request).await.map_err(|error| match error {
-        EgressError::Forbidden(_) => must("be a public https URL"),
+        EgressError::Forbidden(_) => invalid_image("be a public https URL"),
         EgressError::TooLarge(_) => too_large(),
-        EgressError::Timeout(_) => must("be a URL that answers within 10 seconds"),
-        EgressError::Connect(_) | EgressError::Cut(_) => must("be a URL that can be fetched"),
+        EgressError::Timeout(_) => invalid_image("be a URL that answers within 10 seconds"),
+        EgressError::Connect(_) | EgressError::Cut(_) => {
+            invalid_image("be a URL that can be fetched")
+        }
     })
 }
 
 /// Returns the target of a redirect: its `Location`, which may be relative.
-fn target(url: &str, answer: &egress::Answer) -> Option<String> {
+fn redirect_target(url: &str, answer: &egress::Answer) -> Option<String> {
     let (_, location) =
         answer.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("location"))?;
     Some(Url::parse(url).ok()?.join(location).ok()?.into())
@@ -122,7 +124,7 @@ fn decode(text: &str) -> Result<Bytes> {
     let letters: Option<String> =
         body.map(|body| body.chars().filter(|c| !c.is_ascii_whitespace()).collect());
     let bytes = letters.and_then(|letters| BASE64.decode(letters).ok());
-    bytes.map(Bytes::from).ok_or_else(|| must("be a URL or an image in base64"))
+    bytes.map(Bytes::from).ok_or_else(|| invalid_image("be a URL or an image in base64"))
 }
 
 /// Detects the type by content, because declared types may be wrong.
@@ -137,10 +139,10 @@ fn media_type(bytes: &[u8]) -> Option<&'static str> {
 }
 
 fn too_large() -> Error {
-    must("be an image of at most 5 MiB")
+    invalid_image("be an image of at most 5 MiB")
 }
 
-fn must(what: &str) -> Error {
+fn invalid_image(what: &str) -> Error {
     Error::invalid(format!("the image field must {what}"))
 }
 

@@ -21,8 +21,8 @@
 use tracing::instrument;
 
 use super::{
-    Images, KEPT_SECONDS, Method, Record, Uid,
-    catalog::{Identity, Way},
+    ImageLimiter, Method, RETENTION_SECONDS, Record, Uid,
+    catalog::{Identity, LookupMethod},
     image, store, verification,
 };
 use crate::{
@@ -32,7 +32,7 @@ use crate::{
     tenants::{
         companies::Company,
         providers::{self, NoAccount},
-        wallet::{self, Item},
+        wallet::{self, BillingItem},
     },
 };
 use tollhouse_platform::{
@@ -46,9 +46,9 @@ use tollhouse_plugins::{
 };
 
 /// A lookup request with validated fields.
-pub struct Order {
+pub struct LookupRequest {
     pub identity: Identity,
-    pub sought: Sought<String>,
+    pub subject: LookupSubject<String>,
     pub user_id: Option<String>,
     pub send_otp: bool,
     /// Name of the request, if it may run more than once.
@@ -56,158 +56,168 @@ pub struct Order {
 }
 
 /// Input of a lookup. `I` is an image as named by the request, then as loaded.
-pub enum Sought<I> {
+pub enum LookupSubject<I> {
     Number { identifier: String },
     Face { identifier: String, selfie: I },
     Document { document: I },
 }
 
 /// Result of a lookup.
-pub struct Found {
+pub struct CompletedLookup {
     pub uid: Uid,
     pub record: Record,
     /// Result of sending the requested code; `None` if there was none to send.
-    pub sent: Option<Result<()>>,
+    pub code_sent: Option<Result<()>>,
 }
 
 /// Credentials and user of a query.
-struct Asking {
+struct LookupContext {
     credentials: Credentials,
     user: Option<User>,
 }
 
-struct Told {
+struct RegisterResult {
     identifier: String,
     entry: Entry,
     comparison: Option<Comparison>,
 }
 
-impl Sought<String> {
-    fn way(&self) -> Way {
+impl LookupSubject<String> {
+    fn method(&self) -> LookupMethod {
         match self {
-            Sought::Number { .. } => Way::Number,
-            Sought::Face { .. } => Way::Face,
-            Sought::Document { .. } => Way::Document,
+            LookupSubject::Number { .. } => LookupMethod::Number,
+            LookupSubject::Face { .. } => LookupMethod::Face,
+            LookupSubject::Document { .. } => LookupMethod::Document,
         }
     }
 
-    async fn load(self, app: &App) -> Result<Sought<Image>> {
+    async fn load(self, app: &App) -> Result<LookupSubject<Image>> {
         Ok(match self {
-            Sought::Number { identifier } => Sought::Number { identifier },
-            Sought::Face { identifier, selfie } => {
-                Sought::Face { identifier, selfie: image::load(app, &selfie).await? }
+            LookupSubject::Number { identifier } => LookupSubject::Number { identifier },
+            LookupSubject::Face { identifier, selfie } => {
+                LookupSubject::Face { identifier, selfie: image::load(app, &selfie).await? }
             }
-            Sought::Document { document } => {
-                Sought::Document { document: image::load(app, &document).await? }
+            LookupSubject::Document { document } => {
+                LookupSubject::Document { document: image::load(app, &document).await? }
             }
         })
     }
 }
 
 #[instrument(target = SPANS, name = "identity.lookup", skip_all)]
-pub async fn look_up(app: &App, company: &Company, order: Order) -> Result<Found> {
-    let asking = prepare(app, company, &order).await?;
-    let Order { identity, sought, user_id, send_otp, run } = order;
-    let way = sought.way();
-    let told = {
+pub async fn look_up(
+    app: &App,
+    company: &Company,
+    order: LookupRequest,
+) -> Result<CompletedLookup> {
+    let context = prepare(app, company, &order).await?;
+    let LookupRequest { identity, subject, user_id, send_otp, run } = order;
+    let method = subject.method();
+    let result = {
         // The permit covers all work that holds an image in memory.
-        let _place = app.slot::<Images>().enter(way)?;
-        let sought = sought.load(app).await?;
-        charge(app, company, &identity, way, run.as_deref()).await?;
-        ask(&asking, &identity, sought).await
+        let _permit = app.slot::<ImageLimiter>().try_acquire(method)?;
+        let subject = subject.load(app).await?;
+        charge_fee(app, company, &identity, method, run.as_deref()).await?;
+        query_register(&context, &identity, subject).await
     };
-    let told = told.map_err(|error| Error::Standing(refused(&identity, way, error).into()))?;
-    let link = (asking.user.map(|user| user.id), user_id);
-    let (uid, record) = keep(app, company, &identity, link, told).await?;
-    let sent = match send_otp && verification::is_possible(Some(&identity), &record) {
-        true => Some(verification::send(app, company, &uid, &record, run).await),
-        false => None,
-    };
-    Ok(Found { uid, record, sent })
+    let result =
+        result.map_err(|error| Error::Standing(client_error(&identity, method, error).into()))?;
+    let link = (context.user.map(|user| user.id), user_id);
+    let (uid, record) = store_result(app, company, &identity, link, result).await?;
+    let code_sent =
+        match send_otp && verification::can_be_verified_by_code(Some(&identity), &record) {
+            true => Some(verification::send(app, company, &uid, &record, run).await),
+            false => None,
+        };
+    Ok(CompletedLookup { uid, record, code_sent })
 }
 
 /// Performs all checks that are possible before an image is fetched and the fee is charged.
-async fn prepare(app: &App, company: &Company, order: &Order) -> Result<Asking> {
-    let Order { identity, user_id, .. } = order;
+async fn prepare(app: &App, company: &Company, order: &LookupRequest) -> Result<LookupContext> {
+    let LookupRequest { identity, user_id, .. } = order;
     let read = async |tx: &mut Tx| -> Result<_> {
-        if store::is_switched_off(tx, &company.id, &identity.name()).await? {
+        if store::is_disabled(tx, &company.id, &identity.name()).await? {
             let noun = identity.noun();
             let message = format!("{noun} identity has been disabled, please try again later");
             return Err(Error::Invalid(message));
         }
         let user = match user_id {
-            Some(user_id) => Some(user(tx, company, user_id).await?),
+            Some(user_id) => Some(find_user(tx, company, user_id).await?),
             None => None,
         };
-        let account = providers::usable(tx, company, identity.country()).await?;
+        let account = providers::find_usable(tx, company, identity.country()).await?;
         let account = account.map_err(|why| match why {
-            NoAccount::Missing => why.at(identity.country()),
-            NoAccount::Deactivated => out_of_order(identity, "the account is deactivated"),
+            NoAccount::Missing => why.to_error(identity.country()),
+            NoAccount::Deactivated => upstream_error(identity, "the account is deactivated"),
         })?;
-        wallet::check(tx, company, item(identity, order.sought.way()), 1).await?;
+        wallet::check_fee(tx, company, billing_item(identity, order.subject.method()), 1).await?;
         Ok((user, account))
     };
     let (user, account) = app.store.read(read).await?;
-    Ok(Asking { credentials: account.open_credentials(app)?, user })
+    Ok(LookupContext { credentials: account.open_credentials(app)?, user })
 }
 
-async fn user(tx: &mut Tx, company: &Company, user_id: &str) -> Result<User> {
+async fn find_user(tx: &mut Tx, company: &Company, user_id: &str) -> Result<User> {
     let user = users::find(tx, &company.id, user_id).await?;
     user.ok_or_else(|| Error::not_found("user not found"))
 }
 
-fn item(identity: &Identity, way: Way) -> Item {
-    Item { name: identity.item(way).into(), otherwise: identity.price(way) }
+fn billing_item(identity: &Identity, way: LookupMethod) -> BillingItem {
+    BillingItem {
+        name: identity.billing_item(way).into(),
+        default_price: identity.default_price(way),
+    }
 }
 
 /// Charges the fee, once for all runs of a request.
-async fn charge(
+async fn charge_fee(
     app: &App,
     company: &Company,
     identity: &Identity,
-    way: Way,
+    way: LookupMethod,
     run: Option<&str>,
 ) -> Result<()> {
-    let item = item(identity, way);
+    let item = billing_item(identity, way);
     let key = format!("identity:{}", run.map_or_else(|| app.new_id(), str::to_owned));
     let (host, company) = (app.clone(), company.clone());
-    let charge =
-        async move |tx: &mut Tx| wallet::charge(tx, &host, &company, item, 1, &key).await.map(drop);
+    let charge = async move |tx: &mut Tx| {
+        wallet::charge_fee(tx, &host, &company, item, 1, &key).await.map(drop)
+    };
     app.store.write(charge).await
 }
 
-async fn ask(
-    asking: &Asking,
+async fn query_register(
+    asking: &LookupContext,
     identity: &Identity,
-    sought: Sought<Image>,
-) -> Result<Told, CallError> {
-    let Asking { credentials, user } = asking;
-    let (registers, kind) = (&identity.registers, identity.kind());
+    sought: LookupSubject<Image>,
+) -> Result<RegisterResult, CallError> {
+    let LookupContext { credentials, user } = asking;
+    let (registers, kind) = (&identity.country_plugin, identity.identity_type());
     let question = |identifier: &String| Question {
         identity: kind.name.clone(),
         identifier: identifier.clone(),
         person: user.as_ref().map(person),
     };
     match sought {
-        Sought::Number { identifier } => {
+        LookupSubject::Number { identifier } => {
             let entry = registers.look_up(credentials, &question(&identifier)).await?;
-            Ok(Told { identifier, entry, comparison: None })
+            Ok(RegisterResult { identifier, entry, comparison: None })
         }
-        Sought::Face { identifier, selfie } => {
+        LookupSubject::Face { identifier, selfie } => {
             let question = question(&identifier);
             let (entry, comparison) = registers.compare(credentials, &question, &selfie).await?;
-            Ok(Told { identifier, entry, comparison: Some(comparison) })
+            Ok(RegisterResult { identifier, entry, comparison: Some(comparison) })
         }
-        Sought::Document { document } => {
+        LookupSubject::Document { document } => {
             let (read, entry) = registers.read(credentials, &kind.name, &document).await?;
             // Normalized as in a lookup by number, so that both update the same record.
-            let identifier = kind.identifier(&read).ok_or_else(unfit)?;
-            Ok(Told { identifier, entry, comparison: None })
+            let identifier = kind.identifier(&read).ok_or_else(unusable_identifier)?;
+            Ok(RegisterResult { identifier, entry, comparison: None })
         }
     }
 }
 
-fn unfit() -> CallError {
+fn unusable_identifier() -> CallError {
     let message = "what was read on the document is no identifier";
     let fault = Fault::new(FaultCategory::Unavailable, "unexpected-answer", message);
     CallError { fault, certainty: Certainty::NotDone, timed_out: false, retry_after_s: None }
@@ -222,34 +232,34 @@ fn person(user: &User) -> Person {
 }
 
 /// Returns the client's error, without text from the register.
-fn refused(identity: &Identity, way: Way, error: CallError) -> Error {
+fn client_error(identity: &Identity, way: LookupMethod, error: CallError) -> Error {
     let noun = identity.noun();
     let CallError { fault, timed_out, retry_after_s, .. } = error;
     let blamed = fault.details.iter().find(|(name, _)| name == "field").map(|(_, field)| &**field);
     match (fault.category, way, blamed) {
         (FaultCategory::NotFound, ..) => Error::not_found(format!("{noun} data not found")),
-        (FaultCategory::Invalid, Way::Face, Some("image")) => {
+        (FaultCategory::Invalid, LookupMethod::Face, Some("image")) => {
             Error::invalid("the image field must show a face")
         }
-        (FaultCategory::Invalid, Way::Document, Some("image")) => {
+        (FaultCategory::Invalid, LookupMethod::Document, Some("image")) => {
             Error::invalid(format!("the image field must show a {noun} that can be read"))
         }
-        (FaultCategory::Invalid, Way::Document, _) => {
+        (FaultCategory::Invalid, LookupMethod::Document, _) => {
             Error::invalid("the image field must show a document that the register takes")
         }
         (FaultCategory::Invalid, ..) => {
-            let field = &identity.kind().field;
+            let field = &identity.identity_type().field;
             Error::invalid(format!("the {field} field must be one that the register takes"))
         }
         (FaultCategory::Refused, ..) => Error::invalid(format!("{noun} data cannot be given out")),
         // The plugin's message may contain personal data, so only its category and code are logged.
         (category, ..) if timed_out => {
-            let message = unavailable(identity);
+            let message = unavailable_message(identity);
             Error::UpstreamTimeout { message, detail: format!("{category:?}") }
         }
         (category, ..) => {
             let (message, detail) =
-                (unavailable(identity), format!("{category:?} {:?}", fault.code));
+                (unavailable_message(identity), format!("{category:?} {:?}", fault.code));
             match retry_after_s {
                 Some(retry_after_s) => Error::Busy { message, detail, retry_after_s },
                 None => Error::Upstream { message, detail },
@@ -258,21 +268,21 @@ fn refused(identity: &Identity, way: Way, error: CallError) -> Error {
     }
 }
 
-fn out_of_order(identity: &Identity, detail: &str) -> Error {
-    Error::Upstream { message: unavailable(identity), detail: detail.to_owned() }
+fn upstream_error(identity: &Identity, detail: &str) -> Error {
+    Error::Upstream { message: unavailable_message(identity), detail: detail.to_owned() }
 }
 
-fn unavailable(identity: &Identity) -> String {
+fn unavailable_message(identity: &Identity) -> String {
     format!("{} service is unavailable, please try again later", identity.noun())
 }
 
 /// Stores the result. A repeated lookup for the same user updates the existing record.
-async fn keep(
+async fn store_result(
     app: &App,
     company: &Company,
     identity: &Identity,
     (user_key, user_id): (Option<String>, Option<String>),
-    told: Told,
+    told: RegisterResult,
 ) -> Result<(Uid, Record)> {
     let identity = identity.name();
     let whose = user_key.as_deref().unwrap_or_default();
@@ -288,17 +298,17 @@ async fn keep(
         record: String::new(),
         verified_at: None,
         verified_by: Json(Vec::new()),
-        expires_at: now.plus_seconds(KEPT_SECONDS),
+        expires_at: now.plus_seconds(RETENTION_SECONDS),
         created_at: now,
         updated_at: now,
     };
     let record = Record::new(told.entry, told.comparison);
     let host = app.clone();
-    app.store.write(async move |tx| put(tx, &host, &lookups, new, record).await).await
+    app.store.write(async move |tx| upsert(tx, &host, &lookups, new, record).await).await
 }
 
 /// Inserts a record, or updates the existing one.
-async fn put(
+async fn upsert(
     tx: &mut Tx,
     app: &App,
     lookups: &[String],
@@ -314,16 +324,16 @@ async fn put(
                 if record.face.is_none() {
                     record.face = Record::open_or_log(app, &uid).and_then(|former| former.face);
                 } else {
-                    compare(&mut uid, &record);
+                    apply_face_match(&mut uid, &record);
                 }
                 uid.record = record.seal(app, &uid.company_id, &uid.id)?;
                 store::update(tx, &uid).await?;
                 return Ok((uid, record));
             }
-            Some(expired) => store::remove(tx, &expired).await?,
+            Some(expired) => store::delete(tx, &expired).await?,
             None => {}
         }
-        compare(&mut uid, &record);
+        apply_face_match(&mut uid, &record);
         uid.record = record.seal(app, &uid.company_id, &uid.id)?;
         if store::insert(tx, &uid).await? {
             return Ok((uid, record));
@@ -333,7 +343,7 @@ async fn put(
     Err(Error::internal("what was looked up came and went"))
 }
 
-fn compare(uid: &mut Uid, record: &Record) {
+fn apply_face_match(uid: &mut Uid, record: &Record) {
     if record.face.as_ref().is_some_and(|face| face.status) {
         uid.verify(Method::FaceValidation, uid.updated_at);
     }

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::identity::{Documented, documented};
+use crate::identity::{LookupDescription, describe_lookups};
 use tollhouse_http::openapi::docs::RuntimeOperations;
 use tollhouse_plugins::{Plugins, Registers};
 
 /// Path of the route in the document.
 const PATH: &str = "/api/v1/kyc/{country}/{path}";
-const ID: &str = "identity.look_up";
+const OPERATION_ID: &str = "identity.look_up";
 /// Schema of the fields of all lookups.
 const FIELDS: &str = "Lookup";
 
@@ -22,12 +22,12 @@ impl RuntimeOperations for Lookups {
     }
 
     fn add_to(&self, document: &mut Value) {
-        with_lookups(document, documented(&self.0));
+        with_lookups(document, describe_lookups(&self.0));
     }
 }
 
 /// Replaces the generic route in the document by the available lookups.
-pub fn with_lookups(document: &mut Value, lookups: Vec<Documented>) {
+pub fn with_lookups(document: &mut Value, lookups: Vec<LookupDescription>) {
     let fields = document["components"]["schemas"][FIELDS]["properties"].take();
     let Some(schemas) = document["components"]["schemas"].as_object_mut() else { return };
     schemas.shift_remove(FIELDS);
@@ -35,7 +35,7 @@ pub fn with_lookups(document: &mut Value, lookups: Vec<Documented>) {
     let Some(any) = paths.shift_remove(PATH) else { return };
     for lookup in lookups {
         let mut operation = any["post"].clone();
-        operation["operationId"] = json!(format!("{}.{}", ID, lookup.id));
+        operation["operationId"] = json!(format!("{}.{}", OPERATION_ID, lookup.id));
         operation["summary"] = json!(lookup.summary);
         let parameters = operation["parameters"].as_array_mut();
         parameters.into_iter().for_each(|all| all.retain(|parameter| parameter["in"] != "path"));
@@ -47,7 +47,7 @@ pub fn with_lookups(document: &mut Value, lookups: Vec<Documented>) {
     }
 }
 
-fn body(lookup: &Documented, fields: &Value) -> Value {
+fn body(lookup: &LookupDescription, fields: &Value) -> Value {
     let mut properties = json!({ "user_id": fields["user_id"], "send_otp": fields["send_otp"] });
     let mut required = Vec::new();
     if let Some((name, schema)) = &lookup.identifier {

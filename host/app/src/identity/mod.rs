@@ -19,8 +19,8 @@ use serde_json::{Map, Value};
 
 use self::catalog::Identity;
 pub use self::{
-    image::Images,
-    openapi::{Documented, documented},
+    image::ImageLimiter,
+    openapi::{LookupDescription, describe_lookups},
     store::{SEALED, Uid},
 };
 use crate::state::App;
@@ -34,7 +34,7 @@ use tollhouse_plugins::{Comparison, Entry};
 pub const FEATURE: &str = "identity";
 
 /// Retention of a UID record from its creation.
-const KEPT_SECONDS: i64 = 30 * 24 * 3600;
+const RETENTION_SECONDS: i64 = 30 * 24 * 3600;
 
 /// Result of a lookup, before sealing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -146,8 +146,11 @@ impl Uid {
     /// `identity` is the type of the record, if it is still installed.
     fn view(self, record: Record, identity: Option<&Identity>) -> View {
         let methods = [
-            (Method::FaceValidation, identity.is_some_and(|identity| identity.kind().face)),
-            (Method::Otp, verification::is_possible(identity, &record)),
+            (
+                Method::FaceValidation,
+                identity.is_some_and(|identity| identity.identity_type().face),
+            ),
+            (Method::Otp, verification::can_be_verified_by_code(identity, &record)),
         ];
         View {
             id: self.id,

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::catalog::{self, Identity, Way};
+use super::catalog::{self, Identity, LookupMethod};
 use tollhouse_plugins::Plugins;
 
 /// Description of a lookup.
-pub struct Documented {
+pub struct LookupDescription {
     pub path: String,
     /// Suffix of the operation id, for example `nigeria.bvn.face`.
     pub id: String,
@@ -18,34 +18,34 @@ pub struct Documented {
 
 /// Returns all lookups of all countries.
 #[must_use]
-pub fn documented(plugins: &Plugins) -> Vec<Documented> {
+pub fn describe_lookups(plugins: &Plugins) -> Vec<LookupDescription> {
     let all = catalog::all(plugins);
-    let ways = all.iter().flat_map(|identity| Way::ALL.map(|way| (identity, way)));
-    ways.filter(|(identity, way)| identity.offers(*way))
-        .map(|(identity, way)| document(identity, way))
+    let ways = all.iter().flat_map(|identity| LookupMethod::ALL.map(|way| (identity, way)));
+    ways.filter(|(identity, way)| identity.supports(*way))
+        .map(|(identity, way)| describe(identity, way))
         .collect()
 }
 
-fn document(identity: &Identity, way: Way) -> Documented {
-    let name = &identity.kind().display_name;
+fn describe(identity: &Identity, way: LookupMethod) -> LookupDescription {
+    let name = &identity.identity_type().display_name;
     let summary = match way {
-        Way::Number => format!("{name}: look up by number"),
-        Way::Face => format!("{name}: look up and compare with a selfie"),
-        Way::Document => format!("{name}: look up by the photo of the document"),
+        LookupMethod::Number => format!("{name}: look up by number"),
+        LookupMethod::Face => format!("{name}: look up and compare with a selfie"),
+        LookupMethod::Document => format!("{name}: look up by the photo of the document"),
     };
-    let item = identity.item(way);
-    Documented {
+    let item = identity.billing_item(way);
+    LookupDescription {
         path: identity.path(way),
         id: item.trim_start_matches("identity.").to_owned(),
         summary,
-        identifier: (way != Way::Document)
-            .then(|| (identity.kind().field.clone(), identifier(identity))),
-        takes_image: way != Way::Number,
+        identifier: (way != LookupMethod::Document)
+            .then(|| (identity.identity_type().field.clone(), identifier(identity))),
+        takes_image: way != LookupMethod::Number,
     }
 }
 
 fn identifier(identity: &Identity) -> Value {
-    let kind = identity.kind();
+    let kind = identity.identity_type();
     // No pattern: other letter case, spaces and hyphens may be accepted as well.
     json!({
         "type": "string",

@@ -80,7 +80,7 @@ pub async fn update(tx: &mut Tx, uid: &Uid) -> Result<()> {
     Ok(())
 }
 
-pub async fn remove(tx: &mut Tx, uid: &Uid) -> Result<()> {
+pub async fn delete(tx: &mut Tx, uid: &Uid) -> Result<()> {
     tx.sql("DELETE FROM uids WHERE company_id = $1 AND id = $2")
         .params(params![&uid.company_id, &uid.id])
         .run()
@@ -105,10 +105,10 @@ pub async fn lock(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Re
 }
 
 /// Maximum number of listed records, which contain photos.
-const MOST_LISTED: i64 = 100;
+const MAX_LISTED: i64 = 100;
 
 /// Returns the newest unexpired records of a user.
-pub async fn of_user(
+pub async fn list_for_user(
     tx: &mut Tx,
     company_id: &str,
     user_key: &str,
@@ -118,7 +118,7 @@ pub async fn of_user(
         "SELECT * FROM uids WHERE company_id = $1 AND user_key = $2 AND expires_at > $3
          ORDER BY created_at DESC, id DESC LIMIT $4",
     )
-    .params(params![company_id, user_key, now, MOST_LISTED])
+    .params(params![company_id, user_key, now, MAX_LISTED])
     .all()
     .await
 }
@@ -136,29 +136,29 @@ pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
 }
 
 /// `company_id` of switches for all companies.
-pub const EVERYONE: &str = "";
+pub const ALL_COMPANIES: &str = "";
 
 /// Returns the types disabled for the company or for all companies.
-pub async fn switched_off(tx: &mut Tx, company_id: &str) -> Result<Vec<(String,)>> {
+pub async fn list_disabled(tx: &mut Tx, company_id: &str) -> Result<Vec<(String,)>> {
     tx.sql("SELECT identity FROM identity_switches WHERE company_id IN ($1, $2) AND NOT active")
-        .params(params![company_id, EVERYONE])
+        .params(params![company_id, ALL_COMPANIES])
         .all()
         .await
 }
 
-pub async fn is_switched_off(tx: &mut Tx, company_id: &str, identity: &str) -> Result<bool> {
+pub async fn is_disabled(tx: &mut Tx, company_id: &str, identity: &str) -> Result<bool> {
     let (off,): (i64,) = tx
         .sql(
             "SELECT COUNT(*) FROM identity_switches
              WHERE company_id IN ($1, $2) AND identity = $3 AND NOT active",
         )
-        .params(params![company_id, EVERYONE, identity])
+        .params(params![company_id, ALL_COMPANIES, identity])
         .one()
         .await?;
     Ok(off > 0)
 }
 
-pub async fn switch(
+pub async fn set_active(
     tx: &mut Tx,
     company_id: &str,
     identity: &str,

@@ -3,8 +3,8 @@
 use super::{Identity, Method, Record, Uid, catalog, store};
 use crate::{
     messaging::{
-        messages::{self, Channel, Destination, Wording, wording},
-        otp::{self, Checked, Key, Order},
+        messages::{self, Channel, Destination, Wording, resolve_wording},
+        otp::{self, CheckOutcome, CodeKey, CodeRequest},
     },
     state::App,
     tenants::companies::Company,
@@ -14,15 +14,15 @@ use tollhouse_platform::{
     store::Tx,
 };
 
-const DIGITS: usize = 6;
-const MINUTES: i64 = 10;
+const CODE_DIGITS: usize = 6;
+const CODE_MINUTES: i64 = 10;
 /// Purpose of the messages, shown to operators.
 const PURPOSE: &str = "identity";
 
 /// Returns whether a code can verify the record: its type allows it, and it has an address.
 #[must_use]
-pub fn is_possible(identity: Option<&Identity>, record: &Record) -> bool {
-    identity.is_some_and(|identity| identity.kind().otp)
+pub fn can_be_verified_by_code(identity: Option<&Identity>, record: &Record) -> bool {
+    identity.is_some_and(|identity| identity.identity_type().otp)
         && (record.email.is_some() || record.phone.is_some())
 }
 
@@ -34,7 +34,7 @@ pub async fn send(
     record: &Record,
     run: Option<String>,
 ) -> Result<()> {
-    let key = key(uid, record);
+    let key = code_key(uid, record);
     let to = |channel, to: &Option<String>| Some(Destination { channel, to: to.clone()? });
     let addresses: Vec<Destination> =
         [to(Channel::Email, &record.email), to(Channel::Sms, &record.phone)]
@@ -43,7 +43,7 @@ pub async fn send(
             .collect();
     let order = async move |tx: &mut Tx, app: &App, company: &Company| {
         let destinations = reachable(tx, app, company, addresses).await?;
-        Ok(order(company, key, destinations, run))
+        Ok(code_request(company, key, destinations, run))
     };
     otp::send(app, company, order).await
 }
@@ -71,20 +71,20 @@ async fn reachable(
     }
 }
 
-fn order(
+fn code_request(
     company: &Company,
-    key: Key,
+    key: CodeKey,
     destinations: Vec<Destination>,
     run: Option<String>,
-) -> Order {
+) -> CodeRequest {
     let header = Some("Verify your identity".to_owned());
     let said = Wording { name: None, header, body: None };
-    let (header, body, greeting) = wording(&company.name, Some(&said));
-    Order {
+    let (header, body, greeting) = resolve_wording(&company.name, Some(&said));
+    CodeRequest {
         key,
         destinations,
-        digits: DIGITS,
-        minutes: MINUTES,
+        digits: CODE_DIGITS,
+        minutes: CODE_MINUTES,
         header,
         body,
         greeting,
@@ -101,29 +101,30 @@ pub async fn verify(
     mut uid: Uid,
     token: &str,
     run: Option<&str>,
-) -> Result<Checked> {
+) -> Result<CheckOutcome> {
     let record = Record::open(app, &uid)?;
-    check_possible(app, &uid, &record)?;
-    let checked = otp::check(tx, app, &uid.company_id, &key(&uid, &record), token, run).await?;
-    if checked == Checked::Passed && !uid.verified_by.0.contains(&Method::Otp) {
+    check_verifiable_by_code(app, &uid, &record)?;
+    let checked =
+        otp::check(tx, app, &uid.company_id, &code_key(&uid, &record), token, run).await?;
+    if checked == CheckOutcome::Passed && !uid.verified_by.0.contains(&Method::Otp) {
         uid.verify(Method::Otp, app.clock.now());
         store::update(tx, &uid).await?;
     }
     Ok(checked)
 }
 
-pub fn check_possible(app: &App, uid: &Uid, record: &Record) -> Result<()> {
-    catalog::must_be_ready(&app.plugins, &uid.identity)?;
-    let identity = catalog::by_name(&app.plugins, &uid.identity);
-    match is_possible(identity.as_ref(), record) {
+pub fn check_verifiable_by_code(app: &App, uid: &Uid, record: &Record) -> Result<()> {
+    catalog::check_ready(&app.plugins, &uid.identity)?;
+    let identity = catalog::find_by_name(&app.plugins, &uid.identity);
+    match can_be_verified_by_code(identity.as_ref(), record) {
         true => Ok(()),
         false => Err(Error::invalid("uid cannot be verified by otp")),
     }
 }
 
 /// Bound to the addresses: a code sent to previous ones is invalid.
-fn key(uid: &Uid, record: &Record) -> Key {
+fn code_key(uid: &Uid, record: &Record) -> CodeKey {
     let part = |address: &Option<String>| address.clone().unwrap_or_default();
     let address = format!("{}\n{}", part(&record.email), part(&record.phone));
-    Key { scope: "uid", identifier: uid.id.clone(), kind: "identity".to_owned(), address }
+    CodeKey { scope: "uid", identifier: uid.id.clone(), kind: "identity".to_owned(), address }
 }

@@ -45,7 +45,7 @@ pub struct Parts {
     pub mailer: Option<Mailer>,
     pub settings: Settings,
     pub workers: Workers<App>,
-    pub rates: Rates,
+    pub rate_limits: RateLimits,
     pub tasks: Tasks,
     pub metrics: Metrics,
     pub server: Server,
@@ -57,7 +57,8 @@ pub struct Parts {
 pub type Sweep = fn(App) -> BoxFuture<'static, Result<u64>>;
 
 /// A hook with the id of a company and its new event URL.
-pub type EventUrlSet = for<'t> fn(&'t mut Tx, &'t str, &'t str) -> BoxFuture<'t, store::Result<()>>;
+pub type EventUrlHook =
+    for<'t> fn(&'t mut Tx, &'t str, &'t str) -> BoxFuture<'t, store::Result<()>>;
 
 /// Tables over all areas.
 #[derive(Clone, Copy)]
@@ -66,28 +67,28 @@ pub struct Tables {
     /// Every column with sealed values.
     pub sealed: &'static [&'static [SealedColumn]],
     /// Called when the event URL of a company is set, in the same transaction.
-    pub event_url_set: EventUrlSet,
+    pub on_event_url_set: EventUrlHook,
     /// The subjects of provider references, and the jobs that a provider webhook enqueues.
-    pub notified: &'static [(&'static str, &'static str)],
+    pub webhook_subjects: &'static [(&'static str, &'static str)],
 }
 
 /// The rate limits of this host.
-pub struct Rates {
+pub struct RateLimits {
     /// Requests, by API key id.
     pub keys: Limiter<String>,
     pub operators: Limiter<()>,
     /// Updates of a key's last use, by API key id.
-    pub uses: Limiter<String>,
+    pub key_uses: Limiter<String>,
 }
 
-impl Rates {
-    pub fn new(config: &Config, clock: &Clock) -> Rates {
+impl RateLimits {
+    pub fn new(config: &Config, clock: &Clock) -> RateLimits {
         const MINUTE: Duration = Duration::from_secs(60);
         let (rate, burst) = (config.requests.rate_per_s, config.requests.rate_burst);
-        Rates {
+        RateLimits {
             keys: Limiter::per_second(rate, burst, clock.clone()),
             operators: Limiter::per_second(rate, burst, clock.clone()),
-            uses: Limiter::new(MINUTE, NonZeroU32::MIN, clock.clone()),
+            key_uses: Limiter::new(MINUTE, NonZeroU32::MIN, clock.clone()),
         }
     }
 
@@ -95,7 +96,7 @@ impl Rates {
     pub fn prune(&self) {
         self.keys.prune();
         self.operators.prune();
-        self.uses.prune();
+        self.key_uses.prune();
     }
 }
 

@@ -50,7 +50,7 @@ impl Settings {
 
     /// Returns the retention cutoff: data that ended before it is deleted.
     #[must_use]
-    pub fn history_begins(&self, now: Timestamp) -> Timestamp {
+    pub fn retention_cutoff(&self, now: Timestamp) -> Timestamp {
         now.plus_seconds(-24 * 3600 * self.history_days)
     }
 }

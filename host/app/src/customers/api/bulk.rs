@@ -4,11 +4,11 @@ use axum::extract::State;
 
 use super::{
     super::{FEATURE, User, import, table},
-    fields::{NewUser, read},
+    fields::{NewUser, read_new_user},
 };
 use crate::{
     state::App,
-    tenants::companies::{Caller, Company},
+    tenants::companies::{AuthenticatedCompany, Company},
 };
 use tollhouse_http::{
     Run,
@@ -31,28 +31,28 @@ fields! {
 
 pub async fn create(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     run: Run,
     upload: Upload<NewUsers>,
 ) -> Result<Done> {
     company.check_feature(FEATURE)?;
-    let users = users(&app, &company, &upload)?;
+    let users = read_users(&app, &company, &upload)?;
     import::import(&app, &company, users, run.name("user")).await?;
     Ok(Done("Users created successfully"))
 }
 
-fn users(app: &App, company: &Company, upload: &Upload<NewUsers>) -> Result<Vec<User>> {
+fn read_users(app: &App, company: &Company, upload: &Upload<NewUsers>) -> Result<Vec<User>> {
     let rows = match upload {
         Upload::Json(body) => body.users()?,
         Upload::Form(None) => return Err(Error::invalid("the csv field is required")),
         Upload::Form(Some(file)) => {
-            let rows = table::rows(file.name.as_deref(), &file.bytes, MOST)?;
+            let rows = table::parse_rows(file.name.as_deref(), &file.bytes, MOST)?;
             if rows.is_empty() {
                 return Err(Error::invalid("the users field is required"));
             }
             (1..).zip(rows).map(|(row, values)| Body::from(Fields::of_row(row, values))).collect()
         }
     };
-    let read = |row: &Body<NewUser>| read(app, &company.id, row).map(|(user, _)| user);
+    let read = |row: &Body<NewUser>| read_new_user(app, &company.id, row).map(|(user, _)| user);
     rows.iter().map(read).collect()
 }

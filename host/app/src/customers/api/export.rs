@@ -4,9 +4,9 @@ use axum::extract::State;
 
 use super::{
     super::export::{self, Link},
-    list::{UserFilter, narrow},
+    list::{UserFilter, read_filter},
 };
-use crate::{state::App, tenants::companies::Caller};
+use crate::{state::App, tenants::companies::AuthenticatedCompany};
 use tollhouse_http::{
     Get,
     answer::{Answer, Attachment},
@@ -29,17 +29,20 @@ fields! {
 pub async fn export(
     State(app): State<App>,
     _: Get,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     cap: Query<Cap>,
     query: Query<UserFilter>,
 ) -> Result<Answer<Link>> {
     let most = cap.limit()?.unwrap_or(i64::MAX);
-    let (filter, sort) = narrow(&query, app.clock.now().to_datetime().date_naive())?;
+    let (filter, sort) = read_filter(&query, app.clock.now().to_datetime().date_naive())?;
     let link = export::export(&app, &company.id, filter, sort, most).await?;
     Answer::data(link, "Users exported successfully")
 }
 
-pub async fn sample(State(app): State<App>, Caller(_): Caller) -> Result<Answer<Link>> {
+pub async fn sample(
+    State(app): State<App>,
+    AuthenticatedCompany(_): AuthenticatedCompany,
+) -> Result<Answer<Link>> {
     Answer::data(export::sample(&app), "Sample csv fetched successfully")
 }
 

@@ -13,7 +13,7 @@ use tollhouse_http::request::{
 use tollhouse_platform::{clock::date, error::Result, store::Json, values::email::one_line};
 
 /// Maximum number of keys in a user's metadata.
-const MOST_KEYS: usize = 100;
+const MAX_METADATA_KEYS: usize = 100;
 
 pub struct Gender;
 
@@ -99,7 +99,7 @@ fields! {
 }
 
 /// Reads a new user, and whether the body sets the `user_id`.
-pub fn read(app: &App, company_id: &str, body: &Body<NewUser>) -> Result<(User, bool)> {
+pub fn read_new_user(app: &App, company_id: &str, body: &Body<NewUser>) -> Result<(User, bool)> {
     let now = app.clock.now();
     let user_id = body.user_id()?;
     let chosen = user_id.is_some();
@@ -112,7 +112,7 @@ pub fn read(app: &App, company_id: &str, body: &Body<NewUser>) -> Result<(User, 
         middle_name: body.middle_name()?,
         email: Some(body.email()?),
         phone: body.phone()?,
-        date_of_birth: birth_of(app, body, body.date_of_birth()?)?,
+        date_of_birth: birth_date_of(app, body, body.date_of_birth()?)?,
         gender: body.gender()?,
         address: body.address()?,
         state: body.state()?,
@@ -129,10 +129,10 @@ pub fn read(app: &App, company_id: &str, body: &Body<NewUser>) -> Result<(User, 
         created_at: now,
         updated_at: now,
     };
-    Ok((read_rest(user, body)?, chosen))
+    Ok((read_optional_fields(user, body)?, chosen))
 }
 
-fn read_rest(mut user: User, body: &Body<NewUser>) -> Result<User> {
+fn read_optional_fields(mut user: User, body: &Body<NewUser>) -> Result<User> {
     (user.country, user.country_code) = country_of(body, body.country()?)?;
     user.image = body.image()?;
     user.employment_status = body.employment_status()?;
@@ -144,29 +144,29 @@ fn read_rest(mut user: User, body: &Body<NewUser>) -> Result<User> {
 }
 
 /// Changes a user in place.
-pub fn change(app: &App, user: &mut User, body: &Body<UserChange>) -> Result<()> {
-    required(body, "user_id", body.user_id()?, &mut user.user_id)?;
-    required(body, "first_name", body.first_name()?, &mut user.first_name)?;
-    required(body, "last_name", body.last_name()?, &mut user.last_name)?;
-    optional(body, "middle_name", body.middle_name()?, &mut user.middle_name);
-    optional(body, "email", body.email()?, &mut user.email);
-    optional(body, "phone", body.phone()?, &mut user.phone);
-    let born = birth_of(app, body, body.date_of_birth()?)?;
-    optional(body, "date_of_birth", born, &mut user.date_of_birth);
-    optional(body, "gender", body.gender()?, &mut user.gender);
-    optional(body, "address", body.address()?, &mut user.address);
+pub fn apply_change(app: &App, user: &mut User, body: &Body<UserChange>) -> Result<()> {
+    set_required(body, "user_id", body.user_id()?, &mut user.user_id)?;
+    set_required(body, "first_name", body.first_name()?, &mut user.first_name)?;
+    set_required(body, "last_name", body.last_name()?, &mut user.last_name)?;
+    set_optional(body, "middle_name", body.middle_name()?, &mut user.middle_name);
+    set_optional(body, "email", body.email()?, &mut user.email);
+    set_optional(body, "phone", body.phone()?, &mut user.phone);
+    let born = birth_date_of(app, body, body.date_of_birth()?)?;
+    set_optional(body, "date_of_birth", born, &mut user.date_of_birth);
+    set_optional(body, "gender", body.gender()?, &mut user.gender);
+    set_optional(body, "address", body.address()?, &mut user.address);
     let (country, code) = country_of(body, body.country()?)?;
-    optional(body, "country", country, &mut user.country);
-    optional(body, "country", code, &mut user.country_code);
-    optional(body, "state", body.state()?, &mut user.state);
-    optional(body, "city", body.city()?, &mut user.city);
-    optional(body, "image", body.image()?, &mut user.image);
-    optional(body, "employment_status", body.employment_status()?, &mut user.employment_status);
+    set_optional(body, "country", country, &mut user.country);
+    set_optional(body, "country", code, &mut user.country_code);
+    set_optional(body, "state", body.state()?, &mut user.state);
+    set_optional(body, "city", body.city()?, &mut user.city);
+    set_optional(body, "image", body.image()?, &mut user.image);
+    set_optional(body, "employment_status", body.employment_status()?, &mut user.employment_status);
     let years = body.years_of_employment()?;
-    optional(body, "years_of_employment", years, &mut user.years_of_employment);
-    required(body, "active", body.active()?, &mut user.active)?;
-    required(body, "email_verified", body.email_verified()?, &mut user.email_verified)?;
-    required(body, "phone_verified", body.phone_verified()?, &mut user.phone_verified)?;
+    set_optional(body, "years_of_employment", years, &mut user.years_of_employment);
+    set_required(body, "active", body.active()?, &mut user.active)?;
+    set_required(body, "email_verified", body.email_verified()?, &mut user.email_verified)?;
+    set_required(body, "phone_verified", body.phone_verified()?, &mut user.phone_verified)?;
     if body.has("metadata") {
         user.metadata = metadata_of(body, body.metadata()?)?;
     }
@@ -174,7 +174,7 @@ pub fn change(app: &App, user: &mut User, body: &Body<UserChange>) -> Result<()>
 }
 
 /// Applies a change to a field that cannot be cleared.
-fn required<T>(body: &Fields, field: &str, sent: Option<T>, into: &mut T) -> Result<()> {
+fn set_required<T>(body: &Fields, field: &str, sent: Option<T>, into: &mut T) -> Result<()> {
     match sent {
         Some(value) => *into = value,
         None if body.has(field) => return Err(body.required(field)),
@@ -183,13 +183,13 @@ fn required<T>(body: &Fields, field: &str, sent: Option<T>, into: &mut T) -> Res
     Ok(())
 }
 
-fn optional<T>(body: &Fields, field: &str, sent: Option<T>, into: &mut Option<T>) {
+fn set_optional<T>(body: &Fields, field: &str, sent: Option<T>, into: &mut Option<T>) {
     if body.has(field) {
         *into = sent;
     }
 }
 
-fn birth_of(app: &App, body: &Fields, text: Option<String>) -> Result<Option<String>> {
+fn birth_date_of(app: &App, body: &Fields, text: Option<String>) -> Result<Option<String>> {
     let Some(text) = text else { return Ok(None) };
     let today = app.clock.now().to_datetime().date_naive();
     match date(&text, "%d/%m/%Y").filter(|born| *born <= today) {
@@ -211,8 +211,10 @@ fn metadata_of(
     metadata: Option<Map<String, Value>>,
 ) -> Result<Json<Map<String, Value>>> {
     let metadata = metadata.unwrap_or_default();
-    match metadata.len() <= MOST_KEYS {
+    match metadata.len() <= MAX_METADATA_KEYS {
         true => Ok(Json(metadata)),
-        false => Err(body.must_be("metadata", &format!("an object of at most {MOST_KEYS} keys"))),
+        false => {
+            Err(body.must_be("metadata", &format!("an object of at most {MAX_METADATA_KEYS} keys")))
+        }
     }
 }

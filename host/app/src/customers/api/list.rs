@@ -10,7 +10,7 @@ use super::super::{
         search,
     },
 };
-use crate::{state::App, tenants::companies::Caller};
+use crate::{state::App, tenants::companies::AuthenticatedCompany};
 use tollhouse_http::{
     answer::Answer,
     request::{
@@ -75,18 +75,18 @@ fields! {
 
 pub async fn list(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     pages: Query<UserPages>,
     query: Query<UserFilter>,
 ) -> Result<Answer<Listed<View>>> {
     let now = app.clock.now();
     let page = Page { number: pages.page()?, limit: pages.limit()? };
-    let (filter, sort) = narrow(&query, now.to_datetime().date_naive())?;
+    let (filter, sort) = read_filter(&query, now.to_datetime().date_naive())?;
     let (total, users) = app
         .store
         .read(async |tx| -> Result<_> {
             let total = list::count(tx, &company.id, &filter).await?;
-            Ok((total, list::page(tx, &company.id, &filter, sort, page).await?))
+            Ok((total, list::list_page(tx, &company.id, &filter, sort, page).await?))
         })
         .await?;
     let docs = users.into_iter().map(|user| user.view(now)).collect();
@@ -94,17 +94,17 @@ pub async fn list(
 }
 
 /// Reads parameters in the order of the specification, so that errors name the first invalid one.
-pub fn narrow(query: &Query<UserFilter>, today: NaiveDate) -> Result<(Filter, Sort)> {
-    let words = sought(query.search()?);
+pub fn read_filter(query: &Query<UserFilter>, today: NaiveDate) -> Result<(Filter, Sort)> {
+    let words = search_words(query.search()?);
     let (id, user_id) = (query.id()?, query.user_id()?);
     let (active, email_verified) = (query.active()?, query.email_verified()?);
     let phone_verified = query.phone_verified()?;
     let nobody = query.role()?.is_some_and(|role| role != "customer");
     let country = query.country()?.map(|country| one_line(&country).to_lowercase());
-    let born = query.age()?.map(|ages| born_between(ages, today));
+    let born = query.age()?.map(|ages| birth_dates_of_ages(ages, today));
     let years_of_employment = query.years_of_employment()?;
     let metadata = query.metadata()?;
-    let metadata = metadata.iter().map(|(key, text)| search::digests(key, text)).collect();
+    let metadata = metadata.iter().map(|(key, text)| search::metadata_digests(key, text)).collect();
     let date_by = query.date_by();
     // Not validated if `date_by` overrides it.
     let created = if let Ok(Some(_)) = date_by { None } else { query.created_at()? };
@@ -117,17 +117,17 @@ pub fn narrow(query: &Query<UserFilter>, today: NaiveDate) -> Result<(Filter, So
         email_verified,
         phone_verified,
         country,
-        born,
+        birth_dates: born,
         years_of_employment,
         metadata,
         created: named.or(created),
-        nobody,
+        matches_none: nobody,
     };
-    Ok((filter, sort(query)?))
+    Ok((filter, read_sort(query)?))
 }
 
 /// Lower-cases the words and drops each substring of another: a match of the longer implies it.
-fn sought(words: Vec<String>) -> Vec<String> {
+fn search_words(words: Vec<String>) -> Vec<String> {
     let mut words: Vec<String> = words.into_iter().map(|word| word.to_lowercase()).collect();
     words.sort_by_key(|word| std::cmp::Reverse(word.len()));
     let mut sought: Vec<String> = Vec::new();
@@ -140,7 +140,7 @@ fn sought(words: Vec<String>) -> Vec<String> {
 }
 
 /// Returns the first sort parameter in this order; default: newest first.
-fn sort(query: &Query<UserFilter>) -> Result<Sort> {
+fn read_sort(query: &Query<UserFilter>) -> Result<Sort> {
     let created = query.sort_created_at()?.map(Sort::Created);
     let updated = query.sort_updated_at()?.map(Sort::Updated);
     let first_name = query.sort_first_name()?.map(Sort::FirstName);
@@ -152,7 +152,7 @@ fn sort(query: &Query<UserFilter>) -> Result<Sort> {
 /// Returns the first and last birth date of people of these ages. The first need not be a date: it
 /// is after the last birth date of people one year older. Before year 0, it is empty and sorts
 /// first.
-fn born_between([least, most]: [i64; 2], today: NaiveDate) -> [String; 2] {
+fn birth_dates_of_ages([least, most]: [i64; 2], today: NaiveDate) -> [String; 2] {
     let years_ago = |years: i64, after: &str| match i64::from(today.year()).saturating_sub(years) {
         year if year < 0 => String::new(),
         year => format!("{year:04}-{:02}-{:02}{after}", today.month(), today.day()),
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn ages_are_ranges_of_birth_dates() {
         let today = NaiveDate::from_ymd_opt(2024, 2, 29).unwrap();
-        let [first, last] = born_between([18, 30], today);
+        let [first, last] = birth_dates_of_ages([18, 30], today);
         for (born, fits) in [
             ("2006-02-28", true),
             ("2006-03-01", false),
@@ -181,7 +181,7 @@ mod tests {
             ([2_023, 9_999], "0001-02-01", true),
             ([2_025, i64::MAX], "0001-01-01", false),
         ] {
-            let [first, last] = born_between(ages, today);
+            let [first, last] = birth_dates_of_ages(ages, today);
             assert_eq!((&*first..=&*last).contains(&born), fits, "{ages:?} {born}");
         }
     }
@@ -189,6 +189,6 @@ mod tests {
     #[test]
     fn words_contained_in_others_are_dropped() {
         let words = ["Ada", "ad", "obi", "ADA", "a", "x"].map(str::to_owned).to_vec();
-        assert_eq!(sought(words), ["ada", "obi", "x"]);
+        assert_eq!(search_words(words), ["ada", "obi", "x"]);
     }
 }

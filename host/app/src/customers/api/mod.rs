@@ -7,13 +7,13 @@ mod list;
 
 use axum::extract::State;
 
-use self::fields::{NewUser, UserChange, change, read};
+use self::fields::{NewUser, UserChange, apply_change, read_new_user};
 pub use self::list::list;
-use super::{FEATURE, User, View, create, find_named, store, verification};
+use super::{FEATURE, User, View, create, find_by_email_or_id, store, verification};
 use crate::{
     messaging::{messages::Channel, otp},
     state::App,
-    tenants::companies::{Caller, Company},
+    tenants::companies::{AuthenticatedCompany, Company},
 };
 use tollhouse_http::{
     Get, Run,
@@ -31,11 +31,11 @@ use tollhouse_platform::{
 
 pub async fn create(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     body: Body<NewUser>,
 ) -> Result<Answer<View>> {
     company.check_feature(FEATURE)?;
-    let (user, chosen) = read(&app, &company.id, &body)?;
+    let (user, chosen) = read_new_user(&app, &company.id, &body)?;
     let (db, host) = (app.store.clone(), app.clone());
     let user =
         db.write(async move |tx| create::create(tx, &host, &company, user, chosen).await).await?;
@@ -45,60 +45,61 @@ pub async fn create(
 /// Returns a user by e-mail address, else by `user_id`, else by internal id.
 pub async fn fetch(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     Path(email_or_id): Path<String>,
 ) -> Result<Answer<View>> {
-    let user = app.store.read(async |tx| named(tx, &company.id, &email_or_id).await).await?;
+    let user =
+        app.store.read(async |tx| find_or_not_found(tx, &company.id, &email_or_id).await).await?;
     Answer::data(user.view(app.clock.now()), "User fetched successfully")
 }
 
-async fn named(tx: &mut Tx, company_id: &str, name: &str) -> Result<User> {
-    let user = find_named(tx, company_id, name).await?;
+async fn find_or_not_found(tx: &mut Tx, company_id: &str, name: &str) -> Result<User> {
+    let user = find_by_email_or_id(tx, company_id, name).await?;
     user.ok_or_else(|| Error::not_found("user not found"))
 }
 
 /// Like [`named`], but locks the user until the transaction ends.
-async fn lock(tx: &mut Tx, company_id: &str, name: &str) -> Result<User> {
-    let user = named(tx, company_id, name).await?;
+async fn lock_or_not_found(tx: &mut Tx, company_id: &str, name: &str) -> Result<User> {
+    let user = find_or_not_found(tx, company_id, name).await?;
     let user = store::lock(tx, company_id, &user.id).await?;
     user.ok_or_else(|| Error::not_found("user not found"))
 }
 
 pub async fn edit(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     Path(user_id): Path<String>,
     body: Body<UserChange>,
 ) -> Result<Answer<View>> {
     let (db, host) = (app.store.clone(), app.clone());
     let user = db
         .write(async move |tx| {
-            let before = lock(tx, &company.id, &user_id).await?;
+            let before = lock_or_not_found(tx, &company.id, &user_id).await?;
             let mut user = before.clone();
-            change(&host, &mut user, &body)?;
+            apply_change(&host, &mut user, &body)?;
             user.updated_at = host.clock.now();
-            put(tx, &before, user).await
+            update(tx, &before, user).await
         })
         .await?;
     Answer::data(user.view(app.clock.now()), "User updated successfully")
 }
 
 /// Stores a changed user. 400 if another user has the `user_id` or the e-mail address.
-async fn put(tx: &mut Tx, before: &User, user: User) -> Result<User> {
+async fn update(tx: &mut Tx, before: &User, user: User) -> Result<User> {
     let is_other = |found: Option<User>| found.is_some_and(|found| found.id != user.id);
-    if is_other(store::by_user_id(tx, &user.company_id, &user.user_id).await?) {
-        return Err(create::taken());
+    if is_other(store::find_by_user_id(tx, &user.company_id, &user.user_id).await?) {
+        return Err(create::user_id_taken());
     }
     let taken = || Error::invalid("email already exists");
     if let Some(email) = &user.email
-        && is_other(store::by_email(tx, &user.company_id, email).await?)
+        && is_other(store::find_by_email(tx, &user.company_id, email).await?)
     {
         return Err(taken());
     }
     match store::update(tx, &user).await {
         // A concurrent request took the `user_id` or the e-mail address.
         Err(error) if is_duplicate(&error) && user.user_id != before.user_id => {
-            Err(create::taken())
+            Err(create::user_id_taken())
         }
         Err(error) if is_duplicate(&error) => Err(taken()),
         updated => Ok(updated.map(|()| user)?),
@@ -108,7 +109,7 @@ async fn put(tx: &mut Tx, before: &User, user: User) -> Result<User> {
 pub async fn send_email(
     State(app): State<App>,
     _: Get,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     Path(user_id): Path<String>,
 ) -> Result<Done> {
     send(app, company, user_id, Channel::Email).await?;
@@ -118,7 +119,7 @@ pub async fn send_email(
 pub async fn send_phone(
     State(app): State<App>,
     _: Get,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     Path(user_id): Path<String>,
 ) -> Result<Done> {
     send(app, company, user_id, Channel::Sms).await?;
@@ -127,8 +128,8 @@ pub async fn send_phone(
 
 async fn send(app: App, company: Company, user_id: String, channel: Channel) -> Result<()> {
     let order = async move |tx: &mut Tx, _: &App, company: &Company| {
-        let user = named(tx, &company.id, &user_id).await?;
-        verification::order(company, &user, channel)
+        let user = find_or_not_found(tx, &company.id, &user_id).await?;
+        verification::code_request(company, &user, channel)
     };
     otp::send(&app, &company, order).await
 }
@@ -143,7 +144,7 @@ fields! {
 
 pub async fn verify_email(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     run: Run,
     Path(user_id): Path<String>,
     body: Body<Token>,
@@ -154,7 +155,7 @@ pub async fn verify_email(
 
 pub async fn verify_phone(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     run: Run,
     Path(user_id): Path<String>,
     body: Body<Token>,
@@ -173,9 +174,9 @@ async fn verify(
 ) -> Result<()> {
     let (db, host, run) = (app.store.clone(), app.clone(), run.name("user"));
     let checked = async move |tx: &mut Tx| {
-        let user = lock(tx, &company.id, &user_id).await?;
+        let user = lock_or_not_found(tx, &company.id, &user_id).await?;
         let token = body.token()?;
         verification::verify(tx, &host, user, channel, &token, run.as_deref()).await
     };
-    otp::answer(&app, db.write(checked).await)
+    otp::finish_check(&app, db.write(checked).await)
 }

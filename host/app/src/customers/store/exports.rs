@@ -7,7 +7,7 @@ use tollhouse_platform::{
 
 /// Combined usage of several export files.
 #[derive(Clone, Copy, Debug, FromRow)]
-pub struct Usage {
+pub struct ExportUsage {
     pub files: i64,
     pub bytes: i64,
     /// Earliest planned removal.
@@ -21,7 +21,7 @@ pub async fn lock(tx: &mut Tx) -> Result<()> {
 }
 
 /// Returns the usage of all files except `name`, of one company or of all.
-pub async fn usage(tx: &mut Tx, company_id: Option<&str>, name: &str) -> Result<Usage> {
+pub async fn usage(tx: &mut Tx, company_id: Option<&str>, name: &str) -> Result<ExportUsage> {
     tx.sql(
         "SELECT COUNT(*) AS files, CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS bytes,
              MIN(removed_at) AS removed_at
@@ -35,7 +35,7 @@ pub async fn usage(tx: &mut Tx, company_id: Option<&str>, name: &str) -> Result<
 }
 
 /// Inserts or replaces the row of a file.
-pub async fn put(
+pub async fn upsert(
     tx: &mut Tx,
     company_id: &str,
     name: &str,

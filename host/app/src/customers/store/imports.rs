@@ -6,7 +6,7 @@ use tollhouse_platform::{
 };
 
 /// Acquires the lease; `false` if another one is still valid.
-pub async fn begin(
+pub async fn acquire_lease(
     tx: &mut Tx,
     company_id: &str,
     lease: &str,
@@ -26,7 +26,7 @@ pub async fn begin(
 }
 
 /// Releases the lease; `false` if another import has acquired it.
-pub async fn end(tx: &mut Tx, company_id: &str, lease: &str) -> Result<bool> {
+pub async fn release_lease(tx: &mut Tx, company_id: &str, lease: &str) -> Result<bool> {
     let ended = tx
         .sql("DELETE FROM user_imports WHERE company_id = $1 AND lease = $2")
         .params(params![company_id, lease])

@@ -21,13 +21,13 @@ pub struct Filter {
     /// Lower-case name.
     pub country: Option<String>,
     /// First and last birth date in the form `YYYY-MM-DD`; the bounds need not be valid dates.
-    pub born: Option<[String; 2]>,
+    pub birth_dates: Option<[String; 2]>,
     pub years_of_employment: Option<[i64; 2]>,
     /// Alternative [`digests`](super::search::digests) for each key, one of which must exist.
     pub metadata: Vec<Vec<String>>,
     pub created: Option<Period>,
     /// Matches no user.
-    pub nobody: bool,
+    pub matches_none: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub enum Sort {
 
 /// A cursor: the position after a user.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct UserCursor {
     key: Value,
     id: String,
 }
@@ -68,7 +68,7 @@ impl Sort {
         }
     }
 
-    fn behind(self) -> &'static str {
+    fn after_condition(self) -> &'static str {
         match (self, self.order()) {
             (Sort::Created(_), Order::Ascending) => " AND (created_at, id) > (",
             (Sort::Created(_), Order::Descending) => " AND (created_at, id) < (",
@@ -83,30 +83,30 @@ impl Sort {
 
     /// Returns the cursor after a user.
     #[must_use]
-    pub fn place(self, user: &User) -> Place {
+    pub fn cursor_after(self, user: &User) -> UserCursor {
         let key = match self {
             Sort::Created(_) => user.created_at.into(),
             Sort::Updated(_) => user.updated_at.into(),
             Sort::FirstName(_) => user.first_name.as_str().into(),
             Sort::LastName(_) => user.last_name.as_str().into(),
         };
-        Place { key, id: user.id.clone() }
+        UserCursor { key, id: user.id.clone() }
     }
 }
 
 pub async fn count(tx: &mut Tx, company_id: &str, filter: &Filter) -> Result<i64> {
-    let (total,) = tx.assembled(&counting(company_id, filter)).one().await?;
+    let (total,) = tx.assembled(&count_query(company_id, filter)).one().await?;
     Ok(total)
 }
 
-pub async fn page(
+pub async fn list_page(
     tx: &mut Tx,
     company_id: &str,
     filter: &Filter,
     sort: Sort,
     page: Page,
 ) -> Result<Vec<User>> {
-    tx.assembled(&paging(company_id, filter, sort, page)).all().await
+    tx.assembled(&page_query(company_id, filter, sort, page)).all().await
 }
 
 /// Returns the query plans for counting, paging and lookup by ids, for benchmarks.
@@ -117,24 +117,24 @@ pub async fn explain(
     sort: Sort,
     page: Page,
 ) -> Result<[Vec<String>; 3]> {
-    let counting = tx.explain(&counting(company_id, filter)).await?;
-    let paging = tx.explain(&paging(company_id, filter, sort, page)).await?;
+    let counting = tx.explain(&count_query(company_id, filter)).await?;
+    let paging = tx.explain(&page_query(company_id, filter, sort, page)).await?;
     let ids: Vec<String> = (0..20).map(|n| format!("{n:024x}")).collect();
-    Ok([counting, paging, tx.explain(&among(company_id, &ids)).await?])
+    Ok([counting, paging, tx.explain(&ids_query(company_id, &ids)).await?])
 }
 
 /// Returns the ids of up to `most` matching users after `place`, in order.
-pub async fn ids(
+pub async fn list_ids(
     tx: &mut Tx,
     company_id: &str,
     filter: &Filter,
     sort: Sort,
-    place: Option<&Place>,
+    place: Option<&UserCursor>,
     most: i64,
 ) -> Result<Vec<String>> {
-    let mut sql = narrowed(Assembled::default().then("SELECT id"), company_id, filter);
+    let mut sql = with_filter(Assembled::default().then("SELECT id"), company_id, filter);
     if let Some(place) = place {
-        sql = sql.then(sort.behind()).value(place.key.clone()).then(", ");
+        sql = sql.then(sort.after_condition()).value(place.key.clone()).then(", ");
         sql = sql.value(place.id.as_str()).then(")");
     }
     let ids: Vec<(String,)> =
@@ -143,15 +143,15 @@ pub async fn ids(
 }
 
 /// Returns users in the order of the ids. Missing users are omitted.
-pub async fn of_ids(tx: &mut Tx, company_id: &str, ids: &[String]) -> Result<Vec<User>> {
-    let users: Vec<User> = tx.assembled(&among(company_id, ids)).all().await?;
+pub async fn list_by_ids(tx: &mut Tx, company_id: &str, ids: &[String]) -> Result<Vec<User>> {
+    let users: Vec<User> = tx.assembled(&ids_query(company_id, ids)).all().await?;
     let mut users: HashMap<String, User> =
         users.into_iter().map(|user| (user.id.clone(), user)).collect();
     Ok(ids.iter().filter_map(|id| users.remove(id)).collect())
 }
 
 /// Unordered: otherwise an engine with an index in that order would scan all of it.
-fn among(company_id: &str, ids: &[String]) -> Assembled {
+fn ids_query(company_id: &str, ids: &[String]) -> Assembled {
     Assembled::default()
         .then("SELECT * FROM users WHERE company_id = ")
         .value(company_id)
@@ -159,14 +159,14 @@ fn among(company_id: &str, ids: &[String]) -> Assembled {
         .among(ids)
 }
 
-fn counting(company_id: &str, filter: &Filter) -> Assembled {
-    narrowed(Assembled::default().then("SELECT COUNT(*)"), company_id, filter)
+fn count_query(company_id: &str, filter: &Filter) -> Assembled {
+    with_filter(Assembled::default().then("SELECT COUNT(*)"), company_id, filter)
 }
 
 /// Selects ids first, by an index alone, whose rows are short.
-fn paging(company_id: &str, filter: &Filter, sort: Sort, page: Page) -> Assembled {
+fn page_query(company_id: &str, filter: &Filter, sort: Sort, page: Page) -> Assembled {
     let select = Assembled::default().then("SELECT listed.* FROM (SELECT id AS found");
-    narrowed(select, company_id, filter)
+    with_filter(select, company_id, filter)
         .then(sort.order_by())
         .then(" LIMIT ")
         .value(page.limit)
@@ -178,9 +178,9 @@ fn paging(company_id: &str, filter: &Filter, sort: Sort, page: Page) -> Assemble
 }
 
 /// Adds the conditions of the filter.
-fn narrowed(select: Assembled, company_id: &str, filter: &Filter) -> Assembled {
+fn with_filter(select: Assembled, company_id: &str, filter: &Filter) -> Assembled {
     let mut sql = select.then(" FROM users WHERE company_id = ").value(company_id);
-    if filter.nobody {
+    if filter.matches_none {
         sql = sql.then(" AND FALSE");
     }
     for (condition, text) in [
@@ -201,7 +201,7 @@ fn narrowed(select: Assembled, company_id: &str, filter: &Filter) -> Assembled {
             sql = sql.then(condition).value(flag);
         }
     }
-    if let Some([first, last]) = &filter.born {
+    if let Some([first, last]) = &filter.birth_dates {
         sql = sql.then(" AND date_of_birth >= ").value(first.as_str());
         sql = sql.then(" AND date_of_birth <= ").value(last.as_str());
     }

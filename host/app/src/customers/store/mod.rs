@@ -45,7 +45,7 @@ pub struct User {
 pub async fn insert(tx: &mut Tx, user: &User) -> Result<bool> {
     let inserted = insert_row(tx, user).await?;
     if inserted {
-        search::add(tx, &[user]).await?;
+        search::index(tx, &[user]).await?;
     }
     Ok(inserted)
 }
@@ -58,7 +58,7 @@ pub async fn insert_all(tx: &mut Tx, users: &[User]) -> Result<i64> {
             new.push(user);
         }
     }
-    search::add(tx, &new).await?;
+    search::index(tx, &new).await?;
     Ok(i64::try_from(new.len()).unwrap_or(i64::MAX))
 }
 
@@ -87,7 +87,7 @@ pub async fn update(tx: &mut Tx, user: &User) -> Result<()> {
          WHERE company_id = $1 AND id = $2",
     );
     bind(update, user).run().await?;
-    search::replace(tx, user).await
+    search::reindex(tx, user).await
 }
 
 /// Binds the key and the mutable columns as `$1` to `$24`.
@@ -120,23 +120,27 @@ fn bind<'t>(statement: Statement<'t>, user: &'t User) -> Statement<'t> {
     ])
 }
 
-pub async fn by_id(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<User>> {
+pub async fn find_by_id(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<User>> {
     tx.sql("SELECT * FROM users WHERE company_id = $1 AND id = $2")
         .params(params![company_id, id])
         .optional()
         .await
 }
 
-pub async fn by_user_id(tx: &mut Tx, company_id: &str, user_id: &str) -> Result<Option<User>> {
+pub async fn find_by_user_id(tx: &mut Tx, company_id: &str, user_id: &str) -> Result<Option<User>> {
     tx.sql("SELECT * FROM users WHERE company_id = $1 AND user_id = $2")
         .params(params![company_id, user_id])
         .optional()
         .await
 }
 
-pub async fn by_user_id_or_id(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<User>> {
-    match by_user_id(tx, company_id, id).await? {
-        None => by_id(tx, company_id, id).await,
+pub async fn find_by_user_id_or_id(
+    tx: &mut Tx,
+    company_id: &str,
+    id: &str,
+) -> Result<Option<User>> {
+    match find_by_user_id(tx, company_id, id).await? {
+        None => find_by_id(tx, company_id, id).await,
         found => Ok(found),
     }
 }
@@ -149,7 +153,7 @@ pub async fn lock_by_email(tx: &mut Tx, company_id: &str, email: &str) -> Result
         .await
 }
 
-pub async fn by_email(tx: &mut Tx, company_id: &str, email: &str) -> Result<Option<User>> {
+pub async fn find_by_email(tx: &mut Tx, company_id: &str, email: &str) -> Result<Option<User>> {
     tx.sql("SELECT * FROM users WHERE company_id = $1 AND email_key = $2")
         .params(params![company_id, tollhouse_platform::values::email::key(email)])
         .optional()
@@ -165,10 +169,10 @@ pub async fn lock(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<User
 }
 
 /// Maximum number of ids for [`by_ids`].
-pub const AT_ONCE: usize = 20;
+pub const MAX_IDS_PER_QUERY: usize = 20;
 
 /// Returns up to [`AT_ONCE`] users. Separate parameters: the engines bind arrays differently.
-pub async fn by_ids(tx: &mut Tx, company_id: &str, ids: &[String]) -> Result<Vec<User>> {
+pub async fn find_by_ids(tx: &mut Tx, company_id: &str, ids: &[String]) -> Result<Vec<User>> {
     let Some(last) = ids.last() else { return Ok(Vec::new()) };
     let mut statement = tx
         .sql(
@@ -176,7 +180,7 @@ pub async fn by_ids(tx: &mut Tx, company_id: &str, ids: &[String]) -> Result<Vec
                  $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)",
         )
         .bind(company_id);
-    for n in 0..AT_ONCE {
+    for n in 0..MAX_IDS_PER_QUERY {
         statement = statement.bind(ids.get(n).unwrap_or(last));
     }
     statement.all().await

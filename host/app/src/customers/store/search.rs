@@ -9,28 +9,28 @@ use tollhouse_platform::{
 };
 
 /// Numbers with a larger exponent are compared as written: they would have too many digits.
-const MOST_EXPONENT: i64 = 400;
+const MAX_EXPONENT: i64 = 400;
 
 /// Rows per statement.
-const AT_ONCE: usize = 500;
+const ROWS_PER_STATEMENT: usize = 500;
 
 /// Indexes new users.
-pub async fn add(tx: &mut Tx, users: &[&User]) -> Result<()> {
-    let row = |user: &&User| [user.company_id.clone(), user.id.clone(), words(user)];
+pub async fn index(tx: &mut Tx, users: &[&User]) -> Result<()> {
+    let row = |user: &&User| [user.company_id.clone(), user.id.clone(), searched_text(user)];
     let words: Vec<_> = users.iter().map(row).collect();
-    insert(tx, "INSERT INTO user_words (company_id, id, words) VALUES ", &words).await?;
+    insert_rows(tx, "INSERT INTO user_words (company_id, id, words) VALUES ", &words).await?;
     let mut digests = Vec::new();
     for user in users {
         for (key, value) in &user.metadata.0 {
-            let digest = digest_of(key, value);
+            let digest = metadata_digest(key, value);
             digests.extend(digest.map(|digest| [user.company_id.clone(), digest, user.id.clone()]));
         }
     }
-    insert(tx, "INSERT INTO user_metadata (company_id, digest, id) VALUES ", &digests).await
+    insert_rows(tx, "INSERT INTO user_metadata (company_id, digest, id) VALUES ", &digests).await
 }
 
-async fn insert(tx: &mut Tx, into: &'static str, rows: &[[String; 3]]) -> Result<()> {
-    for some in rows.chunks(AT_ONCE) {
+async fn insert_rows(tx: &mut Tx, into: &'static str, rows: &[[String; 3]]) -> Result<()> {
+    for some in rows.chunks(ROWS_PER_STATEMENT) {
         let mut sql = Assembled::default().then(into);
         for (n, [first, second, third]) in some.iter().enumerate() {
             sql = sql.then(if n == 0 { "(" } else { ", (" }).value(first.as_str()).then(", ");
@@ -42,18 +42,18 @@ async fn insert(tx: &mut Tx, into: &'static str, rows: &[[String; 3]]) -> Result
 }
 
 /// Replaces the index entries of a user.
-pub async fn replace(tx: &mut Tx, user: &User) -> Result<()> {
+pub async fn reindex(tx: &mut Tx, user: &User) -> Result<()> {
     for table in [
         "DELETE FROM user_words WHERE company_id = $1 AND id = $2",
         "DELETE FROM user_metadata WHERE company_id = $1 AND id = $2",
     ] {
         tx.sql(table).bind(&user.company_id).bind(&user.id).run().await?;
     }
-    add(tx, &[user]).await
+    index(tx, &[user]).await
 }
 
 /// Returns the searched fields in lower case, one per line: no search word spans two of them.
-fn words(user: &User) -> String {
+fn searched_text(user: &User) -> String {
     let optional = [&user.middle_name, &user.email, &user.phone];
     let fields = [&user.user_id, &user.first_name, &user.last_name];
     let fields: Vec<&str> = fields
@@ -65,10 +65,10 @@ fn words(user: &User) -> String {
 }
 
 /// Returns the digest of a metadata value; `None` if it cannot be searched.
-fn digest_of(key: &str, value: &Value) -> Option<String> {
+fn metadata_digest(key: &str, value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(fingerprint(&[key, "text", text])),
-        Value::Number(number) => Some(fingerprint(&[key, "number", &plain(number)])),
+        Value::Number(number) => Some(fingerprint(&[key, "number", &canonical_number(number)])),
         Value::Bool(flag) => Some(fingerprint(&[key, "boolean", &flag.to_string()])),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
@@ -76,23 +76,25 @@ fn digest_of(key: &str, value: &Value) -> Option<String> {
 
 /// Returns the digests of a text, and of the number or boolean that is written like it.
 #[must_use]
-pub fn digests(key: &str, written: &str) -> Vec<String> {
+pub fn metadata_digests(key: &str, written: &str) -> Vec<String> {
     let mut all = vec![fingerprint(&[key, "text", written])];
     let value = serde_json::from_str(written).ok();
     all.extend(
-        value.filter(|value: &Value| !value.is_string()).and_then(|value| digest_of(key, &value)),
+        value
+            .filter(|value: &Value| !value.is_string())
+            .and_then(|value| metadata_digest(key, &value)),
     );
     all
 }
 
 /// Formats a number without exponent and redundant zeros: both engines store numbers by value.
-fn plain(number: &Number) -> String {
+fn canonical_number(number: &Number) -> String {
     let written = number.to_string();
     let (mantissa, exponent) = match written.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse().unwrap_or(i64::MAX)),
         None => (&*written, 0),
     };
-    if exponent.saturating_abs() > MOST_EXPONENT {
+    if exponent.saturating_abs() > MAX_EXPONENT {
         return written;
     }
     let (sign, digits) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
@@ -140,7 +142,7 @@ mod tests {
             ("1e999", "1e+999"),
         ] {
             let number: Number = serde_json::from_str(written).unwrap();
-            assert_eq!(plain(&number), expected, "{written}");
+            assert_eq!(canonical_number(&number), expected, "{written}");
         }
     }
 
@@ -162,13 +164,13 @@ mod tests {
             (json!([1]), "[1]", false),
             (json!({}), "{}", false),
         ] {
-            let by = digest_of("tier", &value);
+            let by = metadata_digest("tier", &value);
             assert_eq!(
-                by.is_some_and(|by| digests("tier", written).contains(&by)),
+                by.is_some_and(|by| metadata_digests("tier", written).contains(&by)),
                 found,
                 "{value} {written}"
             );
         }
-        assert_ne!(digests("tier", "gold"), digests("level", "gold"));
+        assert_ne!(metadata_digests("tier", "gold"), metadata_digests("level", "gold"));
     }
 }

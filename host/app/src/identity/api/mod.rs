@@ -8,15 +8,15 @@ use serde::Serialize;
 
 use super::{
     FEATURE, Record, Uid, View,
-    catalog::{self, Identity, Way},
-    lookup::{self, Order, Sought},
+    catalog::{self, Identity, LookupMethod},
+    lookup::{self, LookupRequest, LookupSubject},
     store, verification,
 };
 use crate::{
     customers as users,
     messaging::otp,
     state::App,
-    tenants::companies::{Caller, Company},
+    tenants::companies::{AuthenticatedCompany, Company},
 };
 use tollhouse_http::{
     Get, Run,
@@ -33,7 +33,7 @@ use tollhouse_platform::{
 };
 
 /// Maximum length of an identifier in characters.
-const MOST_IDENTIFIER: usize = 100;
+const MAX_IDENTIFIER_CHARACTERS: usize = 100;
 /// Maximum length of a base64 image in characters, which is all that fits into a body.
 const MOST_IMAGE: usize = 8 << 20;
 
@@ -64,67 +64,75 @@ pub struct LookupResult {
 /// Runs a lookup that a country plugin defines; 404 if there is none at this path.
 pub async fn look_up(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     run: Run,
     Path((country, path)): Path<(String, String)>,
     body: Body<Lookup>,
 ) -> Result<Answer<LookupResult>> {
     company.check_feature(FEATURE)?;
     app.plugins.must_be_ready(&country)?;
-    let found = catalog::at(&app.plugins, &company.id, &country, &path);
+    let found = catalog::find_by_path(&app.plugins, &company.id, &country, &path);
     let (identity, way) = found.ok_or_else(|| Error::not_found("there is nothing at this path"))?;
-    let order = Order {
-        sought: sought(&identity, way, &body)?,
+    let order = LookupRequest {
+        subject: read_subject(&identity, way, &body)?,
         identity: identity.clone(),
         user_id: body.user_id()?,
         send_otp: body.send_otp()?.unwrap_or(false),
         run: run.name("uid"),
     };
     let found = lookup::look_up(&app, &company, order).await?;
-    let message = format!("{} lookup successful", identity.kind().display_name);
-    if let Some(Err(error)) = &found.sent {
+    let message = format!("{} lookup successful", identity.identity_type().display_name);
+    if let Some(Err(error)) = &found.code_sent {
         tracing::warn!(error = %error.chain(), "a code for an identity was not sent");
     }
     let expires_at = found.uid.expires_at;
     let data = LookupResult {
         uid: found.uid.view(found.record, Some(&identity)),
-        otp_sent: matches!(found.sent, Some(Ok(()))),
-        otp_error: found.sent.and_then(Result::err).map(|error| error.to_string()),
+        otp_sent: matches!(found.code_sent, Some(Ok(()))),
+        otp_error: found.code_sent.and_then(Result::err).map(|error| error.to_string()),
     };
     Ok(Answer::data(data, &message)?.kept_until(expires_at))
 }
 
-fn sought(identity: &Identity, way: Way, body: &Body<Lookup>) -> Result<Sought<String>> {
+fn read_subject(
+    identity: &Identity,
+    way: LookupMethod,
+    body: &Body<Lookup>,
+) -> Result<LookupSubject<String>> {
     let image = || body.image()?.ok_or_else(|| body.required("image"));
     Ok(match way {
-        Way::Number => Sought::Number { identifier: identifier(identity, body)? },
-        Way::Face => Sought::Face { identifier: identifier(identity, body)?, selfie: image()? },
-        Way::Document => Sought::Document { document: image()? },
+        LookupMethod::Number => {
+            LookupSubject::Number { identifier: read_identifier(identity, body)? }
+        }
+        LookupMethod::Face => {
+            LookupSubject::Face { identifier: read_identifier(identity, body)?, selfie: image()? }
+        }
+        LookupMethod::Document => LookupSubject::Document { document: image()? },
     })
 }
 
-fn identifier(identity: &Identity, body: &Body<Lookup>) -> Result<String> {
-    let kind = identity.kind();
-    let written = body.required_text(&kind.field, MOST_IDENTIFIER)?;
+fn read_identifier(identity: &Identity, body: &Body<Lookup>) -> Result<String> {
+    let kind = identity.identity_type();
+    let written = body.required_text(&kind.field, MAX_IDENTIFIER_CHARACTERS)?;
     let identifier = kind.identifier(&written);
     identifier.ok_or_else(|| Error::invalid(format!("the {} field {}", kind.field, kind.rule)))
 }
 
-fn none() -> Error {
+fn unknown_lookup() -> Error {
     Error::not_found("uid not found")
 }
 
 pub async fn send(
     State(app): State<App>,
     _: Get,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     Path(uid_id): Path<String>,
 ) -> Result<Done> {
     let now = app.clock.now();
     let uid = app.store.select(async |tx| store::find(tx, &company.id, &uid_id, now).await).await?;
-    let uid = uid.ok_or_else(none)?;
+    let uid = uid.ok_or_else(unknown_lookup)?;
     let record = Record::open(&app, &uid)?;
-    verification::check_possible(&app, &uid, &record)?;
+    verification::check_verifiable_by_code(&app, &uid, &record)?;
     verification::send(&app, &company, &uid, &record, None).await?;
     Ok(Done("Verification token sent successfully"))
 }
@@ -139,7 +147,7 @@ fields! {
 
 pub async fn verify(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     run: Run,
     Path(uid_id): Path<String>,
     body: Body<UidToken>,
@@ -147,13 +155,13 @@ pub async fn verify(
     let (db, host, run) = (app.store.clone(), app.clone(), run.name("uid"));
     let checked = async move |tx: &mut Tx| {
         let uid = store::lock(tx, &company.id, &uid_id, host.clock.now()).await?;
-        let uid = uid.ok_or_else(none)?;
+        let uid = uid.ok_or_else(unknown_lookup)?;
         let token = body.token()?;
         verification::verify(tx, &host, uid, &token, run.as_deref()).await
     };
     let checked = db.write(checked).await;
     let tried = checked.is_ok();
-    otp::answer(&app, checked).map_err(|error| match error {
+    otp::finish_check(&app, checked).map_err(|error| match error {
         // The specification has one message for all codes that are not accepted.
         Error::Invalid(_) if tried => Error::invalid("invalid token"),
         error => error,
@@ -163,10 +171,10 @@ pub async fn verify(
 
 pub async fn list(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     Path(user_id): Path<String>,
 ) -> Result<Answer<Vec<View>>> {
-    let uids = app.store.read(async |tx| of_user(tx, &app, &company, &user_id).await).await?;
+    let uids = app.store.read(async |tx| list_for_user(tx, &app, &company, &user_id).await).await?;
     let identities = catalog::all(&app.plugins);
     let view = |uid: Uid| {
         let record = Record::open_or_log(&app, &uid)?;
@@ -176,15 +184,20 @@ pub async fn list(
     Answer::data(uids.into_iter().filter_map(view).collect(), "Uids fetched successfully")
 }
 
-async fn of_user(tx: &mut Tx, app: &App, company: &Company, user_id: &str) -> Result<Vec<Uid>> {
-    let user = users::find_named(tx, &company.id, user_id).await?;
+async fn list_for_user(
+    tx: &mut Tx,
+    app: &App,
+    company: &Company,
+    user_id: &str,
+) -> Result<Vec<Uid>> {
+    let user = users::find_by_email_or_id(tx, &company.id, user_id).await?;
     let user = user.ok_or_else(|| Error::not_found("user not found"))?;
-    Ok(store::of_user(tx, &company.id, &user.id, app.clock.now()).await?)
+    Ok(store::list_for_user(tx, &company.id, &user.id, app.clock.now()).await?)
 }
 
 pub async fn identities(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
 ) -> Result<Answer<Vec<catalog::View>>> {
     operators::all(&app, &company.id).await
 }

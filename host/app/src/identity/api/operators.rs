@@ -16,7 +16,7 @@ use tollhouse_http::{
 use tollhouse_platform::error::{Error, Result};
 
 pub async fn list(State(app): State<App>) -> Result<Answer<Vec<catalog::View>>> {
-    all(&app, store::EVERYONE).await
+    all(&app, store::ALL_COMPANIES).await
 }
 
 pub async fn list_for_company(
@@ -29,7 +29,7 @@ pub async fn list_for_company(
 
 /// Lists all types, with those active that the company can use.
 pub async fn all(app: &App, company_id: &str) -> Result<Answer<Vec<catalog::View>>> {
-    let off = app.store.select(async |tx| store::switched_off(tx, company_id).await).await?;
+    let off = app.store.select(async |tx| store::list_disabled(tx, company_id).await).await?;
     let view = |identity: catalog::Identity| {
         let active = !off.contains(&(identity.name(),));
         identity.view(active)
@@ -51,7 +51,7 @@ pub async fn switch(
     Path((country, identity)): Path<(String, String)>,
     body: Body<IdentitySwitch>,
 ) -> Result<Answer<catalog::View>> {
-    set(app, store::EVERYONE.to_owned(), format!("{country}.{identity}"), body).await
+    set_active(app, store::ALL_COMPANIES.to_owned(), format!("{country}.{identity}"), body).await
 }
 
 pub async fn switch_for_company(
@@ -60,24 +60,24 @@ pub async fn switch_for_company(
     body: Body<IdentitySwitch>,
 ) -> Result<Answer<catalog::View>> {
     companies::find(&app, &company).await?;
-    set(app, company, format!("{country}.{identity}"), body).await
+    set_active(app, company, format!("{country}.{identity}"), body).await
 }
 
 /// Sets a switch and returns the effective state: disabled for all companies takes precedence.
-async fn set(
+async fn set_active(
     app: App,
     company_id: String,
     identity: String,
     body: Body<IdentitySwitch>,
 ) -> Result<Answer<catalog::View>> {
-    catalog::must_be_ready(&app.plugins, &identity)?;
-    let known = catalog::by_name(&app.plugins, &identity);
+    catalog::check_ready(&app.plugins, &identity)?;
+    let known = catalog::find_by_name(&app.plugins, &identity);
     let known = known.ok_or_else(|| Error::not_found("identity not found"))?;
     let active = body.active()?;
     let (db, host) = (app.store.clone(), app.clone());
     db.write(async move |tx| {
-        store::switch(tx, &company_id, &identity, active, host.clock.now()).await?;
-        let off = store::is_switched_off(tx, &company_id, &identity).await?;
+        store::set_active(tx, &company_id, &identity, active, host.clock.now()).await?;
+        let off = store::is_disabled(tx, &company_id, &identity).await?;
         let detail = json!({ "identity": identity, "active": active });
         audit::record(tx, &host, &company_id, "identity.switch", detail).await?;
         Answer::data(known.view(!off), "Identity updated successfully")

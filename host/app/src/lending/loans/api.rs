@@ -3,12 +3,12 @@
 use axum::extract::State;
 use serde_json::json;
 
-use super::{COLLECT_JOB, CREDIT_EVENTS, Entry, Loan, TRANSACTIONS, View, schedule, store};
+use super::{COLLECT_JOB, CREDIT_EVENTS, Installment, Loan, TRANSACTIONS, View, schedule, store};
 use crate::{
     customers as users,
     operations::{
         audit, feeds as streams,
-        feeds::{Part, Reading},
+        feeds::{FeedPage, Reading},
     },
     state::App,
     tenants::companies,
@@ -58,16 +58,16 @@ fields! {
 
 /// A validated installment.
 #[derive(Clone, Copy)]
-struct Due {
-    at: Timestamp,
+struct NewInstallment {
+    due_at: Timestamp,
     /// The end of the due day, or `at`. Collection is automatic unless the loan is newer.
-    late_at: Timestamp,
+    overdue_at: Timestamp,
     amount: Minor,
 }
 
 const DAY_SECONDS: i64 = 24 * 3600;
 
-fn due(body: &Body<DueInstallment>) -> Result<Due> {
+fn read_installment(body: &Body<DueInstallment>) -> Result<NewInstallment> {
     let (text, amount) = (body.due_date()?, body.amount()?);
     let day = date(&text, "%Y-%m-%d").and_then(|day| day.and_hms_opt(0, 0, 0));
     let (at, late_at) = match (day, Timestamp::parse(&text)) {
@@ -80,7 +80,7 @@ fn due(body: &Body<DueInstallment>) -> Result<Due> {
             return Err(body.must_be("due_date", "a day (YYYY-MM-DD) or an RFC 3339 timestamp"));
         }
     };
-    Ok(Due { at, late_at, amount })
+    Ok(NewInstallment { due_at: at, overdue_at: late_at, amount })
 }
 
 /// Creates a loan, or replaces it and keeps its repayments.
@@ -93,7 +93,7 @@ pub async fn put(
     let (user_id, amount) = (body.user_id()?, body.amount()?);
     let (currency, disbursed) = (body.currency()?, body.disbursed()?);
     body.must_be_among("currency", &currency, &["NGN", "USD"])?;
-    let dues = body.schedule()?.iter().map(due).collect::<Result<Vec<_>>>()?;
+    let dues = body.schedule()?.iter().map(read_installment).collect::<Result<Vec<_>>>()?;
     let sum = dues.iter().try_fold(0_i64, |sum, due| sum.checked_add(due.amount.0));
     if sum != Some(amount.0) {
         return Err(body.must_be("amount", "the sum of the schedule"));
@@ -116,16 +116,20 @@ pub async fn put(
             created_at: now,
             updated_at: now,
         };
-        let (loan, entries) = save(tx, new, dues).await?;
+        let (loan, entries) = upsert(tx, new, dues).await?;
         let detail = json!({ "loan": loan.id, "amount": loan.amount, "disbursed": loan.disbursed });
         audit::record(tx, &app, &company, "loan.put", detail).await?;
-        collect(tx, &loan, &entries).await?;
+        schedule_collection(tx, &loan, &entries).await?;
         Answer::data(loan.view(entries), "Loan saved successfully")
     })
     .await
 }
 
-async fn save(tx: &mut Tx, new: Loan, dues: Vec<Due>) -> Result<(Loan, Vec<Entry>)> {
+async fn upsert(
+    tx: &mut Tx,
+    new: Loan,
+    dues: Vec<NewInstallment>,
+) -> Result<(Loan, Vec<Installment>)> {
     let known = store::lock_or_insert(tx, &new).await?;
     let must =
         |field: &str, what: &str| Err(Error::Invalid(format!("the {field} field must be {what}")));
@@ -144,26 +148,26 @@ async fn save(tx: &mut Tx, new: Loan, dues: Vec<Due>) -> Result<(Loan, Vec<Entry
         created_at: known.created_at,
         ..new
     };
-    let mut entries: Vec<Entry> = (1..)
+    let mut entries: Vec<Installment> = (1..)
         .zip(dues)
-        .map(|(number, due)| Entry {
+        .map(|(number, due)| Installment {
             company_id: loan.company_id.clone(),
             loan_id: loan.id.clone(),
             number,
-            due_at: due.at,
+            due_at: due.due_at,
             amount: due.amount,
             remaining: due.amount,
-            automatic: due.late_at >= loan.created_at,
+            automatic: due.overdue_at >= loan.created_at,
         })
         .collect();
-    schedule::repay(&mut entries, loan.amount_paid);
+    schedule::allocate(&mut entries, loan.amount_paid);
     store::update(tx, &loan).await?;
-    store::replace_entries(tx, &loan, &entries).await?;
+    store::replace_installments(tx, &loan, &entries).await?;
     Ok((loan, entries))
 }
 
 /// Schedules the collection of the first installment that is due.
-async fn collect(tx: &mut Tx, loan: &Loan, entries: &[Entry]) -> Result<()> {
+async fn schedule_collection(tx: &mut Tx, loan: &Loan, entries: &[Installment]) -> Result<()> {
     let dues = entries.iter().filter(|entry| entry.automatic && entry.remaining > Minor(0));
     if let Some(first) = dues.map(|entry| entry.due_at).min() {
         jobs::wake(tx, &loan.company_id, COLLECT_JOB, &loan.id, first).await?;
@@ -178,19 +182,25 @@ pub async fn fetch(
     let read = async |tx: &mut Tx| -> Result<_> {
         let loan = store::find(tx, &company, &id).await?;
         let loan = loan.ok_or_else(|| Error::not_found("loan not found"))?;
-        let entries = store::entries(tx, &company, &id).await?;
+        let entries = store::list_installments(tx, &company, &id).await?;
         Ok((loan, entries))
     };
     let (loan, entries) = app.store.read(read).await?;
     Answer::data(loan.view(entries), "Loan fetched successfully")
 }
 
-pub async fn transactions(State(app): State<App>, query: Query<Reading>) -> Result<Answer<Part>> {
+pub async fn transactions(
+    State(app): State<App>,
+    query: Query<Reading>,
+) -> Result<Answer<FeedPage>> {
     let part = streams::read(&app, TRANSACTIONS, &query).await?;
     Answer::data(part, "Transactions fetched successfully")
 }
 
-pub async fn credit_events(State(app): State<App>, query: Query<Reading>) -> Result<Answer<Part>> {
+pub async fn credit_events(
+    State(app): State<App>,
+    query: Query<Reading>,
+) -> Result<Answer<FeedPage>> {
     let part = streams::read(&app, CREDIT_EVENTS, &query).await?;
     Answer::data(part, "Credit score events fetched successfully")
 }

@@ -12,11 +12,11 @@ use serde::Serialize;
 use serde_json::json;
 
 pub use self::{
-    schedule::{next_due, uncovered},
-    store::{Entry, Loan, entries, find, lock},
+    schedule::{next_due, uncovered_amount},
+    store::{Installment, Loan, find, list_installments, lock},
 };
 use crate::{
-    operations::{feeds as streams, feeds::Stream},
+    operations::{feeds as streams, feeds::Feed},
     state::App,
 };
 use tollhouse_platform::{clock::Timestamp, error::Result, store::Tx, values::money::Minor};
@@ -25,9 +25,9 @@ use tollhouse_platform::{clock::Timestamp, error::Result, store::Tx, values::mon
 pub const COLLECT_JOB: &str = "loan.collect";
 
 /// The feed of repayments, for internal consumers.
-pub const TRANSACTIONS: Stream = Stream("transactions");
+pub const TRANSACTIONS: Feed = Feed("transactions");
 /// The feed of credit-score events, for internal consumers.
-pub const CREDIT_EVENTS: Stream = Stream("credit");
+pub const CREDIT_EVENTS: Feed = Feed("credit");
 
 /// A loan.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -46,7 +46,7 @@ pub struct View {
     /// The next due date; `null` once the loan is paid.
     next_pay_date: Option<Timestamp>,
     paid: bool,
-    schedule: Vec<EntryView>,
+    schedule: Vec<InstallmentView>,
     created_at: Timestamp,
     updated_at: Timestamp,
 }
@@ -54,7 +54,7 @@ pub struct View {
 /// An installment.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Installment")]
-pub struct EntryView {
+pub struct InstallmentView {
     due_date: Timestamp,
     amount: Minor,
     /// The unpaid part of `amount`.
@@ -63,7 +63,7 @@ pub struct EntryView {
 
 impl Loan {
     #[must_use]
-    pub fn view(self, entries: Vec<Entry>) -> View {
+    pub fn view(self, entries: Vec<Installment>) -> View {
         View {
             amount_remaining_to_pay: self.remaining().minor,
             next_pay_date: next_due(&entries),
@@ -76,16 +76,16 @@ impl Loan {
             disbursed: self.disbursed,
             amount_paid: self.amount_paid,
             last_pay_date: self.last_pay_date,
-            schedule: entries.into_iter().map(EntryView::from).collect(),
+            schedule: entries.into_iter().map(InstallmentView::from).collect(),
             created_at: self.created_at,
             updated_at: self.updated_at,
         }
     }
 }
 
-impl From<Entry> for EntryView {
-    fn from(entry: Entry) -> EntryView {
-        EntryView {
+impl From<Installment> for InstallmentView {
+    fn from(entry: Installment) -> InstallmentView {
+        InstallmentView {
             due_date: entry.due_at,
             amount: entry.amount,
             amount_remaining: entry.remaining,
@@ -107,28 +107,28 @@ pub struct Repayment {
 
 /// The effect of a repayment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Repaid {
+pub struct AppliedRepayment {
     pub applied: Minor,
     /// The amount beyond what was outstanding.
     pub overpayment: Minor,
 }
 
 /// Applies a repayment to a loan that the caller has locked, and writes both feeds.
-pub async fn repay(
+pub async fn apply_repayment(
     tx: &mut Tx,
     app: &App,
     mut loan: Loan,
     repayment: &Repayment,
-) -> Result<(Loan, Repaid)> {
+) -> Result<(Loan, AppliedRepayment)> {
     let now = app.clock.now();
-    let mut entries = store::entries(tx, &loan.company_id, &loan.id).await?;
+    let mut entries = store::list_installments(tx, &loan.company_id, &loan.id).await?;
     let before = entries.clone();
-    let parts = schedule::repay(&mut entries, repayment.amount);
+    let parts = schedule::allocate(&mut entries, repayment.amount);
     for (entry, _) in entries.iter().zip(&before).filter(|(now, before)| now != before) {
-        store::update_entry(tx, entry).await?;
+        store::update_installment(tx, entry).await?;
     }
     let applied = Minor(parts.iter().map(|part| part.amount.0).sum());
-    let repaid = Repaid { applied, overpayment: Minor(repayment.amount.0 - applied.0) };
+    let repaid = AppliedRepayment { applied, overpayment: Minor(repayment.amount.0 - applied.0) };
     loan.amount_paid.0 += applied.0;
     loan.last_pay_date = loan.last_pay_date.max(Some(repayment.at));
     loan.updated_at = now;

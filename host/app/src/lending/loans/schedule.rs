@@ -2,30 +2,30 @@
 //!
 //! Spreads the repaid amount over the installments, oldest due date first.
 
-use super::store::Entry;
+use super::store::Installment;
 use tollhouse_platform::{clock::Timestamp, values::money::Minor};
 
 /// The part of a repayment that is allocated to one installment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct Allocation {
     pub due_at: Timestamp,
     pub amount: Minor,
 }
 
 /// Allocates a repayment to the installments, oldest due date first, and returns the parts. An
 /// excess over the remaining amounts is not allocated.
-pub fn repay(entries: &mut [Entry], amount: Minor) -> Vec<Part> {
+pub fn allocate(entries: &mut [Installment], amount: Minor) -> Vec<Allocation> {
     let mut left = amount.0;
     let mut parts = Vec::new();
     // The sort is stable: installments with the same due date stay in schedule order.
-    let mut by_date: Vec<&mut Entry> = entries.iter_mut().collect();
+    let mut by_date: Vec<&mut Installment> = entries.iter_mut().collect();
     by_date.sort_by_key(|entry| entry.due_at);
     for entry in by_date {
         let taken = left.min(entry.remaining.0);
         if taken > 0 {
             entry.remaining.0 -= taken;
             left -= taken;
-            parts.push(Part { due_at: entry.due_at, amount: Minor(taken) });
+            parts.push(Allocation { due_at: entry.due_at, amount: Minor(taken) });
         }
     }
     parts
@@ -33,15 +33,15 @@ pub fn repay(entries: &mut [Entry], amount: Minor) -> Vec<Part> {
 
 /// Returns the earliest due date with a remaining amount.
 #[must_use]
-pub fn next_due(entries: &[Entry]) -> Option<Timestamp> {
+pub fn next_due(entries: &[Installment]) -> Option<Timestamp> {
     entries.iter().filter(|entry| entry.remaining > Minor(0)).map(|entry| entry.due_at).min()
 }
 
 /// Returns the remaining amount of an installment after `pending` charges succeed.
 #[must_use]
-pub fn uncovered(entries: &[Entry], number: i64, pending: Minor) -> Minor {
+pub fn uncovered_amount(entries: &[Installment], number: i64, pending: Minor) -> Minor {
     let mut entries = entries.to_vec();
-    repay(&mut entries, pending);
+    allocate(&mut entries, pending);
     entries.iter().find(|entry| entry.number == number).map_or(Minor(0), |entry| entry.remaining)
 }
 
@@ -51,8 +51,8 @@ mod tests {
 
     use super::*;
 
-    fn entry(number: i64, due: i64, amount: i64, remaining: i64) -> Entry {
-        Entry {
+    fn entry(number: i64, due: i64, amount: i64, remaining: i64) -> Installment {
+        Installment {
             company_id: "c".into(),
             loan_id: "l".into(),
             number,
@@ -63,11 +63,11 @@ mod tests {
         }
     }
 
-    fn remaining(entries: &[Entry]) -> Minor {
+    fn remaining(entries: &[Installment]) -> Minor {
         Minor(entries.iter().map(|entry| entry.remaining.0).sum())
     }
 
-    fn left(entries: &[Entry]) -> Vec<i64> {
+    fn left(entries: &[Installment]) -> Vec<i64> {
         entries.iter().map(|entry| entry.remaining.0).collect()
     }
 
@@ -83,9 +83,9 @@ mod tests {
             ([3, 1, 2], 150, [100, 0, 50], Some(2)),
             ([1, 1, 1], 150, [0, 50, 100], Some(1)),
         ] {
-            let mut entries: Vec<Entry> =
+            let mut entries: Vec<Installment> =
                 (1..).zip(dues).map(|(number, due)| entry(number, due, 100, 100)).collect();
-            let parts = repay(&mut entries, Minor(amount));
+            let parts = allocate(&mut entries, Minor(amount));
             assert_eq!(left(&entries), expected, "{amount} over {dues:?}");
             assert_eq!(next_due(&entries), next.map(Timestamp), "{amount} over {dues:?}");
             let spread: i64 = parts.iter().map(|part| part.amount.0).sum();
@@ -107,7 +107,7 @@ mod tests {
             (3, 0, 0),
         ] {
             assert_eq!(
-                uncovered(&entries, number, Minor(pending)),
+                uncovered_amount(&entries, number, Minor(pending)),
                 Minor(expected),
                 "{number} {pending}"
             );
@@ -121,13 +121,13 @@ mod tests {
             dues in prop::collection::vec((0..5_i64, 1..1_000_i64), 1..8),
             amounts in prop::collection::vec(0..900_i64, 0..12),
         ) {
-            let mut entries: Vec<Entry> = (1..)
+            let mut entries: Vec<Installment> = (1..)
                 .zip(&dues)
                 .map(|(number, (due, amount))| entry(number, *due, *amount, *amount))
                 .collect();
             for amount in amounts {
                 let before = remaining(&entries);
-                let parts = repay(&mut entries, Minor(amount));
+                let parts = allocate(&mut entries, Minor(amount));
                 let spread: i64 = parts.iter().map(|part| part.amount.0).sum();
                 prop_assert_eq!(spread, amount.min(before.0));
                 prop_assert_eq!(remaining(&entries).0, before.0 - spread);

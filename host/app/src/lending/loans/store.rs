@@ -42,7 +42,7 @@ impl Loan {
 
 /// An installment.
 #[derive(Clone, Debug, PartialEq, FromRow)]
-pub struct Entry {
+pub struct Installment {
     pub company_id: String,
     pub loan_id: String,
     /// Position in the schedule, from 1.
@@ -118,7 +118,11 @@ pub async fn update(tx: &mut Tx, loan: &Loan) -> Result<()> {
 }
 
 /// Returns the installments in the order in which they were sent.
-pub async fn entries(tx: &mut Tx, company_id: &str, loan_id: &str) -> Result<Vec<Entry>> {
+pub async fn list_installments(
+    tx: &mut Tx,
+    company_id: &str,
+    loan_id: &str,
+) -> Result<Vec<Installment>> {
     tx.sql("SELECT * FROM loan_entries WHERE company_id = $1 AND loan_id = $2 ORDER BY number")
         .params(params![company_id, loan_id])
         .all()
@@ -126,7 +130,7 @@ pub async fn entries(tx: &mut Tx, company_id: &str, loan_id: &str) -> Result<Vec
 }
 
 /// Replaces the schedule of a loan.
-pub async fn replace_entries(tx: &mut Tx, loan: &Loan, entries: &[Entry]) -> Result<()> {
+pub async fn replace_installments(tx: &mut Tx, loan: &Loan, entries: &[Installment]) -> Result<()> {
     tx.sql("DELETE FROM loan_entries WHERE company_id = $1 AND loan_id = $2")
         .params(params![&loan.company_id, &loan.id])
         .run()
@@ -148,7 +152,7 @@ pub async fn replace_entries(tx: &mut Tx, loan: &Loan, entries: &[Entry]) -> Res
 }
 
 /// Writes the remaining amount of an installment.
-pub async fn update_entry(tx: &mut Tx, entry: &Entry) -> Result<()> {
+pub async fn update_installment(tx: &mut Tx, entry: &Installment) -> Result<()> {
     tx.sql(
         "UPDATE loan_entries SET remaining_minor = $4
          WHERE company_id = $1 AND loan_id = $2 AND number = $3",

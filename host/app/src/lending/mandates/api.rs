@@ -126,7 +126,7 @@ pub async fn put(
         if is_default {
             store::clear_default(tx, &mandate).await?;
         }
-        let mandate = store::put(tx, &mandate).await?;
+        let mandate = store::upsert(tx, &mandate).await?;
         let detail = json!({ "direct_debit": mandate.id, "active": active, "default": is_default });
         audit::record(tx, &app, &company, "direct_debit.put", detail).await?;
         Answer::data(mandate.view(), "Direct debit saved successfully")

@@ -9,7 +9,7 @@ use crate::state::App;
 use tollhouse_platform::{error::Result, store as db, store::Tx};
 
 /// Finds an active mandate of a user by its id or, without an id, the default one.
-pub async fn usable(
+pub async fn find_usable(
     tx: &mut Tx,
     company_id: &str,
     user_key: &str,
@@ -17,7 +17,7 @@ pub async fn usable(
 ) -> db::Result<Option<Mandate>> {
     let found = match id {
         Some(id) => store::find(tx, company_id, id).await?,
-        None => store::default_of(tx, company_id, user_key).await?,
+        None => store::find_default(tx, company_id, user_key).await?,
     };
     Ok(found.filter(|mandate| mandate.active && mandate.user_key == user_key))
 }

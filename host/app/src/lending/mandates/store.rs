@@ -54,7 +54,11 @@ pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Mand
         .await
 }
 
-pub async fn default_of(tx: &mut Tx, company_id: &str, user_key: &str) -> Result<Option<Mandate>> {
+pub async fn find_default(
+    tx: &mut Tx,
+    company_id: &str,
+    user_key: &str,
+) -> Result<Option<Mandate>> {
     tx.sql(direct_debits!(
         "SELECT",
         " FROM direct_debits WHERE company_id = $1 AND user_key = $2 AND is_default"
@@ -77,7 +81,7 @@ pub async fn clear_default(tx: &mut Tx, mandate: &Mandate) -> Result<()> {
 }
 
 /// Inserts or replaces a mandate.
-pub async fn put(tx: &mut Tx, mandate: &Mandate) -> Result<Mandate> {
+pub async fn upsert(tx: &mut Tx, mandate: &Mandate) -> Result<Mandate> {
     tx.sql(direct_debits!(
         "INSERT INTO direct_debits (company_id, id, user_key, user_id, payment_service,
              currency, token, email, bank, active, is_default, created_at, updated_at)

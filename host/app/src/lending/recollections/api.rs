@@ -4,9 +4,9 @@ use axum::extract::State;
 
 use super::{
     CARD, CHECKOUT, DIRECT_DEBIT, FEATURE, Recollection, Status,
-    create::{self, Order, Way},
-    missing,
-    settle::{self, Settled, still_pending},
+    create::{self, RecollectionRequest, RepaymentMethod},
+    not_found,
+    settle::{self, RecollectionVerification, still_pending},
     store::{self, Filter, Sort},
     user_of,
     view::{LoanId, View},
@@ -16,7 +16,7 @@ use crate::{
     lending::loans,
     state::App,
     tenants::{
-        companies::{Caller, Company, event_destination},
+        companies::{AuthenticatedCompany, Company, check_event_url},
         providers,
     },
 };
@@ -81,7 +81,7 @@ fields! {
 
 pub async fn create(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     run: Run,
     body: Body<NewRecollection>,
 ) -> Result<Answer<View<LoanId>>> {
@@ -90,20 +90,25 @@ pub async fn create(
     if amount.is_some_and(|amount| amount <= Minor(0)) {
         return Err(body.must_be("amount", "greater than 0"));
     }
-    let way = way(&app, &company, &body)?;
+    let way = read_method(&app, &company, &body)?;
     let reference = body.reference()?;
-    let callback_url = event_destination(&app, &body, "callback_url", body.callback_url()?)?;
+    let callback_url = check_event_url(&app, &body, "callback_url", body.callback_url()?)?;
     let metadata = body.metadata()?.unwrap_or_default();
     let run = run.name("rec");
     let reference = reference.or_else(|| run.clone());
-    let order = Order { loan, amount, way, reference, run, callback_url, metadata };
+    let order =
+        RecollectionRequest { loan, amount, method: way, reference, run, callback_url, metadata };
     let recollection = create::create(&app, &company, order).await?;
     let user = user_of(&app, &recollection).await?;
     let user = user.map(|user| user.view(app.clock.now()));
     Answer::data(recollection.view(user), "Recollection created successfully")
 }
 
-fn way(app: &App, company: &Company, body: &Body<NewRecollection>) -> Result<Way> {
+fn read_method(
+    app: &App,
+    company: &Company,
+    body: &Body<NewRecollection>,
+) -> Result<RepaymentMethod> {
     let channel = body.payment_channel()?;
     if !body.with_provider()? {
         let repaid_at = body.repaid_at()?;
@@ -111,7 +116,7 @@ fn way(app: &App, company: &Company, body: &Body<NewRecollection>) -> Result<Way
             return Err(body.must_be("repaid_at", "in the past"));
         }
         let channel = channel.unwrap_or_else(|| CASH.to_owned());
-        return Ok(Way::Manual { channel, repaid_at });
+        return Ok(RepaymentMethod::Manual { channel, repaid_at });
     }
     match channel.as_deref() {
         None => Err(body.required("payment_channel")),
@@ -119,30 +124,30 @@ fn way(app: &App, company: &Company, body: &Body<NewRecollection>) -> Result<Way
             let details = || Error::invalid("checkout details required");
             let checkout = body.checkout()?;
             let checkout = checkout.ok_or_else(details)?;
-            Ok(Way::Checkout {
+            Ok(RepaymentMethod::Checkout {
                 success_url: checkout.success_url()?,
                 cancel_url: checkout.cancel_url()?,
-                provider: providers::chosen(app, company, None, body)?,
+                provider: providers::choose_provider(app, company, None, body)?,
             })
         }
-        Some(CARD) => Ok(Way::Card(body.card()?)),
-        Some(DIRECT_DEBIT) => Ok(Way::DirectDebit(body.direct_debit()?)),
+        Some(CARD) => Ok(RepaymentMethod::Card(body.card()?)),
+        Some(DIRECT_DEBIT) => Ok(RepaymentMethod::DirectDebit(body.direct_debit()?)),
         Some(_) => Err(Error::invalid("invalid payment channel provided")),
     }
 }
 
 pub async fn verify(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     Path(reference): Path<String>,
 ) -> Result<Answer<View<LoanId>>> {
     company.check_feature(FEATURE)?;
-    let found = by_reference(&app, &company, &reference).await?;
+    let found = find_by_reference(&app, &company, &reference).await?;
     let recollection = match (found.with_provider, found.status) {
         (false, _) | (_, Status::Success) => found,
         (true, Status::Pending | Status::Failed) => match settle::verify(&app, found).await? {
-            Settled::Known(recollection) => *recollection,
-            Settled::Mismatch(_, what) => return Err(Error::invalid(what)),
+            RecollectionVerification::Known(recollection) => *recollection,
+            RecollectionVerification::Mismatch(_, what) => return Err(Error::invalid(what)),
         },
     };
     if recollection.status == Status::Pending {
@@ -155,40 +160,40 @@ pub async fn verify(
 
 pub async fn fetch(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     Path(id): Path<String>,
 ) -> Result<Answer<View<LoanId>>> {
     company.check_feature(FEATURE)?;
     let found = app.store.select(async |tx| store::find(tx, &company.id, &id).await).await?;
-    let recollection = found.ok_or_else(missing)?;
+    let recollection = found.ok_or_else(not_found)?;
     let user = user_of(&app, &recollection).await?;
     let user = user.map(|user| user.view(app.clock.now()));
     Answer::data(recollection.view(user), "Recollection fetched successfully")
 }
 
-async fn by_reference(app: &App, company: &Company, reference: &str) -> Result<Recollection> {
-    let read = async |tx: &mut Tx| store::by_reference(tx, &company.id, reference).await;
-    app.store.select(read).await?.ok_or_else(missing)
+async fn find_by_reference(app: &App, company: &Company, reference: &str) -> Result<Recollection> {
+    let read = async |tx: &mut Tx| store::find_by_reference(tx, &company.id, reference).await;
+    app.store.select(read).await?.ok_or_else(not_found)
 }
 
 pub async fn fetch_by_reference(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     Path(reference): Path<String>,
 ) -> Result<Answer<View<loans::View>>> {
     company.check_feature(FEATURE)?;
     let read = async |tx: &mut Tx| -> Result<_> {
-        let found = store::by_reference(tx, &company.id, &reference).await?;
-        let recollection = found.ok_or_else(missing)?;
+        let found = store::find_by_reference(tx, &company.id, &reference).await?;
+        let recollection = found.ok_or_else(not_found)?;
         let loan = loans::find(tx, &company.id, &recollection.loan_id).await?;
         let loan = loan.ok_or_else(|| Error::internal("a recollection has no loan"))?;
-        let entries = loans::entries(tx, &company.id, &loan.id).await?;
+        let entries = loans::list_installments(tx, &company.id, &loan.id).await?;
         let user = users::find_by_id(tx, &company.id, &recollection.user_key).await?;
         Ok((recollection, loan.view(entries), user))
     };
     let (recollection, loan, user) = app.store.read(read).await?;
     let user = user.map(|user| user.view(app.clock.now()));
-    Answer::data(recollection.inline(user, loan), "Recollection fetched successfully")
+    Answer::data(recollection.view_with_loan(user, loan), "Recollection fetched successfully")
 }
 
 fields! {
@@ -212,7 +217,7 @@ fields! {
 
 pub async fn list(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     query: Query<Wanted>,
 ) -> Result<Answer<Listed<View<LoanId>>>> {
     company.check_feature(FEATURE)?;
@@ -235,7 +240,7 @@ pub async fn list(
         let mut keys: Vec<String> = found.iter().map(|found| found.user_key.clone()).collect();
         keys.sort();
         keys.dedup();
-        let users = users::find_all(tx, &company.id, &keys).await?;
+        let users = users::find_by_ids(tx, &company.id, &keys).await?;
         Ok((total, found, users))
     };
     let (total, found, users) = app.store.read(read).await?;

@@ -13,10 +13,10 @@ use serde_json::json;
 use super::{
     CARD, FEATURE, Recollection, charge,
     create::{self, Attempt},
-    store::{self, Installment},
+    store::{self, InstallmentKey},
 };
 use crate::{
-    lending::loans::{self, Entry, Loan, uncovered},
+    lending::loans::{self, Installment, Loan, uncovered_amount},
     operations::operator_events::{self, NOT_COLLECTED},
     state::App,
     tenants::{
@@ -33,10 +33,10 @@ use tollhouse_platform::{
 };
 
 /// The next step of a loan's collection.
-enum Due {
+enum CollectionStep {
     Charge(Box<Recollection>),
     /// An installment needed no charge; more may be due.
-    Settled,
+    Skipped,
     /// No installment is due before this time.
     NotBefore(Option<Timestamp>),
 }
@@ -45,11 +45,12 @@ pub fn collect_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
     async move {
         let (db, host) = (app.store.clone(), app.clone());
         let (company_id, loan_id) = (job.company_id, job.subject);
-        let due = db.write(async move |tx| next(tx, &host, &company_id, &loan_id).await).await?;
+        let due =
+            db.write(async move |tx| next_step(tx, &host, &company_id, &loan_id).await).await?;
         match due {
-            Due::NotBefore(at) => Ok(at.map_or(Next::Done, Next::At)),
-            Due::Settled => Ok(Next::At(app.clock.now())),
-            Due::Charge(recollection) => {
+            CollectionStep::NotBefore(at) => Ok(at.map_or(Next::Done, Next::At)),
+            CollectionStep::Skipped => Ok(Next::At(app.clock.now())),
+            CollectionStep::Charge(recollection) => {
                 charge::attempt(&app, *recollection, Attempt::First).await?;
                 Ok(Next::At(app.clock.now()))
             }
@@ -59,52 +60,64 @@ pub fn collect_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
 }
 
 /// Handles the oldest due installment that is not marked.
-async fn next(tx: &mut Tx, app: &App, company_id: &str, loan_id: &str) -> Result<Due> {
+async fn next_step(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &str,
+    loan_id: &str,
+) -> Result<CollectionStep> {
     let Some(loan) = loans::lock(tx, company_id, loan_id).await? else {
-        return Ok(Due::NotBefore(None));
+        return Ok(CollectionStep::NotBefore(None));
     };
     // The loan is sent again once it is disbursed, which schedules this job.
     if !loan.disbursed || loan.is_paid() {
-        return Ok(Due::NotBefore(None));
+        return Ok(CollectionStep::NotBefore(None));
     }
-    let collected = store::collected(tx, company_id, loan_id).await?;
-    let entries = loans::entries(tx, company_id, loan_id).await?;
-    let waits = |entry: &&Entry| {
+    let collected = store::collected_installments(tx, company_id, loan_id).await?;
+    let entries = loans::list_installments(tx, company_id, loan_id).await?;
+    let waits = |entry: &&Installment| {
         entry.automatic
             && entry.remaining > Minor(0)
-            && !collected.contains(&(place(&entries, entry), entry.due_at))
+            && !collected.contains(&(ordinal(&entries, entry), entry.due_at))
     };
     let first = entries.iter().filter(waits).min_by_key(|entry| (entry.due_at, entry.number));
-    let Some(entry) = first else { return Ok(Due::NotBefore(None)) };
+    let Some(entry) = first else { return Ok(CollectionStep::NotBefore(None)) };
     let now = app.clock.now();
     if entry.due_at > now {
-        return Ok(Due::NotBefore(Some(entry.due_at)));
+        return Ok(CollectionStep::NotBefore(Some(entry.due_at)));
     }
     let pending = store::pending_charges(tx, company_id, loan_id, now).await?;
-    let amount = uncovered(&entries, entry.number, pending);
+    let amount = uncovered_amount(&entries, entry.number, pending);
     let charged = match amount > Minor(0) {
-        true => charged(tx, app, &loan, amount).await?,
+        true => create_charge(tx, app, &loan, amount).await?,
         false => None,
     };
     let id = charged.as_ref().map(|recollection| &recollection.id);
-    let installment =
-        Installment { company_id, loan_id, number: place(&entries, entry), due_at: entry.due_at };
-    if !store::collect(tx, installment, id, now).await? {
+    let installment = InstallmentKey {
+        company_id,
+        loan_id,
+        number: ordinal(&entries, entry),
+        due_at: entry.due_at,
+    };
+    if !store::record_collection(tx, installment, id, now).await? {
         return Err(Error::internal("an installment was collected under the loan's lock"));
     }
-    Ok(charged.map_or(Due::Settled, |recollection| Due::Charge(recollection.into())))
+    Ok(charged.map_or(CollectionStep::Skipped, |recollection| {
+        CollectionStep::Charge(recollection.into())
+    }))
 }
 
 /// The ordinal of an installment among those with its due date, from 1: independent of the other
 /// due dates of a resent schedule.
-fn place(entries: &[Entry], entry: &Entry) -> i64 {
-    let before = |other: &&Entry| other.due_at == entry.due_at && other.number <= entry.number;
+fn ordinal(entries: &[Installment], entry: &Installment) -> i64 {
+    let before =
+        |other: &&Installment| other.due_at == entry.due_at && other.number <= entry.number;
     i64::try_from(entries.iter().filter(before).count()).unwrap_or(i64::MAX)
 }
 
 /// Creates the recollection of a due installment and charges its fee. `None` if it cannot be
 /// charged: operators get an event, unless the user has no payment instrument.
-async fn charged(
+async fn create_charge(
     tx: &mut Tx,
     app: &App,
     loan: &Loan,
@@ -112,15 +125,15 @@ async fn charged(
 ) -> Result<Option<Recollection>> {
     let company = companies::get(tx, &loan.company_id).await?;
     let mut new = create::blank(app, loan, amount);
-    let obstacle = match means(tx, &company, &mut new).await? {
+    let obstacle = match select_instrument(tx, &company, &mut new).await? {
         Some(Error::NotFound(_)) => return Ok(None),
         Some(obstacle) => Some(obstacle),
-        None => reason(may_be_charged(tx, app, &company, item(&new)).await)?,
+        None => failure_reason(check_fee(tx, app, &company, billing_item(&new)).await)?,
     };
     if let Some(obstacle) = obstacle {
         let reason = obstacle.to_string();
         let data = json!({ "loan": loan.id, "amount": amount, "reason": reason });
-        operator_events::tell(tx, app, &loan.company_id, NOT_COLLECTED, data).await?;
+        operator_events::emit(tx, app, &loan.company_id, NOT_COLLECTED, data).await?;
         return Ok(None);
     }
     let Ok(provider) = app.plugins.provider(&new.payment_service, &company.id) else {
@@ -130,7 +143,7 @@ async fn charged(
     };
     create::assign_reference(&mut new, &provider);
     let key = format!("recollection:{}", new.id);
-    wallet::charge(tx, app, &company, item(&new), 1, &key).await?;
+    wallet::charge_fee(tx, app, &company, billing_item(&new), 1, &key).await?;
     new.fee_key = Some(key);
     store::insert(tx, &new).await?;
     create::begin(tx, &new).await?;
@@ -138,17 +151,22 @@ async fn charged(
 }
 
 /// Selects the default card, else the default mandate. Returns the reason if neither is usable.
-async fn means(tx: &mut Tx, company: &Company, new: &mut Recollection) -> Result<Option<Error>> {
-    let Some(no_card) = reason(create::with_card(tx, company, new, None).await)? else {
+async fn select_instrument(
+    tx: &mut Tx,
+    company: &Company,
+    new: &mut Recollection,
+) -> Result<Option<Error>> {
+    let Some(no_card) = failure_reason(create::with_card(tx, company, new, None).await)? else {
         return Ok(None);
     };
-    let Some(no_mandate) = reason(create::with_mandate(tx, company, new, None).await)? else {
+    let Some(no_mandate) = failure_reason(create::with_mandate(tx, company, new, None).await)?
+    else {
         return Ok(None);
     };
     Ok(Some(if matches!(no_card, Error::NotFound(_)) { no_mandate } else { no_card }))
 }
 
-fn item(new: &Recollection) -> &'static str {
+fn billing_item(new: &Recollection) -> &'static str {
     match &*new.payment_channel {
         CARD => "recollection.card",
         _ => "recollection.direct_debit",
@@ -156,7 +174,7 @@ fn item(new: &Recollection) -> &'static str {
 }
 
 /// Returns why a check failed. An internal error is passed on: the job is retried.
-fn reason(checked: Result<()>) -> Result<Option<Error>> {
+fn failure_reason(checked: Result<()>) -> Result<Option<Error>> {
     match checked {
         Ok(()) => Ok(None),
         Err(
@@ -170,13 +188,8 @@ fn reason(checked: Result<()>) -> Result<Option<Error>> {
 }
 
 /// Checks the company's subscription, plan feature and wallet balance.
-async fn may_be_charged(
-    tx: &mut Tx,
-    app: &App,
-    company: &Company,
-    item: &'static str,
-) -> Result<()> {
+async fn check_fee(tx: &mut Tx, app: &App, company: &Company, item: &'static str) -> Result<()> {
     company.check_active(app.clock.now())?;
     company.check_feature(FEATURE)?;
-    wallet::check(tx, company, item, 1).await
+    wallet::check_fee(tx, company, item, 1).await
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     lending::mandates,
-    money::{cards, charges::Desk},
+    money::{cards, charges::ChargeVerifier},
     state::App,
 };
 use tollhouse_platform::{error::Result, store::Tx};
@@ -18,7 +18,7 @@ use tollhouse_plugins::{
 const NARRATION: &str = "Loan repayment";
 
 /// The credential of a payment instrument.
-struct Means {
+struct InstrumentToken {
     token: String,
     email: String,
 }
@@ -33,7 +33,7 @@ pub async fn attempt(
     attempt: Attempt,
 ) -> Result<Recollection> {
     let is_first = attempt == Attempt::First;
-    let Some(means) = means(app, &recollection).await? else {
+    let Some(means) = open_instrument(app, &recollection).await? else {
         if !is_first {
             return Ok(recollection);
         }
@@ -44,9 +44,11 @@ pub async fn attempt(
             // The charge is known by the requested reference, whatever the plugin returns.
             let service_ref = recollection.service_ref.clone();
             let seen = ProviderPayment { service_ref, ..seen };
-            settle::record(app, &recollection, seen).await.map(settle::Settled::into_inner)
+            settle::record(app, &recollection, seen)
+                .await
+                .map(settle::RecollectionVerification::into_inner)
         }
-        Err(error) if is_first && is_refusal(&error) => {
+        Err(error) if is_first && is_final_rejection(&error) => {
             let message = format!("{} refused the charge", recollection.payment_service);
             settle::fail(app, recollection, &message).await
         }
@@ -60,29 +62,32 @@ pub async fn attempt(
 }
 
 /// Returns `None` if the card or mandate no longer exists or is unusable.
-async fn means(app: &App, recollection: &Recollection) -> Result<Option<Means>> {
+async fn open_instrument(
+    app: &App,
+    recollection: &Recollection,
+) -> Result<Option<InstrumentToken>> {
     let Recollection { company_id, user_key, card_id, direct_debit_id, .. } = recollection;
     let read = async |tx: &mut Tx| -> Result<Option<(String, String)>> {
         if recollection.payment_channel == CARD {
-            let card = cards::find_for(tx, company_id, user_key, card_id.as_deref()).await?;
+            let card = cards::find_for_user(tx, company_id, user_key, card_id.as_deref()).await?;
             let card = card.filter(|card| card.is_valid());
             card.map(|card| Ok((card.token(app)?, card.charge_email))).transpose()
         } else {
             let id = direct_debit_id.as_deref();
-            let mandate = mandates::usable(tx, company_id, user_key, id).await?;
+            let mandate = mandates::find_usable(tx, company_id, user_key, id).await?;
             mandate.map(|mandate| Ok((mandate.token(app)?, mandate.email))).transpose()
         }
     };
     let found = app.store.read(read).await?;
-    Ok(found.map(|(token, email)| Means { token, email }))
+    Ok(found.map(|(token, email)| InstrumentToken { token, email }))
 }
 
 async fn charge(
     app: &App,
     recollection: &Recollection,
-    Means { token, email }: Means,
+    InstrumentToken { token, email }: InstrumentToken,
 ) -> Result<Result<ProviderPayment, CallError>> {
-    let Desk { provider, credentials } = Desk::open(
+    let ChargeVerifier { provider, credentials } = ChargeVerifier::open(
         app, &recollection.company_id, &recollection.payment_service, &recollection.account_id,
     )
     .await?;
@@ -102,7 +107,7 @@ async fn charge(
 }
 
 /// Returns whether the rejection is final. A duplicate reference is not: the charge exists.
-fn is_refusal(error: &CallError) -> bool {
+fn is_final_rejection(error: &CallError) -> bool {
     use FaultCategory::{Invalid, NotFound, Refused};
     error.certainty == Certainty::NotDone
         && matches!(error.fault.category, Invalid | NotFound | Refused)
@@ -130,7 +135,7 @@ mod tests {
         ] {
             let fault = Fault::new(category, code, "");
             let error = CallError { fault, certainty, timed_out: false, retry_after_s: None };
-            assert_eq!(is_refusal(&error), refusal, "{error:?}");
+            assert_eq!(is_final_rejection(&error), refusal, "{error:?}");
         }
     }
 }

@@ -15,14 +15,14 @@ use crate::{
     },
     money::{
         cards,
-        charges::{self, Desk, Leased, LeasedTable, METADATA_KEY, next_check},
+        charges::{self, ChargeVerifier, Leased, LeasedTable, METADATA_KEY, next_check},
     },
     state::App,
     tenants::{
         companies::Company,
         providers::{self, Account},
     },
-    webhooks::{incoming as notifications, incoming::Belongs},
+    webhooks::{incoming as notifications, incoming::ReferenceOwner},
 };
 use tollhouse_platform::{
     background::jobs,
@@ -36,11 +36,11 @@ use tollhouse_plugins::{CheckoutOrder, CheckoutSession, Provider};
 
 /// A recollection to create, each field validated on its own.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct RecollectionRequest {
     pub loan: String,
     /// `None`: the outstanding amount.
     pub amount: Option<Minor>,
-    pub way: Way,
+    pub method: RepaymentMethod,
     pub reference: Option<String>,
     /// The idempotency name of the request, if it has one.
     pub run: Option<String>,
@@ -50,7 +50,7 @@ pub struct Order {
 
 /// The repayment method.
 #[derive(Clone, Debug)]
-pub enum Way {
+pub enum RepaymentMethod {
     /// The money has already been received.
     Manual { channel: String, repaid_at: Option<Timestamp> },
     /// The customer pays in a checkout session.
@@ -61,9 +61,9 @@ pub enum Way {
     DirectDebit(Option<String>),
 }
 
-impl Way {
+impl RepaymentMethod {
     fn is_charge(&self) -> bool {
-        matches!(self, Way::Card(_) | Way::DirectDebit(_))
+        matches!(self, RepaymentMethod::Card(_) | RepaymentMethod::DirectDebit(_))
     }
 }
 
@@ -71,11 +71,15 @@ impl Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     First,
-    Again,
+    Retry,
 }
 
 #[instrument(target = SPANS, name = "recollections.create", skip_all)]
-pub async fn create(app: &App, company: &Company, order: Order) -> Result<Recollection> {
+pub async fn create(
+    app: &App,
+    company: &Company,
+    order: RecollectionRequest,
+) -> Result<Recollection> {
     let (recollection, attempt) = record(app, company, order).await?;
     if recollection.status != Status::Pending || recollection.checkout_url.is_some() {
         return Ok(recollection);
@@ -83,22 +87,22 @@ pub async fn create(app: &App, company: &Company, order: Order) -> Result<Recoll
     if recollection.is_charge() {
         return charge::attempt(app, recollection, attempt).await;
     }
-    let desk = Desk::open(
+    let desk = ChargeVerifier::open(
         app, &recollection.company_id, &recollection.payment_service, &recollection.account_id,
     )
     .await?;
     let user = user_of(app, &recollection).await?;
     let user = user.ok_or_else(|| Error::not_found("user not found"))?;
-    let order = page_of(&recollection, user)?;
+    let order = checkout_order(&recollection, user)?;
     let begun = desk.provider.start_checkout(&desk.credentials, &order);
     match leased(&recollection).hold(app, begun).await {
-        Ok(session) => keep(app, recollection, session).await,
+        Ok(session) => record_session(app, recollection, session).await,
         Err(error) => {
             // A recollection from an earlier request is kept.
             let is_forgotten = charges::is_invalid(&error) && attempt == Attempt::First;
             end_attempt(app, &recollection, is_forgotten).await?;
             let fields = ["amount", "metadata"];
-            Err(charges::refused(error, &recollection.payment_service, &fields))
+            Err(charges::client_error(error, &recollection.payment_service, &fields))
         }
     }
 }
@@ -110,21 +114,25 @@ fn leased(recollection: &Recollection) -> Leased {
 
 // ---- transaction 1 ------------------------------------------------------------------------------
 
-async fn record(app: &App, company: &Company, order: Order) -> Result<(Recollection, Attempt)> {
+async fn record(
+    app: &App,
+    company: &Company,
+    order: RecollectionRequest,
+) -> Result<(Recollection, Attempt)> {
     let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
     db.write(async move |tx| {
         let loan = loans::lock(tx, &company.id, &order.loan).await?;
         let loan = loan.ok_or_else(|| Error::not_found("loan not found"))?;
         if let Some(reference) = &order.reference
-            && let Some(known) = store::by_reference(tx, &company.id, reference).await?
+            && let Some(known) = store::find_by_reference(tx, &company.id, reference).await?
         {
-            return Ok((again(tx, &app, &loan, &order, known).await?, Attempt::Again));
+            return Ok((find_or_resume(tx, &app, &loan, &order, known).await?, Attempt::Retry));
         }
-        check_owed(&loan)?;
+        check_outstanding(&loan)?;
         let new = compose(tx, &app, &company, &loan, order).await?;
         if !store::insert(tx, &new).await? {
             // A concurrent request for another loan has used the reference.
-            return Err(taken());
+            return Err(reference_taken());
         }
         let recorded = match new.with_provider {
             true => begin(tx, &new).await.map(|()| new),
@@ -135,7 +143,7 @@ async fn record(app: &App, company: &Company, order: Order) -> Result<(Recollect
     .await
 }
 
-fn check_owed(loan: &Loan) -> Result<()> {
+fn check_outstanding(loan: &Loan) -> Result<()> {
     if loan.is_paid() {
         return Err(Error::invalid("loan already been paid completely"));
     }
@@ -145,18 +153,18 @@ fn check_owed(loan: &Loan) -> Result<()> {
     Ok(())
 }
 
-fn taken() -> Error {
+fn reference_taken() -> Error {
     Error::invalid("reference already exists")
 }
 
 /// Finds the recollection of a repeated request. If it has no checkout URL yet, any checkout
 /// request with the same reference opens another session, under another reference at the provider,
 /// once the lease has ended; until then 409.
-async fn again(
+async fn find_or_resume(
     tx: &mut Tx,
     app: &App,
     loan: &Loan,
-    order: &Order,
+    order: &RecollectionRequest,
     known: Recollection,
 ) -> Result<Recollection> {
     let now = app.clock.now();
@@ -165,11 +173,11 @@ async fn again(
         && known.payment_channel == CHECKOUT
         && known.checkout_url.is_none();
     let may = match has_no_page {
-        true => matches!(order.way, Way::Checkout { .. }),
+        true => matches!(order.method, RepaymentMethod::Checkout { .. }),
         false => is_own,
     };
     if known.loan_id != order.loan || !may {
-        return Err(taken());
+        return Err(reference_taken());
     }
     if !has_no_page {
         return Ok(known);
@@ -177,8 +185,8 @@ async fn again(
     if !known.lease.is_free(now) {
         return Err(known.lease.conflict(now, charges::IN_PROGRESS));
     }
-    check_owed(loan)?;
-    let served = providers::serving(app, &known.payment_service, &known.company_id)?;
+    check_outstanding(loan)?;
+    let served = providers::plugin_of(app, &known.payment_service, &known.company_id)?;
     let known = Recollection {
         service_ref: served.manifest().reference.fit(&format!("rec-{}", app.new_id())),
         amount: known.amount.min(loan.remaining().minor),
@@ -197,11 +205,11 @@ async fn compose(
     app: &App,
     company: &Company,
     loan: &Loan,
-    order: Order,
+    order: RecollectionRequest,
 ) -> Result<Recollection> {
     let owed = loan.remaining().minor;
     let mut most = owed;
-    if order.way.is_charge() {
+    if order.method.is_charge() {
         // The same debt must not be charged twice.
         let now = app.clock.now();
         most.0 -= store::pending_charges(tx, &loan.company_id, &loan.id, now).await?.0;
@@ -218,37 +226,39 @@ async fn compose(
     if let Some(reference) = order.reference {
         new.reference = reference;
     }
-    match order.way {
-        Way::Manual { channel, repaid_at } => {
+    match order.method {
+        RepaymentMethod::Manual { channel, repaid_at } => {
             new.payment_channel = channel;
             new.repaid_at = repaid_at.or(Some(new.created_at));
         }
-        Way::Checkout { provider, success_url, cancel_url } => {
+        RepaymentMethod::Checkout { provider, success_url, cancel_url } => {
             let account = providers::resolve(tx, company, &provider).await?;
-            let served = providers::serving(app, &provider, &company.id)?;
+            let served = providers::plugin_of(app, &provider, &company.id)?;
             if !served.manifest().currencies.contains(&new.currency) {
                 let message = format!("{provider} does not take {}", new.currency);
                 return Err(Error::Invalid(message));
             }
             if user.email.is_none() {
-                return Err(no_email());
+                return Err(missing_email());
             }
-            through(&mut new, CHECKOUT, &account);
+            set_account(&mut new, CHECKOUT, &account);
             (new.success_url, new.cancel_url) = (Some(success_url), cancel_url);
             new.begun_at = Some(new.created_at);
             new.lease = Lease::acquire(app);
         }
-        Way::Card(id) => with_card(tx, company, &mut new, id.as_deref()).await?,
-        Way::DirectDebit(id) => with_mandate(tx, company, &mut new, id.as_deref()).await?,
+        RepaymentMethod::Card(id) => with_card(tx, company, &mut new, id.as_deref()).await?,
+        RepaymentMethod::DirectDebit(id) => {
+            with_mandate(tx, company, &mut new, id.as_deref()).await?
+        }
     }
     if new.with_provider {
-        let served = providers::serving(app, &new.payment_service, &company.id)?;
+        let served = providers::plugin_of(app, &new.payment_service, &company.id)?;
         assign_reference(&mut new, &served);
     }
     Ok(new)
 }
 
-fn no_email() -> Error {
+fn missing_email() -> Error {
     Error::invalid("email address not found for this user")
 }
 
@@ -291,12 +301,12 @@ pub fn blank(app: &App, loan: &Loan, amount: Minor) -> Recollection {
     }
 }
 
-fn through(new: &mut Recollection, channel: &str, account: &Account) {
+fn set_account(new: &mut Recollection, channel: &str, account: &Account) {
     new.with_provider = true;
     new.payment_channel = channel.to_owned();
     new.payment_service.clone_from(&account.provider);
     new.account_id.clone_from(&account.id);
-    new.credits_wallet = account.is_services();
+    new.credits_wallet = account.is_service_account();
 }
 
 /// Sets the reference at the provider.
@@ -311,7 +321,7 @@ pub async fn with_card(
     new: &mut Recollection,
     id: Option<&str>,
 ) -> Result<()> {
-    let card = cards::find_for(tx, &new.company_id, &new.user_key, id).await?;
+    let card = cards::find_for_user(tx, &new.company_id, &new.user_key, id).await?;
     let card = card.ok_or_else(|| Error::not_found("card not found"))?;
     if !card.is_valid() {
         return Err(Error::invalid("card is not valid"));
@@ -319,8 +329,8 @@ pub async fn with_card(
     if card.currency != new.currency {
         return Err(Error::invalid("currency mismatch"));
     }
-    let account = providers::chargeable(tx, company, &card.account_id).await?;
-    through(new, CARD, &account);
+    let account = providers::find_chargeable(tx, company, &card.account_id).await?;
+    set_account(new, CARD, &account);
     new.card_id = Some(card.id);
     Ok(())
 }
@@ -331,13 +341,13 @@ pub async fn with_mandate(
     new: &mut Recollection,
     id: Option<&str>,
 ) -> Result<()> {
-    let mandate = mandates::usable(tx, &new.company_id, &new.user_key, id).await?;
+    let mandate = mandates::find_usable(tx, &new.company_id, &new.user_key, id).await?;
     let mandate = mandate.ok_or_else(|| Error::not_found("direct debit not found"))?;
     if mandate.currency != new.currency {
         return Err(Error::invalid("currency mismatch"));
     }
     let account = providers::resolve(tx, company, &mandate.payment_service).await?;
-    through(new, DIRECT_DEBIT, &account);
+    set_account(new, DIRECT_DEBIT, &account);
     new.direct_debit_id = Some(mandate.id);
     Ok(())
 }
@@ -348,14 +358,14 @@ pub async fn begin(tx: &mut Tx, new: &Recollection) -> Result<()> {
     if !notifications::reserve(tx, account_id, service_ref, &owner(new), *updated_at).await? {
         return Err(Error::internal("a new reference is taken"));
     }
-    if let Some(at) = next_check(new.status.of_charge(), new.begun_at(), *updated_at) {
+    if let Some(at) = next_check(new.status.of_charge(), new.checks_start_at(), *updated_at) {
         jobs::wake(tx, &new.company_id, SETTLE_JOB, &new.id, at).await?;
     }
     Ok(())
 }
 
-fn owner(recollection: &Recollection) -> Belongs {
-    Belongs {
+fn owner(recollection: &Recollection) -> ReferenceOwner {
+    ReferenceOwner {
         company_id: recollection.company_id.clone(),
         subject: SUBJECT.to_owned(),
         subject_id: recollection.id.clone(),
@@ -364,11 +374,11 @@ fn owner(recollection: &Recollection) -> Belongs {
 
 // ---- checkout session ---------------------------------------------------------------------------
 
-fn page_of(recollection: &Recollection, user: users::User) -> Result<CheckoutOrder> {
+fn checkout_order(recollection: &Recollection, user: users::User) -> Result<CheckoutOrder> {
     Ok(CheckoutOrder {
         service_ref: recollection.service_ref.clone(),
         amount: recollection.money(),
-        email: user.email.ok_or_else(no_email)?,
+        email: user.email.ok_or_else(missing_email)?,
         customer_name: None,
         narration: "Loan repayment".to_owned(),
         channels: Vec::new(),
@@ -385,12 +395,16 @@ pub fn metadata_of(recollection: &Recollection) -> String {
 }
 
 /// Transaction 2: records the checkout session.
-async fn keep(app: &App, before: Recollection, session: CheckoutSession) -> Result<Recollection> {
+async fn record_session(
+    app: &App,
+    before: Recollection,
+    session: CheckoutSession,
+) -> Result<Recollection> {
     let (db, now) = (app.store.clone(), app.clock.now());
     db.write(async move |tx| {
         loans::lock(tx, &before.company_id, &before.loan_id).await?;
         let found = store::find(tx, &before.company_id, &before.id).await?;
-        let mut recollection = found.ok_or_else(super::missing)?;
+        let mut recollection = found.ok_or_else(super::not_found)?;
         if !recollection.lease.is_held_as(&before.lease) {
             // Another request has started over; no client has received this session's URL.
             return match recollection.checkout_url {

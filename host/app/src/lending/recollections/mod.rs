@@ -54,7 +54,7 @@ pub const CARD: &str = "card";
 pub const DIRECT_DEBIT: &str = "direct_debit";
 
 /// Time after creation during which a charge that the provider does not know is repeated.
-const CHARGED_SECONDS: i64 = 3_600;
+const CHARGE_RETRY_SECONDS: i64 = 3_600;
 /// Age from which a charge that waits for its customer no longer counts as pending.
 const ABANDONED_SECONDS: i64 = 72 * 3_600;
 
@@ -80,7 +80,7 @@ impl Status {
 
 /// The next step for a recollection that the provider does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unknown {
+enum UnknownChargeStep {
     /// Keep waiting: the customer may still pay in the checkout session.
     Wait,
     /// Repeat the charge under the same reference.
@@ -97,15 +97,15 @@ impl Recollection {
     }
 
     /// The start of the schedule of checks.
-    fn begun_at(&self) -> Timestamp {
+    fn checks_start_at(&self) -> Timestamp {
         self.begun_at.unwrap_or(self.created_at)
     }
 
-    fn unknown(&self, now: Timestamp) -> Unknown {
-        match (self.is_charge(), self.created_at.plus_seconds(CHARGED_SECONDS) > now) {
-            (false, _) => Unknown::Wait,
-            (true, true) => Unknown::ChargeAgain,
-            (true, false) => Unknown::GiveUp,
+    fn step_if_unknown(&self, now: Timestamp) -> UnknownChargeStep {
+        match (self.is_charge(), self.created_at.plus_seconds(CHARGE_RETRY_SECONDS) > now) {
+            (false, _) => UnknownChargeStep::Wait,
+            (true, true) => UnknownChargeStep::ChargeAgain,
+            (true, false) => UnknownChargeStep::GiveUp,
         }
     }
 }
@@ -117,6 +117,6 @@ async fn user_of(app: &App, recollection: &Recollection) -> Result<Option<User>>
 }
 
 /// The same error for a missing recollection and for one of another company.
-fn missing() -> Error {
+fn not_found() -> Error {
     Error::not_found("recollection not found")
 }

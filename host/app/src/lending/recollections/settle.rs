@@ -7,13 +7,15 @@ use futures::{FutureExt, future::BoxFuture};
 use serde_json::json;
 use tracing::instrument;
 
-use super::{Recollection, SUBJECT, Status, Unknown, charge, create::Attempt, missing, store};
+use super::{
+    Recollection, SUBJECT, Status, UnknownChargeStep, charge, create::Attempt, not_found, store,
+};
 use crate::{
     customers as users,
     lending::loans::{self, Loan, Repayment},
-    money::charges::{self, Desk, Verdict, is_ours, judge, next_check},
+    money::charges::{self, ChargeVerifier, Transition, decide_transition, is_ours, next_check},
     state::App,
-    tenants::wallet::{self, Account as Ledger, Cover, Movement},
+    tenants::wallet::{self, LedgerAccount as Ledger, LedgerTransaction, Overdraft},
     webhooks::{incoming as notifications, outgoing as events},
 };
 use tollhouse_platform::{
@@ -27,31 +29,34 @@ use tollhouse_plugins::{PaymentStatus, ProviderPayment};
 
 /// The result of a verification.
 #[derive(Debug)]
-pub enum Settled {
+pub enum RecollectionVerification {
     /// The current recollection.
     Known(Box<Recollection>),
     /// The charge differs from the requested one and is not a success.
     Mismatch(Box<Recollection>, &'static str),
 }
 
-impl Settled {
+impl RecollectionVerification {
     pub fn into_inner(self) -> Recollection {
-        let (Settled::Known(recollection) | Settled::Mismatch(recollection, _)) = self;
+        let (RecollectionVerification::Known(recollection)
+        | RecollectionVerification::Mismatch(recollection, _)) = self;
         *recollection
     }
 }
 
 /// Verifies a recollection with the provider and records the outcome.
 #[instrument(target = SPANS, name = "recollections.verify", skip_all)]
-pub async fn verify(app: &App, recollection: Recollection) -> Result<Settled> {
+pub async fn verify(app: &App, recollection: Recollection) -> Result<RecollectionVerification> {
     let Recollection { company_id, id, payment_service, account_id, .. } = &recollection;
-    let desk = Desk::open(app, company_id, payment_service, account_id).await?;
-    let read = async |tx: &mut Tx| notifications::references(tx, company_id, SUBJECT, id).await;
+    let desk = ChargeVerifier::open(app, company_id, payment_service, account_id).await?;
+    let read =
+        async |tx: &mut Tx| notifications::list_references(tx, company_id, SUBJECT, id).await;
     let references = app.store.select(read).await?;
-    let (mut is_known, mut last) = (false, Settled::Known(recollection.clone().into()));
+    let (mut is_known, mut last) =
+        (false, RecollectionVerification::Known(recollection.clone().into()));
     // An abandoned session may have been paid too.
     for service_ref in references {
-        if let Some(seen) = desk.look(&service_ref).await? {
+        if let Some(seen) = desk.fetch(&service_ref).await? {
             is_known = true;
             last = record(app, &recollection, seen).await?;
         }
@@ -59,12 +64,16 @@ pub async fn verify(app: &App, recollection: Recollection) -> Result<Settled> {
     if is_known || recollection.status != Status::Pending {
         return Ok(last);
     }
-    let settled = match recollection.unknown(app.clock.now()) {
-        Unknown::Wait => recollection,
-        Unknown::ChargeAgain => charge::attempt(app, recollection, Attempt::Again).await?,
-        Unknown::GiveUp => fail(app, recollection, "the provider was not reached").await?,
+    let settled = match recollection.step_if_unknown(app.clock.now()) {
+        UnknownChargeStep::Wait => recollection,
+        UnknownChargeStep::ChargeAgain => {
+            charge::attempt(app, recollection, Attempt::Retry).await?
+        }
+        UnknownChargeStep::GiveUp => {
+            fail(app, recollection, "the provider was not reached").await?
+        }
     };
-    Ok(Settled::Known(settled.into()))
+    Ok(RecollectionVerification::Known(settled.into()))
 }
 
 /// Records the status of a charge that the provider knows.
@@ -72,74 +81,78 @@ pub async fn record(
     app: &App,
     recollection: &Recollection,
     seen: ProviderPayment,
-) -> Result<Settled> {
+) -> Result<RecollectionVerification> {
     let (db, app, before) = (app.store.clone(), app.clone(), recollection.clone());
     db.write(async move |tx| {
-        let (loan, mut now) = locked(tx, &before).await?;
+        let (loan, mut now) = lock_with_loan(tx, &before).await?;
         let which = (&*before.company_id, SUBJECT, &*before.id);
         if !is_ours(&now.id, true, &seen) {
             if seen.status == PaymentStatus::Success {
                 charges::alarm(&app, which, &now.money(), &seen, "foreign payment");
             }
-            return Ok(Settled::Known(now.into()));
+            return Ok(RecollectionVerification::Known(now.into()));
         }
-        let mismatch = match judge(now.status.of_charge(), &now.money(), &seen) {
-            Verdict::Succeeded => {
+        let mismatch = match decide_transition(now.status.of_charge(), &now.money(), &seen) {
+            Transition::Succeeded => {
                 if now.status == Status::Failed {
                     let id = &now.id;
                     tracing::warn!(recollection = id, "a failed one turned out to be a success");
                 }
-                let now = taken_over(now, &app, seen);
-                return Ok(Settled::Known(succeed(tx, &app, loan, now).await?.into()));
+                let now = with_provider_result(now, &app, seen);
+                return Ok(RecollectionVerification::Known(
+                    succeed(tx, &app, loan, now).await?.into(),
+                ));
             }
             // Only the current session can fail the recollection.
-            Verdict::Failed if seen.service_ref == now.service_ref => {
-                let now = taken_over(now, &app, seen);
-                return Ok(Settled::Known(end_without(tx, &app, now).await?.into()));
+            Transition::Failed if seen.service_ref == now.service_ref => {
+                let now = with_provider_result(now, &app, seen);
+                return Ok(RecollectionVerification::Known(
+                    record_failure(tx, &app, now).await?.into(),
+                ));
             }
-            Verdict::StillPending if seen.challenge_url.is_some() => {
+            Transition::StillPending if seen.challenge_url.is_some() => {
                 now.checkout_url = seen.challenge_url;
                 now.message = seen.message;
                 now.updated_at = app.clock.now();
                 store::update(tx, &now).await?;
-                return Ok(Settled::Known(now.into()));
+                return Ok(RecollectionVerification::Known(now.into()));
             }
-            Verdict::Reversed => {
+            Transition::Reversed => {
                 charges::alarm(&app, which, &now.money(), &seen, "repayment reversed");
-                return Ok(Settled::Known(now.into()));
+                return Ok(RecollectionVerification::Known(now.into()));
             }
             // The customer has paid another session too.
-            Verdict::Unchanged if is_paid_again(&now, &seen) => {
+            Transition::Unchanged if is_second_payment(&now, &seen) => {
                 charges::alarm(&app, which, &now.money(), &seen, "repaid twice");
-                return Ok(Settled::Known(now.into()));
+                return Ok(RecollectionVerification::Known(now.into()));
             }
-            Verdict::AmountMismatch => "amount mismatch",
-            Verdict::CurrencyMismatch => "currency mismatch",
-            _ => return Ok(Settled::Known(now.into())),
+            Transition::AmountMismatch => "amount mismatch",
+            Transition::CurrencyMismatch => "currency mismatch",
+            _ => return Ok(RecollectionVerification::Known(now.into())),
         };
         charges::alarm(&app, which, &now.money(), &seen, mismatch);
         now.message = mismatch.to_owned();
         now.updated_at = app.clock.now();
         store::update(tx, &now).await?;
-        Ok(Settled::Mismatch(now.into(), mismatch))
+        Ok(RecollectionVerification::Mismatch(now.into(), mismatch))
     })
     .await
 }
 
-fn is_paid_again(now: &Recollection, seen: &ProviderPayment) -> bool {
+fn is_second_payment(now: &Recollection, seen: &ProviderPayment) -> bool {
     let is_other = seen.service_ref != now.service_ref;
     is_other && now.status == Status::Success && seen.status == PaymentStatus::Success
 }
 
 /// Locks the loan's row and returns the current loan and recollection.
-async fn locked(tx: &mut Tx, before: &Recollection) -> Result<(Loan, Recollection)> {
+async fn lock_with_loan(tx: &mut Tx, before: &Recollection) -> Result<(Loan, Recollection)> {
     let loan = loans::lock(tx, &before.company_id, &before.loan_id).await?;
     let now = store::find(tx, &before.company_id, &before.id).await?;
-    loan.zip(now).ok_or_else(missing)
+    loan.zip(now).ok_or_else(not_found)
 }
 
 /// Copies the provider fields that every outcome records.
-fn taken_over(now: Recollection, app: &App, seen: ProviderPayment) -> Recollection {
+fn with_provider_result(now: Recollection, app: &App, seen: ProviderPayment) -> Recollection {
     let (at, fees) = (app.clock.now(), charges::fees(&seen));
     Recollection {
         service_ref: seen.service_ref,
@@ -167,7 +180,7 @@ pub async fn succeed(
         payment_channel: recollection.payment_channel.clone(),
         at: recollection.repaid_at.unwrap_or(now),
     };
-    let (_, repaid) = loans::repay(tx, app, loan, &repayment).await?;
+    let (_, repaid) = loans::apply_repayment(tx, app, loan, &repayment).await?;
     if repaid.overpayment > Minor(0) {
         let more = repaid.overpayment.to_major();
         recollection.message = format!("{more} {} more than was owed", recollection.currency);
@@ -186,14 +199,14 @@ async fn credit(tx: &mut Tx, app: &App, recollection: &Recollection) -> Result<(
         return Ok(());
     }
     let minor = Minor((recollection.amount.0 - recollection.fees.0).max(0));
-    let movement = Movement {
+    let movement = LedgerTransaction {
         key: format!("recollection:{}:success", recollection.id),
         kind: "recollection.success".into(),
         from: Ledger::Provider(recollection.payment_service.clone()),
         to: Ledger::Wallet,
         money: Money { minor, currency: recollection.currency.clone() },
     };
-    wallet::post(tx, app, &recollection.company_id, &movement, Cover::Waived).await?;
+    wallet::post(tx, app, &recollection.company_id, &movement, Overdraft::Allowed).await?;
     Ok(())
 }
 
@@ -201,16 +214,16 @@ async fn credit(tx: &mut Tx, app: &App, recollection: &Recollection) -> Result<(
 pub async fn fail(app: &App, before: Recollection, message: &str) -> Result<Recollection> {
     let (db, app, message) = (app.store.clone(), app.clone(), message.to_owned());
     db.write(async move |tx| {
-        let (_, now) = locked(tx, &before).await?;
+        let (_, now) = lock_with_loan(tx, &before).await?;
         match now.status {
-            Status::Pending => end_without(tx, &app, Recollection { message, ..now }).await,
+            Status::Pending => record_failure(tx, &app, Recollection { message, ..now }).await,
             Status::Success | Status::Failed => Ok(now),
         }
     })
     .await
 }
 
-async fn end_without(
+async fn record_failure(
     tx: &mut Tx,
     app: &App,
     mut recollection: Recollection,
@@ -219,7 +232,7 @@ async fn end_without(
     recollection.updated_at = app.clock.now();
     store::update(tx, &recollection).await?;
     if let Some(key) = &recollection.fee_key {
-        wallet::give_back(tx, app, &recollection.company_id, key).await?;
+        wallet::refund_fee(tx, app, &recollection.company_id, key).await?;
     }
     emit(tx, app, &recollection, "recollection.failed").await?;
     Ok(recollection)
@@ -247,11 +260,11 @@ pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
     async move {
         let find = async |tx: &mut Tx| store::find(tx, &job.company_id, &job.subject).await;
         let Some(recollection) = app.store.select(find).await? else { return Ok(Next::Done) };
-        let (begun_at, before) = (recollection.begun_at(), recollection.status);
-        let settled = verify(&app, recollection).await.map(Settled::into_inner);
+        let (begun_at, before) = (recollection.checks_start_at(), recollection.status);
+        let settled = verify(&app, recollection).await.map(RecollectionVerification::into_inner);
         let status = settled.as_ref().map_or(before, |settled| settled.status);
         match (settled, next_check(status.of_charge(), begun_at, app.clock.now())) {
-            (Err(error), None) => charges::keep_asking(&job, error),
+            (Err(error), None) => charges::retry_or_give_up(&job, error),
             (Err(error), _) => Err(error),
             (Ok(_), Some(next)) => Ok(Next::At(next)),
             (Ok(recollection), None) => {
@@ -267,10 +280,10 @@ pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
 async fn release_fee(app: &App, before: Recollection) -> Result<()> {
     let (db, app) = (app.store.clone(), app.clone());
     db.write(async move |tx| {
-        let (_, now) = locked(tx, &before).await?;
+        let (_, now) = lock_with_loan(tx, &before).await?;
         match &now.fee_key {
             Some(key) if now.status == Status::Pending => {
-                wallet::give_back(tx, &app, &now.company_id, key).await
+                wallet::refund_fee(tx, &app, &now.company_id, key).await
             }
             _ => Ok(()),
         }

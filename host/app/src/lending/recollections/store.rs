@@ -85,8 +85,8 @@ pub async fn insert(tx: &mut Tx, new: &Recollection) -> Result<bool> {
         .sql(
             "INSERT INTO recollections (company_id, id, run, loan_id, user_key, user_id, status,
                  amount_minor, fees_minor, currency, with_provider, payment_service,
-                 payment_channel, account_id, credits_wallet, reference, service_ref, transaction_id, message,
-                 callback_url, repaid_at, card_id, direct_debit_id, success_url, cancel_url,
+                 payment_channel, account_id, credits_wallet, reference, service_ref, transaction_id,
+                 message, callback_url, repaid_at, card_id, direct_debit_id, success_url, cancel_url,
                  checkout_url, fee_key, metadata, created_at, updated_at, begun_at,
                  starting_until, lease, lease_until)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
@@ -136,7 +136,7 @@ pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Reco
         .await
 }
 
-pub async fn by_reference(
+pub async fn find_by_reference(
     tx: &mut Tx,
     company_id: &str,
     reference: &str,
@@ -184,7 +184,7 @@ pub enum Sort {
 }
 
 impl Filter {
-    fn narrowed(&self, select: &'static str, company_id: &str) -> Assembled {
+    fn apply_to(&self, select: &'static str, company_id: &str) -> Assembled {
         let mut sql = Assembled::default()
             .then(select)
             .then(" FROM recollections WHERE company_id = ")
@@ -211,21 +211,21 @@ pub async fn list(
     sort: Sort,
     page: Page,
 ) -> Result<(i64, Vec<Recollection>)> {
-    let (total,) = tx.assembled(&filter.narrowed("SELECT COUNT(*)", company_id)).one().await?;
+    let (total,) = tx.assembled(&filter.apply_to("SELECT COUNT(*)", company_id)).one().await?;
     let order = match sort {
         Sort::Created(Order::Ascending) => " ORDER BY created_at, id",
         Sort::Created(Order::Descending) => " ORDER BY created_at DESC, id DESC",
         Sort::Updated(Order::Ascending) => " ORDER BY updated_at, id",
         Sort::Updated(Order::Descending) => " ORDER BY updated_at DESC, id DESC",
     };
-    let sql = filter.narrowed(recollections!(""), company_id).then(order);
+    let sql = filter.apply_to(recollections!(""), company_id).then(order);
     let sql = sql.then(" LIMIT ").value(page.limit).then(" OFFSET ").value(page.offset());
     Ok((total, tx.assembled(&sql).all().await?))
 }
 
 /// The key of a collected installment.
 #[derive(Clone, Copy, Debug)]
-pub struct Installment<'i> {
+pub struct InstallmentKey<'i> {
     pub company_id: &'i str,
     pub loan_id: &'i str,
     /// The ordinal among the installments with this due date, from 1.
@@ -234,9 +234,9 @@ pub struct Installment<'i> {
 }
 
 /// Marks an installment as collected, with its recollection. Returns `false` if it already was.
-pub async fn collect(
+pub async fn record_collection(
     tx: &mut Tx,
-    installment: Installment<'_>,
+    installment: InstallmentKey<'_>,
     recollection_id: Option<&String>,
     now: Timestamp,
 ) -> Result<bool> {
@@ -257,7 +257,7 @@ pub async fn collect(
 }
 
 /// Returns the collected installments of a loan: ordinal and due date.
-pub async fn collected(
+pub async fn collected_installments(
     tx: &mut Tx,
     company_id: &str,
     loan_id: &str,

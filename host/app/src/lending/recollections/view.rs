@@ -62,7 +62,7 @@ impl Recollection {
     }
 
     #[must_use]
-    pub fn inline(self, user: Option<users::View>, loan: loans::View) -> View<loans::View> {
+    pub fn view_with_loan(self, user: Option<users::View>, loan: loans::View) -> View<loans::View> {
         self.with_loan(user, loan)
     }
 

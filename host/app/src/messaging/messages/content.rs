@@ -19,7 +19,7 @@ pub struct Wording {
 
 /// Returns header, body and greeting. `metadata` is `None` if the request contains none.
 #[must_use]
-pub fn wording(company_name: &str, metadata: Option<&Wording>) -> (String, String, String) {
+pub fn resolve_wording(company_name: &str, metadata: Option<&Wording>) -> (String, String, String) {
     let Some(said) = metadata else {
         return ("OTP".to_owned(), "Your OTP is".to_owned(), "Hello,".to_owned());
     };
@@ -36,7 +36,7 @@ pub fn wording(company_name: &str, metadata: Option<&Wording>) -> (String, Strin
 
 /// Content of a message with a one-time password: stored only sealed, never in errors or logs.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OtpText {
+pub struct OtpContent {
     /// Name of the company.
     pub company: String,
     /// URL of the company's logo.
@@ -61,57 +61,57 @@ pub struct Rendered {
 #[derive(Template)]
 #[template(path = "otp.html")]
 struct Html {
-    otp: OtpText,
+    otp: OtpContent,
 }
 
 #[derive(Template)]
 #[template(path = "otp.txt")]
 struct Text {
-    otp: OtpText,
+    otp: OtpContent,
 }
 
 #[derive(Template)]
 #[template(path = "otp.sms.txt")]
 struct Sms {
-    otp: OtpText,
+    otp: OtpContent,
 }
 
-impl OtpText {
+impl OtpContent {
     #[must_use]
     pub fn email(&self) -> Rendered {
-        let otp = self.tidy();
+        let otp = self.without_control_characters();
         Rendered {
             subject: otp.header.clone(),
-            text: rendered(&Text { otp: otp.clone() }),
-            html: rendered(&Html { otp }),
+            text: render(&Text { otp: otp.clone() }),
+            html: render(&Html { otp }),
         }
     }
 
     #[must_use]
     pub fn sms(&self) -> String {
-        rendered(&Sms { otp: self.tidy() })
+        render(&Sms { otp: self.without_control_characters() })
     }
 
     /// Removes control characters; only the body keeps its line breaks.
-    fn tidy(&self) -> OtpText {
-        OtpText {
+    fn without_control_characters(&self) -> OtpContent {
+        OtpContent {
             company: one_line(&self.company),
             logo: self.logo.as_deref().and_then(|url| Url::parse(url).ok()).map(String::from),
             header: one_line(&self.header),
             greeting: one_line(&self.greeting),
-            body: lines(&self.body),
+            body: normalize_lines(&self.body),
             code: self.code.clone(),
             minutes: self.minutes,
         }
     }
 }
 
-fn rendered(template: &impl Template) -> String {
+fn render(template: &impl Template) -> String {
     template.render().expect("rendering into a String cannot fail")
 }
 
 /// Normalizes each line of a text, and keeps at most one empty line between two.
-fn lines(text: &str) -> String {
+fn normalize_lines(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace(['\r', '\u{2028}', '\u{2029}', '\u{85}'], "\n");
     let lines: Vec<_> = text.trim().split('\n').map(one_line).collect();
     let mut tidy = lines.join("\n");
@@ -125,8 +125,8 @@ fn lines(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn otp() -> OtpText {
-        OtpText {
+    fn otp() -> OtpContent {
+        OtpContent {
             company: "Acme Lending".into(),
             logo: Some("https://acme.example/logo.png".into()),
             header: "One Time Token".into(),
@@ -155,7 +155,7 @@ mod tests {
             (said(None, Some("Login"), None), ("Login", ours, "Hello,")),
             (said(None, None, Some("Code:")), ("One Time Token", "Code:", "Hello,")),
         ] {
-            let (header, body, greeting) = wording("Acme", metadata.as_ref());
+            let (header, body, greeting) = resolve_wording("Acme", metadata.as_ref());
             assert_eq!((&*header, &*body, &*greeting), expected);
         }
     }
@@ -180,12 +180,12 @@ mod tests {
         ] {
             assert_eq!(html.matches(part).count(), 1, "{part} in {html}");
         }
-        let plain = OtpText { logo: None, minutes: 1, ..otp() };
+        let plain = OtpContent { logo: None, minutes: 1, ..otp() };
         for text in [plain.email().html, plain.email().text, plain.sms()] {
             assert!(text.contains("The token expires in 1 minute."), "{text}");
             assert!(!text.contains("<img") && !text.contains("http"), "{text}");
         }
-        assert!(!OtpText { logo: Some(String::new()), ..otp() }.email().html.contains("<img"));
+        assert!(!OtpContent { logo: Some(String::new()), ..otp() }.email().html.contains("<img"));
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn user_text_is_escaped() {
         let evil = "\"><script>alert('1')</script>\r\n&amp; {{ otp.code }} \0";
-        let otp = OtpText {
+        let otp = OtpContent {
             company: evil.into(),
             logo: Some("https://a.example/\" onerror=\"x('y')\r\n".into()),
             header: evil.into(),
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_body_keeps_its_lines() {
         let otp =
-            OtpText { body: " one\r\ntwo\rthree\u{2028}four\n\n\n\n five \n".into(), ..otp() };
+            OtpContent { body: " one\r\ntwo\rthree\u{2028}four\n\n\n\n five \n".into(), ..otp() };
         let lines = "one\ntwo\nthree\nfour\n\nfive";
         assert!(otp.email().text.contains(&format!("\n\n{lines}\n\n")));
         assert!(otp.sms().contains(&format!("\n{lines}\n")));
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn the_code_is_the_only_long_number() {
         for code in ["0123", "01234567"] {
-            let otp = OtpText { code: code.into(), minutes: 60, ..otp() };
+            let otp = OtpContent { code: code.into(), minutes: 60, ..otp() };
             for text in [otp.email().text, otp.sms()] {
                 let numbers = text.split(|c: char| !c.is_ascii_digit());
                 let found: Vec<_> = numbers.filter(|number| number.len() > 2).collect();

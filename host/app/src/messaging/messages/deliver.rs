@@ -12,7 +12,8 @@ use tokio::time::timeout;
 use tracing::instrument;
 
 use super::{
-    After, Channel, Letter, Message, Outcome, State, after, gateways, seal_context, store,
+    Channel, Message, MessageContent, NextStep, SendOutcome, State, gateways, next_step,
+    seal_context, store,
 };
 use crate::{
     state::{App, metrics::messages::MessageOutcome},
@@ -28,18 +29,18 @@ use tollhouse_platform::{
 use tollhouse_plugins::TextMessage;
 
 /// Maximum duration of an attempt: less than its lease, so that no other host repeats it meanwhile.
-const MOST_MS: i64 = (LEASE_SECONDS - 20) * 1_000;
+const MAX_ATTEMPT_MS: i64 = (LEASE_SECONDS - 20) * 1_000;
 
 pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
     async move {
-        let Some(message) = begin(&app, &job).await? else { return Ok(Next::Done) };
+        let Some(message) = begin_attempt(&app, &job).await? else { return Ok(Next::Done) };
         let left = message.give_up_at.0 - app.clock.now().0;
-        let outcome = match (&message.content, u64::try_from(left.min(MOST_MS))) {
+        let outcome = match (&message.content, u64::try_from(left.min(MAX_ATTEMPT_MS))) {
             (Some(content), Ok(ms @ 1..)) => {
                 let attempt = attempt(&app, &message, content);
-                timeout(Duration::from_millis(ms), attempt).await.unwrap_or_else(|_| slow())?
+                timeout(Duration::from_millis(ms), attempt).await.unwrap_or_else(|_| timed_out())?
             }
-            _ => Outcome::TooLate,
+            _ => SendOutcome::Expired,
         };
         let (db, host, attempted) = (app.store.clone(), app.clone(), message.clone());
         let next = db.write(async move |tx| record(tx, &host, attempted, outcome).await).await?;
@@ -47,41 +48,43 @@ pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
         let waited =
             Duration::from_millis(u64::try_from(now.0 - message.created_at.0).unwrap_or(0));
         let (seen, next) = match next {
-            After::Delivered => (MessageOutcome::Delivered, Next::Done),
-            After::Failed => (MessageOutcome::Failed, Next::Done),
-            After::Again(at) => (MessageOutcome::Again, Next::At(at)),
+            NextStep::Delivered => (MessageOutcome::Delivered, Next::Done),
+            NextStep::Failed => (MessageOutcome::Failed, Next::Done),
+            NextStep::Retry(at) => (MessageOutcome::Retried, Next::At(at)),
         };
-        app.metrics.messages.attempted(message.channel.name(), seen, waited);
+        app.metrics.messages.count_attempt(message.channel.name(), seen, waited);
         Ok(next)
     }
     .boxed()
 }
 
-fn slow() -> Result<Outcome> {
-    Ok(Outcome::Trouble { reason: "not taken in time".to_owned() })
+fn timed_out() -> Result<SendOutcome> {
+    Ok(SendOutcome::Retryable { reason: "not taken in time".to_owned() })
 }
 
 /// Marks a queued message as in flight; `None` if it is no longer queued.
-async fn begin(app: &App, job: &Job) -> Result<Option<Message>> {
+async fn begin_attempt(app: &App, job: &Job) -> Result<Option<Message>> {
     let (company_id, id) = (job.company_id.clone(), job.subject.clone());
     let until = app.clock.now().plus_seconds(LEASE_SECONDS);
-    app.store.write(async move |tx| Ok(store::begin(tx, &company_id, &id, until).await?)).await
+    app.store
+        .write(async move |tx| Ok(store::begin_attempt(tx, &company_id, &id, until).await?))
+        .await
 }
 
 #[instrument(target = SPANS, name = "messages.deliver", skip_all)]
-async fn attempt(app: &App, message: &Message, content: &str) -> Result<Outcome> {
+async fn attempt(app: &App, message: &Message, content: &str) -> Result<SendOutcome> {
     let context = seal_context(&message.company_id, &message.id);
     let letter = app.sealer.open(&context, content)?;
-    let letter: Letter = serde_json::from_str(&letter).map_err(Error::internal)?;
+    let letter: MessageContent = serde_json::from_str(&letter).map_err(Error::internal)?;
     match message.channel {
-        Channel::Email => Ok(mail(app, message, letter).await),
-        Channel::Sms => text(app, message, letter).await,
+        Channel::Email => Ok(send_email(app, message, letter).await),
+        Channel::Sms => send_sms(app, message, letter).await,
     }
 }
 
-async fn mail(app: &App, message: &Message, letter: Letter) -> Outcome {
+async fn send_email(app: &App, message: &Message, letter: MessageContent) -> SendOutcome {
     let Some(mailer) = &app.mailer else {
-        return Outcome::Trouble { reason: "e-mail is not set up".to_owned() };
+        return SendOutcome::Retryable { reason: "e-mail is not set up".to_owned() };
     };
     let rendered = letter.text.email();
     let email = Email {
@@ -94,16 +97,20 @@ async fn mail(app: &App, message: &Message, letter: Letter) -> Outcome {
         at: message.created_at,
     };
     match mailer.send(&email).await {
-        Ok(()) => Outcome::Taken { via: "smtp".to_owned(), id: None },
+        Ok(()) => SendOutcome::Accepted { via: "smtp".to_owned(), id: None },
         Err(error) => {
             let SmtpError { is_final, .. } = error;
             let reason = format!("smtp: {error}");
-            if is_final { Outcome::Refused { reason } } else { Outcome::Trouble { reason } }
+            if is_final {
+                SendOutcome::Rejected { reason }
+            } else {
+                SendOutcome::Retryable { reason }
+            }
         }
     }
 }
 
-async fn text(app: &App, message: &Message, letter: Letter) -> Result<Outcome> {
+async fn send_sms(app: &App, message: &Message, letter: MessageContent) -> Result<SendOutcome> {
     let (company, accounts) = app
         .store
         .read(async |tx| -> Result<_> {
@@ -122,31 +129,38 @@ async fn text(app: &App, message: &Message, letter: Letter) -> Result<Outcome> {
 }
 
 /// Records an attempt, and refunds the fee of a message that failed finally.
-async fn record(tx: &mut Tx, app: &App, mut message: Message, outcome: Outcome) -> Result<After> {
+async fn record(
+    tx: &mut Tx,
+    app: &App,
+    mut message: Message,
+    outcome: SendOutcome,
+) -> Result<NextStep> {
     let now = app.clock.now();
-    let Some(give_up_at) = store::give_up_at(tx, &message.company_id, &message.id).await? else {
-        return Ok(After::Failed);
+    let Some(give_up_at) = store::lock_expiry(tx, &message.company_id, &message.id).await? else {
+        return Ok(NextStep::Failed);
     };
-    message.attempts += i64::from(outcome != Outcome::TooLate);
-    let after = after(&outcome, message.attempts, now, give_up_at);
+    message.attempts += i64::from(outcome != SendOutcome::Expired);
+    let after = next_step(&outcome, message.attempts, now, give_up_at);
     match outcome {
-        Outcome::Taken { via, id } => (message.via, message.via_id) = (Some(via), id),
-        Outcome::Refused { reason } | Outcome::Trouble { reason } => message.reason = reason,
-        Outcome::TooLate if message.reason.is_empty() => message.reason = "too late".to_owned(),
-        Outcome::TooLate => {}
+        SendOutcome::Accepted { via, id } => (message.via, message.via_id) = (Some(via), id),
+        SendOutcome::Rejected { reason } | SendOutcome::Retryable { reason } => {
+            message.reason = reason
+        }
+        SendOutcome::Expired if message.reason.is_empty() => message.reason = "too late".to_owned(),
+        SendOutcome::Expired => {}
     }
-    if !matches!(after, After::Again(_)) {
+    if !matches!(after, NextStep::Retry(_)) {
         message.content = None;
         message.ended_at = Some(now);
     }
     message.state = match after {
-        After::Delivered => State::Delivered,
-        After::Failed => State::Failed,
-        After::Again(_) => State::Pending,
+        NextStep::Delivered => State::Delivered,
+        NextStep::Failed => State::Failed,
+        NextStep::Retry(_) => State::Pending,
     };
     store::update(tx, &message).await?;
-    if after == After::Failed {
-        wallet::give_back(tx, app, &message.company_id, &message.charge_key).await?;
+    if after == NextStep::Failed {
+        wallet::refund_fee(tx, app, &message.company_id, &message.charge_key).await?;
     }
     Ok(after)
 }

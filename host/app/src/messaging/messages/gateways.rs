@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::Outcome;
+use super::SendOutcome;
 use crate::{
     state::App,
     tenants::{
@@ -21,21 +21,21 @@ use tollhouse_platform::{
 use tollhouse_plugins::{CallError, FaultCategory, TextMessage};
 
 /// Cooldown in which a failed gateway account is tried last.
-const REST_SECONDS: i64 = 30;
+const COOLDOWN_SECONDS: i64 = 30;
 
 /// The gateways of the service, and the accounts in cooldown.
 pub struct Gateways {
     /// In the order in which they are tried.
     names: Vec<String>,
     /// End of the cooldown by account.
-    resting: Mutex<HashMap<String, Timestamp>>,
+    cooldown_until: Mutex<HashMap<String, Timestamp>>,
     clock: Clock,
 }
 
 impl Gateways {
     #[must_use]
     pub fn new(names: Vec<String>, clock: Clock) -> Gateways {
-        Gateways { names, resting: Mutex::default(), clock }
+        Gateways { names, cooldown_until: Mutex::default(), clock }
     }
 
     /// Returns the names of all gateways for a company that has chosen `first`, in order.
@@ -45,13 +45,13 @@ impl Gateways {
         names
     }
 
-    fn is_resting(&self, account: &str) -> bool {
-        let resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+    fn is_cooling_down(&self, account: &str) -> bool {
+        let resting = self.cooldown_until.lock().unwrap_or_else(PoisonError::into_inner);
         resting.get(account).is_some_and(|until| *until > self.clock.now())
     }
 
     /// Returns 503 if a gateway is active, but not ready on this host.
-    pub fn must_be_ready(&self, app: &App, company: &Company) -> Result<()> {
+    pub fn check_ready(&self, app: &App, company: &Company) -> Result<()> {
         for name in self.in_order(company.sms_gateway.as_deref()) {
             app.plugins.must_be_ready(&name).map_err(|error| match error {
                 Error::Busy { detail, retry_after_s, .. } => Error::Busy {
@@ -66,9 +66,9 @@ impl Gateways {
     }
 
     /// Starts the cooldown of one account: a company's wrong key does not affect other companies.
-    fn rest(&self, account: &str) {
-        let until = self.clock.now().plus_seconds(REST_SECONDS);
-        let mut resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+    fn start_cooldown(&self, account: &str) {
+        let until = self.clock.now().plus_seconds(COOLDOWN_SECONDS);
+        let mut resting = self.cooldown_until.lock().unwrap_or_else(PoisonError::into_inner);
         resting.insert(account.to_owned(), until);
     }
 }
@@ -84,12 +84,12 @@ pub async fn accounts(
     for name in app.slot::<Gateways>().in_order(company.sms_gateway.as_deref()) {
         if accounts.len() < most
             && app.plugins.get(&name).is_some()
-            && let Ok(account) = providers::usable(tx, company, &name).await?
+            && let Ok(account) = providers::find_usable(tx, company, &name).await?
         {
             accounts.push(account);
         }
     }
-    accounts.sort_by_key(|account| app.slot::<Gateways>().is_resting(&account.id));
+    accounts.sort_by_key(|account| app.slot::<Gateways>().is_cooling_down(&account.id));
     Ok(accounts)
 }
 
@@ -101,14 +101,14 @@ pub async fn check(tx: &mut Tx, app: &App, company: &Company) -> Result<()> {
     if !accounts(tx, app, company, 1).await?.is_empty() {
         return Ok(());
     }
-    app.slot::<Gateways>().must_be_ready(app, company)?;
+    app.slot::<Gateways>().check_ready(app, company)?;
     let mut missing = None;
     for name in app.slot::<Gateways>().in_order(company.sms_gateway.as_deref()) {
         if app.plugins.get(&name).is_none() {
             continue;
         }
-        match providers::usable(tx, company, &name).await? {
-            Err(why @ NoAccount::Missing) => missing = Some(why.at(&name)),
+        match providers::find_usable(tx, company, &name).await? {
+            Err(why @ NoAccount::Missing) => missing = Some(why.to_error(&name)),
             Ok(_) | Err(NoAccount::Deactivated) => return Err(not_set_up()),
         }
     }
@@ -121,7 +121,7 @@ pub async fn send(
     company_id: &str,
     accounts: &[Account],
     message: &TextMessage,
-) -> Outcome {
+) -> SendOutcome {
     let mut reasons = Vec::new();
     for account in accounts {
         let name = &*account.provider;
@@ -137,20 +137,20 @@ pub async fn send(
         let reference = gateway.manifest().reference.fit(&message.reference);
         let message = TextMessage { reference, ..message.clone() };
         match gateway.send_text(&credentials, &message).await {
-            Ok(id) => return Outcome::Taken { via: name.to_owned(), id: Some(id) },
+            Ok(id) => return SendOutcome::Accepted { via: name.to_owned(), id: Some(id) },
             Err(error) if is_final(&error) => {
-                return Outcome::Refused { reason: reason(name, &error) };
+                return SendOutcome::Rejected { reason: failure_reason(name, &error) };
             }
             Err(error) => {
-                app.slot::<Gateways>().rest(&account.id);
-                reasons.push(reason(name, &error));
+                app.slot::<Gateways>().start_cooldown(&account.id);
+                reasons.push(failure_reason(name, &error));
             }
         }
     }
     if reasons.is_empty() {
         reasons.push("no gateway is set up".to_owned());
     }
-    Outcome::Trouble { reason: reasons.join(", ") }
+    SendOutcome::Retryable { reason: reasons.join(", ") }
 }
 
 /// Returns whether the failure is final: the plugin contract then allows no other gateway.
@@ -160,10 +160,10 @@ fn is_final(error: &CallError) -> bool {
 }
 
 /// Returns the reason for operators, without the gateway's text, which may contain the number.
-fn reason(gateway: &str, error: &CallError) -> String {
-    const MOST: usize = 60;
+fn failure_reason(gateway: &str, error: &CallError) -> String {
+    const MAX_CODE_CHARACTERS: usize = 60;
     let plain = |c: &char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(c);
-    let code: String = error.fault.code.chars().filter(plain).take(MOST).collect();
+    let code: String = error.fault.code.chars().filter(plain).take(MAX_CODE_CHARACTERS).collect();
     format!("{gateway}: {:?} {code}", error.fault.category).trim_end().to_lowercase()
 }
 
@@ -178,9 +178,9 @@ mod tests {
         let gateways = Gateways::new(names, clock.clone());
         let asked = |first| gateways.in_order(first).concat();
         assert_eq!([asked(None), asked(Some("b")), asked(Some("x"))], ["abc", "bac", "xabc"]);
-        gateways.rest("account");
-        assert!(gateways.is_resting("account") && !gateways.is_resting("another"));
-        clock.advance_to(Timestamp(REST_SECONDS * 1_000));
-        assert!(!gateways.is_resting("account"));
+        gateways.start_cooldown("account");
+        assert!(gateways.is_cooling_down("account") && !gateways.is_cooling_down("another"));
+        clock.advance_to(Timestamp(COOLDOWN_SECONDS * 1_000));
+        assert!(!gateways.is_cooling_down("account"));
     }
 }

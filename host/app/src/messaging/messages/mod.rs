@@ -14,7 +14,7 @@ use futures::{FutureExt, future::BoxFuture};
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    content::{OtpText, Wording, wording},
+    content::{OtpContent, Wording, resolve_wording},
     deliver::deliver_job,
     gateways::Gateways,
     store::{Message, SEALED, State},
@@ -54,7 +54,7 @@ impl Channel {
     }
 
     /// Returns the job kind, one per channel: a slow mail server does not delay text messages.
-    fn job(self) -> &'static str {
+    fn job_kind(self) -> &'static str {
         match self {
             Channel::Email => EMAIL_JOB,
             Channel::Sms => SMS_JOB,
@@ -91,7 +91,7 @@ impl Destination {
     }
 
     /// Returns the masked address: `a***@example.com`, `+234***78`.
-    fn hidden(&self) -> String {
+    fn masked(&self) -> String {
         const STARS: &str = "***";
         let (first, last) = match self.channel {
             Channel::Email => {
@@ -114,7 +114,7 @@ pub struct NewMessage<'m> {
     pub purpose: &'static str,
     /// Topic: a later message replaces queued ones of the same topic.
     pub topic: &'m str,
-    pub text: &'m OtpText,
+    pub text: &'m OtpContent,
     /// Key of the fee, which is refunded if delivery fails.
     pub charge_key: String,
     /// Time after which the message is no longer sent.
@@ -123,9 +123,9 @@ pub struct NewMessage<'m> {
 
 /// Recipient and content of a message, sealed as JSON.
 #[derive(Serialize, Deserialize)]
-struct Letter {
+struct MessageContent {
     to: String,
-    text: OtpText,
+    text: OtpContent,
 }
 
 fn seal_context(company_id: &str, id: &str) -> String {
@@ -148,23 +148,23 @@ pub async fn check(tx: &mut Tx, app: &App, company: &Company, to: &Destination) 
 }
 
 /// Queues a message in the transaction of its cause.
-pub async fn queue(tx: &mut Tx, app: &App, company_id: &str, new: NewMessage<'_>) -> Result<()> {
+pub async fn enqueue(tx: &mut Tx, app: &App, company_id: &str, new: NewMessage<'_>) -> Result<()> {
     let now = app.clock.now();
-    let letter = Letter { to: new.destination.to.clone(), text: new.text.clone() };
+    let letter = MessageContent { to: new.destination.to.clone(), text: new.text.clone() };
     let letter = serde_json::to_string(&letter).map_err(Error::internal)?;
-    let mut message = empty(app, company_id, new.destination, new.purpose);
+    let mut message = new_message(app, company_id, new.destination, new.purpose);
     let sealed = app.sealer.seal(&seal_context(company_id, &message.id), &letter);
     message.content = Some(sealed);
     new.topic.clone_into(&mut message.topic);
     message.charge_key = new.charge_key;
     message.give_up_at = new.give_up_at;
     store::insert(tx, &message).await?;
-    let job = message.channel.job();
+    let job = message.channel.job_kind();
     jobs::wake(tx, company_id, job, &message.id, now).await.map_err(Error::from)
 }
 
 /// Records a message refused before it was queued, for support. It has no content and no fee.
-pub async fn note_refused(
+pub async fn record_rejected(
     tx: &mut Tx,
     app: &App,
     company_id: &str,
@@ -172,7 +172,7 @@ pub async fn note_refused(
     purpose: &'static str,
     reason: &str,
 ) -> Result<()> {
-    let message = empty(app, company_id, destination, purpose);
+    let message = new_message(app, company_id, destination, purpose);
     let message = Message {
         state: State::Failed,
         reason: reason.to_owned(),
@@ -183,7 +183,7 @@ pub async fn note_refused(
 }
 
 /// Returns a message without content.
-fn empty(app: &App, company_id: &str, to: &Destination, purpose: &'static str) -> Message {
+fn new_message(app: &App, company_id: &str, to: &Destination, purpose: &'static str) -> Message {
     let now = app.clock.now();
     Message {
         company_id: company_id.to_owned(),
@@ -191,7 +191,7 @@ fn empty(app: &App, company_id: &str, to: &Destination, purpose: &'static str) -
         channel: to.channel,
         purpose: purpose.to_owned(),
         topic: String::new(),
-        recipient: to.hidden(),
+        recipient: to.masked(),
         content: None,
         state: State::Pending,
         attempts: 0,
@@ -207,9 +207,14 @@ fn empty(app: &App, company_id: &str, to: &Destination, purpose: &'static str) -
 
 /// Cancels the queued messages of a topic, because they are outdated, and refunds their fees. A
 /// message in flight is not recalled or retried: if it is accepted, its fee stays.
-pub async fn withdraw(tx: &mut Tx, app: &App, company_id: &str, topic: &str) -> Result<()> {
-    for charge_key in store::withdraw(tx, company_id, topic, app.clock.now()).await? {
-        wallet::give_back(tx, app, company_id, &charge_key).await?;
+pub async fn cancel_superseded(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &str,
+    topic: &str,
+) -> Result<()> {
+    for charge_key in store::cancel_superseded(tx, company_id, topic, app.clock.now()).await? {
+        wallet::refund_fee(tx, app, company_id, &charge_key).await?;
     }
     Ok(())
 }
@@ -217,7 +222,7 @@ pub async fn withdraw(tx: &mut Tx, app: &App, company_id: &str, topic: &str) -> 
 /// Deletes messages that ended before the retention period, and returns their number.
 pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
     async move {
-        let before = app.settings.history_begins(app.clock.now());
+        let before = app.settings.retention_cutoff(app.clock.now());
         let swept =
             app.store.write_in_pieces(async move |tx, most| store::sweep(tx, before, most).await);
         swept.await.map_err(Error::from)
@@ -227,40 +232,45 @@ pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
 
 /// Outcome of a delivery attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Outcome {
+enum SendOutcome {
     /// Accepted by the mail server, or by a gateway under an id.
-    Taken { via: String, id: Option<String> },
+    Accepted { via: String, id: Option<String> },
     /// Rejected permanently for this recipient.
-    Refused { reason: String },
+    Rejected { reason: String },
     /// Temporary failure: a later attempt or another gateway may succeed.
-    Trouble { reason: String },
+    Retryable { reason: String },
     /// The message has expired.
-    TooLate,
+    Expired,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
+enum NextStep {
     Delivered,
     Failed,
-    Again(Timestamp),
+    Retry(Timestamp),
 }
 
 /// Backoff in seconds; the last value repeats.
-const PAUSES: [i64; 10] = [2, 5, 10, 20, 30, 60, 60, 120, 300, 600];
+const BACKOFF_SECONDS: [i64; 10] = [2, 5, 10, 20, 30, 60, 60, 120, 300, 600];
 
 /// Returns the next step after an attempt, counted from 1.
-fn after(outcome: &Outcome, attempt: i64, now: Timestamp, give_up_at: Timestamp) -> After {
+fn next_step(
+    outcome: &SendOutcome,
+    attempt: i64,
+    now: Timestamp,
+    give_up_at: Timestamp,
+) -> NextStep {
     match outcome {
-        Outcome::Taken { .. } => After::Delivered,
-        Outcome::Refused { .. } | Outcome::TooLate => After::Failed,
-        Outcome::Trouble { .. } => {
-            let n = usize::try_from(attempt - 1).unwrap_or(0).min(PAUSES.len() - 1);
-            let again = now.plus_seconds(PAUSES[n]);
+        SendOutcome::Accepted { .. } => NextStep::Delivered,
+        SendOutcome::Rejected { .. } | SendOutcome::Expired => NextStep::Failed,
+        SendOutcome::Retryable { .. } => {
+            let n = usize::try_from(attempt - 1).unwrap_or(0).min(BACKOFF_SECONDS.len() - 1);
+            let again = now.plus_seconds(BACKOFF_SECONDS[n]);
             let last = give_up_at.plus_seconds(-1);
             match again < give_up_at {
-                true => After::Again(again),
-                false if last > now => After::Again(last),
-                false => After::Failed,
+                true => NextStep::Retry(again),
+                false if last > now => NextStep::Retry(last),
+                false => NextStep::Failed,
             }
         }
     }
@@ -272,25 +282,25 @@ mod tests {
 
     #[test]
     fn failed_attempts_are_retried_until_the_message_expires() {
-        let taken = Outcome::Taken { via: "smtp".into(), id: None };
-        let refused = Outcome::Refused { reason: "550".into() };
-        let trouble = Outcome::Trouble { reason: "421".into() };
+        let taken = SendOutcome::Accepted { via: "smtp".into(), id: None };
+        let refused = SendOutcome::Rejected { reason: "550".into() };
+        let trouble = SendOutcome::Retryable { reason: "421".into() };
         let seconds = |n: i64| Timestamp(n * 1_000);
         for (outcome, attempt, now, give_up, expected) in [
-            (&taken, 1, 0, 300, After::Delivered),
-            (&refused, 1, 0, 300, After::Failed),
-            (&Outcome::TooLate, 1, 300, 300, After::Failed),
-            (&trouble, 1, 0, 300, After::Again(seconds(2))),
-            (&trouble, 2, 2, 300, After::Again(seconds(7))),
-            (&trouble, 10, 0, 9_000, After::Again(seconds(600))),
-            (&trouble, 99, 0, 9_000, After::Again(seconds(600))),
-            (&trouble, 1, 297, 300, After::Again(seconds(299))),
-            (&trouble, 8, 187, 300, After::Again(seconds(299))),
-            (&trouble, 1, 298, 300, After::Again(seconds(299))),
-            (&trouble, 1, 299, 300, After::Failed),
-            (&trouble, 1, 300, 300, After::Failed),
+            (&taken, 1, 0, 300, NextStep::Delivered),
+            (&refused, 1, 0, 300, NextStep::Failed),
+            (&SendOutcome::Expired, 1, 300, 300, NextStep::Failed),
+            (&trouble, 1, 0, 300, NextStep::Retry(seconds(2))),
+            (&trouble, 2, 2, 300, NextStep::Retry(seconds(7))),
+            (&trouble, 10, 0, 9_000, NextStep::Retry(seconds(600))),
+            (&trouble, 99, 0, 9_000, NextStep::Retry(seconds(600))),
+            (&trouble, 1, 297, 300, NextStep::Retry(seconds(299))),
+            (&trouble, 8, 187, 300, NextStep::Retry(seconds(299))),
+            (&trouble, 1, 298, 300, NextStep::Retry(seconds(299))),
+            (&trouble, 1, 299, 300, NextStep::Failed),
+            (&trouble, 1, 300, 300, NextStep::Failed),
         ] {
-            let seen = after(outcome, attempt, seconds(now), seconds(give_up));
+            let seen = next_step(outcome, attempt, seconds(now), seconds(give_up));
             assert_eq!(seen, expected, "{outcome:?}, attempt {attempt} at {now}");
         }
     }
@@ -303,7 +313,7 @@ mod tests {
             (Channel::Sms, "+2348012345678", "+234***78"),
             (Channel::Sms, "+12345678", "+123***78"),
         ] {
-            assert_eq!(Destination { channel, to: to.into() }.hidden(), hidden);
+            assert_eq!(Destination { channel, to: to.into() }.masked(), hidden);
         }
     }
 

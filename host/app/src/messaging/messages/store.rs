@@ -71,7 +71,7 @@ pub async fn insert(tx: &mut Tx, message: &Message) -> Result<()> {
 }
 
 /// Marks a queued message as in flight until `until`; `None` if it is no longer queued.
-pub async fn begin(
+pub async fn begin_attempt(
     tx: &mut Tx,
     company_id: &str,
     id: &str,
@@ -87,7 +87,7 @@ pub async fn begin(
 }
 
 /// Returns the expiry of a queued message and locks its row until the transaction ends.
-pub async fn give_up_at(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Timestamp>> {
+pub async fn lock_expiry(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Timestamp>> {
     let found: Option<(Timestamp,)> = tx
         .sql(
             "SELECT give_up_at FROM messages
@@ -128,7 +128,7 @@ pub async fn sweep(tx: &mut Tx, before: Timestamp, limit: i64) -> Result<u64> {
 }
 
 /// Cancels the queued messages of a topic and returns their fee keys; in-flight ones expire.
-pub async fn withdraw(
+pub async fn cancel_superseded(
     tx: &mut Tx,
     company_id: &str,
     topic: &str,

@@ -2,11 +2,11 @@
 
 use axum::extract::State;
 
-use super::{CALLERS, FEATURE, Key, Order, answer, check};
+use super::{API_SCOPE, CodeKey, CodeRequest, FEATURE, check, finish_check};
 use crate::{
-    messaging::messages::{Channel, Destination, Wording, wording},
+    messaging::messages::{Channel, Destination, Wording, resolve_wording},
     state::App,
-    tenants::companies::{Caller, Company},
+    tenants::companies::{AuthenticatedCompany, Company},
 };
 use tollhouse_http::{
     Run,
@@ -67,7 +67,7 @@ fields! {
 
 pub async fn send(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     run: Run,
     body: Body<NewCode>,
 ) -> Result<Done> {
@@ -78,7 +78,7 @@ pub async fn send(
 }
 
 /// Reads fields in the order of the specification, so that errors name the first invalid one.
-fn read(company: &Company, run: &Run, body: &Body<NewCode>) -> Result<Order> {
+fn read(company: &Company, run: &Run, body: &Body<NewCode>) -> Result<CodeRequest> {
     let identifier = body.identifier()?;
     let channels = body.channels()?;
     let wants = |channel: Channel| channels.iter().any(|name| name == channel.name());
@@ -98,8 +98,8 @@ fn read(company: &Company, run: &Run, body: &Body<NewCode>) -> Result<Order> {
     let said =
         Wording { name: metadata.name()?, body: metadata.body()?, header: metadata.header()? };
     let (header, body, greeting) =
-        wording(&company.name, body.is_given("metadata").then_some(&said));
-    Ok(Order {
+        resolve_wording(&company.name, body.is_given("metadata").then_some(&said));
+    Ok(CodeRequest {
         key: key(identifier, kind),
         destinations,
         digits: usize::try_from(digits).map_err(Error::internal)?,
@@ -112,8 +112,8 @@ fn read(company: &Company, run: &Run, body: &Body<NewCode>) -> Result<Order> {
     })
 }
 
-fn key(identifier: String, kind: String) -> Key {
-    Key { scope: CALLERS, identifier, kind, address: String::new() }
+fn key(identifier: String, kind: String) -> CodeKey {
+    CodeKey { scope: API_SCOPE, identifier, kind, address: String::new() }
 }
 
 fields! {
@@ -130,7 +130,7 @@ fields! {
 
 pub async fn verify(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     run: Run,
     body: Body<CodeTry>,
 ) -> Result<Done> {
@@ -140,6 +140,6 @@ pub async fn verify(
     let (db, host) = (app.store.clone(), app.clone());
     let checked =
         async move |tx: &mut Tx| check(tx, &host, &company.id, &key, &token, run.as_deref()).await;
-    answer(&app, db.write(checked).await)?;
+    finish_check(&app, db.write(checked).await)?;
     Ok(Done("OTP verified successfully"))
 }

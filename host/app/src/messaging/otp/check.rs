@@ -1,6 +1,8 @@
 //! Verification of codes.
 
-use super::{Key, MOST_WRONG, Standing, WINDOW_MS, counts, pause, store};
+use super::{
+    CodeKey, CodeState, MAX_WRONG_ATTEMPTS, WRONG_ATTEMPT_WINDOW_MS, counts, retry_after, store,
+};
 use crate::state::App;
 use tollhouse_platform::{
     clock::Timestamp,
@@ -11,7 +13,7 @@ use tollhouse_platform::{
 
 /// Outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checked {
+pub enum CheckOutcome {
     /// The code was correct and is now consumed.
     Passed,
     /// The code was wrong, used or expired, or there is none.
@@ -28,63 +30,66 @@ pub async fn check(
     tx: &mut Tx,
     app: &App,
     company_id: &str,
-    key: &Key,
+    key: &CodeKey,
     token: &str,
     run: Option<&str>,
-) -> Result<Checked> {
+) -> Result<CheckOutcome> {
     let now = app.clock.now();
     let Some(mut code) = store::lock(tx, company_id, key).await? else {
-        return Ok(Checked::Wrong);
+        return Ok(CheckOutcome::Wrong);
     };
     let is_run = |run| {
         let used_by = code.used_by.as_deref().unwrap_or_default();
-        app.sealer.is_digest(used_by, &key.parts(company_id, run))
+        app.sealer.is_digest(used_by, &key.digest_input(company_id, run))
     };
     if code.digest.is_none() && run.is_some_and(is_run) {
-        return Ok(Checked::Passed);
+        return Ok(CheckOutcome::Passed);
     }
-    match code.standing(now) {
-        Standing::None => return Ok(Checked::Wrong),
-        Standing::Cancelled => return Ok(Checked::Cancelled),
-        Standing::Active => {}
+    match code.state(now) {
+        CodeState::None => return Ok(CheckOutcome::Wrong),
+        CodeState::Cancelled => return Ok(CheckOutcome::Cancelled),
+        CodeState::Active => {}
     }
-    let mut counted = code.counted(now);
-    if let Some(pause) = pause(&counted, app.settings.otp.wrong_per_hour, now) {
+    let mut counted = code.recent_wrong_attempts(now);
+    if let Some(pause) = retry_after(&counted, app.settings.otp.wrong_per_hour, now) {
         return Err(Error::Throttled(Exceeded::after(pause)));
     }
     let digest = code.digest.as_deref().unwrap_or_default();
-    let passed = app.sealer.is_digest(digest, &key.parts(company_id, token));
+    let passed = app.sealer.is_digest(digest, &key.digest_input(company_id, token));
     if passed {
         code.digest = None;
-        code.used_by = run.map(|run| app.sealer.digest(&key.parts(company_id, run)));
-        counts::verified(tx, company_id, code.sent_at).await?;
+        code.used_by = run.map(|run| app.sealer.digest(&key.digest_input(company_id, run)));
+        counts::count_verified(tx, company_id, code.sent_at).await?;
     } else {
         code.wrong += 1;
         counted.push(now.0);
     }
-    let last_wrong = counted.last().map_or(now, |at| now.max(Timestamp(at + WINDOW_MS)));
+    let last_wrong =
+        counted.last().map_or(now, |at| now.max(Timestamp(at + WRONG_ATTEMPT_WINDOW_MS)));
     code.wrong_at = Json(counted);
     let until = if passed { last_wrong } else { last_wrong.max(code.expires_at) };
     store::update(tx, company_id, key, &code, until).await?;
     Ok(match passed {
-        true => Checked::Passed,
-        false if code.wrong >= MOST_WRONG => Checked::Cancelled,
-        false => Checked::Wrong,
+        true => CheckOutcome::Passed,
+        false if code.wrong >= MAX_WRONG_ATTEMPTS => CheckOutcome::Cancelled,
+        false => CheckOutcome::Wrong,
     })
 }
 
 /// Converts the outcome of a committed attempt to the response, and counts it.
-pub fn answer(app: &App, checked: Result<Checked>) -> Result<()> {
+pub fn finish_check(app: &App, checked: Result<CheckOutcome>) -> Result<()> {
     let (noted, answer) = match checked {
-        Ok(Checked::Passed) => ("verified", Ok(())),
-        Ok(Checked::Wrong) => ("wrong", Err(Error::invalid("invalid or expired otp provided"))),
-        Ok(Checked::Cancelled) => {
+        Ok(CheckOutcome::Passed) => ("verified", Ok(())),
+        Ok(CheckOutcome::Wrong) => {
+            ("wrong", Err(Error::invalid("invalid or expired otp provided")))
+        }
+        Ok(CheckOutcome::Cancelled) => {
             let message = "too many invalid attempts, please request a new otp";
             ("cancelled", Err(Error::invalid(message)))
         }
         Err(error @ Error::Throttled(_)) => ("throttled", Err(error)),
         Err(error) => return Err(error),
     };
-    app.metrics.noted.code(noted);
+    app.metrics.alarms.count_code(noted);
     answer
 }

@@ -17,27 +17,27 @@ const FEW_VERIFIED: &str = "otp.few_verified";
 /// Length of a slot: codes are counted by the slot in which they were sent.
 const SLOT_MS: i64 = 600_000;
 /// Delay of the check after a slot, in which most of its codes can be verified.
-const PATIENCE_MS: i64 = 600_000;
+const CHECK_DELAY_MS: i64 = 600_000;
 /// Number of slots that are checked together.
-const SLOTS: i64 = 6;
+const SLOTS_PER_CHECK: i64 = 6;
 
 fn slot_of(at: Timestamp) -> Timestamp {
     Timestamp(at.0 - at.0.rem_euclid(SLOT_MS))
 }
 
 /// Counts a sent code. The first one of a slot schedules the check of the slot.
-pub async fn sent(tx: &mut Tx, company_id: &str, now: Timestamp) -> Result<()> {
+pub async fn count_sent(tx: &mut Tx, company_id: &str, now: Timestamp) -> Result<()> {
     let slot = slot_of(now);
-    if store::count(tx, company_id, slot, [1, 0]).await? == 1 {
-        let look_at = slot.plus_ms(SLOT_MS + PATIENCE_MS);
+    if store::add_counts(tx, company_id, slot, [1, 0]).await? == 1 {
+        let look_at = slot.plus_ms(SLOT_MS + CHECK_DELAY_MS);
         jobs::wake(tx, company_id, WATCH_JOB, &slot.0.to_string(), look_at).await?;
     }
     Ok(())
 }
 
 /// Counts a verified code in the slot in which it was sent.
-pub async fn verified(tx: &mut Tx, company_id: &str, sent_at: Timestamp) -> Result<()> {
-    store::count(tx, company_id, slot_of(sent_at), [0, 1]).await?;
+pub async fn count_verified(tx: &mut Tx, company_id: &str, sent_at: Timestamp) -> Result<()> {
+    store::add_counts(tx, company_id, slot_of(sent_at), [0, 1]).await?;
     Ok(())
 }
 
@@ -46,29 +46,29 @@ pub fn watch_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
     async move {
         let last = Timestamp(job.subject.parse().map_err(Error::internal)?);
         let db = app.store.clone();
-        db.write(async move |tx| look(tx, &app, &job.company_id, last).await).await?;
+        db.write(async move |tx| check_slots(tx, &app, &job.company_id, last).await).await?;
         Ok(Next::Done)
     }
     .boxed()
 }
 
-async fn look(tx: &mut Tx, app: &App, company_id: &str, last: Timestamp) -> Result<()> {
+async fn check_slots(tx: &mut Tx, app: &App, company_id: &str, last: Timestamp) -> Result<()> {
     let limits = app.settings.otp;
-    let first = last.plus_ms(-SLOT_MS * (SLOTS - 1));
-    let store::Counted { sent, verified, alarms } =
-        store::counted(tx, company_id, first, last).await?;
+    let first = last.plus_ms(-SLOT_MS * (SLOTS_PER_CHECK - 1));
+    let store::SlotCounts { sent, verified, alarms } =
+        store::sum_counts(tx, company_id, first, last).await?;
     let few = verified * 100 < sent * limits.alarm_percent;
     if limits.alarm_sent == 0 || sent < limits.alarm_sent || !few || alarms > 0 {
         return Ok(());
     }
-    if store::note_alarm(tx, company_id, last).await? {
+    if store::insert_alarm(tx, company_id, last).await? {
         let data = json!({
             "sent": sent,
             "verified": verified,
             "from": first,
             "before": last.plus_ms(SLOT_MS),
         });
-        operator_events::tell(tx, app, company_id, FEW_VERIFIED, data).await?;
+        operator_events::emit(tx, app, company_id, FEW_VERIFIED, data).await?;
     }
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! Sending of codes: fee, code and queued messages are one transaction.
 
-use super::{FEATURE, Key, counts, limits, limits::Limited, store};
+use super::{CodeKey, FEATURE, counts, limits, limits::LimitedAction, store};
 use crate::{
-    messaging::messages::{self, Destination, NewMessage, OtpText},
+    messaging::messages::{self, Destination, NewMessage, OtpContent},
     state::App,
     tenants::{
         companies::Company,
-        wallet::{self, Moved},
+        wallet::{self, PostOutcome},
     },
 };
 use tollhouse_platform::{
@@ -20,8 +20,8 @@ const NOT_COVERED: &str = "insufficient balance";
 
 /// A code to send.
 #[derive(Clone, Debug)]
-pub struct Order {
-    pub key: Key,
+pub struct CodeRequest {
+    pub key: CodeKey,
     /// At least one, and one per channel.
     pub destinations: Vec<Destination>,
     pub digits: usize,
@@ -36,20 +36,20 @@ pub struct Order {
 }
 
 /// A failed send, of which nothing was committed.
-struct Unsent {
+struct SendFailure {
     error: Error,
     /// `None` if the order could not be made.
-    order: Option<Order>,
+    request: Option<CodeRequest>,
 }
 
-impl From<Error> for Unsent {
-    fn from(error: Error) -> Unsent {
-        Unsent { error, order: None }
+impl From<Error> for SendFailure {
+    fn from(error: Error) -> SendFailure {
+        SendFailure { error, request: None }
     }
 }
 
-impl From<database::Error> for Unsent {
-    fn from(error: database::Error) -> Unsent {
+impl From<database::Error> for SendFailure {
+    fn from(error: database::Error) -> SendFailure {
         Error::from(error).into()
     }
 }
@@ -60,36 +60,37 @@ impl From<database::Error> for Unsent {
 /// failure.
 pub async fn send<F>(app: &App, company: &Company, order: F) -> Result<()>
 where
-    F: AsyncFnOnce(&mut Tx, &App, &Company) -> Result<Order> + Clone + Send + 'static,
+    F: AsyncFnOnce(&mut Tx, &App, &Company) -> Result<CodeRequest> + Clone + Send + 'static,
 {
     let (host, payer) = (app.clone(), company.clone());
-    let sent = app.store.write(async move |tx: &mut Tx| -> Result<(), Unsent> {
+    let sent = app.store.write(async move |tx: &mut Tx| -> Result<(), SendFailure> {
         let order = order(tx, &host, &payer).await?;
         let issued = issue(tx, &host, &payer, &order).await;
-        issued.map_err(|error| Unsent { error, order: Some(order) })
+        issued.map_err(|error| SendFailure { error, request: Some(order) })
     });
-    let Err(Unsent { error, order }) = sent.await else {
-        app.metrics.noted.code("sent");
+    let Err(SendFailure { error, request: order }) = sent.await else {
+        app.metrics.alarms.count_code("sent");
         return Ok(());
     };
     if let Some(order) = order
         && matches!(error, Error::NotCovered)
     {
-        note_refusal(app, company, order).await;
+        record_rejected_sends(app, company, order).await;
     }
     Err(error)
 }
 
 /// Records a refused send for each destination within its limit: refusals are free, so nothing else
 /// bounds the records. A failure to do so is only logged.
-async fn note_refusal(app: &App, company: &Company, order: Order) {
+async fn record_rejected_sends(app: &App, company: &Company, order: CodeRequest) {
     let (host, company_id) = (app.clone(), company.id.clone());
     let note = async move |tx: &mut Tx| -> Result<()> {
-        let (what, destinations) = (Limited::Refusals, &order.destinations);
-        let noted = limits::take_each(tx, &host, &company_id, what, destinations).await?;
+        let (what, destinations) = (LimitedAction::Refusals, &order.destinations);
+        let noted =
+            limits::take_available_tokens(tx, &host, &company_id, what, destinations).await?;
         for destination in noted {
             let purpose = order.purpose;
-            messages::note_refused(tx, &host, &company_id, destination, purpose, NOT_COVERED)
+            messages::record_rejected(tx, &host, &company_id, destination, purpose, NOT_COVERED)
                 .await?;
         }
         Ok(())
@@ -103,13 +104,13 @@ async fn note_refusal(app: &App, company: &Company, order: Order) {
 }
 
 /// Draws a code, replaces the previous one and queues a message for each destination.
-async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &Order) -> Result<()> {
+async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &CodeRequest) -> Result<()> {
     company.check_feature(FEATURE)?;
     let now = app.clock.now();
     let id = order.run.clone().unwrap_or_else(|| app.random.id(now));
     let charge_key = |to: &Destination| format!("otp:{id}:{}", to.channel.name());
     if let (Some(_), Some(first)) = (&order.run, order.destinations.first())
-        && wallet::was_charged(tx, &company.id, &charge_key(first)).await?
+        && wallet::is_fee_charged(tx, &company.id, &charge_key(first)).await?
     {
         // An earlier run of this request sent it, but could not respond.
         return Ok(());
@@ -117,18 +118,20 @@ async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &Order) -> Resu
     for destination in &order.destinations {
         messages::check(tx, app, company, destination).await?;
     }
-    let code = draw(app, company, order.digits);
-    let digest = app.sealer.digest(&order.key.parts(&company.id, &code));
+    let code = generate_code(app, company, order.digits);
+    let digest = app.sealer.digest(&order.key.digest_input(&company.id, &code));
     let expires_at = now.plus_seconds(order.minutes * 60);
     let (company_id, times) = (&*company.id, [now, expires_at]);
-    let topic = store::put(tx, company_id, &order.key, &app.new_id(), &digest, times).await?;
+    let topic = store::upsert(tx, company_id, &order.key, &app.new_id(), &digest, times).await?;
     // Lock rows in one order: buckets before balances.
-    limits::take(tx, app, &company.id, Limited::Sends, &order.destinations).await?;
-    messages::withdraw(tx, app, &company.id, &topic).await?;
-    let text = order.text(company, code);
+    limits::take_tokens(tx, app, &company.id, LimitedAction::Sends, &order.destinations).await?;
+    messages::cancel_superseded(tx, app, &company.id, &topic).await?;
+    let text = order.content(company, code);
     for destination in &order.destinations {
         let (item, charge_key) = (destination.channel.billing_item(), charge_key(destination));
-        if wallet::charge(tx, app, company, item, 1, &charge_key).await? == Moved::Before {
+        if wallet::charge_fee(tx, app, company, item, 1, &charge_key).await?
+            == PostOutcome::Duplicate
+        {
             // A concurrent run of this request has sent it: roll back.
             return Err(Error::Conflict("this request is being run already".to_owned()));
         }
@@ -140,22 +143,22 @@ async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &Order) -> Resu
             charge_key,
             give_up_at: expires_at,
         };
-        messages::queue(tx, app, &company.id, message).await?;
+        messages::enqueue(tx, app, &company.id, message).await?;
     }
-    counts::sent(tx, &company.id, now).await
+    counts::count_sent(tx, &company.id, now).await
 }
 
 /// Returns a random code, or the fixed one of a test company, repeated or cut to `digits`.
-fn draw(app: &App, company: &Company, digits: usize) -> String {
+fn generate_code(app: &App, company: &Company, digits: usize) -> String {
     match &company.fixed_otp {
         Some(fixed) if company.is_test() => fixed.chars().cycle().take(digits).collect(),
         _ => app.random.digits(digits),
     }
 }
 
-impl Order {
-    fn text(&self, company: &Company, code: String) -> OtpText {
-        OtpText {
+impl CodeRequest {
+    fn content(&self, company: &Company, code: String) -> OtpContent {
+        OtpContent {
             company: company.name.clone(),
             logo: company.logo.clone(),
             header: self.header.clone(),

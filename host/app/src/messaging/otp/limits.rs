@@ -14,78 +14,83 @@ const HOUR_MS: i64 = 3_600_000;
 
 /// Limited actions, each with its own buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limited {
+pub enum LimitedAction {
     Sends,
     /// Records of refused sends.
     Refusals,
 }
 
-impl Limited {
+impl LimitedAction {
     /// Returns the purpose of a destination's bucket, and the key of the company's bucket.
-    fn names(self) -> (&'static str, &'static str) {
+    fn bucket_keys(self) -> (&'static str, &'static str) {
         match self {
-            Limited::Sends => ("otp bucket", ""),
-            Limited::Refusals => ("otp refusal bucket", "refusals"),
+            LimitedAction::Sends => ("otp bucket", ""),
+            LimitedAction::Refusals => ("otp refusal bucket", "refusals"),
         }
     }
 }
 
 /// Takes a token for each destination and one for the company; 429 if one is missing.
-pub async fn take(
+pub async fn take_tokens(
     tx: &mut Tx,
     app: &App,
     company_id: &str,
-    what: Limited,
+    what: LimitedAction,
     destinations: &[Destination],
 ) -> Result<()> {
     for destination in destinations {
-        take_for(tx, app, company_id, what, destination).await?;
+        take_destination_token(tx, app, company_id, what, destination).await?;
     }
-    take_for_company(tx, app, company_id, what).await
+    take_company_token(tx, app, company_id, what).await
 }
 
 /// Takes a token for each destination that has one, and one for the company. Returns these
 /// destinations; 429 if the company has no token.
-pub async fn take_each<'d>(
+pub async fn take_available_tokens<'d>(
     tx: &mut Tx,
     app: &App,
     company_id: &str,
-    what: Limited,
+    what: LimitedAction,
     destinations: &'d [Destination],
 ) -> Result<Vec<&'d Destination>> {
     let mut taken = Vec::new();
     for destination in destinations {
-        match take_for(tx, app, company_id, what, destination).await {
+        match take_destination_token(tx, app, company_id, what, destination).await {
             Ok(()) => taken.push(destination),
             Err(Error::Throttled(_)) => {}
             Err(error) => return Err(error),
         }
     }
     if !taken.is_empty() {
-        take_for_company(tx, app, company_id, what).await?;
+        take_company_token(tx, app, company_id, what).await?;
     }
     Ok(taken)
 }
 
-async fn take_for(
+async fn take_destination_token(
     tx: &mut Tx,
     app: &App,
     company_id: &str,
-    what: Limited,
+    what: LimitedAction,
     destination: &Destination,
 ) -> Result<()> {
-    let (purpose, _) = what.names();
+    let (purpose, _) = what.bucket_keys();
     let key = app.sealer.digest(&[purpose, company_id, &destination.key()]);
     let per_hour = app.settings.otp.per_hour(destination.channel);
-    take_one(tx, app, company_id, &key, per_hour).await
+    take_token(tx, app, company_id, &key, per_hour).await
 }
 
-async fn take_for_company(tx: &mut Tx, app: &App, company_id: &str, what: Limited) -> Result<()> {
-    let (_, key) = what.names();
-    take_one(tx, app, company_id, key, app.settings.otp.company_sends_per_hour).await
+async fn take_company_token(
+    tx: &mut Tx,
+    app: &App,
+    company_id: &str,
+    what: LimitedAction,
+) -> Result<()> {
+    let (_, key) = what.bucket_keys();
+    take_token(tx, app, company_id, key, app.settings.otp.company_sends_per_hour).await
 }
 
-async fn take_one(
+async fn take_token(
     tx: &mut Tx,
     app: &App,
     company_id: &str,
@@ -96,7 +101,7 @@ async fn take_one(
         return Ok(());
     }
     let (interval_ms, now) = ((HOUR_MS / per_hour).max(1), app.clock.now());
-    if store::take(tx, company_id, key, [interval_ms, per_hour], now).await? {
+    if store::take_token(tx, company_id, key, [interval_ms, per_hour], now).await? {
         return Ok(());
     }
     let full_at = store::full_at(tx, company_id, key).await?.unwrap_or(now);

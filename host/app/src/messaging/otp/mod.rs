@@ -27,9 +27,9 @@ use std::time::Duration;
 use futures::{FutureExt, future::BoxFuture};
 
 pub use self::{
-    check::{Checked, answer, check},
+    check::{CheckOutcome, check, finish_check},
     counts::watch_job,
-    issue::{Order, send},
+    issue::{CodeRequest, send},
 };
 use crate::{
     messaging::messages::Channel,
@@ -45,16 +45,16 @@ pub const FEATURE: &str = "otp";
 /// Job kind: check of the share of verified codes.
 pub const WATCH_JOB: &str = "otp.watch";
 /// Scope of codes that are sent by the API.
-pub const CALLERS: &str = "api";
+pub const API_SCOPE: &str = "api";
 
 /// Number of wrong attempts that cancel a code.
-const MOST_WRONG: i64 = 5;
+const MAX_WRONG_ATTEMPTS: i64 = 5;
 /// Time for which a wrong attempt counts against further ones under its key.
-const WINDOW_MS: i64 = 3_600_000;
+const WRONG_ATTEMPT_WINDOW_MS: i64 = 3_600_000;
 
 /// The identity of a code within a company.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct CodeKey {
     pub scope: &'static str,
     pub identifier: String,
     /// Type, which separates several codes of one identifier.
@@ -63,17 +63,17 @@ pub struct Key {
     pub address: String,
 }
 
-impl Key {
+impl CodeKey {
     /// Returns the values of which the digest of a code is made.
-    fn parts<'k>(&'k self, company_id: &'k str, code: &'k str) -> [&'k str; 7] {
-        let Key { scope, identifier, kind, address } = self;
+    fn digest_input<'k>(&'k self, company_id: &'k str, code: &'k str) -> [&'k str; 7] {
+        let CodeKey { scope, identifier, kind, address } = self;
         ["otp", company_id, scope, identifier, kind, address, code]
     }
 }
 
 /// State of the code under a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum CodeState {
     /// No code, or a used or expired one.
     None,
     Cancelled,
@@ -92,27 +92,27 @@ impl OtpLimits {
 }
 
 impl store::Code {
-    fn standing(&self, now: Timestamp) -> Standing {
+    fn state(&self, now: Timestamp) -> CodeState {
         match self {
-            code if code.expires_at <= now => Standing::None,
-            code if code.wrong >= MOST_WRONG => Standing::Cancelled,
-            code if code.digest.is_none() => Standing::None,
-            _ => Standing::Active,
+            code if code.expires_at <= now => CodeState::None,
+            code if code.wrong >= MAX_WRONG_ATTEMPTS => CodeState::Cancelled,
+            code if code.digest.is_none() => CodeState::None,
+            _ => CodeState::Active,
         }
     }
 
     /// Returns the times of the wrong attempts that still count, oldest first.
-    fn counted(&self, now: Timestamp) -> Vec<i64> {
-        self.wrong_at.0.iter().copied().filter(|at| now.0 - at < WINDOW_MS).collect()
+    fn recent_wrong_attempts(&self, now: Timestamp) -> Vec<i64> {
+        self.wrong_at.0.iter().copied().filter(|at| now.0 - at < WRONG_ATTEMPT_WINDOW_MS).collect()
     }
 }
 
 /// Returns the time until the next attempt is allowed; `None` if it is allowed now.
-fn pause(counted: &[i64], most: i64, now: Timestamp) -> Option<Duration> {
+fn retry_after(counted: &[i64], most: i64, now: Timestamp) -> Option<Duration> {
     let most = usize::try_from(most).ok().filter(|most| *most > 0)?;
     // Once this one no longer counts, there are fewer than `most`.
     let last = counted.len().checked_sub(most).map(|at| counted[at])?;
-    let ms = u64::try_from(last + WINDOW_MS - now.0).ok()?;
+    let ms = u64::try_from(last + WRONG_ATTEMPT_WINDOW_MS - now.0).ok()?;
     Some(Duration::from_millis(ms))
 }
 
@@ -164,16 +164,16 @@ mod tests {
     #[test]
     fn state_depends_on_use_wrong_attempts_and_expiry() {
         for (digest, wrong, expires_at, standing) in [
-            (true, 0, 11, Standing::Active),
-            (true, 4, 11, Standing::Active),
-            (true, 5, 11, Standing::Cancelled),
-            (false, 5, 11, Standing::Cancelled),
-            (false, 0, 11, Standing::None),
-            (true, 0, 10, Standing::None),
-            (true, 5, 10, Standing::None),
+            (true, 0, 11, CodeState::Active),
+            (true, 4, 11, CodeState::Active),
+            (true, 5, 11, CodeState::Cancelled),
+            (false, 5, 11, CodeState::Cancelled),
+            (false, 0, 11, CodeState::None),
+            (true, 0, 10, CodeState::None),
+            (true, 5, 10, CodeState::None),
         ] {
             let code = code(digest, wrong, expires_at);
-            assert_eq!(code.standing(Timestamp(10)), standing, "{code:?}");
+            assert_eq!(code.state(Timestamp(10)), standing, "{code:?}");
         }
     }
 
@@ -193,7 +193,7 @@ mod tests {
             let wrong_at = wrong_at.iter().map(|at| at * minute).collect();
             let code = store::Code { wrong_at: Json(wrong_at), ..code(true, 0, 0) };
             let now = Timestamp(now * minute);
-            let waited = pause(&code.counted(now), most, now);
+            let waited = retry_after(&code.recent_wrong_attempts(now), most, now);
             assert_eq!(waited.map(|pause| pause.as_secs() / 60), pause_minutes, "{code:?}");
         }
     }

@@ -1,6 +1,6 @@
 //! Storage of codes, of the limits on sending them, and of their counts.
 
-use super::Key;
+use super::CodeKey;
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Tx, params},
@@ -22,7 +22,7 @@ pub struct Code {
 }
 
 /// Returns the code under a key and locks its row until the transaction ends.
-pub async fn lock(tx: &mut Tx, company_id: &str, key: &Key) -> Result<Option<Code>> {
+pub async fn lock(tx: &mut Tx, company_id: &str, key: &CodeKey) -> Result<Option<Code>> {
     tx.sql(
         "SELECT digest, used_by, wrong, wrong_at, sent_at, expires_at FROM otp_codes
          WHERE company_id = $1 AND scope = $2 AND identifier = $3 AND type = $4 FOR UPDATE",
@@ -34,10 +34,10 @@ pub async fn lock(tx: &mut Tx, company_id: &str, key: &Key) -> Result<Option<Cod
 
 /// Replaces the code under a key, and locks its row until the transaction ends. Earlier wrong
 /// attempts still count. Returns the topic of the key's messages: an earlier one, else `topic`.
-pub async fn put(
+pub async fn upsert(
     tx: &mut Tx,
     company_id: &str,
-    key: &Key,
+    key: &CodeKey,
     topic: &str,
     digest: &str,
     [sent_at, expires_at]: [Timestamp; 2],
@@ -74,7 +74,7 @@ pub async fn put(
 pub async fn update(
     tx: &mut Tx,
     company_id: &str,
-    key: &Key,
+    key: &CodeKey,
     code: &Code,
     kept_until: Timestamp,
 ) -> Result<()> {
@@ -94,7 +94,7 @@ pub async fn update(
 
 /// Takes a token from a bucket of `burst` tokens, which regains one every `interval_ms`; `false` if
 /// it is empty. Locks the bucket until the transaction ends.
-pub async fn take(
+pub async fn take_token(
     tx: &mut Tx,
     company_id: &str,
     key: &str,
@@ -132,7 +132,7 @@ pub async fn full_at(tx: &mut Tx, company_id: &str, key: &str) -> Result<Option<
 }
 
 /// Adds to the counts of a slot, and returns the number of codes sent in it.
-pub async fn count(
+pub async fn add_counts(
     tx: &mut Tx,
     company_id: &str,
     slot: Timestamp,
@@ -155,19 +155,19 @@ pub async fn count(
 
 /// Counts of a range of slots, both ends included.
 #[derive(Clone, Copy, Debug, FromRow)]
-pub struct Counted {
+pub struct SlotCounts {
     pub sent: i64,
     pub verified: i64,
     /// Number of slots that raised an alarm.
     pub alarms: i64,
 }
 
-pub async fn counted(
+pub async fn sum_counts(
     tx: &mut Tx,
     company_id: &str,
     first: Timestamp,
     last: Timestamp,
-) -> Result<Counted> {
+) -> Result<SlotCounts> {
     tx.sql(
         "SELECT CAST(COALESCE(SUM(sent), 0) AS BIGINT) AS sent,
              CAST(COALESCE(SUM(verified), 0) AS BIGINT) AS verified,
@@ -180,7 +180,7 @@ pub async fn counted(
 }
 
 /// Records the alarm of a slot; `false` if it has raised one already.
-pub async fn note_alarm(tx: &mut Tx, company_id: &str, slot: Timestamp) -> Result<bool> {
+pub async fn insert_alarm(tx: &mut Tx, company_id: &str, slot: Timestamp) -> Result<bool> {
     let noted = tx
         .sql(
             "UPDATE otp_counts SET alarmed = TRUE
@@ -193,7 +193,7 @@ pub async fn note_alarm(tx: &mut Tx, company_id: &str, slot: Timestamp) -> Resul
 }
 
 /// Retention of counts.
-const COUNTS_KEPT_SECONDS: i64 = 24 * 3600;
+const COUNT_RETENTION_SECONDS: i64 = 24 * 3600;
 
 /// Deletes up to `limit` obsolete rows of each kind, of all companies, and returns their number.
 pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
@@ -221,7 +221,7 @@ pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
                  SELECT company_id, slot FROM otp_counts WHERE slot <= $1
                  ORDER BY slot LIMIT $2 FOR UPDATE SKIP LOCKED)",
         )
-        .params(params![now.plus_seconds(-COUNTS_KEPT_SECONDS), limit])
+        .params(params![now.plus_seconds(-COUNT_RETENTION_SECONDS), limit])
         .run()
         .await?;
     Ok(codes + buckets + counts)

@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Card, FEATURE, Status, clean_up, confirm,
-    create::{self, Order},
-    missing, refund,
+    Card, FEATURE, Status, cleanup, confirm,
+    create::{self, CardRequest},
+    not_found, refund,
     store::{self, Refund},
     view::{Created, View},
 };
@@ -17,7 +17,7 @@ use crate::{
     operations::audit,
     state::App,
     tenants::{
-        companies::{Caller, Company},
+        companies::{AuthenticatedCompany, Company},
         providers,
     },
 };
@@ -67,7 +67,7 @@ fields! {
 
 pub async fn create(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     run: Run,
     body: Body<NewCard>,
 ) -> Result<Answer<Created>> {
@@ -76,7 +76,7 @@ pub async fn create(
     let checkout = body.checkout()?;
     let (success_url, cancel_url) = (checkout.success_url()?, checkout.cancel_url()?);
     let sent = body.payment_service()?;
-    let provider = providers::chosen(&app, &company, sent.as_deref(), &body)?;
+    let provider = providers::choose_provider(&app, &company, sent.as_deref(), &body)?;
     if let Ok(plugin) = app.plugins.provider(&provider, &company.id) {
         let takes: Vec<&str> = plugin.manifest().currencies.iter().map(String::as_str).collect();
         body.must_be_among("currency", &currency, &takes)?;
@@ -86,25 +86,26 @@ pub async fn create(
     }
     let minor = app.settings.card_charges.of(&currency);
     let money = Money { minor, currency };
-    let order = Order { user_id, money, success_url, cancel_url, provider, run: run.name("card") };
+    let order =
+        CardRequest { user_id, money, success_url, cancel_url, provider, run: run.name("card") };
     let card = create::create(&app, &company, order).await?;
     Answer::data(card.created(), "Card created successfully")
 }
 
 pub async fn verify(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     Path(card): Path<String>,
 ) -> Result<Answer<View>> {
     company.check_feature(FEATURE)?;
-    let card = find(&app, &company, &card).await?;
+    let card = find_or_not_found(&app, &company, &card).await?;
     match card.status {
         Status::Pending => {}
         Status::Valid => return Err(Error::invalid("card already verified")),
         Status::Failed | Status::Duplicate | Status::Unusable => return Err(not_verified(card)),
     }
     let mismatch = confirm::verify(&app, &card).await?;
-    let card = find(&app, &company, &card.id).await?;
+    let card = find_or_not_found(&app, &company, &card.id).await?;
     match (card.status, mismatch) {
         (Status::Pending, Some(mismatch)) => Err(Error::invalid(mismatch)),
         (Status::Pending, None) => Err(Error::invalid("payment still pending")),
@@ -121,16 +122,19 @@ fn not_verified(card: Card) -> Error {
 
 pub async fn fetch(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     Path(card): Path<String>,
 ) -> Result<Answer<View>> {
     company.check_feature(FEATURE)?;
-    Answer::data(find(&app, &company, &card).await?.view(), "Card fetched successfully")
+    Answer::data(
+        find_or_not_found(&app, &company, &card).await?.view(),
+        "Card fetched successfully",
+    )
 }
 
-async fn find(app: &App, company: &Company, id: &str) -> Result<Card> {
+async fn find_or_not_found(app: &App, company: &Company, id: &str) -> Result<Card> {
     let found = app.store.select(async |tx| store::find(tx, &company.id, id).await).await?;
-    found.ok_or_else(missing)
+    found.ok_or_else(not_found)
 }
 
 fields! {
@@ -144,7 +148,7 @@ fields! {
 
 pub async fn list(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     Path(user_id): Path<String>,
     query: Query<Wanted>,
 ) -> Result<Answer<Vec<View>>> {
@@ -152,9 +156,9 @@ pub async fn list(
     let (valid, order) = (query.valid()?, query.sort_created_at()?);
     let order = order.unwrap_or(listing::Order::Descending);
     let read = async |tx: &mut Tx| -> Result<Vec<Card>> {
-        let user = users::find_named(tx, &company.id, &user_id).await?;
+        let user = users::find_by_email_or_id(tx, &company.id, &user_id).await?;
         let user = user.ok_or_else(|| Error::not_found("user not found"))?;
-        Ok(store::of_user(tx, &company.id, &user.id, valid, order).await?)
+        Ok(store::list_for_user(tx, &company.id, &user.id, valid, order).await?)
     };
     let cards = app.store.read(read).await?;
     Answer::data(cards.iter().map(Card::view).collect(), "Cards retrieved successfully")
@@ -162,20 +166,22 @@ pub async fn list(
 
 pub async fn set_default(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     Path(card): Path<String>,
 ) -> Result<Answer<View>> {
     company.check_feature(FEATURE)?;
     let db = app.store.clone();
     db.write(async move |tx| {
-        let found = store::find(tx, &company.id, &card).await?.ok_or_else(missing)?;
+        let found = store::find(tx, &company.id, &card).await?.ok_or_else(not_found)?;
         users::lock(tx, &company.id, &found.user_key).await?;
-        let mut card = store::find(tx, &company.id, &card).await?.ok_or_else(missing)?;
+        let mut card = store::find(tx, &company.id, &card).await?.ok_or_else(not_found)?;
         if !card.is_valid() {
             return Err(Error::invalid("only validated card can be set as default"));
         }
         let now = app.clock.now();
-        for other in store::others(tx, &card).await?.into_iter().filter(|card| card.is_default) {
+        for other in
+            store::list_other_valid(tx, &card).await?.into_iter().filter(|card| card.is_default)
+        {
             store::update(tx, &Card { is_default: false, updated_at: now, ..other }).await?;
         }
         if !card.is_default {
@@ -198,14 +204,14 @@ fields! {
 
 pub async fn delete(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     Path(card): Path<String>,
     query: Query<Deleting>,
 ) -> Result<Done> {
     company.check_feature(FEATURE)?;
     let default_too = query.delete_default()?.unwrap_or(false);
     let db = app.store.clone();
-    db.write(async move |tx| clean_up::delete(tx, &app, &company.id, &card, default_too).await)
+    db.write(async move |tx| cleanup::delete(tx, &app, &company.id, &card, default_too).await)
         .await?;
     Ok(Done("Card deleted successfully"))
 }
@@ -240,7 +246,7 @@ pub struct CardRefunds {
 
 pub async fn refunds(State(app): State<App>, query: Query<Refunds>) -> Result<Answer<CardRefunds>> {
     let (status, after, limit) = (query.status()?, query.after()?, query.limit()?);
-    let read = async |tx: &mut Tx| store::refunds(tx, status.as_ref(), &after, limit).await;
+    let read = async |tx: &mut Tx| store::list_refunds(tx, status.as_ref(), &after, limit).await;
     let refunds = app.store.select(read).await?;
     let is_full = i64::try_from(refunds.len()).is_ok_and(|read| read == limit);
     let next = refunds.last().filter(|_| is_full).map(|last| last.id.clone());

@@ -6,10 +6,10 @@ use futures::{FutureExt, future::BoxFuture};
 use serde_json::json;
 use tracing::instrument;
 
-use super::{Card, SUBJECT, Status, clean_up, missing, refund, seal_context, store};
+use super::{Card, SUBJECT, Status, cleanup, not_found, refund, seal_context, store};
 use crate::{
     customers as users,
-    money::charges::{self, Desk, Verdict, is_ours, judge, next_check},
+    money::charges::{self, ChargeVerifier, Transition, decide_transition, is_ours, next_check},
     state::App,
     webhooks::{incoming as notifications, outgoing as events},
 };
@@ -30,13 +30,15 @@ const NOT_REUSABLE: &str = "the card cannot be charged again";
 /// amount or currency differs from the requested one; the card is then not verified.
 #[instrument(target = SPANS, name = "cards.verify", skip_all)]
 pub async fn verify(app: &App, card: &Card) -> Result<Option<&'static str>> {
-    let desk = Desk::open(app, &card.company_id, &card.payment_service, &card.account_id).await?;
+    let desk = ChargeVerifier::open(app, &card.company_id, &card.payment_service, &card.account_id)
+        .await?;
     let Card { company_id, id, .. } = card;
-    let read = async |tx: &mut Tx| notifications::references(tx, company_id, SUBJECT, id).await;
+    let read =
+        async |tx: &mut Tx| notifications::list_references(tx, company_id, SUBJECT, id).await;
     let mut mismatch = None;
     // An abandoned session may have been paid too.
     for service_ref in app.store.select(read).await? {
-        if let Some(seen) = desk.look(&service_ref).await? {
+        if let Some(seen) = desk.fetch(&service_ref).await? {
             mismatch = record(app, card, seen, service_ref).await?.or(mismatch);
         }
     }
@@ -54,7 +56,7 @@ async fn record(
     db.write(async move |tx| {
         users::lock(tx, &card.company_id, &card.user_key).await?;
         let found = store::find_any(tx, &card.company_id, &card.id).await?;
-        let mut card = found.ok_or_else(missing)?;
+        let mut card = found.ok_or_else(not_found)?;
         let which = (&*card.company_id, SUBJECT, &*card.id);
         if !is_ours(&card.id, true, &seen) {
             if seen.status == PaymentStatus::Success {
@@ -63,25 +65,25 @@ async fn record(
             return Ok(None);
         }
         let is_current = service_ref == card.service_ref;
-        let mismatch = match judge(card.status.of_charge(), &card.money(), &seen) {
-            Verdict::Succeeded => {
+        let mismatch = match decide_transition(card.status.of_charge(), &card.money(), &seen) {
+            Transition::Succeeded => {
                 card.service_ref = service_ref;
                 refund::begin(tx, &app, &card, &seen).await?;
                 succeed(tx, &app, card, &seen).await?;
                 return Ok(None);
             }
-            Verdict::Failed if is_current => {
+            Transition::Failed if is_current => {
                 fail(tx, &app, card, Status::Failed, &seen.message).await?;
                 return Ok(None);
             }
             // The customer paid a second session of the same card.
-            Verdict::Unchanged if seen.status == PaymentStatus::Success => {
+            Transition::Unchanged if seen.status == PaymentStatus::Success => {
                 card.service_ref = service_ref;
                 refund::begin(tx, &app, &card, &seen).await?;
                 return Ok(None);
             }
-            Verdict::AmountMismatch => "amount mismatch",
-            Verdict::CurrencyMismatch => "currency mismatch",
+            Transition::AmountMismatch => "amount mismatch",
+            Transition::CurrencyMismatch => "currency mismatch",
             _ => return Ok(None),
         };
         charges::alarm(&app, which, &card.money(), &seen, mismatch);
@@ -106,9 +108,10 @@ async fn succeed(tx: &mut Tx, app: &App, mut card: Card, seen: &ProviderPayment)
     let Some(instrument) = seen.instrument.as_ref().filter(usable) else {
         return fail(tx, app, card, Status::Unusable, NOT_REUSABLE).await;
     };
-    let others = store::others(tx, &card).await?;
+    let others = store::list_other_valid(tx, &card).await?;
     let new = (&*card.payment_service, &*instrument.signature);
-    let same = others.iter().find(|other| is_same((&other.payment_service, &other.signature), new));
+    let same =
+        others.iter().find(|other| is_same_card((&other.payment_service, &other.signature), new));
     if let Some(same) = same {
         // The new token belongs to the account that issued it.
         let account_id = card.account_id.clone();
@@ -125,7 +128,7 @@ async fn succeed(tx: &mut Tx, app: &App, mut card: Card, seen: &ProviderPayment)
 }
 
 /// Compares two cards of a customer by provider and signature; an empty signature never matches.
-fn is_same(one: (&str, &str), other: (&str, &str)) -> bool {
+fn is_same_card(one: (&str, &str), other: (&str, &str)) -> bool {
     one == other && !one.1.is_empty()
 }
 
@@ -182,15 +185,15 @@ pub fn confirm_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
         let Some(card) = app.store.select(find).await? else { return Ok(Next::Done) };
         let asked = verify(&app, &card).await;
         let Some(card) = app.store.select(find).await? else { return Ok(Next::Done) };
-        let card = clean_up::remove_if_late(&app, card).await?;
+        let card = cleanup::remove_if_unverified(&app, card).await?;
         let now = app.clock.now();
         let next = [
             next_check(card.status.of_charge(), card.created_at, now),
-            clean_up::late_at(&card).filter(|at| *at > now),
+            cleanup::removal_due_at(&card).filter(|at| *at > now),
         ];
         let next = next.into_iter().flatten().min();
         match (asked, next) {
-            (Err(error), None) => charges::keep_asking(&job, error),
+            (Err(error), None) => charges::retry_or_give_up(&job, error),
             (Err(error), _) => Err(error),
             (Ok(_), next) => Ok(next.map_or(Next::Done, Next::At)),
         }
@@ -210,7 +213,7 @@ mod tests {
             (("a", "s"), ("a", "t"), false),
             (("a", ""), ("a", ""), false),
         ] {
-            assert_eq!(is_same(one, other), same, "{one:?} {other:?}");
+            assert_eq!(is_same_card(one, other), same, "{one:?} {other:?}");
         }
     }
 }

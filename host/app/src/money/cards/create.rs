@@ -6,13 +6,13 @@
 use serde_json::json;
 use tracing::instrument;
 
-use super::{CONFIRM_JOB, Card, SUBJECT, Status, missing, store};
+use super::{CONFIRM_JOB, Card, SUBJECT, Status, not_found, store};
 use crate::{
     customers as users,
-    money::charges::{self, Desk, METADATA_KEY, next_check},
+    money::charges::{self, ChargeVerifier, METADATA_KEY, next_check},
     state::App,
     tenants::{companies::Company, providers},
-    webhooks::{incoming as notifications, incoming::Belongs},
+    webhooks::{incoming as notifications, incoming::ReferenceOwner},
 };
 use tollhouse_platform::{
     background::jobs,
@@ -25,7 +25,7 @@ use tollhouse_plugins::{CheckoutOrder, CheckoutSession};
 
 /// A card to save, each field validated on its own.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct CardRequest {
     pub user_id: String,
     pub money: Money,
     pub success_url: String,
@@ -36,23 +36,26 @@ pub struct Order {
 }
 
 #[instrument(target = SPANS, name = "cards.create", skip_all)]
-pub async fn create(app: &App, company: &Company, order: Order) -> Result<Card> {
+pub async fn create(app: &App, company: &Company, order: CardRequest) -> Result<Card> {
     let card = record(app, company, order).await?;
     // An earlier run of the request has completed this.
     if card.checkout_url.is_some() || card.status != Status::Pending {
         return Ok(card);
     }
-    let desk = Desk::open(app, &card.company_id, &card.payment_service, &card.account_id).await?;
-    let session = desk.provider.start_checkout(&desk.credentials, &order_of(&card)).await;
+    let desk = ChargeVerifier::open(app, &card.company_id, &card.payment_service, &card.account_id)
+        .await?;
+    let session = desk.provider.start_checkout(&desk.credentials, &checkout_order(&card)).await;
     match session {
-        Ok(session) => keep(app, card, session).await,
-        Err(error) => Err(charges::refused(error, &card.payment_service, &["email", "currency"])),
+        Ok(session) => record_session(app, card, session).await,
+        Err(error) => {
+            Err(charges::client_error(error, &card.payment_service, &["email", "currency"]))
+        }
     }
 }
 
 /// Transaction 1: records the attempt. If an earlier run of the request left a card without a
 /// checkout URL, it starts over under a new reference: no client has received the former session.
-async fn record(app: &App, company: &Company, order: Order) -> Result<Card> {
+async fn record(app: &App, company: &Company, order: CardRequest) -> Result<Card> {
     let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
     db.write(async move |tx| {
         let user = users::find(tx, &company.id, &order.user_id).await?;
@@ -98,7 +101,7 @@ async fn record(app: &App, company: &Company, order: Order) -> Result<Card> {
         };
         let card = match store::insert(tx, &new).await? {
             Some(card) => card,
-            None => again(tx, &new).await?,
+            None => find_or_restart(tx, &new).await?,
         };
         if card.checkout_url.is_none() {
             reserve(tx, &card).await?;
@@ -111,9 +114,9 @@ async fn record(app: &App, company: &Company, order: Order) -> Result<Card> {
     .await
 }
 
-async fn again(tx: &mut Tx, new: &Card) -> Result<Card> {
+async fn find_or_restart(tx: &mut Tx, new: &Card) -> Result<Card> {
     let run = new.run.as_deref().unwrap_or_default();
-    let found = store::of_run(tx, &new.company_id, run).await?.ok_or_else(missing)?;
+    let found = store::find_by_run(tx, &new.company_id, run).await?.ok_or_else(not_found)?;
     if found.checkout_url.is_some() {
         return Ok(found);
     }
@@ -122,8 +125,8 @@ async fn again(tx: &mut Tx, new: &Card) -> Result<Card> {
     Ok(card)
 }
 
-fn owner(card: &Card) -> Belongs {
-    Belongs {
+fn owner(card: &Card) -> ReferenceOwner {
+    ReferenceOwner {
         company_id: card.company_id.clone(),
         subject: SUBJECT.to_owned(),
         subject_id: card.id.clone(),
@@ -138,7 +141,7 @@ async fn reserve(tx: &mut Tx, card: &Card) -> Result<()> {
     }
 }
 
-fn order_of(card: &Card) -> CheckoutOrder {
+fn checkout_order(card: &Card) -> CheckoutOrder {
     CheckoutOrder {
         service_ref: card.service_ref.clone(),
         amount: card.money(),
@@ -154,12 +157,12 @@ fn order_of(card: &Card) -> CheckoutOrder {
 }
 
 /// Transaction 2: records the checkout session.
-async fn keep(app: &App, card: Card, session: CheckoutSession) -> Result<Card> {
+async fn record_session(app: &App, card: Card, session: CheckoutSession) -> Result<Card> {
     let (db, now) = (app.store.clone(), app.clock.now());
     db.write(async move |tx| {
         users::lock(tx, &card.company_id, &card.user_key).await?;
         let found = store::find_any(tx, &card.company_id, &card.id).await?;
-        let mut card = found.ok_or_else(missing)?;
+        let mut card = found.ok_or_else(not_found)?;
         if card.service_ref != session.service_ref {
             let Card { account_id, service_ref, .. } = &card;
             let (owner, new) = (owner(&card), &session.service_ref);

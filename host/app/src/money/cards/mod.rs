@@ -10,7 +10,7 @@
 //! charge on its page is refunded, too.
 
 pub mod api;
-mod clean_up;
+mod cleanup;
 mod confirm;
 mod create;
 mod refund;
@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use self::{
-    clean_up::{revoke_job, sweep},
+    cleanup::{revoke_job, sweep},
     confirm::confirm_job,
     refund::refund_job,
     store::{Card, SEALED},
@@ -71,12 +71,12 @@ impl Status {
 }
 
 /// The same error for a missing card and for one of another company.
-fn missing() -> Error {
+fn not_found() -> Error {
     Error::not_found("card not found")
 }
 
 /// Finds a user's card by its id or, without an id, the default card.
-pub async fn find_for(
+pub async fn find_for_user(
     tx: &mut Tx,
     company_id: &str,
     user_key: &str,
@@ -84,7 +84,7 @@ pub async fn find_for(
 ) -> db::Result<Option<Card>> {
     let found = match id {
         Some(id) => store::find(tx, company_id, id).await?,
-        None => store::default_of(tx, company_id, user_key).await?,
+        None => store::find_default(tx, company_id, user_key).await?,
     };
     Ok(found.filter(|card| card.user_key == user_key))
 }
@@ -97,7 +97,7 @@ impl Card {
 
     /// Opens the token that charges the card. Never return it to a client or log it.
     pub fn token(&self, app: &App) -> Result<String> {
-        let sealed = self.token.as_deref().ok_or_else(missing)?;
+        let sealed = self.token.as_deref().ok_or_else(not_found)?;
         Ok(app.sealer.open(&seal_context(&self.company_id, &self.id), sealed)?)
     }
 }

@@ -10,7 +10,7 @@ use super::{
     store::{self, Refund, RefundStatus},
 };
 use crate::{
-    money::charges::Desk,
+    money::charges::ChargeVerifier,
     operations::operator_events::{self, CARD_REFUND_FAILED},
     state::App,
 };
@@ -23,10 +23,10 @@ use tollhouse_plugins as plugins;
 use tollhouse_plugins::{ProviderPayment, RefundOrder};
 
 /// Maximum number of consecutive failures of a refund request, about six hours.
-const MOST_FAILURES: i64 = 20;
+const MAX_FAILURES: i64 = 20;
 /// Polling interval and total polling time of a pending refund.
-const WATCH_SECONDS: i64 = 3_600;
-const WATCHED_SECONDS: i64 = 30 * 86_400;
+const POLL_INTERVAL_SECONDS: i64 = 3_600;
+const MAX_POLL_SECONDS: i64 = 30 * 86_400;
 
 /// Enqueues the refund of a verification charge, once per charge, in the caller's transaction.
 pub async fn begin(tx: &mut Tx, app: &App, card: &Card, seen: &ProviderPayment) -> Result<()> {
@@ -59,17 +59,17 @@ pub async fn begin(tx: &mut Tx, app: &App, card: &Card, seen: &ProviderPayment) 
 
 pub fn refund_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
     async move {
-        let find = async |tx: &mut Tx| store::refund(tx, &job.company_id, &job.subject).await;
+        let find = async |tx: &mut Tx| store::find_refund(tx, &job.company_id, &job.subject).await;
         let Some(refund) = app.store.select(find).await? else { return Ok(Next::Done) };
         if matches!(refund.status, RefundStatus::Done | RefundStatus::Failed) {
             return Ok(Next::Done);
         }
         let refund = with_reference(&app, refund).await?;
-        match ask(&app, &refund).await {
+        match request_or_poll(&app, &refund).await {
             Ok(seen) => record(&app, refund, seen).await,
-            Err(error) if is_given_up(&app, &refund, &job) => {
+            Err(error) if is_exhausted(&app, &refund, &job) => {
                 let (provider_id, message) = (refund.provider_id.clone(), error.to_string());
-                end(&app, refund, RefundStatus::Failed, provider_id, message).await
+                record_final(&app, refund, RefundStatus::Failed, provider_id, message).await
             }
             Err(error) => Err(error),
         }
@@ -99,23 +99,24 @@ async fn with_reference(app: &App, refund: Refund) -> Result<Refund> {
 }
 
 /// Returns whether to give up: after `WATCHED_SECONDS` of polling or `MOST_FAILURES` requests.
-fn is_given_up(app: &App, refund: &Refund, job: &Job) -> bool {
+fn is_exhausted(app: &App, refund: &Refund, job: &Job) -> bool {
     match refund.status {
-        RefundStatus::Pending => !is_watched(app, refund),
-        _ => job.failures >= MOST_FAILURES,
+        RefundStatus::Pending => !is_polled(app, refund),
+        _ => job.failures >= MAX_FAILURES,
     }
 }
 
-fn is_watched(app: &App, refund: &Refund) -> bool {
-    app.clock.now() < refund.created_at.plus_seconds(WATCHED_SECONDS)
+fn is_polled(app: &App, refund: &Refund) -> bool {
+    app.clock.now() < refund.created_at.plus_seconds(MAX_POLL_SECONDS)
 }
 
-async fn ask(app: &App, refund: &Refund) -> Result<plugins::Refund> {
-    let Desk { provider, credentials } =
-        Desk::open(app, &refund.company_id, &refund.payment_service, &refund.account_id).await?;
+async fn request_or_poll(app: &App, refund: &Refund) -> Result<plugins::Refund> {
+    let ChargeVerifier { provider, credentials } =
+        ChargeVerifier::open(app, &refund.company_id, &refund.payment_service, &refund.account_id)
+            .await?;
     let answer = match refund.status {
         RefundStatus::Requested => {
-            let order = order_of(refund);
+            let order = refund_order(refund);
             provider.start_refund(&credentials, &order).await
         }
         _ => provider.check_refund(&credentials, &refund.provider_id).await,
@@ -123,7 +124,7 @@ async fn ask(app: &App, refund: &Refund) -> Result<plugins::Refund> {
     answer.map_err(|error| error.into_error(&refund.payment_service))
 }
 
-fn order_of(refund: &Refund) -> RefundOrder {
+fn refund_order(refund: &Refund) -> RefundOrder {
     RefundOrder {
         service_ref: refund.service_ref.clone(),
         transaction_id: refund.transaction_id.clone(),
@@ -138,20 +139,20 @@ async fn record(app: &App, refund: Refund, seen: plugins::Refund) -> Result<Next
     let plugins::Refund { status, provider_id, message } = seen;
     match status {
         plugins::RefundStatus::Done => {
-            end(app, refund, RefundStatus::Done, provider_id, message).await
+            record_final(app, refund, RefundStatus::Done, provider_id, message).await
         }
-        plugins::RefundStatus::Pending if is_watched(app, &refund) => {
+        plugins::RefundStatus::Pending if is_polled(app, &refund) => {
             let pending = RefundStatus::Pending;
-            end(app, refund, pending, provider_id, message).await?;
-            Ok(Next::At(now.plus_seconds(WATCH_SECONDS)))
+            record_final(app, refund, pending, provider_id, message).await?;
+            Ok(Next::At(now.plus_seconds(POLL_INTERVAL_SECONDS)))
         }
         plugins::RefundStatus::Pending | plugins::RefundStatus::Failed => {
-            end(app, refund, RefundStatus::Failed, provider_id, message).await
+            record_final(app, refund, RefundStatus::Failed, provider_id, message).await
         }
     }
 }
 
-async fn end(
+async fn record_final(
     app: &App,
     refund: Refund,
     status: RefundStatus,
@@ -164,9 +165,9 @@ async fn end(
     db.write(async move |tx| {
         let is_news = store::update_refund(tx, &refund, was).await?;
         if is_news && refund.status == RefundStatus::Failed {
-            app.metrics.noted.alarm("card refund failed");
+            app.metrics.alarms.count_alarm("card refund failed");
             let data = json!({ "card": refund.card_id, "refund": refund.id });
-            operator_events::tell(tx, &app, &refund.company_id, CARD_REFUND_FAILED, data).await?;
+            operator_events::emit(tx, &app, &refund.company_id, CARD_REFUND_FAILED, data).await?;
         }
         Ok(Next::Done)
     })

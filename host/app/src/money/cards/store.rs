@@ -148,14 +148,14 @@ pub async fn find_any(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<
 }
 
 /// Finds the card that an earlier run of a request created.
-pub async fn of_run(tx: &mut Tx, company_id: &str, run: &str) -> Result<Option<Card>> {
+pub async fn find_by_run(tx: &mut Tx, company_id: &str, run: &str) -> Result<Option<Card>> {
     tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND run = $2"))
         .params(params![company_id, run])
         .optional()
         .await
 }
 
-pub async fn default_of(tx: &mut Tx, company_id: &str, user_key: &str) -> Result<Option<Card>> {
+pub async fn find_default(tx: &mut Tx, company_id: &str, user_key: &str) -> Result<Option<Card>> {
     tx.sql(cards!("SELECT", " FROM cards WHERE company_id = $1 AND user_key = $2 AND is_default"))
         .params(params![company_id, user_key])
         .optional()
@@ -163,7 +163,7 @@ pub async fn default_of(tx: &mut Tx, company_id: &str, user_key: &str) -> Result
 }
 
 /// Returns the user's other valid cards, newest first.
-pub async fn others(tx: &mut Tx, card: &Card) -> Result<Vec<Card>> {
+pub async fn list_other_valid(tx: &mut Tx, card: &Card) -> Result<Vec<Card>> {
     tx.sql(cards!(
         "SELECT",
         " FROM cards
@@ -177,7 +177,7 @@ pub async fn others(tx: &mut Tx, card: &Card) -> Result<Vec<Card>> {
 }
 
 /// Returns a user's cards without removed ones. `valid` selects valid or other cards.
-pub async fn of_user(
+pub async fn list_for_user(
     tx: &mut Tx,
     company_id: &str,
     user_key: &str,
@@ -287,7 +287,7 @@ pub async fn insert_refund(tx: &mut Tx, refund: &Refund) -> Result<bool> {
     Ok(inserted == 1)
 }
 
-pub async fn refund(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Refund>> {
+pub async fn find_refund(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Refund>> {
     tx.sql("SELECT * FROM card_refunds WHERE company_id = $1 AND id = $2")
         .params(params![company_id, id])
         .optional()
@@ -319,7 +319,7 @@ pub async fn update_refund(tx: &mut Tx, refund: &Refund, was: RefundStatus) -> R
 }
 
 /// Returns refunds of all companies with this status after an id, oldest first.
-pub async fn refunds(
+pub async fn list_refunds(
     tx: &mut Tx,
     status: Option<&String>,
     after: &str,

@@ -44,7 +44,7 @@ pub enum Status {
 
 /// The effect of a provider's status on a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Transition {
     /// No effect, and no later status is expected.
     Unchanged,
     StillPending,
@@ -58,26 +58,26 @@ pub enum Verdict {
 
 /// Decides the transition. A success can only be reversed; a failure may still become a success.
 #[must_use]
-pub fn judge(status: Status, asked: &Money, seen: &ProviderPayment) -> Verdict {
+pub fn decide_transition(status: Status, asked: &Money, seen: &ProviderPayment) -> Transition {
     match (status, seen.status) {
         (Status::Pending | Status::Failed, PaymentStatus::Success) => compare(asked, seen),
-        (Status::Pending, PaymentStatus::Pending) => Verdict::StillPending,
-        (Status::Pending, PaymentStatus::Failed | PaymentStatus::Reversed) => Verdict::Failed,
-        (Status::Success, PaymentStatus::Reversed) => Verdict::Reversed,
-        _ => Verdict::Unchanged,
+        (Status::Pending, PaymentStatus::Pending) => Transition::StillPending,
+        (Status::Pending, PaymentStatus::Failed | PaymentStatus::Reversed) => Transition::Failed,
+        (Status::Success, PaymentStatus::Reversed) => Transition::Reversed,
+        _ => Transition::Unchanged,
     }
 }
 
 /// Compares the charge with the amounts that the provider reports as requested and as taken. The
 /// amount taken may be higher, because the customer may bear the fees, but never lower.
-fn compare(asked: &Money, seen: &ProviderPayment) -> Verdict {
+fn compare(asked: &Money, seen: &ProviderPayment) -> Transition {
     let requested = seen.requested.as_ref().unwrap_or(&seen.amount);
     if requested.currency != asked.currency || seen.amount.currency != asked.currency {
-        Verdict::CurrencyMismatch
+        Transition::CurrencyMismatch
     } else if requested.minor != asked.minor || seen.amount.minor < asked.minor {
-        Verdict::AmountMismatch
+        Transition::AmountMismatch
     } else {
-        Verdict::Succeeded
+        Transition::Succeeded
     }
 }
 
@@ -114,29 +114,30 @@ pub fn next_check(status: Status, created_at: Timestamp, now: Timestamp) -> Opti
 }
 
 /// A provider, with the credentials under which a charge was created.
-pub struct Desk {
+pub struct ChargeVerifier {
     pub provider: Provider,
     pub credentials: Credentials,
 }
 
-impl Desk {
+impl ChargeVerifier {
     /// 400 if the provider or the account is no longer configured.
     pub async fn open(
         app: &App,
         company_id: &str,
         provider: &str,
         account_id: &str,
-    ) -> Result<Desk> {
+    ) -> Result<ChargeVerifier> {
         let no_key = || Error::invalid("payment service key not found");
         let provider = app.plugins.provider(provider, company_id)?;
-        let account = app.store.select(async |tx| providers::by_id(tx, account_id).await).await?;
+        let account =
+            app.store.select(async |tx| providers::find_by_id(tx, account_id).await).await?;
         let credentials = account.ok_or_else(no_key)?.open_credentials(app)?;
-        Ok(Desk { provider, credentials })
+        Ok(ChargeVerifier { provider, credentials })
     }
 
     /// Returns the provider's charge with this reference, if it exists. The result has that
     /// reference, even if the plugin returned another one.
-    pub async fn look(&self, service_ref: &str) -> Result<Option<ProviderPayment>> {
+    pub async fn fetch(&self, service_ref: &str) -> Result<Option<ProviderPayment>> {
         match self.provider.verify(&self.credentials, service_ref).await {
             Ok(seen) => Ok(Some(ProviderPayment { service_ref: service_ref.to_owned(), ..seen })),
             Err(error) if error.fault.category == FaultCategory::NotFound => Ok(None),
@@ -153,7 +154,7 @@ pub fn is_invalid(error: &CallError) -> bool {
 
 /// The client's error for a charge that could not be started. Repeats only names in `fields`.
 #[must_use]
-pub fn refused(error: CallError, provider: &str, fields: &[&str]) -> Error {
+pub fn client_error(error: CallError, provider: &str, fields: &[&str]) -> Error {
     if !is_invalid(&error) {
         return error.into_error(provider);
     }
@@ -166,11 +167,11 @@ pub fn refused(error: CallError, provider: &str, fields: &[&str]) -> Error {
 }
 
 /// Maximum number of consecutive failures after the last scheduled check, about two days.
-const MOST_FAILURES: i64 = 100;
+const MAX_FAILURES: i64 = 100;
 
 /// Retries a failed job that has no scheduled check left, up to `MOST_FAILURES` times.
-pub fn keep_asking(job: &Job, error: Error) -> Result<Next> {
-    if job.failures < MOST_FAILURES {
+pub fn retry_or_give_up(job: &Job, error: Error) -> Result<Next> {
+    if job.failures < MAX_FAILURES {
         return Err(error);
     }
     let (kind, subject, error) = (&job.kind, &job.subject, error.chain());
@@ -197,7 +198,7 @@ pub fn alarm(
     seen: &ProviderPayment,
     what: &'static str,
 ) {
-    app.metrics.noted.alarm(what);
+    app.metrics.alarms.count_alarm(what);
     tracing::error!(
         alarm = what,
         company,
@@ -241,25 +242,25 @@ mod tests {
     fn every_transition() {
         use PaymentStatus as Seen;
         for (status, says, verdict) in [
-            (Status::Pending, Seen::Pending, Verdict::StillPending),
-            (Status::Pending, Seen::Success, Verdict::Succeeded),
-            (Status::Pending, Seen::Failed, Verdict::Failed),
-            (Status::Pending, Seen::Reversed, Verdict::Failed),
-            (Status::Success, Seen::Pending, Verdict::Unchanged),
-            (Status::Success, Seen::Success, Verdict::Unchanged),
-            (Status::Success, Seen::Failed, Verdict::Unchanged),
-            (Status::Success, Seen::Reversed, Verdict::Reversed),
-            (Status::Failed, Seen::Pending, Verdict::Unchanged),
-            (Status::Failed, Seen::Success, Verdict::Succeeded),
-            (Status::Failed, Seen::Failed, Verdict::Unchanged),
-            (Status::Failed, Seen::Reversed, Verdict::Unchanged),
-            (Status::Refunded, Seen::Pending, Verdict::Unchanged),
-            (Status::Refunded, Seen::Success, Verdict::Unchanged),
-            (Status::Refunded, Seen::Failed, Verdict::Unchanged),
-            (Status::Refunded, Seen::Reversed, Verdict::Unchanged),
+            (Status::Pending, Seen::Pending, Transition::StillPending),
+            (Status::Pending, Seen::Success, Transition::Succeeded),
+            (Status::Pending, Seen::Failed, Transition::Failed),
+            (Status::Pending, Seen::Reversed, Transition::Failed),
+            (Status::Success, Seen::Pending, Transition::Unchanged),
+            (Status::Success, Seen::Success, Transition::Unchanged),
+            (Status::Success, Seen::Failed, Transition::Unchanged),
+            (Status::Success, Seen::Reversed, Transition::Reversed),
+            (Status::Failed, Seen::Pending, Transition::Unchanged),
+            (Status::Failed, Seen::Success, Transition::Succeeded),
+            (Status::Failed, Seen::Failed, Transition::Unchanged),
+            (Status::Failed, Seen::Reversed, Transition::Unchanged),
+            (Status::Refunded, Seen::Pending, Transition::Unchanged),
+            (Status::Refunded, Seen::Success, Transition::Unchanged),
+            (Status::Refunded, Seen::Failed, Transition::Unchanged),
+            (Status::Refunded, Seen::Reversed, Transition::Unchanged),
         ] {
             let asked = money(500, "NGN");
-            let judged = judge(status, &asked, &seen(says, asked.clone(), None));
+            let judged = decide_transition(status, &asked, &seen(says, asked.clone(), None));
             assert_eq!(judged, verdict, "{status:?}, provider: {says:?}");
         }
     }
@@ -267,24 +268,28 @@ mod tests {
     #[test]
     fn a_success_needs_the_requested_amount_and_currency() {
         for (amount, requested, verdict) in [
-            (money(500, "NGN"), None, Verdict::Succeeded),
-            (money(499, "NGN"), None, Verdict::AmountMismatch),
-            (money(501, "NGN"), None, Verdict::AmountMismatch),
-            (money(500, "USD"), None, Verdict::CurrencyMismatch),
-            (money(600, "NGN"), Some(money(500, "NGN")), Verdict::Succeeded),
-            (money(500, "NGN"), Some(money(400, "NGN")), Verdict::AmountMismatch),
-            (money(500, "NGN"), Some(money(500, "NGN")), Verdict::Succeeded),
+            (money(500, "NGN"), None, Transition::Succeeded),
+            (money(499, "NGN"), None, Transition::AmountMismatch),
+            (money(501, "NGN"), None, Transition::AmountMismatch),
+            (money(500, "USD"), None, Transition::CurrencyMismatch),
+            (money(600, "NGN"), Some(money(500, "NGN")), Transition::Succeeded),
+            (money(500, "NGN"), Some(money(400, "NGN")), Transition::AmountMismatch),
+            (money(500, "NGN"), Some(money(500, "NGN")), Transition::Succeeded),
             // The amount taken must match too, whatever amount was requested.
-            (money(499, "NGN"), Some(money(500, "NGN")), Verdict::AmountMismatch),
-            (money(0, "NGN"), Some(money(500, "NGN")), Verdict::AmountMismatch),
-            (money(499, "NGN"), Some(money(499, "NGN")), Verdict::AmountMismatch),
-            (money(600, "NGN"), Some(money(501, "NGN")), Verdict::AmountMismatch),
-            (money(600, "USD"), Some(money(500, "NGN")), Verdict::CurrencyMismatch),
-            (money(600, "NGN"), Some(money(500, "USD")), Verdict::CurrencyMismatch),
-            (money(500, "USD"), Some(money(500, "USD")), Verdict::CurrencyMismatch),
+            (money(499, "NGN"), Some(money(500, "NGN")), Transition::AmountMismatch),
+            (money(0, "NGN"), Some(money(500, "NGN")), Transition::AmountMismatch),
+            (money(499, "NGN"), Some(money(499, "NGN")), Transition::AmountMismatch),
+            (money(600, "NGN"), Some(money(501, "NGN")), Transition::AmountMismatch),
+            (money(600, "USD"), Some(money(500, "NGN")), Transition::CurrencyMismatch),
+            (money(600, "NGN"), Some(money(500, "USD")), Transition::CurrencyMismatch),
+            (money(500, "USD"), Some(money(500, "USD")), Transition::CurrencyMismatch),
         ] {
             let seen = seen(PaymentStatus::Success, amount, requested);
-            assert_eq!(judge(Status::Pending, &money(500, "NGN"), &seen), verdict, "{seen:?}");
+            assert_eq!(
+                decide_transition(Status::Pending, &money(500, "NGN"), &seen),
+                verdict,
+                "{seen:?}"
+            );
         }
     }
 
@@ -334,10 +339,10 @@ mod tests {
             for say in says {
                 let say = [Seen::Pending, Seen::Success, Seen::Failed, Seen::Reversed][say];
                 let before = status;
-                status = match judge(status, &asked, &seen(say, asked.clone(), None)) {
-                    Verdict::Succeeded => { succeeded += 1; Status::Success }
-                    Verdict::Failed => Status::Failed,
-                    Verdict::Reversed => { reversed += 1; Status::Refunded }
+                status = match decide_transition(status, &asked, &seen(say, asked.clone(), None)) {
+                    Transition::Succeeded => { succeeded += 1; Status::Success }
+                    Transition::Failed => Status::Failed,
+                    Transition::Reversed => { reversed += 1; Status::Refunded }
                     _ => status,
                 };
                 let legal = before == status || matches!(

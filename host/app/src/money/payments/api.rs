@@ -4,8 +4,8 @@ use axum::extract::State;
 use serde_json::json;
 
 use super::{
-    CHANNELS, Payment, Refund, Status, flow, missing, refund,
-    settle::{self, Settled},
+    CHANNELS, Payment, Refund, Status, flow, not_found, refund,
+    settle::{self, PaymentVerification},
     store::{self, Filter, Sort},
     view::{Listed as ListedPayment, UserId, View},
 };
@@ -15,7 +15,7 @@ use crate::{
     operations::audit,
     state::App,
     tenants::{
-        companies::{self, Caller, Company, event_destination},
+        companies::{self, AuthenticatedCompany, Company, check_event_url},
         providers,
     },
 };
@@ -94,7 +94,7 @@ fields! {
 
 pub async fn initialize(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     run: Run,
     body: Body<NewPayment>,
 ) -> Result<Answer<View<UserId>>> {
@@ -106,7 +106,7 @@ pub async fn initialize(
 }
 
 /// Validates the fields in the specification's order: the error names the first invalid one.
-fn read(app: &App, company: &Company, body: &Body<NewPayment>) -> Result<flow::Order> {
+fn read(app: &App, company: &Company, body: &Body<NewPayment>) -> Result<flow::PaymentRequest> {
     let (user_id, email) = (body.user_id()?, body.email()?);
     if user_id.is_none() && email.is_none() {
         return Err(body.required("email"));
@@ -115,7 +115,7 @@ fn read(app: &App, company: &Company, body: &Body<NewPayment>) -> Result<flow::O
     let currency = read_currency(app, company, body)?;
     let reference = body.reference()?;
     let narration = body.narration()?.unwrap_or_default();
-    let callback_url = event_destination(app, body, "callback_url", body.callback_url()?)?;
+    let callback_url = check_event_url(app, body, "callback_url", body.callback_url()?)?;
     let channels = body.channels()?;
     let checkout = body.checkout()?;
     let (success_url, cancel_url) = (checkout.success_url()?, checkout.cancel_url()?);
@@ -125,7 +125,7 @@ fn read(app: &App, company: &Company, body: &Body<NewPayment>) -> Result<flow::O
         return Err(Error::invalid("charge is not allowed"));
     }
     let money = Money { minor, currency };
-    Ok(flow::Order {
+    Ok(flow::PaymentRequest {
         user_id,
         email,
         money,
@@ -160,65 +160,66 @@ fn read_currency(app: &App, company: &Company, body: &Body<NewPayment>) -> Resul
 }
 
 fn read_provider(app: &App, company: &Company, body: &Body<NewPayment>) -> Result<String> {
-    providers::chosen(app, company, body.payment_service()?.as_deref(), body)
+    providers::choose_provider(app, company, body.payment_service()?.as_deref(), body)
 }
 
 pub async fn verify(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     Path(reference): Path<String>,
 ) -> Result<Answer<View<users::View>>> {
     company.check_feature(FEATURE)?;
-    let payment = settled(&app, by_reference(&app, &company.id, &reference).await?).await?;
+    let payment =
+        verify_unless_final(&app, find_by_reference(&app, &company.id, &reference).await?).await?;
     if payment.status == Status::Pending {
         return Err(Error::invalid("payment still pending"));
     }
-    populated(&app, payment, "Payment verified successfully").await
+    respond_with_user(&app, payment, "Payment verified successfully").await
 }
 
 /// Verifies a payment with the provider, unless its status is final.
-async fn settled(app: &App, payment: Payment) -> Result<Payment> {
+async fn verify_unless_final(app: &App, payment: Payment) -> Result<Payment> {
     match payment.status {
         Status::Success | Status::Refunded => Ok(payment),
         Status::Pending | Status::Failed => match settle::verify(app, &payment).await? {
-            Settled::Known(payment) => Ok(*payment),
-            Settled::Unknown => Ok(payment),
-            Settled::Mismatch(_, what) => Err(Error::invalid(what)),
+            PaymentVerification::Known(payment) => Ok(*payment),
+            PaymentVerification::Unknown => Ok(payment),
+            PaymentVerification::Mismatch(_, what) => Err(Error::invalid(what)),
         },
     }
 }
 
 pub async fn fetch(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     Path(id): Path<String>,
 ) -> Result<Answer<View<users::View>>> {
     company.check_feature(FEATURE)?;
-    let payment = by_id(&app, &company.id, &id).await?;
-    populated(&app, payment, "Payment fetched successfully").await
+    let payment = find_by_id(&app, &company.id, &id).await?;
+    respond_with_user(&app, payment, "Payment fetched successfully").await
 }
 
 pub async fn fetch_by_reference(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     Path(reference): Path<String>,
 ) -> Result<Answer<View<users::View>>> {
     company.check_feature(FEATURE)?;
-    let payment = by_reference(&app, &company.id, &reference).await?;
-    populated(&app, payment, "Payment fetched successfully").await
+    let payment = find_by_reference(&app, &company.id, &reference).await?;
+    respond_with_user(&app, payment, "Payment fetched successfully").await
 }
 
-async fn by_id(app: &App, company_id: &str, id: &str) -> Result<Payment> {
+async fn find_by_id(app: &App, company_id: &str, id: &str) -> Result<Payment> {
     let read = async |tx: &mut Tx| store::find(tx, company_id, id).await;
-    app.store.select(read).await?.ok_or_else(missing)
+    app.store.select(read).await?.ok_or_else(not_found)
 }
 
-async fn by_reference(app: &App, company_id: &str, reference: &str) -> Result<Payment> {
-    let read = async |tx: &mut Tx| store::by_reference(tx, company_id, reference).await;
-    app.store.select(read).await?.ok_or_else(missing)
+async fn find_by_reference(app: &App, company_id: &str, reference: &str) -> Result<Payment> {
+    let read = async |tx: &mut Tx| store::find_by_reference(tx, company_id, reference).await;
+    app.store.select(read).await?.ok_or_else(not_found)
 }
 
-async fn populated(
+async fn respond_with_user(
     app: &App,
     payment: Payment,
     message: &'static str,
@@ -226,10 +227,10 @@ async fn populated(
     let mut users = Vec::new();
     if let Some(id) = &payment.user_key {
         let id = std::slice::from_ref(id);
-        let read = async |tx: &mut Tx| users::find_all(tx, &payment.company_id, id).await;
+        let read = async |tx: &mut Tx| users::find_by_ids(tx, &payment.company_id, id).await;
         users = app.store.select(read).await?;
     }
-    Answer::data(payment.populated(&users, app.clock.now()), message)
+    Answer::data(payment.view_with_user(&users, app.clock.now()), message)
 }
 
 impl Choice for Status {
@@ -261,14 +262,14 @@ fields! {
 
 pub async fn list(
     State(app): State<App>,
-    Caller(company): Caller,
+    AuthenticatedCompany(company): AuthenticatedCompany,
     query: Query<Wanted>,
 ) -> Result<Answer<Listed<ListedPayment<users::View>>>> {
     company.check_feature(FEATURE)?;
-    listed(&app, &company.id, &query).await
+    list_for(&app, &company.id, &query).await
 }
 
-async fn listed(
+async fn list_for(
     app: &App,
     company_id: &str,
     query: &Query<Wanted>,
@@ -315,7 +316,7 @@ async fn users_of(
     let mut ids: Vec<String> = payments.iter().filter_map(|p| p.user_key.clone()).collect();
     ids.sort();
     ids.dedup();
-    users::find_all(tx, company_id, &ids).await
+    users::find_by_ids(tx, company_id, &ids).await
 }
 
 pub async fn list_of_company(
@@ -324,23 +325,23 @@ pub async fn list_of_company(
     query: Query<Wanted>,
 ) -> Result<Answer<Listed<ListedPayment<users::View>>>> {
     companies::find(&app, &company).await?;
-    listed(&app, &company, &query).await
+    list_for(&app, &company, &query).await
 }
 
 pub async fn fetch_of_company(
     State(app): State<App>,
     Path((company, payment)): Path<(String, String)>,
 ) -> Result<Answer<View<users::View>>> {
-    let payment = by_id(&app, &company, &payment).await?;
-    populated(&app, payment, "Payment fetched successfully").await
+    let payment = find_by_id(&app, &company, &payment).await?;
+    respond_with_user(&app, payment, "Payment fetched successfully").await
 }
 
 pub async fn fetch_of_company_by_reference(
     State(app): State<App>,
     Path((company, reference)): Path<(String, String)>,
 ) -> Result<Answer<View<users::View>>> {
-    let payment = by_reference(&app, &company, &reference).await?;
-    populated(&app, payment, "Payment fetched successfully").await
+    let payment = find_by_reference(&app, &company, &reference).await?;
+    respond_with_user(&app, payment, "Payment fetched successfully").await
 }
 
 /// Verifies a payment for an operator. A pending payment is not an error here.
@@ -348,14 +349,14 @@ pub async fn verify_of_company(
     State(app): State<App>,
     Path((company, payment)): Path<(String, String)>,
 ) -> Result<Answer<View<users::View>>> {
-    let payment = by_id(&app, &company, &payment).await?;
+    let payment = find_by_id(&app, &company, &payment).await?;
     let (asked, db, noted) = (app.clone(), app.store.clone(), payment.id.clone());
     db.write(async move |tx| {
         audit::record(tx, &asked, &company, "payment.verify", json!({ "payment": noted })).await
     })
     .await?;
-    let payment = settled(&app, payment).await?;
-    populated(&app, payment, "Payment verified successfully").await
+    let payment = verify_unless_final(&app, payment).await?;
+    respond_with_user(&app, payment, "Payment verified successfully").await
 }
 
 fields! {
@@ -374,7 +375,7 @@ pub async fn refund(
     let force = body.force()?.unwrap_or(false);
     companies::find(&app, &company).await?;
     let refunded = refund::refund(&app, &company, &payment, force).await?;
-    populated(&app, refunded, "Payment refunded successfully").await
+    respond_with_user(&app, refunded, "Payment refunded successfully").await
 }
 
 /// Returns the refund of a payment. Its amount is in the payment's currency.
@@ -383,8 +384,8 @@ pub async fn fetch_refund(
     Path((company, payment)): Path<(String, String)>,
 ) -> Result<Answer<Refund>> {
     let read = async |tx: &mut Tx| -> Result<_> {
-        store::find(tx, &company, &payment).await?.ok_or_else(missing)?;
-        let refund = store::refund(tx, &company, &payment).await?;
+        store::find(tx, &company, &payment).await?.ok_or_else(not_found)?;
+        let refund = store::find_refund(tx, &company, &payment).await?;
         refund.ok_or_else(|| Error::not_found("refund not found"))
     };
     let refund = app.store.read(read).await?;

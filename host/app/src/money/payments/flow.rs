@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 use tracing::instrument;
 
 use super::{
-    Lease, Payment, SETTLE_JOB, SUBJECT, Status, missing,
-    settle::{self, Settled},
+    Lease, Payment, SETTLE_JOB, SUBJECT, Status, not_found,
+    settle::{self, PaymentVerification},
     store,
 };
 use crate::{
@@ -28,9 +28,9 @@ use crate::{
     tenants::{
         companies::Company,
         providers::{self, Account},
-        wallet::{self, Account as Ledger, Cover, Movement},
+        wallet::{self, LedgerAccount as Ledger, LedgerTransaction, Overdraft},
     },
-    webhooks::{incoming as notifications, incoming::Belongs},
+    webhooks::{incoming as notifications, incoming::ReferenceOwner},
 };
 use tollhouse_platform::{
     background::jobs,
@@ -45,14 +45,14 @@ use tollhouse_plugins::{CallError, Certainty, CheckoutOrder, CheckoutSession, Pr
 /// The request fields that an error of the provider may name.
 const FIELDS: [&str; 6] = ["email", "amount", "currency", "channels", "reference", "metadata"];
 /// Maximum wait of a second request with the same reference for the checkout URL.
-const PATIENCE: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(5);
 /// The shortest and the longest polling interval while it waits.
-const FIRST_LOOK: Duration = Duration::from_millis(50);
-const LAST_LOOK: Duration = Duration::from_millis(250);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A payment to initialize, each field validated on its own.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct PaymentRequest {
     pub user_id: Option<String>,
     pub email: Option<String>,
     pub money: Money,
@@ -75,21 +75,21 @@ enum Recorded {
 /// Returns the payment with its checkout URL. The same reference returns or resumes the existing
 /// payment; 409 if another request calls the provider for longer than `PATIENCE`.
 #[instrument(target = SPANS, name = "payments.initialize", skip_all)]
-pub async fn initialize(app: &App, company: &Company, order: Order) -> Result<Payment> {
-    let give_up_at = app.clock.elapsed() + PATIENCE;
+pub async fn initialize(app: &App, company: &Company, order: PaymentRequest) -> Result<Payment> {
+    let give_up_at = app.clock.elapsed() + MAX_WAIT;
     loop {
         let payment = match record(app, company, order.clone()).await? {
             Recorded::New(payment) => {
                 let leased = leased(&payment);
-                Some(leased.hold(app, start(app, *payment, Attempt::First)).await?)
+                Some(leased.hold(app, open_session(app, *payment, Attempt::First)).await?)
             }
-            Recorded::Existing(payment) if needs_start(&payment) => {
+            Recorded::Existing(payment) if needs_session(&payment) => {
                 resume(app, *payment, give_up_at).await?
             }
             Recorded::Existing(payment) => Some(*payment),
         };
         // The other request failed or deleted its payment: try again.
-        if let Some(payment) = payment.filter(|payment| !needs_start(payment)) {
+        if let Some(payment) = payment.filter(|payment| !needs_session(payment)) {
             return Ok(payment);
         }
     }
@@ -100,34 +100,35 @@ fn leased(payment: &Payment) -> Leased {
     Leased { table: LeasedTable::Payments, company_id, id, lease }
 }
 
-fn needs_start(payment: &Payment) -> bool {
+fn needs_session(payment: &Payment) -> bool {
     payment.status == Status::Pending && payment.checkout_url.is_none()
 }
 
 // ---- transaction 1: record the payment ----------------------------------------------------------
 
-async fn record(app: &App, company: &Company, order: Order) -> Result<Recorded> {
+async fn record(app: &App, company: &Company, order: PaymentRequest) -> Result<Recorded> {
     let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
     db.write(async move |tx| {
         if let Some(reference) = &order.reference
-            && let Some(existing) = store::by_reference(tx, &company.id, reference).await?
+            && let Some(existing) = store::find_by_reference(tx, &company.id, reference).await?
         {
             return Ok(Recorded::Existing(existing.into()));
         }
-        let user = payer(tx, &company, &order).await?;
+        let user = find_payer(tx, &company, &order).await?;
         let account = providers::resolve(tx, &company, &order.provider).await?;
         let payment = compose(&app, &company, &order, user.as_ref(), &account)?;
         let payment = reserve_reference(tx, &app, payment).await?;
         match store::insert(tx, &payment).await? {
             Some(payment) => {
-                expect_money(tx, &app, &payment).await?;
+                add_to_pending_balance(tx, &app, &payment).await?;
                 schedule_check(tx, &payment, app.clock.now()).await?;
                 Ok(Recorded::New(payment.into()))
             }
             // Another request has just inserted the same reference.
             None => {
                 notifications::release(tx, &payment.account_id, &payment.service_ref).await?;
-                let existing = store::by_reference(tx, &company.id, &payment.reference).await?;
+                let existing =
+                    store::find_by_reference(tx, &company.id, &payment.reference).await?;
                 let existing = existing.ok_or_else(|| Error::internal("a reference came and went"));
                 existing.map(|payment| Recorded::Existing(payment.into()))
             }
@@ -136,7 +137,11 @@ async fn record(app: &App, company: &Company, order: Order) -> Result<Recorded> 
     .await
 }
 
-async fn payer(tx: &mut Tx, company: &Company, order: &Order) -> Result<Option<User>> {
+async fn find_payer(
+    tx: &mut Tx,
+    company: &Company,
+    order: &PaymentRequest,
+) -> Result<Option<User>> {
     let Some(user_id) = &order.user_id else { return Ok(None) };
     let user = users::find(tx, &company.id, user_id).await?;
     user.map(Some).ok_or_else(|| Error::not_found("user not found"))
@@ -145,7 +150,7 @@ async fn payer(tx: &mut Tx, company: &Company, order: &Order) -> Result<Option<U
 fn compose(
     app: &App,
     company: &Company,
-    order: &Order,
+    order: &PaymentRequest,
     user: Option<&User>,
     account: &Account,
 ) -> Result<Payment> {
@@ -168,7 +173,7 @@ fn compose(
         email,
         payment_service: order.provider.clone(),
         account_id: account.id.clone(),
-        credits_wallet: account.is_services(),
+        credits_wallet: account.is_service_account(),
         amount: order.money.minor,
         fees: tollhouse_platform::values::money::Minor(0),
         currency: order.money.currency.clone(),
@@ -185,7 +190,7 @@ fn compose(
         cancel_url: order.cancel_url.clone(),
         checkout_url: None,
         lease: Lease::acquire(app),
-        channels: Json(offered(&plugin, order)?),
+        channels: Json(select_channels(&plugin, order)?),
         paid_at: None,
         payment_channel: String::new(),
         created_at: now,
@@ -194,7 +199,7 @@ fn compose(
 }
 
 /// The requested channels that the provider offers; without a request, all of its channels.
-fn offered(plugin: &Provider, order: &Order) -> Result<Vec<String>> {
+fn select_channels(plugin: &Provider, order: &PaymentRequest) -> Result<Vec<String>> {
     let has = &plugin.manifest().channels;
     let Some(wanted) = &order.channels else { return Ok(has.clone()) };
     let both: Vec<String> =
@@ -207,13 +212,13 @@ fn offered(plugin: &Provider, order: &Order) -> Result<Vec<String>> {
 }
 
 /// Generates a reference that follows the provider's rules.
-fn own_reference(app: &App, payment: &Payment) -> Result<String> {
+fn generate_reference(app: &App, payment: &Payment) -> Result<String> {
     let plugin = settle::provider(app, payment)?;
     Ok(plugin.manifest().reference.fit(&format!("pay-{}", app.new_id())))
 }
 
 /// Returns whether the provider still accepts the reference: plugin versions may differ in rules.
-fn obeys_the_rule(app: &App, payment: &Payment) -> Result<bool> {
+fn is_reference_accepted(app: &App, payment: &Payment) -> Result<bool> {
     let plugin = settle::provider(app, payment)?;
     Ok(plugin.manifest().reference.accept(&payment.service_ref))
 }
@@ -222,7 +227,7 @@ fn obeys_the_rule(app: &App, payment: &Payment) -> Result<bool> {
 async fn reserve_reference(tx: &mut Tx, app: &App, mut payment: Payment) -> Result<Payment> {
     let rules = settle::provider(app, &payment)?.manifest().reference.clone();
     if !rules.accept(&payment.reference) || !reserve(tx, &payment).await? {
-        payment.service_ref = own_reference(app, &payment)?;
+        payment.service_ref = generate_reference(app, &payment)?;
         if !reserve(tx, &payment).await? {
             return Err(Error::internal("a new reference is taken"));
         }
@@ -235,8 +240,8 @@ async fn reserve(tx: &mut Tx, payment: &Payment) -> Result<bool> {
     Ok(notifications::reserve(tx, account_id, service_ref, &owner(payment), *created_at).await?)
 }
 
-fn owner(payment: &Payment) -> Belongs {
-    Belongs {
+fn owner(payment: &Payment) -> ReferenceOwner {
+    ReferenceOwner {
         company_id: payment.company_id.clone(),
         subject: SUBJECT.to_owned(),
         subject_id: payment.id.clone(),
@@ -244,18 +249,18 @@ fn owner(payment: &Payment) -> Belongs {
 }
 
 /// Adds a payment on the service account to the pending balance.
-async fn expect_money(tx: &mut Tx, app: &App, payment: &Payment) -> Result<()> {
+async fn add_to_pending_balance(tx: &mut Tx, app: &App, payment: &Payment) -> Result<()> {
     if !payment.credits_wallet {
         return Ok(());
     }
-    let movement = Movement {
+    let movement = LedgerTransaction {
         key: format!("payment:{}:pending", payment.id),
         kind: "payment.pending".into(),
         from: Ledger::Provider(payment.payment_service.clone()),
         to: Ledger::Pending,
         money: payment.money(),
     };
-    wallet::post(tx, app, &payment.company_id, &movement, Cover::Waived).await?;
+    wallet::post(tx, app, &payment.company_id, &movement, Overdraft::Allowed).await?;
     Ok(())
 }
 
@@ -277,23 +282,23 @@ enum Attempt {
     Resumed,
 }
 
-async fn start(app: &App, mut payment: Payment, attempt: Attempt) -> Result<Payment> {
+async fn open_session(app: &App, mut payment: Payment, attempt: Attempt) -> Result<Payment> {
     let plugin = settle::provider(app, &payment)?;
     let credentials = settle::credentials(app, &payment).await?;
-    let mut result = plugin.start_checkout(&credentials, &order_of(&payment)).await;
+    let mut result = plugin.start_checkout(&credentials, &checkout_order(&payment)).await;
     if result.as_ref().is_err_and(is_duplicate_reference) {
         // The provider already knows this reference from another charge.
-        payment = match rename(app, &payment, attempt).await? {
+        payment = match reassign_reference(app, &payment, attempt).await? {
             Some(payment) => payment,
-            None => return as_it_stands(app, &payment).await,
+            None => return reload(app, &payment).await,
         };
-        result = plugin.start_checkout(&credentials, &order_of(&payment)).await;
+        result = plugin.start_checkout(&credentials, &checkout_order(&payment)).await;
     }
     match result {
-        Ok(session) => keep_session(app, payment, session).await,
+        Ok(session) => record_session(app, payment, session).await,
         Err(error) if is_invalid(&error) => {
             end_attempt(app, &payment, attempt == Attempt::First).await?;
-            Err(charges::refused(error, &payment.payment_service, &FIELDS))
+            Err(charges::client_error(error, &payment.payment_service, &FIELDS))
         }
         Err(error) => {
             end_attempt(app, &payment, false).await?;
@@ -302,7 +307,7 @@ async fn start(app: &App, mut payment: Payment, attempt: Attempt) -> Result<Paym
     }
 }
 
-fn order_of(payment: &Payment) -> CheckoutOrder {
+fn checkout_order(payment: &Payment) -> CheckoutOrder {
     CheckoutOrder {
         service_ref: payment.service_ref.clone(),
         amount: payment.money(),
@@ -330,14 +335,18 @@ fn is_duplicate_reference(error: &CallError) -> bool {
 
 /// Assigns another reference at the provider. A resumed payment keeps the old one in the directory,
 /// because it may have a session under it; a first attempt cannot.
-async fn rename(app: &App, payment: &Payment, attempt: Attempt) -> Result<Option<Payment>> {
+async fn reassign_reference(
+    app: &App,
+    payment: &Payment,
+    attempt: Attempt,
+) -> Result<Option<Payment>> {
     let (db, app, payment) = (app.store.clone(), app.clone(), payment.clone());
     db.write(async move |tx| {
-        let Some(mut payment) = in_hand(tx, &payment).await? else { return Ok(None) };
+        let Some(mut payment) = lock_if_leased(tx, &payment).await? else { return Ok(None) };
         if attempt == Attempt::First {
             notifications::release(tx, &payment.account_id, &payment.service_ref).await?;
         }
-        payment.service_ref = own_reference(&app, &payment)?;
+        payment.service_ref = generate_reference(&app, &payment)?;
         if !reserve(tx, &payment).await? {
             return Err(Error::internal("a new reference is taken"));
         }
@@ -347,17 +356,17 @@ async fn rename(app: &App, payment: &Payment, attempt: Attempt) -> Result<Option
 }
 
 /// Locks the payment. `None` if the lease is lost or the payment needs no session any longer.
-async fn in_hand(tx: &mut Tx, payment: &Payment) -> Result<Option<Payment>> {
-    let now = locked(tx, payment).await?;
+async fn lock_if_leased(tx: &mut Tx, payment: &Payment) -> Result<Option<Payment>> {
+    let now = lock_payment(tx, payment).await?;
     let is_ours = now.lease.is_held_as(&payment.lease);
-    Ok((is_ours && needs_start(&now)).then_some(now))
+    Ok((is_ours && needs_session(&now)).then_some(now))
 }
 
-async fn keep_session(app: &App, payment: Payment, session: CheckoutSession) -> Result<Payment> {
+async fn record_session(app: &App, payment: Payment, session: CheckoutSession) -> Result<Payment> {
     let (db, now) = (app.store.clone(), app.clock.now());
     db.write(async move |tx| {
         let before = payment;
-        let mut payment = locked(tx, &before).await?;
+        let mut payment = lock_payment(tx, &before).await?;
         // Another request has resumed the payment; no client has received this session's URL.
         if payment.checkout_url.is_some() || !payment.lease.is_held_as(&before.lease) {
             return Ok(payment);
@@ -366,7 +375,7 @@ async fn keep_session(app: &App, payment: Payment, session: CheckoutSession) -> 
             let Payment { account_id, service_ref, .. } = &payment;
             let (owner, new) = (owner(&payment), &session.service_ref);
             if !notifications::replace(tx, account_id, service_ref, new, &owner, now).await? {
-                return Err(taken_elsewhere(&payment));
+                return Err(reference_conflict(&payment));
             }
             payment.service_ref = session.service_ref;
         }
@@ -382,7 +391,7 @@ async fn keep_session(app: &App, payment: Payment, session: CheckoutSession) -> 
     .await
 }
 
-fn taken_elsewhere(payment: &Payment) -> Error {
+fn reference_conflict(payment: &Payment) -> Error {
     let message = format!("{} gave an unusable answer", payment.payment_service);
     Error::Upstream { message, detail: "its reference belongs to another record".to_owned() }
 }
@@ -391,7 +400,7 @@ fn taken_elsewhere(payment: &Payment) -> Error {
 async fn end_attempt(app: &App, payment: &Payment, forget: bool) -> Result<()> {
     let (db, app, payment) = (app.store.clone(), app.clone(), payment.clone());
     db.write(async move |tx| {
-        let Some(mut payment) = in_hand(tx, &payment).await? else { return Ok(()) };
+        let Some(mut payment) = lock_if_leased(tx, &payment).await? else { return Ok(()) };
         if forget {
             settle::release_pending(tx, &app, &payment).await?;
             notifications::release(tx, &payment.account_id, &payment.service_ref).await?;
@@ -409,39 +418,45 @@ async fn end_attempt(app: &App, payment: &Payment, forget: bool) -> Result<()> {
 
 /// Resumes a payment without a checkout URL, or waits for the lease holder. `None`: it was deleted.
 async fn resume(app: &App, payment: Payment, give_up_at: Duration) -> Result<Option<Payment>> {
-    match take_over(app, &payment).await? {
-        Some(payment) => leased(&payment).hold(app, start_again(app, payment)).await.map(Some),
-        None => wait_for_the_other(app, &payment, give_up_at).await,
+    match acquire_lease(app, &payment).await? {
+        Some(payment) => {
+            leased(&payment).hold(app, verify_and_reopen(app, payment)).await.map(Some)
+        }
+        None => wait_for_lease_holder(app, &payment, give_up_at).await,
     }
 }
 
 /// Verifies the payment and opens another session, unless the verification has settled it.
-async fn start_again(app: &App, payment: Payment) -> Result<Payment> {
+async fn verify_and_reopen(app: &App, payment: Payment) -> Result<Payment> {
     let settled = settle::verify(app, &payment).await;
     if settled.is_err() {
         end_attempt(app, &payment, false).await?;
     }
     let again = match settled? {
-        Settled::Unknown if obeys_the_rule(app, &payment)? => still_in_hand(app, &payment).await?,
+        PaymentVerification::Unknown if is_reference_accepted(app, &payment)? => {
+            recheck_lease(app, &payment).await?
+        }
         // No client has the URL of an earlier session, so another one is safe. A reference that
         // violates the provider's current rules cannot be sent again.
-        Settled::Unknown | Settled::Known(_) | Settled::Mismatch(..) => {
-            rename(app, &payment, Attempt::Resumed).await?
+        PaymentVerification::Unknown
+        | PaymentVerification::Known(_)
+        | PaymentVerification::Mismatch(..) => {
+            reassign_reference(app, &payment, Attempt::Resumed).await?
         }
     };
     match again {
-        Some(payment) => start(app, payment, Attempt::Resumed).await,
-        None => as_it_stands(app, &payment).await,
+        Some(payment) => open_session(app, payment, Attempt::Resumed).await,
+        None => reload(app, &payment).await,
     }
 }
 
 /// Acquires the lease. `None`: another request holds it, or the payment needs no session.
-async fn take_over(app: &App, payment: &Payment) -> Result<Option<Payment>> {
+async fn acquire_lease(app: &App, payment: &Payment) -> Result<Option<Payment>> {
     let (db, app, payment) = (app.store.clone(), app.clone(), payment.clone());
     db.write(async move |tx| {
         let now = app.clock.now();
         let found = store::lock(tx, &payment.company_id, &payment.id).await?;
-        match found.filter(|found| needs_start(found) && found.lease.is_free(now)) {
+        match found.filter(|found| needs_session(found) && found.lease.is_free(now)) {
             Some(found) => {
                 let taken = Payment { lease: Lease::acquire(&app), ..found };
                 Ok(Some(store::update(tx, &taken).await?))
@@ -453,39 +468,39 @@ async fn take_over(app: &App, payment: &Payment) -> Result<Option<Payment>> {
 }
 
 /// Checks the lease again after the verification. `None`: another request has acquired it.
-async fn still_in_hand(app: &App, payment: &Payment) -> Result<Option<Payment>> {
+async fn recheck_lease(app: &App, payment: &Payment) -> Result<Option<Payment>> {
     let (db, payment) = (app.store.clone(), payment.clone());
-    db.write(async move |tx| in_hand(tx, &payment).await).await
+    db.write(async move |tx| lock_if_leased(tx, &payment).await).await
 }
 
-async fn as_it_stands(app: &App, payment: &Payment) -> Result<Payment> {
+async fn reload(app: &App, payment: &Payment) -> Result<Payment> {
     let Payment { company_id, id, .. } = payment;
     let found = app.store.select(async |tx| store::find(tx, company_id, id).await).await?;
-    found.ok_or_else(missing)
+    found.ok_or_else(not_found)
 }
 
 /// Waits for the other request's URL or the end of its lease. `None`: the payment was deleted.
-async fn wait_for_the_other(
+async fn wait_for_lease_holder(
     app: &App,
     payment: &Payment,
     give_up_at: Duration,
 ) -> Result<Option<Payment>> {
     let Payment { company_id, id, .. } = payment;
-    let mut look = FIRST_LOOK;
+    let mut look = MIN_POLL_INTERVAL;
     loop {
         let found = app.store.select(async |tx| store::find(tx, company_id, id).await).await?;
         let now = app.clock.now();
-        let waits = |found: &&Payment| needs_start(found) && !found.lease.is_free(now);
+        let waits = |found: &&Payment| needs_session(found) && !found.lease.is_free(now);
         let Some(other) = found.as_ref().filter(waits) else { return Ok(found) };
         if app.clock.elapsed() >= give_up_at {
             return Err(other.lease.conflict(now, charges::IN_PROGRESS));
         }
         tokio::time::sleep(look).await;
-        look = (look * 2).min(LAST_LOOK);
+        look = (look * 2).min(MAX_POLL_INTERVAL);
     }
 }
 
-async fn locked(tx: &mut Tx, payment: &Payment) -> Result<Payment> {
+async fn lock_payment(tx: &mut Tx, payment: &Payment) -> Result<Payment> {
     let found = store::lock(tx, &payment.company_id, &payment.id).await?;
-    found.ok_or_else(missing)
+    found.ok_or_else(not_found)
 }

@@ -25,6 +25,6 @@ pub const SUBJECT: &str = "payment";
 pub const CHANNELS: [&str; 6] = ["card", "bank", "ussd", "qr", "mobile_money", "bank_transfer"];
 
 /// The same error for a missing payment and for one of another company.
-fn missing() -> Error {
+fn not_found() -> Error {
     Error::not_found("payment not found")
 }

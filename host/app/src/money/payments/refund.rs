@@ -22,15 +22,15 @@ use serde_json::json;
 use tracing::instrument;
 
 use super::{
-    Lease, Payment, Refund, RefundStatus, SETTLE_JOB, Status, missing,
-    settle::{self, emit, proceeds},
+    Lease, Payment, Refund, RefundStatus, SETTLE_JOB, Status, not_found,
+    settle::{self, emit, net_amount},
     store,
 };
 use crate::{
     money::charges::{Leased, LeasedTable},
     operations::audit,
     state::App,
-    tenants::wallet::{self, Account as Ledger, Cover, Movement},
+    tenants::wallet::{self, LedgerAccount as Ledger, LedgerTransaction, Overdraft},
 };
 use tollhouse_platform::{
     background::jobs::{self, Next},
@@ -44,12 +44,12 @@ use tollhouse_plugins::{CallError, Certainty, FaultCategory, ReferenceRules, Ref
 /// Delay before a refund with an unknown outcome is requested again.
 const RETRY_SECONDS: i64 = 60;
 /// Polling interval of a pending refund.
-const WATCH_SECONDS: i64 = 3_600;
+const POLL_INTERVAL_SECONDS: i64 = 3_600;
 /// Polling time of a pending refund, after which an operator is alerted.
-const WATCHED_SECONDS: i64 = 30 * 86_400;
+const MAX_POLL_SECONDS: i64 = 30 * 86_400;
 
 impl Refund {
-    pub fn is_under_way(&self) -> bool {
+    pub fn is_in_progress(&self) -> bool {
         matches!(self.status, RefundStatus::Requested | RefundStatus::Pending)
     }
 }
@@ -60,19 +60,19 @@ enum Attempt {
     /// No earlier request: an error without an effect proves that there is no refund.
     First,
     /// After a lost response, only a rejection by the provider proves that there is no refund.
-    Again,
+    Retry,
 }
 
 /// Refunds a successful payment in full. `force` lets the wallet go below zero.
 #[instrument(target = SPANS, name = "payments.refund", skip_all)]
 pub async fn refund(app: &App, company_id: &str, payment_id: &str, force: bool) -> Result<Payment> {
     let find = async |tx: &mut Tx| store::find(tx, company_id, payment_id).await;
-    let payment = app.store.select(find).await?.ok_or_else(missing)?;
+    let payment = app.store.select(find).await?.ok_or_else(not_found)?;
     // Fails before the wallet is debited if the provider account is gone.
     settle::credentials(app, &payment).await?;
     let (payment, refund, attempt) = request(app, &payment, force).await?;
-    pursue(app, &payment, &refund, attempt).await?;
-    app.store.select(find).await?.ok_or_else(missing)
+    advance(app, &payment, &refund, attempt).await?;
+    app.store.select(find).await?.ok_or_else(not_found)
 }
 
 /// Transaction 1: records the refund and debits the wallet.
@@ -82,30 +82,30 @@ async fn request(app: &App, payment: &Payment, force: bool) -> Result<(Payment, 
     db.write(async move |tx| {
         let detail = json!({ "payment": id, "force": force });
         audit::record(tx, &app, &company_id, "payment.refund", detail).await?;
-        let payment = store::lock(tx, &company_id, &id).await?.ok_or_else(missing)?;
+        let payment = store::lock(tx, &company_id, &id).await?.ok_or_else(not_found)?;
         let provider = settle::provider(&app, &payment)?;
         if !provider.offers("refunds") {
             return Err(Error::Invalid(format!("{} cannot refund", payment.payment_service)));
         }
-        let before = store::refund(tx, &company_id, &id).await?;
+        let before = store::find_refund(tx, &company_id, &id).await?;
         match (payment.status, before) {
             // A refund in progress: resume it.
-            (Status::Success, Some(refund)) if refund.is_under_way() => {
+            (Status::Success, Some(refund)) if refund.is_in_progress() => {
                 let lease = refund.lease.clone();
-                let taken = take(tx, &app, refund).await?;
+                let taken = acquire_lease(tx, &app, refund).await?;
                 let busy = || lease.conflict(app.clock.now(), "the refund is being asked for");
-                return Ok((payment, taken.ok_or_else(busy)?, Attempt::Again));
+                return Ok((payment, taken.ok_or_else(busy)?, Attempt::Retry));
             }
             (Status::Success, _) => {}
             // The provider accepted a refund that failed later: retry it without a second debit.
             (Status::Refunded, Some(refund)) if refund.status == RefundStatus::Failed => {}
             _ => return Err(Error::invalid("only successful payment can be refunded")),
         }
-        let refund = new(&app, &payment, &provider.manifest().reference);
-        store::put_refund(tx, &refund).await?;
+        let refund = new_refund(&app, &payment, &provider.manifest().reference);
+        store::upsert_refund(tx, &refund).await?;
         if payment.status == Status::Success {
-            let cover = if force { Cover::Waived } else { Cover::Required };
-            hold(tx, &app, &payment, &refund, cover).await?;
+            let cover = if force { Overdraft::Allowed } else { Overdraft::Forbidden };
+            debit_for_refund(tx, &app, &payment, &refund, cover).await?;
         }
         let retry = refund.created_at.plus_seconds(RETRY_SECONDS);
         jobs::wake(tx, &company_id, SETTLE_JOB, &id, retry).await?;
@@ -114,7 +114,7 @@ async fn request(app: &App, payment: &Payment, force: bool) -> Result<(Payment, 
     .await
 }
 
-fn new(app: &App, payment: &Payment, rules: &ReferenceRules) -> Refund {
+fn new_refund(app: &App, payment: &Payment, rules: &ReferenceRules) -> Refund {
     let now = app.clock.now();
     let id = app.random.id(now);
     Refund {
@@ -133,44 +133,44 @@ fn new(app: &App, payment: &Payment, rules: &ReferenceRules) -> Refund {
 }
 
 /// Acquires the lease. `None`: another request holds it, or the refund is no longer requested.
-async fn take(tx: &mut Tx, app: &App, refund: Refund) -> Result<Option<Refund>> {
+async fn acquire_lease(tx: &mut Tx, app: &App, refund: Refund) -> Result<Option<Refund>> {
     let is_free = refund.lease.is_free(app.clock.now());
     if !is_free || refund.status != RefundStatus::Requested {
         return Ok(None);
     }
     let refund = Refund { lease: Lease::acquire(app), ..refund };
-    store::put_refund(tx, &refund).await?;
+    store::upsert_refund(tx, &refund).await?;
     Ok(Some(refund))
 }
 
 /// Resumes a refund in progress, for the job.
-pub async fn go_on(app: &App, payment: &Payment, refund: &Refund) -> Result<Next> {
+pub async fn resume(app: &App, payment: &Payment, refund: &Refund) -> Result<Next> {
     if refund.status != RefundStatus::Requested {
-        return pursue(app, payment, refund, Attempt::Again).await;
+        return advance(app, payment, refund, Attempt::Retry).await;
     }
     let (db, host, refund) = (app.store.clone(), app.clone(), refund.clone());
-    let taken = db.write(async move |tx| match current(tx, &refund).await? {
-        Some((_, refund)) => take(tx, &host, refund).await,
+    let taken = db.write(async move |tx| match lock_current(tx, &refund).await? {
+        Some((_, refund)) => acquire_lease(tx, &host, refund).await,
         None => Ok(None),
     });
     match taken.await? {
-        Some(refund) => pursue(app, payment, &refund, Attempt::Again).await,
+        Some(refund) => advance(app, payment, &refund, Attempt::Retry).await,
         None => Ok(Next::At(app.clock.now().plus_seconds(RETRY_SECONDS))),
     }
 }
 
 /// Locks the payment and returns it with the refund, if the refund's status is still the same.
-async fn current(tx: &mut Tx, refund: &Refund) -> Result<Option<(Payment, Refund)>> {
+async fn lock_current(tx: &mut Tx, refund: &Refund) -> Result<Option<(Payment, Refund)>> {
     let (company_id, payment_id) = (&refund.company_id, &refund.payment_id);
-    let payment = store::lock(tx, company_id, payment_id).await?.ok_or_else(missing)?;
-    let found = store::refund(tx, company_id, payment_id).await?;
+    let payment = store::lock(tx, company_id, payment_id).await?.ok_or_else(not_found)?;
+    let found = store::find_refund(tx, company_id, payment_id).await?;
     let found = found.filter(|found| found.id == refund.id && found.status == refund.status);
     Ok(found.map(|refund| (payment, refund)))
 }
 
 /// Like `current`, but `None` without the lease: another request may have made the refund since.
-async fn in_hand(tx: &mut Tx, refund: &Refund) -> Result<Option<(Payment, Refund)>> {
-    let current = current(tx, refund).await?;
+async fn lock_if_leased(tx: &mut Tx, refund: &Refund) -> Result<Option<(Payment, Refund)>> {
+    let current = lock_current(tx, refund).await?;
     Ok(current.filter(|(_, now)| now.lease.is_held_as(&refund.lease)))
 }
 
@@ -180,12 +180,12 @@ fn leased(refund: &Refund) -> Leased {
 }
 
 /// Requests or polls the refund at the provider.
-async fn pursue(app: &App, payment: &Payment, refund: &Refund, attempt: Attempt) -> Result<Next> {
+async fn advance(app: &App, payment: &Payment, refund: &Refund, attempt: Attempt) -> Result<Next> {
     let provider = settle::provider(app, payment)?;
     let credentials = settle::credentials(app, payment).await?;
     let answer = match refund.status {
         RefundStatus::Requested => {
-            let order = order_of(payment, refund);
+            let order = refund_order(payment, refund);
             leased(refund).hold(app, provider.start_refund(&credentials, &order)).await
         }
         _ => provider.check_refund(&credentials, &refund.provider_id).await,
@@ -193,35 +193,35 @@ async fn pursue(app: &App, payment: &Payment, refund: &Refund, attempt: Attempt)
     match answer {
         Ok(seen) => record(app, payment, refund, seen).await,
         Err(error) => {
-            if certainly_not_done(&error, attempt) && refund.status == RefundStatus::Requested {
+            if proves_no_refund(&error, attempt) && refund.status == RefundStatus::Requested {
                 let reason = format!("{:?} {}", error.fault.category, error.fault.code);
-                refuse(app, refund, reason).await?;
+                record_rejection(app, refund, reason).await?;
             } else if refund.status == RefundStatus::Requested {
-                let_go(app, refund).await?;
+                release_lease(app, refund).await?;
             }
             Err(error.into_error(&payment.payment_service))
         }
     }
 }
 
-fn certainly_not_done(error: &CallError, attempt: Attempt) -> bool {
+fn proves_no_refund(error: &CallError, attempt: Attempt) -> bool {
     let refused = error.fault.category == FaultCategory::Refused;
     error.certainty == Certainty::NotDone && (attempt == Attempt::First || refused)
 }
 
 /// Releases the lease after an unknown outcome.
-async fn let_go(app: &App, refund: &Refund) -> Result<()> {
+async fn release_lease(app: &App, refund: &Refund) -> Result<()> {
     let (db, refund) = (app.store.clone(), refund.clone());
     db.write(async move |tx| {
-        if let Some((_, refund)) = in_hand(tx, &refund).await? {
-            store::put_refund(tx, &Refund { lease: Lease::default(), ..refund }).await?;
+        if let Some((_, refund)) = lock_if_leased(tx, &refund).await? {
+            store::upsert_refund(tx, &Refund { lease: Lease::default(), ..refund }).await?;
         }
         Ok(())
     })
     .await
 }
 
-fn order_of(payment: &Payment, refund: &Refund) -> RefundOrder {
+fn refund_order(payment: &Payment, refund: &Refund) -> RefundOrder {
     RefundOrder {
         service_ref: payment.service_ref.clone(),
         transaction_id: payment.transaction_id.clone(),
@@ -239,14 +239,14 @@ async fn record(
     seen: plugins::Refund,
 ) -> Result<Next> {
     if seen.status == plugins::RefundStatus::Failed && refund.status == RefundStatus::Requested {
-        refuse(app, refund, seen.message).await?;
+        record_rejection(app, refund, seen.message).await?;
         let message = format!("{} refused the refund", payment.payment_service);
         return Err(Error::Upstream { message, detail: "the refund failed at once".to_owned() });
     }
     let (db, app, refund) = (app.store.clone(), app.clone(), refund.clone());
     db.write(async move |tx| {
         let now = app.clock.now();
-        let Some((payment, refund)) = current(tx, &refund).await? else {
+        let Some((payment, refund)) = lock_current(tx, &refund).await? else {
             return Ok(Next::At(now.plus_seconds(RETRY_SECONDS)));
         };
         let status = match seen.status {
@@ -254,7 +254,7 @@ async fn record(
             plugins::RefundStatus::Done => RefundStatus::Done,
             plugins::RefundStatus::Failed => RefundStatus::Failed,
         };
-        let watched = now < refund.created_at.plus_seconds(WATCHED_SECONDS);
+        let watched = now < refund.created_at.plus_seconds(MAX_POLL_SECONDS);
         match status {
             RefundStatus::Failed => alarm(&app, &payment, "refund failed"),
             RefundStatus::Pending if !watched => alarm(&app, &payment, "refund still pending"),
@@ -268,29 +268,29 @@ async fn record(
             updated_at: now,
             ..refund
         };
-        store::put_refund(tx, &refund).await?;
+        store::upsert_refund(tx, &refund).await?;
         if payment.status == Status::Success {
             let payment = Payment { status: Status::Refunded, updated_at: now, ..payment };
             let payment = store::update(tx, &payment).await?;
             emit(tx, &app, &payment, "payment.refunded").await?;
         }
         let again = status == RefundStatus::Pending && watched;
-        Ok(if again { Next::At(now.plus_seconds(WATCH_SECONDS)) } else { Next::Done })
+        Ok(if again { Next::At(now.plus_seconds(POLL_INTERVAL_SECONDS)) } else { Next::Done })
     })
     .await
 }
 
 fn alarm(app: &App, payment: &Payment, what: &'static str) {
-    app.metrics.noted.alarm(what);
+    app.metrics.alarms.count_alarm(what);
     let (company, payment) = (&payment.company_id, &payment.id);
     tracing::error!(alarm = what, company, payment, "an operator must look after a refund");
 }
 
 /// Records a rejected refund and credits the wallet again.
-async fn refuse(app: &App, refund: &Refund, reason: String) -> Result<()> {
+async fn record_rejection(app: &App, refund: &Refund, reason: String) -> Result<()> {
     let (db, app, refund) = (app.store.clone(), app.clone(), refund.clone());
     db.write(async move |tx| {
-        let Some((payment, refund)) = in_hand(tx, &refund).await? else { return Ok(()) };
+        let Some((payment, refund)) = lock_if_leased(tx, &refund).await? else { return Ok(()) };
         let refund = Refund {
             status: RefundStatus::Failed,
             message: reason,
@@ -298,57 +298,67 @@ async fn refuse(app: &App, refund: &Refund, reason: String) -> Result<()> {
             updated_at: app.clock.now(),
             ..refund
         };
-        store::put_refund(tx, &refund).await?;
+        store::upsert_refund(tx, &refund).await?;
         if payment.status == Status::Success && payment.credits_wallet {
             let (from, to) = (ledger_of(&payment), Ledger::Wallet);
             let key = format!("payment:{}:refund:{}:refused", payment.id, refund.id);
-            let movement = Movement {
+            let movement = LedgerTransaction {
                 key,
                 kind: "payment.refund.refused".into(),
                 from,
                 to,
-                money: proceeds(&payment),
+                money: net_amount(&payment),
             };
-            wallet::post(tx, &app, &payment.company_id, &movement, Cover::Waived).await?;
+            wallet::post(tx, &app, &payment.company_id, &movement, Overdraft::Allowed).await?;
         }
         Ok(())
     })
     .await
 }
 
-async fn hold(
+async fn debit_for_refund(
     tx: &mut Tx,
     app: &App,
     payment: &Payment,
     refund: &Refund,
-    cover: Cover,
+    cover: Overdraft,
 ) -> Result<()> {
     let key = format!("payment:{}:refund:{}", payment.id, refund.id);
-    out_of_wallet(tx, app, payment, key, cover).await
+    debit_wallet(tx, app, payment, key, cover).await
 }
 
 /// Debits the net amount from the wallet, unless a refund in progress has already done so.
-pub async fn take_back(tx: &mut Tx, app: &App, payment: &Payment, cover: Cover) -> Result<()> {
-    let refund = store::refund(tx, &payment.company_id, &payment.id).await?;
-    if refund.is_some_and(|refund| refund.is_under_way()) {
+pub async fn debit_net_amount(
+    tx: &mut Tx,
+    app: &App,
+    payment: &Payment,
+    cover: Overdraft,
+) -> Result<()> {
+    let refund = store::find_refund(tx, &payment.company_id, &payment.id).await?;
+    if refund.is_some_and(|refund| refund.is_in_progress()) {
         return Ok(());
     }
-    out_of_wallet(tx, app, payment, format!("payment:{}:reversed", payment.id), cover).await
+    debit_wallet(tx, app, payment, format!("payment:{}:reversed", payment.id), cover).await
 }
 
-async fn out_of_wallet(
+async fn debit_wallet(
     tx: &mut Tx,
     app: &App,
     payment: &Payment,
     key: String,
-    cover: Cover,
+    cover: Overdraft,
 ) -> Result<()> {
     if !payment.credits_wallet {
         return Ok(());
     }
     let (from, to) = (Ledger::Wallet, ledger_of(payment));
-    let movement =
-        Movement { key, kind: "payment.refund".into(), from, to, money: proceeds(payment) };
+    let movement = LedgerTransaction {
+        key,
+        kind: "payment.refund".into(),
+        from,
+        to,
+        money: net_amount(payment),
+    };
     wallet::post(tx, app, &payment.company_id, &movement, cover).await?;
     Ok(())
 }

@@ -7,13 +7,15 @@ use futures::{FutureExt, future::BoxFuture};
 use serde_json::json;
 use tracing::instrument;
 
-use super::{Payment, SUBJECT, Status, missing, refund, store};
+use super::{Payment, SUBJECT, Status, not_found, refund, store};
 use crate::{
-    money::charges::{self, Desk, Verdict, is_ours, judge, next_check, without_token},
+    money::charges::{
+        self, ChargeVerifier, Transition, decide_transition, is_ours, next_check, without_token,
+    },
     state::App,
     tenants::{
         providers,
-        wallet::{self, Account as Ledger, Cover, Movement},
+        wallet::{self, LedgerAccount as Ledger, LedgerTransaction, Overdraft},
     },
     webhooks::{incoming as notifications, outgoing as events},
 };
@@ -27,11 +29,11 @@ use tollhouse_platform::{
 use tollhouse_plugins::{Credentials, PaymentStatus, Provider, ProviderPayment};
 
 /// Maximum number of consecutive failures after the last scheduled check, about two days.
-const MOST_FAILURES: i64 = 100;
+const MAX_FAILURES: i64 = 100;
 
 /// The result of a verification.
 #[derive(Debug)]
-pub enum Settled {
+pub enum PaymentVerification {
     /// The current payment.
     Known(Box<Payment>),
     /// The provider does not know the payment.
@@ -42,25 +44,28 @@ pub enum Settled {
 
 /// Verifies a payment with the provider and records the outcome.
 #[instrument(target = SPANS, name = "payments.verify", skip_all)]
-pub async fn verify(app: &App, payment: &Payment) -> Result<Settled> {
-    let desk =
-        Desk::open(app, &payment.company_id, &payment.payment_service, &payment.account_id).await?;
-    let ask = async |service_ref: &str| match desk.look(service_ref).await? {
+pub async fn verify(app: &App, payment: &Payment) -> Result<PaymentVerification> {
+    let desk = ChargeVerifier::open(
+        app, &payment.company_id, &payment.payment_service, &payment.account_id,
+    )
+    .await?;
+    let ask = async |service_ref: &str| match desk.fetch(service_ref).await? {
         Some(seen) => record(app, payment, seen, service_ref.to_owned()).await,
-        None => Ok(Settled::Unknown),
+        None => Ok(PaymentVerification::Unknown),
     };
     let mut trouble = None;
     for former in former_references(app, payment).await? {
         match ask(&former).await {
-            Ok(Settled::Known(now)) if now.status == Status::Success => {
-                return Ok(Settled::Known(now));
+            Ok(PaymentVerification::Known(now)) if now.status == Status::Success => {
+                return Ok(PaymentVerification::Known(now));
             }
             Ok(_) => {}
             Err(error) => trouble = Some(error),
         }
     }
     let settled = ask(&payment.service_ref).await?;
-    let is_settled = matches!(&settled, Settled::Known(now) if now.status != Status::Pending);
+    let is_settled =
+        matches!(&settled, PaymentVerification::Known(now) if now.status != Status::Pending);
     match trouble {
         Some(error) if !is_settled => Err(error),
         _ => Ok(settled),
@@ -77,7 +82,8 @@ async fn former_references(app: &App, payment: &Payment) -> Result<Vec<String>> 
         return Ok(Vec::new());
     }
     let Payment { company_id, id, service_ref, .. } = payment;
-    let read = async |tx: &mut Tx| notifications::references(tx, company_id, SUBJECT, id).await;
+    let read =
+        async |tx: &mut Tx| notifications::list_references(tx, company_id, SUBJECT, id).await;
     let mut references = app.store.select(read).await?;
     references.retain(|reference| reference != service_ref);
     Ok(references)
@@ -86,7 +92,7 @@ async fn former_references(app: &App, payment: &Payment) -> Result<Vec<String>> 
 /// Opens the credentials under which the payment was created.
 pub async fn credentials(app: &App, payment: &Payment) -> Result<Credentials> {
     let account =
-        app.store.select(async |tx| providers::by_id(tx, &payment.account_id).await).await?;
+        app.store.select(async |tx| providers::find_by_id(tx, &payment.account_id).await).await?;
     let account = account.ok_or_else(|| Error::invalid("payment service key not found"))?;
     account.open_credentials(app)
 }
@@ -97,40 +103,40 @@ async fn record(
     payment: &Payment,
     seen: ProviderPayment,
     service_ref: String,
-) -> Result<Settled> {
+) -> Result<PaymentVerification> {
     let (db, app) = (app.store.clone(), app.clone());
     let (company_id, id) = (payment.company_id.clone(), payment.id.clone());
     db.write(async move |tx| {
         let found = store::lock(tx, &company_id, &id).await?;
-        let payment = found.ok_or_else(missing)?;
+        let payment = found.ok_or_else(not_found)?;
         let is_current = service_ref == payment.service_ref;
         if !is_ours(&payment.id, is_current && payment.checkout_url.is_some(), &seen) {
             if seen.status == PaymentStatus::Success {
                 alarm(&app, &payment, &seen, "foreign payment");
             }
-            return Ok(Settled::Known(payment.into()));
+            return Ok(PaymentVerification::Known(payment.into()));
         }
         // Only a success of an abandoned session matters.
         if !is_current && seen.status != PaymentStatus::Success {
-            return Ok(Settled::Known(payment.into()));
+            return Ok(PaymentVerification::Known(payment.into()));
         }
-        let mismatch = match judge(payment.status, &payment.money(), &seen) {
-            Verdict::Unchanged | Verdict::StillPending => {
-                return Ok(Settled::Known(payment.into()));
+        let mismatch = match decide_transition(payment.status, &payment.money(), &seen) {
+            Transition::Unchanged | Transition::StillPending => {
+                return Ok(PaymentVerification::Known(payment.into()));
             }
-            Verdict::Succeeded => {
+            Transition::Succeeded => {
                 let payment = Payment { service_ref, ..payment };
                 return succeed(tx, &app, payment, &seen).await;
             }
-            Verdict::Failed => return fail(tx, &app, payment, &seen).await,
-            Verdict::Reversed => return reverse(tx, &app, payment, &seen).await,
-            Verdict::AmountMismatch => "amount mismatch",
-            Verdict::CurrencyMismatch => "currency mismatch",
+            Transition::Failed => return fail(tx, &app, payment, &seen).await,
+            Transition::Reversed => return reverse(tx, &app, payment, &seen).await,
+            Transition::AmountMismatch => "amount mismatch",
+            Transition::CurrencyMismatch => "currency mismatch",
         };
         alarm(&app, &payment, &seen, mismatch);
         let (message, updated_at) = (mismatch.to_owned(), app.clock.now());
         let payment = store::update(tx, &Payment { message, updated_at, ..payment }).await?;
-        Ok(Settled::Mismatch(payment.into(), mismatch))
+        Ok(PaymentVerification::Mismatch(payment.into(), mismatch))
     })
     .await
 }
@@ -145,7 +151,7 @@ async fn succeed(
     app: &App,
     payment: Payment,
     seen: &ProviderPayment,
-) -> Result<Settled> {
+) -> Result<PaymentVerification> {
     if payment.status == Status::Failed {
         tracing::warn!(payment = payment.id, "a failed payment turned out to be a success");
     }
@@ -155,21 +161,26 @@ async fn succeed(
         fees: charges::fees(seen),
         paid_at: Some(seen.paid_at.unwrap_or(now)),
         payment_channel: seen.channel.clone(),
-        ..taken_over(payment, app, seen)
+        ..with_provider_result(payment, app, seen)
     };
     let payment = store::update(tx, &payment).await?;
     release_pending(tx, app, &payment).await?;
     credit(tx, app, &payment).await?;
     emit(tx, app, &payment, "payment.success").await?;
-    Ok(Settled::Known(payment.into()))
+    Ok(PaymentVerification::Known(payment.into()))
 }
 
-async fn fail(tx: &mut Tx, app: &App, payment: Payment, seen: &ProviderPayment) -> Result<Settled> {
-    let payment = Payment { status: Status::Failed, ..taken_over(payment, app, seen) };
+async fn fail(
+    tx: &mut Tx,
+    app: &App,
+    payment: Payment,
+    seen: &ProviderPayment,
+) -> Result<PaymentVerification> {
+    let payment = Payment { status: Status::Failed, ..with_provider_result(payment, app, seen) };
     let payment = store::update(tx, &payment).await?;
     release_pending(tx, app, &payment).await?;
     emit(tx, app, &payment, "payment.failed").await?;
-    Ok(Settled::Known(payment.into()))
+    Ok(PaymentVerification::Known(payment.into()))
 }
 
 /// Records a reversal by the provider. The wallet may go negative: the money has already moved.
@@ -178,16 +189,16 @@ async fn reverse(
     app: &App,
     payment: Payment,
     seen: &ProviderPayment,
-) -> Result<Settled> {
-    refund::take_back(tx, app, &payment, Cover::Waived).await?;
-    let payment = Payment { status: Status::Refunded, ..taken_over(payment, app, seen) };
+) -> Result<PaymentVerification> {
+    refund::debit_net_amount(tx, app, &payment, Overdraft::Allowed).await?;
+    let payment = Payment { status: Status::Refunded, ..with_provider_result(payment, app, seen) };
     let payment = store::update(tx, &payment).await?;
     emit(tx, app, &payment, "payment.refunded").await?;
-    Ok(Settled::Known(payment.into()))
+    Ok(PaymentVerification::Known(payment.into()))
 }
 
 /// Copies the provider fields that every outcome records.
-fn taken_over(payment: Payment, app: &App, seen: &ProviderPayment) -> Payment {
+fn with_provider_result(payment: Payment, app: &App, seen: &ProviderPayment) -> Payment {
     Payment {
         transaction_id: seen.transaction_id.clone(),
         message: seen.message.clone(),
@@ -198,7 +209,7 @@ fn taken_over(payment: Payment, app: &App, seen: &ProviderPayment) -> Payment {
 }
 
 /// Returns the net amount that a success on the service account credits to the company.
-pub fn proceeds(payment: &Payment) -> Money {
+pub fn net_amount(payment: &Payment) -> Money {
     let minor = Minor((payment.amount.0 - payment.fees.0).max(0));
     Money { minor, currency: payment.currency.clone() }
 }
@@ -207,14 +218,14 @@ async fn credit(tx: &mut Tx, app: &App, payment: &Payment) -> Result<()> {
     if !payment.credits_wallet {
         return Ok(());
     }
-    let movement = Movement {
+    let movement = LedgerTransaction {
         key: format!("payment:{}:success", payment.id),
         kind: "payment.success".into(),
         from: Ledger::Provider(payment.payment_service.clone()),
         to: Ledger::Wallet,
-        money: proceeds(payment),
+        money: net_amount(payment),
     };
-    wallet::post(tx, app, &payment.company_id, &movement, Cover::Waived).await?;
+    wallet::post(tx, app, &payment.company_id, &movement, Overdraft::Allowed).await?;
     Ok(())
 }
 
@@ -223,14 +234,14 @@ pub async fn release_pending(tx: &mut Tx, app: &App, payment: &Payment) -> Resul
     if !payment.credits_wallet {
         return Ok(());
     }
-    let movement = Movement {
+    let movement = LedgerTransaction {
         key: format!("payment:{}:settled", payment.id),
         kind: "payment.settled".into(),
         from: Ledger::Pending,
         to: Ledger::Provider(payment.payment_service.clone()),
         money: payment.money(),
     };
-    wallet::post(tx, app, &payment.company_id, &movement, Cover::Waived).await?;
+    wallet::post(tx, app, &payment.company_id, &movement, Overdraft::Allowed).await?;
     Ok(())
 }
 
@@ -245,12 +256,12 @@ pub async fn emit(tx: &mut Tx, app: &App, payment: &Payment, kind: &'static str)
 }
 
 /// The outcome label of the metric.
-fn found(checked: &Result<Settled>) -> &'static str {
+fn outcome_label(checked: &Result<PaymentVerification>) -> &'static str {
     match checked {
-        Ok(Settled::Known(payment)) if payment.status == Status::Pending => "pending",
-        Ok(Settled::Known(_)) => "settled",
-        Ok(Settled::Unknown) => "not_known",
-        Ok(Settled::Mismatch(..)) => "mismatch",
+        Ok(PaymentVerification::Known(payment)) if payment.status == Status::Pending => "pending",
+        Ok(PaymentVerification::Known(_)) => "settled",
+        Ok(PaymentVerification::Unknown) => "not_known",
+        Ok(PaymentVerification::Mismatch(..)) => "mismatch",
         Err(_) => "error",
     }
 }
@@ -264,23 +275,25 @@ pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
             .store
             .read(async |tx| -> Result<_> {
                 let payment = store::find(tx, &job.company_id, &job.subject).await?;
-                let refund = store::refund(tx, &job.company_id, &job.subject).await?;
+                let refund = store::find_refund(tx, &job.company_id, &job.subject).await?;
                 Ok((payment, refund))
             })
             .await?;
         let Some(payment) = payment else { return Ok(Next::Done) };
-        if let Some(refund) = refund.filter(super::Refund::is_under_way) {
-            return refund::go_on(&app, &payment, &refund).await;
+        if let Some(refund) = refund.filter(super::Refund::is_in_progress) {
+            return refund::resume(&app, &payment, &refund).await;
         }
         let checked = verify(&app, &payment).await;
-        app.metrics.noted.payment_checked(found(&checked));
+        app.metrics.alarms.count_payment_check(outcome_label(&checked));
         let status = match &checked {
-            Ok(Settled::Known(payment) | Settled::Mismatch(payment, _)) => payment.status,
-            Ok(Settled::Unknown) | Err(_) => payment.status,
+            Ok(PaymentVerification::Known(payment) | PaymentVerification::Mismatch(payment, _)) => {
+                payment.status
+            }
+            Ok(PaymentVerification::Unknown) | Err(_) => payment.status,
         };
         match (checked, next_check(status, payment.created_at, app.clock.now())) {
             (Ok(_), next) => Ok(next.map_or(Next::Done, Next::At)),
-            (Err(error), None) if job.failures >= MOST_FAILURES => {
+            (Err(error), None) if job.failures >= MAX_FAILURES => {
                 let (payment, error) = (payment.id, error.chain());
                 tracing::error!(payment, error, "gave up asking the provider about a payment");
                 Ok(Next::Done)

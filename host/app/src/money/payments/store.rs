@@ -135,7 +135,7 @@ pub async fn find(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Paym
         .await
 }
 
-pub async fn by_reference(
+pub async fn find_by_reference(
     tx: &mut Tx,
     company_id: &str,
     reference: &str,
@@ -172,7 +172,7 @@ pub enum Sort {
 }
 
 impl Filter {
-    fn narrowed(&self, select: &'static str, company_id: &str) -> Assembled {
+    fn apply_to(&self, select: &'static str, company_id: &str) -> Assembled {
         let mut sql = Assembled::default().then(select);
         sql = sql.then(" FROM payments WHERE company_id = ").value(company_id);
         for (column, wanted) in [
@@ -204,14 +204,14 @@ pub async fn list(
     sort: Sort,
     page: Page,
 ) -> Result<(i64, Vec<Payment>)> {
-    let (total,) = tx.assembled(&filter.narrowed("SELECT COUNT(*)", company_id)).one().await?;
+    let (total,) = tx.assembled(&filter.apply_to("SELECT COUNT(*)", company_id)).one().await?;
     let order = match sort {
         Sort::Created(Order::Ascending) => " ORDER BY created_at, id",
         Sort::Created(Order::Descending) => " ORDER BY created_at DESC, id DESC",
         Sort::Updated(Order::Ascending) => " ORDER BY updated_at, id",
         Sort::Updated(Order::Descending) => " ORDER BY updated_at DESC, id DESC",
     };
-    let sql = filter.narrowed(payments!("SELECT", ""), company_id).then(order);
+    let sql = filter.apply_to(payments!("SELECT", ""), company_id).then(order);
     let sql = sql.then(" LIMIT ").value(page.limit).then(" OFFSET ").value(page.offset());
     Ok((total, tx.assembled(&sql).all().await?))
 }
@@ -254,7 +254,11 @@ pub enum RefundStatus {
     Failed,
 }
 
-pub async fn refund(tx: &mut Tx, company_id: &str, payment_id: &str) -> Result<Option<Refund>> {
+pub async fn find_refund(
+    tx: &mut Tx,
+    company_id: &str,
+    payment_id: &str,
+) -> Result<Option<Refund>> {
     tx.sql(
         "SELECT *, asking_until AS starting_until FROM refunds
          WHERE company_id = $1 AND payment_id = $2",
@@ -265,7 +269,7 @@ pub async fn refund(tx: &mut Tx, company_id: &str, payment_id: &str) -> Result<O
 }
 
 /// Inserts a refund, or replaces the previous one of the payment.
-pub async fn put_refund(tx: &mut Tx, refund: &Refund) -> Result<()> {
+pub async fn upsert_refund(tx: &mut Tx, refund: &Refund) -> Result<()> {
     tx.sql(
         "INSERT INTO refunds (company_id, payment_id, id, status, amount_minor, provider_id,
              message, asking_until, created_at, updated_at, lease, lease_until, refund_ref)

@@ -111,18 +111,18 @@ impl Payment {
     /// Returns the view for the response to creation.
     pub fn view(mut self) -> View<UserId> {
         let user = self.user_key.take().map(UserId);
-        self.show(user)
+        self.into_view(user)
     }
 
     /// Returns the view with the payment's user, if it is among `users`.
-    pub fn populated(self, users: &[User], now: Timestamp) -> View<users::View> {
+    pub fn view_with_user(self, users: &[User], now: Timestamp) -> View<users::View> {
         let user = self.user_among(users, now);
-        self.show(user)
+        self.into_view(user)
     }
 
     pub fn listed(self, users: &[User], now: Timestamp) -> Listed<users::View> {
         let user = self.user_among(users, now);
-        let View { order, course, .. } = self.show(user);
+        let View { order, course, .. } = self.into_view(user);
         Listed { order, course }
     }
 
@@ -131,7 +131,7 @@ impl Payment {
         user.cloned().map(|user| user.view(now))
     }
 
-    fn show<Payer>(self, user: Option<Payer>) -> View<Payer> {
+    fn into_view<Payer>(self, user: Option<Payer>) -> View<Payer> {
         let order = OrderView {
             id: self.id,
             user,

@@ -3,7 +3,7 @@
 pub mod api;
 mod store;
 
-pub use self::store::Entry;
+pub use self::store::AuditEntry;
 
 use serde_json::Value;
 

@@ -13,7 +13,7 @@ use tollhouse_platform::{
 /// An operator's action.
 #[derive(Debug, FromRow, Serialize, JsonSchema)]
 #[schemars(rename = "AuditEntry")]
-pub struct Entry {
+pub struct AuditEntry {
     pub id: String,
     /// Actor: `operator`.
     pub actor: String,
@@ -45,7 +45,7 @@ pub async fn insert(
 }
 
 /// Returns a page of entries, newest first, and their total number.
-pub async fn list(tx: &mut Tx, company_id: &str, page: Page) -> Result<(i64, Vec<Entry>)> {
+pub async fn list(tx: &mut Tx, company_id: &str, page: Page) -> Result<(i64, Vec<AuditEntry>)> {
     let (total,) = tx
         .sql("SELECT COUNT(*) FROM audit_log WHERE company_id = $1")
         .bind(company_id)

@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Stream, next,
-    store::{self, Entry},
-    unsettled,
+    Feed, next_cursor,
+    store::{self, FeedEntry},
+    visibility_horizon,
 };
 use crate::state::App;
 use tollhouse_http::request::{
@@ -30,21 +30,21 @@ fields! {
 /// A page of a feed.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "StreamPart")]
-pub struct Part {
+pub struct FeedPage {
     /// Oldest first.
-    entries: Vec<Entry>,
+    entries: Vec<FeedEntry>,
     /// Cursor of the next request, also if there are no entries.
     next: String,
 }
 
-pub async fn read(app: &App, stream: Stream, query: &Query<Reading>) -> Result<Part> {
+pub async fn read(app: &App, stream: Feed, query: &Query<Reading>) -> Result<FeedPage> {
     let (after, company, limit) = (query.after()?, query.company()?, query.limit()?);
-    let before = unsettled(app);
+    let before = visibility_horizon(app);
     let between = [&*after, &*before];
     let entries = app
         .store
         .select(async |tx| store::read(tx, stream.0, between, company.as_ref(), limit).await)
         .await?;
-    let next = next(entries.iter().map(|entry| &*entry.id), limit, between);
-    Ok(Part { entries, next })
+    let next = next_cursor(entries.iter().map(|entry| &*entry.id), limit, between);
+    Ok(FeedPage { entries, next })
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-pub use self::api::{Part, Reading, read};
+pub use self::api::{FeedPage, Reading, read};
 use crate::state::App;
 use tollhouse_platform::{
     random::first_id,
@@ -19,16 +19,16 @@ use tollhouse_platform::{
 
 /// Name of a feed.
 #[derive(Clone, Copy, Debug)]
-pub struct Stream(pub &'static str);
+pub struct Feed(pub &'static str);
 
 /// Maximum difference between the clocks of hosts.
-const CLOCKS_DIFFER: Duration = Duration::from_secs(10);
+const MAX_CLOCK_SKEW: Duration = Duration::from_secs(10);
 
 /// Writes an entry about a company.
 pub async fn write(
     tx: &mut Tx,
     app: &App,
-    stream: Stream,
+    stream: Feed,
     company_id: &str,
     data: Value,
 ) -> Result<()> {
@@ -38,8 +38,8 @@ pub async fn write(
 
 /// Returns the visibility horizon: the lowest id that may still be committed.
 #[must_use]
-pub fn unsettled(app: &App) -> String {
-    let longest = app.store.longest_transaction() + CLOCKS_DIFFER;
+pub fn visibility_horizon(app: &App) -> String {
+    let longest = app.store.longest_transaction() + MAX_CLOCK_SKEW;
     let ms = i64::try_from(longest.as_millis()).unwrap_or(i64::MAX);
     first_id(app.clock.now().plus_ms(-ms))
 }
@@ -47,7 +47,7 @@ pub fn unsettled(app: &App) -> String {
 /// Returns the cursor after a page of `ids`. If there are fewer than `limit`, it is the end of the
 /// range, which was read completely. It never decreases, even if this host's clock is behind.
 #[must_use]
-pub fn next<'i>(
+pub fn next_cursor<'i>(
     mut ids: impl ExactSizeIterator<Item = &'i str> + DoubleEndedIterator,
     limit: i64,
     [after, before]: [&str; 2],

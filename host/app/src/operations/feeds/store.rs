@@ -12,7 +12,7 @@ use tollhouse_platform::{
 /// An entry about a company.
 #[derive(Debug, FromRow, Serialize, JsonSchema)]
 #[schemars(rename = "StreamEntry")]
-pub struct Entry {
+pub struct FeedEntry {
     pub id: String,
     pub company_id: String,
     #[schemars(with = "Value")]
@@ -45,7 +45,7 @@ pub async fn read(
     [after, before]: [&str; 2],
     company_id: Option<&String>,
     limit: i64,
-) -> Result<Vec<Entry>> {
+) -> Result<Vec<FeedEntry>> {
     tx.sql(
         "SELECT id, company_id, data, created_at FROM streams
          WHERE stream = $1 AND id > $2 AND id < $3

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use serde_json::json;
 
-use super::{Cursor, Damaged, Resealed, Standing, Step, reseal, standing};
+use super::{Cursor, Damaged, MasterKeyUsage, Resealed, Step, count_by_key, reseal};
 use crate::{operations::audit, state::App};
 use tollhouse_http::{
     answer::Answer,
@@ -15,8 +15,8 @@ use tollhouse_http::{
 use tollhouse_platform::error::Result;
 
 /// Returns the number of sealed rows by column and key.
-pub async fn fetch(State(app): State<App>) -> Result<Answer<Standing>> {
-    Answer::data(standing(&app).await?, "Master key fetched successfully")
+pub async fn fetch(State(app): State<App>) -> Result<Answer<MasterKeyUsage>> {
+    Answer::data(count_by_key(&app).await?, "Master key fetched successfully")
 }
 
 fields! {

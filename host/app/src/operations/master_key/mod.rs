@@ -15,14 +15,14 @@ use tollhouse_platform::{
 };
 
 /// Rows per call and transaction: few, to let other writers proceed, and because some hold photos.
-const MOST_ROWS: usize = 100;
+const ROWS_PER_STEP: usize = 100;
 /// Seal context of cursors.
-const CURSOR: &str = "master_key.cursor";
+const CURSOR_CONTEXT: &str = "master_key.cursor";
 
 /// Sealed rows by key. Keys are named by 8 hexadecimal characters of their digests.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "MasterKeys")]
-pub struct Standing {
+pub struct MasterKeyUsage {
     /// Key that seals new values.
     pub key: String,
     /// Previous keys, which only open values.
@@ -70,12 +70,12 @@ impl Cursor {
     /// Seals the cursor for clients, because the id of a provider account must stay secret.
     fn seal(&self, app: &App) -> Result<String> {
         let text = serde_json::to_string(self).map_err(Error::internal)?;
-        Ok(app.sealer.seal(CURSOR, &text))
+        Ok(app.sealer.seal(CURSOR_CONTEXT, &text))
     }
 
     /// Opens a cursor; `None` if no host with these keys and columns issued it.
     fn open(app: &App, sealed: &str) -> Option<Cursor> {
-        let text = app.sealer.open(CURSOR, sealed).ok()?;
+        let text = app.sealer.open(CURSOR_CONTEXT, sealed).ok()?;
         let cursor: Cursor = serde_json::from_str(&text).ok()?;
         columns(app).any(|column| column.name == cursor.column).then_some(cursor)
     }
@@ -101,7 +101,7 @@ fn columns(app: &App) -> impl Iterator<Item = &'static SealedColumn> + use<> {
 }
 
 /// Counts sealed rows, with one transaction per column, because each scans a table.
-async fn standing(app: &App) -> Result<Standing> {
+async fn count_by_key(app: &App) -> Result<MasterKeyUsage> {
     let mut sealed = Vec::new();
     for column in columns(app) {
         let counted = app.store.select(async |tx| store::count(tx, column).await).await?;
@@ -109,7 +109,7 @@ async fn standing(app: &App) -> Result<Standing> {
         sealed.extend(counted.into_iter().map(rows));
     }
     let former = app.sealer.former_key_ids().map(str::to_owned).collect();
-    Ok(Standing { key: app.sealer.key_id().to_owned(), former, sealed })
+    Ok(MasterKeyUsage { key: app.sealer.key_id().to_owned(), former, sealed })
 }
 
 /// Reads rows after the cursor and reseals those under previous keys or in a former context. Safe
@@ -122,7 +122,7 @@ async fn reseal(app: &App, tx: &mut Tx, cursor: Option<Cursor>) -> Result<Step> 
         None => Default::default(),
     };
     let is_done = |column: &SealedColumn| begun.as_ref().is_some_and(|begun| begun != column.name);
-    let mut left = MOST_ROWS;
+    let mut left = ROWS_PER_STEP;
     for column in columns(app).skip_while(|column| is_done(column)) {
         let (company_id, id) = std::mem::take(&mut last);
         if !has_former_keys && column.former_context.is_none() {

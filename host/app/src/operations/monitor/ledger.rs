@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::store::{self, Balance, Entry};
+use super::store::{self, AccountSum, ScannedEntry};
 use crate::state::App;
 use tollhouse_platform::{
     error::Result,
@@ -16,8 +16,8 @@ use tollhouse_platform::{
 };
 
 /// Limits of one poll.
-const MOST_ENTRIES: usize = 5_000;
-const MOST_BOOKS: usize = 200;
+const MAX_ENTRIES_PER_POLL: usize = 5_000;
+const MAX_LEDGERS_PER_POLL: usize = 200;
 /// Longer than a transaction plus the difference between the clocks of hosts.
 const MARGIN_SECONDS: i64 = 120;
 
@@ -26,75 +26,75 @@ type Sums = BTreeMap<(String, String), i64>;
 
 /// Progress and findings of a ledger scan.
 #[derive(Default)]
-pub struct Sweep {
+pub struct LedgerScan {
     /// Company of the last ledger that was completed.
-    done: String,
+    last_completed: String,
     /// Ledger that takes more than one poll.
-    open: Option<Book>,
+    open: Option<LedgerProgress>,
     unbalanced_transactions: i64,
     wrong_balances: i64,
     /// Companies whose ledger last seemed wrong, and is too large to be summed in one snapshot.
-    suspected: BTreeSet<String>,
+    suspects: BTreeSet<String>,
 }
 
 /// A ledger that is being read.
 #[derive(Clone)]
-struct Book {
+struct LedgerProgress {
     company_id: String,
     /// Last ledger transaction that was read page by page.
-    read: String,
+    last_transaction: String,
     sums: Sums,
     /// `true` if the whole ledger was read in one snapshot.
-    at_once: bool,
+    in_one_snapshot: bool,
 }
 
-impl Sweep {
+impl LedgerScan {
     /// Checks a bounded part of the ledgers. The end of the scan publishes its results.
-    pub async fn go_on(&mut self, app: &App) -> Result<()> {
-        let mut left = MOST_ENTRIES;
+    pub async fn advance(&mut self, app: &App) -> Result<()> {
+        let mut left = MAX_ENTRIES_PER_POLL;
         let before = first_id(app.clock.now().plus_seconds(-MARGIN_SECONDS));
-        for _ in 0..MOST_BOOKS {
+        for _ in 0..MAX_LEDGERS_PER_POLL {
             let open = self.open.as_ref();
-            let open = open.map(|book| (book.company_id.clone(), book.read.clone()));
-            let (done, before) = (&*self.done, &*before);
-            let read = async |tx: &mut Tx| read_on(tx, done, open.clone(), before, left).await;
+            let open = open.map(|book| (book.company_id.clone(), book.last_transaction.clone()));
+            let (done, before) = (&*self.last_completed, &*before);
+            let read = async |tx: &mut Tx| read_next(tx, done, open.clone(), before, left).await;
             let read = app.store.read(read).await?;
-            let Some(read) = read else { return self.end(app) };
-            app.metrics.watched.swept_entries.inc_by(read.entries.len() as u64);
+            let Some(read) = read else { return self.finish(app) };
+            app.metrics.monitor.scanned_entries.inc_by(read.entries.len() as u64);
             left = left.saturating_sub(read.entries.len());
             self.check(app, read).await?;
             if left == 0 {
                 break;
             }
         }
-        self.show_what_is_worse(app);
+        self.publish_errors(app);
         Ok(())
     }
 
     /// Checks a part of a ledger. A failure changes nothing, so the next poll reads the same part.
-    async fn check(&mut self, app: &App, read: Read) -> Result<()> {
-        let mut book = self.open.clone().unwrap_or_else(|| Book::new(read.company_id));
+    async fn check(&mut self, app: &App, read: LedgerPart) -> Result<()> {
+        let mut book = self.open.clone().unwrap_or_else(|| LedgerProgress::new(read.company_id));
         let unbalanced = book.add(&read.entries);
         match read.end {
             Some(end) => {
                 let wrong = book.compare(app, end).await?;
-                self.note(book.company_id, wrong);
+                self.record(book.company_id, wrong);
                 self.open = None;
             }
-            None => self.open = Some(Book { at_once: false, ..book }),
+            None => self.open = Some(LedgerProgress { in_one_snapshot: false, ..book }),
         }
         self.unbalanced_transactions += unbalanced;
         Ok(())
     }
 
     /// Records the result of a ledger and continues with the next one.
-    fn note(&mut self, company_id: String, wrong: Option<i64>) {
+    fn record(&mut self, company_id: String, wrong: Option<i64>) {
         self.wrong_balances += wrong.unwrap_or_default();
-        self.done.clone_from(&company_id);
+        self.last_completed.clone_from(&company_id);
         if wrong.is_some() {
-            self.suspected.remove(&company_id);
-        } else if self.suspected.insert(company_id) {
-            let company = &self.done;
+            self.suspects.remove(&company_id);
+        } else if self.suspects.insert(company_id) {
+            let company = &self.last_completed;
             tracing::error!(
                 alarm = "ledger",
                 company,
@@ -103,57 +103,58 @@ impl Sweep {
         }
     }
 
-    fn end(&mut self, app: &App) -> Result<()> {
-        let Sweep { unbalanced_transactions, wrong_balances, suspected, .. } = std::mem::take(self);
-        let watched = &app.metrics.watched;
+    fn finish(&mut self, app: &App) -> Result<()> {
+        let LedgerScan { unbalanced_transactions, wrong_balances, suspects: suspected, .. } =
+            std::mem::take(self);
+        let watched = &app.metrics.monitor;
         watched.unbalanced_transactions.set(unbalanced_transactions);
         watched.wrong_balances.set(wrong_balances);
-        watched.suspected_books.set(suspected.len() as i64);
-        watched.ledger_swept(app.clock.now());
-        self.suspected = suspected;
+        watched.suspect_companies.set(suspected.len() as i64);
+        watched.set_ledger_scanned(app.clock.now());
+        self.suspects = suspected;
         Ok(())
     }
 
     /// Publishes findings immediately. Only a complete scan lowers the counts of errors.
-    fn show_what_is_worse(&self, app: &App) {
-        let watched = &app.metrics.watched;
+    fn publish_errors(&self, app: &App) {
+        let watched = &app.metrics.monitor;
         for (gauge, found) in [
             (&watched.unbalanced_transactions, self.unbalanced_transactions),
             (&watched.wrong_balances, self.wrong_balances),
         ] {
             gauge.set(gauge.get().max(found));
         }
-        watched.suspected_books.set(self.suspected.len() as i64);
+        watched.suspect_companies.set(self.suspects.len() as i64);
     }
 }
 
 /// Part of a ledger in one snapshot.
-struct Read {
+struct LedgerPart {
     company_id: String,
     /// Entries of whole ledger transactions.
-    entries: Vec<Entry>,
+    entries: Vec<ScannedEntry>,
     /// Set with the last page.
-    end: Option<End>,
+    end: Option<LedgerEnd>,
 }
 
 /// The end of a ledger.
-struct End {
-    balances: Vec<Balance>,
+struct LedgerEnd {
+    balances: Vec<AccountSum>,
     /// Sums of entries that are too young for a page.
-    younger: Vec<Balance>,
+    younger: Vec<AccountSum>,
 }
 
 /// Reads the next part of the open ledger, from its last transaction, or of the one after `done`.
-async fn read_on(
+async fn read_next(
     tx: &mut Tx,
     done: &str,
     open: Option<(String, String)>,
     before: &str,
     most: usize,
-) -> Result<Option<Read>> {
+) -> Result<Option<LedgerPart>> {
     let (company_id, read) = match open {
         Some(open) => open,
-        None => match store::next_book(tx, done).await? {
+        None => match store::next_ledger(tx, done).await? {
             Some(company_id) => (company_id, String::new()),
             None => return Ok(None),
         },
@@ -162,7 +163,7 @@ async fn read_on(
     let mut entries = store::page(tx, &company_id, &read, before, limit).await?;
     let is_last = i64::try_from(entries.len()).is_ok_and(|read| read < limit);
     let end = match is_last {
-        true => Some(End {
+        true => Some(LedgerEnd {
             balances: store::balances(tx, &company_id).await?,
             younger: store::sums(tx, &company_id, before).await?,
         }),
@@ -171,16 +172,21 @@ async fn read_on(
             None
         }
     };
-    Ok(Some(Read { company_id, entries, end }))
+    Ok(Some(LedgerPart { company_id, entries, end }))
 }
 
-impl Book {
-    fn new(company_id: String) -> Book {
-        Book { company_id, read: String::new(), sums: Sums::new(), at_once: true }
+impl LedgerProgress {
+    fn new(company_id: String) -> LedgerProgress {
+        LedgerProgress {
+            company_id,
+            last_transaction: String::new(),
+            sums: Sums::new(),
+            in_one_snapshot: true,
+        }
     }
 
     /// Adds whole ledger transactions, and returns the number of unbalanced ones.
-    fn add(&mut self, entries: &[Entry]) -> i64 {
+    fn add(&mut self, entries: &[ScannedEntry]) -> i64 {
         let mut unbalanced = 0;
         for transaction in entries.chunk_by(|a, b| a.transaction_id == b.transaction_id) {
             let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
@@ -190,13 +196,13 @@ impl Book {
                 let account = (entry.account.clone(), entry.currency.clone());
                 add(self.sums.entry(account).or_default(), amount);
             }
-            self.read.clone_from(&transaction[0].transaction_id);
+            self.last_transaction.clone_from(&transaction[0].transaction_id);
             if sums.values().any(|sum| *sum != 0) {
                 unbalanced += 1;
                 tracing::error!(
                     alarm = "ledger",
                     company = self.company_id,
-                    transaction = self.read,
+                    transaction = self.last_transaction,
                     "a transaction does not sum to zero"
                 );
             }
@@ -207,12 +213,12 @@ impl Book {
     /// Returns the number of balances that differ from their entries. After several snapshots, an
     /// entry by a host whose clock is far behind may be missing: a difference is then verified in
     /// one snapshot. `None` if that takes too long.
-    async fn compare(&mut self, app: &App, end: End) -> Result<Option<i64>> {
+    async fn compare(&mut self, app: &App, end: LedgerEnd) -> Result<Option<i64>> {
         for (account, currency, minor) in end.younger {
             add(self.sums.entry((account, currency)).or_default(), minor);
         }
         let mut wrong = differences(&to_sums(end.balances), &self.sums);
-        if !wrong.is_empty() && !self.at_once {
+        if !wrong.is_empty() && !self.in_one_snapshot {
             let company_id = &*self.company_id;
             let again = async |tx: &mut Tx| -> Result<_, StoreError> {
                 let balances = store::balances(tx, company_id).await?;
@@ -242,7 +248,7 @@ fn add(sum: &mut i64, amount: i64) {
     *sum = sum.wrapping_add(amount);
 }
 
-fn to_sums(balances: Vec<Balance>) -> Sums {
+fn to_sums(balances: Vec<AccountSum>) -> Sums {
     balances.into_iter().map(|(account, currency, minor)| ((account, currency), minor)).collect()
 }
 
@@ -256,7 +262,7 @@ fn differences(a: &Sums, b: &Sums) -> Vec<(String, String)> {
 }
 
 /// Drops the last transaction of a full page, which may be incomplete.
-fn drop_last_transaction(entries: &mut Vec<Entry>) {
+fn drop_last_transaction(entries: &mut Vec<ScannedEntry>) {
     let Some(last) = entries.last().map(|entry| entry.transaction_id.clone()) else { return };
     let whole = entries.partition_point(|entry| entry.transaction_id < last);
     if whole > 0 {
@@ -268,9 +274,9 @@ fn drop_last_transaction(entries: &mut Vec<Entry>) {
 mod tests {
     use super::*;
 
-    fn entry(transaction: &str, account: &str, amount_minor: i64) -> Entry {
+    fn entry(transaction: &str, account: &str, amount_minor: i64) -> ScannedEntry {
         let text = str::to_owned;
-        Entry {
+        ScannedEntry {
             transaction_id: text(transaction),
             account: text(account),
             currency: text("NGN"),
@@ -280,11 +286,11 @@ mod tests {
 
     #[test]
     fn an_unbalanced_transaction_is_found() {
-        let mut book = Book::new("c".into());
+        let mut book = LedgerProgress::new("c".into());
         let good = [entry("t1", "wallet", 5), entry("t1", "operator", -5)];
         assert_eq!(book.add(&good), 0);
         assert_eq!(book.add(&[entry("t2", "wallet", 5), entry("t3", "wallet", 1)]), 2);
-        assert_eq!(book.read, "t3");
+        assert_eq!(book.last_transaction, "t3");
         let wallet = ("wallet".to_owned(), "NGN".to_owned());
         assert_eq!(book.sums[&wallet], 11);
         let balances = to_sums(vec![("wallet".into(), "NGN".into(), 10)]);

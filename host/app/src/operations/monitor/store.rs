@@ -6,7 +6,7 @@ use tollhouse_platform::{
 };
 
 /// Maximum count of a backlog: beyond it, the exact number does not matter.
-const MOST: i64 = 10_000;
+const MAX_COUNT: i64 = 10_000;
 
 type Count = (i64, Option<Timestamp>);
 
@@ -17,7 +17,7 @@ pub async fn due_jobs(tx: &mut Tx, kind: &str, now: Timestamp) -> Result<Count> 
              SELECT run_at FROM jobs WHERE kind = $1 AND run_at <= $2
              ORDER BY run_at LIMIT $3) due",
     )
-    .params(params![kind, now, MOST])
+    .params(params![kind, now, MAX_COUNT])
     .one()
     .await
 }
@@ -29,7 +29,7 @@ pub async fn untried_deliveries(tx: &mut Tx) -> Result<Count> {
              SELECT created_at FROM event_deliveries WHERE state = 'pending' AND attempts = 0
              ORDER BY created_at LIMIT $1) untried",
     )
-    .bind(MOST)
+    .bind(MAX_COUNT)
     .one()
     .await
 }
@@ -41,20 +41,20 @@ pub async fn retried_deliveries(tx: &mut Tx) -> Result<Count> {
              SELECT created_at FROM event_deliveries WHERE state = 'pending' AND attempts > 0
              ORDER BY created_at LIMIT $1) retried",
     )
-    .bind(MOST)
+    .bind(MAX_COUNT)
     .one()
     .await
 }
 
 /// Counts queued messages by channel.
-pub async fn waiting_messages(tx: &mut Tx) -> Result<Vec<(String, i64, Option<Timestamp>)>> {
+pub async fn queued_messages(tx: &mut Tx) -> Result<Vec<(String, i64, Option<Timestamp>)>> {
     tx.sql(
         "SELECT channel, COUNT(*), MIN(created_at) FROM (
              SELECT channel, created_at FROM messages WHERE state = 'pending'
              ORDER BY created_at LIMIT $1) waiting
          GROUP BY channel",
     )
-    .bind(MOST)
+    .bind(MAX_COUNT)
     .all()
     .await
 }
@@ -73,7 +73,7 @@ pub async fn pending_payments(
              ORDER BY created_at DESC LIMIT $5) pending
          GROUP BY age",
     )
-    .params(params![newest, newer, older, oldest, 10 * MOST])
+    .params(params![newest, newer, older, oldest, 10 * MAX_COUNT])
     .all()
     .await
 }
@@ -87,7 +87,7 @@ pub async fn pending_charges(tx: &mut Tx) -> Result<Vec<(String, i64, Option<Tim
              ORDER BY created_at LIMIT $1) pending
          GROUP BY payment_channel",
     )
-    .bind(MOST)
+    .bind(MAX_COUNT)
     .all()
     .await
 }
@@ -106,14 +106,14 @@ pub async fn imbalance(tx: &mut Tx) -> Result<Vec<(String, i64)>> {
 
 /// A ledger that does not sum to zero.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
-pub struct Off {
+pub struct UnbalancedLedger {
     pub company_id: String,
     pub currency: String,
     pub minor: i64,
 }
 
 /// Returns up to 20 unbalanced ledgers.
-pub async fn books_that_are_off(tx: &mut Tx) -> Result<Vec<Off>> {
+pub async fn unbalanced_ledgers(tx: &mut Tx) -> Result<Vec<UnbalancedLedger>> {
     tx.sql(
         "SELECT company_id, currency, CAST(SUM(amount_minor) AS BIGINT) AS minor
          FROM ledger_balances GROUP BY company_id, currency
@@ -126,7 +126,7 @@ pub async fn books_that_are_off(tx: &mut Tx) -> Result<Vec<Off>> {
 // ---- the sweep ----------------------------------------------------------------------------------
 
 /// Returns the next company that has a ledger.
-pub async fn next_book(tx: &mut Tx, after: &str) -> Result<Option<String>> {
+pub async fn next_ledger(tx: &mut Tx, after: &str) -> Result<Option<String>> {
     let (company,) = tx
         .sql("SELECT MIN(company_id) FROM ledger_transactions WHERE company_id > $1")
         .bind(after)
@@ -136,7 +136,7 @@ pub async fn next_book(tx: &mut Tx, after: &str) -> Result<Option<String>> {
 }
 
 #[derive(Clone, Debug, FromRow)]
-pub struct Entry {
+pub struct ScannedEntry {
     pub transaction_id: String,
     pub account: String,
     pub currency: String,
@@ -150,7 +150,7 @@ pub async fn page(
     after: &str,
     before: &str,
     limit: i64,
-) -> Result<Vec<Entry>> {
+) -> Result<Vec<ScannedEntry>> {
     tx.sql(
         "SELECT transaction_id, account, currency, amount_minor FROM ledger_entries
          WHERE company_id = $1 AND transaction_id > $2 AND transaction_id < $3
@@ -162,9 +162,9 @@ pub async fn page(
 }
 
 /// Account, currency and amount.
-pub type Balance = (String, String, i64);
+pub type AccountSum = (String, String, i64);
 
-pub async fn balances(tx: &mut Tx, company_id: &str) -> Result<Vec<Balance>> {
+pub async fn balances(tx: &mut Tx, company_id: &str) -> Result<Vec<AccountSum>> {
     tx.sql("SELECT account, currency, amount_minor FROM ledger_balances WHERE company_id = $1")
         .bind(company_id)
         .all()
@@ -172,7 +172,7 @@ pub async fn balances(tx: &mut Tx, company_id: &str) -> Result<Vec<Balance>> {
 }
 
 /// Returns the sums of a ledger's entries from a transaction on; all entries if `from` is empty.
-pub async fn sums(tx: &mut Tx, company_id: &str, from: &str) -> Result<Vec<Balance>> {
+pub async fn sums(tx: &mut Tx, company_id: &str, from: &str) -> Result<Vec<AccountSum>> {
     tx.sql(
         "SELECT account, currency, CAST(SUM(amount_minor) AS BIGINT) FROM ledger_entries
          WHERE company_id = $1 AND transaction_id >= $2 GROUP BY account, currency",

@@ -4,7 +4,7 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::store::{self, Event, Part};
+use super::store::{self, EventQuery, OperatorEvent};
 use crate::{operations::feeds as streams, state::App};
 use tollhouse_http::{
     answer::Answer,
@@ -33,21 +33,21 @@ fields! {
 #[derive(Serialize, JsonSchema)]
 pub struct OperatorEvents {
     /// Oldest first.
-    events: Vec<Event>,
+    events: Vec<OperatorEvent>,
     /// Cursor of the next request, also if there are no events.
     next: String,
 }
 
 pub async fn read(State(app): State<App>, query: Query<Reading>) -> Result<Answer<OperatorEvents>> {
-    let part = Part {
+    let part = EventQuery {
         after: query.after()?,
         kind: query.kind()?,
         company_id: query.company()?,
         limit: query.limit()?,
-        before: streams::unsettled(&app),
+        before: streams::visibility_horizon(&app),
     };
     let events = app.store.select(async |tx| store::read(tx, &part).await).await?;
     let ids = events.iter().map(|event| &*event.id);
-    let next = streams::next(ids, part.limit, [&part.after, &part.before]);
+    let next = streams::next_cursor(ids, part.limit, [&part.after, &part.before]);
     Answer::data(OperatorEvents { events, next }, "Events fetched successfully")
 }

@@ -22,7 +22,7 @@ pub const CARD_REFUND_FAILED: &str = "card.refund_failed";
 pub const NOT_COLLECTED: &str = "loan.not_collected";
 
 /// Emits an event about a company.
-pub async fn tell(
+pub async fn emit(
     tx: &mut Tx,
     app: &App,
     company_id: &str,
@@ -31,14 +31,14 @@ pub async fn tell(
 ) -> Result<()> {
     let now = app.clock.now();
     store::insert(tx, company_id, &app.random.id(now), kind, data, now).await?;
-    app.metrics.noted.told(kind);
+    app.metrics.alarms.count_operator_event(kind);
     Ok(())
 }
 
 /// Deletes events before the retention period, and returns their number.
 pub fn sweep(app: App) -> BoxFuture<'static, Result<u64, Error>> {
     async move {
-        let before = first_id(app.settings.history_begins(app.clock.now()));
+        let before = first_id(app.settings.retention_cutoff(app.clock.now()));
         let swept =
             app.store.write_in_pieces(async move |tx, most| store::sweep(tx, &before, most).await);
         swept.await.map_err(Error::from)

@@ -12,7 +12,7 @@ use tollhouse_platform::{
 /// An event for operators.
 #[derive(Debug, FromRow, Serialize, JsonSchema)]
 #[schemars(rename = "OperatorEvent")]
-pub struct Event {
+pub struct OperatorEvent {
     pub id: String,
     /// Kind, for example `wallet.low_balance`.
     pub kind: String,
@@ -56,7 +56,7 @@ pub async fn sweep(tx: &mut Tx, before: &str, limit: i64) -> Result<u64> {
 
 /// Range and filters of operator events.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct EventQuery {
     pub after: String,
     pub before: String,
     pub kind: Option<String>,
@@ -65,7 +65,7 @@ pub struct Part {
 }
 
 /// Returns events, oldest first.
-pub async fn read(tx: &mut Tx, part: &Part) -> Result<Vec<Event>> {
+pub async fn read(tx: &mut Tx, part: &EventQuery) -> Result<Vec<OperatorEvent>> {
     tx.sql(
         "SELECT id, kind, company_id, data, created_at FROM operator_events
          WHERE id > $1 AND id < $2

@@ -41,9 +41,9 @@ use tollhouse_plugins::{
 };
 
 /// A component as request body, whatever its content type. It may be larger than other bodies.
-pub struct Component(Bytes);
+pub struct ComponentBody(Bytes);
 
-impl Component {
+impl ComponentBody {
     /// Reads the component with the signature in it, and a separate one.
     fn signed(self, beside: Option<[u8; SIGNATURE_BYTES]>) -> Signed {
         let mut file = Signed::read(self.0.into());
@@ -52,19 +52,19 @@ impl Component {
     }
 }
 
-impl<S: Send + Sync> FromRequest<S> for Component {
+impl<S: Send + Sync> FromRequest<S> for ComponentBody {
     type Rejection = Error;
 
-    async fn from_request(request: Request, state: &S) -> Result<Component> {
+    async fn from_request(request: Request, state: &S) -> Result<ComponentBody> {
         let Raw(wasm) = Raw::from_request(request, state).await?;
         if wasm.is_empty() {
             return Err(Error::invalid("the body must be a WebAssembly component"));
         }
-        Ok(Component(wasm))
+        Ok(ComponentBody(wasm))
     }
 }
 
-impl Describe for Component {
+impl Describe for ComponentBody {
     fn describe(operation: &mut Operation<'_>) {
         operation.takes_body("application/wasm", json!({}), true);
     }
@@ -111,7 +111,7 @@ pub struct InstalledView {
 pub async fn install(
     State(app): State<App>,
     query: Query<Installation>,
-    component: Component,
+    component: ComponentBody,
 ) -> Result<Answer<InstalledView>> {
     let grant = query.grant()?.unwrap_or(false);
     let wish = Wish { grant, activate: query.activate()?.unwrap_or(true) };
@@ -157,7 +157,7 @@ pub struct Examined {
 pub async fn examine(
     State(app): State<App>,
     query: Query<Examination>,
-    component: Component,
+    component: ComponentBody,
 ) -> Result<Answer<Examined>> {
     let component = component.signed(query.signature()?);
     let (admission, signer) = app.plugins.examine(&app.store, &component).await?;

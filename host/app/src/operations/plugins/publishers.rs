@@ -31,13 +31,13 @@ use tollhouse_plugins::{
 #[derive(Serialize, JsonSchema)]
 pub struct Publisher {
     name: String,
-    keys: Vec<Key>,
+    keys: Vec<PublisherKey>,
 }
 
 /// A signing key of a publisher.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "PublisherKey")]
-pub struct Key {
+pub struct PublisherKey {
     /// Line between `BEGIN PUBLIC KEY` and `END PUBLIC KEY` in the PEM file.
     key: String,
     /// `null` if the settings of this host pin the key.
@@ -45,7 +45,7 @@ pub struct Key {
 }
 
 /// Groups keys, which are sorted by publisher.
-fn publishers(keys: impl IntoIterator<Item = (String, Key)>) -> Vec<Publisher> {
+fn group_by_publisher(keys: impl IntoIterator<Item = (String, PublisherKey)>) -> Vec<Publisher> {
     let mut publishers: Vec<Publisher> = Vec::new();
     for (name, key) in keys {
         match publishers.last_mut() {
@@ -56,23 +56,25 @@ fn publishers(keys: impl IntoIterator<Item = (String, Key)>) -> Vec<Publisher> {
     publishers
 }
 
-fn stored(rows: Vec<KeyRow>) -> Vec<Publisher> {
-    let key = |KeyRow { name, key, added_at }| (name, Key { key, added_at: Some(added_at) });
-    publishers(rows.into_iter().map(key))
+fn from_rows(rows: Vec<KeyRow>) -> Vec<Publisher> {
+    let key =
+        |KeyRow { name, key, added_at }| (name, PublisherKey { key, added_at: Some(added_at) });
+    group_by_publisher(rows.into_iter().map(key))
 }
 
-fn pinned(mut keys: Vec<TrustedKey>) -> Vec<Publisher> {
+fn from_settings(mut keys: Vec<TrustedKey>) -> Vec<Publisher> {
     keys.sort_by(|a, b| a.publisher.cmp(&b.publisher));
-    let key =
-        |TrustedKey { publisher, key }| (publisher, Key { key: key.to_line(), added_at: None });
-    publishers(keys.into_iter().map(key))
+    let key = |TrustedKey { publisher, key }| {
+        (publisher, PublisherKey { key: key.to_line(), added_at: None })
+    };
+    group_by_publisher(keys.into_iter().map(key))
 }
 
 pub async fn list(State(app): State<App>) -> Result<Answer<Vec<Publisher>>> {
     let trust = app.plugins.trust();
     let publishers = match trust.is_pinned() {
-        true => pinned(trust.pinned.clone()),
-        false => stored(app.store.select(async |tx| store::all(tx).await).await?),
+        true => from_settings(trust.pinned.clone()),
+        false => from_rows(app.store.select(async |tx| store::all(tx).await).await?),
     };
     Answer::data(publishers, "Publishers fetched successfully")
 }
@@ -138,7 +140,7 @@ async fn set(
     }
     let detail = json!({ "publisher": publisher, "keys": keys });
     audit::record(tx, app, audit::SERVICE, "publisher.trust", detail).await?;
-    let mut trusted = stored(store::of_publisher(tx, publisher).await?);
+    let mut trusted = from_rows(store::of_publisher(tx, publisher).await?);
     let trusted = trusted.pop().ok_or_else(|| Error::internal("a publisher has lost its keys"))?;
     Answer::data(trusted, "Publisher is trusted successfully")
 }
@@ -155,7 +157,7 @@ pub async fn distrust(
         for row in &rows {
             store::remove(tx, &publisher, &row.key, app.clock.now()).await?;
         }
-        let gone = stored(rows).pop();
+        let gone = from_rows(rows).pop();
         let gone = gone.ok_or_else(|| Error::not_found("there is no such publisher"))?;
         let detail = json!({ "publisher": publisher });
         audit::record(tx, &app, audit::SERVICE, "publisher.distrust", detail).await?;

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use serde_json::{Map, Value};
 
-use super::store::{self, Filter, Recorded};
+use super::store::{self, Filter, RecordedCall};
 use crate::state::App;
 use tollhouse_http::{
     answer::Answer,
@@ -37,7 +37,7 @@ pub async fn list(
     State(app): State<App>,
     Path(plugin): Path<String>,
     query: Query<RecordingList>,
-) -> Result<Answer<Listed<Recorded>>> {
+) -> Result<Answer<Listed<RecordedCall>>> {
     let page = Page { number: query.page()?, limit: query.limit()? };
     let filter = Filter { function: query.function()?, company_id: query.company()? };
     let (total, calls) =
@@ -50,7 +50,7 @@ pub async fn fetch(
     State(app): State<App>,
     Path((plugin, recording)): Path<(String, String)>,
 ) -> Result<Answer<Map<String, Value>>> {
-    let found = app.store.select(async |tx| store::get(tx, &plugin, &recording).await).await?;
+    let found = app.store.select(async |tx| store::find(tx, &plugin, &recording).await).await?;
     let (company, sealed) =
         found.ok_or_else(|| Error::not_found("there is no such recorded call"))?;
     let opened = app.sealer.open(&store::context(&company, &recording), &sealed);

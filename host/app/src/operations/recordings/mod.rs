@@ -23,20 +23,20 @@ use tollhouse_platform::{
 use tollhouse_plugins::{Recorded, Recorder, recording::Recording};
 
 /// Maximum number of queued calls, of a few MiB each; further ones are dropped.
-const MOST_WAITING: usize = 64;
+const MAX_QUEUED: usize = 64;
 /// Recordings per transaction.
-const AT_ONCE: usize = 32;
+const BATCH_SIZE: usize = 32;
 /// Maximum size of a recording.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_RECORDING_BYTES: usize = 4 << 20;
 
 /// Queue of calls to record.
-pub struct Waiting {
+pub struct RecordingQueue {
     receiver: Mutex<mpsc::Receiver<Recorded>>,
     /// Dropped calls: too many were queued, or they were too large.
-    forgotten: Counter,
+    dropped: Counter,
 }
 
-impl Waiting {
+impl RecordingQueue {
     /// Returns the number of queued calls.
     pub async fn count(&self) -> usize {
         self.receiver.lock().await.len()
@@ -44,16 +44,16 @@ impl Waiting {
 
     pub fn register(&self, registry: &mut Registry) {
         let what = "Plugin calls that were not recorded: queue full or call too large";
-        registry.register("plugin_recordings_forgotten", what, self.forgotten.clone());
+        registry.register("plugin_recordings_forgotten", what, self.dropped.clone());
     }
 }
 
 /// Returns the recorder of calls, and the queue that it fills.
 #[must_use]
-pub fn recorder() -> (Recorder, Waiting) {
-    let (sender, receiver) = mpsc::channel(MOST_WAITING);
+pub fn recorder() -> (Recorder, RecordingQueue) {
+    let (sender, receiver) = mpsc::channel(MAX_QUEUED);
     let forgotten = Counter::default();
-    let waiting = Waiting { receiver: Mutex::new(receiver), forgotten: forgotten.clone() };
+    let waiting = RecordingQueue { receiver: Mutex::new(receiver), dropped: forgotten.clone() };
     let recorder = move |recorded: Recorded| {
         if sender.try_send(recorded).is_err() {
             forgotten.inc();
@@ -63,26 +63,32 @@ pub fn recorder() -> (Recorder, Waiting) {
 }
 
 /// Records queued calls until the server stops.
-pub async fn write_down(app: App) {
+pub async fn persist(app: App) {
     loop {
-        if let Err(error) = write_some(&app).await {
+        if let Err(error) = persist_batch(&app).await {
             tracing::error!(error = %error.chain(), "calls of plugins could not be written down");
         }
     }
 }
 
 /// Waits for calls and records them. Returns the number of recordings.
-pub async fn write_some(app: &App) -> Result<usize> {
+pub async fn persist_batch(app: &App) -> Result<usize> {
     let mut waiting = Vec::new();
-    let came = app.slot::<Waiting>().receiver.lock().await.recv_many(&mut waiting, AT_ONCE).await;
+    let came = app
+        .slot::<RecordingQueue>()
+        .receiver
+        .lock()
+        .await
+        .recv_many(&mut waiting, BATCH_SIZE)
+        .await;
     if came == 0 {
         return pending().await; // this host does not record calls
     }
     let mut rows = Vec::new();
     for recorded in waiting {
-        match row(app, recorded).await {
+        match seal_row(app, recorded).await {
             Some(row) => rows.push(row),
-            None => drop(app.slot::<Waiting>().forgotten.inc()),
+            None => drop(app.slot::<RecordingQueue>().dropped.inc()),
         }
     }
     let count = rows.len();
@@ -93,14 +99,14 @@ pub async fn write_some(app: &App) -> Result<usize> {
 }
 
 /// Returns `None` if the recording is too large: requests and output of plugins are not limited.
-async fn row(app: &App, recorded: Recorded) -> Option<store::New> {
+async fn seal_row(app: &App, recorded: Recorded) -> Option<store::NewRecording> {
     let company_id = recorded.company.to_string();
     let (function, outcome, began_at) =
         (recorded.call.function(), recorded.outcome, recorded.began);
     let recording = Recording::of(recorded, &app.random).await;
     let id = app.random.id(began_at);
     let text = json!(recording).to_string();
-    (text.len() <= MOST_BYTES).then(|| store::New {
+    (text.len() <= MAX_RECORDING_BYTES).then(|| store::NewRecording {
         recording: app.sealer.seal(&store::context(&company_id, &id), &text),
         company_id,
         id,

@@ -21,7 +21,7 @@ pub fn context(company_id: &str, id: &str) -> String {
 
 /// A recording to store.
 #[derive(Clone)]
-pub struct New {
+pub struct NewRecording {
     pub company_id: String,
     pub id: String,
     pub plugin: String,
@@ -40,7 +40,7 @@ pub struct New {
 /// A recorded plugin call.
 #[derive(Debug, FromRow, Serialize, JsonSchema)]
 #[schemars(rename = "RecordedCall")]
-pub struct Recorded {
+pub struct RecordedCall {
     pub id: String,
     pub plugin: String,
     pub version: String,
@@ -57,7 +57,7 @@ pub struct Recorded {
     pub began_at: Timestamp,
 }
 
-pub async fn insert(tx: &mut Tx, rows: &[New]) -> Result<()> {
+pub async fn insert(tx: &mut Tx, rows: &[NewRecording]) -> Result<()> {
     for row in rows {
         tx.sql(
             "INSERT INTO plugin_recordings
@@ -87,7 +87,7 @@ pub async fn list(
     plugin: &str,
     filter: &Filter,
     page: Page,
-) -> Result<(i64, Vec<Recorded>)> {
+) -> Result<(i64, Vec<RecordedCall>)> {
     let (total,) = tx
         .sql(
             "SELECT COUNT(*) FROM plugin_recordings WHERE plugin = $1
@@ -113,7 +113,7 @@ pub async fn list(
 }
 
 /// Returns the company of a call, and the sealed recording.
-pub async fn get(tx: &mut Tx, plugin: &str, id: &str) -> Result<Option<(String, String)>> {
+pub async fn find(tx: &mut Tx, plugin: &str, id: &str) -> Result<Option<(String, String)>> {
     tx.sql("SELECT company_id, recording FROM plugin_recordings WHERE plugin = $1 AND id = $2")
         .params(params![plugin, id])
         .optional()

@@ -10,7 +10,7 @@ use tollhouse_platform::{config::ConfigError, crypto::seal::Sealer, random::Rand
 use tollhouse_plugins as plugins;
 
 /// A shorter token can be guessed.
-const LEAST_TOKEN_CHARACTERS: usize = 20;
+const MIN_TOKEN_CHARACTERS: usize = 20;
 
 /// Returns all problems. Reads files, but contacts no other system.
 #[must_use]
@@ -48,7 +48,7 @@ pub fn warnings(config: &Config) -> Vec<String> {
         .collect()
 }
 
-fn refuse(what: impl Into<String>) -> Result<(), ConfigError> {
+fn reject(what: impl Into<String>) -> Result<(), ConfigError> {
     Err(ConfigError(what.into()))
 }
 
@@ -63,9 +63,9 @@ fn certificate(endpoint: Endpoint) -> Result<(), ConfigError> {
 
 fn operator_token(config: &Config) -> Result<(), ConfigError> {
     let token = config.operator_token.read()?;
-    if !token.bytes().all(|b| b.is_ascii_graphic()) || token.len() < LEAST_TOKEN_CHARACTERS {
-        return refuse(format!(
-            "the operator's token must be at least {LEAST_TOKEN_CHARACTERS} visible characters without blanks"
+    if !token.bytes().all(|b| b.is_ascii_graphic()) || token.len() < MIN_TOKEN_CHARACTERS {
+        return reject(format!(
+            "the operator's token must be at least {MIN_TOKEN_CHARACTERS} visible characters without blanks"
         ));
     }
     Ok(())
@@ -79,7 +79,7 @@ fn master_key(config: &Config) -> Result<(), ConfigError> {
 fn public_url(config: &Config) -> Result<(), ConfigError> {
     let listeners = &config.listeners;
     match &listeners.public_url {
-        None if listeners.listen.ip().is_unspecified() => refuse(
+        None if listeners.listen.ip().is_unspecified() => reject(
             "public_url is needed: listen names no address that providers could send notifications to",
         ),
         None => Ok(()),
@@ -89,7 +89,7 @@ fn public_url(config: &Config) -> Result<(), ConfigError> {
             {
                 Ok(())
             }
-            _ => refuse("public_url must be an http or https URL without a query"),
+            _ => reject("public_url must be an http or https URL without a query"),
         },
     }
 }
@@ -97,7 +97,7 @@ fn public_url(config: &Config) -> Result<(), ConfigError> {
 fn development(config: &Config) -> Result<(), ConfigError> {
     let listeners = [config.listeners.listen, config.listeners.internal_listen];
     if config.service.development && listeners.iter().any(|address| !address.ip().is_loopback()) {
-        return refuse(
+        return reject(
             "development is for loopback only: it lets the clock be moved. Take it away, or listen on 127.0.0.1",
         );
     }
@@ -106,7 +106,7 @@ fn development(config: &Config) -> Result<(), ConfigError> {
 
 fn plugin_publishers(config: &Config) -> Result<(), ConfigError> {
     match config.plugins.plugin_unsigned && !config.plugins.plugin_publishers.is_empty() {
-        true => refuse(
+        true => reject(
             "plugin_unsigned takes plugins that none of plugin_publishers has signed: take one of the two away",
         ),
         false => Ok(()),
@@ -115,7 +115,7 @@ fn plugin_publishers(config: &Config) -> Result<(), ConfigError> {
 
 fn plugin_cache(config: &Config) -> Result<(), ConfigError> {
     match config.plugins.plugin_cache.as_deref().and_then(plugins::cache_fault) {
-        Some(fault) => refuse(format!("plugin_cache: {fault}")),
+        Some(fault) => reject(format!("plugin_cache: {fault}")),
         None => Ok(()),
     }
 }

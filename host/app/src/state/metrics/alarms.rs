@@ -15,36 +15,36 @@ const ALARMS: [&str; 9] = [
 ];
 
 /// All kinds of operator events, for the same reason.
-const TOLD: [&str; 4] =
+const OPERATOR_EVENTS: [&str; 4] =
     ["card.refund_failed", "loan.not_collected", "otp.few_verified", "wallet.low_balance"];
 
 #[derive(Clone)]
-pub struct Noted {
+pub struct AlarmMetrics {
     alarms: Family<Label<&'static str>, Counter>,
     checks: Family<Label<&'static str>, Counter>,
-    told: Family<Label<&'static str>, Counter>,
+    operator_events: Family<Label<&'static str>, Counter>,
     codes: Family<Label<&'static str>, Counter>,
 }
 
-impl Default for Noted {
-    fn default() -> Noted {
-        let noted = Noted {
+impl Default for AlarmMetrics {
+    fn default() -> AlarmMetrics {
+        let noted = AlarmMetrics {
             alarms: Family::default(),
             checks: Family::default(),
             codes: Family::default(),
-            told: Family::default(),
+            operator_events: Family::default(),
         };
         for alarm in ALARMS {
             drop(noted.alarms.get_or_create(&[("alarm", alarm)]));
         }
-        for kind in TOLD {
-            drop(noted.told.get_or_create(&[("kind", kind)]));
+        for kind in OPERATOR_EVENTS {
+            drop(noted.operator_events.get_or_create(&[("kind", kind)]));
         }
         noted
     }
 }
 
-impl Noted {
+impl AlarmMetrics {
     pub fn register(&self, registry: &mut Registry) {
         registry.register("alarms", "Alarms about payments and refunds", self.alarms.clone());
         registry.register(
@@ -52,7 +52,11 @@ impl Noted {
             "Payment verifications by the settlement job, by outcome",
             self.checks.clone(),
         );
-        registry.register("operator_events", "Operator events, by kind", self.told.clone());
+        registry.register(
+            "operator_events",
+            "Operator events, by kind",
+            self.operator_events.clone(),
+        );
         registry.register(
             "otp",
             "One-time passwords sent, and attempts by outcome",
@@ -61,20 +65,20 @@ impl Noted {
     }
 
     /// Counts an alarm. The caller also logs it, with the field `alarm`.
-    pub fn alarm(&self, what: &'static str) {
+    pub fn count_alarm(&self, what: &'static str) {
         self.alarms.get_or_create(&[("alarm", what)]).inc();
     }
 
-    pub fn told(&self, kind: &'static str) {
-        self.told.get_or_create(&[("kind", kind)]).inc();
+    pub fn count_operator_event(&self, kind: &'static str) {
+        self.operator_events.get_or_create(&[("kind", kind)]).inc();
     }
 
     /// Counts a code as `sent`, or an attempt as `verified`, `wrong`, `cancelled` or `throttled`.
-    pub fn code(&self, what: &'static str) {
+    pub fn count_code(&self, what: &'static str) {
         self.codes.get_or_create(&[("outcome", what)]).inc();
     }
 
-    pub fn payment_checked(&self, outcome: &'static str) {
+    pub fn count_payment_check(&self, outcome: &'static str) {
         self.checks.get_or_create(&[("outcome", outcome)]).inc();
     }
 }

@@ -16,16 +16,16 @@ pub const MESSAGE_CHANNELS: [&str; 2] = ["email", "sms"];
 
 /// The number of waiting items and the age of the oldest, by a label.
 #[derive(Clone, Default)]
-pub struct Waiting {
+pub struct BacklogGauges {
     count: Family<Label<&'static str>, Gauge>,
     oldest: Family<Label<&'static str>, Precise>,
     /// The name of the label.
     by: &'static str,
 }
 
-impl Waiting {
-    fn by(by: &'static str) -> Waiting {
-        Waiting { by, ..Waiting::default() }
+impl BacklogGauges {
+    fn by(by: &'static str) -> BacklogGauges {
+        BacklogGauges { by, ..BacklogGauges::default() }
     }
 
     pub fn set(&self, value: &'static str, count: i64, oldest: Option<Timestamp>, now: Timestamp) {
@@ -36,46 +36,46 @@ impl Waiting {
 }
 
 #[derive(Clone)]
-pub struct Watched {
+pub struct MonitorGauges {
     /// 1 if the last poll of the database succeeded.
     pub store_up: Gauge,
-    looked: Precise,
-    pub jobs: Waiting,
-    pub deliveries: Waiting,
-    pub payments: Waiting,
-    pub charges: Waiting,
-    pub messages: Waiting,
+    polled_at: Precise,
+    pub jobs: BacklogGauges,
+    pub deliveries: BacklogGauges,
+    pub payments: BacklogGauges,
+    pub charges: BacklogGauges,
+    pub messages: BacklogGauges,
     imbalance: Family<Label<String>, Gauge>,
     pub unbalanced_transactions: Gauge,
     pub wrong_balances: Gauge,
-    pub suspected_books: Gauge,
-    pub swept_entries: Counter,
-    ledger_checked: Precise,
-    ledger_swept: Precise,
+    pub suspect_companies: Gauge,
+    pub scanned_entries: Counter,
+    ledger_checked_at: Precise,
+    ledger_scanned_at: Precise,
 }
 
-impl Default for Watched {
-    fn default() -> Watched {
-        Watched {
+impl Default for MonitorGauges {
+    fn default() -> MonitorGauges {
+        MonitorGauges {
             store_up: Gauge::default(),
-            looked: Precise::default(),
-            jobs: Waiting::by("kind"),
-            deliveries: Waiting::by("attempted"),
-            payments: Waiting::by("age"),
-            charges: Waiting::by("channel"),
-            messages: Waiting::by("channel"),
+            polled_at: Precise::default(),
+            jobs: BacklogGauges::by("kind"),
+            deliveries: BacklogGauges::by("attempted"),
+            payments: BacklogGauges::by("age"),
+            charges: BacklogGauges::by("channel"),
+            messages: BacklogGauges::by("channel"),
             imbalance: Family::default(),
             unbalanced_transactions: Gauge::default(),
             wrong_balances: Gauge::default(),
-            suspected_books: Gauge::default(),
-            swept_entries: Counter::default(),
-            ledger_checked: Precise::default(),
-            ledger_swept: Precise::default(),
+            suspect_companies: Gauge::default(),
+            scanned_entries: Counter::default(),
+            ledger_checked_at: Precise::default(),
+            ledger_scanned_at: Precise::default(),
         }
     }
 }
 
-impl Watched {
+impl MonitorGauges {
     pub fn register(&self, registry: &mut Registry) {
         let mut number = |name: &str, help: &str, gauge: &Gauge| {
             registry.register(name, help, gauge.clone());
@@ -94,7 +94,7 @@ impl Watched {
         number(
             "ledger_suspected_books",
             "Companies with a suspect ledger balance and too many entries to recompute at once",
-            &self.suspected_books,
+            &self.suspect_companies,
         );
         registry.register(
             "ledger_imbalance_minor",
@@ -104,16 +104,20 @@ impl Watched {
         registry.register(
             "ledger_swept_entries",
             "Ledger entries checked by ledger scans",
-            self.swept_entries.clone(),
+            self.scanned_entries.clone(),
         );
         for (name, help, time) in [
-            ("store_looked_timestamp", "Time of the last poll of the database", &self.looked),
+            ("store_looked_timestamp", "Time of the last poll of the database", &self.polled_at),
             (
                 "ledger_checked_timestamp",
                 "Time of the last ledger balance check",
-                &self.ledger_checked,
+                &self.ledger_checked_at,
             ),
-            ("ledger_swept_timestamp", "Time of the last complete ledger scan", &self.ledger_swept),
+            (
+                "ledger_swept_timestamp",
+                "Time of the last complete ledger scan",
+                &self.ledger_scanned_at,
+            ),
         ] {
             registry.register_with_unit(name, help, Unit::Seconds, time.clone());
         }
@@ -131,21 +135,21 @@ impl Watched {
         }
     }
 
-    pub fn looked(&self, now: Timestamp) {
-        self.looked.set(seconds(now));
+    pub fn set_polled(&self, now: Timestamp) {
+        self.polled_at.set(seconds(now));
     }
 
     /// Sets the imbalance of each currency; a currency that is not listed is balanced.
-    pub fn ledger_checked(&self, off: Vec<(String, i64)>, now: Timestamp) {
+    pub fn set_imbalances(&self, off: Vec<(String, i64)>, now: Timestamp) {
         self.imbalance.clear();
         for (currency, minor) in off {
             self.imbalance.get_or_create(&[("currency", currency)]).set(minor);
         }
-        self.ledger_checked.set(seconds(now));
+        self.ledger_checked_at.set(seconds(now));
     }
 
-    pub fn ledger_swept(&self, now: Timestamp) {
-        self.ledger_swept.set(seconds(now));
+    pub fn set_ledger_scanned(&self, now: Timestamp) {
+        self.ledger_scanned_at.set(seconds(now));
     }
 }
 

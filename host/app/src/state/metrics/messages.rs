@@ -11,7 +11,7 @@ use prometheus_client::{
 use tollhouse_platform::telemetry::metric::{Histograms, Label, waiting_seconds};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Attempted {
+struct AttemptLabels {
     channel: &'static str,
     outcome: &'static str,
 }
@@ -23,7 +23,7 @@ pub enum MessageOutcome {
     /// No further attempt is made.
     Failed,
     /// A retry is scheduled.
-    Again,
+    Retried,
 }
 
 impl MessageOutcome {
@@ -31,14 +31,14 @@ impl MessageOutcome {
         match self {
             MessageOutcome::Delivered => "delivered",
             MessageOutcome::Failed => "failed",
-            MessageOutcome::Again => "again",
+            MessageOutcome::Retried => "again",
         }
     }
 }
 
 #[derive(Clone)]
 pub struct MessageMetrics {
-    attempts: Family<Attempted, Counter>,
+    attempts: Family<AttemptLabels, Counter>,
     waited: Histograms<Label<&'static str>>,
 }
 
@@ -67,8 +67,8 @@ impl MessageMetrics {
     }
 
     /// Counts an attempt. `waited` is the time since the message was queued.
-    pub fn attempted(&self, channel: &'static str, outcome: MessageOutcome, waited: Duration) {
-        self.attempts.get_or_create(&Attempted { channel, outcome: outcome.name() }).inc();
+    pub fn count_attempt(&self, channel: &'static str, outcome: MessageOutcome, waited: Duration) {
+        self.attempts.get_or_create(&AttemptLabels { channel, outcome: outcome.name() }).inc();
         if outcome == MessageOutcome::Delivered {
             self.waited.get_or_create(&[("channel", channel)]).observe(waited.as_secs_f64());
         }

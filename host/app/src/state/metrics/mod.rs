@@ -6,19 +6,19 @@ pub mod messages;
 
 use prometheus_client::registry::Registry;
 
-use self::{alarms::Noted, gauges::Watched, messages::MessageMetrics};
+use self::{alarms::AlarmMetrics, gauges::MonitorGauges, messages::MessageMetrics};
 
 #[derive(Default)]
 pub struct Metrics {
     pub messages: MessageMetrics,
-    pub watched: Watched,
-    pub noted: Noted,
+    pub monitor: MonitorGauges,
+    pub alarms: AlarmMetrics,
 }
 
 impl Metrics {
     pub fn register(&self, registry: &mut Registry) {
         self.messages.register(registry);
-        self.watched.register(registry);
-        self.noted.register(registry);
+        self.monitor.register(registry);
+        self.alarms.register(registry);
     }
 }

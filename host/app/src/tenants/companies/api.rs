@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Company, Key, SECRET_OVERLAP_SECONDS, View, digest, event_destination, get, store};
+use super::{Company, Key, SECRET_OVERLAP_SECONDS, View, check_event_url, digest, get, store};
 
 use crate::{operations::audit, state::App, tenants::plans};
 use tollhouse_http::{
@@ -28,7 +28,7 @@ use tollhouse_platform::{
 };
 use tollhouse_plugins::Kind;
 
-const SHOWN_OF_KEY: usize = 12;
+const KEY_PREFIX_CHARACTERS: usize = 12;
 /// Default time for which a rotated key stays valid beside its replacement.
 const KEY_OVERLAP_SECONDS: i64 = 24 * 3600;
 const MOST_OVERLAP_SECONDS: i64 = 30 * 24 * 3600;
@@ -71,7 +71,7 @@ pub async fn create(
     body: Body<NewCompany>,
 ) -> Result<Answer<CreatedCompany>> {
     let (name, server) = (body.name()?, body.server()?);
-    let event_url = event_destination(&app, &body, "event_url", body.event_url()?)?;
+    let event_url = check_event_url(&app, &body, "event_url", body.event_url()?)?;
     let logo = body.logo()?;
     let countries = countries_of(&body, body.countries()?)?;
     let now = app.clock.now();
@@ -127,7 +127,7 @@ fn new_key(
     let text = app.random.token(&format!("sk_{}_", company.server));
     let key = Key {
         id: app.new_id(),
-        prefix: text[..SHOWN_OF_KEY].to_owned(),
+        prefix: text[..KEY_PREFIX_CHARACTERS].to_owned(),
         label,
         last_used_at: None,
         expires_at,
@@ -191,7 +191,7 @@ pub async fn edit(
         return Err(body.required("name"));
     }
     let logo = body.logo()?;
-    let event_url = event_destination(&app, &body, "event_url", body.event_url()?)?;
+    let event_url = check_event_url(&app, &body, "event_url", body.event_url()?)?;
     let installed = app.plugins.names(Kind::Provider);
     let installed: Vec<&str> = installed.iter().map(String::as_str).collect();
     let payment_service = body.payment_service()?;
@@ -199,7 +199,7 @@ pub async fn edit(
     payment_service.iter().try_for_each(check)?;
     let sms = read_sms(&app, &body)?;
     let (low_balance, active) = (body.low_balance()?, body.active()?);
-    let event_url_set = app.tables.event_url_set;
+    let event_url_set = app.tables.on_event_url_set;
     change(app, company, "company.edit", async move |tx, _, company| {
         sms.apply(&body, company)?;
         company.name = name.unwrap_or_else(|| company.name.clone());
@@ -222,7 +222,7 @@ pub async fn edit(
         Ok(())
     })
     .await?
-    .answer("Company updated successfully")
+    .to_response("Company updated successfully")
 }
 
 /// Checks that the list is not empty and that each country has phone numbers.
@@ -357,11 +357,11 @@ pub async fn subscribe(
         Ok(())
     })
     .await?
-    .answer("Subscription updated successfully")
+    .to_response("Subscription updated successfully")
 }
 
 impl Company {
-    fn answer(&self, message: &'static str) -> Result<Answer<View>> {
+    fn to_response(&self, message: &'static str) -> Result<Answer<View>> {
         Answer::data(self.view(), message)
     }
 }
@@ -463,7 +463,7 @@ pub async fn rotate_key(
         }
         let end = now.plus_seconds(overlap);
         let end = replaced.expires_at.map_or(end, |at| at.min(end));
-        store::end_key(tx, &company.id, &replaced.id, end).await?;
+        store::expire_key(tx, &company.id, &replaced.id, end).await?;
         replaced.expires_at = Some(end);
         let (key, text) = new_key(&app, &company, replaced.label.clone(), expires_at);
         store::insert_key(tx, &company.id, &key, &digest(&text)).await?;
@@ -485,7 +485,7 @@ pub async fn list_keys(
         .store
         .read(async |tx| -> Result<_> {
             get(tx, &company).await?;
-            Ok(store::keys(tx, &company).await?)
+            Ok(store::list_keys(tx, &company).await?)
         })
         .await?;
     Answer::data(keys, "Keys fetched successfully")

@@ -3,7 +3,7 @@
 use axum::extract::State;
 
 use crate::{
-    operations::audit::{Entry, api::list},
+    operations::audit::{AuditEntry, api::list},
     state::App,
 };
 use tollhouse_http::{
@@ -19,7 +19,7 @@ pub async fn of_company(
     State(app): State<App>,
     Path(company): Path<String>,
     query: Query<Pages>,
-) -> Result<Answer<Listed<Entry>>> {
+) -> Result<Answer<Listed<AuditEntry>>> {
     super::find(&app, &company).await?;
     list(&app, &company, &query).await
 }

@@ -7,7 +7,7 @@ use tollhouse_http::request::body::Fields;
 use tollhouse_platform::error::Result;
 
 /// Checks a URL of a field to which events are sent. Only development mode accepts plain HTTP: nothing is delivered there otherwise.
-pub fn event_destination(
+pub fn check_event_url(
     app: &App,
     body: &Fields,
     field: &str,

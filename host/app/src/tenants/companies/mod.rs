@@ -1,10 +1,10 @@
 //! Companies, the tenants: their API keys and subscriptions.
 
-mod accepted;
+mod accepted_keys;
 pub mod api;
 pub mod audit;
-mod caller;
 mod event_url;
+mod principals;
 mod store;
 
 use schemars::JsonSchema;
@@ -14,9 +14,9 @@ use subtle::ConstantTimeEq;
 
 use self::store::KeyHolder;
 pub use self::{
-    accepted::AcceptedKeys,
-    caller::Caller,
-    event_url::event_destination,
+    accepted_keys::AcceptedKeys,
+    event_url::check_event_url,
+    principals::AuthenticatedCompany,
     store::{Company, Key, SEALED},
 };
 use crate::{state::App, tenants::plans};
@@ -182,25 +182,26 @@ pub async fn authenticate(app: &App, key: &str) -> Result<Company> {
         let same = bool::from(holder.digest.as_bytes().ct_eq(digest.as_bytes()));
         same && holder.revoked_at.is_none() && holder.expires_at.is_none_or(|at| now < at)
     });
-    app.slot::<AcceptedKeys>().note(&digest, known.is_some());
+    app.slot::<AcceptedKeys>().record(&digest, known.is_some());
     let holder = known.ok_or(Error::Unauthorized("the API key is not valid"))?;
-    app.rates.keys.check(&holder.key_id)?;
-    note_use(app, &holder, now);
+    app.rate_limits.keys.check(&holder.key_id)?;
+    record_key_use(app, &holder, now);
     holder.company.check_active(now)?;
     Ok(holder.company)
 }
 
 /// Records the use of a key in the background, at most once a minute.
-fn note_use(app: &App, holder: &KeyHolder, now: Timestamp) {
+fn record_key_use(app: &App, holder: &KeyHolder, now: Timestamp) {
     const MINUTE_MS: i64 = 60_000;
     let lately = holder.last_used_at.is_some_and(|at| now.0 - at.0 < MINUTE_MS);
-    if lately || app.rates.uses.check(&holder.key_id).is_err() {
+    if lately || app.rate_limits.key_uses.check(&holder.key_id).is_err() {
         return;
     }
     let (db, company_id, id) =
         (app.store.clone(), holder.company.id.clone(), holder.key_id.clone());
     app.tasks.spawn(async move {
-        let noted = db.write(async move |tx| store::touch_key(tx, &company_id, &id, now).await);
+        let noted =
+            db.write(async move |tx| store::record_key_use(tx, &company_id, &id, now).await);
         if let Err(error) = noted.await {
             tracing::warn!(%error, "the last use of a key was not noted");
         }

@@ -199,7 +199,7 @@ pub async fn insert_key(tx: &mut Tx, company_id: &str, key: &Key, digest: &str) 
     Ok(())
 }
 
-pub async fn keys(tx: &mut Tx, company_id: &str) -> Result<Vec<Key>> {
+pub async fn list_keys(tx: &mut Tx, company_id: &str) -> Result<Vec<Key>> {
     tx.sql("SELECT * FROM api_keys WHERE company_id = $1 ORDER BY created_at DESC, id DESC")
         .bind(company_id)
         .all()
@@ -225,7 +225,7 @@ pub async fn lock_key(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<
         .await
 }
 
-pub async fn end_key(tx: &mut Tx, company_id: &str, id: &str, at: Timestamp) -> Result<()> {
+pub async fn expire_key(tx: &mut Tx, company_id: &str, id: &str, at: Timestamp) -> Result<()> {
     tx.sql("UPDATE api_keys SET expires_at = $3 WHERE company_id = $1 AND id = $2")
         .params(params![company_id, id, at])
         .run()
@@ -234,7 +234,7 @@ pub async fn end_key(tx: &mut Tx, company_id: &str, id: &str, at: Timestamp) -> 
 }
 
 /// Records a use. An earlier time does not overwrite a later one.
-pub async fn touch_key(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Result<()> {
+pub async fn record_key_use(tx: &mut Tx, company_id: &str, id: &str, now: Timestamp) -> Result<()> {
     tx.sql(
         "UPDATE api_keys SET last_used_at = $3
          WHERE company_id = $1 AND id = $2 AND (last_used_at IS NULL OR last_used_at < $3)",

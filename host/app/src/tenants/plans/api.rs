@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{DEFAULT, ITEMS, LOOKUPS, feature_of, store};
+use super::{DEFAULT_PLAN, FIXED_ITEMS, LOOKUP_PATTERN, feature_of, store};
 use crate::{operations::audit, state::App, tenants::companies};
 use tollhouse_http::{
     answer::Answer,
@@ -58,7 +58,7 @@ pub async fn fetch_for_company(
 }
 
 pub async fn fetch_default(State(app): State<App>) -> Result<Answer<Prices>> {
-    let prices = app.store.select(async |tx| prices(tx, &app, DEFAULT).await).await?;
+    let prices = app.store.select(async |tx| prices(tx, &app, DEFAULT_PLAN).await).await?;
     Answer::data(prices, "Prices fetched successfully")
 }
 
@@ -86,12 +86,12 @@ impl JsonSchema for PriceChanges {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let price = json!({ "type": ["number", "null"], "minimum": 0, "maximum": Minor(MOST_MINOR), "multipleOf": 0.01 });
-        let items: BTreeMap<_, _> = ITEMS.iter().map(|(item, _)| (item, &price)).collect();
+        let items: BTreeMap<_, _> = FIXED_ITEMS.iter().map(|(item, _)| (item, &price)).collect();
         json_schema!({
             "type": "object",
             "description": "Prices by billing item. `null` removes a price; items that are not named stay unchanged.",
             "properties": items,
-            "patternProperties": { LOOKUPS: price },
+            "patternProperties": { LOOKUP_PATTERN: price },
             "additionalProperties": false,
             "examples": [{ "otp.email": 2.5, "identity.nigeria.bvn": 100, "otp.sms": null }],
         })
@@ -133,7 +133,7 @@ pub async fn set_default(
 ) -> Result<Answer<Prices>> {
     let changes = read(&body)?;
     let db = app.store.clone();
-    db.write(async move |tx| set(tx, &app, DEFAULT, &changes).await).await
+    db.write(async move |tx| set(tx, &app, DEFAULT_PLAN, &changes).await).await
 }
 
 async fn set(
@@ -144,8 +144,8 @@ async fn set(
 ) -> Result<Answer<Prices>> {
     for (item, price) in changes {
         match price {
-            Some(price) => store::put(tx, company_id, item, *price).await?,
-            None => store::remove(tx, company_id, item).await?,
+            Some(price) => store::upsert(tx, company_id, item, *price).await?,
+            None => store::delete(tx, company_id, item).await?,
         }
     }
     let detail: BTreeMap<_, _> = changes.iter().cloned().collect();
@@ -156,14 +156,15 @@ async fn set(
 /// Returns the prices of all fixed items, and of the lookups that a plan or a plugin prices. For a
 /// plugin with a canary, the active version counts.
 async fn prices(tx: &mut Tx, app: &App, company_id: &str) -> Result<Prices> {
-    let unpriced = ITEMS.map(|(item, _)| (item.to_owned(), Price { price: Minor(0), plan: None }));
+    let unpriced =
+        FIXED_ITEMS.map(|(item, _)| (item.to_owned(), Price { price: Minor(0), plan: None }));
     let mut prices = BTreeMap::from(unpriced);
     for country in app.plugins.all_registers() {
         let set = country.manifest().prices().filter(|(_, price)| *price > Minor(0));
         prices.extend(set.map(|(item, price)| (item, Price { price, plan: Some(Plan::Plugin) })));
     }
     for row in store::list(tx, company_id).await? {
-        let plan = if row.company_id == DEFAULT { Plan::Default } else { Plan::Company };
+        let plan = if row.company_id == DEFAULT_PLAN { Plan::Default } else { Plan::Company };
         prices.insert(row.item, Price { price: row.amount_minor, plan: Some(plan) });
     }
     Ok(Prices { currency: BILLING_CURRENCY, prices })

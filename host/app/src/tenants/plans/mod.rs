@@ -10,13 +10,13 @@ use tollhouse_platform::{
 };
 
 /// `company_id` of the default plan.
-const DEFAULT: &str = "";
+const DEFAULT_PLAN: &str = "";
 
 /// Features that a plan can include.
 pub const FEATURES: [&str; 6] = ["cards", "identity", "otp", "payments", "recollections", "users"];
 
 /// The fixed items with their features.
-const ITEMS: [(&str, &str); 6] = [
+const FIXED_ITEMS: [(&str, &str); 6] = [
     ("customer.create", "users"),
     ("otp.email", "otp"),
     ("otp.sms", "otp"),
@@ -26,13 +26,13 @@ const ITEMS: [(&str, &str); 6] = [
 ];
 
 /// Pattern of identity lookups, whose countries and types come from plugins.
-const LOOKUPS: &str = r"^identity\.[a-z0-9_]{1,50}\.[a-z0-9_]{1,50}(\.(face|image))?$";
+const LOOKUP_PATTERN: &str = r"^identity\.[a-z0-9_]{1,50}\.[a-z0-9_]{1,50}(\.(face|image))?$";
 const VARIANTS: [&str; 2] = ["face", "image"];
 
 /// Returns the feature that a plan must include for this item; `None` if the item does not exist.
 #[must_use]
 pub fn feature_of(item: &str) -> Option<&'static str> {
-    let known = ITEMS.iter().find(|(name, _)| *name == item).map(|(_, feature)| *feature);
+    let known = FIXED_ITEMS.iter().find(|(name, _)| *name == item).map(|(_, feature)| *feature);
     known.or_else(|| is_lookup(item).then_some("identity"))
 }
 

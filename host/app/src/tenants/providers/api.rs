@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Account, Mode, no_key,
-    probe::{self, Outcome},
+    Account, Mode, not_configured,
+    probe::{self, ProbeOutcome},
     store,
 };
 use crate::{
@@ -71,17 +71,22 @@ pub struct View {
 const LISTED: &str = "Providers fetched successfully";
 
 /// Specified values of `payment_service`. Those not installed are rejected as not configured.
-const SPECIFIED: [&str; 3] = ["provider_a", "provider_b", "provider_c"];
+const SPECIFIED_PROVIDERS: [&str; 3] = ["provider_a", "provider_b", "provider_c"];
 
 /// Returns the requested provider, else the company's default, else the default of the service. 400
 /// if the requested one is unknown or deactivated; 503 if it is not ready on this host.
-pub fn chosen(app: &App, company: &Company, sent: Option<&str>, fields: &Fields) -> Result<String> {
+pub fn choose_provider(
+    app: &App,
+    company: &Company,
+    sent: Option<&str>,
+    fields: &Fields,
+) -> Result<String> {
     if let Some((name, absence)) = sent.and_then(|name| Some((name, app.plugins.absence(name)?))) {
         return Err(absence.of(name));
     }
     let installed = app.plugins.names(Kind::Provider);
     let mut known: Vec<&str> = installed.iter().map(String::as_str).collect();
-    known.extend(SPECIFIED.iter().filter(|name| !installed.iter().any(|i| i == *name)));
+    known.extend(SPECIFIED_PROVIDERS.iter().filter(|name| !installed.iter().any(|i| i == *name)));
     sent.iter().try_for_each(|name| fields.must_be_among("payment_service", name, &known))?;
     let chosen = sent.map(str::to_owned).or_else(|| company.payment_service.clone());
     Ok(chosen.unwrap_or_else(|| app.settings.default_provider.clone()))
@@ -93,26 +98,30 @@ struct Owner {
     /// The value of `company_id` in the account's row.
     key: String,
     /// Company whose audit log records the changes; empty for service accounts.
-    logged: String,
+    audit_company_id: String,
 }
 
 impl Owner {
     fn service(app: &App, mode: Option<&str>) -> Owner {
         let usual = if app.settings.development { Mode::Test } else { Mode::Live };
-        let mode = mode.and_then(Mode::named).unwrap_or(usual);
-        Owner { mode, key: mode.service().to_owned(), logged: SERVICE.to_owned() }
+        let mode = mode.and_then(Mode::from_name).unwrap_or(usual);
+        Owner {
+            mode,
+            key: mode.service_company_id().to_owned(),
+            audit_company_id: SERVICE.to_owned(),
+        }
     }
 
     /// Returns 404 for an unknown company and 400 if `mode` differs from the company's.
     async fn company(app: &App, id: &str, mode: Option<&str>, fields: &Fields) -> Result<Owner> {
         let company = companies::find(app, id).await?;
-        let (own, sent) = (Mode::of(&company), mode.and_then(Mode::named));
+        let (own, sent) = (Mode::of(&company), mode.and_then(Mode::from_name));
         if sent.is_some_and(|sent| sent != own) {
             return Err(
                 fields.must_be("mode", &format!("{}, as the company's server is", own.name()))
             );
         }
-        Ok(Owner { mode: own, key: company.id.clone(), logged: company.id })
+        Ok(Owner { mode: own, key: company.id.clone(), audit_company_id: company.id })
     }
 }
 
@@ -135,7 +144,7 @@ pub async fn set_for_company(
 }
 
 /// Returns the active version, or why there is none; 404 if the plugin is not installed.
-fn installed(app: &App, provider: &str) -> Result<Result<Callable>> {
+fn active_plugin(app: &App, provider: &str) -> Result<Result<Callable>> {
     match (app.plugins.get(provider), app.plugins.absence(provider)) {
         (Some(plugin), _) => Ok(Ok(plugin)),
         (None, Some(absence)) => Ok(Err(absence.of(provider))),
@@ -150,7 +159,7 @@ async fn set(
     provider: String,
     body: Body<ProviderAccountChange>,
 ) -> Result<Answer<View>> {
-    let plugin = installed(&app, &provider)?;
+    let plugin = active_plugin(&app, &provider)?;
     let credentials: Option<HashMap<String, String>> =
         body.credentials()?.map(|pairs| pairs.into_iter().collect());
     if let Some(values) = &credentials {
@@ -171,10 +180,10 @@ async fn set(
             updated_at: now,
         };
         // Lock before sealing: credentials are sealed under the stored id, not that of `new`.
-        let mut account = store::lock(tx, &new).await?;
+        let mut account = store::lock_or_insert(tx, &new).await?;
         if body.has("credentials") {
             let json = credentials.map(|values| json!(values).to_string());
-            account.credentials = json.map(|json| account.seal(&app.sealer, &json));
+            account.credentials = json.map(|json| account.seal_json(&app.sealer, &json));
         }
         account.active = active.unwrap_or(account.active);
         account.updated_at = now;
@@ -185,7 +194,7 @@ async fn set(
             "active": account.active,
             "credentials_changed": body.has("credentials"),
         });
-        audit::record(tx, &app, &owner.logged, "provider.set", detail).await?;
+        audit::record(tx, &app, &owner.audit_company_id, "provider.set", detail).await?;
         Answer::data(view(account, owner.mode, &app), "Provider updated successfully")
     })
     .await
@@ -202,11 +211,11 @@ fields! {
 /// Result of a provider test.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ProviderTested")]
-pub struct Tested {
+pub struct ProviderTested {
     provider: String,
     account: String,
     mode: Mode,
-    outcome: Outcome,
+    outcome: ProbeOutcome,
     /// Fault code of the plugin or the host; empty without a fault.
     code: String,
     /// The outcome as a sentence.
@@ -217,7 +226,7 @@ pub async fn test_for_service(
     State(app): State<App>,
     Path(provider): Path<String>,
     body: Body<ProviderTest>,
-) -> Result<Answer<Tested>> {
+) -> Result<Answer<ProviderTested>> {
     let owner = Owner::service(&app, body.mode()?.as_deref());
     test(app, owner, provider).await
 }
@@ -226,25 +235,26 @@ pub async fn test_for_company(
     State(app): State<App>,
     Path((company, provider)): Path<(String, String)>,
     body: Body<ProviderTest>,
-) -> Result<Answer<Tested>> {
+) -> Result<Answer<ProviderTested>> {
     let owner = Owner::company(&app, &company, body.mode()?.as_deref(), &body).await?;
     test(app, owner, provider).await
 }
 
 /// Tests an account. An inactive one is allowed, so that it can be tested before it is used.
-async fn test(app: App, owner: Owner, provider: String) -> Result<Answer<Tested>> {
-    installed(&app, &provider)??;
+async fn test(app: App, owner: Owner, provider: String) -> Result<Answer<ProviderTested>> {
+    active_plugin(&app, &provider)??;
     let find = async |tx: &mut Tx| store::find(tx, &owner.key, &provider).await;
     let account = app.store.select(find).await?;
-    let account = account.filter(|account| account.credentials.is_some()).ok_or_else(no_key)?;
+    let account =
+        account.filter(|account| account.credentials.is_some()).ok_or_else(not_configured)?;
     let (outcome, code) = probe::probe(&app, &account).await?;
     let (db, mode) = (app.store.clone(), owner.mode);
     db.write(async move |tx| {
         let detail = json!({ "provider": provider, "mode": mode, "outcome": outcome });
-        audit::record(tx, &app, &owner.logged, "provider.test", detail).await?;
+        audit::record(tx, &app, &owner.audit_company_id, "provider.test", detail).await?;
         let detail = outcome.detail(&provider);
         let account = account.id;
-        let tested = Tested { provider, account, mode, outcome, code, detail };
+        let tested = ProviderTested { provider, account, mode, outcome, code, detail };
         Answer::data(tested, "Provider tested successfully")
     })
     .await
@@ -252,8 +262,8 @@ async fn test(app: App, owner: Owner, provider: String) -> Result<Answer<Tested>
 
 pub async fn list_for_service(State(app): State<App>) -> Result<Answer<Vec<View>>> {
     let read = async |tx: &mut Tx| -> Result<_> {
-        let live = store::list(tx, Mode::Live.service()).await?.into_iter();
-        let test = store::list(tx, Mode::Test.service()).await?.into_iter();
+        let live = store::list(tx, Mode::Live.service_company_id()).await?.into_iter();
+        let test = store::list(tx, Mode::Test.service_company_id()).await?.into_iter();
         let live = live.map(|account| (account, Mode::Live));
         Ok(live.chain(test.map(|account| (account, Mode::Test))).collect::<Vec<_>>())
     };

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use self::{
-    api::chosen,
+    api::choose_provider,
     store::{Account, SEALED},
 };
 use crate::{state::App, tenants::companies::Company};
@@ -41,7 +41,7 @@ impl Mode {
 
     /// Returns the mode with this name, if there is one.
     #[must_use]
-    pub fn named(name: &str) -> Option<Mode> {
+    pub fn from_name(name: &str) -> Option<Mode> {
         [Mode::Test, Mode::Live].into_iter().find(|mode| mode.name() == name)
     }
 
@@ -56,7 +56,7 @@ impl Mode {
     /// Returns the `company_id` of service accounts of this mode, shorter than any company's id.
     /// Two values are needed because the table has one row per company and provider; the previous
     /// version knows only `""`.
-    fn service(self) -> &'static str {
+    fn service_company_id(self) -> &'static str {
         match self {
             Mode::Live => "",
             Mode::Test => "test",
@@ -75,9 +75,9 @@ pub enum NoAccount {
 
 impl NoAccount {
     #[must_use]
-    pub fn at(self, provider: &str) -> Error {
+    pub fn to_error(self, provider: &str) -> Error {
         match self {
-            NoAccount::Missing => no_key(),
+            NoAccount::Missing => not_configured(),
             NoAccount::Deactivated => deactivated(provider),
         }
     }
@@ -85,48 +85,48 @@ impl NoAccount {
 
 /// Returns the account through which `company` uses `provider`; 400 if there is none.
 pub async fn resolve(tx: &mut Tx, company: &Company, provider: &str) -> Result<Account> {
-    usable(tx, company, provider).await?.map_err(|why| why.at(provider))
+    find_usable(tx, company, provider).await?.map_err(|why| why.to_error(provider))
 }
 
 /// Like [`resolve`], but returns the reason, for callers with errors of their own.
-pub async fn usable(
+pub async fn find_usable(
     tx: &mut Tx,
     company: &Company,
     provider: &str,
 ) -> Result<Result<Account, NoAccount>> {
-    let (own, services) = both(tx, company, provider).await?;
-    Ok(choose(own, services))
+    let (own, services) = find_own_and_service(tx, company, provider).await?;
+    Ok(select(own, services))
 }
 
 /// Returns the account with which a payment instrument was saved, if `company` may charge it.
-pub async fn chargeable(tx: &mut Tx, company: &Company, account_id: &str) -> Result<Account> {
-    let account = store::by_id(tx, account_id).await?;
+pub async fn find_chargeable(tx: &mut Tx, company: &Company, account_id: &str) -> Result<Account> {
+    let account = store::find_by_id(tx, account_id).await?;
     let account =
-        account.filter(|account| account.serves(company) && account.credentials.is_some());
-    let account = account.ok_or_else(no_key)?;
-    let (own, services) = both(tx, company, &account.provider).await?;
-    match is_off(own.as_ref(), services.as_ref()) {
+        account.filter(|account| account.is_usable_by(company) && account.credentials.is_some());
+    let account = account.ok_or_else(not_configured)?;
+    let (own, services) = find_own_and_service(tx, company, &account.provider).await?;
+    match is_deactivated(own.as_ref(), services.as_ref()) {
         true => Err(deactivated(&account.provider)),
         false => Ok(account),
     }
 }
 
 /// Returns the company's own account and the service account of its mode.
-async fn both(
+async fn find_own_and_service(
     tx: &mut Tx,
     company: &Company,
     provider: &str,
 ) -> Result<(Option<Account>, Option<Account>)> {
     let own = store::find(tx, &company.id, provider).await?;
-    let services = store::find(tx, Mode::of(company).service(), provider).await?;
+    let services = store::find(tx, Mode::of(company).service_company_id(), provider).await?;
     Ok((own, services))
 }
 
-fn is_off(own: Option<&Account>, services: Option<&Account>) -> bool {
+fn is_deactivated(own: Option<&Account>, services: Option<&Account>) -> bool {
     own.into_iter().chain(services).any(|account| !account.active)
 }
 
-fn no_key() -> Error {
+fn not_configured() -> Error {
     Error::invalid("payment service key not found")
 }
 
@@ -137,7 +137,7 @@ pub fn deactivated(provider: &str) -> Error {
 }
 
 /// Returns the plugin of a record's account. One that is no longer installed counts as deactivated.
-pub fn serving(app: &App, provider: &str, company_id: &str) -> Result<Provider> {
+pub fn plugin_of(app: &App, provider: &str, company_id: &str) -> Result<Provider> {
     let serving = app.plugins.provider(provider, company_id);
     serving.map_err(|error| match error {
         Error::Invalid(_) => deactivated(provider),
@@ -147,8 +147,8 @@ pub fn serving(app: &App, provider: &str, company_id: &str) -> Result<Provider> 
 
 /// Selects the company's own account if it has credentials, else the service account. If either is
 /// inactive, neither is used.
-fn choose(own: Option<Account>, services: Option<Account>) -> Result<Account, NoAccount> {
-    if is_off(own.as_ref(), services.as_ref()) {
+fn select(own: Option<Account>, services: Option<Account>) -> Result<Account, NoAccount> {
+    if is_deactivated(own.as_ref(), services.as_ref()) {
         return Err(NoAccount::Deactivated);
     }
     let usable = |account: &Account| account.credentials.is_some();
@@ -156,29 +156,29 @@ fn choose(own: Option<Account>, services: Option<Account>) -> Result<Account, No
 }
 
 /// Returns the account with this id, of any owner: webhook URLs and records hold only the id.
-pub async fn by_id(tx: &mut Tx, id: &str) -> Result<Option<Account>> {
-    Ok(store::by_id(tx, id).await?)
+pub async fn find_by_id(tx: &mut Tx, id: &str) -> Result<Option<Account>> {
+    Ok(store::find_by_id(tx, id).await?)
 }
 
 impl Account {
     #[must_use]
-    pub fn is_services(&self) -> bool {
-        [Mode::Test, Mode::Live].iter().any(|mode| self.company_id == mode.service())
+    pub fn is_service_account(&self) -> bool {
+        [Mode::Test, Mode::Live].iter().any(|mode| self.company_id == mode.service_company_id())
     }
 
     /// The company that owns the account; empty for service accounts.
     #[must_use]
-    pub fn owner(&self) -> &str {
-        if self.is_services() { "" } else { &self.company_id }
+    pub fn owner_company_id(&self) -> &str {
+        if self.is_service_account() { "" } else { &self.company_id }
     }
 
     /// Returns whether `company` may use it: its own account, or the service account of its mode.
-    fn serves(&self, company: &Company) -> bool {
-        self.company_id == company.id || self.company_id == Mode::of(company).service()
+    fn is_usable_by(&self, company: &Company) -> bool {
+        self.company_id == company.id || self.company_id == Mode::of(company).service_company_id()
     }
 
     pub fn open_credentials(&self, app: &App) -> Result<Credentials> {
-        let json = self.open(&app.sealer)?.ok_or_else(no_key)?;
+        let json = self.open_json(&app.sealer)?.ok_or_else(not_configured)?;
         let values: HashMap<String, String> =
             serde_json::from_str(&json).map_err(Error::internal)?;
         // The time invalidates cache entries that were made with earlier credentials.
@@ -229,7 +229,7 @@ mod tests {
             (account("o", true, true), account("s", false, true), Err(deactivated)),
             (None, account("s", false, true), Err(deactivated)),
         ] {
-            let chosen = choose(own, services).map(|account| account.id);
+            let chosen = select(own, services).map(|account| account.id);
             assert_eq!(chosen, expected.map(str::to_owned));
         }
     }

@@ -13,7 +13,7 @@ use tollhouse_plugins::{CallError, Credentials, FaultCategory, Kind, Provider, R
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "ProviderTestOutcome")]
-pub enum Outcome {
+pub enum ProbeOutcome {
     /// The provider was reached and accepted the credentials.
     Accepted,
     /// The provider was reached and refused the credentials.
@@ -31,26 +31,28 @@ pub enum Outcome {
     NotTestable,
 }
 
-impl Outcome {
+impl ProbeOutcome {
     /// Returns the outcome as a sentence, without text from the provider or the plugin.
     pub fn detail(self, provider: &str) -> String {
         match self {
-            Outcome::Accepted => format!("{provider} was reached and accepted the credentials"),
-            Outcome::CredentialsRefused => {
+            ProbeOutcome::Accepted => {
+                format!("{provider} was reached and accepted the credentials")
+            }
+            ProbeOutcome::CredentialsRefused => {
                 format!("{provider} was reached and refused the credentials")
             }
-            Outcome::Forbidden => {
+            ProbeOutcome::Forbidden => {
                 format!("the request to {provider} may not leave this host: check its URL settings")
             }
-            Outcome::Unreachable => format!("{provider} could not be reached"),
-            Outcome::TimedOut => format!("{provider} did not respond in time"),
-            Outcome::Unavailable => format!("{provider} is out of order now, try again later"),
-            Outcome::Unclear => {
+            ProbeOutcome::Unreachable => format!("{provider} could not be reached"),
+            ProbeOutcome::TimedOut => format!("{provider} did not respond in time"),
+            ProbeOutcome::Unavailable => format!("{provider} is out of order now, try again later"),
+            ProbeOutcome::Unclear => {
                 format!(
                     "the response of {provider} does not show whether the credentials are good: check its URL settings"
                 )
             }
-            Outcome::NotTestable => format!(
+            ProbeOutcome::NotTestable => format!(
                 "{provider} cannot be tested without a paid call: an SMS gateway sends a message, a register looks somebody up"
             ),
         }
@@ -58,16 +60,16 @@ impl Outcome {
 }
 
 /// Returns the outcome, and the fault code if there is one.
-pub async fn probe(app: &App, account: &Account) -> Result<(Outcome, String)> {
+pub async fn probe(app: &App, account: &Account) -> Result<(ProbeOutcome, String)> {
     let name = &account.provider;
     if app.plugins.get(name).is_some_and(|plugin| plugin.manifest().kind != Kind::Provider) {
-        return Ok((Outcome::NotTestable, String::new()));
+        return Ok((ProbeOutcome::NotTestable, String::new()));
     }
-    let provider = app.plugins.provider(name, account.owner())?;
+    let provider = app.plugins.provider(name, account.owner_company_id())?;
     let reference = unknown_reference(&provider.manifest().reference, &app.new_id());
     let mut credentials = account.open_credentials(app)?;
     let first = verify(&provider, &credentials, &reference).await;
-    if first.0 != Outcome::Accepted {
+    if first.0 != ProbeOutcome::Accepted {
         return Ok(first);
     }
     // A wrong base URL may return "not found" for any credentials: only a server that rejects wrong
@@ -80,8 +82,8 @@ pub async fn probe(app: &App, account: &Account) -> Result<(Outcome, String)> {
     // Use a separate cache: the valid secrets may have left an access token in theirs.
     credentials.id = format!("{}#{}", credentials.id, app.new_id());
     Ok(match verify(&provider, &credentials, &reference).await {
-        (Outcome::CredentialsRefused, _) => first,
-        (_, code) => (Outcome::Unclear, code),
+        (ProbeOutcome::CredentialsRefused, _) => first,
+        (_, code) => (ProbeOutcome::Unclear, code),
     })
 }
 
@@ -89,9 +91,9 @@ async fn verify(
     provider: &Provider,
     credentials: &Credentials,
     reference: &str,
-) -> (Outcome, String) {
+) -> (ProbeOutcome, String) {
     match provider.verify(credentials, reference).await {
-        Ok(_) => (Outcome::Accepted, String::new()),
+        Ok(_) => (ProbeOutcome::Accepted, String::new()),
         Err(error) => (outcome_of(&error), code_of(&error)),
     }
 }
@@ -117,31 +119,31 @@ fn unknown_reference(rules: &ReferenceRules, random: &str) -> String {
     random[from..].to_owned()
 }
 
-fn outcome_of(error: &CallError) -> Outcome {
+fn outcome_of(error: &CallError) -> ProbeOutcome {
     if error.timed_out {
-        return Outcome::TimedOut;
+        return ProbeOutcome::TimedOut;
     }
     match (error.fault.category, &*error.fault.code) {
-        (FaultCategory::NotFound, _) => Outcome::Accepted,
-        (FaultCategory::Misconfigured, "forbidden" | "not-granted") => Outcome::Forbidden,
-        (FaultCategory::Misconfigured, _) => Outcome::CredentialsRefused,
-        (FaultCategory::Unavailable, "connect" | "cut") => Outcome::Unreachable,
-        (FaultCategory::Unavailable, "timeout") => Outcome::TimedOut,
-        (FaultCategory::Unavailable, _) => Outcome::Unavailable,
+        (FaultCategory::NotFound, _) => ProbeOutcome::Accepted,
+        (FaultCategory::Misconfigured, "forbidden" | "not-granted") => ProbeOutcome::Forbidden,
+        (FaultCategory::Misconfigured, _) => ProbeOutcome::CredentialsRefused,
+        (FaultCategory::Unavailable, "connect" | "cut") => ProbeOutcome::Unreachable,
+        (FaultCategory::Unavailable, "timeout") => ProbeOutcome::TimedOut,
+        (FaultCategory::Unavailable, _) => ProbeOutcome::Unavailable,
         (FaultCategory::Invalid | FaultCategory::Refused | FaultCategory::Other, _) => {
-            Outcome::Unclear
+            ProbeOutcome::Unclear
         }
     }
 }
 
 /// Returns the fault code without unusual characters, because it may be text from the upstream.
 fn code_of(error: &CallError) -> String {
-    const MOST: usize = 60;
-    if outcome_of(error) == Outcome::Accepted {
+    const MAX_CODE_CHARACTERS: usize = 60;
+    if outcome_of(error) == ProbeOutcome::Accepted {
         return String::new();
     }
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(c);
-    error.fault.code.chars().filter(is_plain).take(MOST).collect()
+    error.fault.code.chars().filter(is_plain).take(MAX_CODE_CHARACTERS).collect()
 }
 
 #[cfg(test)]
@@ -153,18 +155,18 @@ mod tests {
     fn faults_map_to_test_outcomes() {
         use FaultCategory::{Invalid, Misconfigured, NotFound, Other, Refused, Unavailable};
         for (category, code, timed_out, outcome) in [
-            (NotFound, "", false, Outcome::Accepted),
-            (Misconfigured, "", false, Outcome::CredentialsRefused),
-            (Misconfigured, "forbidden", false, Outcome::Forbidden),
-            (Misconfigured, "not-granted", false, Outcome::Forbidden),
-            (Unavailable, "connect", false, Outcome::Unreachable),
-            (Unavailable, "cut", false, Outcome::Unreachable),
-            (Unavailable, "timeout", false, Outcome::TimedOut),
-            (Unavailable, "", true, Outcome::TimedOut),
-            (Unavailable, "http-503", false, Outcome::Unavailable),
-            (Invalid, "", false, Outcome::Unclear),
-            (Refused, "", false, Outcome::Unclear),
-            (Other, Fault::BROKE, false, Outcome::Unclear),
+            (NotFound, "", false, ProbeOutcome::Accepted),
+            (Misconfigured, "", false, ProbeOutcome::CredentialsRefused),
+            (Misconfigured, "forbidden", false, ProbeOutcome::Forbidden),
+            (Misconfigured, "not-granted", false, ProbeOutcome::Forbidden),
+            (Unavailable, "connect", false, ProbeOutcome::Unreachable),
+            (Unavailable, "cut", false, ProbeOutcome::Unreachable),
+            (Unavailable, "timeout", false, ProbeOutcome::TimedOut),
+            (Unavailable, "", true, ProbeOutcome::TimedOut),
+            (Unavailable, "http-503", false, ProbeOutcome::Unavailable),
+            (Invalid, "", false, ProbeOutcome::Unclear),
+            (Refused, "", false, ProbeOutcome::Unclear),
+            (Other, Fault::BROKE, false, ProbeOutcome::Unclear),
         ] {
             let fault = Fault::new(category, code, "");
             let certainty = Certainty::NotDone;

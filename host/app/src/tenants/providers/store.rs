@@ -35,20 +35,20 @@ fn context_of_id(_: &str, account: &str) -> String {
 
 impl Account {
     /// The account within its company, as in the context of `CREDENTIALS`.
-    fn name(&self) -> String {
+    fn seal_id(&self) -> String {
         format!("{}/{}", self.provider, self.id)
     }
 
     /// Opens the credentials as JSON, if there are any.
-    pub(super) fn open(&self, sealer: &Sealer) -> Result<Option<String>, SealError> {
+    pub(super) fn open_json(&self, sealer: &Sealer) -> Result<Option<String>, SealError> {
         let open =
-            |sealed: &String| CREDENTIALS.open(sealer, [&self.company_id, &self.name()], sealed);
+            |sealed: &String| CREDENTIALS.open(sealer, [&self.company_id, &self.seal_id()], sealed);
         self.credentials.as_ref().map(open).transpose()
     }
 
     /// Seals JSON credentials for this account.
-    pub(super) fn seal(&self, sealer: &Sealer, json: &str) -> String {
-        sealer.seal(&(CREDENTIALS.context)(&self.company_id, &self.name()), json)
+    pub(super) fn seal_json(&self, sealer: &Sealer, json: &str) -> String {
+        sealer.seal(&(CREDENTIALS.context)(&self.company_id, &self.seal_id()), json)
     }
 }
 
@@ -59,7 +59,7 @@ pub async fn find(tx: &mut Tx, company_id: &str, provider: &str) -> Result<Optio
         .await
 }
 
-pub async fn by_id(tx: &mut Tx, id: &str) -> Result<Option<Account>> {
+pub async fn find_by_id(tx: &mut Tx, id: &str) -> Result<Option<Account>> {
     tx.sql("SELECT * FROM provider_accounts WHERE id = $1").bind(id).optional().await
 }
 
@@ -72,7 +72,7 @@ pub async fn list(tx: &mut Tx, company_id: &str) -> Result<Vec<Account>> {
 
 /// Inserts `new` if its company has no account at the provider. Returns the stored account and
 /// locks its row until the transaction ends.
-pub async fn lock(tx: &mut Tx, new: &Account) -> Result<Account> {
+pub async fn lock_or_insert(tx: &mut Tx, new: &Account) -> Result<Account> {
     tx.sql(
         "INSERT INTO provider_accounts (company_id, provider, id, credentials, active,
              created_at, updated_at)

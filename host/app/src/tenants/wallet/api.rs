@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Account, Balance, Cover, Moved, Movement, post,
-    store::{self, Entry, Filter},
+    Balance, LedgerAccount, LedgerTransaction, Overdraft, PostOutcome, post,
+    store::{self, Filter, LedgerEntry},
 };
 use crate::{operations::audit, state::App, tenants::companies};
 use tollhouse_http::{
@@ -65,8 +65,8 @@ pub async fn credit(
     body: Body<Transfer>,
 ) -> Result<Answer<Transferred>> {
     let ordered = read(&body)?;
-    let (from, to) = (Account::Operator, Account::Wallet);
-    move_by_hand(app, company, "operator.credit", ordered, from, to).await
+    let (from, to) = (LedgerAccount::Operator, LedgerAccount::Wallet);
+    post_transfer(app, company, "operator.credit", ordered, from, to).await
 }
 
 pub async fn debit(
@@ -75,8 +75,8 @@ pub async fn debit(
     body: Body<Transfer>,
 ) -> Result<Answer<Transferred>> {
     let ordered = read(&body)?;
-    let (from, to) = (Account::Wallet, Account::Operator);
-    move_by_hand(app, company, "operator.debit", ordered, from, to).await
+    let (from, to) = (LedgerAccount::Wallet, LedgerAccount::Operator);
+    post_transfer(app, company, "operator.debit", ordered, from, to).await
 }
 
 fields! {
@@ -112,21 +112,28 @@ fn read(body: &Body<Transfer>) -> Result<(Money, String)> {
 
 /// Posts a transfer. A repeated key returns the current balance; with another amount, currency or
 /// direction it is rejected with 409.
-async fn move_by_hand(
+async fn post_transfer(
     app: App,
     company: String,
     kind: &'static str,
     (money, key): (Money, String),
-    from: Account,
-    to: Account,
+    from: LedgerAccount,
+    to: LedgerAccount,
 ) -> Result<Answer<Transferred>> {
     let db = app.store.clone();
     db.write(async move |tx| {
         companies::get(tx, &company).await?;
-        let movement =
-            Movement { key: format!("operator:{key}"), kind: kind.into(), from, to, money };
-        if post(tx, &app, &company, &movement, Cover::Required).await? == Moved::Before {
-            let before = store::posted(tx, &company, &movement.key).await?;
+        let movement = LedgerTransaction {
+            key: format!("operator:{key}"),
+            kind: kind.into(),
+            from,
+            to,
+            money,
+        };
+        if post(tx, &app, &company, &movement, Overdraft::Forbidden).await?
+            == PostOutcome::Duplicate
+        {
+            let before = store::find_posted(tx, &company, &movement.key).await?;
             let Money { minor, currency } = &movement.money;
             if before != Some((kind.to_owned(), currency.clone(), *minor)) {
                 let message = "the key was used before for another movement";
@@ -160,9 +167,9 @@ fields! {
     }
 }
 
-fn narrow(query: &Query<EntryFilter>) -> Result<Filter> {
+fn read_filter(query: &Query<EntryFilter>) -> Result<Filter> {
     let account = query.account()?;
-    if account.as_deref().is_some_and(|name| !Account::is_name(name)) {
+    if account.as_deref().is_some_and(|name| !LedgerAccount::is_name(name)) {
         let message =
             "the account field must be wallet, pending, billing, operator or provider:NAME";
         return Err(Error::invalid(message));
@@ -175,13 +182,13 @@ pub async fn entries(
     Path(company): Path<String>,
     pages: Query<Pages>,
     query: Query<EntryFilter>,
-) -> Result<Answer<Listed<Entry>>> {
-    let (page, filter) = (pages.read()?, narrow(&query)?);
+) -> Result<Answer<Listed<LedgerEntry>>> {
+    let (page, filter) = (pages.read()?, read_filter(&query)?);
     let (total, entries) = app
         .store
         .read(async |tx| -> Result<_> {
             companies::get(tx, &company).await?;
-            Ok(store::entries(tx, &company, &filter, page).await?)
+            Ok(store::list_entries(tx, &company, &filter, page).await?)
         })
         .await?;
     Answer::data(page.of(total, entries), "Wallet entries fetched successfully")

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use self::billing::{Item, charge, check, give_back, was_charged};
+pub use self::billing::{BillingItem, charge_fee, check_fee, is_fee_charged, refund_fee};
 use crate::state::App;
 use tollhouse_platform::{
     error::{Error, Result},
@@ -20,7 +20,7 @@ use tollhouse_platform::{
 
 /// Ledger accounts of a company. A positive balance of `Wallet` is available to the company.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Account {
+pub enum LedgerAccount {
     Wallet,
     /// Initialized, unsettled payments.
     Pending,
@@ -32,14 +32,14 @@ pub enum Account {
     Billing,
 }
 
-impl Account {
+impl LedgerAccount {
     fn name(&self) -> String {
         match self {
-            Account::Wallet => "wallet".to_owned(),
-            Account::Pending => "pending".to_owned(),
-            Account::Provider(name) => format!("provider:{name}"),
-            Account::Operator => "operator".to_owned(),
-            Account::Billing => "billing".to_owned(),
+            LedgerAccount::Wallet => "wallet".to_owned(),
+            LedgerAccount::Pending => "pending".to_owned(),
+            LedgerAccount::Provider(name) => format!("provider:{name}"),
+            LedgerAccount::Operator => "operator".to_owned(),
+            LedgerAccount::Billing => "billing".to_owned(),
         }
     }
 
@@ -52,30 +52,30 @@ impl Account {
 
 /// A ledger transaction: a transfer between two ledger accounts of one company.
 #[derive(Clone, Debug)]
-pub struct Movement {
+pub struct LedgerTransaction {
     /// Unique in the company's ledger: a repeated key is not posted again.
     pub key: String,
     pub kind: Cow<'static, str>,
-    pub from: Account,
-    pub to: Account,
+    pub from: LedgerAccount,
+    pub to: LedgerAccount,
     pub money: Money,
 }
 
 /// Overdraft policy, recorded with the ledger transaction. The schema rejects an overdraft of the
 /// wallet without a ledger transaction that allows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cover {
+pub enum Overdraft {
     /// The wallet must cover the amount.
-    Required,
+    Forbidden,
     /// The wallet may become negative: the money has already moved, or an operator forces it.
-    Waived,
+    Allowed,
 }
 
 /// Outcome of posting a ledger transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moved {
-    Now,
-    Before,
+pub enum PostOutcome {
+    Posted,
+    Duplicate,
 }
 
 /// Posts a ledger transaction. 400 if the wallet does not cover it or a balance would overflow.
@@ -83,37 +83,37 @@ pub async fn post(
     tx: &mut Tx,
     app: &App,
     company_id: &str,
-    movement: &Movement,
-    cover: Cover,
-) -> Result<Moved> {
-    let begun = begin(tx, app, company_id, movement, cover).await?;
-    let Some(id) = begun else { return Ok(Moved::Before) };
-    enter(tx, company_id, &id, movement, cover).await?;
-    Ok(Moved::Now)
+    movement: &LedgerTransaction,
+    cover: Overdraft,
+) -> Result<PostOutcome> {
+    let begun = insert_transaction(tx, app, company_id, movement, cover).await?;
+    let Some(id) = begun else { return Ok(PostOutcome::Duplicate) };
+    post_entries(tx, company_id, &id, movement, cover).await?;
+    Ok(PostOutcome::Posted)
 }
 
 /// Returns the id of the new ledger transaction; `None` if its key is already in use.
-async fn begin(
+async fn insert_transaction(
     tx: &mut Tx,
     app: &App,
     company_id: &str,
-    movement: &Movement,
-    cover: Cover,
+    movement: &LedgerTransaction,
+    cover: Overdraft,
 ) -> Result<Option<String>> {
     let now = app.clock.now();
     let id = app.random.id(now);
-    let is_new = store::begin(tx, company_id, &id, movement, cover, now).await?;
+    let is_new = store::insert_transaction(tx, company_id, &id, movement, cover, now).await?;
     Ok(is_new.then_some(id))
 }
 
 /// Posts the entries and returns the new balance of the source account. A zero amount has no
 /// entries and returns `None`: the ledger transaction only reserves the key.
-async fn enter(
+async fn post_entries(
     tx: &mut Tx,
     company_id: &str,
     id: &str,
-    movement: &Movement,
-    cover: Cover,
+    movement: &LedgerTransaction,
+    cover: Overdraft,
 ) -> Result<Option<Minor>> {
     let Money { minor, currency } = &movement.money;
     if *minor == Minor(0) {
@@ -125,11 +125,12 @@ async fn enter(
     let mut left = None;
     for (line, account, amount) in legs {
         let name = account.name();
-        store::enter(tx, company_id, id, line, &name, currency, amount).await?;
+        store::insert_entry(tx, company_id, id, line, &name, currency, amount).await?;
         let must_cover =
-            cover == Cover::Required && *account == Account::Wallet && amount < Minor(0);
-        let floor = if must_cover { Minor(0) } else { store::LEAST };
-        let balance = store::add(tx, company_id, id, &name, currency, amount, floor).await?;
+            cover == Overdraft::Forbidden && *account == LedgerAccount::Wallet && amount < Minor(0);
+        let floor = if must_cover { Minor(0) } else { store::MIN_BALANCE };
+        let balance =
+            store::add_to_balance(tx, company_id, id, &name, currency, amount, floor).await?;
         let balance = balance.ok_or_else(|| match must_cover {
             true => Error::NotCovered,
             false => Error::invalid("the amount field must be less: no balance can hold the sum"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Account, Balance, Cover, Movement};
+use super::{Balance, LedgerAccount, LedgerTransaction, Overdraft};
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Statement, Tx, params},
@@ -18,15 +18,15 @@ use tollhouse_platform::{
 /// Inserts a ledger transaction; `false` if its key is already in use. SQLite needs the condition,
 /// because a trigger rejects an existing key before `ON CONFLICT` applies; PostgreSQL needs `ON
 /// CONFLICT`, because a concurrent transaction may insert the key.
-pub async fn begin(
+pub async fn insert_transaction(
     tx: &mut Tx,
     company_id: &str,
     id: &str,
-    movement: &Movement,
-    cover: Cover,
+    movement: &LedgerTransaction,
+    cover: Overdraft,
     now: Timestamp,
 ) -> Result<bool> {
-    let overdraft_allowed = cover == Cover::Waived && movement.from == Account::Wallet;
+    let overdraft_allowed = cover == Overdraft::Allowed && movement.from == LedgerAccount::Wallet;
     let inserted = tx
         .sql(
             "INSERT INTO ledger_transactions (company_id, id, key, kind, overdraft_allowed,
@@ -42,7 +42,7 @@ pub async fn begin(
     Ok(inserted == 1)
 }
 
-pub async fn enter(
+pub async fn insert_entry(
     tx: &mut Tx,
     company_id: &str,
     transaction_id: &str,
@@ -63,11 +63,11 @@ pub async fn enter(
 }
 
 /// The lowest balance. Below it, and above `i64::MAX`, SQLite would convert a sum to a float.
-pub const LEAST: Minor = Minor(-i64::MAX);
+pub const MIN_BALANCE: Minor = Minor(-i64::MAX);
 
 /// Adds a ledger entry to a balance and locks its row until the transaction ends. Returns the new
 /// balance; `None`, and no change, if it would be below `floor` or above `i64::MAX`.
-pub async fn add(
+pub async fn add_to_balance(
     tx: &mut Tx,
     company_id: &str,
     transaction_id: &str,
@@ -127,13 +127,13 @@ pub async fn balances(tx: &mut Tx, company_id: &str) -> Result<BTreeMap<String, 
             "SELECT account, currency, amount_minor FROM ledger_balances
              WHERE company_id = $1 AND account IN ($2, $3)",
         )
-        .params(params![company_id, Account::Wallet.name(), Account::Pending.name()])
+        .params(params![company_id, LedgerAccount::Wallet.name(), LedgerAccount::Pending.name()])
         .all()
         .await?;
     let mut balances: BTreeMap<String, Balance> = BTreeMap::new();
     for (account, currency, amount) in rows {
         let balance = balances.entry(currency).or_default();
-        if account == Account::Wallet.name() {
+        if account == LedgerAccount::Wallet.name() {
             balance.balance = amount;
         } else {
             balance.pending = amount;
@@ -145,7 +145,7 @@ pub async fn balances(tx: &mut Tx, company_id: &str) -> Result<BTreeMap<String, 
 /// A ledger entry.
 #[derive(Debug, FromRow, Serialize, JsonSchema)]
 #[schemars(rename = "WalletEntry")]
-pub struct Entry {
+pub struct LedgerEntry {
     /// Ledger transaction; both of its entries have the same value.
     pub transaction_id: String,
     /// Unique key of the ledger transaction.
@@ -184,12 +184,12 @@ macro_rules! filtered {
 }
 
 /// Returns a page of a company's ledger entries, newest first, and their total number.
-pub async fn entries(
+pub async fn list_entries(
     tx: &mut Tx,
     company_id: &str,
     filter: &Filter,
     page: Page,
-) -> Result<(i64, Vec<Entry>)> {
+) -> Result<(i64, Vec<LedgerEntry>)> {
     let count = match filter.created {
         Some(_) => filter.bind(tx.sql(filtered!("COUNT(*)", "")), company_id),
         // Avoids the join with ledger transactions, which multiplies the time.
@@ -233,7 +233,7 @@ impl Filter {
 }
 
 /// Returns kind, currency and amount of a ledger transaction; `None` if missing or of amount zero.
-pub async fn posted(
+pub async fn find_posted(
     tx: &mut Tx,
     company_id: &str,
     key: &str,

@@ -5,7 +5,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use tracing::instrument;
 
-use super::{store, wake};
+use super::{enqueue_verification, store};
 use crate::{state::App, tenants::providers};
 use tollhouse_http::{
     answer::Done,
@@ -28,10 +28,12 @@ pub async fn receive(
     Raw(body): Raw,
 ) -> Result<Done> {
     let unknown = || Error::not_found(UNKNOWN);
-    let account = app.store.select(async |tx| providers::by_id(tx, &account).await).await?;
+    let account = app.store.select(async |tx| providers::find_by_id(tx, &account).await).await?;
     let account = account.filter(|account| account.provider == provider).ok_or_else(unknown)?;
-    let plugin =
-        app.plugins.provider(&provider, account.owner()).map_err(|_| absent(&app, &provider))?;
+    let plugin = app
+        .plugins
+        .provider(&provider, account.owner_company_id())
+        .map_err(|_| plugin_unavailable(&app, &provider))?;
     if account.credentials.is_none() {
         return Err(unknown());
     }
@@ -52,16 +54,16 @@ pub async fn receive(
     let db = app.store.clone();
     db.write(async move |tx| {
         let now = app.clock.now();
-        let received = store::Received {
+        let received = store::ReceivedWebhook {
             account_id: &account.id,
-            company_id: account.owner(),
+            company_id: account.owner_company_id(),
             provider: &provider,
             digest: &digest,
-            about: told.iter().map(about).collect(),
+            about: told.iter().map(summarize).collect(),
         };
-        store::store(tx, received, now).await?;
+        store::insert_or_count(tx, received, now).await?;
         for told in &told {
-            wake(tx, &app, &account.id, told, now).await?;
+            enqueue_verification(tx, &app, &account.id, told, now).await?;
         }
         Ok(Done("Notification received successfully"))
     })
@@ -69,7 +71,7 @@ pub async fn receive(
 }
 
 /// 503 while the plugin is out of service, so that the provider retries its webhook.
-fn absent(app: &App, provider: &str) -> Error {
+fn plugin_unavailable(app: &App, provider: &str) -> Error {
     match app.plugins.absence(provider) {
         Some(Absence::Deactivated) => {
             Error::Unavailable("the provider has been deactivated, send it again later")
@@ -86,7 +88,7 @@ fn lower_case(headers: &HeaderMap) -> Vec<(String, String)> {
     headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes()))).collect()
 }
 
-fn about(told: &Notification) -> serde_json::Value {
+fn summarize(told: &Notification) -> serde_json::Value {
     json!({
         "subject": format!("{:?}", told.subject).to_lowercase(),
         "event": told.event,

@@ -7,7 +7,7 @@
 pub mod api;
 mod store;
 
-pub use self::store::{Belongs, references, release, replace, reserve};
+pub use self::store::{ReferenceOwner, list_references, release, replace, reserve};
 use crate::state::App;
 use tollhouse_platform::{
     background::jobs,
@@ -17,7 +17,7 @@ use tollhouse_platform::{
 use tollhouse_plugins::{Notification, Subject};
 
 /// Enqueues the job of the record that a webhook names. An unknown reference is ignored.
-async fn wake(
+async fn enqueue_verification(
     tx: &mut Tx,
     app: &App,
     account_id: &str,
@@ -27,10 +27,10 @@ async fn wake(
     if !matches!(told.subject, Subject::Payment | Subject::Refund) {
         return Ok(());
     }
-    let Some(belongs) = store::belongs(tx, account_id, &told.service_ref).await? else {
+    let Some(belongs) = store::owner_of(tx, account_id, &told.service_ref).await? else {
         return Ok(());
     };
-    let job = app.tables.notified.iter().find(|(subject, _)| *subject == belongs.subject);
+    let job = app.tables.webhook_subjects.iter().find(|(subject, _)| *subject == belongs.subject);
     if let Some((_, job)) = job {
         jobs::wake(tx, &belongs.company_id, job, &belongs.subject_id, now).await?;
     }

@@ -9,7 +9,7 @@ use tollhouse_platform::{
 
 /// The owner of a reference.
 #[derive(Clone, Debug, FromRow)]
-pub struct Belongs {
+pub struct ReferenceOwner {
     pub company_id: String,
     /// The kind of record, for example `payment`.
     pub subject: String,
@@ -21,7 +21,7 @@ pub async fn reserve(
     tx: &mut Tx,
     account_id: &str,
     service_ref: &str,
-    belongs: &Belongs,
+    belongs: &ReferenceOwner,
     now: Timestamp,
 ) -> Result<bool> {
     let owned = tx
@@ -50,7 +50,7 @@ pub async fn replace(
     account_id: &str,
     service_ref: &str,
     by: &str,
-    belongs: &Belongs,
+    belongs: &ReferenceOwner,
     now: Timestamp,
 ) -> Result<bool> {
     if !reserve(tx, account_id, by, belongs, now).await? {
@@ -75,7 +75,11 @@ pub async fn release(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result
     Ok(())
 }
 
-pub async fn belongs(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result<Option<Belongs>> {
+pub async fn owner_of(
+    tx: &mut Tx,
+    account_id: &str,
+    service_ref: &str,
+) -> Result<Option<ReferenceOwner>> {
     tx.sql(
         "SELECT company_id, subject, subject_id FROM service_refs
          WHERE account_id = $1 AND service_ref = $2",
@@ -86,7 +90,7 @@ pub async fn belongs(tx: &mut Tx, account_id: &str, service_ref: &str) -> Result
 }
 
 /// Returns a record's references at the provider, without replaced ones.
-pub async fn references(
+pub async fn list_references(
     tx: &mut Tx,
     company_id: &str,
     subject: &str,
@@ -105,7 +109,7 @@ pub async fn references(
 }
 
 /// The stored fields of a provider webhook.
-pub struct Received<'n> {
+pub struct ReceivedWebhook<'n> {
     pub account_id: &'n str,
     pub company_id: &'n str,
     pub provider: &'n str,
@@ -114,7 +118,11 @@ pub struct Received<'n> {
 }
 
 /// Stores a provider webhook, or counts another copy of it.
-pub async fn store(tx: &mut Tx, received: Received<'_>, now: Timestamp) -> Result<()> {
+pub async fn insert_or_count(
+    tx: &mut Tx,
+    received: ReceivedWebhook<'_>,
+    now: Timestamp,
+) -> Result<()> {
     tx.sql(
         "INSERT INTO notifications (account_id, digest, company_id, provider, about, copies,
              received_at)

@@ -53,7 +53,7 @@ pub async fn list(
             companies::get(tx, &company).await?;
             let (total, events) = store::list(tx, &company, page).await?;
             let mut deliveries: HashMap<String, Vec<Delivery>> = HashMap::new();
-            for delivery in store::deliveries_of_page(tx, &company, page).await? {
+            for delivery in store::list_deliveries_of_page(tx, &company, page).await? {
                 deliveries.entry(delivery.event_id.clone()).or_default().push(delivery);
             }
             let views = events.into_iter().map(|event| {
@@ -84,8 +84,8 @@ pub async fn attempts(
     let attempts = app
         .store
         .read(async |tx| -> Result<_> {
-            store::event(tx, &company, &event).await?.ok_or_else(missing)?;
-            Ok(store::attempts(tx, &company, &event).await?)
+            store::find_event(tx, &company, &event).await?.ok_or_else(not_found)?;
+            Ok(store::list_attempts(tx, &company, &event).await?)
         })
         .await?;
     Answer::data(attempts, "Attempts fetched successfully")
@@ -104,16 +104,16 @@ pub async fn redeliver(
 ) -> Result<Answer<Redelivered>> {
     let db = app.store.clone();
     db.write(async move |tx| {
-        store::event(tx, &company, &event).await?.ok_or_else(missing)?;
+        store::find_event(tx, &company, &event).await?.ok_or_else(not_found)?;
         let now = app.clock.now();
         if let Some(url) = companies::get(tx, &company).await?.event_url {
             let delivery = Delivery::new(&company, app.random.id(now), &event, url, false);
             store::insert_delivery(tx, &delivery, now).await?;
         }
-        let deliveries = store::deliveries(tx, &company, &event).await?;
+        let deliveries = store::list_deliveries(tx, &company, &event).await?;
         for delivery in &deliveries {
             store::enable(tx, &company, &delivery.url).await?;
-            store::queue_delivery(tx, &company, &delivery.id).await?;
+            store::requeue_delivery(tx, &company, &delivery.id).await?;
             jobs::wake(tx, &company, DELIVER_JOB, &delivery.id, now).await?;
         }
         audit::record(tx, &app, &company, "event.redeliver", json!({ "event": event })).await?;
@@ -123,6 +123,6 @@ pub async fn redeliver(
     .await
 }
 
-fn missing() -> Error {
+fn not_found() -> Error {
     Error::not_found("event not found")
 }

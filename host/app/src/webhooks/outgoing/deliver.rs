@@ -7,7 +7,7 @@ use futures::{FutureExt, future::BoxFuture};
 use tracing::instrument;
 
 use super::{
-    schedule::{has_failed_too_long, next_try, run_begins_after},
+    schedule::{has_failed_too_long, next_attempt, run_begins_after},
     sign::signatures,
     store::{self, Attempt, Delivery, EventRow},
 };
@@ -21,8 +21,8 @@ use tollhouse_platform::{
     telemetry::spans::SPANS,
 };
 
-const TIME_LIMIT: Duration = Duration::from_secs(15);
-const MOST_RESPONSE_BYTES: usize = 64 << 10;
+const TIMEOUT: Duration = Duration::from_secs(15);
+const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
 pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
     async move {
@@ -45,11 +45,11 @@ async fn load(app: &App, job: &Job) -> Result<Option<Loaded>> {
     let company_id = &*job.company_id;
     app.store
         .read(async |tx| {
-            let delivery = store::delivery(tx, company_id, &job.subject).await?;
+            let delivery = store::find_delivery(tx, company_id, &job.subject).await?;
             let Some(delivery) = delivery.filter(|delivery| delivery.state == "pending") else {
                 return Ok(None);
             };
-            let event = store::event(tx, company_id, &delivery.event_id).await?;
+            let event = store::find_event(tx, company_id, &delivery.event_id).await?;
             let event = event.ok_or_else(|| Error::internal("a delivery without its event"))?;
             let secrets = companies::get(tx, company_id).await?.event_secrets(app)?;
             Ok(Some((delivery, event, secrets)))
@@ -77,14 +77,14 @@ async fn send(
             header("webhook-signature", signatures(secrets, &event.id, seconds, &event.body)),
         ],
         body: Some(Bytes::from(event.body.clone())),
-        timeout: TIME_LIMIT,
-        most_response_bytes: MOST_RESPONSE_BYTES,
+        timeout: TIMEOUT,
+        most_response_bytes: MAX_RESPONSE_BYTES,
     };
     app.egress.events.send(request).await
 }
 
 /// The result of an attempt.
-enum Outcome {
+enum DeliveryOutcome {
     Delivered,
     /// 410: the receiver wants no further events.
     Gone,
@@ -93,14 +93,16 @@ enum Outcome {
     },
 }
 
-fn outcome(sent: &Result<Answer, EgressError>, now_seconds: i64) -> Outcome {
+fn outcome(sent: &Result<Answer, EgressError>, now_seconds: i64) -> DeliveryOutcome {
     match sent {
         // The receiver has accepted it; only its response body is too large.
-        Err(EgressError::TooLarge(_)) => Outcome::Delivered,
-        Err(_) => Outcome::Failed { retry_after_seconds: None },
-        Ok(answer) if (200..300).contains(&answer.status) => Outcome::Delivered,
-        Ok(answer) if answer.status == 410 => Outcome::Gone,
-        Ok(answer) => Outcome::Failed { retry_after_seconds: retry_after(answer, now_seconds) },
+        Err(EgressError::TooLarge(_)) => DeliveryOutcome::Delivered,
+        Err(_) => DeliveryOutcome::Failed { retry_after_seconds: None },
+        Ok(answer) if (200..300).contains(&answer.status) => DeliveryOutcome::Delivered,
+        Ok(answer) if answer.status == 410 => DeliveryOutcome::Gone,
+        Ok(answer) => {
+            DeliveryOutcome::Failed { retry_after_seconds: retry_after(answer, now_seconds) }
+        }
     }
 }
 
@@ -124,17 +126,17 @@ async fn record(
     let outcome = outcome(&sent, now.unix_seconds());
     // Locks the endpoint before the delivery, in the same order as `store::disable`.
     let failing_since = match outcome {
-        Outcome::Delivered => {
-            store::lock_destination(tx, company_id, url).await?;
+        DeliveryOutcome::Delivered => {
+            store::lock_endpoint(tx, company_id, url).await?;
             now
         }
-        Outcome::Gone | Outcome::Failed { .. } => {
-            store::note_failure(tx, company_id, url, now, run_begins_after(now)).await?
+        DeliveryOutcome::Gone | DeliveryOutcome::Failed { .. } => {
+            store::record_failure(tx, company_id, url, now, run_begins_after(now)).await?
         }
     };
     let delivery = store::lock_delivery(tx, company_id, &loaded.id).await?;
     let mut delivery = delivery.ok_or_else(|| Error::internal("a delivery that is gone"))?;
-    let is_current = delivery.standing() == loaded.standing();
+    let is_current = delivery.version() == loaded.version();
     delivery.attempts += 1;
     let attempt = Attempt {
         url: url.to_owned(),
@@ -146,7 +148,7 @@ async fn record(
     };
     store::insert_attempt(tx, &delivery, &attempt).await?;
     let next = if is_current {
-        conclude(tx, app, &mut delivery, outcome, failing_since).await?
+        apply_outcome(tx, app, &mut delivery, outcome, failing_since).await?
     } else {
         Next::Done
     };
@@ -155,28 +157,28 @@ async fn record(
 }
 
 /// Updates the delivery and its endpoint.
-async fn conclude(
+async fn apply_outcome(
     tx: &mut Tx,
     app: &App,
     delivery: &mut Delivery,
-    outcome: Outcome,
+    outcome: DeliveryOutcome,
     failing_since: Timestamp,
 ) -> Result<Next> {
     let now = app.clock.now();
     delivery.tries += 1;
     match outcome {
-        Outcome::Delivered => {
+        DeliveryOutcome::Delivered => {
             delivery.state = "delivered".to_owned();
             delivery.delivered_at = Some(now);
             store::enable(tx, &delivery.company_id, &delivery.url).await?;
             Ok(Next::Done)
         }
-        Outcome::Gone => disable(tx, app, delivery, "the receiver answered 410").await,
-        Outcome::Failed { .. } if has_failed_too_long(failing_since, now) => {
+        DeliveryOutcome::Gone => disable(tx, app, delivery, "the receiver answered 410").await,
+        DeliveryOutcome::Failed { .. } if has_failed_too_long(failing_since, now) => {
             disable(tx, app, delivery, "five days of failures").await
         }
-        Outcome::Failed { retry_after_seconds } => {
-            match next_try(now, delivery.tries, retry_after_seconds, &app.random) {
+        DeliveryOutcome::Failed { retry_after_seconds } => {
+            match next_attempt(now, delivery.tries, retry_after_seconds, &app.random) {
                 Some(at) => Ok(Next::At(at)),
                 None => {
                     delivery.state = "failed".to_owned();

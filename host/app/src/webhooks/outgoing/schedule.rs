@@ -5,27 +5,27 @@ use tollhouse_platform::{clock::Timestamp, random::Random};
 /// Seconds between attempts: eight attempts in total.
 const DELAYS: [i64; 7] = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000];
 /// Maximum `Retry-After` that is honoured, in seconds.
-const MOST_RETRY_AFTER: i64 = 86_400;
+const MAX_RETRY_AFTER_SECONDS: i64 = 86_400;
 /// Duration of a run of failures after which an endpoint is disabled.
-const FAILING_SECONDS: i64 = 5 * 86_400;
+const MAX_FAILING_SECONDS: i64 = 5 * 86_400;
 /// Gap between two failures that ends a run: longer than any delay between attempts of an event.
-const RUN_GAP_SECONDS: i64 = MOST_RETRY_AFTER + 6 * 3_600;
+const RUN_GAP_SECONDS: i64 = MAX_RETRY_AFTER_SECONDS + 6 * 3_600;
 
 /// The next attempt after `tries` consecutive failures, not before `Retry-After`. `None`: no more.
-pub fn next_try(
+pub fn next_attempt(
     now: Timestamp,
     tries: i64,
     retry_after_seconds: Option<i64>,
     random: &Random,
 ) -> Option<Timestamp> {
     let delay = *DELAYS.get(usize::try_from(tries - 1).ok()?)?;
-    let jitter_ms = random.up_to(most_jitter_ms(delay));
-    let asked = retry_after_seconds.unwrap_or(0).clamp(0, MOST_RETRY_AFTER);
+    let jitter_ms = random.up_to(max_jitter_ms(delay));
+    let asked = retry_after_seconds.unwrap_or(0).clamp(0, MAX_RETRY_AFTER_SECONDS);
     Some(now.plus_seconds(delay.max(asked)).plus_ms(jitter_ms))
 }
 
 /// Up to a fifth of the delay; 2 s for the first, short one.
-fn most_jitter_ms(delay: i64) -> i64 {
+fn max_jitter_ms(delay: i64) -> i64 {
     if delay == DELAYS[0] { 2_000 } else { delay * 1_000 / 5 }
 }
 
@@ -35,7 +35,7 @@ pub fn run_begins_after(now: Timestamp) -> Timestamp {
 }
 
 pub fn has_failed_too_long(failing_since: Timestamp, now: Timestamp) -> bool {
-    now >= failing_since.plus_seconds(FAILING_SECONDS)
+    now >= failing_since.plus_seconds(MAX_FAILING_SECONDS)
 }
 
 #[cfg(test)]
@@ -55,17 +55,18 @@ mod tests {
             (7, 36_000, 7_200_000),
         ] {
             for _ in 0..100 {
-                let at = next_try(Timestamp(0), tries, None, &random).unwrap().0;
+                let at = next_attempt(Timestamp(0), tries, None, &random).unwrap().0;
                 assert!((delay * 1_000..=delay * 1_000 + jitter_ms).contains(&at), "{tries}: {at}");
             }
         }
-        assert_eq!(next_try(Timestamp(0), 8, None, &random), None);
+        assert_eq!(next_attempt(Timestamp(0), 8, None, &random), None);
     }
 
     #[test]
     fn retry_after_is_honoured_within_a_day() {
         let random = Random::seeded(1);
-        let at = |asked| next_try(Timestamp(0), 1, Some(asked), &random).unwrap().unix_seconds();
+        let at =
+            |asked| next_attempt(Timestamp(0), 1, Some(asked), &random).unwrap().unix_seconds();
         assert!((120..=122).contains(&at(120)));
         assert!((5..=7).contains(&at(1)));
         assert!((86_400..=86_402).contains(&at(i64::MAX)));
@@ -74,9 +75,9 @@ mod tests {
     #[test]
     fn the_longest_delay_does_not_end_a_run_of_failures() {
         for (delay, asked) in
-            DELAYS.into_iter().flat_map(|delay| [(delay, 0), (delay, MOST_RETRY_AFTER)])
+            DELAYS.into_iter().flat_map(|delay| [(delay, 0), (delay, MAX_RETRY_AFTER_SECONDS)])
         {
-            let longest = delay.max(asked) + most_jitter_ms(delay) / 1_000;
+            let longest = delay.max(asked) + max_jitter_ms(delay) / 1_000;
             assert!(run_begins_after(Timestamp(0).plus_seconds(longest)) < Timestamp(0), "{delay}");
         }
     }

@@ -37,7 +37,7 @@ pub struct EventRow {
     pub created_at: Timestamp,
 }
 
-pub async fn event(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<EventRow>> {
+pub async fn find_event(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<EventRow>> {
     tx.sql("SELECT * FROM events WHERE company_id = $1 AND id = $2")
         .params(params![company_id, id])
         .optional()
@@ -101,7 +101,7 @@ impl Delivery {
     }
 
     /// The fields that differ if the delivery was changed concurrently.
-    pub fn standing(&self) -> (&str, i64, i64) {
+    pub fn version(&self) -> (&str, i64, i64) {
         (&self.state, self.tries, self.queued)
     }
 }
@@ -122,7 +122,7 @@ pub async fn insert_delivery(tx: &mut Tx, delivery: &Delivery, now: Timestamp) -
     Ok(())
 }
 
-pub async fn delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Delivery>> {
+pub async fn find_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<Option<Delivery>> {
     tx.sql("SELECT * FROM event_deliveries WHERE company_id = $1 AND id = $2")
         .params(params![company_id, id])
         .optional()
@@ -137,7 +137,7 @@ pub async fn lock_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<Op
 }
 
 /// Requeues a delivery in any state, even during an attempt.
-pub async fn queue_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<()> {
+pub async fn requeue_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<()> {
     tx.sql(
         "UPDATE event_deliveries SET state = 'pending', tries = 0, queued = queued + 1
          WHERE company_id = $1 AND id = $2",
@@ -148,7 +148,11 @@ pub async fn queue_delivery(tx: &mut Tx, company_id: &str, id: &str) -> Result<(
     Ok(())
 }
 
-pub async fn deliveries(tx: &mut Tx, company_id: &str, event_id: &str) -> Result<Vec<Delivery>> {
+pub async fn list_deliveries(
+    tx: &mut Tx,
+    company_id: &str,
+    event_id: &str,
+) -> Result<Vec<Delivery>> {
     tx.sql(
         "SELECT * FROM event_deliveries WHERE company_id = $1 AND event_id = $2
          ORDER BY created_at, id",
@@ -159,7 +163,7 @@ pub async fn deliveries(tx: &mut Tx, company_id: &str, event_id: &str) -> Result
 }
 
 /// Returns the deliveries of the events that [`list`] returns, in the order of [`deliveries`].
-pub async fn deliveries_of_page(
+pub async fn list_deliveries_of_page(
     tx: &mut Tx,
     company_id: &str,
     page: Page,
@@ -219,7 +223,7 @@ pub async fn insert_attempt(tx: &mut Tx, delivery: &Delivery, attempt: &Attempt)
 }
 
 /// Returns all delivery attempts of an event in order.
-pub async fn attempts(tx: &mut Tx, company_id: &str, event_id: &str) -> Result<Vec<Attempt>> {
+pub async fn list_attempts(tx: &mut Tx, company_id: &str, event_id: &str) -> Result<Vec<Attempt>> {
     tx.sql(
         "SELECT d.url, a.number, a.status, a.error, a.duration_ms, a.created_at
          FROM event_attempts a
@@ -233,7 +237,7 @@ pub async fn attempts(tx: &mut Tx, company_id: &str, event_id: &str) -> Result<V
 }
 
 /// Locks an endpoint with recent failures until the transaction ends.
-pub async fn lock_destination(tx: &mut Tx, company_id: &str, url: &str) -> Result<()> {
+pub async fn lock_endpoint(tx: &mut Tx, company_id: &str, url: &str) -> Result<()> {
     let _: Option<(String,)> = tx
         .sql("SELECT url FROM event_destinations WHERE company_id = $1 AND url = $2 FOR UPDATE")
         .params(params![company_id, url])
@@ -253,7 +257,7 @@ pub async fn is_disabled(tx: &mut Tx, company_id: &str, url: &str) -> Result<boo
 
 /// Records a failure and returns when its run of failures began. A new run begins if the last
 /// failure was before `run_after`.
-pub async fn note_failure(
+pub async fn record_failure(
     tx: &mut Tx,
     company_id: &str,
     url: &str,

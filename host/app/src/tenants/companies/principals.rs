@@ -16,30 +16,30 @@ use tollhouse_platform::error::{Error, Result};
 
 /// The authenticated company of a request, which can access only records of this company.
 #[derive(Clone)]
-pub struct Caller(pub Company);
+pub struct AuthenticatedCompany(pub Company);
 
-impl<S: Sync> FromRequestParts<S> for Caller {
+impl<S: Sync> FromRequestParts<S> for AuthenticatedCompany {
     type Rejection = Error;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Caller, Error> {
-        let caller = parts.extensions.get::<Caller>().cloned();
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<AuthenticatedCompany, Error> {
+        let caller = parts.extensions.get::<AuthenticatedCompany>().cloned();
         caller.ok_or_else(|| Error::internal("the route is not marked Access::Company"))
     }
 }
 
-impl Describe for Caller {
+impl Describe for AuthenticatedCompany {
     fn describe(_: &mut Operation<'_>) {}
 }
 
 impl Principals for App {
     fn is_accepted(&self, key: &str) -> bool {
-        self.slot::<AcceptedKeys>().has(key)
+        self.slot::<AcceptedKeys>().contains(key)
     }
 
     async fn company(&self, key: &str, extensions: &mut Extensions) -> Result<String> {
         let company = authenticate(self, key).await?;
         let id = company.id.clone();
-        extensions.insert(Caller(company));
+        extensions.insert(AuthenticatedCompany(company));
         Ok(id)
     }
 
@@ -48,6 +48,6 @@ impl Principals for App {
         if !bool::from(known.ct_eq(token.as_bytes())) {
             return Err(Error::Unauthorized("the operator token is not valid"));
         }
-        Ok(self.rates.operators.check(&())?)
+        Ok(self.rate_limits.operators.check(&())?)
     }
 }

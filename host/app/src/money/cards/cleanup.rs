@@ -3,8 +3,8 @@
 
 use futures::{FutureExt, future::BoxFuture};
 
-use super::{Card, REVOKE_JOB, Status, missing, store};
-use crate::{customers as users, money::charges::Desk, state::App};
+use super::{Card, REVOKE_JOB, Status, not_found, store};
+use crate::{customers as users, money::charges::ChargeVerifier, state::App};
 use tollhouse_platform::{
     background::jobs::{self, Job, Next},
     clock::Timestamp,
@@ -15,27 +15,27 @@ use tollhouse_plugins::FaultCategory;
 
 const DAY_SECONDS: i64 = 86_400;
 /// Retention of the rows of removed cards.
-const KEPT_SECONDS: i64 = 30 * DAY_SECONDS;
+const RETENTION_SECONDS: i64 = 30 * DAY_SECONDS;
 /// Maximum number of consecutive failures to deauthorize a token, about two days.
-const MOST_FAILURES: i64 = 100;
+const MAX_FAILURES: i64 = 100;
 
 /// Returns when the card is removed if it is not valid by then.
-pub fn late_at(card: &Card) -> Option<Timestamp> {
+pub fn removal_due_at(card: &Card) -> Option<Timestamp> {
     let waits = card.status != Status::Valid && card.removed_at.is_none();
     waits.then(|| card.created_at.plus_seconds(DAY_SECONDS))
 }
 
-pub async fn remove_if_late(app: &App, card: Card) -> Result<Card> {
+pub async fn remove_if_unverified(app: &App, card: Card) -> Result<Card> {
     let now = app.clock.now();
-    if late_at(&card).is_none_or(|at| now < at) {
+    if removal_due_at(&card).is_none_or(|at| now < at) {
         return Ok(card);
     }
     let db = app.store.clone();
     db.write(async move |tx| {
         users::lock(tx, &card.company_id, &card.user_key).await?;
         let found = store::find_any(tx, &card.company_id, &card.id).await?;
-        let mut card = found.ok_or_else(missing)?;
-        if late_at(&card).is_some() {
+        let mut card = found.ok_or_else(not_found)?;
+        if removal_due_at(&card).is_some() {
             card.removed_at = Some(now);
             store::update(tx, &card).await?;
         }
@@ -52,9 +52,9 @@ pub async fn delete(
     id: &str,
     default_too: bool,
 ) -> Result<()> {
-    let found = store::find(tx, company_id, id).await?.ok_or_else(missing)?;
+    let found = store::find(tx, company_id, id).await?.ok_or_else(not_found)?;
     users::lock(tx, company_id, &found.user_key).await?;
-    let mut card = store::find(tx, company_id, id).await?.ok_or_else(missing)?;
+    let mut card = store::find(tx, company_id, id).await?.ok_or_else(not_found)?;
     if card.is_default && !default_too {
         return Err(Error::invalid("default card cannot be deleted"));
     }
@@ -63,7 +63,8 @@ pub async fn delete(
     card.removed_at = Some(now);
     card.updated_at = now;
     store::update(tx, &card).await?;
-    if was_default && let Some(next) = store::others(tx, &card).await?.into_iter().next() {
+    if was_default && let Some(next) = store::list_other_valid(tx, &card).await?.into_iter().next()
+    {
         store::update(tx, &Card { is_default: true, updated_at: now, ..next }).await?;
     }
     if card.token.is_some() {
@@ -82,21 +83,22 @@ pub fn revoke_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
             return Ok(Next::Done);
         };
         if let Err(error) = revoke(&app, &card).await {
-            if job.failures < MOST_FAILURES {
+            if job.failures < MAX_FAILURES {
                 return Err(error);
             }
-            app.metrics.noted.alarm("card not revoked");
+            app.metrics.alarms.count_alarm("card not revoked");
             let (company, id, error) = (&card.company_id, &card.id, error.chain());
             tracing::error!(company, card = id, error, "gave up telling a provider of a deletion");
         }
-        forget_token(&app, card).await
+        destroy_token(&app, card).await
     }
     .boxed()
 }
 
 async fn revoke(app: &App, card: &Card) -> Result<()> {
-    let Desk { provider, credentials } =
-        Desk::open(app, &card.company_id, &card.payment_service, &card.account_id).await?;
+    let ChargeVerifier { provider, credentials } =
+        ChargeVerifier::open(app, &card.company_id, &card.payment_service, &card.account_id)
+            .await?;
     if !provider.offers("saved-card") {
         return Ok(());
     }
@@ -115,7 +117,7 @@ async fn revoke(app: &App, card: &Card) -> Result<()> {
     }
 }
 
-async fn forget_token(app: &App, card: Card) -> Result<Next> {
+async fn destroy_token(app: &App, card: Card) -> Result<Next> {
     let db = app.store.clone();
     db.write(async move |tx| {
         users::lock(tx, &card.company_id, &card.user_key).await?;
@@ -130,7 +132,7 @@ async fn forget_token(app: &App, card: Card) -> Result<Next> {
 /// Deletes the rows of cards removed more than 30 days ago. Returns their number.
 pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
     async move {
-        let before = app.clock.now().plus_seconds(-KEPT_SECONDS);
+        let before = app.clock.now().plus_seconds(-RETENTION_SECONDS);
         let swept =
             app.store.write_in_pieces(async move |tx, most| store::sweep(tx, before, most).await);
         swept.await.map_err(Error::from)
