@@ -18,7 +18,7 @@ use tollhouse_platform::{
     random::Random,
     store::{Result, Tx},
 };
-use tollhouse_sandbox::Standins;
+use tollhouse_sandbox::Simulators;
 
 use crate::{
     Bench,
@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Variable with the number of installments. Without it, this slow benchmark is skipped.
-const HOW_MANY: &str = "TOLLHOUSE_BENCH_INSTALLMENTS";
+const INSTALLMENTS_VARIABLE: &str = "TOLLHOUSE_BENCH_INSTALLMENTS";
 const COMPANIES: usize = 10;
 const CONNECTIONS: usize = 16;
 /// Interval between counts, each of which reads all loans.
@@ -39,16 +39,18 @@ const NOW: Timestamp = Timestamp(1_795_251_600_000);
 const DUE: &str = "2026-11-23";
 
 pub fn measure(bench: &mut Bench) {
-    let Some(count) = std::env::var(HOW_MANY).ok().and_then(|count| count.parse().ok()) else {
+    let Some(count) =
+        std::env::var(INSTALLMENTS_VARIABLE).ok().and_then(|count| count.parse().ok())
+    else {
         return;
     };
-    for database in database::of_each_engine(&bench.runtime) {
+    for database in database::create_for_each_engine(&bench.runtime) {
         // Hosts share a SQLite file only on one machine, and one writer at a time.
         let hosts = if database.engine == "sqlite" { 1 } else { 3 };
         let took = bench.runtime.block_on(async {
             let fleet = Fleet::start(&database, hosts).await;
-            fleet.lend(count).await;
-            database.rest().await;
+            fleet.create_loans(count).await;
+            database.vacuum().await;
             fleet.collect(count).await
         });
         let (engine, seconds) = (database.engine, took.as_secs_f64());
@@ -56,7 +58,7 @@ pub fn measure(bench: &mut Bench) {
             "backlog/{engine}: {count} installments by {hosts} hosts in {seconds:.1} s, {:.0} a second",
             count as f64 / seconds
         );
-        database.drop(&bench.runtime);
+        database.drop_schema(&bench.runtime);
     }
 }
 
@@ -64,7 +66,7 @@ pub fn measure(bench: &mut Bench) {
 struct Fleet {
     hosts: Vec<App>,
     clock: Clock,
-    standins: Standins,
+    simulators: Simulators,
     client: Client,
     internal: SocketAddr,
     public: SocketAddr,
@@ -78,8 +80,8 @@ impl Fleet {
         let (public, internal) = (bind().await, bind().await);
         let addresses = (address(&public), address(&internal));
         let clock = Clock::frozen_at(NOW);
-        let standins = Standins::start(bind().await, bind().await, clock.clone());
-        let mut config = config(database, &standins);
+        let simulators = Simulators::start(bind().await, bind().await, clock.clone());
+        let mut config = config(database, &simulators);
         config.listeners.public_url = Some(format!("http://{}", addresses.0));
         let mut apps = Vec::new();
         for _ in 0..hosts {
@@ -96,7 +98,7 @@ impl Fleet {
         }
         let client = Client::builder().no_proxy().build().expect("a client");
         let (public, internal) = addresses;
-        Fleet { hosts: apps, clock, standins, client, internal, public }
+        Fleet { hosts: apps, clock, simulators, client, internal, public }
     }
 
     async fn operator(&self, method: Method, path: &str, body: Vec<u8>) -> Value {
@@ -115,16 +117,16 @@ impl Fleet {
     }
 
     /// Creates loans of one installment each, for borrowers with a saved card.
-    async fn lend(&self, count: usize) {
+    async fn create_loans(&self, count: usize) {
         self.operator(Method::POST, "/plugins?grant=true", artifacts::PROVIDER_A.to_vec()).await;
-        let base_url = format!("{}/paystack", self.standins.url());
+        let base_url = format!("{}/paystack", self.simulators.url());
         let credentials = json!({ "secret_key": PROVIDER_KEY, "base_url": base_url });
         let account = json!({ "credentials": credentials, "active": true });
         let account = account.to_string().into();
         let account = self.operator(Method::PUT, "/providers/provider_a", account).await;
         let webhook = account["notification_url"].as_str().expect("a URL");
-        self.standins.paystack().set_webhook(PROVIDER_KEY, webhook);
-        let companies = join_all((0..COMPANIES).map(|n| self.lender(n))).await;
+        self.simulators.paystack().set_webhook(PROVIDER_KEY, webhook);
+        let companies = join_all((0..COMPANIES).map(|n| self.create_company(n))).await;
         let loan = json!({
             "user_id": "ada", "amount": 100, "currency": "NGN", "disbursed": true,
             "schedule": [{ "due_date": DUE, "amount": 100 }],
@@ -140,7 +142,7 @@ impl Fleet {
     }
 
     /// Creates a company that pays for collections, and its borrower. Returns the company's id.
-    async fn lender(&self, n: usize) -> String {
+    async fn create_company(&self, n: usize) -> String {
         let company = json!({ "name": format!("Lender {n}"), "server": "test" }).to_string();
         let company = self.operator(Method::POST, "/companies", company.into()).await;
         let text = |name: &str| company[name].as_str().expect("a text").to_owned();
@@ -180,24 +182,24 @@ impl Fleet {
         let began = Instant::now();
         let work: Vec<JoinHandle<()>> =
             self.hosts.iter().map(|host| tokio::spawn(jobs::work(host.clone()))).collect();
-        while store.select(repaid).await.expect("a count") < count {
+        while store.select(count_repaid_loans).await.expect("a count") < count {
             tokio::time::sleep(POLL).await;
         }
         let took = began.elapsed();
         work.iter().for_each(JoinHandle::abort);
-        let collected = store.select(collected).await.expect("a count");
+        let collected = store.select(count_recollections).await.expect("a count");
         assert_eq!(collected, count, "each is collected once");
         took
     }
 }
 
-async fn repaid(tx: &mut Tx) -> Result<usize> {
+async fn count_repaid_loans(tx: &mut Tx) -> Result<usize> {
     let count = tx.sql("SELECT COUNT(*) FROM loans WHERE amount_paid_minor = amount_minor");
     let (count,): (i64,) = count.one().await?;
     Ok(usize::try_from(count).expect("a count"))
 }
 
-async fn collected(tx: &mut Tx) -> Result<usize> {
+async fn count_recollections(tx: &mut Tx) -> Result<usize> {
     let (count,): (i64,) = tx.sql("SELECT COUNT(*) FROM recollections").one().await?;
     Ok(usize::try_from(count).expect("a count"))
 }

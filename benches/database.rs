@@ -14,7 +14,7 @@ pub struct Database {
 }
 
 /// Creates a database of each engine. Prints a note if there is no PostgreSQL server.
-pub fn of_each_engine(runtime: &Runtime) -> Vec<Database> {
+pub fn create_for_each_engine(runtime: &Runtime) -> Vec<Database> {
     let server = std::env::var("TOLLHOUSE_TEST_POSTGRES").ok().filter(|url| !url.is_empty());
     match server {
         Some(server) => vec![Database::sqlite(), runtime.block_on(Database::postgres(server))],
@@ -42,13 +42,13 @@ impl Database {
     }
 
     /// Runs what autovacuum would run soon: without statistics PostgreSQL plans badly.
-    pub async fn rest(&self) {
+    pub async fn vacuum(&self) {
         if self.schema.is_some() {
             run_sql(&self.url, "VACUUM (ANALYZE)".to_owned()).await;
         }
     }
 
-    pub fn drop(self, runtime: &Runtime) {
+    pub fn drop_schema(self, runtime: &Runtime) {
         if let Some((server, schema)) = &self.schema {
             runtime.block_on(run_sql(server, format!("DROP SCHEMA {schema} CASCADE")));
         }

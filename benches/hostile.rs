@@ -15,7 +15,7 @@ use tollhouse_tools::bench::resident_bytes;
 use crate::Bench;
 
 /// Commands for the hostile guest, and the number of concurrent calls of each.
-const TRICKS: [(&str, usize); 12] = [
+const HOSTILE_COMMANDS: [(&str, usize); 12] = [
     ("loop", 40),
     ("grow", 40),
     ("recurse", 40),
@@ -31,20 +31,20 @@ const TRICKS: [(&str, usize); 12] = [
 ];
 const CALLS: usize = 20_000;
 /// Number of calls when each benchmark runs only once.
-const FEW: usize = 50;
+const TRIAL_CALLS: usize = 50;
 const PAID: &str = r#"{"status":"paid","amount":500000,"currency":"NGN"}"#;
 
 pub fn measure(bench: &Bench) {
-    if !bench.wants("plugins/hostile") {
+    if !bench.is_selected("plugins/hostile") {
         return;
     }
-    let tries_only = bench.tries_only();
-    let calls = if tries_only { FEW } else { CALLS };
+    let tries_only = bench.runs_once();
+    let calls = if tries_only { TRIAL_CALLS } else { CALLS };
     bench.runtime.block_on(async {
-        let neighbours = Neighbours::start().await;
-        for (trick, at_once) in TRICKS {
+        let neighbours = PluginPair::start().await;
+        for (trick, at_once) in HOSTILE_COMMANDS {
             let quiet = neighbours.p99(calls).await;
-            let tasks = neighbours.unleash(trick, at_once);
+            let tasks = neighbours.start_hostile_calls(trick, at_once);
             tokio::time::sleep(Duration::from_millis(if tries_only { 10 } else { 1_000 })).await;
             let beside = neighbours.p99(calls).await;
             let mib = resident_bytes().unwrap_or_default() >> 20;
@@ -62,13 +62,13 @@ pub fn measure(bench: &Bench) {
 
 /// A healthy and a hostile plugin in one host. Upstream responses come from memory, so that waits
 /// for the CPU are visible.
-struct Neighbours {
+struct PluginPair {
     healthy: (Callable, Credentials),
     hostile: (Callable, Credentials),
 }
 
-impl Neighbours {
-    async fn start() -> Neighbours {
+impl PluginPair {
+    async fn start() -> PluginPair {
         let egress = Egress::scripted(std::sync::Arc::new(answer));
         let limits = Limits::default();
         let plugins = Plugins::new(limits, egress, Clock::system(), Random::system());
@@ -79,7 +79,7 @@ impl Neighbours {
             let credentials = Credentials::example(plugin.manifest());
             (plugin, credentials)
         };
-        Neighbours {
+        PluginPair {
             healthy: load(artifacts::SPROUT).await,
             hostile: load(artifacts::UNRULY).await,
         }
@@ -102,7 +102,7 @@ impl Neighbours {
         asking.await.expect("a healthy plugin")
     }
 
-    fn unleash(&self, trick: &str, at_once: usize) -> Vec<JoinHandle<()>> {
+    fn start_hostile_calls(&self, trick: &str, at_once: usize) -> Vec<JoinHandle<()>> {
         let one = |_| {
             let (plugin, mut credentials) = self.hostile.clone();
             credentials.values.insert("mood".to_owned(), trick.to_owned());

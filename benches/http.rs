@@ -33,31 +33,31 @@ use tollhouse_app::{
 };
 use tollhouse_http as http;
 use tollhouse_platform::{clock::Clock, random::Random};
-use tollhouse_sandbox::Standins;
+use tollhouse_sandbox::Simulators;
 
 use crate::{
     Bench,
     database::{self, Database},
-    share,
+    divide,
 };
 
 /// Number of concurrent connections.
 const CONNECTIONS: usize = 32;
 /// Rounds of a comparison; each sends [`ASKED`] requests.
 const ROUNDS: usize = 25;
-const ASKED: u64 = 2_000;
+const REQUESTS_PER_ROUND: u64 = 2_000;
 /// The code of every one-time password.
 const CODE: &str = "123456";
 pub const OPERATOR_TOKEN: &str = "op_bench_0123456789abcdef0123456789abcdef";
 const MASTER_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
 
 pub fn measure(bench: &mut Bench) {
-    for database in database::of_each_engine(&bench.runtime) {
+    for database in database::create_for_each_engine(&bench.runtime) {
         let host = bench.runtime.block_on(Host::start(&database));
         let engine = database.engine;
         let fetch = host.fetch();
-        let answer = bench.runtime.block_on(fetch.once());
-        let bare = bench.runtime.block_on(bare(answer, fetch.clone()));
+        let answer = bench.runtime.block_on(fetch.send_once());
+        let bare = bench.runtime.block_on(start_bare_server(answer, fetch.clone()));
         if engine == "sqlite" {
             measure_load(bench, "http/bare", &bare);
         }
@@ -68,12 +68,12 @@ pub fn measure(bench: &mut Bench) {
         }
         measure_load(bench, &format!("http/initialize/{engine}"), &host.initialize());
         measure_load(bench, &format!("http/otp-send/{engine}"), &host.send_code("send"));
-        bench.runtime.block_on(host.until_delivered());
+        bench.runtime.block_on(host.wait_until_delivered());
         measure_verify(bench, &format!("http/otp-verify/{engine}"), &host);
         measure_load(bench, &format!("http/lookup/{engine}"), &host.look_up());
         bench.runtime.block_on(users::measure(&host, &database));
         bench.runtime.block_on(host.stop());
-        database.drop(&bench.runtime);
+        database.drop_schema(&bench.runtime);
     }
 }
 
@@ -90,8 +90,8 @@ pub fn compare(bench: &Bench) {
 fn measure_load(bench: &mut Bench, name: &str, load: &Load) {
     let connections = bench.runtime.block_on(load.connect());
     bench.measure(name, async |iterations| {
-        share(iterations, connections.iter(), |connection, own| {
-            load.clone().ask(connection.clone(), own)
+        divide(iterations, connections.iter(), |connection, own| {
+            load.clone().send_repeatedly(connection.clone(), own)
         })
         .await
     });
@@ -102,14 +102,14 @@ fn measure_verify(bench: &mut Bench, name: &str, host: &Host) {
     let (send, verify) = (host.send_code("verify"), host.verify_code("verify"));
     let connections = bench.runtime.block_on(send.connect());
     let ask = async |load: &Load, times: u64| {
-        share(times, connections.iter(), |connection, own| {
-            load.clone().ask(connection.clone(), own)
+        divide(times, connections.iter(), |connection, own| {
+            load.clone().send_repeatedly(connection.clone(), own)
         })
         .await
     };
     bench.measure(name, async |iterations| {
         ask(&send, iterations).await;
-        host.until_delivered().await;
+        host.wait_until_delivered().await;
         ask(&verify, iterations).await
     });
 }
@@ -120,13 +120,14 @@ fn ratio(bench: &Bench, load: &Load, base: &Load) -> f64 {
     let connect = |load: &Load| bench.runtime.block_on(load.connect());
     let (loaded, bare) = (connect(load), connect(base));
     let ask = |load: &Load, connections: &[Connection], times: u64| {
-        let asked = share(times, connections.iter(), |connection, own| {
-            load.clone().ask(connection.clone(), own)
+        let asked = divide(times, connections.iter(), |connection, own| {
+            load.clone().send_repeatedly(connection.clone(), own)
         });
         bench.runtime.block_on(asked).as_secs_f64() / times as f64
     };
-    let mut ratios: Vec<f64> =
-        (0..ROUNDS).map(|_| ask(load, &loaded, ASKED) / ask(base, &bare, 10 * ASKED)).collect();
+    let mut ratios: Vec<f64> = (0..ROUNDS)
+        .map(|_| ask(load, &loaded, REQUESTS_PER_ROUND) / ask(base, &bare, 10 * REQUESTS_PER_ROUND))
+        .collect();
     ratios.sort_by(f64::total_cmp);
     ratios[ratios.len() / 2]
 }
@@ -145,14 +146,14 @@ impl Load {
         join_all((0..CONNECTIONS).map(|_| connect(self.to))).await
     }
 
-    async fn ask(self, connection: Connection, times: u64) {
+    async fn send_repeatedly(self, connection: Connection, times: u64) {
         let mut connection = connection.lock().await;
         for _ in 0..times {
             send(&mut connection, (self.request)()).await;
         }
     }
 
-    async fn once(&self) -> Bytes {
+    async fn send_once(&self) -> Bytes {
         let connection = connect(self.to).await;
         let mut connection = connection.lock().await;
         send(&mut connection, (self.request)()).await
@@ -176,7 +177,7 @@ async fn send(connection: &mut SendRequest<Full<Bytes>>, request: Request<Full<B
 }
 
 /// Starts a server without anything behind it, and returns the load for it.
-async fn bare(answer: Bytes, load: Load) -> Load {
+async fn start_bare_server(answer: Bytes, load: Load) -> Load {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let to = listener.local_addr().expect("a bound listener");
     tokio::spawn(async move {
@@ -211,8 +212,8 @@ impl Host {
         let address = |listener: &TcpListener| listener.local_addr().expect("a bound listener");
         let addresses = (address(&public), address(&internal));
         let clock = Clock::system();
-        let standins = Standins::start(bind().await, bind().await, clock.clone());
-        let app = App::open(&config(database, &standins), clock, Random::system(), None).await;
+        let simulators = Simulators::start(bind().await, bind().await, clock.clone());
+        let app = App::open(&config(database, &simulators), clock, Random::system(), None).await;
         let app = app.expect("a host that starts");
         let (stop, stopped) = watch::channel(false);
         let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
@@ -226,18 +227,18 @@ impl Host {
             stop,
             served,
         };
-        host.furnish(&standins).await;
+        host.set_up(&simulators).await;
         host
     }
 
-    async fn furnish(&mut self, standins: &Standins) {
+    async fn set_up(&mut self, simulators: &Simulators) {
         self.operator(Method::POST, "/plugins?grant=true", artifacts::PROVIDER_A.into()).await;
-        let base_url = format!("{}/paystack", standins.url());
+        let base_url = format!("{}/paystack", simulators.url());
         let credentials = json!({ "secret_key": "sk_test_bench", "base_url": base_url });
         let account = json!({ "credentials": credentials, "active": true });
         self.operator(Method::PUT, "/providers/provider_a", account.to_string().into()).await;
         self.operator(Method::POST, "/plugins?grant=true", artifacts::NIGERIA.into()).await;
-        let url = format!("{}/prembly", standins.url());
+        let url = format!("{}/prembly", simulators.url());
         let credentials = json!({ "prembly_key": "bench", "prembly_url": url });
         let account = json!({ "credentials": credentials, "active": true });
         self.operator(Method::PUT, "/providers/nigeria", account.to_string().into()).await;
@@ -252,14 +253,14 @@ impl Host {
         let credit = json!({ "amount": 1_000_000_000, "key": "bench" }).to_string();
         self.operator(Method::POST, &format!("{}/wallet/credit", self.company), credit.into())
             .await;
-        self.initialize_as(Arc::from(self.reference)).once().await;
+        self.initialize_as(Arc::from(self.reference)).send_once().await;
     }
 
     async fn operator(&self, method: Method, path: &str, body: Bytes) -> Value {
         let path = format!("/internal/v1{path}");
         let request = request(method, &path, OPERATOR_TOKEN, body);
         let load = Load { to: self.internal, request: Arc::new(move || request.clone()) };
-        let mut answer: Value = serde_json::from_slice(&load.once().await).expect("JSON");
+        let mut answer: Value = serde_json::from_slice(&load.send_once().await).expect("JSON");
         answer["data"].take()
     }
 
@@ -288,13 +289,13 @@ impl Host {
             let email = format!("{identifier}@example.com");
             json!({ "identifier": identifier, "channels": ["email"], "email": email })
         };
-        self.for_each("/api/v1/otp/send", what, body)
+        self.numbered_load("/api/v1/otp/send", what, body)
     }
 
     /// The identifiers are those of [`Host::send_code`], in the same order.
     fn verify_code(&self, what: &'static str) -> Load {
         let body = |identifier: String| json!({ "identifier": identifier, "token": CODE });
-        self.for_each("/api/v1/otp/verify", what, body)
+        self.numbered_load("/api/v1/otp/verify", what, body)
     }
 
     /// Each request is for another person, invented by the simulator.
@@ -309,7 +310,7 @@ impl Host {
         Load { to: self.public, request: Arc::new(make) }
     }
 
-    fn for_each(
+    fn numbered_load(
         &self,
         path: &'static str,
         what: &'static str,
@@ -324,7 +325,7 @@ impl Host {
     }
 
     /// Waits for all deliveries, which would slow down what is measured next.
-    async fn until_delivered(&self) {
+    async fn wait_until_delivered(&self) {
         let path = format!("{}/messages?state=pending&limit=1", self.company);
         loop {
             let waiting = self.operator(Method::GET, &path, Bytes::new()).await;
@@ -363,7 +364,7 @@ fn request(method: Method, path: &str, token: &str, body: Bytes) -> Request<Full
         .expect("a request")
 }
 
-pub fn config(database: &Database, standins: &Standins) -> Config {
+pub fn config(database: &Database, simulators: &Simulators) -> Config {
     #[derive(Parser)]
     struct Flags {
         #[command(flatten)]
@@ -383,7 +384,7 @@ pub fn config(database: &Database, standins: &Standins) -> Config {
         "--rate-per-s=0".to_owned(),
         "--otp-company-sends-per-hour=0".to_owned(),
         "--smtp-host=127.0.0.1".to_owned(),
-        format!("--smtp-port={}", standins.smtp_addr().port()),
+        format!("--smtp-port={}", simulators.smtp_addr().port()),
         "--smtp-security=none".to_owned(),
         "--email-from=no-reply@tollhouse.example".to_owned(),
         "--development".to_owned(),

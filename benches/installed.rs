@@ -24,14 +24,14 @@ use crate::Bench;
 const NAME: &str = "plugins/installed";
 const PLUGINS: usize = 1_000;
 /// Number of plugins when each benchmark runs only once.
-const FEW: usize = 5;
+const TRIAL_PLUGINS: usize = 5;
 
 pub fn measure(bench: &mut Bench) {
-    if !bench.wants(NAME) {
+    if !bench.is_selected(NAME) {
         return;
     }
-    let count = if bench.tries_only() { FEW } else { PLUGINS };
-    let host = bench.runtime.block_on(Host::furnish(count));
+    let count = if bench.runs_once() { TRIAL_PLUGINS } else { PLUGINS };
+    let host = bench.runtime.block_on(Host::create(count));
     let grown = RefCell::new(Vec::new());
     bench.measure(NAME, async |iterations| {
         let mut took = Duration::ZERO;
@@ -58,7 +58,7 @@ struct Host {
 }
 
 impl Host {
-    async fn furnish(count: usize) -> Host {
+    async fn create(count: usize) -> Host {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let url = format!("sqlite://{}", folder.path().join("bench.db").display());
         let store = Store::open(&url, store::Limits::default(), Random::system()).await;
@@ -69,7 +69,7 @@ impl Host {
         let plugins = host.plugins();
         let mut compiled: Option<String> = None;
         for n in 0..count {
-            let wasm = named(artifacts::PROVIDER_A, &format!("plugin_{n}"));
+            let wasm = with_name(artifacts::PROVIDER_A, &format!("plugin_{n}"));
             if let Some(name) = &compiled {
                 host.copy_code(name, &wasm);
             }
@@ -114,7 +114,7 @@ impl Host {
 }
 
 /// Returns the component under another name: an added manifest overrides the one inside.
-pub fn named(wasm: &[u8], name: &str) -> Vec<u8> {
+pub fn with_name(wasm: &[u8], name: &str) -> Vec<u8> {
     let mut manifest: Value = serde_json::from_str(provider_a::MANIFEST).expect("a manifest");
     manifest["name"] = json!(name);
     let section = [&b"\x12tollhouse:manifest"[..], manifest.to_string().as_bytes()].concat();

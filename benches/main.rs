@@ -29,7 +29,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const SAMPLES: usize = 20;
 
 fn main() {
-    if waiting::plays_upstream() {
+    if waiting::run_as_upstream() {
         return;
     }
     let criterion = Criterion::default()
@@ -38,7 +38,7 @@ fn main() {
         .measurement_time(Duration::from_secs(2))
         .configure_from_args();
     let runtime = Runtime::new().expect("a runtime");
-    let mut bench = Bench { criterion, runtime, seen: BTreeMap::new(), ratios: Vec::new() };
+    let mut bench = Bench { criterion, runtime, samples: BTreeMap::new(), ratios: Vec::new() };
     plugins::measure(&mut bench);
     installed::measure(&mut bench);
     waiting::measure(&mut bench);
@@ -56,7 +56,7 @@ struct Bench {
     criterion: Criterion,
     runtime: Runtime,
     /// Nanoseconds per iteration of each sample.
-    seen: BTreeMap<String, Vec<f64>>,
+    samples: BTreeMap<String, Vec<f64>>,
     /// Ratios of alternating measurements.
     ratios: Vec<(String, f64)>,
 }
@@ -64,7 +64,7 @@ struct Bench {
 impl Bench {
     /// Measures `run`, which does its work this many times and returns the time it took.
     fn measure(&mut self, name: &str, run: impl AsyncFn(u64) -> Duration) {
-        let (runtime, seen) = (&self.runtime, self.seen.entry(name.to_owned()).or_default());
+        let (runtime, seen) = (&self.runtime, self.samples.entry(name.to_owned()).or_default());
         self.criterion.bench_function(name, |bencher| {
             bencher.iter_custom(|iterations| {
                 let took = runtime.block_on(run(iterations));
@@ -75,13 +75,13 @@ impl Bench {
     }
 
     /// Returns whether each benchmark runs only once, as criterion does under `cargo test`.
-    fn tries_only(&self) -> bool {
+    fn runs_once(&self) -> bool {
         let given = |flag: &str| std::env::args().any(|argument| argument == flag);
         given("--test") || !given("--bench")
     }
 
     /// Returns whether the command line selects a benchmark, to skip expensive setup otherwise.
-    fn wants(&self, name: &str) -> bool {
+    fn is_selected(&self, name: &str) -> bool {
         let words: Vec<String> =
             std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
         words.is_empty() || words.iter().any(|word| name.contains(word.as_str()))
@@ -89,7 +89,7 @@ impl Bench {
 
     /// Returns the median; `None` if the benchmark was filtered out or ran only once.
     fn median(&self, name: &str) -> Option<f64> {
-        let mut samples = self.seen.get(name).filter(|seen| seen.len() >= SAMPLES)?.clone();
+        let mut samples = self.samples.get(name).filter(|seen| seen.len() >= SAMPLES)?.clone();
         samples.sort_by(f64::total_cmp);
         samples.get(samples.len() / 2).copied()
     }
@@ -113,7 +113,7 @@ async fn repeat(iterations: u64, work: impl AsyncFn()) -> Duration {
 }
 
 /// Divides the iterations among concurrent workers.
-async fn share<W, F>(
+async fn divide<W, F>(
     iterations: u64,
     workers: impl ExactSizeIterator<Item = W>,
     work: impl Fn(W, u64) -> F,

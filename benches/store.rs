@@ -7,26 +7,26 @@ use tollhouse_platform::{
     store::{self, Limits, Store},
 };
 
-use crate::{Bench, database, share};
+use crate::{Bench, database, divide};
 
 const READERS: u32 = 32;
 
 pub fn measure(bench: &mut Bench) {
-    for database in database::of_each_engine(&bench.runtime) {
+    for database in database::create_for_each_engine(&bench.runtime) {
         let store = Store::open(&database.url, Limits::default(), Random::system());
         let store = bench.runtime.block_on(store).expect("a database");
         for writers in [1, 32, 128] {
             let name = format!("store/write/{}/{writers}", database.engine);
             bench.measure(&name, async |iterations| {
-                share(iterations, 0..writers, |_, own| write(store.clone(), own)).await
+                divide(iterations, 0..writers, |_, own| write(store.clone(), own)).await
             });
         }
         let name = format!("store/select/{}/{READERS}", database.engine);
         bench.measure(&name, async |iterations| {
-            share(iterations, 0..READERS, |_, own| select(store.clone(), own)).await
+            divide(iterations, 0..READERS, |_, own| select(store.clone(), own)).await
         });
         drop(store);
-        database.drop(&bench.runtime);
+        database.drop_schema(&bench.runtime);
     }
 }
 

@@ -35,7 +35,7 @@ use tollhouse_platform::{
 use tollhouse_plugins::{Call, Callable, Credentials, Limits, Plugins};
 use tollhouse_tools::bench::resident_bytes;
 
-use crate::{Bench, installed::named};
+use crate::{Bench, installed::with_name};
 
 /// First argument of this program when it acts as the upstream: one process may not have enough
 /// file descriptors for both ends of the connections.
@@ -44,22 +44,22 @@ const QUIET: &str = "plugins/quick/quiet";
 const BESIDE: &str = "plugins/quick/beside-waiting";
 const CALLS: usize = 10_000;
 /// Number of calls when each benchmark runs only once.
-const FEW: usize = 50;
+const TRIAL_CALLS: usize = 50;
 /// Timeout until all calls wait; never reached in practice.
-const PATIENCE: Duration = Duration::from_secs(120);
+const ALL_WAITING_TIMEOUT: Duration = Duration::from_secs(120);
 const REFERENCE: &str = "example-1";
 const PAID: &str = r#"{"status":"paid","amount":500000,"currency":"NGN"}"#;
 
 pub fn measure(bench: &mut Bench) {
-    if !bench.wants(QUIET) && !bench.wants(BESIDE) {
+    if !bench.is_selected(QUIET) && !bench.is_selected(BESIDE) {
         return;
     }
-    let count = if bench.tries_only() { FEW } else { CALLS };
+    let count = if bench.runs_once() { TRIAL_CALLS } else { CALLS };
     let (quiet, beside) = (RefCell::new(latencies()), RefCell::new(latencies()));
     let host = bench.runtime.block_on(Host::start(count));
-    bench.measure(QUIET, async |times| host.ask(times, &quiet).await);
-    let waiting = bench.runtime.block_on(host.wait(count));
-    bench.measure(BESIDE, async |times| host.ask(times, &beside).await);
+    bench.measure(QUIET, async |times| host.measure_calls(times, &quiet).await);
+    let waiting = bench.runtime.block_on(host.start_waiting_calls(count));
+    bench.measure(BESIDE, async |times| host.measure_calls(times, &beside).await);
     if bench.median(BESIDE).is_some() {
         waiting.print();
         let p99 = |of: &RefCell<Histogram<u64>>| of.borrow().value_at_quantile(0.99) as f64 / 1e3;
@@ -79,10 +79,10 @@ struct Host {
     slow: (Callable, Credentials),
     quick: (Callable, Credentials),
     upstream: Child,
-    said: tokio::sync::Mutex<Lines<BufReader<ChildStdout>>>,
+    output: tokio::sync::Mutex<Lines<BufReader<ChildStdout>>>,
 }
 
-struct Waiting {
+struct WaitingCalls {
     calls: Vec<JoinHandle<()>>,
     /// Resident memory of this process in bytes, when a tenth of the calls and when all wait.
     tenth: usize,
@@ -91,7 +91,7 @@ struct Waiting {
 
 impl Host {
     async fn start(count: usize) -> Host {
-        allow_files();
+        raise_file_limit();
         let program = std::env::current_exe().expect("this program");
         let mut upstream = Command::new(program)
             .args([UPSTREAM, &count.to_string()])
@@ -117,15 +117,15 @@ impl Host {
             (plugin, credentials)
         };
         Host {
-            slow: account(named(artifacts::PROVIDER_A, "slow"), "slow").await,
+            slow: account(with_name(artifacts::PROVIDER_A, "slow"), "slow").await,
             quick: account(artifacts::SPROUT.to_vec(), "quick").await,
             upstream,
-            said: said.into(),
+            output: said.into(),
         }
     }
 
     /// Calls the quick plugin sequentially.
-    async fn ask(&self, times: u64, latencies: &RefCell<Histogram<u64>>) -> Duration {
+    async fn measure_calls(&self, times: u64, latencies: &RefCell<Histogram<u64>>) -> Duration {
         let (plugin, credentials) = &self.quick;
         let call = Call::Verify(REFERENCE.to_owned());
         let mut took = Duration::ZERO;
@@ -140,11 +140,11 @@ impl Host {
     }
 
     /// Starts this many calls and returns when the slow upstream holds them all.
-    async fn wait(&self, count: usize) -> Waiting {
+    async fn start_waiting_calls(&self, count: usize) -> WaitingCalls {
         let mut calls = Vec::new();
         let tenth = self.wait_until(&mut calls, count / 10).await;
         let all = self.wait_until(&mut calls, count).await;
-        Waiting { calls, tenth, all }
+        WaitingCalls { calls, tenth, all }
     }
 
     /// Returns the resident memory of this process in bytes, when `count` calls wait.
@@ -156,21 +156,21 @@ impl Host {
                 let _ = plugin.make(&credentials, &Call::Verify(REFERENCE.to_owned())).await;
             })
         });
-        let mut said = self.said.lock().await;
-        timeout(PATIENCE, said.next_line()).await.expect("all wait").expect("a line");
+        let mut said = self.output.lock().await;
+        timeout(ALL_WAITING_TIMEOUT, said.next_line()).await.expect("all wait").expect("a line");
         resident_bytes().unwrap_or_default()
     }
 
-    async fn stop(mut self, waiting: Waiting) {
+    async fn stop(mut self, waiting: WaitingCalls) {
         drop(self.upstream.stdin.take());
         self.upstream.wait().await.expect("the upstream ends");
         join_all(waiting.calls).await;
     }
 }
 
-impl Waiting {
+impl WaitingCalls {
     fn print(&self) {
-        let Waiting { calls, tenth, all } = self;
+        let WaitingCalls { calls, tenth, all } = self;
         let (count, more) = (calls.len(), calls.len() - calls.len() / 10);
         let kib = (all.saturating_sub(*tenth) / more) >> 10;
         let (all, tenth) = (all >> 20, tenth >> 20);
@@ -181,19 +181,19 @@ impl Waiting {
 }
 
 /// Raises the limit of open files to the permitted maximum.
-fn allow_files() {
+fn raise_file_limit() {
     let most = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).expect("what is allowed");
 }
 
 /// Acts as both upstreams if the arguments request it. Returns whether they do.
-pub fn plays_upstream() -> bool {
+pub fn run_as_upstream() -> bool {
     let mut arguments = std::env::args().skip(1);
     if arguments.next().as_deref() != Some(UPSTREAM) {
         return false;
     }
     let count = arguments.next().and_then(|count| count.parse().ok()).expect("a number");
-    allow_files();
+    raise_file_limit();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.spawn(serve(count));
     // Until the parent process closes the pipe.
@@ -205,7 +205,7 @@ pub fn plays_upstream() -> bool {
 /// Prints the port, and a line when a tenth of `count` requests wait, and when all do.
 async fn serve(count: usize) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    tell(&listener.local_addr().expect("a bound listener").port().to_string());
+    print_line(&listener.local_addr().expect("a bound listener").port().to_string());
     let waiting = Arc::new(AtomicUsize::new(0));
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
@@ -223,14 +223,14 @@ async fn answer(
     if request.uri().path().starts_with("/slow") {
         let now = waiting.fetch_add(1, Relaxed) + 1;
         if now == count / 10 || now == count {
-            tell("so many wait");
+            print_line("so many wait");
         }
         pending::<()>().await;
     }
     Ok(Response::new(Full::new(Bytes::from_static(PAID.as_bytes()))))
 }
 
-fn tell(line: &str) {
+fn print_line(line: &str) {
     let mut out = stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).expect("the parent process reads the pipe");
 }

@@ -13,10 +13,10 @@ use super::{Host, Load, request};
 use crate::database::Database;
 
 /// Variable with the number of users. Without it, this slow benchmark is skipped.
-const HOW_MANY: &str = "TOLLHOUSE_BENCH_USERS";
+const USERS_VARIABLE: &str = "TOLLHOUSE_BENCH_USERS";
 /// Users per import.
 const AT_ONCE: usize = 1_000;
-const TIMES: usize = 7;
+const REPETITIONS: usize = 7;
 
 const FIRST: [&str; 8] = ["Ada", "Bola", "Chidi", "Dayo", "Efe", "Funmi", "Gbenga", "Hauwa"];
 const LAST: [&str; 7] = ["Obi", "Ade", "Okafor", "Bello", "Mensah", "Eze", "Danjuma"];
@@ -41,7 +41,8 @@ const LISTS: [(&str, &str); 13] = [
 
 pub async fn measure(host: &Host, database: &Database) {
     let engine = database.engine;
-    let Some(count) = std::env::var(HOW_MANY).ok().and_then(|count| count.parse::<usize>().ok())
+    let Some(count) =
+        std::env::var(USERS_VARIABLE).ok().and_then(|count| count.parse::<usize>().ok())
     else {
         return;
     };
@@ -49,25 +50,26 @@ pub async fn measure(host: &Host, database: &Database) {
     for first in (0..count).step_by(AT_ONCE) {
         let users: Vec<Value> = (first..count.min(first + AT_ONCE)).map(user).collect();
         let body = json!({ "users": users }).to_string();
-        host.ask(Method::POST, "/user/bulk/create", body.into()).await;
+        host.request_json(Method::POST, "/user/bulk/create", body.into()).await;
     }
     let each = began.elapsed() / u32::try_from(count.div_ceil(AT_ONCE)).expect("a small number");
     println!("users/{engine}: {count} users, {each:.0?} for each import of {AT_ONCE}");
-    database.rest().await;
+    database.vacuum().await;
     for (what, query) in LISTS {
         let path = format!("/user/list{query}");
-        let total = host.ask(Method::GET, &path, Bytes::new()).await["data"]["total"].clone();
+        let total =
+            host.request_json(Method::GET, &path, Bytes::new()).await["data"]["total"].clone();
         let mut times = Vec::new();
-        for _ in 0..TIMES {
+        for _ in 0..REPETITIONS {
             let began = Instant::now();
-            host.ask(Method::GET, &path, Bytes::new()).await;
+            host.request_json(Method::GET, &path, Bytes::new()).await;
             times.push(began.elapsed());
         }
         times.sort_unstable();
-        println!("users/{engine}: {:.1} ms, {what} ({total})", ms(times[TIMES / 2]));
+        println!("users/{engine}: {:.1} ms, {what} ({total})", ms(times[REPETITIONS / 2]));
     }
     let began = Instant::now();
-    let link = host.ask(Method::GET, "/user/export", Bytes::new()).await;
+    let link = host.request_json(Method::GET, "/user/export", Bytes::new()).await;
     println!("users/{engine}: {:.0} ms, export of all", ms(began.elapsed()));
     assert!(link["data"]["path"].is_string(), "{link}");
 }
@@ -92,9 +94,9 @@ fn user(n: usize) -> Value {
 
 impl Host {
     /// Returns the response of the API, which must be a success.
-    async fn ask(&self, method: Method, path: &str, body: Bytes) -> Value {
+    async fn request_json(&self, method: Method, path: &str, body: Bytes) -> Value {
         let request = request(method, &format!("/api/v1{path}"), &self.api_key, body);
         let load = Load { to: self.public, request: Arc::new(move || request.clone()) };
-        serde_json::from_slice(&load.once().await).expect("JSON")
+        serde_json::from_slice(&load.send_once().await).expect("JSON")
     }
 }

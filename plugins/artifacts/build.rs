@@ -24,15 +24,15 @@ fn main() {
 }
 
 fn run() -> Result<(), String> {
-    let root = fs::canonicalize(Path::new(&variable("CARGO_MANIFEST_DIR")?).join("../.."))
+    let root = fs::canonicalize(Path::new(&env_var("CARGO_MANIFEST_DIR")?).join("../.."))
         .map_err(|error| format!("the repository's root cannot be found: {error}"))?;
-    let out = PathBuf::from(variable("OUT_DIR")?);
+    let out = PathBuf::from(env_var("OUT_DIR")?);
     for source in ["plugins", "tests/guests", "wit", "Cargo.toml", "Cargo.lock"] {
         println!("cargo::rerun-if-changed={}", root.join(source).display());
     }
     let mut kinds = Vec::new();
     for (folder, list, doc) in KINDS {
-        kinds.push((list, doc, plugins_in(&root.join(folder))?));
+        kinds.push((list, doc, find_plugins(&root.join(folder))?));
     }
     let names: Vec<&str> = kinds.iter().flat_map(|(.., names)| names).map(String::as_str).collect();
     ensure_target(&out)?;
@@ -42,16 +42,16 @@ fn run() -> Result<(), String> {
         fs::copy(&from, to)
             .map_err(|error| format!("the component {} is missing: {error}", from.display()))?;
     }
-    fs::write(out.join("components.rs"), source(&kinds, &names))
+    fs::write(out.join("components.rs"), generate_source(&kinds, &names))
         .map_err(|error| format!("components.rs cannot be written: {error}"))
 }
 
-fn variable(name: &str) -> Result<String, String> {
+fn env_var(name: &str) -> Result<String, String> {
     env::var(name).map_err(|_| format!("{name} is not set: only cargo runs this"))
 }
 
 /// The names of the folders that hold a package and a manifest, in order.
-fn plugins_in(folder: &Path) -> Result<Vec<String>, String> {
+fn find_plugins(folder: &Path) -> Result<Vec<String>, String> {
     let entries = fs::read_dir(folder)
         .map_err(|error| format!("the folder {} cannot be read: {error}", folder.display()))?;
     let mut names: Vec<String> = entries
@@ -120,7 +120,7 @@ fn has_target() -> bool {
 /// Runs cargo; gives the folder where the components are.
 fn compile(root: &Path, target_dir: &Path, names: &[&str]) -> Result<PathBuf, String> {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    forget_outer_cargo(&mut cargo);
+    remove_outer_cargo_env(&mut cargo);
     cargo.args(["build", "--quiet", "--lib", "--profile", PROFILE, "--target", TARGET]);
     cargo.arg("--manifest-path").arg(root.join("Cargo.toml"));
     cargo.arg("--target-dir").arg(target_dir);
@@ -139,27 +139,27 @@ fn compile(root: &Path, target_dir: &Path, names: &[&str]) -> Result<PathBuf, St
 
 /// What the outer cargo, clippy or a coverage tool set for the host's own code would make other components, or make
 /// them anew each time. What says how to reach registries, and the pool of jobs, stays.
-fn forget_outer_cargo(cargo: &mut Command) {
-    const KEPT: [&str; 7] = [
+fn remove_outer_cargo_env(cargo: &mut Command) {
+    const KEPT_PREFIXES: [&str; 7] = [
         "CARGO_HOME", "CARGO_HTTP_", "CARGO_MAKEFLAGS", "CARGO_NET_", "CARGO_REGISTR",
         "CARGO_SOURCE_", "CARGO_TERM_",
     ];
-    const FORGOTTEN: [&str; 12] = [
+    const REMOVED_VARIABLES: [&str; 12] = [
         "DEBUG", "HOST", "LLVM_PROFILE_FILE", "NUM_JOBS", "OPT_LEVEL", "OUT_DIR", "PROFILE",
         "RUSTC_LINKER", "RUSTC_WORKSPACE_WRAPPER", "RUSTC_WRAPPER", "RUSTFLAGS", "TARGET",
     ];
     for (name, _) in env::vars_os() {
         let Some(name) = name.to_str() else { continue };
         let of_cargo = name.starts_with("CARGO") || name.starts_with("DEP_");
-        let kept = KEPT.iter().any(|kept| name.starts_with(kept));
-        if (of_cargo && !kept) || FORGOTTEN.contains(&name) {
+        let kept = KEPT_PREFIXES.iter().any(|kept| name.starts_with(kept));
+        if (of_cargo && !kept) || REMOVED_VARIABLES.contains(&name) {
             cargo.env_remove(name);
         }
     }
 }
 
 /// The constants and the macro.
-fn source(kinds: &[(&str, &str, Vec<String>)], names: &[&str]) -> String {
+fn generate_source(kinds: &[(&str, &str, Vec<String>)], names: &[&str]) -> String {
     let mut code = String::new();
     for (list, doc, of_kind) in kinds {
         for name in of_kind {

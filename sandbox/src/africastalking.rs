@@ -19,21 +19,21 @@ use serde_json::{Value, json};
 
 use crate::{
     env::Env,
-    server::faulty,
-    sms::{self, Unreached},
+    server::with_faults,
+    sms::{self, Undeliverable},
 };
 
 /// The name of faults for it.
 const OPERATION: &str = "africastalking";
 /// What a text comes from that names no sender.
-const OWN_SENDER: &str = "AFRICASTKNG";
+const DEFAULT_SENDER: &str = "AFRICASTKNG";
 /// In ten-thousandths of a naira, for each part of a text.
 const PRICE: usize = 22_000;
 
 pub(crate) fn router<S>(env: &Arc<Env>) -> Router<S> {
     Router::new()
-        .route("/version1/messaging", faulty(&env.faults, OPERATION, post(send)))
-        .layer(from_fn_with_state(env.clone(), sms::in_flight))
+        .route("/version1/messaging", with_faults(&env.faults, OPERATION, post(send)))
+        .layer(from_fn_with_state(env.clone(), sms::track_in_flight))
         .with_state(env.clone())
 }
 
@@ -55,46 +55,46 @@ async fn send(
     }
     let Some(to) = given("to") else { return missing("to") };
     let Some(text) = given("message") else { return missing("message") };
-    let from = given("from").unwrap_or(OWN_SENDER);
+    let from = given("from").unwrap_or(DEFAULT_SENDER);
     let short_code = (3..=8).contains(&from.len()) && from.bytes().all(|b| b.is_ascii_digit());
     if !sms::is_sender_name(from) && !short_code {
-        return answer(&headers, "InvalidSenderId", &[]);
+        return response(&headers, "InvalidSenderId", &[]);
     }
     let recipients: Vec<Value> =
-        to.split(',').map(|number| recipient(&env, from, number.trim(), text)).collect();
+        to.split(',').map(|number| send_to(&env, from, number.trim(), text)).collect();
     let sent = recipients.iter().filter(|recipient| recipient["statusCode"] == 101).count();
-    let total = cost(sent * sms::segments(text));
+    let total = format_cost(sent * sms::segments(text));
     let message = format!("Sent to {sent}/{} Total Cost: {total}", recipients.len());
-    answer(&headers, &message, &recipients)
+    response(&headers, &message, &recipients)
 }
 
 /// Sends to one number and says how that went.
-fn recipient(env: &Env, from: &str, number: &str, text: &str) -> Value {
-    let (code, status) = match sms::reach(env, OPERATION, number) {
+fn send_to(env: &Env, from: &str, number: &str, text: &str) -> Value {
+    let (code, status) = match sms::check_deliverable(env, OPERATION, number) {
         Ok(()) => {
             sms::deliver(env, from, number, text);
             let id = format!("ATXid_{}", env.random.code(32));
-            let cost = cost(sms::segments(text));
+            let cost = format_cost(sms::segments(text));
             return json!({
                 "statusCode": 101, "number": number, "status": "Success", "cost": cost, "messageId": id,
             });
         }
-        Err(Unreached::Unknown) => (403, "InvalidPhoneNumber"),
-        Err(Unreached::OutOfOrder) => (405, "InsufficientBalance"),
-        Err(Unreached::Refused) => (409, "DoNotDisturbRejection"),
+        Err(Undeliverable::Unknown) => (403, "InvalidPhoneNumber"),
+        Err(Undeliverable::Unavailable) => (405, "InsufficientBalance"),
+        Err(Undeliverable::Refused) => (409, "DoNotDisturbRejection"),
     };
     json!({
         "statusCode": code, "number": number, "status": status, "cost": "0", "messageId": "None",
     })
 }
 
-fn cost(parts: usize) -> String {
+fn format_cost(parts: usize) -> String {
     let cost = parts * PRICE;
     format!("NGN {}.{:04}", cost / 10_000, cost % 10_000)
 }
 
 /// JSON for who asks for it, and XML for everybody else.
-fn answer(headers: &HeaderMap, message: &str, recipients: &[Value]) -> Response {
+fn response(headers: &HeaderMap, message: &str, recipients: &[Value]) -> Response {
     let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !accepted.contains("application/json") {
         let xml = format!(

@@ -28,21 +28,21 @@ pub(crate) struct Checkout {
 
 /// What came of completing a checkout.
 #[derive(Debug)]
-pub(crate) struct Completed {
+pub(crate) struct Completion {
     pub outcome: Outcome,
     /// Where the customer's browser goes now.
     pub redirect_url: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum CompletionError {
     AlreadyPaid,
     UnknownCard,
     /// A card for what is not paid by card.
-    TakesNoCards,
+    CardNotAccepted,
 }
 
 /// A card's number without the blanks between its groups.
-pub(crate) fn bare_number(number: &str) -> String {
+pub(crate) fn normalize_card_number(number: &str) -> String {
     number.chars().filter(|c| !c.is_whitespace()).collect()
 }

@@ -8,7 +8,7 @@ use std::sync::{
 use tollhouse_platform::clock::Clock;
 
 use crate::{
-    faults::Faults, in_flight::InFlight, mailbox::Mailbox, outbox::Outbox, random::Random,
+    faults::Faults, in_flight::InFlightCounter, mailbox::Mailbox, outbox::Outbox, random::Random,
 };
 
 /// Ids exceed 32 bits, so that a client that keeps them in an `i32` or `u32` fails here and not in production.
@@ -22,7 +22,7 @@ pub(crate) struct Env {
     pub outbox: Arc<Outbox>,
     pub mailbox: Mailbox,
     /// What is on its way into the mailbox.
-    pub in_flight: InFlight,
+    pub in_flight: InFlightCounter,
     next_id: AtomicU64,
 }
 
@@ -37,7 +37,7 @@ impl Env {
             random,
             outbox: Arc::new(Outbox::new(faults.clone())),
             mailbox: Mailbox::default(),
-            in_flight: InFlight::default(),
+            in_flight: InFlightCounter::default(),
             faults,
         }
     }

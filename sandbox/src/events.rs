@@ -15,14 +15,14 @@ use tollhouse_platform::clock::Timestamp;
 
 use crate::locked;
 
-const KEPT: usize = 1_000;
+const MAX_EVENTS: usize = 1_000;
 /// How far an event's timestamp may be from now.
 const TOLERANCE_SECONDS: i64 = 300;
 
 /// What an event's `webhook-signature` is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Signature {
+pub enum SignatureStatus {
     Valid,
     Invalid,
     /// No secret is known for the company that the body names.
@@ -36,7 +36,7 @@ pub struct ReceivedEvent {
     pub id: String,
     /// The body's `event`.
     pub event: String,
-    pub signature: Signature,
+    pub signature: SignatureStatus,
     /// As it came.
     pub body: String,
     pub at: Timestamp,
@@ -45,12 +45,12 @@ pub struct ReceivedEvent {
 }
 
 #[derive(Default)]
-pub(crate) struct Events {
+pub(crate) struct EventReceiver {
     received: Mutex<VecDeque<ReceivedEvent>>,
     secrets: Mutex<HashMap<String, String>>,
 }
 
-impl Events {
+impl EventReceiver {
     pub(crate) fn set_secret(&self, company_id: &str, secret: &str) {
         locked(&self.secrets).insert(company_id.to_owned(), secret.to_owned());
     }
@@ -64,12 +64,14 @@ impl Events {
         let company = json["company_id"].as_str().unwrap_or_default();
         let secret = locked(&self.secrets).get(company).cloned();
         let signature = match secret {
-            None => Signature::Unknown,
-            Some(secret) if is_signed(headers, &body, &secret, now) => Signature::Valid,
-            Some(_) => Signature::Invalid,
+            None => SignatureStatus::Unknown,
+            Some(secret) if has_valid_signature(headers, &body, &secret, now) => {
+                SignatureStatus::Valid
+            }
+            Some(_) => SignatureStatus::Invalid,
         };
         let event = ReceivedEvent {
-            id: text(headers, "webhook-id").to_owned(),
+            id: header_text(headers, "webhook-id").to_owned(),
             event: json["event"].as_str().unwrap_or_default().to_owned(),
             signature,
             at: now,
@@ -83,16 +85,17 @@ impl Events {
         };
         let mut received = locked(&self.received);
         received.push_front(event);
-        received.truncate(KEPT);
+        received.truncate(MAX_EVENTS);
     }
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-fn is_signed(headers: &HeaderMap, body: &str, secret: &str, now: Timestamp) -> bool {
-    let (id, timestamp) = (text(headers, "webhook-id"), text(headers, "webhook-timestamp"));
+fn has_valid_signature(headers: &HeaderMap, body: &str, secret: &str, now: Timestamp) -> bool {
+    let (id, timestamp) =
+        (header_text(headers, "webhook-id"), header_text(headers, "webhook-timestamp"));
     let Ok(seconds) = timestamp.parse::<i64>() else { return false };
     if (now.unix_seconds() - seconds).abs() > TOLERANCE_SECONDS {
         return false;
@@ -104,7 +107,7 @@ fn is_signed(headers: &HeaderMap, body: &str, secret: &str, now: Timestamp) -> b
     let mac = Hmac::<Sha256>::new_from_slice(&key)
         .expect("HMAC takes a key of any length")
         .chain_update(format!("{id}.{timestamp}.{body}"));
-    text(headers, "webhook-signature")
+    header_text(headers, "webhook-signature")
         .split(' ')
         .filter_map(|part| part.strip_prefix("v1,"))
         .filter_map(|signature| BASE64_STANDARD.decode(signature).ok())

@@ -89,26 +89,28 @@ impl Fault {
 
     /// # Errors
     /// Says why this fault could never happen.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn validate(&self) -> Result<(), String> {
         use FaultKind::{Cut, Decline, Malformed, Slow};
         let operation = self.operation.as_str();
         if !OPERATIONS.contains(&operation) {
             return Err(format!("unknown operation; one of: {}", OPERATIONS.join(", ")));
         }
         let fits = match operation {
-            "notification" => self.kind.is_sending() || matches!(self.kind, Slow | Cut | Malformed),
-            "charge" => !self.kind.is_sending(),
+            "notification" => {
+                self.kind.is_delivery() || matches!(self.kind, Slow | Cut | Malformed)
+            }
+            "charge" => !self.kind.is_delivery(),
             "termii" | "africastalking" | "twilio" | "smtp" => {
                 self.kind.is_transport() || self.kind == Decline
             }
-            _ => !self.kind.is_sending() && !self.kind.is_outcome(),
+            _ => !self.kind.is_delivery() && !self.kind.is_outcome(),
         };
         if fits { Ok(()) } else { Err(format!("this kind does not apply to {operation}")) }
     }
 }
 
 impl FaultKind {
-    fn is_sending(self) -> bool {
+    fn is_delivery(self) -> bool {
         matches!(self, FaultKind::Duplicate | FaultKind::Hold | FaultKind::Reorder)
     }
 
@@ -118,7 +120,7 @@ impl FaultKind {
     }
 
     pub(crate) fn is_transport(self) -> bool {
-        !self.is_sending() && !self.is_outcome()
+        !self.is_delivery() && !self.is_outcome()
     }
 }
 
@@ -130,13 +132,13 @@ impl Faults {
     /// # Panics
     /// When the fault could never happen (see [`Fault::check`]): a test that scripts one tests nothing.
     pub fn push(&self, fault: Fault) {
-        if let Err(reason) = fault.check() {
+        if let Err(reason) = fault.validate() {
             panic!("{fault:?}: {reason}");
         }
-        self.add(fault);
+        self.push_unchecked(fault);
     }
 
-    pub(crate) fn add(&self, fault: Fault) {
+    pub(crate) fn push_unchecked(&self, fault: Fault) {
         if fault.times > 0 {
             locked(&self.0).push(fault);
         }
@@ -197,7 +199,7 @@ pub(crate) async fn inject(
                 next.run(request).await;
             }
             match connection {
-                Some(connection) => connection.cut().await,
+                Some(connection) => connection.abort().await,
                 None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
             }
         }

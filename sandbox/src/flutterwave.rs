@@ -27,8 +27,8 @@ use crate::{
     Outcome,
     env::Env,
     faults::Faults,
-    provider::{Provider, Upstream, tamper},
-    server::faulty,
+    provider::{PaymentSimulator, Provider, tamper},
+    server::with_faults,
 };
 use accounts::Account;
 
@@ -50,7 +50,7 @@ impl Flutterwave {
 
     /// As [`Flutterwave::set_webhook`], with every choice of a merchant's dashboard.
     pub fn configure_webhook(&self, secret_key: &str, webhook: Webhook) {
-        self.account(secret_key, |account, _| account.webhook = Some(webhook));
+        self.with_account(secret_key, |account, _| account.webhook = Some(webhook));
     }
 
     /// Makes Flutterwave report another amount or currency; false when no transaction has this `tx_ref`.
@@ -59,8 +59,8 @@ impl Flutterwave {
     }
 
     /// Makes Flutterwave report that it took another amount than was asked for; false when there is no such transaction.
-    pub fn tamper_taken(&self, tx_ref: &str, taken_minor: u64) -> bool {
-        self.0.tamper_taken(tx_ref, taken_minor)
+    pub fn tamper_charged_amount(&self, tx_ref: &str, taken_minor: u64) -> bool {
+        self.0.tamper_charged_amount(tx_ref, taken_minor)
     }
 
     /// Makes Flutterwave report a transaction that succeeded as failed, without a notification.
@@ -81,12 +81,12 @@ impl Flutterwave {
         self.0.requests()
     }
 
-    pub(crate) fn upstream(&self) -> &dyn Upstream {
+    pub(crate) fn as_simulator(&self) -> &dyn PaymentSimulator {
         &*self.0
     }
 
-    fn account<T>(&self, key: &str, change: impl FnOnce(&mut Account, &Env) -> T) -> T {
-        self.0.account(key, change)
+    fn with_account<T>(&self, key: &str, change: impl FnOnce(&mut Account, &Env) -> T) -> T {
+        self.0.with_account(key, change)
     }
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
     flutterwave: &Flutterwave,
     faults: &Faults,
 ) -> Router<S> {
-    let on = |operation, route| faulty(faults, operation, route);
+    let on = |operation, route| with_faults(faults, operation, route);
     let api = Router::new()
         .route("/payments", on("initialize", post(transactions::initialize)))
         .route("/transactions", on("list", get(transactions::list)))
@@ -117,7 +117,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
                 .merge(on("deactivate", put(mandates::update))),
         )
         .route("/card-bins/{bin}", on("bin", get(cards::resolve_bin)));
-    let api = flutterwave.0.remembering("/flutterwave/v3", api);
+    let api = flutterwave.0.with_request_log("/flutterwave/v3", api);
     Router::new()
         .nest("/v3", api)
         .fallback(http::unknown_path)

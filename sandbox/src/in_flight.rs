@@ -3,25 +3,25 @@
 use tokio::sync::watch;
 
 #[derive(Default)]
-pub(crate) struct InFlight(watch::Sender<usize>);
+pub(crate) struct InFlightCounter(watch::Sender<usize>);
 
 /// One message under way, until it is dropped.
-pub(crate) struct Flight(watch::Sender<usize>);
+pub(crate) struct InFlightGuard(watch::Sender<usize>);
 
-impl InFlight {
-    pub(crate) fn begin(&self) -> Flight {
+impl InFlightCounter {
+    pub(crate) fn begin(&self) -> InFlightGuard {
         self.0.send_modify(|count| *count += 1);
-        Flight(self.0.clone())
+        InFlightGuard(self.0.clone())
     }
 
     /// Waits until nothing is under way.
-    pub(crate) async fn none(&self) {
+    pub(crate) async fn wait_until_idle(&self) {
         // An error would say that the sender is gone, which is borrowed here.
         let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
     }
 }
 
-impl Drop for Flight {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
     }

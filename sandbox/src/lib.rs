@@ -6,7 +6,6 @@
 //! identity registers share made-up people. All state is in memory; time comes from the injected clock only.
 
 mod africastalking;
-mod agenda;
 mod checkout;
 mod env;
 pub mod events;
@@ -24,11 +23,12 @@ pub mod paystack;
 mod provider;
 mod random;
 mod registers;
-mod requests;
+mod request_log;
 mod server;
 mod sms;
 mod smtp;
 mod termii;
+mod timer_queue;
 mod twilio;
 
 use std::{
@@ -49,15 +49,15 @@ pub use monnify::Monnify;
 pub use paystack::Paystack;
 
 use env::Env;
-use events::Events;
-use provider::Upstream;
+use events::EventReceiver;
+use provider::PaymentSimulator;
 
 /// How often what falls due by the clock is looked for; every other change wakes the task at once.
-const CLOCK_CHECK: Duration = Duration::from_millis(100);
+const CLOCK_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// All stand-ins, served on one listener for HTTP and one for SMTP. Cheap to clone; every clone is the same stand-ins.
 #[derive(Clone)]
-pub struct Standins(Arc<Inner>);
+pub struct Simulators(Arc<Inner>);
 
 /// Something to try.
 #[derive(Clone, Debug)]
@@ -81,19 +81,19 @@ struct Inner {
     paystack: Paystack,
     flutterwave: Flutterwave,
     monnify: Monnify,
-    events: Events,
+    events: EventReceiver,
     hints: Mutex<Vec<Hint>>,
     links: Mutex<Vec<Link>>,
 }
 
-impl Standins {
+impl Simulators {
     /// Serves on the listeners in background tasks, with randomness of the system.
     ///
     /// # Panics
     /// Outside a tokio runtime, or when a listener has no local address.
     #[must_use]
-    pub fn start(http: TcpListener, smtp: TcpListener, clock: Clock) -> Standins {
-        Standins::start_seeded(http, smtp, clock, random::system_seed())
+    pub fn start(http: TcpListener, smtp: TcpListener, clock: Clock) -> Simulators {
+        Simulators::start_seeded(http, smtp, clock, random::system_seed())
     }
 
     /// As [`Standins::start`]; the same seed and requests give the same ids and codes.
@@ -101,29 +101,34 @@ impl Standins {
     /// # Panics
     /// As [`Standins::start`].
     #[must_use]
-    pub fn start_seeded(http: TcpListener, smtp: TcpListener, clock: Clock, seed: u64) -> Standins {
+    pub fn start_seeded(
+        http: TcpListener,
+        smtp: TcpListener,
+        clock: Clock,
+        seed: u64,
+    ) -> Simulators {
         let address = |listener: &TcpListener| {
             listener.local_addr().expect("a bound listener has an address")
         };
         let (port, smtp_addr) = (address(&http).port(), address(&smtp));
         let env = Arc::new(Env::new(format!("http://127.0.0.1:{port}"), clock, seed));
-        let standins = Standins(Arc::new(Inner {
+        let simulators = Simulators(Arc::new(Inner {
             paystack: Paystack::new(env.clone()),
             flutterwave: Flutterwave::new(env.clone()),
             monnify: Monnify::new(env.clone()),
             env: env.clone(),
             smtp_addr,
-            events: Events::default(),
+            events: EventReceiver::default(),
             hints: Mutex::default(),
             links: Mutex::default(),
         }));
-        let router = server::router(standins.clone());
+        let router = server::router(simulators.clone());
         tokio::spawn(server::accept(http, move |stream| {
             server::serve_http(stream, router.clone())
         }));
-        tokio::spawn(server::accept(smtp, move |stream| smtp::converse(stream, env.clone())));
-        tokio::spawn(keep_going(standins.clone()));
-        standins
+        tokio::spawn(server::accept(smtp, move |stream| smtp::serve(stream, env.clone())));
+        tokio::spawn(run_in_background(simulators.clone()));
+        simulators
     }
 
     /// The base of every address here, without a trailing slash.
@@ -193,13 +198,13 @@ impl Standins {
     /// Does everything that is due by the clock and waits for all that is in flight, messages to the mailbox included.
     ///
     /// Answers how many things were done since it was last called (also by the background task); 0 means quiet.
-    pub async fn settle(&self) -> usize {
+    pub async fn run_until_idle(&self) -> usize {
         let outbox = &self.0.env.outbox;
         loop {
-            self.advance();
-            outbox.idle().await;
-            self.0.env.in_flight.none().await;
-            let has_due = self.upstreams().iter().any(|upstream| upstream.has_due());
+            self.run_due();
+            outbox.wait_until_idle().await;
+            self.0.env.in_flight.wait_until_idle().await;
+            let has_due = self.payment_simulators().iter().any(|upstream| upstream.has_due());
             if !has_due && !outbox.has_due(self.0.env.clock.now()) {
                 return outbox.take_done();
             }
@@ -207,24 +212,29 @@ impl Standins {
     }
 
     /// One round of what is due now.
-    fn advance(&self) {
-        for upstream in self.upstreams() {
-            upstream.advance();
+    fn run_due(&self) {
+        for upstream in self.payment_simulators() {
+            upstream.run_due();
         }
-        self.0.env.outbox.pump(self.0.env.clock.now());
+        self.0.env.outbox.dispatch_due(self.0.env.clock.now());
     }
 
     /// The payment providers.
-    fn upstreams(&self) -> [&dyn Upstream; 3] {
-        [self.0.paystack.upstream(), self.0.flutterwave.upstream(), self.0.monnify.upstream()]
+    fn payment_simulators(&self) -> [&dyn PaymentSimulator; 3] {
+        [
+            self.0.paystack.as_simulator(),
+            self.0.flutterwave.as_simulator(),
+            self.0.monnify.as_simulator(),
+        ]
     }
 }
 
-async fn keep_going(standins: Standins) {
+async fn run_in_background(simulators: Simulators) {
     loop {
-        standins.advance();
+        simulators.run_due();
         // Elapsed or woken: both mean another look.
-        let _ = tokio::time::timeout(CLOCK_CHECK, standins.0.env.outbox.woken()).await;
+        let _ = tokio::time::timeout(CLOCK_POLL_INTERVAL, simulators.0.env.outbox.wait_for_work())
+            .await;
     }
 }
 

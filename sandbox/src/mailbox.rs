@@ -7,7 +7,7 @@ use tollhouse_platform::clock::Timestamp;
 
 use crate::locked;
 
-const KEPT: usize = 2_000;
+const MAX_MESSAGES: usize = 2_000;
 
 /// A delivered e-mail or text message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -55,10 +55,10 @@ impl Message {
 
 /// Bounded to the newest 2,000 messages.
 #[derive(Default)]
-pub struct Mailbox(Mutex<Kept>);
+pub struct Mailbox(Mutex<StoredMessages>);
 
 #[derive(Default)]
-struct Kept {
+struct StoredMessages {
     messages: VecDeque<Message>,
     last_id: u64,
 }
@@ -69,7 +69,7 @@ impl Mailbox {
         kept.last_id += 1;
         let id = kept.last_id;
         kept.messages.push_front(Message { id, ..message });
-        kept.messages.truncate(KEPT);
+        kept.messages.truncate(MAX_MESSAGES);
     }
 
     /// Newest first; all of them, or those to one address or phone number.

@@ -24,7 +24,7 @@ use tollhouse_app::{
 };
 use tollhouse_http as http;
 use tollhouse_platform::{background::jobs::Companion, clock::Clock, random::Random};
-use tollhouse_sandbox::Standins;
+use tollhouse_sandbox::Simulators;
 use tracing_subscriber::EnvFilter;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -53,7 +53,7 @@ async fn main() -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let options = Options::parse();
     let ended =
-        if options.standins_only { run_standins(&options).await } else { run(options).await };
+        if options.standins_only { run_simulators(&options).await } else { run(options).await };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -64,11 +64,11 @@ async fn main() -> ExitCode {
 }
 
 /// The stand-ins for a host that somebody else starts.
-async fn run_standins(options: &Options) -> Result<(), Failure> {
+async fn run_simulators(options: &Options) -> Result<(), Failure> {
     let file = readiness_file(&options.dir)?;
     let (http, smtp) = (bind(options.port).await?, bind(0).await?);
-    let standins = Standins::start(http, smtp, Clock::system());
-    let (url, smtp) = (standins.url(), standins.smtp_addr());
+    let simulators = Simulators::start(http, smtp, Clock::system());
+    let (url, smtp) = (simulators.url(), simulators.smtp_addr());
     write_atomically(&file, &format!("{:#}\n", json!({ "sandbox": url, "smtp": smtp })))?;
     let file_shown = file.display();
     println!(
@@ -106,22 +106,22 @@ async fn run(options: Options) -> Result<(), Failure> {
     let file = readiness_file(&options.dir)?;
     let [public, internal, upstream, smtp] = bind_all(options.port).await?;
     let clock = Clock::system();
-    let standins = Standins::start(upstream, smtp, clock.clone());
+    let simulators = Simulators::start(upstream, smtp, clock.clone());
     let addresses = [public.local_addr()?, internal.local_addr()?];
-    let config = configure(&options, addresses, standins.smtp_addr(), &Random::system())?;
-    let settle = standins.clone();
+    let config = configure(&options, addresses, simulators.smtp_addr(), &Random::system())?;
+    let settle = simulators.clone();
     let companion: Companion = Box::new(move || {
-        let standins = settle.clone();
-        async move { standins.settle().await }.boxed()
+        let simulators = settle.clone();
+        async move { simulators.run_until_idle().await }.boxed()
     });
     let app = App::open(&config, clock, Random::system(), Some(companion)).await?;
     let (stop, stopped) = watch::channel(false);
     let (public, internal) = (http::Listener::plain(public), http::Listener::plain(internal));
     let serving = tokio::spawn(wiring::serve(app, public, internal, stopped));
 
-    let told = setup::run(&config, &standins).await?;
-    standins.set_hints(told.hints());
-    standins.set_links(told.links());
+    let told = setup::run(&config, &simulators).await?;
+    simulators.set_hints(told.hints());
+    simulators.set_links(told.links());
     write_atomically(&file, &told.json())?;
     println!("{}", told.text(&file));
 

@@ -4,7 +4,7 @@
 use serde_json::{Number, Value};
 
 /// The most that one amount may be, in minor units: far from where sums overflow.
-const MOST_MINOR: u64 = 1_000_000_000_000_000;
+const MAX_MINOR: u64 = 1_000_000_000_000_000;
 
 /// The minor units of a number or text such as `2500.5`; `None` for anything else, negative or finer amounts included.
 pub(crate) fn minor(value: &Value) -> Option<u64> {
@@ -21,7 +21,7 @@ pub(crate) fn minor(value: &Value) -> Option<u64> {
     }
     let whole = whole.parse::<u64>().ok()?.checked_mul(100)?;
     let minor = whole.checked_add(format!("{significant:0<2}").parse().ok()?)?;
-    (minor <= MOST_MINOR).then_some(minor)
+    (minor <= MAX_MINOR).then_some(minor)
 }
 
 /// `2500.5`, a number without needless decimals.

@@ -32,13 +32,13 @@ use crate::{
     Outcome,
     env::Env,
     faults::Faults,
-    provider::{Provider, Upstream, tamper},
-    server::faulty,
+    provider::{PaymentSimulator, Provider, tamper},
+    server::with_faults,
 };
 use accounts::Account;
 
 pub use notify::sign;
-pub use transfers::Underpaid;
+pub use transfers::UnderpaymentPolicy;
 
 /// The Monnify stand-in. Cheap to clone.
 #[derive(Clone)]
@@ -51,7 +51,7 @@ impl Monnify {
 
     /// The address that the notifications of this API key's account go to, signed with its secret key.
     pub fn set_webhook(&self, api_key: &str, secret_key: &str, url: &str) {
-        self.account(api_key, |account, _| {
+        self.with_account(api_key, |account, _| {
             account.secret_key = Some(secret_key.to_owned());
             account.webhook = Some(url.to_owned());
         });
@@ -59,7 +59,7 @@ impl Monnify {
 
     /// Whether paid cards leave a token; they do until it is switched off.
     pub fn set_tokenization(&self, api_key: &str, on: bool) {
-        self.account(api_key, |account, _| account.tokenization = on);
+        self.with_account(api_key, |account, _| account.tokenization = on);
     }
 
     /// Makes Monnify report another amount or currency; false when no transaction has this payment reference.
@@ -68,8 +68,8 @@ impl Monnify {
     }
 
     /// Makes Monnify report that it took another amount than was asked for; false when there is no such transaction.
-    pub fn tamper_taken(&self, payment_reference: &str, taken_minor: u64) -> bool {
-        self.0.tamper_taken(payment_reference, taken_minor)
+    pub fn tamper_charged_amount(&self, payment_reference: &str, taken_minor: u64) -> bool {
+        self.0.tamper_charged_amount(payment_reference, taken_minor)
     }
 
     /// Makes Monnify report the transaction as `REVERSED`, without a notification.
@@ -92,9 +92,11 @@ impl Monnify {
         &self,
         payment_reference: &str,
         amount_minor: u64,
-        underpaid: Underpaid,
+        underpaid: UnderpaymentPolicy,
     ) -> bool {
-        self.0.any(|account, env| account.transfer(env, payment_reference, amount_minor, underpaid))
+        self.0.apply_to_all(|account, env| {
+            account.transfer(env, payment_reference, amount_minor, underpaid)
+        })
     }
 
     /// Method and path (as under Monnify's own base address) of the newest requests, oldest first.
@@ -103,12 +105,12 @@ impl Monnify {
         self.0.requests()
     }
 
-    pub(crate) fn upstream(&self) -> &dyn Upstream {
+    pub(crate) fn as_simulator(&self) -> &dyn PaymentSimulator {
         &*self.0
     }
 
-    fn account<T>(&self, api_key: &str, change: impl FnOnce(&mut Account, &Env) -> T) -> T {
-        self.0.account(api_key, change)
+    fn with_account<T>(&self, api_key: &str, change: impl FnOnce(&mut Account, &Env) -> T) -> T {
+        self.0.with_account(api_key, change)
     }
 }
 
@@ -117,7 +119,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
     monnify: &Monnify,
     faults: &Faults,
 ) -> Router<S> {
-    let on = |operation, route| faulty(faults, operation, route);
+    let on = |operation, route| with_faults(faults, operation, route);
     let api = Router::new()
         .route("/v1/auth/login", on("login", post(login::login)))
         .route(
@@ -138,13 +140,13 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
             "/v1/direct-debit/mandate/cancel-mandate/{code}",
             on("deactivate", patch(mandates::cancel)),
         )
-        .layer(from_fn(http::refuse_bars));
-    let api = monnify.0.remembering("/monnify", api);
+        .layer(from_fn(http::reject_unencoded_bars));
+    let api = monnify.0.with_request_log("/monnify", api);
     Router::new()
         .nest("/api", api)
         .fallback(http::unknown_path)
         .route("/webhook", put(notify::set_webhook))
-        .route("/transfer", post(transfers::control))
+        .route("/transfer", post(transfers::create_transfer))
         .with_state(monnify.clone())
         .route("/tamper", put(tamper).with_state(monnify.0.clone()))
 }

@@ -20,40 +20,40 @@ use crate::{
 };
 
 /// Providers give up on a receiver after this long.
-const TIME_OUT: Duration = Duration::from_secs(30);
-const AT_ONCE: usize = 64;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_CONCURRENT: usize = 64;
 /// Released notifications share a lane, since their order is the point.
-const RELEASED: &str = "released";
+const RELEASED_KEY: &str = "released";
 
 #[derive(Clone)]
 pub(crate) struct Delivery {
-    pub lane: String,
+    pub ordering_key: String,
     pub url: String,
     pub body: String,
-    pub signatures: Vec<Signature>,
+    pub signatures: Vec<SignatureHeader>,
     /// Milliseconds until the next attempt after this many failed ones; `None` gives up.
     pub retry_ms: fn(u32) -> Option<i64>,
 }
 
 /// A header that says who sent it; made from the body as it is sent.
 #[derive(Clone)]
-pub(crate) struct Signature {
+pub(crate) struct SignatureHeader {
     header: &'static str,
     sign: fn(key: &str, body: &[u8]) -> String,
     key: String,
 }
 
-impl Signature {
+impl SignatureHeader {
     pub(crate) fn new(
         header: &'static str,
         sign: fn(key: &str, body: &[u8]) -> String,
         key: &str,
-    ) -> Signature {
-        Signature { header, sign, key: key.to_owned() }
+    ) -> SignatureHeader {
+        SignatureHeader { header, sign, key: key.to_owned() }
     }
 }
 
-struct Queued {
+struct QueuedDelivery {
     delivery: Delivery,
     failures: u32,
     due: Timestamp,
@@ -62,8 +62,8 @@ struct Queued {
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Queued>,
-    busy: HashSet<String>,
+    queue: VecDeque<QueuedDelivery>,
+    active_keys: HashSet<String>,
     held: Vec<Delivery>,
     reordered: Vec<Delivery>,
 }
@@ -82,7 +82,7 @@ impl Outbox {
     pub(crate) fn new(faults: Faults) -> Outbox {
         tls::install_provider();
         let client = reqwest::Client::builder()
-            .timeout(TIME_OUT)
+            .timeout(REQUEST_TIMEOUT)
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .build()
@@ -91,7 +91,7 @@ impl Outbox {
             state: Mutex::default(),
             faults,
             client,
-            slots: Semaphore::new(AT_ONCE),
+            slots: Semaphore::new(MAX_CONCURRENT),
             done: AtomicUsize::new(0),
             wake: Notify::new(),
             finished: Notify::new(),
@@ -112,15 +112,17 @@ impl Outbox {
                 }
             }
             Some(FaultKind::Duplicate) => {
-                state.queue.push_back(Queued::new(delivery.clone(), now));
-                state.queue.push_back(Queued::new(delivery, now));
+                state.queue.push_back(QueuedDelivery::new(delivery.clone(), now));
+                state.queue.push_back(QueuedDelivery::new(delivery, now));
             }
             kind => {
                 if kind == Some(FaultKind::Malformed) {
                     delivery.body.truncate(delivery.body.len().saturating_sub(2));
                 }
                 let delay = Duration::from_millis(fault.map_or(0, |fault| fault.delay_ms));
-                state.queue.push_back(Queued { delay, ..Queued::new(delivery, now) });
+                state
+                    .queue
+                    .push_back(QueuedDelivery { delay, ..QueuedDelivery::new(delivery, now) });
             }
         }
         self.wake.notify_one();
@@ -130,7 +132,9 @@ impl Outbox {
         let mut state = locked(&self.state);
         let count = state.held.len() + state.reordered.len();
         let held = std::mem::take(&mut state.held);
-        state.queue.extend(held.into_iter().map(|delivery| Queued::released(delivery, now)));
+        state
+            .queue
+            .extend(held.into_iter().map(|delivery| QueuedDelivery::released(delivery, now)));
         state.release_reordered(now);
         drop(state);
         self.wake.notify_one();
@@ -138,11 +142,11 @@ impl Outbox {
     }
 
     /// Starts sending whatever is due and whose lane is free.
-    pub(crate) fn pump(self: &Arc<Self>, now: Timestamp) {
+    pub(crate) fn dispatch_due(self: &Arc<Self>, now: Timestamp) {
         let mut state = locked(&self.state);
         let mut waiting = VecDeque::new();
         while let Some(queued) = state.queue.pop_front() {
-            if queued.due <= now && state.busy.insert(queued.delivery.lane.clone()) {
+            if queued.due <= now && state.active_keys.insert(queued.delivery.ordering_key.clone()) {
                 tokio::spawn(self.clone().send(queued, now));
             } else {
                 waiting.push_back(queued);
@@ -151,14 +155,14 @@ impl Outbox {
         state.queue = waiting;
     }
 
-    async fn send(self: Arc<Self>, mut queued: Queued, now: Timestamp) {
+    async fn send(self: Arc<Self>, mut queued: QueuedDelivery, now: Timestamp) {
         let delivered = {
             let _slot = self.slots.acquire().await;
             tokio::time::sleep(queued.delay).await;
             self.post(&queued.delivery).await
         };
         let mut state = locked(&self.state);
-        state.busy.remove(&queued.delivery.lane);
+        state.active_keys.remove(&queued.delivery.ordering_key);
         if !delivered {
             queued.failures += 1;
             if let Some(wait) = (queued.delivery.retry_ms)(queued.failures) {
@@ -168,7 +172,7 @@ impl Outbox {
             }
         }
         // Before the lane is seen free, so that whoever waits for idleness counts this one too.
-        self.count();
+        self.record_done();
         drop(state);
         self.wake.notify_one();
         self.finished.notify_waiters();
@@ -195,13 +199,13 @@ impl Outbox {
     }
 
     /// Waits until nothing is under way.
-    pub(crate) async fn idle(&self) {
+    pub(crate) async fn wait_until_idle(&self) {
         loop {
             let finished = self.finished.notified();
             tokio::pin!(finished);
             // Registered before the check, so that an end between the two is not missed.
             finished.as_mut().enable();
-            if locked(&self.state).busy.is_empty() {
+            if locked(&self.state).active_keys.is_empty() {
                 return;
             }
             finished.await;
@@ -213,7 +217,7 @@ impl Outbox {
     }
 
     /// Notes that something that was due has been done.
-    pub(crate) fn count(&self) {
+    pub(crate) fn record_done(&self) {
         self.done.fetch_add(1, SeqCst);
     }
 
@@ -221,7 +225,7 @@ impl Outbox {
         self.done.swap(0, SeqCst)
     }
 
-    pub(crate) async fn woken(&self) {
+    pub(crate) async fn wait_for_work(&self) {
         self.wake.notified().await;
     }
 }
@@ -229,16 +233,16 @@ impl Outbox {
 impl State {
     fn release_reordered(&mut self, now: Timestamp) {
         let reordered = std::mem::take(&mut self.reordered);
-        self.queue.extend(reordered.into_iter().rev().map(|d| Queued::released(d, now)));
+        self.queue.extend(reordered.into_iter().rev().map(|d| QueuedDelivery::released(d, now)));
     }
 }
 
-impl Queued {
-    fn new(delivery: Delivery, now: Timestamp) -> Queued {
-        Queued { delivery, failures: 0, due: now, delay: Duration::ZERO }
+impl QueuedDelivery {
+    fn new(delivery: Delivery, now: Timestamp) -> QueuedDelivery {
+        QueuedDelivery { delivery, failures: 0, due: now, delay: Duration::ZERO }
     }
 
-    fn released(delivery: Delivery, now: Timestamp) -> Queued {
-        Queued::new(Delivery { lane: RELEASED.to_owned(), ..delivery }, now)
+    fn released(delivery: Delivery, now: Timestamp) -> QueuedDelivery {
+        QueuedDelivery::new(Delivery { ordering_key: RELEASED_KEY.to_owned(), ..delivery }, now)
     }
 }

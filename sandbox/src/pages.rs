@@ -18,10 +18,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Hint, Link, Outcome, Standins,
-    checkout::{Checkout, Completed, Refusal},
+    Hint, Link, Outcome, Simulators,
+    checkout::{Checkout, Completion, CompletionError},
     locked,
-    server::refusal,
+    server::error_response,
     sms, smtp,
 };
 
@@ -39,27 +39,27 @@ pub(crate) struct Submission {
     card: Option<String>,
 }
 
-pub(crate) async fn front(State(standins): State<Standins>) -> Html<String> {
+pub(crate) async fn front_page(State(simulators): State<Simulators>) -> Html<String> {
     let content = html! {
         h1 { "Tollhouse sandbox" }
-        (links(&locked(&standins.0.links)))
-        (hints(&locked(&standins.0.hints)))
-        (open_checkouts(&standins))
-        (mailbox(&standins))
+        (links(&locked(&simulators.0.links)))
+        (hints(&locked(&simulators.0.hints)))
+        (open_checkouts(&simulators))
+        (mailbox(&simulators))
         (people::section())
-        (events(&standins))
+        (events(&simulators))
     };
     page("Tollhouse sandbox", "wide", &content)
 }
 
 /// The HTML part of an e-mail, as it came.
 pub(crate) async fn show_html(
-    State(standins): State<Standins>,
+    State(simulators): State<Simulators>,
     Path(id): Path<String>,
 ) -> Response {
-    let message = id.parse().ok().and_then(|id| standins.mailbox().find(id));
+    let message = id.parse().ok().and_then(|id| simulators.mailbox().find(id));
     let Some(html) = message.and_then(|message| message.html) else {
-        return missing("There is no such e-mail.");
+        return not_found_page("There is no such e-mail.");
     };
     let safe = [
         (CONTENT_SECURITY_POLICY, MAIL_POLICY),
@@ -70,96 +70,100 @@ pub(crate) async fn show_html(
 }
 
 pub(crate) async fn show_checkout(
-    State(standins): State<Standins>,
+    State(simulators): State<Simulators>,
     Path(id): Path<String>,
 ) -> Response {
-    match find(&standins, &id) {
+    match find(&simulators, &id) {
         Some(checkout) => checkout_page(&checkout, None).into_response(),
-        None => no_checkout(),
+        None => checkout_not_found(),
     }
 }
 
 pub(crate) async fn submit_checkout(
-    State(standins): State<Standins>,
+    State(simulators): State<Simulators>,
     Path(id): Path<String>,
     form: Result<Form<Submission>, axum::extract::rejection::FormRejection>,
 ) -> Response {
-    let Some(checkout) = find(&standins, &id) else { return no_checkout() };
+    let Some(checkout) = find(&simulators, &id) else { return checkout_not_found() };
     let bad =
         |notice| (StatusCode::BAD_REQUEST, checkout_page(&checkout, Some(notice))).into_response();
     let Ok(Form(submission)) = form else { return bad("Choose one of the buttons.") };
     let card = submission.card.as_deref().filter(|card| !card.is_empty());
-    match complete(&standins, &id, submission.outcome, card) {
-        Some(Ok(Completed { redirect_url: Some(url), .. })) => {
+    match complete(&simulators, &id, submission.outcome, card) {
+        Some(Ok(Completion { redirect_url: Some(url), .. })) => {
             (StatusCode::SEE_OTHER, [(LOCATION, url)]).into_response()
         }
         // Nowhere to go back to: the customer stays and sees what came of it.
-        Some(Ok(Completed { outcome, .. })) => {
+        Some(Ok(Completion { outcome, .. })) => {
             let notice = match outcome {
                 Outcome::Success => "Done. Thank you.",
                 Outcome::Failed => "This did not work. You can try again.",
                 Outcome::Abandoned => "You left. You can come back any time.",
             };
-            find(&standins, &id)
-                .map_or_else(no_checkout, |c| checkout_page(&c, Some(notice)).into_response())
+            find(&simulators, &id).map_or_else(checkout_not_found, |c| {
+                checkout_page(&c, Some(notice)).into_response()
+            })
         }
-        Some(Err(Refusal::UnknownCard)) => bad("This is not a test card."),
-        Some(Err(Refusal::TakesNoCards)) => bad("Cards are not taken here."),
-        Some(Err(Refusal::AlreadyPaid)) => {
+        Some(Err(CompletionError::UnknownCard)) => bad("This is not a test card."),
+        Some(Err(CompletionError::CardNotAccepted)) => bad("Cards are not taken here."),
+        Some(Err(CompletionError::AlreadyPaid)) => {
             (StatusCode::CONFLICT, checkout_page(&checkout, None)).into_response()
         }
-        None => no_checkout(),
+        None => checkout_not_found(),
     }
 }
 
 /// What the page's buttons do, for programs.
 pub(crate) async fn complete_checkout(
-    State(standins): State<Standins>,
+    State(simulators): State<Simulators>,
     Path(id): Path<String>,
     body: String,
 ) -> Response {
-    if find(&standins, &id).is_none() {
-        return refusal(StatusCode::NOT_FOUND, "there is no such checkout");
+    if find(&simulators, &id).is_none() {
+        return error_response(StatusCode::NOT_FOUND, "there is no such checkout");
     }
     let Ok(submission) = serde_json::from_str::<Submission>(&body) else {
-        return refusal(StatusCode::BAD_REQUEST, "outcome must be success, failed or abandoned");
+        return error_response(
+            StatusCode::BAD_REQUEST,
+            "outcome must be success, failed or abandoned",
+        );
     };
-    match complete(&standins, &id, submission.outcome, submission.card.as_deref()) {
+    match complete(&simulators, &id, submission.outcome, submission.card.as_deref()) {
         Some(Ok(done)) => {
             Json(json!({ "outcome": done.outcome, "redirect_url": done.redirect_url }))
                 .into_response()
         }
-        Some(Err(Refusal::UnknownCard)) => {
-            refusal(StatusCode::BAD_REQUEST, "this is not a test card of the provider")
+        Some(Err(CompletionError::UnknownCard)) => {
+            error_response(StatusCode::BAD_REQUEST, "this is not a test card of the provider")
         }
-        Some(Err(Refusal::TakesNoCards)) => {
-            refusal(StatusCode::BAD_REQUEST, "this checkout takes no cards: leave card out")
+        Some(Err(CompletionError::CardNotAccepted)) => {
+            error_response(StatusCode::BAD_REQUEST, "this checkout takes no cards: leave card out")
         }
-        Some(Err(Refusal::AlreadyPaid)) => {
-            refusal(StatusCode::CONFLICT, "this checkout is completed already")
+        Some(Err(CompletionError::AlreadyPaid)) => {
+            error_response(StatusCode::CONFLICT, "this checkout is completed already")
         }
-        None => refusal(StatusCode::NOT_FOUND, "there is no such checkout"),
+        None => error_response(StatusCode::NOT_FOUND, "there is no such checkout"),
     }
 }
 
-fn find(standins: &Standins, id: &str) -> Option<Checkout> {
-    standins.upstreams().iter().find_map(|provider| provider.checkout(id))
+fn find(simulators: &Simulators, id: &str) -> Option<Checkout> {
+    simulators.payment_simulators().iter().find_map(|provider| provider.checkout(id))
 }
 
 fn complete(
-    standins: &Standins,
+    simulators: &Simulators,
     id: &str,
     outcome: Outcome,
     card: Option<&str>,
-) -> Option<Result<Completed, Refusal>> {
-    standins.upstreams().iter().find_map(|provider| provider.complete(id, outcome, card))
+) -> Option<Result<Completion, CompletionError>> {
+    simulators.payment_simulators().iter().find_map(|provider| provider.complete(id, outcome, card))
 }
 
-fn no_checkout() -> Response {
-    missing("There is no such checkout.")
+fn checkout_not_found() -> Response {
+    not_found_page("There is no such checkout.")
 }
 
-fn missing(what: &str) -> Response {
+fn not_found_page(what: &str) -> Response {
     let content = html! { h1 { "Not found" } p { (what) } };
     (StatusCode::NOT_FOUND, page("Not found", "narrow", &content)).into_response()
 }
@@ -244,9 +248,12 @@ fn hints(hints: &[Hint]) -> Markup {
     }
 }
 
-fn open_checkouts(standins: &Standins) -> Markup {
-    let mut open: Vec<(u64, Checkout)> =
-        standins.upstreams().iter().flat_map(|provider| provider.open_checkouts()).collect();
+fn open_checkouts(simulators: &Simulators) -> Markup {
+    let mut open: Vec<(u64, Checkout)> = simulators
+        .payment_simulators()
+        .iter()
+        .flat_map(|provider| provider.open_checkouts())
+        .collect();
     open.sort_by_key(|(number, _)| Reverse(*number));
     html! {
         section {
@@ -273,8 +280,8 @@ fn open_checkouts(standins: &Standins) -> Markup {
     }
 }
 
-fn mailbox(standins: &Standins) -> Markup {
-    let messages = standins.mailbox().list(None);
+fn mailbox(simulators: &Simulators) -> Markup {
+    let messages = simulators.mailbox().list(None);
     html! {
         section {
             h2 { "Mailbox" }
@@ -312,8 +319,8 @@ fn unreachable_recipients() -> Markup {
     }
 }
 
-fn events(standins: &Standins) -> Markup {
-    let events = standins.events();
+fn events(simulators: &Simulators) -> Markup {
+    let events = simulators.events();
     html! {
         section {
             h2 { "Events received" }

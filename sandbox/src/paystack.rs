@@ -25,8 +25,8 @@ use crate::{
     Outcome,
     env::Env,
     faults::Faults,
-    provider::{Provider, Upstream, tamper},
-    server::faulty,
+    provider::{PaymentSimulator, Provider, tamper},
+    server::with_faults,
 };
 use accounts::Account;
 
@@ -43,7 +43,7 @@ impl Paystack {
 
     /// The address that the notifications of this secret key's account go to.
     pub fn set_webhook(&self, secret_key: &str, url: &str) {
-        self.account(secret_key, |account, _| account.webhook = Some(url.to_owned()));
+        self.with_account(secret_key, |account, _| account.webhook = Some(url.to_owned()));
     }
 
     /// Makes Paystack report another amount or currency; false when no transaction has this reference.
@@ -52,8 +52,8 @@ impl Paystack {
     }
 
     /// Makes Paystack report that it took another amount than was asked for; false when there is no such transaction.
-    pub fn tamper_taken(&self, reference: &str, taken_minor: u64) -> bool {
-        self.0.tamper_taken(reference, taken_minor)
+    pub fn tamper_charged_amount(&self, reference: &str, taken_minor: u64) -> bool {
+        self.0.tamper_charged_amount(reference, taken_minor)
     }
 
     /// Makes Paystack report the transaction as reversed (charged back, say), without a notification.
@@ -74,12 +74,12 @@ impl Paystack {
         self.0.requests()
     }
 
-    pub(crate) fn upstream(&self) -> &dyn Upstream {
+    pub(crate) fn as_simulator(&self) -> &dyn PaymentSimulator {
         &*self.0
     }
 
-    fn account<T>(&self, key: &str, change: impl FnOnce(&mut Account, &Env) -> T) -> T {
-        self.0.account(key, change)
+    fn with_account<T>(&self, key: &str, change: impl FnOnce(&mut Account, &Env) -> T) -> T {
+        self.0.with_account(key, change)
     }
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
     paystack: &Paystack,
     faults: &Faults,
 ) -> Router<S> {
-    let on = |operation, route| faulty(faults, operation, route);
+    let on = |operation, route| with_faults(faults, operation, route);
     let api = Router::new()
         .route("/transaction/initialize", on("initialize", post(transactions::initialize)))
         .route("/transaction/verify/{reference}", on("verify", get(transactions::verify)))
@@ -120,7 +120,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(
         .fallback(http::unknown_path);
     paystack
         .0
-        .remembering("/paystack", api)
+        .with_request_log("/paystack", api)
         .route("/webhook", put(http::set_webhook))
         .with_state(paystack.clone())
         .route("/tamper", put(tamper).with_state(paystack.0.clone()))

@@ -17,26 +17,26 @@ use serde::Deserialize;
 
 use crate::{
     Outcome,
-    agenda::Agenda,
-    checkout::{Checkout, Completed, Refusal},
+    checkout::{Checkout, Completion, CompletionError},
     env::Env,
     locked,
-    requests::{Requests, remember},
-    server::refusal,
+    request_log::{RequestLog, record_request},
+    server::error_response,
+    timer_queue::TimerQueue,
 };
 
 /// Seconds until a refund, a mandate or a direct debit gets on.
-pub(crate) const STEP_SECONDS: i64 = 10;
+pub(crate) const PROCESSING_SECONDS: i64 = 10;
 
 /// What a provider keeps of one merchant.
-pub(crate) trait Merchant: Sized + Send + 'static {
+pub(crate) trait MerchantAccount: Sized + Send + 'static {
     /// What happens by itself as time passes.
-    type Due: Ord + Send;
+    type TimerEvent: Ord + Send;
 
     /// A new account under this key.
     fn open(key: &str, env: &Env) -> Self;
-    fn agenda(&mut self) -> &mut Agenda<Self::Due>;
-    fn get_on(&mut self, env: &Env, due: Self::Due);
+    fn timers(&mut self) -> &mut TimerQueue<Self::TimerEvent>;
+    fn handle_timer(&mut self, env: &Env, due: Self::TimerEvent);
 
     /// With the numbers of [`Env::next_id`], which tell which is newer.
     fn open_checkouts(&self, env: &Env) -> Vec<(u64, Checkout)>;
@@ -48,19 +48,19 @@ pub(crate) trait Merchant: Sized + Send + 'static {
         id: &str,
         outcome: Outcome,
         card: Option<&str>,
-    ) -> Option<Result<Completed, Refusal>>;
+    ) -> Option<Result<Completion, CompletionError>>;
 
     /// Reports another amount or currency; false when there is no such transaction.
     fn tamper(&mut self, reference: &str, amount_minor: u64, currency: &str) -> bool;
     /// Reports another amount as taken, and the right one as asked for; false when there is no such transaction.
-    fn tamper_taken(&mut self, reference: &str, taken_minor: u64) -> bool;
+    fn tamper_charged_amount(&mut self, reference: &str, taken_minor: u64) -> bool;
     /// Reports the transaction as taken back; false when there is none.
     fn reverse(&mut self, reference: &str) -> bool;
     /// Ends what is under way; false when nothing is.
     fn resolve(&mut self, env: &Env, reference: &str, outcome: Outcome) -> bool;
 
-    fn schedule(&mut self, env: &Env, due: Self::Due) {
-        self.agenda().add(env.clock.now().plus_seconds(STEP_SECONDS), due);
+    fn schedule(&mut self, env: &Env, due: Self::TimerEvent) {
+        self.timers().schedule(env.clock.now().plus_seconds(PROCESSING_SECONDS), due);
     }
 }
 
@@ -68,47 +68,47 @@ pub(crate) trait Merchant: Sized + Send + 'static {
 pub(crate) struct Provider<M> {
     env: Arc<Env>,
     accounts: Mutex<BTreeMap<String, M>>,
-    requests: Requests,
+    requests: RequestLog,
 }
 
-impl<M: Merchant> Provider<M> {
+impl<M: MerchantAccount> Provider<M> {
     pub(crate) fn new(env: Arc<Env>) -> Provider<M> {
-        Provider { env, accounts: Mutex::default(), requests: Requests::default() }
+        Provider { env, accounts: Mutex::default(), requests: RequestLog::default() }
     }
 
     /// One change of the account of this key.
-    pub(crate) fn account<T>(&self, key: &str, change: impl FnOnce(&mut M, &Env) -> T) -> T {
+    pub(crate) fn with_account<T>(&self, key: &str, change: impl FnOnce(&mut M, &Env) -> T) -> T {
         let env = &*self.env;
         let mut accounts = locked(&self.accounts);
         change(accounts.entry(key.to_owned()).or_insert_with(|| M::open(key, env)), env)
     }
 
     /// One change of every account; says whether it meant anything to one of them.
-    pub(crate) fn any(&self, change: impl Fn(&mut M, &Env) -> bool) -> bool {
+    pub(crate) fn apply_to_all(&self, change: impl Fn(&mut M, &Env) -> bool) -> bool {
         let mut accounts = locked(&self.accounts);
         let meant = accounts.values_mut().filter_map(|a| change(a, &self.env).then_some(()));
         meant.count() > 0
     }
 
     /// The first account that has what is looked for.
-    pub(crate) fn find<T>(&self, look: impl Fn(&M, &Env) -> Option<T>) -> Option<T> {
+    pub(crate) fn find_map<T>(&self, look: impl Fn(&M, &Env) -> Option<T>) -> Option<T> {
         locked(&self.accounts).values().find_map(|account| look(account, &self.env))
     }
 
     pub(crate) fn tamper(&self, reference: &str, amount_minor: u64, currency: &str) -> bool {
-        self.any(|account, _| account.tamper(reference, amount_minor, currency))
+        self.apply_to_all(|account, _| account.tamper(reference, amount_minor, currency))
     }
 
-    pub(crate) fn tamper_taken(&self, reference: &str, taken_minor: u64) -> bool {
-        self.any(|account, _| account.tamper_taken(reference, taken_minor))
+    pub(crate) fn tamper_charged_amount(&self, reference: &str, taken_minor: u64) -> bool {
+        self.apply_to_all(|account, _| account.tamper_charged_amount(reference, taken_minor))
     }
 
     pub(crate) fn reverse(&self, reference: &str) -> bool {
-        self.any(|account, _| account.reverse(reference))
+        self.apply_to_all(|account, _| account.reverse(reference))
     }
 
     pub(crate) fn resolve(&self, reference: &str, outcome: Outcome) -> bool {
-        self.any(|account, env| account.resolve(env, reference, outcome))
+        self.apply_to_all(|account, env| account.resolve(env, reference, outcome))
     }
 
     pub(crate) fn requests(&self) -> Vec<(String, String)> {
@@ -116,17 +116,17 @@ impl<M: Merchant> Provider<M> {
     }
 
     /// An API whose requests are remembered; `base` is where it stands here.
-    pub(crate) fn remembering<S: Clone + Send + Sync + 'static>(
+    pub(crate) fn with_request_log<S: Clone + Send + Sync + 'static>(
         &self,
         base: &'static str,
         api: Router<S>,
     ) -> Router<S> {
-        api.layer(from_fn_with_state((self.requests.clone(), base), remember))
+        api.layer(from_fn_with_state((self.requests.clone(), base), record_request))
     }
 }
 
 /// What the sandbox asks of every payment provider.
-pub(crate) trait Upstream {
+pub(crate) trait PaymentSimulator {
     /// As [`Merchant::open_checkouts`], of all accounts.
     fn open_checkouts(&self) -> Vec<(u64, Checkout)>;
     fn checkout(&self, id: &str) -> Option<Checkout>;
@@ -136,13 +136,13 @@ pub(crate) trait Upstream {
         id: &str,
         outcome: Outcome,
         card: Option<&str>,
-    ) -> Option<Result<Completed, Refusal>>;
+    ) -> Option<Result<Completion, CompletionError>>;
     /// Does all that is due by now.
-    fn advance(&self);
+    fn run_due(&self);
     fn has_due(&self) -> bool;
 }
 
-impl<M: Merchant> Upstream for Provider<M> {
+impl<M: MerchantAccount> PaymentSimulator for Provider<M> {
     fn open_checkouts(&self) -> Vec<(u64, Checkout)> {
         let accounts = locked(&self.accounts);
         accounts.values().flat_map(|account| account.open_checkouts(&self.env)).collect()
@@ -157,28 +157,28 @@ impl<M: Merchant> Upstream for Provider<M> {
         id: &str,
         outcome: Outcome,
         card: Option<&str>,
-    ) -> Option<Result<Completed, Refusal>> {
+    ) -> Option<Result<Completion, CompletionError>> {
         let mut accounts = locked(&self.accounts);
         accounts.values_mut().find_map(|account| account.complete(&self.env, id, outcome, card))
     }
 
-    fn advance(&self) {
+    fn run_due(&self) {
         for account in locked(&self.accounts).values_mut() {
-            while let Some(due) = account.agenda().take(self.env.clock.now()) {
-                account.get_on(&self.env, due);
-                self.env.outbox.count();
+            while let Some(due) = account.timers().pop_due(self.env.clock.now()) {
+                account.handle_timer(&self.env, due);
+                self.env.outbox.record_done();
             }
         }
     }
 
     fn has_due(&self) -> bool {
         let now = self.env.clock.now();
-        locked(&self.accounts).values_mut().any(|account| account.agenda().is_due(now))
+        locked(&self.accounts).values_mut().any(|account| account.timers().has_due(now))
     }
 }
 
 #[derive(Deserialize)]
-struct Tampering {
+struct TamperRequest {
     reference: String,
     amount_minor: Option<u64>,
     currency: Option<String>,
@@ -188,12 +188,12 @@ struct Tampering {
 }
 
 /// A control of the stand-ins, which is no request to the provider: makes a transaction report what it is not.
-pub(crate) async fn tamper<M: Merchant>(
+pub(crate) async fn tamper<M: MerchantAccount>(
     State(provider): State<Arc<Provider<M>>>,
     body: String,
 ) -> Response {
-    let Ok(tampering) = serde_json::from_str::<Tampering>(&body) else {
-        return refusal(
+    let Ok(tampering) = serde_json::from_str::<TamperRequest>(&body) else {
+        return error_response(
             StatusCode::BAD_REQUEST,
             "reference, and amount_minor with currency, taken_minor, or reversed",
         );
@@ -203,10 +203,12 @@ pub(crate) async fn tamper<M: Merchant>(
     match (tampering.amount_minor, &tampering.currency) {
         (Some(amount), Some(currency)) => found = provider.tamper(reference, amount, currency),
         (None, None) => {}
-        _ => return refusal(StatusCode::BAD_REQUEST, "amount_minor and currency go together"),
+        _ => {
+            return error_response(StatusCode::BAD_REQUEST, "amount_minor and currency go together");
+        }
     }
     if let Some(taken) = tampering.taken_minor {
-        found = provider.tamper_taken(reference, taken);
+        found = provider.tamper_charged_amount(reference, taken);
     }
     if tampering.reversed {
         found = provider.reverse(reference);

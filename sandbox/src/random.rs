@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use crate::locked;
 
-const CODE: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+const CODE_ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 
 pub(crate) struct Random(Mutex<StdRng>);
 
@@ -18,7 +18,9 @@ impl Random {
     /// Lower-case letters and digits.
     pub(crate) fn code(&self, length: usize) -> String {
         let mut rng = locked(&self.0);
-        (0..length).map(|_| char::from(CODE[rng.random_range(0..CODE.len())])).collect()
+        (0..length)
+            .map(|_| char::from(CODE_ALPHABET[rng.random_range(0..CODE_ALPHABET.len())]))
+            .collect()
     }
 
     pub(crate) fn below(&self, end: u64) -> u64 {

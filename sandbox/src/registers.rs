@@ -6,12 +6,12 @@
 mod documented;
 pub(crate) mod dojah;
 mod kinds;
-mod lot;
 mod names;
 mod people;
 mod pictures;
 mod portrait;
 pub(crate) mod prembly;
+mod seeded_values;
 
 use std::time::Duration;
 
@@ -21,24 +21,24 @@ use kinds::Kind;
 use people::Person;
 
 /// A picture in base64 is longer than what an ordinary body may be.
-const LONGEST_BODY: usize = 32 * 1024 * 1024;
+const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
 /// In real time, as that is what a caller's patience is measured in.
-const SLOW: Duration = Duration::from_secs(20);
+const SLOW_RESPONSE_DELAY: Duration = Duration::from_secs(20);
 
-const BOTH_OUT_OF_ORDER: &str = "99999";
-const PREMBLY_OUT_OF_ORDER: &str = "9999";
-const NOBODY: &str = "0000";
-const LATE: &str = "8888";
-const WATCHED: &str = "7777";
+const BOTH_UNAVAILABLE: &str = "99999";
+const PREMBLY_UNAVAILABLE: &str = "9999";
+const NOT_FOUND: &str = "0000";
+const SLOW_RESPONSE: &str = "8888";
+const WATCH_LISTED: &str = "7777";
 const NO_CONTACT: &str = "6666";
 
 /// Endings of identifiers, and what they mean, for people. A longer one goes before a shorter one.
 pub(crate) const ENDINGS: [(&str, &str); 6] = [
-    (BOTH_OUT_OF_ORDER, "the source is out of order at both upstreams"),
-    (PREMBLY_OUT_OF_ORDER, "the source is out of order at Prembly, and works at Dojah"),
-    (NOBODY, "nobody is found"),
-    (LATE, "the answer takes 20 seconds"),
-    (WATCHED, "somebody who is watch-listed (BVN)"),
+    (BOTH_UNAVAILABLE, "the source is out of order at both upstreams"),
+    (PREMBLY_UNAVAILABLE, "the source is out of order at Prembly, and works at Dojah"),
+    (NOT_FOUND, "nobody is found"),
+    (SLOW_RESPONSE, "the answer takes 20 seconds"),
+    (WATCH_LISTED, "somebody who is watch-listed (BVN)"),
     (NO_CONTACT, "somebody without e-mail and phone"),
 ];
 
@@ -50,35 +50,39 @@ enum Upstream {
 
 /// Why there is no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Absent {
+enum LookupError {
     /// This is no number of that kind.
     Malformed,
-    Nobody,
-    OutOfOrder,
+    NotFound,
+    SourceUnavailable,
 }
 
 /// The test identities: of which kind, the number, and who it is.
 pub(crate) fn identities() -> impl Iterator<Item = (&'static str, &'static str, String)> {
-    documented::KNOWN.iter().map(|known| (known.kind.title(), known.key, known.full_name()))
+    documented::TEST_IDENTITIES
+        .iter()
+        .map(|known| (known.kind.title(), known.key, known.full_name()))
 }
 
 /// Whom an upstream finds, once it answers.
-async fn find(upstream: Upstream, kind: Kind, number: &str) -> Result<Person, Absent> {
+async fn find(upstream: Upstream, kind: Kind, number: &str) -> Result<Person, LookupError> {
     let number = number.trim();
-    let key = kind.key(number).ok_or(Absent::Malformed)?;
-    let person = Person::of(kind, &key, number);
+    let key = kind.canonical_form(number).ok_or(LookupError::Malformed)?;
+    let person = Person::from_identifier(kind, &key, number);
     if documented::find(kind, &key).is_some() {
         return Ok(person);
     }
     match ENDINGS.iter().map(|(ending, _)| *ending).find(|ending| key.ends_with(ending)) {
-        Some(BOTH_OUT_OF_ORDER) => Err(Absent::OutOfOrder),
-        Some(PREMBLY_OUT_OF_ORDER) if upstream == Upstream::Prembly => Err(Absent::OutOfOrder),
-        Some(NOBODY) => Err(Absent::Nobody),
-        Some(LATE) => {
-            tokio::time::sleep(SLOW).await;
+        Some(BOTH_UNAVAILABLE) => Err(LookupError::SourceUnavailable),
+        Some(PREMBLY_UNAVAILABLE) if upstream == Upstream::Prembly => {
+            Err(LookupError::SourceUnavailable)
+        }
+        Some(NOT_FOUND) => Err(LookupError::NotFound),
+        Some(SLOW_RESPONSE) => {
+            tokio::time::sleep(SLOW_RESPONSE_DELAY).await;
             Ok(person)
         }
-        Some(WATCHED) => Ok(person.watched()),
+        Some(WATCH_LISTED) => Ok(person.with_watch_listing()),
         Some(NO_CONTACT) => Ok(person.without_contact()),
         _ => Ok(person),
     }

@@ -22,7 +22,7 @@ use tokio::{
 use tower::ServiceExt;
 
 use crate::{
-    Fault, Standins, africastalking,
+    Fault, Simulators, africastalking,
     faults::{Faults, inject},
     flutterwave, monnify, pages, paystack,
     registers::{self, dojah, prembly},
@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// After a failed accept (out of descriptors, say): long enough not to spin, short enough not to be noticed.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(20);
 
 /// The connection a request came on; every request carries it as an extension.
 #[derive(Clone, Default)]
@@ -38,40 +38,40 @@ pub(crate) struct Connection(Arc<Notify>);
 
 impl Connection {
     /// Drops the connection, and with it the caller: this never returns.
-    pub(crate) async fn cut(&self) -> Response {
+    pub(crate) async fn abort(&self) -> Response {
         self.0.notify_one();
         std::future::pending().await
     }
 }
 
-pub(crate) fn router(standins: Standins) -> Router {
-    let faults = standins.faults().clone();
-    let env = standins.0.env.clone();
+pub(crate) fn router(simulators: Simulators) -> Router {
+    let faults = simulators.faults().clone();
+    let env = simulators.0.env.clone();
     Router::new()
-        .route("/", get(pages::front))
+        .route("/", get(pages::front_page))
         .route("/checkout/{id}", get(pages::show_checkout).post(pages::submit_checkout))
         .route("/checkout/{id}/complete", post(pages::complete_checkout))
         .route("/mailbox", get(mailbox))
         .route("/mailbox/{id}/html", get(pages::show_html))
-        .route("/events", faulty(&faults, "events", post(receive_event)))
+        .route("/events", with_faults(&faults, "events", post(receive_event)))
         .route("/events/secret", put(set_event_secret))
         .route("/events.json", get(list_events))
         .route("/faults", get(list_faults).post(push_fault).delete(clear_faults))
         .route("/faults/release", post(release))
-        .nest("/paystack", paystack::router(standins.paystack(), &faults))
-        .nest("/flutterwave", flutterwave::router(standins.flutterwave(), &faults))
-        .nest("/monnify", monnify::router(standins.monnify(), &faults))
+        .nest("/paystack", paystack::router(simulators.paystack(), &faults))
+        .nest("/flutterwave", flutterwave::router(simulators.flutterwave(), &faults))
+        .nest("/monnify", monnify::router(simulators.monnify(), &faults))
         .nest("/termii/api", termii::router(&env))
         .nest("/africastalking", africastalking::router(&env))
         .nest("/twilio", twilio::router(&env))
         .nest("/prembly", prembly::router(&env))
         .nest("/dojah", dojah::router(&env))
         .nest("/images", registers::pictures())
-        .with_state(standins)
+        .with_state(simulators)
 }
 
 /// A route whose calls can be made to go wrong under this name.
-pub(crate) fn faulty<S: Clone + Send + Sync + 'static>(
+pub(crate) fn with_faults<S: Clone + Send + Sync + 'static>(
     faults: &Faults,
     operation: &'static str,
     route: MethodRouter<S>,
@@ -93,7 +93,7 @@ where
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
@@ -104,7 +104,7 @@ pub(crate) async fn serve_http(stream: TcpStream, router: Router) {
     let cut = connection.0.clone();
     let service = hyper::service::service_fn(move |mut request: hyper::Request<_>| {
         request.extensions_mut().insert(connection.clone());
-        tidy_path(request.uri_mut());
+        normalize_path(request.uri_mut());
         router.clone().oneshot(request)
     });
     tokio::select! {
@@ -119,7 +119,7 @@ pub(crate) async fn serve_http(stream: TcpStream, router: Router) {
 }
 
 /// Providers take `/refund/` and `//refund` for `/refund`, and some of their client libraries write it so.
-fn tidy_path(uri: &mut Uri) {
+fn normalize_path(uri: &mut Uri) {
     let (path, query) = (uri.path(), uri.query());
     let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
     let tidy = format!("/{}", steps.join("/"));
@@ -141,14 +141,14 @@ struct MailboxQuery {
 }
 
 async fn mailbox(
-    State(standins): State<Standins>,
+    State(simulators): State<Simulators>,
     Query(query): Query<MailboxQuery>,
 ) -> impl IntoResponse {
-    Json(standins.mailbox().list(query.to.as_deref()))
+    Json(simulators.mailbox().list(query.to.as_deref()))
 }
 
-async fn receive_event(State(standins): State<Standins>, headers: HeaderMap, body: String) {
-    standins.0.events.receive(&headers, body, standins.0.env.clock.now());
+async fn receive_event(State(simulators): State<Simulators>, headers: HeaderMap, body: String) {
+    simulators.0.events.receive(&headers, body, simulators.0.env.clock.now());
 }
 
 #[derive(Deserialize)]
@@ -158,46 +158,49 @@ struct EventSecret {
 }
 
 /// A control of the stand-ins: which secret a company's events are signed with.
-async fn set_event_secret(State(standins): State<Standins>, body: String) -> Response {
+async fn set_event_secret(State(simulators): State<Simulators>, body: String) -> Response {
     match serde_json::from_str::<EventSecret>(&body) {
         Ok(EventSecret { company_id, secret }) if secret.starts_with("whsec_") => {
-            standins.set_event_secret(&company_id, &secret);
+            simulators.set_event_secret(&company_id, &secret);
             StatusCode::NO_CONTENT.into_response()
         }
-        _ => refusal(StatusCode::BAD_REQUEST, "company_id and secret (whsec_...) are required"),
+        _ => error_response(
+            StatusCode::BAD_REQUEST,
+            "company_id and secret (whsec_...) are required",
+        ),
     }
 }
 
-async fn list_events(State(standins): State<Standins>) -> impl IntoResponse {
-    Json(standins.events())
+async fn list_events(State(simulators): State<Simulators>) -> impl IntoResponse {
+    Json(simulators.events())
 }
 
-async fn list_faults(State(standins): State<Standins>) -> impl IntoResponse {
-    Json(standins.faults().list())
+async fn list_faults(State(simulators): State<Simulators>) -> impl IntoResponse {
+    Json(simulators.faults().list())
 }
 
-async fn push_fault(State(standins): State<Standins>, body: String) -> Response {
+async fn push_fault(State(simulators): State<Simulators>, body: String) -> Response {
     let fault = serde_json::from_str::<Fault>(&body)
         .map_err(|error| error.to_string())
-        .and_then(|fault| fault.check().map(|()| fault));
+        .and_then(|fault| fault.validate().map(|()| fault));
     match fault {
         Ok(fault) => {
-            standins.faults().add(fault);
+            simulators.faults().push_unchecked(fault);
             StatusCode::NO_CONTENT.into_response()
         }
-        Err(reason) => refusal(StatusCode::BAD_REQUEST, &reason),
+        Err(reason) => error_response(StatusCode::BAD_REQUEST, &reason),
     }
 }
 
-async fn clear_faults(State(standins): State<Standins>) -> StatusCode {
-    standins.faults().clear();
+async fn clear_faults(State(simulators): State<Simulators>) -> StatusCode {
+    simulators.faults().clear();
     StatusCode::NO_CONTENT
 }
 
-async fn release(State(standins): State<Standins>) -> impl IntoResponse {
-    Json(json!({ "released": standins.release() }))
+async fn release(State(simulators): State<Simulators>) -> impl IntoResponse {
+    Json(json!({ "released": simulators.release() }))
 }
 
-pub(crate) fn refusal(status: StatusCode, reason: &str) -> Response {
+pub(crate) fn error_response(status: StatusCode, reason: &str) -> Response {
     (status, Json(json!({ "error": reason }))).into_response()
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tollhouse_app::state::config::Config;
-use tollhouse_sandbox::{Hint, Link, Standins};
+use tollhouse_sandbox::{Hint, Link, Simulators};
 
 use crate::Failure;
 
@@ -17,10 +17,10 @@ const MONNIFY_KEY: &str = "MK_TEST_TOLLHOUSE1";
 const MONNIFY_SECRET: &str = "tollhouse_service_account";
 const MONNIFY_CONTRACT: &str = "4934121686";
 /// In the major unit: what a tester cannot use up by accident.
-const FUNDS: u64 = 5_000_000;
+const INITIAL_CREDIT: u64 = 5_000_000;
 
 /// What one needs to know to try things.
-pub struct Told {
+pub struct SandboxInfo {
     api: String,
     internal: String,
     operator_token: String,
@@ -31,7 +31,7 @@ pub struct Told {
     event_secret: String,
 }
 
-pub async fn run(config: &Config, standins: &Standins) -> Result<Told, Failure> {
+pub async fn run(config: &Config, simulators: &Simulators) -> Result<SandboxInfo, Failure> {
     let operator = Operator {
         client: Client::builder().no_proxy().build()?,
         url: format!("http://{}", config.listeners.internal_listen),
@@ -40,13 +40,13 @@ pub async fn run(config: &Config, standins: &Standins) -> Result<Told, Failure> 
     for plugin in artifacts::BUILT_IN {
         operator.install(plugin.wasm).await?;
     }
-    let sandbox = standins.url();
+    let sandbox = simulators.url();
     for (provider, credentials, tell) in provider_accounts(&sandbox) {
         if is_built_in(provider) {
             let set = json!({ "credentials": credentials, "active": true, "mode": "test" });
             let path = format!("/providers/{provider}");
             let account = operator.json(Method::PUT, &path, &set).await?;
-            tell(standins, text(&account, "notification_url")?);
+            tell(simulators, text(&account, "notification_url")?);
         }
     }
     for (gateway, credentials) in gateway_accounts(&sandbox) {
@@ -70,15 +70,15 @@ pub async fn run(config: &Config, standins: &Standins) -> Result<Told, Failure> 
     });
     let company = operator.json(Method::POST, "/companies", &company).await?;
     let (id, event_secret) = (text(&company, "id")?, text(&company, "event_secret")?);
-    standins.set_event_secret(id, event_secret);
-    let credit = json!({ "amount": FUNDS, "currency": "NGN", "key": "sandbox" });
+    simulators.set_event_secret(id, event_secret);
+    let credit = json!({ "amount": INITIAL_CREDIT, "currency": "NGN", "key": "sandbox" });
     operator.json(Method::POST, &format!("/companies/{id}/wallet/credit"), &credit).await?;
-    Ok(Told {
+    Ok(SandboxInfo {
         api: format!("http://{}", config.listeners.listen),
         internal: operator.url.clone(),
         operator_token: operator.token.clone(),
         sandbox,
-        smtp: standins.smtp_addr().to_string(),
+        smtp: simulators.smtp_addr().to_string(),
         company_id: id.to_owned(),
         api_key: text(&company, "api_key")?.to_owned(),
         event_secret: event_secret.to_owned(),
@@ -86,15 +86,15 @@ pub async fn run(config: &Config, standins: &Standins) -> Result<Told, Failure> 
 }
 
 /// Tells a stand-in where the notifications of the service's account go.
-type Tell = fn(&Standins, notification_url: &str);
+type SetWebhook = fn(&Simulators, notification_url: &str);
 
 /// The service's own accounts at the stand-ins of the payment providers.
-fn provider_accounts(sandbox: &str) -> [(&'static str, Value, Tell); 3] {
+fn provider_accounts(sandbox: &str) -> [(&'static str, Value, SetWebhook); 3] {
     [
         (
             "provider_a",
             json!({ "secret_key": PAYSTACK_KEY, "base_url": format!("{sandbox}/paystack") }),
-            |standins, url| standins.paystack().set_webhook(PAYSTACK_KEY, url),
+            |simulators, url| simulators.paystack().set_webhook(PAYSTACK_KEY, url),
         ),
         (
             "provider_b",
@@ -102,8 +102,8 @@ fn provider_accounts(sandbox: &str) -> [(&'static str, Value, Tell); 3] {
                 "secret_key": FLUTTERWAVE_KEY, "webhook_hash": FLUTTERWAVE_HASH,
                 "base_url": format!("{sandbox}/flutterwave/v3"),
             }),
-            |standins, url| {
-                standins.flutterwave().set_webhook(FLUTTERWAVE_KEY, FLUTTERWAVE_HASH, url);
+            |simulators, url| {
+                simulators.flutterwave().set_webhook(FLUTTERWAVE_KEY, FLUTTERWAVE_HASH, url);
             },
         ),
         (
@@ -112,7 +112,7 @@ fn provider_accounts(sandbox: &str) -> [(&'static str, Value, Tell); 3] {
                 "api_key": MONNIFY_KEY, "secret_key": MONNIFY_SECRET,
                 "contract_code": MONNIFY_CONTRACT, "base_url": format!("{sandbox}/monnify"),
             }),
-            |standins, url| standins.monnify().set_webhook(MONNIFY_KEY, MONNIFY_SECRET, url),
+            |simulators, url| simulators.monnify().set_webhook(MONNIFY_KEY, MONNIFY_SECRET, url),
         ),
     ]
 }
@@ -193,7 +193,7 @@ impl Operator {
     }
 }
 
-impl Told {
+impl SandboxInfo {
     pub fn json(&self) -> String {
         let told = json!({
             "api": self.api,
@@ -210,7 +210,7 @@ impl Told {
 
     /// Begin a payment, pay it, see that it is a success; send a code, read it, verify it.
     pub fn hints(&self) -> Vec<Hint> {
-        let Told { api, api_key, sandbox, .. } = self;
+        let SandboxInfo { api, api_key, sandbox, .. } = self;
         let initialize = format!(
             "curl -s {api}/api/v1/payment/initialize -H 'Authorization: Bearer {api_key}' \
              -H 'Content-Type: application/json' -d '{{\"email\":\"ada@example.com\",\

@@ -24,24 +24,30 @@ const OUT_OF_ORDER: &str = "0002";
 
 /// Why a text does not reach a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unreached {
+pub(crate) enum Undeliverable {
     Refused,
     Unknown,
-    OutOfOrder,
+    Unavailable,
 }
 
 /// Whether a text to this number would arrive; `number` is in E.164.
 ///
 /// # Errors
 /// What the number's ending, its form, or the next fault of this gateway says.
-pub(crate) fn reach(env: &Env, gateway: &str, number: &str) -> Result<(), Unreached> {
+pub(crate) fn check_deliverable(
+    env: &Env,
+    gateway: &str,
+    number: &str,
+) -> Result<(), Undeliverable> {
     if env.faults.take(gateway, FaultKind::is_outcome).is_some() {
-        return Err(Unreached::Refused);
+        return Err(Undeliverable::Refused);
     }
     match number {
-        number if !phone::is_e164(number) || number.ends_with(UNKNOWN) => Err(Unreached::Unknown),
-        number if number.ends_with(REFUSED) => Err(Unreached::Refused),
-        number if number.ends_with(OUT_OF_ORDER) => Err(Unreached::OutOfOrder),
+        number if !phone::is_e164(number) || number.ends_with(UNKNOWN) => {
+            Err(Undeliverable::Unknown)
+        }
+        number if number.ends_with(REFUSED) => Err(Undeliverable::Refused),
+        number if number.ends_with(OUT_OF_ORDER) => Err(Undeliverable::Unavailable),
         _ => Ok(()),
     }
 }
@@ -66,7 +72,7 @@ pub(crate) fn segments(text: &str) -> usize {
 }
 
 /// The middleware of all gateways: what is being sent is under way.
-pub(crate) async fn in_flight(
+pub(crate) async fn track_in_flight(
     State(env): State<Arc<Env>>,
     request: Request,
     next: Next,

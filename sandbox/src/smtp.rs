@@ -18,7 +18,7 @@ use crate::{
     faults::{Fault, FaultKind},
     mailbox::Message,
 };
-use session::{Letter, Session, Step};
+use session::{ReceivedMail, Session, Step};
 
 /// The name of faults for it.
 pub(crate) const OPERATION: &str = "smtp";
@@ -26,27 +26,27 @@ pub(crate) const OPERATION: &str = "smtp";
 pub(crate) const REFUSED: &str = "refused";
 
 /// RFC 5321 has a server wait this long for the next command.
-const PATIENCE: Duration = Duration::from_secs(300);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(300);
 
 const GREETING: &str = "220 localhost ESMTP Tollhouse stand-in\r\n";
 const TIMED_OUT: &str = "421 4.4.2 Nothing was said for too long\r\n";
-const TAKEN: &str = "250 2.0.0 Taken\r\n";
+const ACCEPTED: &str = "250 2.0.0 Taken\r\n";
 const TRY_AGAIN: &str = "451 4.3.0 Not now, try again later\r\n";
 const UNREADABLE: &str = "554 5.6.0 This is no readable mail\r\n";
 const MALFORMED: &str = "Taken\r\n";
 
-pub(crate) async fn converse(stream: TcpStream, env: Arc<Env>) {
-    if let Err(error) = attend(stream, &env).await {
+pub(crate) async fn serve(stream: TcpStream, env: Arc<Env>) {
+    if let Err(error) = run_session(stream, &env).await {
         tracing::debug!(%error, "a connection of SMTP ended early");
     }
 }
 
-async fn attend(mut stream: TcpStream, env: &Arc<Env>) -> io::Result<()> {
+async fn run_session(mut stream: TcpStream, env: &Arc<Env>) -> io::Result<()> {
     let mut session = Session::new(env.clone());
     let mut buffer = vec![0; 16 * 1024];
     stream.write_all(GREETING.as_bytes()).await?;
     loop {
-        let Ok(read) = timeout(PATIENCE, stream.read(&mut buffer)).await else {
+        let Ok(read) = timeout(COMMAND_TIMEOUT, stream.read(&mut buffer)).await else {
             return stream.write_all(TIMED_OUT.as_bytes()).await;
         };
         let mut bytes = buffer[..read?].iter();
@@ -55,9 +55,9 @@ async fn attend(mut stream: TcpStream, env: &Arc<Env>) -> io::Result<()> {
         }
         while let Some(step) = session.next(&mut bytes) {
             match step {
-                Step::Say(reply) => stream.write_all(reply.as_bytes()).await?,
-                Step::Part(reply) => return stream.write_all(reply.as_bytes()).await,
-                Step::Take(letter) => match take(env, &letter).await {
+                Step::Reply(reply) => stream.write_all(reply.as_bytes()).await?,
+                Step::ReplyAndClose(reply) => return stream.write_all(reply.as_bytes()).await,
+                Step::Accept(letter) => match accept_mail(env, &letter).await {
                     Some(reply) => stream.write_all(reply.as_bytes()).await?,
                     None => return Ok(()),
                 },
@@ -67,7 +67,7 @@ async fn attend(mut stream: TcpStream, env: &Arc<Env>) -> io::Result<()> {
 }
 
 /// The reply at the end of a mail, after what the next fault says; `None` drops the connection.
-async fn take(env: &Env, letter: &Letter) -> Option<&'static str> {
+async fn accept_mail(env: &Env, letter: &ReceivedMail) -> Option<&'static str> {
     let fault = env.faults.take(OPERATION, FaultKind::is_transport);
     let Some(Fault { kind, delay_ms, .. }) = fault else { return Some(deliver(env, letter)) };
     let delay = Duration::from_millis(delay_ms);
@@ -88,11 +88,11 @@ async fn take(env: &Env, letter: &Letter) -> Option<&'static str> {
 }
 
 /// Into the mailbox, once for each recipient.
-fn deliver(env: &Env, letter: &Letter) -> &'static str {
-    let Some(mail) = mail::read(&letter.body) else { return UNREADABLE };
+fn deliver(env: &Env, letter: &ReceivedMail) -> &'static str {
+    let Some(mail) = mail::parse(&letter.body) else { return UNREADABLE };
     for to in &letter.to {
         let at = env.clock.now();
         env.mailbox.deliver(Message { to: to.clone(), at, ..mail.clone() });
     }
-    TAKEN
+    ACCEPTED
 }

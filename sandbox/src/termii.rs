@@ -17,19 +17,19 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     env::Env,
-    server::faulty,
-    sms::{self, Unreached},
+    server::with_faults,
+    sms::{self, Undeliverable},
 };
 use tokens::Tokens;
 
 /// The name of faults for it.
 const OPERATION: &str = "termii";
-const MOST_NUMBERS: usize = 100;
-const MOST_NUMBERS_IN_BULK: usize = 10_000;
+const MAX_RECIPIENTS: usize = 100;
+const MAX_BULK_RECIPIENTS: usize = 10_000;
 const CHANNELS: [&str; 4] = ["dnd", "generic", "whatsapp", "voice"];
 const TYPES: [&str; 3] = ["plain", "unicode", "encrypted"];
 /// What a text comes from that names no sender.
-const OWN_NUMBER: &str = "Termii";
+const DEFAULT_SENDER: &str = "Termii";
 const BALANCE: u64 = 1_000_000;
 /// Added to ids, which are longer than a float holds exactly.
 const FIRST_ID: u64 = 9_122_821_270_000_000_000;
@@ -44,7 +44,7 @@ struct Inner {
 
 pub(crate) fn router<S>(env: &Arc<Env>) -> Router<S> {
     let termii = Termii(Arc::new(Inner { env: env.clone(), tokens: Mutex::default() }));
-    let on = |route| faulty(&env.faults, OPERATION, route);
+    let on = |route| with_faults(&env.faults, OPERATION, route);
     Router::new()
         .route("/sms/send", on(post(send)))
         .route("/sms/send/bulk", on(post(send_bulk)))
@@ -53,27 +53,27 @@ pub(crate) fn router<S>(env: &Arc<Env>) -> Router<S> {
         .route("/sms/otp/generate", on(post(tokens::generate)))
         .route("/sms/otp/verify", on(post(tokens::verify)))
         .route("/get-balance", on(get(balance)))
-        .layer(from_fn_with_state(env.clone(), sms::in_flight))
+        .layer(from_fn_with_state(env.clone(), sms::track_in_flight))
         .with_state(termii)
 }
 
-type Answer = Result<Json<Value>, Refusal>;
+type ApiResult = Result<Json<Value>, ApiError>;
 
-struct Refusal(StatusCode, String);
+struct ApiError(StatusCode, String);
 
-impl Refusal {
-    fn invalid(message: impl Into<String>) -> Refusal {
-        Refusal(StatusCode::BAD_REQUEST, message.into())
+impl ApiError {
+    fn invalid(message: impl Into<String>) -> ApiError {
+        ApiError(StatusCode::BAD_REQUEST, message.into())
     }
 
-    fn key() -> Refusal {
-        Refusal(StatusCode::UNAUTHORIZED, "Invalid api key".to_owned())
+    fn invalid_key() -> ApiError {
+        ApiError(StatusCode::UNAUTHORIZED, "Invalid api key".to_owned())
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let Refusal(status, message) = self;
+        let ApiError(status, message) = self;
         let body = json!({ "code": status.as_u16(), "message": message, "status": "error" });
         (status, Json(body)).into_response()
     }
@@ -83,45 +83,45 @@ impl IntoResponse for Refusal {
 struct Params(Map<String, Value>);
 
 impl<S: Send + Sync> FromRequest<S> for Params {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Params, Refusal> {
+    async fn from_request(request: Request, state: &S) -> Result<Params, ApiError> {
         let body = String::from_request(request, state).await.unwrap_or_default();
         let Ok(Value::Object(params)) = serde_json::from_str(&body) else {
-            return Err(Refusal::invalid("The body is not a JSON object"));
+            return Err(ApiError::invalid("The body is not a JSON object"));
         };
         let params = Params(params);
-        params.required("api_key").map_err(|_| Refusal::key())?;
+        params.required("api_key").map_err(|_| ApiError::invalid_key())?;
         Ok(params)
     }
 }
 
 impl Params {
-    fn required(&self, name: &str) -> Result<&str, Refusal> {
+    fn required(&self, name: &str) -> Result<&str, ApiError> {
         let text = self.0.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
-        text.ok_or_else(|| Refusal::invalid(format!("{name} is required")))
+        text.ok_or_else(|| ApiError::invalid(format!("{name} is required")))
     }
 
-    fn one_of(&self, name: &str, values: &[&str]) -> Result<(), Refusal> {
+    fn one_of(&self, name: &str, values: &[&str]) -> Result<(), ApiError> {
         match self.required(name)? {
             value if values.contains(&value) => Ok(()),
-            _ => Err(Refusal::invalid(format!("{name} must be one of {}", values.join(", ")))),
+            _ => Err(ApiError::invalid(format!("{name} must be one of {}", values.join(", ")))),
         }
     }
 
     /// A name that the account may send under.
-    fn sender(&self) -> Result<&str, Refusal> {
+    fn sender(&self) -> Result<&str, ApiError> {
         let sender = self.required("from")?;
         if sms::is_sender_name(sender) {
             return Ok(sender);
         }
         let message =
             format!("ApplicationSenderId not found for applicationId: 1 and senderName: {sender}");
-        Err(Refusal(StatusCode::NOT_FOUND, message))
+        Err(ApiError(StatusCode::NOT_FOUND, message))
     }
 
     /// One number or a list of them, as Termii writes them (without `+`), in E.164.
-    fn numbers(&self, most: usize) -> Result<Vec<String>, Refusal> {
+    fn numbers(&self, most: usize) -> Result<Vec<String>, ApiError> {
         let numbers: Option<Vec<&str>> = match self.0.get("to") {
             Some(Value::Array(numbers)) => numbers.iter().map(Value::as_str).collect(),
             _ => Some(vec![self.required("to")?]),
@@ -130,21 +130,21 @@ impl Params {
             Some(numbers) if (1..=most).contains(&numbers.len()) => {
                 Ok(numbers.iter().map(|number| format!("+{number}")).collect())
             }
-            _ => Err(Refusal::invalid(format!("to must be a number or 1 to {most} numbers"))),
+            _ => Err(ApiError::invalid(format!("to must be a number or 1 to {most} numbers"))),
         }
     }
 }
 
 impl Termii {
     /// To all of them or to none.
-    fn deliver(&self, from: &str, to: &[String], text: &str) -> Result<(), Refusal> {
+    fn deliver(&self, from: &str, to: &[String], text: &str) -> Result<(), ApiError> {
         let env = &self.0.env;
         for number in to {
-            sms::reach(env, OPERATION, number).map_err(|unreached| {
-                Refusal::invalid(match unreached {
-                    Unreached::Refused => "DND Active on Phone Number",
-                    Unreached::Unknown => "Invalid phone number",
-                    Unreached::OutOfOrder => "Insufficient balance",
+            sms::check_deliverable(env, OPERATION, number).map_err(|unreached| {
+                ApiError::invalid(match unreached {
+                    Undeliverable::Refused => "DND Active on Phone Number",
+                    Undeliverable::Unknown => "Invalid phone number",
+                    Undeliverable::Unavailable => "Insufficient balance",
                 })
             })?;
         }
@@ -152,7 +152,7 @@ impl Termii {
         Ok(())
     }
 
-    fn sent(&self) -> Answer {
+    fn success_response(&self) -> ApiResult {
         let id = FIRST_ID + self.0.env.next_id();
         Ok(Json(json!({
             "code": "ok",
@@ -164,26 +164,26 @@ impl Termii {
         })))
     }
 
-    fn deliver_as_asked(&self, params: &Params, most: usize) -> Answer {
+    fn validate_and_deliver(&self, params: &Params, most: usize) -> ApiResult {
         let (from, to, text) = (params.sender()?, params.numbers(most)?, params.required("sms")?);
         params.one_of("type", &TYPES)?;
         params.one_of("channel", &CHANNELS)?;
         self.deliver(from, &to, text)?;
-        self.sent()
+        self.success_response()
     }
 }
 
-async fn send(State(termii): State<Termii>, params: Params) -> Answer {
-    termii.deliver_as_asked(&params, MOST_NUMBERS)
+async fn send(State(termii): State<Termii>, params: Params) -> ApiResult {
+    termii.validate_and_deliver(&params, MAX_RECIPIENTS)
 }
 
-async fn send_bulk(State(termii): State<Termii>, params: Params) -> Answer {
-    termii.deliver_as_asked(&params, MOST_NUMBERS_IN_BULK)
+async fn send_bulk(State(termii): State<Termii>, params: Params) -> ApiResult {
+    termii.validate_and_deliver(&params, MAX_BULK_RECIPIENTS)
 }
 
-async fn send_from_number(State(termii): State<Termii>, params: Params) -> Answer {
-    termii.deliver(OWN_NUMBER, &params.numbers(MOST_NUMBERS)?, params.required("sms")?)?;
-    termii.sent()
+async fn send_from_number(State(termii): State<Termii>, params: Params) -> ApiResult {
+    termii.deliver(DEFAULT_SENDER, &params.numbers(MAX_RECIPIENTS)?, params.required("sms")?)?;
+    termii.success_response()
 }
 
 #[derive(Deserialize)]
@@ -191,7 +191,7 @@ struct BalanceQuery {
     api_key: Option<String>,
 }
 
-async fn balance(Query(query): Query<BalanceQuery>) -> Answer {
-    query.api_key.filter(|key| !key.trim().is_empty()).ok_or_else(Refusal::key)?;
+async fn balance(Query(query): Query<BalanceQuery>) -> ApiResult {
+    query.api_key.filter(|key| !key.trim().is_empty()).ok_or_else(ApiError::invalid_key)?;
     Ok(Json(json!({ "user": "Stand-in", "balance": BALANCE, "currency": "NGN" })))
 }

@@ -20,16 +20,16 @@ use tollhouse_platform::values::phone;
 use crate::{
     env::Env,
     locked,
-    server::faulty,
-    sms::{self, Unreached},
+    server::with_faults,
+    sms::{self, Undeliverable},
 };
 
 /// The name of faults for it.
 const OPERATION: &str = "twilio";
-const KEPT: usize = 1_000;
-const MOST_CHARACTERS: usize = 1_600;
+const MAX_MESSAGES: usize = 1_000;
+const MAX_BODY_CHARS: usize = 1_600;
 /// What a text comes from that a messaging service sends.
-const OWN_NUMBER: &str = "+15005550006";
+const DEFAULT_SENDER: &str = "+15005550006";
 
 #[derive(Clone)]
 struct Twilio(Arc<Inner>);
@@ -42,48 +42,48 @@ struct Inner {
 
 pub(crate) fn router<S>(env: &Arc<Env>) -> Router<S> {
     let twilio = Twilio(Arc::new(Inner { env: env.clone(), messages: Mutex::default() }));
-    let on = |route| faulty(&env.faults, OPERATION, route);
+    let on = |route| with_faults(&env.faults, OPERATION, route);
     Router::new()
         .route("/2010-04-01/Accounts/{account}/Messages.json", on(post(create)))
         .route("/2010-04-01/Accounts/{account}/Messages/{file}", on(get(fetch)))
-        .fallback(async |uri: Uri| Refusal::not_found(uri.path()))
-        .layer(from_fn_with_state(env.clone(), sms::in_flight))
+        .fallback(async |uri: Uri| ApiError::not_found(uri.path()))
+        .layer(from_fn_with_state(env.clone(), sms::track_in_flight))
         .with_state(twilio)
 }
 
-struct Refusal {
+struct ApiError {
     status: StatusCode,
     code: u32,
     message: String,
 }
 
-impl Refusal {
-    fn invalid(code: u32, message: impl Into<String>) -> Refusal {
-        Refusal { status: StatusCode::BAD_REQUEST, code, message: message.into() }
+impl ApiError {
+    fn invalid(code: u32, message: impl Into<String>) -> ApiError {
+        ApiError { status: StatusCode::BAD_REQUEST, code, message: message.into() }
     }
 
-    fn not_found(path: &str) -> Refusal {
+    fn not_found(path: &str) -> ApiError {
         let message = format!("The requested resource {path} was not found");
-        Refusal { status: StatusCode::NOT_FOUND, code: 20404, message }
+        ApiError { status: StatusCode::NOT_FOUND, code: 20404, message }
     }
 
-    fn of(unreached: Unreached, to: &str) -> Refusal {
+    fn from_undeliverable(unreached: Undeliverable, to: &str) -> ApiError {
         match unreached {
-            Unreached::Unknown => {
-                Refusal::invalid(21211, format!("Invalid 'To' Phone Number: {to}"))
+            Undeliverable::Unknown => {
+                ApiError::invalid(21211, format!("Invalid 'To' Phone Number: {to}"))
             }
-            Unreached::Refused => {
-                Refusal::invalid(21610, "Attempt to send to unsubscribed recipient")
+            Undeliverable::Refused => {
+                ApiError::invalid(21610, "Attempt to send to unsubscribed recipient")
             }
-            Unreached::OutOfOrder => {
+            Undeliverable::Unavailable => {
                 let status = StatusCode::TOO_MANY_REQUESTS;
-                Refusal { status, code: 20429, message: "Too Many Requests".to_owned() }
+                ApiError { status, code: 20429, message: "Too Many Requests".to_owned() }
             }
         }
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let body = json!({
             "code": self.code,
@@ -99,9 +99,9 @@ impl IntoResponse for Refusal {
 struct Account(String);
 
 impl<S: Send + Sync> FromRequestParts<S> for Account {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Account, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Account, ApiError> {
         let path = Path::<HashMap<String, String>>::from_request_parts(parts, state).await;
         let account = path.ok().and_then(|Path(mut path)| path.remove("account"));
         let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
@@ -116,7 +116,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Account {
             {
                 Ok(Account(account))
             }
-            _ => Err(Refusal {
+            _ => Err(ApiError {
                 status: StatusCode::UNAUTHORIZED,
                 code: 20003,
                 message: "Authenticate".to_owned(),
@@ -129,32 +129,34 @@ async fn create(
     State(twilio): State<Twilio>,
     Account(account): Account,
     form: Result<Form<HashMap<String, String>>, FormRejection>,
-) -> Result<(StatusCode, Json<Value>), Refusal> {
+) -> Result<(StatusCode, Json<Value>), ApiError> {
     let form = form.map(|Form(form)| form).unwrap_or_default();
     let given = |name: &str| form.get(name).map(String::as_str).filter(|text| !text.is_empty());
     let to =
-        given("To").ok_or_else(|| Refusal::invalid(21604, "A 'To' phone number is required."))?;
+        given("To").ok_or_else(|| ApiError::invalid(21604, "A 'To' phone number is required."))?;
     let service = given("MessagingServiceSid");
     let from = match (given("From"), service) {
         (Some(from), _) => from,
-        (None, Some(service)) if service.starts_with("MG") => OWN_NUMBER,
+        (None, Some(service)) if service.starts_with("MG") => DEFAULT_SENDER,
         (None, Some(service)) => {
-            return Err(Refusal::not_found(&format!("/Services/{service}")));
+            return Err(ApiError::not_found(&format!("/Services/{service}")));
         }
-        (None, None) => return Err(Refusal::invalid(21603, "A 'From' phone number is required.")),
+        (None, None) => return Err(ApiError::invalid(21603, "A 'From' phone number is required.")),
     };
-    let text = given("Body").ok_or_else(|| Refusal::invalid(21602, "Message body is required."))?;
+    let text =
+        given("Body").ok_or_else(|| ApiError::invalid(21602, "Message body is required."))?;
     if !is_sender(from) {
-        return Err(Refusal::invalid(21212, format!("Invalid From Number (caller ID): {from}")));
+        return Err(ApiError::invalid(21212, format!("Invalid From Number (caller ID): {from}")));
     }
-    if text.chars().count() > MOST_CHARACTERS {
+    if text.chars().count() > MAX_BODY_CHARS {
         let message = "The concatenated message body exceeds the 1600 character limit";
-        return Err(Refusal::invalid(21617, message));
+        return Err(ApiError::invalid(21617, message));
     }
     let env = &twilio.0.env;
-    sms::reach(env, OPERATION, to).map_err(|unreached| Refusal::of(unreached, to))?;
+    sms::check_deliverable(env, OPERATION, to)
+        .map_err(|unreached| ApiError::from_undeliverable(unreached, to))?;
     sms::deliver(env, from, to, text);
-    let mut message = message(env, &account, from, to, text);
+    let mut message = message_json(env, &account, from, to, text);
     // A service's number is drawn later.
     if let Some(service) = service {
         message["messaging_service_sid"] = json!(service);
@@ -163,7 +165,7 @@ async fn create(
     }
     let mut messages = locked(&twilio.0.messages);
     messages.push_front(message.clone());
-    messages.truncate(KEPT);
+    messages.truncate(MAX_MESSAGES);
     Ok((StatusCode::CREATED, Json(message)))
 }
 
@@ -174,7 +176,7 @@ fn is_sender(from: &str) -> bool {
 }
 
 /// As it stands at first.
-fn message(env: &Env, account: &str, from: &str, to: &str, text: &str) -> Value {
+fn message_json(env: &Env, account: &str, from: &str, to: &str, text: &str) -> Value {
     let half = || env.random.below(u64::MAX);
     let sid = format!("SM{:016x}{:016x}", half(), half());
     let uri = format!("/2010-04-01/Accounts/{account}/Messages/{sid}");
@@ -208,13 +210,13 @@ async fn fetch(
     State(twilio): State<Twilio>,
     Account(account): Account,
     Path((_, file)): Path<(String, String)>,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Value>, ApiError> {
     let sid = file.strip_suffix(".json").unwrap_or(&file);
     let messages = locked(&twilio.0.messages);
     let found = messages.iter().find(|m| m["sid"] == sid && m["account_sid"] == *account);
     let Some(mut message) = found.cloned() else {
         let path = format!("/2010-04-01/Accounts/{account}/Messages/{file}");
-        return Err(Refusal::not_found(&path));
+        return Err(ApiError::not_found(&path));
     };
     message["status"] = json!("delivered");
     message["date_sent"] = message["date_created"].clone();

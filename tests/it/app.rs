@@ -30,7 +30,7 @@ use tollhouse_platform::{
     store,
 };
 use tollhouse_plugins::CodeCache;
-use tollhouse_sandbox::Standins;
+use tollhouse_sandbox::Simulators;
 
 use crate::contract;
 
@@ -130,7 +130,7 @@ pub async fn run_sql(server: &str, sql: String) {
 
 pub struct TestApp {
     pub app: App,
-    pub standins: Standins,
+    pub simulators: Simulators,
     pub api: String,
     pub internal: String,
     pub client: Client,
@@ -214,8 +214,8 @@ pub fn config(database: &Database, flags: &[&str]) -> Config {
 }
 
 /// The flags by which a host sends e-mail to the stand-in.
-pub fn smtp(standins: &Standins) -> [String; 4] {
-    let address = standins.smtp_addr();
+pub fn smtp(simulators: &Simulators) -> [String; 4] {
+    let address = simulators.smtp_addr();
     [
         format!("--smtp-host={}", address.ip()),
         format!("--smtp-port={}", address.port()),
@@ -243,13 +243,13 @@ impl TestApp {
         };
         let (api, internal_url) = (url(&public), url(&internal));
         let clock = Clock::frozen_at(NOW);
-        let standins = Standins::start_seeded(bind().await, bind().await, clock.clone(), 1);
-        let settle = standins.clone();
+        let simulators = Simulators::start_seeded(bind().await, bind().await, clock.clone(), 1);
+        let settle = simulators.clone();
         let companion = Box::new(move || {
-            let standins = settle.clone();
-            async move { standins.settle().await }.boxed()
+            let simulators = settle.clone();
+            async move { simulators.run_until_idle().await }.boxed()
         });
-        let smtp = smtp(&standins);
+        let smtp = smtp(&simulators);
         let flags: Vec<&str> =
             smtp.iter().map(String::as_str).chain(flags.iter().copied()).collect();
         let mut config = config(&database, &flags);
@@ -269,7 +269,7 @@ impl TestApp {
             Company { id: String::new(), key: String::new(), event_secret: String::new() };
         let mut test = TestApp {
             app,
-            standins,
+            simulators,
             api,
             internal: internal_url,
             client: client(),
@@ -291,23 +291,23 @@ impl TestApp {
     /// Sets up an account at the Paystack stand-in, for the service or for a company; answers its notification URL.
     pub async fn use_paystack(&self, path: &str, key: &str) -> String {
         let credentials =
-            json!({ "secret_key": key, "base_url": format!("{}/paystack", self.standins.url()) });
+            json!({ "secret_key": key, "base_url": format!("{}/paystack", self.simulators.url()) });
         let set = json!({ "credentials": credentials, "active": true });
         let account = self.operator(Method::PUT, path, set).await.data().clone();
         let url = account["notification_url"].as_str().expect("a URL").to_owned();
-        self.standins.paystack().set_webhook(key, &url);
+        self.simulators.paystack().set_webhook(key, &url);
         url
     }
 
     /// A company whose events go to the stand-ins' receiver.
     pub async fn new_company(&self, name: &str) -> Company {
-        let event_url = format!("{}/events", self.standins.url());
+        let event_url = format!("{}/events", self.simulators.url());
         let body = json!({ "name": name, "server": "test", "event_url": event_url });
         let made = self.operator(Method::POST, "/companies", body).await.data().clone();
         let text = |name: &str| made[name].as_str().expect("a text").to_owned();
         let company =
             Company { id: text("id"), key: text("api_key"), event_secret: text("event_secret") };
-        self.standins.set_event_secret(&company.id, &company.event_secret);
+        self.simulators.set_event_secret(&company.id, &company.event_secret);
         company
     }
 
@@ -399,10 +399,15 @@ impl TestApp {
 
     /// Names of the events that the receiver got with a valid signature, oldest first.
     pub fn events(&self) -> Vec<String> {
-        let mut events = self.standins.events();
+        let mut events = self.simulators.events();
         events.reverse();
         let valid = |e: &tollhouse_sandbox::ReceivedEvent| {
-            assert_eq!(e.signature, tollhouse_sandbox::events::Signature::Valid, "{}", e.body);
+            assert_eq!(
+                e.signature,
+                tollhouse_sandbox::events::SignatureStatus::Valid,
+                "{}",
+                e.body
+            );
         };
         events.iter().for_each(|event| contract::check_event(&event.event, &event.body));
         events.iter().inspect(|event| valid(event)).map(|event| event.event.clone()).collect()

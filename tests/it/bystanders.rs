@@ -53,7 +53,7 @@ async fn furnish(app: &TestApp, company: Company) -> Own {
     app.complete(payment.data(), "success").await;
     app.settle().await;
     let second = begin_card(app, &company).await;
-    app.standins.faults().push(Fault::new("notification", FaultKind::Cut));
+    app.simulators.faults().push(Fault::new("notification", FaultKind::Cut));
     let page = format!("{}/complete", text(&second["checkout"], "url"));
     let paid = json!({ "outcome": "success", "card": OTHER_CARD });
     app.client.post(page).json(&paid).send().await.expect("an answer");
@@ -127,7 +127,7 @@ const CHANGES: &[(&str, &str, Body)] = &[
         |_| json!({ "features": ["payments"] }),
     ),
     ("put", "/internal/v1/companies/{company}/providers/{provider}", |app| {
-        let base_url = format!("{}/paystack", app.standins.url());
+        let base_url = format!("{}/paystack", app.simulators.url());
         json!({ "credentials": { "secret_key": "sk_test_own", "base_url": base_url } })
     }),
     ("post", "/internal/v1/companies/{company}/providers/{provider}/test", |_| json!({})),

@@ -179,18 +179,18 @@ both! {
         saved_card(app, "ada", SUCCESS_CARD).await;
         let duplicate = begin_card(app, "ada").await;
         pay(app, &duplicate, "success", SUCCESS_CARD).await;
-        let asked = app.standins.paystack().requests().len();
+        let asked = app.simulators.paystack().requests().len();
         for (card, message) in [(&failed, "Declined"), (&duplicate, "card already exists")] {
             assert_eq!(verify(app, &card["id"]).await.failure(), (400, message));
         }
-        assert_eq!(app.standins.paystack().requests().len(), asked);
+        assert_eq!(app.simulators.paystack().requests().len(), asked);
     }
 
     async fn a_duplicate_that_verify_finds_is_refused_at_once(app: TestApp) {
         user(app, "ada").await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         let again = begin_card(app, "ada").await;
-        app.standins.faults().push(Fault::new("notification", FaultKind::Cut));
+        app.simulators.faults().push(Fault::new("notification", FaultKind::Cut));
         let url = format!("{}/complete", again["checkout"]["url"].as_str().unwrap());
         let paid = json!({ "outcome": "success", "card": SUCCESS_CARD });
         app.client.post(url).json(&paid).send().await.unwrap();
@@ -257,12 +257,12 @@ both! {
         let paid = json!({ "outcome": "success", "card": SUCCESS_CARD });
         app.client.post(url).json(&paid).send().await.unwrap();
         app.post(&format!("/card/verify/{}", card["id"].as_str().unwrap()), json!({})).await.data();
-        app.standins.faults().push(Fault::new("refund_status", FaultKind::Error500).times(200));
+        app.simulators.faults().push(Fault::new("refund_status", FaultKind::Error500).times(200));
         app.advance(12 * 3_600).await;
         let waits = refunds(app, "?status=pending").await;
         assert_eq!(waits.len(), 1, "{:?}", refunds(app, "").await);
         assert_ne!(waits[0]["provider_id"], "");
-        app.standins.faults().clear();
+        app.simulators.faults().clear();
         app.advance(DAY).await;
         assert_eq!(refunds(app, "?status=done").await.len(), 1);
     }
@@ -283,7 +283,7 @@ both! {
         assert_eq!(deleted.body, json!({ "error": false, "message": "Card deleted successfully" }));
         assert_eq!(defaults().await, [first["id"].clone()]);
         app.settle().await;
-        let told = app.standins.paystack().requests();
+        let told = app.simulators.paystack().requests();
         assert!(told.contains(&("POST".to_owned(), "/customer/authorization/deactivate".to_owned())));
         let tokens = async |tx: &mut store::Tx| tx.sql("SELECT COUNT(*) FROM cards WHERE token IS NOT NULL").one().await;
         let (left,): (i64,) = app.app.store.read(tokens).await.unwrap();
@@ -338,7 +338,7 @@ both! {
 
     async fn a_refund_that_no_provider_takes_on_is_an_operators_too(app: TestApp) {
         user(app, "ada").await;
-        app.standins.faults().push(Fault::new("refund", FaultKind::Error500).times(10_000));
+        app.simulators.faults().push(Fault::new("refund", FaultKind::Error500).times(10_000));
         saved_card(app, "ada", SUCCESS_CARD).await;
         app.advance(3_600).await;
         assert_eq!(refunds(app, "?status=requested").await.len(), 1);
@@ -346,7 +346,7 @@ both! {
             app.advance(3_600).await;
         }
         let given_up = refunds(app, "?status=failed").await.remove(0);
-        app.standins.faults().clear();
+        app.simulators.faults().clear();
         let path = format!("/companies/{}/card-refunds/{}/retry", app.company.id, given_up["id"].as_str().unwrap());
         app.operator(Method::POST, &path, json!({})).await.data();
         app.advance(3_600).await;
@@ -361,7 +361,7 @@ both! {
             let request = app.client.post(format!("{}/api/v1/card/create", app.api)).bearer_auth(&app.company.key);
             reply(request.header("idempotency-key", "one").json(&order)).await
         };
-        app.standins.faults().push(Fault::new("initialize", FaultKind::CutAfter));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
         assert_eq!(ask().await.failure().0, 502);
         let card = ask().await.data().clone();
         assert_eq!((list(app, "").await.len(), ask().await.data()), (1, &card));

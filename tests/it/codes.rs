@@ -11,7 +11,7 @@ pub const PHONE: &str = "+2348031234567";
 
 /// The component of a gateway, and the service's account at its stand-in.
 pub fn gateway(app: &TestApp, name: &str) -> (&'static [u8], Value) {
-    let sandbox = app.standins.url();
+    let sandbox = app.simulators.url();
     let (wasm, path, mut credentials) = match name {
         "termii" => {
             (artifacts::TERMII, "termii/api", json!({ "api_key": "TLkey", "sender": "Acme" }))
@@ -109,7 +109,7 @@ pub fn said(reply: &Reply) -> (u16, &str) {
 }
 
 pub fn messages(app: &TestApp, to: &str) -> Vec<Message> {
-    app.standins.mailbox().list(Some(to))
+    app.simulators.mailbox().list(Some(to))
 }
 
 /// The code in the latest message to an address: the only run of `digits` digits in it.

@@ -67,7 +67,7 @@ both! {
         set_prices(app).await;
         direct_debit(app, "dd-1", "ada").await;
         loan(app, "loan-1", "ada", &[(2, 100.0)]).await;
-        app.standins.faults().push(Fault::new("charge", FaultKind::Decline));
+        app.simulators.faults().push(Fault::new("charge", FaultKind::Decline));
         app.advance(2 * DAY).await;
         app.advance(60).await;
         assert_eq!(said(&made(app).await), [("direct_debit", "failed", 100.0)]);
@@ -159,7 +159,7 @@ both! {
         }
         assert_eq!(of_loans.len(), LOANS);
         assert!(of_loans.values().all(|amounts| amounts.len() == 2), "{of_loans:?}");
-        let requests = app.standins.paystack().requests().into_iter();
+        let requests = app.simulators.paystack().requests().into_iter();
         let charges = requests.filter(|(_, path)| path == "/transaction/charge_authorization");
         assert_eq!(charges.count(), 2 * LOANS);
     }
@@ -169,7 +169,7 @@ both! {
         set_prices(app).await;
         direct_debit(app, "dd-1", "ada").await;
         loan(app, "loan-1", "ada", &[(2, 100.0), (3, 100.0)]).await;
-        app.standins.faults().push(Fault::new("charge", FaultKind::Pending));
+        app.simulators.faults().push(Fault::new("charge", FaultKind::Pending));
         recollect(app, json!({
             "loan": "loan-1", "with_provider": true, "payment_channel": "direct_debit", "amount": 130,
         })).await.data();

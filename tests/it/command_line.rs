@@ -378,7 +378,7 @@ both! {
         let unreachable = run_at(&url, OPERATOR_TOKEN, &["plugin", "list", "--json"]).await;
         let said: Value = serde_json::from_str(unreachable.failure().1).expect("JSON");
         assert_eq!((unreachable.code, &said["error"]), (3, &json!("unreachable")));
-        let other = run_at(&app.standins.url(), OPERATOR_TOKEN, &["plugin", "list"]).await;
+        let other = run_at(&app.simulators.url(), OPERATOR_TOKEN, &["plugin", "list"]).await;
         assert!(other.failure().0 == 3 && other.err.contains("is internal_url right?"), "{}", other.err);
         let usage = run(app, &["company", "sell", "--json"]).await;
         let said: Value = serde_json::from_str(usage.failure().1).expect("JSON");

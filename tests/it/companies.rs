@@ -7,7 +7,7 @@ use tollhouse_platform::{
     random::Random,
     store::{self, Store, Tx},
 };
-use tollhouse_sandbox::events::Signature;
+use tollhouse_sandbox::events::SignatureStatus;
 
 use crate::app::{Company, NOW, Reply, TestApp};
 
@@ -356,26 +356,26 @@ both! {
         // What an event of now is worth to whoever knows this secret, and how many signatures it has.
         let mut worth = async |secret: &str| {
             order += 1;
-            app.standins.set_event_secret(&app.company.id, secret);
+            app.simulators.set_event_secret(&app.company.id, secret);
             let payment = app.initialize(&format!("order-{order}")).await;
             app.complete(&payment, "success").await;
             app.settle().await;
-            let event = app.standins.events().remove(0);
+            let event = app.simulators.events().remove(0);
             let header = event.headers.iter().find(|(name, _)| name == "webhook-signature");
             (event.signature, header.map_or(0, |(_, value)| value.split(' ').count()))
         };
         let (first, second) = (app.company.event_secret.clone(), rotate().await);
         assert_ne!(first, second);
-        assert_eq!(worth(&first).await, (Signature::Valid, 2));
-        assert_eq!(worth(&second).await, (Signature::Valid, 2));
+        assert_eq!(worth(&first).await, (SignatureStatus::Valid, 2));
+        assert_eq!(worth(&second).await, (SignatureStatus::Valid, 2));
         app.advance(24 * 3_600).await;
-        assert_eq!(worth(&first).await, (Signature::Invalid, 1));
-        assert_eq!(worth(&second).await, (Signature::Valid, 1));
+        assert_eq!(worth(&first).await, (SignatureStatus::Invalid, 1));
+        assert_eq!(worth(&second).await, (SignatureStatus::Valid, 1));
 
         let (third, fourth) = (rotate().await, rotate().await);
-        assert_eq!(worth(&second).await, (Signature::Invalid, 2)); // only one former secret is kept
-        assert_eq!(worth(&third).await, (Signature::Valid, 2));
-        assert_eq!(worth(&fourth).await, (Signature::Valid, 2));
+        assert_eq!(worth(&second).await, (SignatureStatus::Invalid, 2)); // only one former secret is kept
+        assert_eq!(worth(&third).await, (SignatureStatus::Valid, 2));
+        assert_eq!(worth(&fourth).await, (SignatureStatus::Valid, 2));
         let seen = everything(app).await;
         assert!([first, second, third, fourth].iter().all(|secret| !seen.contains(&secret[6..])));
     }

@@ -171,7 +171,7 @@ async fn begins<S: Subject>(app: &TestApp) {
     );
     assert_eq!((&payment["service_ref"], &payment["fees"]), (&json!("order-1"), &json!(0)));
     let url = payment["checkout"]["url"].as_str().expect("a checkout URL");
-    assert!(url.starts_with(&app.standins.url()), "{url}");
+    assert!(url.starts_with(&app.simulators.url()), "{url}");
     let response = payment["payment_response"].as_str().expect("a text");
     assert!(serde_json::from_str::<Value>(response).is_ok_and(|raw| raw.is_object()), "{response}");
     assert_eq!(times::<S>(app, S::BEGINS), 1);
@@ -220,7 +220,7 @@ async fn waits<S: Subject>(app: &TestApp) {
 
 async fn is_unknown<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
-    app.standins.faults().push(Fault::new("initialize", FaultKind::Cut));
+    app.simulators.faults().push(Fault::new("initialize", FaultKind::Cut));
     assert_eq!(try_begin::<S>(app, "order-1").await.failure().0, 502);
     assert_eq!(verify(app, "order-1").await.failure(), (400, "payment still pending"));
     app.advance(2 * 3600).await;
@@ -325,7 +325,7 @@ async fn refunds<S: Subject>(app: &TestApp) {
             times::<S>(app, S::REFUNDS),
         );
         if let Some(kind) = fault {
-            app.standins.faults().push(Fault::new("refund", kind));
+            app.simulators.faults().push(Fault::new("refund", kind));
         }
         let asked = app.operator(Method::POST, &path, Value::Null).await;
         match fault {
@@ -363,7 +363,7 @@ async fn tells_refunds_apart<S: Subject>(app: &TestApp) {
 
 async fn authenticates<S: Subject>(app: &TestApp) {
     let url = S::set_up(app).await;
-    app.standins.faults().push(Fault::new("notification", FaultKind::Cut)); // the provider's own
+    app.simulators.faults().push(Fault::new("notification", FaultKind::Cut)); // the provider's own
     let payment = begin::<S>(app, "order-1").await;
     app.complete(&payment, "success").await;
     app.settle().await;
@@ -417,7 +417,7 @@ async fn begins_again<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     for (n, kind) in FAULTS.into_iter().enumerate() {
         let reference = format!("order-{n}");
-        app.standins.faults().push(Fault::new("initialize", kind));
+        app.simulators.faults().push(Fault::new("initialize", kind));
         assert_eq!(
             try_begin::<S>(app, &reference).await.failure(),
             (502, &*unavailable::<S>()),
@@ -443,7 +443,7 @@ async fn asks_again<S: Subject>(app: &TestApp) {
     for (n, kind) in FAULTS.into_iter().enumerate() {
         let reference = format!("order-{n}");
         let payment = begin::<S>(app, &reference).await;
-        app.standins.faults().push(Fault::new("verify", kind).times(2)); // for the notification and for us
+        app.simulators.faults().push(Fault::new("verify", kind).times(2)); // for the notification and for us
         app.complete(&payment, "success").await;
         app.settle().await;
         assert_eq!(
@@ -463,14 +463,14 @@ async fn gives_up<S: Subject>(engine: Engine) {
     S::set_up(&app).await;
     let late = format!("{} did not answer in time, please try again later", S::NAME);
     let slow = |operation: &str| Fault::new(operation, FaultKind::SlowAfter).delay_ms(3_000);
-    app.standins.faults().push(slow("initialize"));
+    app.simulators.faults().push(slow("initialize"));
     assert_eq!(try_begin::<S>(&app, "order-1").await.failure(), (504, &*late));
     begin::<S>(&app, "order-1").await["checkout"]["url"].as_str().expect("a URL");
     let payment = begin::<S>(&app, "order-2").await;
-    app.standins.faults().push(Fault::new("notification", FaultKind::Cut));
+    app.simulators.faults().push(Fault::new("notification", FaultKind::Cut));
     app.complete(&payment, "success").await;
     app.settle().await;
-    app.standins.faults().push(slow("verify"));
+    app.simulators.faults().push(slow("verify"));
     assert_eq!(verify(&app, "order-2").await.failure(), (504, &*late));
     assert_eq!(app.fetch("order-2").await["status"], "pending");
     app.advance(60).await;
@@ -487,7 +487,7 @@ async fn keeps_tokens<S: Subject>(app: &TestApp) {
     let tokens = S::charges_again(app, "order-1").await;
     assert!(!tokens.is_empty() && tokens.iter().all(|token| token.len() > 6), "{tokens:?}");
     let listed = app.get("/payment/list").await.body;
-    let told = app.standins.events().iter().map(|event| event.body.clone()).collect::<String>();
+    let told = app.simulators.events().iter().map(|event| event.body.clone()).collect::<String>();
     for shown in [begun, verified, app.fetch("order-1").await, listed, json!(told)] {
         for token in &tokens {
             assert!(!shown.to_string().contains(token), "{token} in {shown}");

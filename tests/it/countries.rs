@@ -24,7 +24,7 @@ const SUBJECTS: [Subject; 2] = [
 
 /// The ends of a type's paths, with what is asked there of this identifier.
 fn ways(app: &TestApp, kind: &IdentityType, number: &str) -> Vec<(&'static str, Value)> {
-    let picture = |of: &str| format!("{}/images/{of}-{number}.jpg", app.standins.url());
+    let picture = |of: &str| format!("{}/images/{of}-{number}.jpg", app.simulators.url());
     let mut ways = vec![("lookup", json!({ &kind.field: number }))];
     if kind.face {
         let asked = json!({ &kind.field: number, "image": picture("match") });
@@ -106,7 +106,7 @@ both! {
             let number = kind.example.clone();
             for fault in [Cut, CutAfter, Error500, Malformed] {
                 for register in subject.registers {
-                    app.standins.faults().push(Fault::new(register, fault));
+                    app.simulators.faults().push(Fault::new(register, fault));
                 }
                 let refused = subject.ask(app, &kind, ways(app, &kind, &number).remove(0)).await;
                 let outage = format!("{noun} service is unavailable, please try again later");

@@ -14,7 +14,7 @@ use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch, time::timeout};
 use tollhouse_platform::{clock::Clock, random::Random};
-use tollhouse_sandbox::Standins;
+use tollhouse_sandbox::Simulators;
 
 use crate::{
     app::{Company, Database, Engine, MASTER_KEY, OPERATOR_TOKEN, PAYSTACK_KEY, reply},
@@ -73,7 +73,7 @@ impl Drop for Process {
 /// What outlives the host.
 struct Lab {
     database: Database,
-    standins: Standins,
+    simulators: Simulators,
     client: Client,
     api: String,
     internal: String,
@@ -87,11 +87,11 @@ type Asked = Arc<Mutex<BTreeMap<String, Option<String>>>>;
 impl Lab {
     async fn build(engine: Engine) -> Lab {
         let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let standins = Standins::start_seeded(bind().await, bind().await, Clock::system(), 1);
+        let simulators = Simulators::start_seeded(bind().await, bind().await, Clock::system(), 1);
         let client = Client::builder().no_proxy().timeout(Duration::from_secs(30)).build();
         Lab {
             database: Database::create(engine).await,
-            standins,
+            simulators,
             client: client.expect("a client"),
             api: ports::reserved().to_string(),
             internal: ports::reserved().to_string(),
@@ -117,13 +117,13 @@ impl Lab {
         let install =
             self.to_operator(Method::POST, "/plugins?grant=true").body(artifacts::PROVIDER_A);
         reply(install).await.data();
-        let base_url = format!("{}/paystack", self.standins.url());
+        let base_url = format!("{}/paystack", self.simulators.url());
         let set = json!({ "credentials": { "secret_key": PAYSTACK_KEY, "base_url": base_url } });
         let account = self.operator(Method::PUT, "/providers/provider_a", set).await;
         let webhook = account["notification_url"].as_str().expect("a URL");
-        self.standins.paystack().set_webhook(PAYSTACK_KEY, webhook);
+        self.simulators.paystack().set_webhook(PAYSTACK_KEY, webhook);
         let company = json!({
-            "name": "Acme", "server": "test", "event_url": format!("{}/events", self.standins.url()),
+            "name": "Acme", "server": "test", "event_url": format!("{}/events", self.simulators.url()),
         });
         let company = self.operator(Method::POST, "/companies", company).await;
         let text = |name: &str| company[name].as_str().expect("a text").to_owned();
@@ -156,7 +156,7 @@ impl Lab {
     fn told(&self, kind: &str) -> BTreeMap<String, BTreeSet<String>> {
         let noun = kind.split_once('.').expect("a noun and a verb").0;
         let mut told: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for event in self.standins.events() {
+        for event in self.simulators.events() {
             if event.event.split('.').next() == Some(noun) {
                 assert_eq!(event.event, kind);
                 let body: Value = serde_json::from_str(&event.body).expect("JSON");

@@ -236,13 +236,13 @@ both! {
 
     async fn the_stand_ins_deliver_texts_and_refuse_some(app: TestApp) {
         use FaultCategory::{Invalid, Refused, Unavailable};
-        let (mailbox, faults) = (app.standins.mailbox(), app.standins.faults());
+        let (mailbox, faults) = (app.simulators.mailbox(), app.simulators.faults());
         let received = || mailbox.list(Some(NUMBER)).len();
         for subject in subjects() {
             let name = subject.name;
             app.install(subject.wasm).await;
             let api = if name == "termii" { "/api" } else { "" };
-            let base_url = format!("{}/{name}{api}", app.standins.url());
+            let base_url = format!("{}/{name}{api}", app.simulators.url());
             let set = json!({ "credentials": subject.credentials(&base_url) });
             app.operator(Method::PUT, &format!("/providers/{name}"), set).await.data();
 

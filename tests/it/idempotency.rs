@@ -172,7 +172,7 @@ both! {
         assert_eq!(with_key(begin(app, &order), "k").await.failure().0, 400);
         assert!(rows(app).await.is_empty());
         order["amount"] = json!(2500.5);
-        app.standins.faults().push(Fault::new("initialize", FaultKind::Error500));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::Error500));
         assert_eq!(with_key(begin(app, &order), "k").await.failure().0, 502);
         let edit = own(app, "");
         app.operator(Method::PATCH, &edit, json!({ "active": false })).await.data();
@@ -198,7 +198,7 @@ both! {
 
     async fn a_run_that_failed_on_our_side_is_taken_up_by_the_next_one(app: TestApp) {
         let (order, other) = (unnamed(app), app.order("order-2"));
-        app.standins.faults().push(Fault::new("initialize", FaultKind::Error500));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::Error500));
         assert_eq!(with_key(begin(app, &order), "k").await.failure().0, 502);
         // Something of it stands, so its key names no other request.
         assert_eq!(with_key(begin(app, &other), "k").await.failure(), OTHER);
@@ -222,7 +222,7 @@ both! {
 
     async fn a_request_under_way_is_not_run_beside_itself(app: TestApp) {
         let order = unnamed(app);
-        app.standins.faults().push(Fault::new("initialize", FaultKind::Slow).delay_ms(1_000));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::Slow).delay_ms(1_000));
         let first = with_key(begin(app, &order), "k");
         let meanwhile = async {
             while payments(app).await != 1 {}
@@ -266,7 +266,7 @@ both! {
 
     async fn who_hangs_up_finds_the_answer_when_asking_again(app: TestApp) {
         let order = unnamed(app);
-        app.standins.faults().push(Fault::new("initialize", FaultKind::Slow).delay_ms(500));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::Slow).delay_ms(500));
         let begun = async { while payments(app).await != 1 {} };
         tokio::select! {
             _ = with_key(begin(app, &order), "k") => panic!("an answer before the provider's"),

@@ -80,7 +80,7 @@ both! {
         let (other, _close) = another_host(app).await;
         let mut order = app.order("");
         order.as_object_mut().expect("an object").remove("reference");
-        app.standins.faults().push(Fault::new("initialize", FaultKind::Slow).times(1).delay_ms(1_500));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::Slow).times(1).delay_ms(1_500));
         let late = reply(begin(app, &app.api, &order));
         let retaken = async {
             while payments(app).await != 1 {}
@@ -101,7 +101,7 @@ both! {
     async fn a_rerun_that_is_refused_does_not_forget_what_an_earlier_run_left(app: TestApp) {
         let mut order = app.order("");
         order.as_object_mut().expect("an object").remove("reference");
-        app.standins.faults().push(Fault::new("initialize", FaultKind::Error500));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::Error500));
         assert_eq!(reply(begin(app, &app.api, &order)).await.failure().0, 502);
         let plan = format!("/companies/{}/subscription", app.company.id);
         app.operator(Method::PUT, &plan, json!({ "features": [] })).await.data();
@@ -115,7 +115,7 @@ both! {
     async fn what_failed_after_its_effect_has_it_once_when_sent_again(app: TestApp) {
         let order = app.order("order-1");
         // The provider does its work, and its answer is lost.
-        app.standins.faults().push(Fault::new("initialize", FaultKind::CutAfter).times(1));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter).times(1));
         let failed = reply(begin(app, &app.api, &order)).await;
         assert_eq!(failed.failure().0, 502);
         assert_eq!(payments(app).await, 1);

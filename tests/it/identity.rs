@@ -17,7 +17,7 @@ const LOOKUP: &str = "/kyc/nigeria/bvn/lookup";
 
 /// The service's account at the stand-ins of the registers.
 pub fn account(app: &TestApp, country: &str) -> Value {
-    let sandbox = app.standins.url();
+    let sandbox = app.simulators.url();
     let mut credentials = json!({
         "prembly_key": "prembly-secret", "prembly_app_id": "app", "prembly_url": format!("{sandbox}/prembly"),
     });
@@ -59,7 +59,7 @@ async fn user(app: &TestApp, user_id: &str) -> Value {
 }
 
 fn image(app: &TestApp, name: &str) -> String {
-    format!("{}/images/{name}.jpg", app.standins.url())
+    format!("{}/images/{name}.jpg", app.simulators.url())
 }
 
 pub async fn bvn(app: &TestApp, number: &str) -> Reply {
@@ -235,10 +235,10 @@ both! {
     async fn the_second_register_is_asked_when_the_first_is_out_of_order(app: TestApp) {
         set_up(app).await;
         for kind in [FaultKind::Cut, FaultKind::Error500, FaultKind::Malformed] {
-            app.standins.faults().push(Fault::new("prembly", kind));
+            app.simulators.faults().push(Fault::new("prembly", kind));
             bvn(app, BVN).await.data();
-            app.standins.faults().push(Fault::new("prembly", kind));
-            app.standins.faults().push(Fault::new("dojah", kind));
+            app.simulators.faults().push(Fault::new("prembly", kind));
+            app.simulators.faults().push(Fault::new("dojah", kind));
             let failed = bvn(app, BVN).await;
             assert_eq!(failed.failure(), (502, "bvn service is unavailable, please try again later"), "{kind:?}");
         }
@@ -248,7 +248,7 @@ both! {
             only["credentials"].as_object_mut().unwrap().remove(name);
         }
         app.operator(Method::PUT, "/providers/nigeria", only).await.data();
-        app.standins.faults().push(Fault::new("prembly", FaultKind::Error500));
+        app.simulators.faults().push(Fault::new("prembly", FaultKind::Error500));
         assert_eq!(bvn(app, BVN).await.failure().0, 502);
         bvn(app, BVN).await.data();
     }
@@ -303,8 +303,8 @@ both! {
             let request = app.client.post(format!("{}/api/v1{LOOKUP}", app.api)).bearer_auth(&app.company.key);
             reply(request.header("idempotency-key", "one").json(&json!({ "bvn": BVN }))).await
         };
-        app.standins.faults().push(Fault::new("prembly", FaultKind::Error500));
-        app.standins.faults().push(Fault::new("dojah", FaultKind::Error500));
+        app.simulators.faults().push(Fault::new("prembly", FaultKind::Error500));
+        app.simulators.faults().push(Fault::new("dojah", FaultKind::Error500));
         assert_eq!(ask().await.failure().0, 502);
         let found = ask().await.data().clone();
         assert_eq!(ask().await.data(), &found);

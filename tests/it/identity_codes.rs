@@ -89,7 +89,7 @@ both! {
         let firm = app.post("/kyc/nigeria/cac/lookup", json!({ "number": "1234567", "send_otp": true })).await;
         assert_eq!(said(&firm), (200, "CAC lookup successful"));
         app.settle().await;
-        assert!(app.standins.mailbox().list(None).is_empty());
+        assert!(app.simulators.mailbox().list(None).is_empty());
         for uid in [hidden.data(), firm.data()] {
             assert!(!uid["can_be_verified_by"].to_string().contains("otp"), "{uid}");
             assert_eq!(send(app, uid).await.failure(), (400, "uid cannot be verified by otp"));
@@ -102,7 +102,7 @@ both! {
     async fn both_methods_may_verify_one_record(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         set_up(app).await;
-        let selfie = format!("{}/images/match-{BVN}.jpg", app.standins.url());
+        let selfie = format!("{}/images/match-{BVN}.jpg", app.simulators.url());
         let body = json!({ "bvn": BVN, "image": selfie, "send_otp": true });
         let uid = app.post("/kyc/nigeria/bvn/lookup/with-face", body).await.data().clone();
         app.settle().await;

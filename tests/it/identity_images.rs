@@ -18,11 +18,11 @@ use crate::{
 
 /// A server of images, good and bad; its base URL.
 async fn serve(app: &TestApp) -> String {
-    let selfie = app.client.get(format!("{}/images/match-{BVN}.jpg", app.standins.url()));
+    let selfie = app.client.get(format!("{}/images/match-{BVN}.jpg", app.simulators.url()));
     let selfie = selfie.send().await.expect("an answer").bytes().await.expect("a JPEG");
     let jpeg = selfie.clone();
     let large = [&selfie[..], &vec![0; 5 << 20]].concat();
-    let to = format!("{}/images/match-{BVN}.jpg", app.standins.url());
+    let to = format!("{}/images/match-{BVN}.jpg", app.simulators.url());
     let leads = |to: &str| {
         let to = to.to_owned();
         get(async move || (StatusCode::FOUND, [(header::LOCATION, to)]).into_response())
@@ -98,7 +98,7 @@ both! {
     async fn an_image_may_come_in_base64(app: TestApp) {
         set_up(app).await;
         let picture = async |name: &str| {
-            let url = format!("{}/images/{name}-{BVN}.jpg", app.standins.url());
+            let url = format!("{}/images/{name}-{BVN}.jpg", app.simulators.url());
             let answer = app.client.get(url).send().await.expect("an answer");
             STANDARD.encode(answer.bytes().await.expect("a JPEG"))
         };

@@ -124,7 +124,7 @@ both! {
         ])
         .await;
         assert_eq!(app.get("/payment/list").await.data()["total"], 0);
-        assert!(app.standins.paystack().requests().is_empty());
+        assert!(app.simulators.paystack().requests().is_empty());
         lets_in(app, Access::Company, key).await;
     }
 
@@ -506,7 +506,7 @@ both! {
         app.settle().await;
         assert_eq!(states().await, [json!(["Ada", 1_000, "success", 0, 985]), json!(["Bola", 3_000, "success", 0, 2_855])]);
         assert_eq!(app.events(), ["payment.success", "payment.success"]);
-        let told: Vec<Value> = app.standins.events().iter().map(|e| serde_json::from_str(&e.body).expect("JSON")).collect();
+        let told: Vec<Value> = app.simulators.events().iter().map(|e| serde_json::from_str(&e.body).expect("JSON")).collect();
         let told: Vec<(&Value, &Value)> = told.iter().map(|e| (&e["company_id"], &e["data"]["id"])).collect();
         let paid = |n: usize| (json!(both[n].id), made[n].1["id"].clone());
         assert_eq!(told, [(&paid(0).0, &paid(0).1), (&paid(1).0, &paid(1).1)]);

@@ -18,7 +18,7 @@ use crate::app::TestApp;
 
 /// How often the provider was asked about a payment.
 fn verifications(app: &TestApp) -> usize {
-    let requests = app.standins.paystack().requests();
+    let requests = app.simulators.paystack().requests();
     requests.iter().filter(|(_, path)| path.starts_with("/transaction/verify/")).count()
 }
 
@@ -67,7 +67,7 @@ both! {
     async fn a_job_that_is_woken_while_it_runs_runs_once_more(app: TestApp) {
         let payment = app.initialize("order-1").await;
         wake(app, &payment).await;
-        app.standins.faults().push(Fault::new("verify", FaultKind::SlowAfter).times(1).delay_ms(300));
+        app.simulators.faults().push(Fault::new("verify", FaultKind::SlowAfter).times(1).delay_ms(300));
         let wake_meanwhile = async {
             while verifications(app) == 0 {
                 tokio::task::yield_now().await;

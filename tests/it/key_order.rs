@@ -160,7 +160,7 @@ both! {
         list.check("/data/docs/0/user", USER, &[]);
         app.settle().await;
         let mut told = 0;
-        for event in app.standins.events() {
+        for event in app.simulators.events() {
             let body = Ordered::of(&event.body);
             body.check("", EVENT, &[]);
             match event.event.split('.').next() {
@@ -187,7 +187,7 @@ both! {
         list.check("/data", LIST, &[]);
         list.check("/data/docs/0", PAYMENT, &["payment_response"]);
         list.check("/data/docs/0/user", USER, &[]);
-        let event = Ordered::of(&app.standins.events()[0].body);
+        let event = Ordered::of(&app.simulators.events()[0].body);
         event.check("", EVENT, &[]);
         event.check("/data", PAYMENT_OF_EVENT, &[]);
         // As operators see what was sent.

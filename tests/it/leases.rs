@@ -31,7 +31,7 @@ async fn until(is: impl AsyncFn() -> bool) {
 
 /// Sends a request whose provider never answers, and hangs up when the provider has it: the host drops the request as if it died.
 async fn die_at_the_provider(app: &TestApp, operation: &str, request: impl Future<Output = Reply>) {
-    let faults = app.standins.faults();
+    let faults = app.simulators.faults();
     faults.push(Fault::new(operation, FaultKind::Slow).delay_ms(FOREVER_MS));
     let mut looks = tokio::time::interval(Duration::from_millis(20));
     let taken = async {
@@ -224,13 +224,13 @@ both! {
         let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
         // The provider refuses: a part was refunded there.
         let part = json!({ "transaction": "order-1", "amount": 1_000 });
-        let refunded = app.client.post(format!("{}/paystack/refund", app.standins.url()));
+        let refunded = app.client.post(format!("{}/paystack/refund", app.simulators.url()));
         let refunded = refunded.bearer_auth(crate::app::PAYSTACK_KEY).json(&part).send().await;
         assert!(refunded.expect("an answer").status().is_success());
-        app.standins.faults().push(Fault::new("refund_list", FaultKind::Slow).delay_ms(700));
+        app.simulators.faults().push(Fault::new("refund_list", FaultKind::Slow).delay_ms(700));
         let asked = app.operator(Method::POST, &path, Value::Null);
         let taken = async {
-            until(async || app.standins.faults().list().is_empty()).await;
+            until(async || app.simulators.faults().list().is_empty()).await;
             let take = "UPDATE refunds SET lease = 'another', asking_until = $1, lease_until = $1";
             write(app, take, app.app.clock.now().plus_seconds(10)).await;
         };

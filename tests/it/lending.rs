@@ -81,7 +81,7 @@ pub async fn saved_card(app: &TestApp, user_id: &str, number: &str) -> Value {
 /// A mandate at Paystack that can be debited.
 pub async fn paystack_mandate(app: &TestApp, email: &str) -> String {
     let paystack = |method, path: &str| {
-        let url = format!("{}/paystack{path}", app.standins.url());
+        let url = format!("{}/paystack{path}", app.simulators.url());
         app.client.request(method, url).bearer_auth(PAYSTACK_KEY)
     };
     let asked = json!({

@@ -97,7 +97,7 @@ async fn begin_slow_payment(
     ms: u64,
 ) -> JoinHandle<Reply> {
     let slow = Fault::new("initialize", FaultKind::Slow).delay_ms(ms);
-    app.standins.faults().push(slow);
+    app.simulators.faults().push(slow);
     let request = client.post(format!("{base}/api/v1/payment/initialize"));
     let request = request.bearer_auth(&app.company.key).json(&app.order("slow"));
     let answer = tokio::spawn(reply(request));
@@ -184,7 +184,7 @@ async fn a_request_under_a_key_that_takes_too_long_goes_on_and_its_answer_is_kep
         let request = app.client.post(format!("{}/api/v1/payment/initialize", app.api));
         reply(request.bearer_auth(&app.company.key).header("idempotency-key", "k").json(&order))
     };
-    app.standins.faults().push(Fault::new("initialize", FaultKind::Slow).delay_ms(2_000));
+    app.simulators.faults().push(Fault::new("initialize", FaultKind::Slow).delay_ms(2_000));
     let late = send().await;
     assert_eq!(late.failure(), UNKNOWN);
     assert!(!late.headers.contains_key("retry-after"));
@@ -282,7 +282,7 @@ async fn more_connections_than_there_may_be_wait_for_their_turn() {
 async fn more_requests_than_there_may_be_are_503_but_health_is_told() {
     let app = app(&["--max-requests=1"]).await;
     let slow = Fault::new("initialize", FaultKind::Slow).delay_ms(2_000);
-    app.standins.faults().push(slow);
+    app.simulators.faults().push(slow);
     let order = app.order("slow");
     let slow = app.post("/payment/initialize", order);
     let refused = async {
@@ -422,7 +422,7 @@ async fn a_host_that_stops_finishes_what_is_in_flight() {
 
 /// On a connection that would be kept. Returns once the host waits for the provider, which takes its time.
 async fn send_slow_payment(app: &TestApp, api: &str, ms: u64) -> Raw {
-    app.standins.faults().push(Fault::new("initialize", FaultKind::Slow).delay_ms(ms));
+    app.simulators.faults().push(Fault::new("initialize", FaultKind::Slow).delay_ms(ms));
     let mut raw = Raw::connect(api).await;
     let body = app.order("slow").to_string();
     let (key, length) = (&app.company.key, body.len());

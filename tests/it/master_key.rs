@@ -116,7 +116,7 @@ async fn fill(app: &TestApp) {
     let rotate = format!("{path}/event-secret/rotate");
     let secret =
         app.operator(Method::POST, &rotate, json!({})).await.data()["event_secret"].clone();
-    app.standins.set_event_secret(&app.company.id, secret.as_str().unwrap());
+    app.simulators.set_event_secret(&app.company.id, secret.as_str().unwrap());
     let request = app.client.post(format!("{}/api/v1/payment/initialize", app.api));
     let request = request.bearer_auth(&app.company.key).header("Idempotency-Key", "once");
     reply(request.json(&app.order("once"))).await.data();
@@ -206,7 +206,7 @@ async fn seal_as_formerly(app: &TestApp, company: &Company, key: &str) {
     let path = format!("/companies/{}/providers", company.id);
     let account = app.operator(Method::GET, &path, Value::Null).await.data()[0]["account"].clone();
     let account = account.as_str().unwrap().to_owned();
-    let base_url = format!("{}/paystack", app.standins.url());
+    let base_url = format!("{}/paystack", app.simulators.url());
     let credentials = json!({ "secret_key": key, "base_url": base_url }).to_string();
     let context = format!("provider_accounts/{account}/credentials");
     let sealed = app.app.sealer.seal(&context, &credentials);

@@ -27,7 +27,7 @@ async fn sent(app: &TestApp, body: Value) {
 }
 
 fn fail(app: &TestApp, operation: &str, kind: FaultKind, times: u32) {
-    app.standins.faults().push(Fault::new(operation, kind).times(times));
+    app.simulators.faults().push(Fault::new(operation, kind).times(times));
 }
 
 /// State, attempts and reason of the latest message, and whether it still says something.
@@ -148,7 +148,7 @@ both! {
             assert!(reason.starts_with(name), "{reason}");
             assert_eq!(balance(app).await, 100);
         }
-        assert!(app.standins.mailbox().list(None).is_empty());
+        assert!(app.simulators.mailbox().list(None).is_empty());
     }
 
     async fn what_is_worth_nothing_any_more_is_given_up_and_refunded(app: TestApp) {
@@ -161,7 +161,7 @@ both! {
         assert_eq!(balance(app).await, 100);
         app.advance(600).await;
         assert_eq!(queue(app).await[0]["attempts"], 6);
-        app.standins.faults().clear();
+        app.simulators.faults().clear();
         // A host that was away for too long does not send what has expired.
         app.post("/otp/send", to_email(json!({ "exp": 1 }))).await;
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(60));
@@ -191,7 +191,7 @@ both! {
         fail(app, "smtp", FaultKind::Error500, 1);
         sent(app, to_email(json!({}))).await;
         let keys = format!("{}\n{MASTER_KEY}\n", new_master_key(&Random::system()));
-        let flags = smtp(&app.standins);
+        let flags = smtp(&app.simulators);
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let host = Host::start_with(app, &keys, app.app.clock.clone(), &flags).await;
         let request = app.client.post(format!("{}/api/v1/otp/send", host.api));
@@ -232,7 +232,7 @@ both! {
         const DAY: i64 = 24 * 3600;
         fail(app, "smtp", FaultKind::Error500, 100);
         sent(app, to_email(json!({ "exp": 60 }))).await;
-        app.standins.faults().clear();
+        app.simulators.faults().clear();
         sent(app, to_email(json!({ "identifier": "other" }))).await;
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(90 * DAY));
         let sweep = async || messages::sweep(app.app.clone()).await.expect("a sweep");
@@ -249,7 +249,7 @@ both! {
         credit(app, 100, "first").await;
         app.post("/otp/send", to_email(json!({}))).await;
         let slow = Fault::new("smtp", FaultKind::SlowAfter).delay_ms(500);
-        app.standins.faults().push(slow);
+        app.simulators.faults().push(slow);
         let again = async {
             while messages(app, EMAIL).is_empty() {
                 tokio::task::yield_now().await;
@@ -319,7 +319,7 @@ both! {
     }
 
     async fn two_hosts_share_the_queue_and_send_nothing_twice(app: TestApp) {
-        let smtp = smtp(&app.standins);
+        let smtp = smtp(&app.simulators);
         let config = config(&app.database, &smtp.each_ref().map(String::as_str));
         let second = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
         let second = second.expect("another host");

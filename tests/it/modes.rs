@@ -95,7 +95,7 @@ fn key_of(mode: &str) -> String {
 
 /// Each service's account, with the credentials that it needs at the stand-ins.
 fn accounts(app: &TestApp, mode: &str) -> [(&'static str, Value); 3] {
-    let base_url = format!("{}/paystack", app.standins.url());
+    let base_url = format!("{}/paystack", app.simulators.url());
     [
         ("provider_a", json!({ "secret_key": key_of(mode), "base_url": base_url })),
         ("termii", gateway(app, "termii").1),
@@ -116,7 +116,7 @@ async fn set_up(app: &TestApp, mode: &str) {
     for (provider, credentials) in accounts(app, mode) {
         let account = set(app, provider, mode, credentials).await;
         if let Some(url) = account["notification_url"].as_str() {
-            app.standins.paystack().set_webhook(&key_of(mode), url);
+            app.simulators.paystack().set_webhook(&key_of(mode), url);
         }
     }
 }
@@ -139,11 +139,11 @@ async fn set_up_elsewhere(app: &TestApp, mode: &str, upstream: &Upstream) -> Str
 }
 
 async fn company(app: &TestApp, server: &str) -> Company {
-    let event_url = format!("{}/events", app.standins.url());
+    let event_url = format!("{}/events", app.simulators.url());
     let body = json!({ "name": "Acme Lending", "server": server, "event_url": event_url });
     let made = app.operator(Method::POST, "/companies", body).await.data().clone();
     let text = |name: &str| made[name].as_str().expect("a text").to_owned();
-    app.standins.set_event_secret(&text("id"), &text("event_secret"));
+    app.simulators.set_event_secret(&text("id"), &text("event_secret"));
     Company { id: text("id"), key: text("api_key"), event_secret: text("event_secret") }
 }
 
@@ -210,7 +210,7 @@ async fn ask_all(app: &TestApp, before: &Before) -> Vec<(&'static str, Reply)> {
         "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://lender.example/" },
     });
     let otp = json!({ "identifier": "login", "channels": ["sms"], "phone": PHONE });
-    let image = format!("{}/images/match-{BVN}.jpg", app.standins.url());
+    let image = format!("{}/images/match-{BVN}.jpg", app.simulators.url());
     let refund = format!("/companies/{}/payments/{}/refund", app.company.id, id(&before.paid));
     let recollection = before.recollection["reference"].as_str().expect("a reference");
     let delete = format!("/card/delete/{}", id(&before.second_card));
@@ -285,7 +285,7 @@ async fn walk(engine: Engine, server: &str, other: &str) {
     assert_eq!(told["events"][0]["data"]["reason"], NO_KEY.1, "{told}");
     assert_eq!(upstream.requests.load(Ordering::SeqCst), 0);
     assert_eq!(calls(&app).await, called);
-    let texts = app.standins.mailbox().list(Some(PHONE));
+    let texts = app.simulators.mailbox().list(Some(PHONE));
     assert!(texts.is_empty(), "{texts:?}");
 
     set_up(&app, server).await;

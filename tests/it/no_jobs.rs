@@ -30,7 +30,7 @@ struct Copy {
 
 impl Copy {
     async fn of(app: &TestApp) -> Copy {
-        let smtp = smtp(&app.standins);
+        let smtp = smtp(&app.simulators);
         let flags: Vec<&str> = smtp.iter().map(String::as_str).chain(["--no-jobs"]).collect();
         let config = config(&app.database, &flags);
         let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
@@ -89,12 +89,12 @@ async fn all_jobs(app: &TestApp) -> Vec<(String, String, i64, bool)> {
 
 /// What has left any host: requests to the provider, events, messages.
 fn left(app: &TestApp) -> [usize; 3] {
-    let requests = app.standins.paystack().requests().len();
-    [requests, app.standins.events().len(), app.standins.mailbox().list(None).len()]
+    let requests = app.simulators.paystack().requests().len();
+    [requests, app.simulators.events().len(), app.simulators.mailbox().list(None).len()]
 }
 
 fn charges(app: &TestApp) -> usize {
-    let requests = app.standins.paystack().requests();
+    let requests = app.simulators.paystack().requests();
     requests.iter().filter(|(_, path)| path == "/transaction/charge_authorization").count()
 }
 
@@ -107,10 +107,10 @@ async fn much_is_due(app: &TestApp) {
     let paid = app.initialize("order-1").await;
     app.initialize("order-2").await;
     app.complete(&paid, "success").await;
-    app.standins.settle().await;
+    app.simulators.run_until_idle().await;
     app.post("/payment/verify/order-1", Value::Null).await.data();
     app.app.clock.advance_to(app.app.clock.now().plus_seconds(86_400));
-    app.standins.settle().await; // the provider has refunded the card by now, and has notified the host
+    app.simulators.run_until_idle().await; // the provider has refunded the card by now, and has notified the host
     let code = json!({ "identifier": "ada", "channels": ["email", "sms"], "email": EMAIL, "phone": PHONE });
     assert_eq!(app.post("/otp/send", code).await.status, StatusCode::OK);
 }
@@ -169,7 +169,7 @@ both! {
         let code = json!({ "identifier": "eve", "channels": ["email"], "email": EMAIL });
         let sent = copy.request(app, Method::POST, "/otp/send", code).await;
         assert_eq!(sent.status, StatusCode::OK, "{}", sent.body);
-        let image = format!("{}/images/match-{BVN}.jpg", app.standins.url());
+        let image = format!("{}/images/match-{BVN}.jpg", app.simulators.url());
         let face = json!({ "bvn": BVN, "image": image });
         let compared = copy.request(app, Method::POST, "/kyc/nigeria/bvn/lookup/with-face", face).await;
         assert_eq!(compared.failure(), (503, "this host runs with no_jobs: it fetches no image"));

@@ -73,14 +73,14 @@ impl Met {
 
 /// Something at Paystack has the reference already.
 async fn take_reference(app: &TestApp, reference: &str) {
-    let url = format!("{}/paystack/transaction/initialize", app.standins.url());
+    let url = format!("{}/paystack/transaction/initialize", app.simulators.url());
     let order = json!({ "email": "bola@example.com", "amount": 500, "currency": "NGN", "reference": reference });
     let taken = reply(app.client.post(url).bearer_auth(PAYSTACK_KEY).json(&order)).await;
     assert_eq!(taken.status, 200, "{}", taken.body);
 }
 
 fn fault(app: &TestApp, operation: &str, kind: FaultKind) {
-    app.standins.faults().push(Fault::new(operation, kind));
+    app.simulators.faults().push(Fault::new(operation, kind));
 }
 
 async fn verify(app: &TestApp, reference: &str) -> Reply {

@@ -31,7 +31,7 @@ async fn set(app: &TestApp, body: Value) -> Reply {
 }
 
 fn credentials(app: &TestApp, key: &str) -> Value {
-    json!({ "secret_key": key, "base_url": format!("{}/paystack", app.standins.url()) })
+    json!({ "secret_key": key, "base_url": format!("{}/paystack", app.simulators.url()) })
 }
 
 /// What a payment is answered, which nothing is left of when it is refused.

@@ -91,7 +91,7 @@ both! {
             assert_eq!(refused.failure(), (400, message), "{change}");
         }
         assert_eq!(queue(app).await, Vec::<Value>::new());
-        assert!(app.standins.mailbox().list(None).is_empty());
+        assert!(app.simulators.mailbox().list(None).is_empty());
     }
 
     async fn a_try_that_is_wrong_is_400(app: TestApp) {
@@ -220,7 +220,7 @@ both! {
         let message = "insufficient balance, please top up your wallet.";
         assert_eq!(refused.failure(), (400, message));
         assert_eq!(balance(app).await, json!(6));
-        assert!(app.standins.mailbox().list(None).is_empty());
+        assert!(app.simulators.mailbox().list(None).is_empty());
         // A code that was there before is still good.
         sent(app, to_email(json!({}))).await;
         let token = code(app, EMAIL, 6);

@@ -123,7 +123,7 @@ async fn a_job_whose_commit_has_no_answer_is_neither_lost_nor_done_twice() {
             let reference = format!("order-{lost:?}-{passes}");
             let payment = app.initialize(&reference).await;
             app.complete(&payment, "success").await;
-            app.standins.settle().await; // the notification is here, and nobody works
+            app.simulators.run_until_idle().await; // the notification is here, and nobody works
             let cuts = proxy.cuts();
             proxy.cut("COMMIT\0", passes, lost);
             let _ = jobs::run_due(&app.app).await; // nobody reads its error but the log

@@ -64,7 +64,7 @@ both! {
         assert_eq!(file.expect("an answer").status(), 200);
         // The provider notifies the URL of the account, to which somebody has added a parameter.
         let url = app.use_paystack("/providers/provider_a", PAYSTACK_KEY).await;
-        app.standins.paystack().set_webhook(PAYSTACK_KEY, &format!("{url}?region=eu"));
+        app.simulators.paystack().set_webhook(PAYSTACK_KEY, &format!("{url}?region=eu"));
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "success").await;
         app.settle().await;

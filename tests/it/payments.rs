@@ -59,7 +59,7 @@ both! {
     }
 
     async fn whatever_arrives_twice_credits_once(app: TestApp) {
-        app.standins.faults().push(Fault::new("notification", FaultKind::Duplicate).times(1));
+        app.simulators.faults().push(Fault::new("notification", FaultKind::Duplicate).times(1));
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "success").await;
         let verify = async || app.post("/payment/verify/order-1", json!({})).await;
@@ -78,7 +78,7 @@ both! {
         ] {
             let payment = app.initialize(reference).await;
             app.complete(&payment, "success").await;
-            assert!(app.standins.paystack().tamper(reference, minor, currency));
+            assert!(app.simulators.paystack().tamper(reference, minor, currency));
             app.settle().await;
             assert_eq!(app.fetch(reference).await["status"], "pending");
             let verified = app.post(&format!("/payment/verify/{reference}"), json!({})).await;
@@ -111,13 +111,13 @@ both! {
         assert_eq!((&one["id"], &one["checkout"]), (&two["id"], &two["checkout"]));
         let again = app.initialize("order-1").await;
         assert_eq!((&one["id"], &one["checkout"]), (&again["id"], &again["checkout"]));
-        let asked = app.standins.paystack().requests();
+        let asked = app.simulators.paystack().requests();
         assert_eq!(asked.iter().filter(|(_, path)| path == "/transaction/initialize").count(), 1);
         assert_eq!(app.wallet().await["pending"], json!(2500.5));
     }
 
     async fn who_waits_for_an_attempt_that_fails_makes_the_next(app: TestApp) {
-        app.standins.faults().push(Fault::new("initialize", FaultKind::Cut).delay_ms(500));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::Cut).delay_ms(500));
         let begin = || app.post("/payment/initialize", app.order("order-1"));
         let (one, two) = tokio::join!(begin(), begin());
         let (failed, done) = if one.status == 200 { (two, one) } else { (one, two) };
@@ -165,7 +165,7 @@ both! {
         .into_iter()
         .enumerate()
         {
-            app.standins.faults().push(Fault::new("initialize", kind).times(1));
+            app.simulators.faults().push(Fault::new("initialize", kind).times(1));
             let reference = format!("order-{n}");
             let refused = app.post("/payment/initialize", app.order(&reference)).await;
             let (status, message) = refused.failure();
@@ -187,7 +187,7 @@ both! {
         let mut order = app.order("order-1");
         order["email"] = json!("ädä@example.com");
         // The second caller waits for the first, and is told the same.
-        app.standins.faults().push(Fault::new("initialize", FaultKind::SlowAfter).times(1).delay_ms(200));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::SlowAfter).times(1).delay_ms(200));
         let begin = async || app.post("/payment/initialize", order.clone()).await;
         let (one, other) = tokio::join!(begin(), begin());
         let message = "the email field must be one that provider_a accepts";
@@ -201,7 +201,7 @@ both! {
 
     async fn a_provider_that_fails_while_a_payment_is_verified_is_asked_again(app: TestApp) {
         let payment = app.initialize("order-1").await;
-        app.standins.faults().push(Fault::new("verify", FaultKind::Error500).times(3));
+        app.simulators.faults().push(Fault::new("verify", FaultKind::Error500).times(3));
         app.complete(&payment, "success").await;
         app.settle().await;
         assert_eq!(app.fetch("order-1").await["status"], "pending");
@@ -213,7 +213,7 @@ both! {
     }
 
     async fn a_lost_notification_is_made_up_for_by_the_reconciler(app: TestApp) {
-        app.standins.faults().push(Fault::new("notification", FaultKind::Cut).times(1));
+        app.simulators.faults().push(Fault::new("notification", FaultKind::Cut).times(1));
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "success").await;
         app.settle().await;
@@ -229,7 +229,7 @@ async fn a_slow_provider_is_a_timeout() {
     let flags = ["--plugin-wall-clock-s=1"];
     let app = TestApp::start_with(crate::app::Engine::Sqlite, &flags).await;
     let slow = Fault::new("initialize", FaultKind::SlowAfter).times(1).delay_ms(3_000);
-    app.standins.faults().push(slow);
+    app.simulators.faults().push(slow);
     let refused = app.post("/payment/initialize", app.order("order-1")).await;
     let message = "provider_a did not answer in time, please try again later";
     assert_eq!(refused.failure(), (504, message));
@@ -295,7 +295,7 @@ both! {
         assert_eq!(refused.failure().1, "the amount field must be greater than 0");
         assert_eq!(app.get("/payment/list").await.data()["total"], 0);
         assert_eq!(app.wallet().await["pending"], json!(0));
-        assert!(app.standins.paystack().requests().is_empty());
+        assert!(app.simulators.paystack().requests().is_empty());
     }
 
     async fn what_is_optional_is_taken_over(app: TestApp) {

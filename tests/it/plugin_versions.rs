@@ -230,7 +230,7 @@ both! {
 
     async fn a_refund_on_its_way_needs_its_plugin(app: TestApp) {
         let payment = app.paid("order-1").await;
-        app.standins.faults().push(Fault::new("refund", FaultKind::Cut).times(1));
+        app.simulators.faults().push(Fault::new("refund", FaultKind::Cut).times(1));
         let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
         assert_eq!(app.operator(Method::POST, &path, Value::Null).await.failure().0, 502);
         app.operator(Method::POST, "/plugins/provider_a/deactivate", json!({})).await.data();

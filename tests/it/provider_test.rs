@@ -34,14 +34,14 @@ async fn noted(app: &TestApp, path: &str) -> Vec<Value> {
 both! {
     async fn credentials_that_are_accepted_are_reported_and_noted(app: TestApp) {
         let account = app.operator(Method::GET, "/providers", Value::Null).await.data()[0].clone();
-        let before = app.standins.paystack().requests().len();
+        let before = app.simulators.paystack().requests().len();
         let tested = test(app, "/providers/provider_a").await;
         assert_eq!(tested.body["message"], "Provider tested successfully");
         assert_eq!(tested.data(), &json!({
             "provider": "provider_a", "account": account["account"], "mode": "test", "outcome": "accepted", "code": "",
             "detail": "provider_a was reached and accepted the credentials",
         }));
-        let asked = app.standins.paystack().requests().split_off(before);
+        let asked = app.simulators.paystack().requests().split_off(before);
         // Once with the account's secrets, once with wrong ones.
         assert!(matches!(&asked[..], [one, other] if one == other), "{asked:?}");
         assert!(asked[0].0 == "GET" && asked[0].1.starts_with("/transaction/verify/"), "{asked:?}");
@@ -68,7 +68,7 @@ both! {
             assert_eq!((&tested["outcome"], &tested["code"]), (&json!(outcome), &json!(code)), "{tested}");
             assert!(!tested.to_string().contains("a_wrong_token"), "{tested}");
         }
-        app.standins.faults().push(Fault::new("verify", FaultKind::Error500));
+        app.simulators.faults().push(Fault::new("verify", FaultKind::Error500));
         let tested = test(app, "/providers/provider_a").await.data().clone();
         assert_eq!(tested["outcome"], "unavailable", "{tested}");
         // Also one that is switched off.
@@ -119,7 +119,7 @@ both! {
             let detail = tested["detail"].as_str().expect("a sentence");
             assert!(detail.starts_with(&format!("{name} cannot be tested without a paid call")), "{detail}");
         }
-        assert!(app.standins.mailbox().list(None).is_empty());
+        assert!(app.simulators.mailbox().list(None).is_empty());
         let page = crate::telemetry::scrape(app).await;
         let called = |name: &str| page.contains(&format!("tollhouse_plugin_calls_total{{plugin=\"{name}\""));
         assert!(!called("termii") && !called("nigeria"));

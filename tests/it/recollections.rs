@@ -188,7 +188,7 @@ both! {
             let begun = recollect(app, checkout(json!({}))).await.data().clone();
             let url = format!("{}/complete", begun["checkout"]["url"].as_str().unwrap());
             let service_ref = format!("rec-{}", begun["id"].as_str().unwrap());
-            assert!(app.standins.paystack().tamper(&service_ref, minor, currency));
+            assert!(app.simulators.paystack().tamper(&service_ref, minor, currency));
             app.client.post(url).json(&json!({ "outcome": "success" })).send().await.unwrap();
             assert_eq!(verify(app, &begun).await.failure(), (400, message));
             assert_eq!(fetch(app, &begun).await["status"], "pending");
@@ -204,11 +204,11 @@ both! {
         assert!(charged.get("checkout").is_none());
         assert_eq!(remaining(&get_loan(app, "loan-1").await), [0.0, 500.0, 500.0]);
         app.advance(1).await;
-        app.standins.faults().push(Fault::new("charge", FaultKind::Decline));
+        app.simulators.faults().push(Fault::new("charge", FaultKind::Decline));
         let declined = recollect(app, charge("card", json!({ "card": card["id"] }))).await.data().clone();
         assert_eq!(declined["status"], "failed");
         app.advance(1).await;
-        app.standins.faults().push(Fault::new("charge", FaultKind::Challenge));
+        app.simulators.faults().push(Fault::new("charge", FaultKind::Challenge));
         let challenged = recollect(app, charge("card", json!({}))).await.data().clone();
         assert_eq!((&challenged["status"], &challenged["amount"]), (&json!("pending"), &json!(1_000)));
         // What is owed is being charged: nobody is debited twice.
@@ -224,14 +224,14 @@ both! {
         set_up(app).await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         for kind in [FaultKind::CutAfter, FaultKind::Cut] {
-            app.standins.faults().push(Fault::new("charge", kind));
+            app.simulators.faults().push(Fault::new("charge", kind));
             let begun = recollect(app, charge("card", json!({ "amount": 1_000 }))).await.data().clone();
             assert_eq!(begun["status"], "pending", "{kind:?}");
             app.advance(60).await;
             assert_eq!(fetch(app, &begun).await["status"], "success", "{kind:?}");
         }
         assert_eq!(get_loan(app, "loan-1").await["paid"], true);
-        let charges = app.standins.paystack().requests().into_iter();
+        let charges = app.simulators.paystack().requests().into_iter();
         // The one that was cut was asked for again.
         assert_eq!(charges.filter(|(_, path)| path == "/transaction/charge_authorization").count(), 3);
     }
@@ -239,7 +239,7 @@ both! {
     async fn a_charge_that_the_provider_hears_twice_is_one(app: TestApp) {
         set_up(app).await;
         saved_card(app, "ada", SUCCESS_CARD).await;
-        let faults = app.standins.faults();
+        let faults = app.simulators.faults();
         // The first gets there after the second, which is answered later still.
         faults.push(Fault::new("charge", FaultKind::Slow).delay_ms(600));
         faults.push(Fault::new("charge", FaultKind::SlowAfter).delay_ms(1_500));
@@ -260,7 +260,7 @@ both! {
     async fn a_charge_that_never_gets_there_is_given_up(app: TestApp) {
         set_up(app).await;
         saved_card(app, "ada", SUCCESS_CARD).await;
-        app.standins.faults().push(Fault::new("charge", FaultKind::Cut).times(1_000));
+        app.simulators.faults().push(Fault::new("charge", FaultKind::Cut).times(1_000));
         let begun = recollect(app, charge("card", json!({}))).await.data().clone();
         app.advance(900).await;
         assert_eq!(fetch(app, &begun).await["status"], "pending");
@@ -278,14 +278,14 @@ both! {
         assert_eq!((&begun["status"], &begun["direct_debit"]), (&json!("pending"), &json!("dd-1")));
         app.advance(60).await;
         assert_eq!(fetch(app, &begun).await["status"], "success");
-        app.standins.faults().push(Fault::new("charge", FaultKind::Pending));
+        app.simulators.faults().push(Fault::new("charge", FaultKind::Pending));
         let hanging = recollect(app, charge("direct_debit", json!({ "direct_debit": "dd-1", "amount": 1_500 }))).await.data().clone();
         app.advance(DAY).await;
         assert_eq!(fetch(app, &hanging).await["status"], "pending");
         // The customer brings the money meanwhile: what comes on top is told.
         recollect(app, manual(1_000.0)).await.data();
         app.advance(1).await;
-        assert!(app.standins.paystack().resolve(&format!("rec-{}", hanging["id"].as_str().unwrap()), Outcome::Success));
+        assert!(app.simulators.paystack().resolve(&format!("rec-{}", hanging["id"].as_str().unwrap()), Outcome::Success));
         app.settle().await;
         let settled = fetch(app, &hanging).await;
         assert_eq!((&settled["status"], &settled["message"]), (&json!("success"), &json!("1000 NGN more than was owed")));
@@ -315,7 +315,7 @@ both! {
         let body = manual(300.0);
         let first = ask("one", &body).await.data().clone();
         assert_eq!(ask("one", &body).await.data(), &first);
-        app.standins.faults().push(Fault::new("initialize", FaultKind::CutAfter));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
         let page = checkout(json!({ "reference": "mine" }));
         assert_eq!(ask("two", &page).await.failure().0, 502);
         let begun = ask("two", &page).await.data().clone();

@@ -46,9 +46,9 @@ both! {
     async fn one_page_at_a_time_is_asked_for(app: TestApp) {
         set_up(app).await;
         let slow = Fault::new("initialize", FaultKind::Slow).delay_ms(700);
-        app.standins.faults().push(slow);
+        app.simulators.faults().push(slow);
         let second = async {
-            while !app.standins.faults().list().is_empty() {
+            while !app.simulators.faults().list().is_empty() {
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             }
             recollect(app, page("r-1")).await
@@ -62,7 +62,7 @@ both! {
     async fn a_page_that_never_came_is_begun_again_for_what_is_owed_then(app: TestApp) {
         set_up(app).await;
         for reference in ["r-1", "r-2"] {
-            app.standins.faults().push(Fault::new("initialize", FaultKind::CutAfter));
+            app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
             assert_eq!(recollect(app, page(reference)).await.failure().0, 502);
         }
         // The reference is that of a page: nothing else is recorded under it.
@@ -71,7 +71,7 @@ both! {
         recollect(app, json!({ "loan": "loan-1", "with_provider": false, "amount": 400 })).await.data();
         // Four days later, it is asked about like a new one.
         app.advance(4 * DAY).await;
-        app.standins.faults().push(Fault::new("notification", FaultKind::Cut));
+        app.simulators.faults().push(Fault::new("notification", FaultKind::Cut));
         let begun = recollect(app, page("r-1")).await;
         assert_eq!(begun.data()["amount"], 600);
         complete(app, &begun).await;
@@ -83,14 +83,14 @@ both! {
 
     async fn a_repayment_that_is_made_on_two_pages_counts_once_and_alarms(app: TestApp) {
         set_up(app).await;
-        app.standins.faults().push(Fault::new("initialize", FaultKind::CutAfter));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
         assert_eq!(recollect(app, page("r-1")).await.failure().0, 502);
         let lost = open_checkouts(app).await;
         let begun = recollect(app, page("r-1")).await;
         assert_ne!(begun.data()["service_ref"], "r-1");
         complete(app, &begun).await;
         assert_eq!(of(app, "r-1").await["status"], "success");
-        let url = format!("{}{}/complete", app.standins.url(), lost[0]);
+        let url = format!("{}{}/complete", app.simulators.url(), lost[0]);
         let paid = app.client.post(url).json(&json!({ "outcome": "success" })).send().await;
         assert_eq!(paid.expect("an answer").status(), 200);
         app.settle().await;
@@ -109,11 +109,11 @@ both! {
         let begun = recollect(app, page("r-1")).await;
         assert_eq!(begun.data()["user"]["id"], ada["id"]);
         assert_eq!(of(app, "r-1").await["user"]["id"], ada["id"]);
-        let request = app.client.get(format!("{}/paystack/transaction", app.standins.url()));
+        let request = app.client.get(format!("{}/paystack/transaction", app.simulators.url()));
         let known = reply(request.bearer_auth(PAYSTACK_KEY)).await.body["data"].clone();
         assert_eq!(known[0]["customer"]["email"], "ada@example.com", "{known}");
         complete(app, &begun).await;
-        let told = app.standins.events();
+        let told = app.simulators.events();
         let told = told.iter().find(|event| event.event == "recollection.success").expect("an event");
         let told: Value = serde_json::from_str(&told.body).expect("JSON");
         assert_eq!(told["data"]["user"]["id"], ada["id"]);
@@ -131,7 +131,7 @@ both! {
     async fn a_charge_that_its_customer_abandons_holds_up_others_for_three_days(app: TestApp) {
         set_up(app).await;
         saved_card(app, "ada", SUCCESS_CARD).await;
-        app.standins.faults().push(Fault::new("charge", FaultKind::Challenge));
+        app.simulators.faults().push(Fault::new("charge", FaultKind::Challenge));
         recollect(app, by("card", json!({}))).await.data();
         let more = recollect(app, by("card", json!({}))).await;
         assert_eq!(more.failure(), (400, "a charge under way covers what is owed"));
@@ -147,7 +147,7 @@ both! {
         app.operator(Method::PATCH, &path, json!({ "recollection.card": 20 })).await.data();
         credit(app, 100, "fees").await;
         saved_card(app, "ada", SUCCESS_CARD).await;
-        app.standins.faults().push(Fault::new("charge", FaultKind::Challenge));
+        app.simulators.faults().push(Fault::new("charge", FaultKind::Challenge));
         app.advance(10 * DAY).await;
         assert_eq!(balance(app).await, json!(80));
         app.advance(3 * DAY).await;
@@ -157,7 +157,7 @@ both! {
     async fn what_happens_to_another_try_does_not_fail_a_charge(app: TestApp) {
         set_up(app).await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
-        app.standins.faults().push(Fault::new("charge", FaultKind::Cut));
+        app.simulators.faults().push(Fault::new("charge", FaultKind::Cut));
         recollect(app, by("card", json!({ "reference": "r-1" }))).await.data();
         let delete = format!("/card/delete/{}?delete_default=true", card["id"].as_str().unwrap());
         app.request(&app.company, Method::DELETE, &delete, None).await.data();
@@ -183,7 +183,7 @@ both! {
         user(app, "ada").await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         loan(app, "loan-1", "ada", &[(2, 100.0), (2, 50.0)]).await;
-        app.standins.faults().push(Fault::new("charge", FaultKind::Decline).times(2));
+        app.simulators.faults().push(Fault::new("charge", FaultKind::Decline).times(2));
         app.advance(2 * DAY).await;
         let failed = || async { app.get("/recollection/list").await.data()["total"].clone() };
         assert_eq!(failed().await, 2);
@@ -241,7 +241,7 @@ both! {
         app.post("/user/create", other).await.data();
         check("ada-3", &["ada", "ada-2"]).await;
         app.settle().await;
-        let told = app.standins.events();
+        let told = app.simulators.events();
         let told: Vec<&str> = told.iter().map(|event| &*event.body).filter(|body| body.contains("recollection.success")).collect();
         let told: Value = serde_json::from_str(told[0]).unwrap();
         assert_eq!(told["data"]["user_id"], "ada"); // as it was then

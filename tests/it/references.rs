@@ -16,7 +16,7 @@ use crate::{
 
 /// The paths of the pages on which somebody could pay now, as the stand-ins' front page names them.
 pub async fn open_checkouts(app: &TestApp) -> Vec<String> {
-    let page = app.client.get(format!("{}/", app.standins.url())).send().await.expect("a page");
+    let page = app.client.get(format!("{}/", app.simulators.url())).send().await.expect("a page");
     let page = page.text().await.expect("a page");
     let links = page.split("href=\"").filter(|link| link.starts_with("/checkout/"));
     links.filter_map(|link| link.split('"').next()).map(str::to_owned).collect()
@@ -26,7 +26,7 @@ pub async fn open_checkouts(app: &TestApp) -> Vec<String> {
 async fn begun_elsewhere(app: &TestApp) -> Value {
     let body = json!({ "email": "eve@example.com", "amount": 250_050, "reference": "order-1" });
     let request =
-        app.client.post(format!("{}/paystack/transaction/initialize", app.standins.url()));
+        app.client.post(format!("{}/paystack/transaction/initialize", app.simulators.url()));
     let answer = request.bearer_auth(PAYSTACK_KEY).json(&body).send().await.expect("an answer");
     let answer: Value = answer.json().await.expect("an answer in JSON");
     json!({ "checkout": { "url": answer["data"]["authorization_url"] } })
@@ -44,13 +44,13 @@ both! {
     }
 
     async fn a_session_that_was_given_up_counts_when_it_was_paid_all_the_same(app: TestApp) {
-        app.standins.faults().push(Fault::new("initialize", FaultKind::CutAfter).times(1));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter).times(1));
         assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.failure().0, 502);
         let lost = open_checkouts(app).await;
         let resumed = app.initialize("order-1").await;
         assert_ne!(resumed["service_ref"], "order-1");
 
-        let request = app.client.post(format!("{}{}/complete", app.standins.url(), lost[0]));
+        let request = app.client.post(format!("{}{}/complete", app.simulators.url(), lost[0]));
         let done = request.json(&json!({ "outcome": "success" })).send().await.expect("an answer");
         assert_eq!(done.status(), 200);
         app.settle().await;
@@ -73,7 +73,7 @@ both! {
 
     async fn what_somebody_else_paid_under_our_reference_is_not_credited(app: TestApp) {
         let elsewhere = begun_elsewhere(app).await;
-        app.standins.faults().push(Fault::new("initialize", FaultKind::Cut).times(1));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::Cut).times(1));
         assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.failure().0, 502);
         app.complete(&elsewhere, "success").await;
         app.advance(3600).await;
@@ -109,7 +109,7 @@ both! {
             assert_eq!(app.operator(Method::POST, &path, Value::Null).await.data()["status"], "refunded");
         }
         // One whose session was lost, and one whose reference is known at the provider from elsewhere.
-        app.standins.faults().push(Fault::new("initialize", FaultKind::CutAfter));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter));
         assert_eq!(app.post("/payment/initialize", app.order("lost")).await.failure().0, 502);
         let resumed = app.initialize("lost").await;
         assert_ne!(resumed["service_ref"], "lost");
@@ -132,7 +132,7 @@ both! {
         }
 
         let told = async |path: &str| {
-            let request = app.client.get(format!("{}/paystack{path}", app.standins.url())).bearer_auth(PAYSTACK_KEY);
+            let request = app.client.get(format!("{}/paystack{path}", app.simulators.url())).bearer_auth(PAYSTACK_KEY);
             reply(request).await.body["data"].as_array().expect("a list").clone()
         };
         let mut references: Vec<String> = Vec::new();
@@ -159,18 +159,18 @@ both! {
             manifest["reference"] = json!({ "alphabet": "", "max_length": 12 });
         });
         let notes = async || {
-            let request = app.client.get(format!("{}/paystack/refund", app.standins.url())).bearer_auth(PAYSTACK_KEY);
+            let request = app.client.get(format!("{}/paystack/refund", app.simulators.url())).bearer_auth(PAYSTACK_KEY);
             let refunds = reply(request).await.body["data"].as_array().expect("a list").clone();
             refunds.iter().map(|refund| refund["merchant_note"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
         let payment = app.paid("order-1").await;
         let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
-        app.standins.faults().push(Fault::new("refund", FaultKind::CutAfter));
+        app.simulators.faults().push(Fault::new("refund", FaultKind::CutAfter));
         assert_eq!(app.operator(Method::POST, &path, Value::Null).await.failure().0, 502);
         user(app, "ada").await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         // Nor does the reference of a payment whose session was never made obey the new rule.
-        app.standins.faults().push(Fault::new("initialize", FaultKind::Cut));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::Cut));
         assert_eq!(app.post("/payment/initialize", app.order("order-2")).await.failure().0, 502);
 
         let stored = async || {

@@ -44,13 +44,13 @@ both! {
 
     async fn a_refund_whose_answer_is_lost_is_made_once(app: TestApp) {
         let payment = app.paid("order-1").await;
-        app.standins.faults().push(Fault::new("refund", FaultKind::CutAfter).times(1));
+        app.simulators.faults().push(Fault::new("refund", FaultKind::CutAfter).times(1));
         let refused = app.operator(Method::POST, &path(app, &payment), Value::Null).await;
         assert_eq!(refused.failure().0, 502);
         assert_eq!(app.wallet().await["balance"], json!(0)); // held
         app.advance(3600).await;
         assert_eq!(app.fetch("order-1").await["status"], "refunded");
-        let refunds = app.standins.paystack().requests();
+        let refunds = app.simulators.paystack().requests();
         assert_eq!(refunds.iter().filter(|(method, path)| method == "POST" && path == "/refund").count(), 1);
         assert_eq!(app.events(), ["payment.success", "payment.refunded"]);
     }
@@ -58,7 +58,7 @@ both! {
     async fn a_refund_that_the_provider_takes_back_by_itself_is_followed(app: TestApp) {
         app.paid("order-1").await;
         let body = json!({ "transaction": "order-1" });
-        let refunded = app.client.post(format!("{}/paystack/refund", app.standins.url()));
+        let refunded = app.client.post(format!("{}/paystack/refund", app.simulators.url()));
         let refunded = refunded.bearer_auth(PAYSTACK_KEY).json(&body).send().await;
         assert!(refunded.expect("an answer").status().is_success());
         app.advance(3600).await;
@@ -97,7 +97,7 @@ both! {
 
     async fn a_refund_whose_answer_was_lost_is_held_until_the_provider_says_that_there_is_none(app: TestApp) {
         let payment = app.paid("order-1").await;
-        app.standins.faults().push(Fault::new("refund", FaultKind::CutAfter).times(1));
+        app.simulators.faults().push(Fault::new("refund", FaultKind::CutAfter).times(1));
         let path = path(app, &payment);
         assert_eq!(app.operator(Method::POST, &path, Value::Null).await.failure().0, 502);
         // Nothing can be sent now, which says nothing of what was sent before.
@@ -115,14 +115,14 @@ both! {
 
     async fn a_refund_that_is_asked_for_many_times_at_once_is_made_once(app: TestApp) {
         let payment = app.paid("order-1").await;
-        app.standins.faults().push(Fault::new("refund_list", FaultKind::Slow).times(1).delay_ms(200));
+        app.simulators.faults().push(Fault::new("refund_list", FaultKind::Slow).times(1).delay_ms(200));
         let path = path(app, &payment);
         let refunds = (0..6).map(|_| app.operator(Method::POST, &path, Value::Null));
         let answers = join_all(refunds).await;
         let done = answers.iter().filter(|answer| answer.status == 200).count();
         let busy = (409, "the refund is being asked for");
         assert_eq!((done, answers.iter().filter(|a| a.status != 200 && a.failure() == busy).count()), (1, 5));
-        let asked = app.standins.paystack().requests();
+        let asked = app.simulators.paystack().requests();
         assert_eq!(asked.iter().filter(|(method, path)| method == "POST" && path == "/refund").count(), 1);
         app.advance(3600).await;
         assert_eq!(app.wallet().await["balance"], json!(0));

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tollhouse_app::routes;
 use tollhouse_platform::clock::Clock;
-use tollhouse_sandbox::{Fault, FaultKind, Standins};
+use tollhouse_sandbox::{Fault, FaultKind, Simulators};
 
 use self::places::{backed_up, check_logs, disguises, stored};
 use crate::{
@@ -80,7 +80,7 @@ both! {
 
 struct Lab {
     database: Database,
-    standins: Standins,
+    simulators: Simulators,
     upstream: unruly::Upstream,
     collector: Collector,
     client: Client,
@@ -111,7 +111,7 @@ impl Lab {
         let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let (api, internal) = (ports::reserved().to_string(), ports::reserved().to_string());
         let database = Database::create(engine).await;
-        let standins = Standins::start_seeded(bind().await, bind().await, Clock::system(), 1);
+        let simulators = Simulators::start_seeded(bind().await, bind().await, Clock::system(), 1);
         let collector = Collector::start().await;
         let log = std::fs::File::create(database.dir.path().join("log")).expect("a file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
@@ -127,7 +127,7 @@ impl Lab {
                 "--plugin-recording-hours=100", "--development",
             ])
             .arg(format!("--log-format={log_format}"))
-            .args(smtp(&standins))
+            .args(smtp(&simulators))
             .env("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN)
             .env("TOLLHOUSE_MASTER_KEY", MASTER_KEY)
             .env("RUST_LOG", "debug,tollhouse=trace")
@@ -138,7 +138,7 @@ impl Lab {
             .stderr(log);
         let mut lab = Lab {
             database,
-            standins,
+            simulators,
             upstream: unruly::Upstream::start().await,
             collector,
             client: client(),
@@ -242,7 +242,7 @@ impl Lab {
     }
 
     async fn settle(&self) {
-        self.standins.settle().await;
+        self.simulators.run_until_idle().await;
         self.call("POST /internal/v1/clock/advance", json!({ "seconds": 61 })).await;
     }
 }
@@ -258,7 +258,7 @@ async fn set_up(lab: &Lab) {
     let set = json!({ "credentials": { "secret_key": SECRET, "base_url": lab.upstream.url } });
     lab.call("PUT /internal/v1/providers/{provider}", set).await;
     let company = json!({
-        "name": "Acme Lending", "server": "test", "event_url": format!("{}/events", lab.standins.url()),
+        "name": "Acme Lending", "server": "test", "event_url": format!("{}/events", lab.simulators.url()),
     });
     let company = lab.call("POST /internal/v1/companies", company).await;
     lab.name("company", &company["id"]);
@@ -269,11 +269,13 @@ async fn set_up(lab: &Lab) {
 }
 
 async fn set_paystack(lab: &Lab, route: &str, key: &str) {
-    let base_url = format!("{}/paystack", lab.standins.url());
+    let base_url = format!("{}/paystack", lab.simulators.url());
     let set = json!({ "credentials": { "secret_key": key, "base_url": base_url } });
     let account = lab.call(route, set).await;
     lab.call(&format!("{}/test", route.replace("PUT", "POST")), json!({})).await;
-    lab.standins.paystack().set_webhook(key, account["notification_url"].as_str().expect("a URL"));
+    lab.simulators
+        .paystack()
+        .set_webhook(key, account["notification_url"].as_str().expect("a URL"));
     let account = account["account"].as_str().expect("an id");
     lab.name("account", &json!(account));
 }
@@ -288,12 +290,12 @@ async fn pay_and_fail(lab: &Lab) {
     lab.call("POST /api/v1/payment/verify/{reference}", json!({})).await;
     lab.call("POST /internal/v1/companies/{company}/payments/{payment}/refund", json!({})).await;
     lab.pay("order-mismatch").await;
-    assert!(lab.standins.paystack().tamper("order-mismatch", 100, "NGN"));
+    assert!(lab.simulators.paystack().tamper("order-mismatch", 100, "NGN"));
     for (n, operation) in ["initialize", "verify"].into_iter().enumerate() {
         for kind in
             [FaultKind::SlowAfter, FaultKind::Cut, FaultKind::Error500, FaultKind::Malformed]
         {
-            lab.standins.faults().push(Fault::new(operation, kind).delay_ms(4_000));
+            lab.simulators.faults().push(Fault::new(operation, kind).delay_ms(4_000));
             let reference = format!("order-{n}-{kind:?}");
             lab.begin("provider_a", &reference, "").await;
             lab.ask(&format!("POST /api/v1/payment/verify/{reference}"), "{}").await;
@@ -399,7 +401,7 @@ async fn secrets(lab: &Lab) -> Vec<(&'static str, String, &'static str)> {
     const KEY: &str = "POST /internal/v1/companies/{company}/keys";
     const ROTATED_KEY: &str = "POST /internal/v1/companies/{company}/keys/{key}/rotate";
     const ROTATE: &str = "POST /internal/v1/companies/{company}/event-secret/rotate";
-    let url = format!("{}/paystack/transaction/verify/order-1", lab.standins.url());
+    let url = format!("{}/paystack/transaction/verify/order-1", lab.simulators.url());
     let told = reply(lab.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
     let token = told["data"]["authorization"]["authorization_code"].as_str().expect("a saved card");
     vec![
@@ -427,7 +429,7 @@ async fn check_secrets(lab: &Lab, logs: &str, telemetry: &str) {
     let backup = backed_up(&lab.database).await;
     let stored = stored(&lab.database).await + &lab.at_rest.lock().unwrap().concat();
     let events: String =
-        lab.standins.events().iter().map(|e| format!("{:?} {}\n", e.headers, e.body)).collect();
+        lab.simulators.events().iter().map(|e| format!("{:?} {}\n", e.headers, e.body)).collect();
     // What is empty proves nothing.
     for (place, text, there) in [
         ("the database", &*stored, "order-mismatch"),

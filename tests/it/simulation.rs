@@ -94,7 +94,7 @@ impl World<'_> {
             12..=17 => self.repay().await,
             18..=19 => self.verify_recollection().await,
             20..=24 => return self.break_something(), // nothing of ours
-            25 => drop(self.app.standins.release()),
+            25 => drop(self.app.simulators.release()),
             26 => self.let_a_host_die_at_work().await,
             27..=29 => self.app.advance([1, 30, 60, 300, 3_600][self.pick(5)]).await,
             _ => self.app.advance(DAY).await,
@@ -187,7 +187,7 @@ impl World<'_> {
             _ => ("notification", &[Cut, Duplicate, Hold, Reorder]),
         };
         let kind = kinds[self.pick(kinds.len())];
-        self.app.standins.faults().push(Fault::new(operation, kind).times(1));
+        self.app.simulators.faults().push(Fault::new(operation, kind).times(1));
     }
 
     // ---- what must hold ------------------------------------------------------------------------
@@ -232,8 +232,8 @@ impl World<'_> {
     /// The provider is well again: what was paid arrives, nothing is under way but what waits for customers, and every event is
     /// delivered.
     async fn heal(&mut self) {
-        self.app.standins.faults().clear();
-        self.app.standins.release();
+        self.app.simulators.faults().clear();
+        self.app.simulators.release();
         for _ in 0..4 {
             self.app.advance(DAY).await;
             self.check().await;
@@ -253,7 +253,8 @@ impl World<'_> {
 
     /// What the provider says of a charge on the service's account.
     async fn at_provider(&self, service_ref: &str) -> Value {
-        let url = format!("{}/paystack/transaction/verify/{service_ref}", self.app.standins.url());
+        let url =
+            format!("{}/paystack/transaction/verify/{service_ref}", self.app.simulators.url());
         let answer = self.app.client.get(url).bearer_auth(PAYSTACK_KEY).send().await;
         let answer: Value = answer.expect("an answer").json().await.expect("JSON");
         answer["data"]["status"].clone()

@@ -480,7 +480,7 @@ both! {
         let url = set_account(app, "/providers/unruly", &upstream.url).await;
         ask(app, "order-1", "").await.data();
         app.initialize("order-2").await;
-        let asked = app.standins.paystack().requests().len();
+        let asked = app.simulators.paystack().requests().len();
         for body in ["order-1", "order-2", "nothing that anybody knows", ""] {
             let told = reply(app.client.post(&url).body(body)).await;
             assert_eq!(told.status, 200, "{body}");
@@ -488,7 +488,7 @@ both! {
         app.settle().await;
         let paths: Vec<String> = upstream.got().into_iter().map(|got| got.path).collect();
         assert_eq!(paths, ["/verify/order-1"]);
-        assert_eq!(app.standins.paystack().requests().len(), asked); // another account's payment
+        assert_eq!(app.simulators.paystack().requests().len(), asked); // another account's payment
         assert_eq!(app.fetch("order-1").await["status"], "pending");
         assert_eq!(app.fetch("order-2").await["status"], "pending");
         assert!(app.events().is_empty());

@@ -19,7 +19,7 @@ pub struct AfricasTalking;
 tollhouse_plugin::export!(AfricasTalking: sms);
 
 #[derive(Deserialize)]
-struct Told {
+struct SendResponse {
     #[serde(rename = "SMSMessageData")]
     data: Data,
 }
@@ -63,7 +63,7 @@ impl sms::Guest for AfricasTalking {
             .timeout_ms(TIMEOUT_MS)
             .send()?;
         check_service(answer.status)?;
-        accepted(&answer)
+        message_id(&answer)
     }
 }
 
@@ -83,30 +83,32 @@ fn check_service(status: u16) -> Result<(), Fault> {
 }
 
 /// The id of the message, if its one recipient was accepted.
-fn accepted(answer: &Response) -> Result<String, Fault> {
-    let Told { data } = answer.json()?;
-    let Some(recipient) = data.recipients.first() else { return Err(nobody(&data.message)) };
-    let Some(status) = number(&recipient.status_code) else { return Err(unexpected()) };
+fn message_id(answer: &Response) -> Result<String, Fault> {
+    let SendResponse { data } = answer.json()?;
+    let Some(recipient) = data.recipients.first() else {
+        return Err(no_recipient_fault(&data.message));
+    };
+    let Some(status) = number(&recipient.status_code) else { return Err(unexpected_response()) };
     match (status, recipient.message_id.as_str()) {
-        (100..=102, None | Some("" | "None")) => Err(unexpected()),
+        (100..=102, None | Some("" | "None")) => Err(unexpected_response()),
         (100..=102, Some(id)) => Ok(id.to_owned()),
-        _ => Err(refusal(status)),
+        _ => Err(status_fault(status)),
     }
 }
 
 /// Why there are no recipients at all.
-fn nobody(message: &Value) -> Fault {
+fn no_recipient_fault(message: &Value) -> Fault {
     match message.as_str().unwrap_or_default() {
-        "InvalidSenderId" => refusal(402),
-        "InvalidPhoneNumber" => refusal(403),
-        "InsufficientBalance" => refusal(405),
-        "UserInBlacklist" => refusal(406),
+        "InvalidSenderId" => status_fault(402),
+        "InvalidPhoneNumber" => status_fault(403),
+        "InsufficientBalance" => status_fault(405),
+        "UserInBlacklist" => status_fault(406),
         _ => Fault::unavailable("Africa's Talking took no recipient").with_code("no-recipient"),
     }
 }
 
 /// What a recipient's status means that is no success.
-fn refusal(status: u64) -> Fault {
+fn status_fault(status: u64) -> Fault {
     let code = &status.to_string();
     let fault = match status {
         401 => Fault::refused(code, "the message was held back as a risk"),
@@ -123,7 +125,7 @@ fn refusal(status: u64) -> Fault {
     fault.with_code(code)
 }
 
-fn unexpected() -> Fault {
+fn unexpected_response() -> Fault {
     Fault::unavailable("Africa's Talking did not say what became of the message")
         .with_code("unexpected-answer")
 }

@@ -1,6 +1,6 @@
 //! The types of identity of the manifest, and what Prembly is asked for each.
 
-use prembly::Answer;
+use prembly::LookupResult;
 use serde_json::json;
 use tollhouse_plugin::identity::Question;
 use tollhouse_plugin::record::Shape;
@@ -9,57 +9,61 @@ use tollhouse_plugin::types::{Fault, FaultCategory};
 use crate::shapes;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Identity {
+pub(crate) enum IdentityType {
     Passport,
     Ssnit,
     DriversLicense,
     VotersCard,
 }
 
-impl Identity {
-    pub(crate) fn named(name: &str) -> Result<Identity, Fault> {
+impl IdentityType {
+    pub(crate) fn from_name(name: &str) -> Result<IdentityType, Fault> {
         match name {
-            "passport" => Ok(Identity::Passport),
-            "ssnit" => Ok(Identity::Ssnit),
-            "drivers_license" => Ok(Identity::DriversLicense),
-            "voters_card" => Ok(Identity::VotersCard),
+            "passport" => Ok(IdentityType::Passport),
+            "ssnit" => Ok(IdentityType::Ssnit),
+            "drivers_license" => Ok(IdentityType::DriversLicense),
+            "voters_card" => Ok(IdentityType::VotersCard),
             _ => Err(Fault::invalid("identity", "no such type of identity")),
         }
     }
 
     pub(crate) fn shape(self) -> &'static Shape {
         match self {
-            Identity::Passport => &shapes::PASSPORT,
-            Identity::Ssnit => &shapes::SSNIT,
-            Identity::DriversLicense => &shapes::DRIVERS_LICENSE,
-            Identity::VotersCard => &shapes::VOTERS_CARD,
+            IdentityType::Passport => &shapes::PASSPORT,
+            IdentityType::Ssnit => &shapes::SSNIT,
+            IdentityType::DriversLicense => &shapes::DRIVERS_LICENSE,
+            IdentityType::VotersCard => &shapes::VOTERS_CARD,
         }
     }
 
-    pub(crate) fn look_up(self, question: &Question, timeout_ms: u32) -> Result<Answer, Fault> {
+    pub(crate) fn look_up(
+        self,
+        question: &Question,
+        timeout_ms: u32,
+    ) -> Result<LookupResult, Fault> {
         let number = json!({"number": question.identifier});
         match self {
-            Identity::Passport => prembly::ask("gh/passport", &number, timeout_ms),
-            Identity::Ssnit => prembly::ask("gh/ssnit", &number, timeout_ms),
-            Identity::DriversLicense => {
+            IdentityType::Passport => prembly::call("gh/passport", &number, timeout_ms),
+            IdentityType::Ssnit => prembly::call("gh/ssnit", &number, timeout_ms),
+            IdentityType::DriversLicense => {
                 let born = question.person.as_ref().and_then(|who| who.date_of_birth.as_deref());
                 let mut body = number;
                 if let Some(born) = born.map(str::trim).filter(|born| !born.is_empty()) {
                     body["dob"] = born.into();
                 }
-                prembly::ask("gh/drivers_license", &body, timeout_ms)
+                prembly::call("gh/drivers_license", &body, timeout_ms)
             }
-            Identity::VotersCard => voter(&question.identifier, timeout_ms),
+            IdentityType::VotersCard => look_up_voter(&question.identifier, timeout_ms),
         }
     }
 }
 
 /// There are two registers, and the number does not say which one it is of: whom the present one does not know may be in the
 /// old one.
-fn voter(number: &str, timeout_ms: u32) -> Result<Answer, Fault> {
+fn look_up_voter(number: &str, timeout_ms: u32) -> Result<LookupResult, Fault> {
     let ask = |register: &str| {
         let body = json!({"number": number, "type": register});
-        prembly::ask("gh/voters", &body, timeout_ms / 2)
+        prembly::call("gh/voters", &body, timeout_ms / 2)
     };
     match ask("MAIN") {
         Err(fault) if fault.category == FaultCategory::NotFound => ask("OLD"),

@@ -11,10 +11,10 @@ use tollhouse_plugin::identity_face::{self, Compared};
 use tollhouse_plugin::types::{Fault, FaultCategory};
 use tollhouse_plugin::{identity_lookup, log, normal};
 
-use crate::identity::Identity;
+use crate::identity::IdentityType;
 
 /// Of a call's 30 s one is kept for the host.
-const CALL_MS: u32 = 29_000;
+const CALL_TIMEOUT_MS: u32 = 29_000;
 
 /// The plugin.
 #[derive(Debug)]
@@ -24,27 +24,28 @@ tollhouse_plugin::export!(Ghana: identity_lookup, identity_face);
 
 impl identity_lookup::Guest for Ghana {
     fn lookup(question: Question) -> Result<Entry, Fault> {
-        let identity = Identity::named(&question.identity)?;
-        let answer = identity.look_up(&question, CALL_MS).inspect_err(report)?;
+        let identity = IdentityType::from_name(&question.identity)?;
+        let answer = identity.look_up(&question, CALL_TIMEOUT_MS).inspect_err(log_failure)?;
         Ok(identity.shape().entry(&answer.record))
     }
 }
 
 impl identity_face::Guest for Ghana {
     fn compare(question: Question, selfie: Image) -> Result<Compared, Fault> {
-        let identity = Identity::named(&question.identity)?;
-        if identity != Identity::Ssnit {
+        let identity = IdentityType::from_name(&question.identity)?;
+        if identity != IdentityType::Ssnit {
             return Err(Fault::invalid("identity", "this type of identity compares no faces"));
         }
         let body = json!({"number": question.identifier, "image": normal::base64(&selfie.bytes)});
-        let answer = prembly::ask("gh/ssnit/face", &body, CALL_MS).inspect_err(report)?;
-        let comparison = answer.comparison().inspect_err(report)?;
+        let answer =
+            prembly::call("gh/ssnit/face", &body, CALL_TIMEOUT_MS).inspect_err(log_failure)?;
+        let comparison = answer.comparison().inspect_err(log_failure)?;
         Ok(Compared { entry: identity.shape().entry(&answer.record), comparison })
     }
 }
 
 /// What the operator should look at.
-fn report(fault: &Fault) {
+fn log_failure(fault: &Fault) {
     if fault.code == prembly::NO_CREDIT {
         log::error("Prembly is out of order: the account has no credit left");
     } else if matches!(fault.category, FaultCategory::Unavailable | FaultCategory::Misconfigured) {

@@ -6,7 +6,7 @@ use tollhouse_plugin::types::{Fault, FaultCategory};
 use tollhouse_plugin::{log, settings, vault};
 
 /// Of a call's 30 s one is kept for the host.
-const CALL_MS: u32 = 29_000;
+const CALL_TIMEOUT_MS: u32 = 29_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Upstream {
@@ -15,7 +15,7 @@ pub(crate) enum Upstream {
 }
 
 impl Upstream {
-    fn named(name: &str) -> Option<Upstream> {
+    fn from_name(name: &str) -> Option<Upstream> {
         match name {
             "prembly" => Some(Upstream::Prembly),
             "dojah" => Some(Upstream::Dojah),
@@ -31,7 +31,7 @@ impl Upstream {
     }
 
     /// Whether the operator gave its credentials.
-    fn is_set_up(self) -> bool {
+    fn is_configured(self) -> bool {
         match self {
             Upstream::Prembly => vault::secret(prembly::KEY).is_ok(),
             Upstream::Dojah => {
@@ -42,17 +42,17 @@ impl Upstream {
 }
 
 /// The answer of the first upstream that is in order; the second argument is the milliseconds that it has.
-pub(crate) fn ask<T>(ask: impl Fn(Upstream, u32) -> Result<T, Fault>) -> Result<T, Fault> {
-    let upstreams = in_order()?;
-    let patience_ms = patience_ms()?;
-    let mut left_ms = CALL_MS;
+pub(crate) fn try_in_order<T>(ask: impl Fn(Upstream, u32) -> Result<T, Fault>) -> Result<T, Fault> {
+    let upstreams = configured_order()?;
+    let patience_ms = upstream_timeout_ms()?;
+    let mut left_ms = CALL_TIMEOUT_MS;
     let mut last = Fault::misconfigured("no upstream has its credentials");
     for (at, upstream) in upstreams.iter().enumerate() {
         let is_last = at + 1 == upstreams.len();
         let ms = if is_last { left_ms } else { patience_ms.min(left_ms) };
         match ask(*upstream, ms) {
-            Err(fault) if is_out_of_order(&fault) => {
-                report(*upstream, &fault);
+            Err(fault) if is_unavailable(&fault) => {
+                log_failure(*upstream, &fault);
                 // Of the other reasons nobody knows how long they took; the host knows what is left.
                 if fault.code == "timeout" {
                     left_ms -= ms;
@@ -66,34 +66,34 @@ pub(crate) fn ask<T>(ask: impl Fn(Upstream, u32) -> Result<T, Fault>) -> Result<
 }
 
 /// Those of the setting `order` that are set up.
-fn in_order() -> Result<Vec<Upstream>, Fault> {
+fn configured_order() -> Result<Vec<Upstream>, Fault> {
     let order = settings::required("order")?;
     let mut upstreams = Vec::new();
     for name in order.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        let Some(upstream) = Upstream::named(&name.to_lowercase()) else {
+        let Some(upstream) = Upstream::from_name(&name.to_lowercase()) else {
             return Err(Fault::misconfigured("the setting order names an unknown upstream")
                 .with_detail("setting", "order"));
         };
-        if !upstreams.contains(&upstream) && upstream.is_set_up() {
+        if !upstreams.contains(&upstream) && upstream.is_configured() {
             upstreams.push(upstream);
         }
     }
     Ok(upstreams)
 }
 
-fn patience_ms() -> Result<u32, Fault> {
+fn upstream_timeout_ms() -> Result<u32, Fault> {
     let patience = settings::required("patience_ms")?.trim().parse::<u32>();
-    patience.ok().filter(|ms| (1..CALL_MS).contains(ms)).ok_or_else(|| {
+    patience.ok().filter(|ms| (1..CALL_TIMEOUT_MS).contains(ms)).ok_or_else(|| {
         Fault::misconfigured("the setting patience_ms is not between 1 and 28999")
             .with_detail("setting", "patience_ms")
     })
 }
 
-fn is_out_of_order(fault: &Fault) -> bool {
+fn is_unavailable(fault: &Fault) -> bool {
     matches!(fault.category, FaultCategory::Unavailable | FaultCategory::Misconfigured)
 }
 
-fn report(upstream: Upstream, fault: &Fault) {
+fn log_failure(upstream: Upstream, fault: &Fault) {
     let name = upstream.name();
     if fault.code == NO_CREDIT {
         log::error(&format!("{name} is out of order: the account has no credit left"));

@@ -17,7 +17,7 @@ use tollhouse_plugin::normal;
 use tollhouse_plugin::types::Fault;
 
 use crate::failover::Upstream;
-use crate::identity::Identity;
+use crate::identity::IdentityType;
 
 /// The plugin.
 #[derive(Debug)]
@@ -27,8 +27,8 @@ tollhouse_plugin::export!(Nigeria: identity_lookup, identity_face, identity_docu
 
 impl identity_lookup::Guest for Nigeria {
     fn lookup(question: Question) -> Result<Entry, Fault> {
-        let identity = Identity::named(&question.identity)?;
-        let record = failover::ask(|upstream, ms| match upstream {
+        let identity = IdentityType::from_name(&question.identity)?;
+        let record = failover::try_in_order(|upstream, ms| match upstream {
             Upstream::Prembly => by_prembly::lookup(identity, &question, ms),
             Upstream::Dojah => by_dojah::lookup(identity, &question, ms),
         })?;
@@ -38,9 +38,9 @@ impl identity_lookup::Guest for Nigeria {
 
 impl identity_face::Guest for Nigeria {
     fn compare(question: Question, selfie: Image) -> Result<Compared, Fault> {
-        let identity = Identity::named(&question.identity)?;
-        let selfie = encoded(selfie);
-        let (record, comparison) = failover::ask(|upstream, ms| match upstream {
+        let identity = IdentityType::from_name(&question.identity)?;
+        let selfie = encode_image(selfie);
+        let (record, comparison) = failover::try_in_order(|upstream, ms| match upstream {
             Upstream::Prembly => by_prembly::compare(identity, &question, &selfie, ms),
             Upstream::Dojah => by_dojah::compare(identity, &question, &selfie, ms),
         })?;
@@ -50,9 +50,9 @@ impl identity_face::Guest for Nigeria {
 
 impl identity_document::Guest for Nigeria {
     fn read(identity: String, document: Image) -> Result<Reading, Fault> {
-        let identity = Identity::named(&identity)?;
-        let document = encoded(document);
-        let (identifier, record) = failover::ask(|upstream, ms| match upstream {
+        let identity = IdentityType::from_name(&identity)?;
+        let document = encode_image(document);
+        let (identifier, record) = failover::try_in_order(|upstream, ms| match upstream {
             Upstream::Prembly => by_prembly::read(identity, &document, ms),
             Upstream::Dojah => by_dojah::read(identity, &document, ms),
         })?;
@@ -61,7 +61,7 @@ impl identity_document::Guest for Nigeria {
 }
 
 /// Takes the bytes, so that memory holds an image of some MiB no more often than it must.
-fn encoded(image: Image) -> String {
+fn encode_image(image: Image) -> String {
     normal::base64(&image.bytes)
 }
 

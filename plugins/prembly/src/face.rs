@@ -12,21 +12,21 @@ const THRESHOLD: f64 = 90.0;
 
 /// `invalid` naming the image when there was no face to compare.
 pub(crate) fn comparison(face: &Value) -> Result<Comparison, Fault> {
-    let status = truth(&face["status"]);
+    let status = parse_bool(&face["status"]);
     let told = confidence(&face["confidence"]);
     let nothing = told.is_none_or(|told| told == 0.0);
-    if nothing && status != Some(true) && no_face(&face["message"]) {
+    if nothing && status != Some(true) && says_no_face(&face["message"]) {
         return Err(refusal::no_face());
     }
     if told.is_none() && status.is_none() {
-        return Err(refusal::unexpected("Prembly compared no faces"));
+        return Err(refusal::unexpected_response("Prembly compared no faces"));
     }
-    let percent = percent(told.unwrap_or_default(), status.is_some());
+    let percent = to_percent(told.unwrap_or_default(), status.is_some());
     Ok(normal::comparison(status.unwrap_or(percent >= THRESHOLD), percent))
 }
 
 /// Some answers are on a scale of 0 to 1, others on one of 0 to 100.
-fn percent(told: f64, status_known: bool) -> f64 {
+fn to_percent(told: f64, status_known: bool) -> f64 {
     if status_known && told <= 1.0 { told * 100.0 } else { told }
 }
 
@@ -38,7 +38,7 @@ fn confidence(value: &Value) -> Option<f64> {
     }
 }
 
-fn truth(value: &Value) -> Option<bool> {
+fn parse_bool(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(told) => Some(*told),
         Value::String(text) => text.trim().to_lowercase().parse().ok(),
@@ -46,7 +46,7 @@ fn truth(value: &Value) -> Option<bool> {
     }
 }
 
-fn no_face(words: &Value) -> bool {
+fn says_no_face(words: &Value) -> bool {
     let words = words.as_str().unwrap_or_default().to_lowercase();
     ["no face", "face not", "not detect", "multiple face"].iter().any(|no| words.contains(no))
 }

@@ -6,16 +6,16 @@
 //! A plugin that uses it has the secret [`KEY`] and the settings `prembly_url`, `prembly_prefix` and, unless the account works
 //! without, `prembly_app_id`.
 
-mod answer;
 mod face;
 mod refusal;
+mod response;
 
 use serde_json::Value;
 use tollhouse_plugin::http::{self, Request};
 use tollhouse_plugin::types::Fault;
 use tollhouse_plugin::{settings, vault};
 
-pub use answer::Answer;
+pub use response::LookupResult;
 
 /// The manifest's name for the account's key.
 pub const KEY: &str = "prembly_key";
@@ -23,7 +23,7 @@ pub const KEY: &str = "prembly_key";
 /// Asks what stands under `path`, which is without the prefix. `not-found`, `invalid` naming `identifier` or `image`, and
 /// `refused` are Prembly's last word; with all other faults Prembly is out of order, with the code [`NO_CREDIT`] because the
 /// account has nothing left.
-pub fn ask(path: &str, body: &Value, timeout_ms: u32) -> Result<Answer, Fault> {
+pub fn call(path: &str, body: &Value, timeout_ms: u32) -> Result<LookupResult, Fault> {
     let path = http::join(&settings::get_or("prembly_prefix", ""), path);
     let mut request = Request::post(settings::url("prembly_url", &path)?)
         .header("x-api-key", vault::secret(KEY)?)
@@ -32,8 +32,8 @@ pub fn ask(path: &str, body: &Value, timeout_ms: u32) -> Result<Answer, Fault> {
     if let Some(id) = settings::get("prembly_app_id").filter(|id| !id.is_empty()) {
         request = request.header("app-id", id);
     }
-    let answer = request.send().map_err(refusal::no_answer)?;
-    answer::read(&answer, body.get("image").is_some())
+    let answer = request.send().map_err(refusal::no_response)?;
+    response::parse(&answer, body.get("image").is_some())
 }
 
 /// The code of a fault that says that the account has no money left: the operator must act.

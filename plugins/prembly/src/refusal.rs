@@ -6,7 +6,7 @@ use tollhouse_plugin::types::Fault;
 use crate::NO_CREDIT;
 
 /// The host's own words may hold the address, and that an identifier.
-pub(crate) fn no_answer(fault: Fault) -> Fault {
+pub(crate) fn no_response(fault: Fault) -> Fault {
     Fault { message: "no answer came from Prembly".to_owned(), details: Vec::new(), ..fault }
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn check_service(status: u16, code: &str) -> Result<(), Fault> {
     }
 }
 
-pub(crate) fn unexpected(what: &str) -> Fault {
+pub(crate) fn unexpected_response(what: &str) -> Fault {
     Fault::unavailable(what).with_code("unexpected-answer")
 }
 

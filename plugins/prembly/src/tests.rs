@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tollhouse_plugin::testing::FakeHost;
 use tollhouse_plugin::types::Fault;
 
-use crate::{Answer, ask};
+use crate::{LookupResult, call};
 
 const BVN: &str = "https://prembly.test/verification/bvn";
 
@@ -19,12 +19,12 @@ fn host() -> FakeHost {
         .setting("prembly_app_id", "app-1")
 }
 
-fn asked(host: FakeHost, body: &Value) -> Result<Answer, Fault> {
+fn asked(host: FakeHost, body: &Value) -> Result<LookupResult, Fault> {
     let _host = host.install();
-    ask("bvn", body, 1_000)
+    call("bvn", body, 1_000)
 }
 
-fn told(status: u16, answer: Value) -> Result<Answer, Fault> {
+fn told(status: u16, answer: Value) -> Result<LookupResult, Fault> {
     asked(host().answer("POST", BVN, status, answer), &json!({"number": "54651333604"}))
 }
 
@@ -32,7 +32,7 @@ fn told(status: u16, answer: Value) -> Result<Answer, Fault> {
 fn what_is_sent() {
     let answer = json!({"status": true, "response_code": "00", "data": {"firstName": "Ada"}});
     let host = host().answer("POST", BVN, 200, answer.clone()).install();
-    ask("bvn", &json!({"number": "54651333604"}), 1_000).unwrap();
+    call("bvn", &json!({"number": "54651333604"}), 1_000).unwrap();
     let sent = &host.requests()[0];
     assert_eq!((&*sent.method, &*sent.url, sent.timeout_ms), ("POST", BVN, Some(1_000)));
     assert_eq!(sent.header("x-api-key"), Some("sk_secret"));
@@ -56,7 +56,7 @@ fn a_newer_account_has_no_app_id_and_an_older_host_no_prefix() {
             .setting("prembly_app_id", "")
             .answer("POST", url, 200, answer.clone())
             .install();
-        ask("gh/ssnit", &json!({}), 1_000).unwrap();
+        call("gh/ssnit", &json!({}), 1_000).unwrap();
         assert_eq!(host.requests()[0].header("app-id"), None);
     }
 }

@@ -73,14 +73,14 @@ fn refusal(status: u16, envelope: &Envelope) -> Fault {
         return Fault::not_found(message).with_code(&code);
     }
     let validation = loose::text(&envelope.kind) == "validation_error" || code == "missing_params";
-    match blamed(&words) {
+    match invalid_field(&words) {
         Some(field) if validation => Fault::invalid(field, message).with_code(&code),
         _ => Fault::refused(&code, message),
     }
 }
 
 /// The field of the contract that a validation error speaks of.
-fn blamed(words: &str) -> Option<&'static str> {
+fn invalid_field(words: &str) -> Option<&'static str> {
     let known = [
         ("email", "email"),
         ("amount", "amount"),

@@ -49,5 +49,5 @@ fn charge(
     let answer = api::post("/transaction/charge_authorization", &body);
     let data =
         repeat::charged(answer, api::DUPLICATE_REFERENCE, || transaction::find(service_ref))?;
-    transaction::payment(&data, service_ref, Some(amount))
+    transaction::parse_payment(&data, service_ref, Some(amount))
 }

@@ -17,7 +17,7 @@ struct Initialized {
 impl checkout::Guest for Paystack {
     fn start(order: CheckoutOrder) -> Result<CheckoutSession, Fault> {
         let data = api::post("/transaction/initialize", &request(&order)?)?;
-        let raw = loose::raw(&data);
+        let raw = loose::redacted_json(&data);
         let made: Initialized = serde_json::from_value(data).map_err(|_| {
             Fault::unavailable("Paystack gave no payment page").with_code("unexpected-answer")
         })?;

@@ -27,7 +27,7 @@ struct Authorization {
 }
 
 /// The card or mandate of a transaction; none when it was paid in another way, or not yet.
-pub(crate) fn of(transaction: &Transaction) -> Option<Instrument> {
+pub(crate) fn from_transaction(transaction: &Transaction) -> Option<Instrument> {
     let found = Authorization::deserialize(&transaction.authorization).ok()?;
     let token = loose::text(&found.authorization_code);
     if token.is_empty() {
@@ -36,7 +36,7 @@ pub(crate) fn of(transaction: &Transaction) -> Option<Instrument> {
     Some(Instrument {
         kind: kind(&found, &transaction.channel)?.to_owned(),
         token,
-        reusable: reusable(&found),
+        reusable: is_reusable(&found),
         signature: loose::text(&found.signature),
         email: loose::text(&transaction.customer["email"]),
         bin: loose::text(&found.bin),
@@ -50,7 +50,7 @@ pub(crate) fn of(transaction: &Transaction) -> Option<Instrument> {
     })
 }
 
-fn reusable(found: &Authorization) -> bool {
+fn is_reusable(found: &Authorization) -> bool {
     matches!(&found.reusable, Value::Bool(true)) || loose::text(&found.reusable) == "1"
 }
 
@@ -62,7 +62,7 @@ fn kind(found: &Authorization, paid_by: &Value) -> Option<&'static str> {
         "card" | "apple_pay" => Some("card"),
         "" if !card_type.is_empty() => Some("card"),
         // A bank account that can be debited again is a mandate in all but name.
-        _ if reusable(found) => Some("mandate"),
+        _ if is_reusable(found) => Some("mandate"),
         _ => None,
     }
 }

@@ -7,27 +7,27 @@ pub(crate) use tollhouse_plugin::loose::{either, metadata, object, text};
 /// A whole amount in minor units, as a number or as a text.
 pub(crate) fn minor(value: &Value) -> Option<u64> {
     match value {
-        Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
+        Value::Number(number) => number.as_u64().or_else(|| exact_integer(number.as_f64()?)),
         Value::String(text) => text.trim().parse().ok(),
         _ => None,
     }
 }
 
 /// The largest amount that a float still holds exactly.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+const MAX_EXACT_FLOAT: f64 = 9_007_199_254_740_992.0;
 
-fn whole(number: f64) -> Option<u64> {
-    let exact = number.fract() == 0.0 && (0.0..=EXACT).contains(&number);
+fn exact_integer(number: f64) -> Option<u64> {
+    let exact = number.fract() == 0.0 && (0.0..=MAX_EXACT_FLOAT).contains(&number);
     exact.then_some(number as u64)
 }
 
 /// What could charge again, or pay in the customer's place.
-const CHARGES_AGAIN: [&str; 3] = ["authorization_code", "access_code", "signature"];
+const CREDENTIAL_FIELDS: [&str; 3] = ["authorization_code", "access_code", "signature"];
 
 /// The provider's answer as JSON text, without anything that charges again. What the caller put into `metadata` is theirs
 /// and stays.
-pub(crate) fn raw(data: &Value) -> String {
-    loose::without(&CHARGES_AGAIN, "metadata", data.clone())
+pub(crate) fn redacted_json(data: &Value) -> String {
+    loose::without(&CREDENTIAL_FIELDS, "metadata", data.clone())
 }
 
 #[cfg(test)]
@@ -59,6 +59,6 @@ mod tests {
             "metadata": {"signature": "the caller's own"},
             "list": [{"id": 1}],
         });
-        assert_eq!(serde_json::from_str::<Value>(&raw(&data)).unwrap(), kept);
+        assert_eq!(serde_json::from_str::<Value>(&redacted_json(&data)).unwrap(), kept);
     }
 }

@@ -11,20 +11,20 @@ use crate::{Paystack, api, loose, transaction};
 impl refunds::Guest for Paystack {
     fn start(order: RefundOrder) -> Result<Refund, Fault> {
         let transaction = transaction_id(&order)?;
-        if let Some(made) = existing(&transaction, &order)? {
+        if let Some(made) = find_existing(&transaction, &order)? {
             return Ok(made);
         }
         let body = json!({
             "transaction": transaction,
             "amount": order.amount.minor,
             "currency": order.amount.currency,
-            "merchant_note": format!("{} {}", order.reason, note_of(&order)).trim(),
+            "merchant_note": format!("{} {}", order.reason, refund_note(&order)).trim(),
         });
-        refund(&api::post("/refund", &body)?)
+        parse_refund(&api::post("/refund", &body)?)
     }
 
     fn check(provider_id: String) -> Result<Refund, Fault> {
-        refund(&api::get(&format!("/refund/{}", http::encode(&provider_id)))?)
+        parse_refund(&api::get(&format!("/refund/{}", http::encode(&provider_id)))?)
     }
 }
 
@@ -38,19 +38,21 @@ fn transaction_id(order: &RefundOrder) -> Result<String, Fault> {
 
 /// Our refund of this transaction, if there is one that did not fail. One that somebody else made of a part leaves less
 /// than was ordered.
-fn existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund>, Fault> {
+fn find_existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund>, Fault> {
     let list = match api::get(&format!("/refund?transaction={}", http::encode(transaction))) {
         Ok(list) => list,
         Err(fault) if fault.category == FaultCategory::NotFound => return Ok(None),
         Err(fault) => return Err(fault),
     };
     let mut of_others = false;
-    for item in list.as_array().ok_or_else(unreadable)? {
-        let made = refund(item)?;
-        if made.status == RefundStatus::Failed || !is_of(item, transaction, &order.service_ref) {
+    for item in list.as_array().ok_or_else(unreadable_refund)? {
+        let made = parse_refund(item)?;
+        if made.status == RefundStatus::Failed
+            || !is_for_transaction(item, transaction, &order.service_ref)
+        {
             continue;
         }
-        if is_ours(item, order)? {
+        if matches_order(item, order)? {
             return Ok(Some(made));
         }
         of_others = true;
@@ -62,31 +64,33 @@ fn existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund>, Fa
 }
 
 /// By the note that `start` wrote. One of the whole amount serves as well, whoever made it.
-fn is_ours(item: &Value, order: &RefundOrder) -> Result<bool, Fault> {
-    if loose::text(&item["merchant_note"]).contains(&note_of(order)) {
+fn matches_order(item: &Value, order: &RefundOrder) -> Result<bool, Fault> {
+    if loose::text(&item["merchant_note"]).contains(&refund_note(order)) {
         return Ok(true);
     }
-    let amount = loose::minor(&item["amount"]).ok_or_else(unreadable)?;
+    let amount = loose::minor(&item["amount"]).ok_or_else(unreadable_refund)?;
     Ok(amount == order.amount.minor)
 }
 
-fn note_of(order: &RefundOrder) -> String {
+fn refund_note(order: &RefundOrder) -> String {
     format!("[{}]", order.refund_ref)
 }
 
 /// Whether a listed refund is of this transaction, which it names by an object, an id or a reference. One that names
 /// none came by the filter that was asked for.
-fn is_of(item: &Value, transaction: &str, service_ref: &str) -> bool {
+fn is_for_transaction(item: &Value, transaction: &str, service_ref: &str) -> bool {
     let named = &item["transaction"];
     let names = [loose::text(named), loose::text(&named["id"]), loose::text(&named["reference"])];
     let mut names = names.iter().filter(|name| !name.is_empty()).peekable();
     names.peek().is_none() || names.any(|name| name == transaction || name == service_ref)
 }
 
-fn refund(data: &Value) -> Result<Refund, Fault> {
+fn parse_refund(data: &Value) -> Result<Refund, Fault> {
     let provider_id = loose::text(&data["id"]);
-    let told =
-        data["status"].as_str().filter(|_| !provider_id.is_empty()).ok_or_else(unreadable)?;
+    let told = data["status"]
+        .as_str()
+        .filter(|_| !provider_id.is_empty())
+        .ok_or_else(unreadable_refund)?;
     let (status, message) = match told {
         "processed" => (RefundStatus::Done, ""),
         "failed" => (RefundStatus::Failed, "Paystack could not refund"),
@@ -95,9 +99,9 @@ fn refund(data: &Value) -> Result<Refund, Fault> {
         }
         _ => (RefundStatus::Pending, ""),
     };
-    Ok(Refund { status, provider_id, message: message.to_owned(), raw: loose::raw(data) })
+    Ok(Refund { status, provider_id, message: message.to_owned(), raw: loose::redacted_json(data) })
 }
 
-fn unreadable() -> Fault {
+fn unreadable_refund() -> Fault {
     Fault::unavailable("Paystack's refund cannot be read").with_code("unexpected-answer")
 }

@@ -12,7 +12,7 @@ use crate::{Paystack, api, instrument, loose};
 impl verification::Guest for Paystack {
     fn verify(service_ref: String) -> Result<Payment, Fault> {
         let data = find(&service_ref)?;
-        payment(&data, &service_ref, None)
+        parse_payment(&data, &service_ref, None)
     }
 }
 
@@ -46,12 +46,12 @@ pub(crate) struct Transaction {
 }
 
 /// Reads a transaction. `asked` stands in for an amount that Paystack leaves out before anything was taken.
-pub(crate) fn payment(
+pub(crate) fn parse_payment(
     data: &Value,
     service_ref: &str,
     asked: Option<&Money>,
 ) -> Result<Payment, Fault> {
-    let transaction = Transaction::deserialize(data).map_err(|_| unreadable())?;
+    let transaction = Transaction::deserialize(data).map_err(|_| unreadable_transaction())?;
     let amount = amount(&transaction, asked)?;
     let requested = loose::minor(&transaction.requested_amount)
         .map(|minor| Money { minor, currency: amount.currency.clone() });
@@ -66,10 +66,10 @@ pub(crate) fn payment(
         channel: loose::text(&transaction.channel).to_lowercase(),
         paid_at: paid_at(&transaction),
         message: loose::either(&transaction.gateway_response, &transaction.message),
-        instrument: instrument::of(&transaction),
-        challenge_url: challenge(&transaction),
+        instrument: instrument::from_transaction(&transaction),
+        challenge_url: challenge_url(&transaction),
         metadata: loose::object(&transaction.metadata),
-        raw: loose::raw(data),
+        raw: loose::redacted_json(data),
     })
 }
 
@@ -79,7 +79,7 @@ fn amount(transaction: &Transaction, asked: Option<&Money>) -> Result<Money, Fau
         (Some(minor), _) if !currency.is_empty() => Ok(Money { minor, currency }),
         (Some(minor), Some(asked)) => Ok(Money { minor, currency: asked.currency.clone() }),
         (None, Some(asked)) if status(transaction) != PaymentStatus::Success => Ok(asked.clone()),
-        _ => Err(unreadable()),
+        _ => Err(unreadable_transaction()),
     }
 }
 
@@ -99,7 +99,7 @@ fn is_paused(transaction: &Transaction) -> bool {
 }
 
 /// Where the customer must go on. A transaction that was not paused may name the page it began on.
-fn challenge(transaction: &Transaction) -> Option<String> {
+fn challenge_url(transaction: &Transaction) -> Option<String> {
     let url = loose::text(&transaction.authorization_url);
     (is_paused(transaction) && !url.is_empty()).then_some(url)
 }
@@ -111,6 +111,6 @@ fn paid_at(transaction: &Transaction) -> Option<String> {
     (moment && (at.ends_with('Z') || at.ends_with("+00:00"))).then_some(at)
 }
 
-fn unreadable() -> Fault {
+fn unreadable_transaction() -> Fault {
     Fault::unavailable("Paystack's transaction cannot be read").with_code("unexpected-answer")
 }

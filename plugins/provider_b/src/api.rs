@@ -13,7 +13,7 @@ pub(crate) const DUPLICATE_REFERENCE: &str = "duplicate-reference";
 
 /// The envelope of every answer.
 #[derive(Deserialize)]
-pub(crate) struct Answer {
+pub(crate) struct Envelope {
     status: String,
     #[serde(default)]
     message: Value,
@@ -25,18 +25,18 @@ pub(crate) struct Answer {
 }
 
 /// Asks.
-pub(crate) fn get(path: &str) -> Result<Answer, Fault> {
+pub(crate) fn get(path: &str) -> Result<Envelope, Fault> {
     send(Request::get(url(path)?))
 }
 
 /// The same for somebody who does not wait long.
-pub(crate) fn get_soon(path: &str) -> Result<Answer, Fault> {
-    const SOON_MS: u32 = 3_000;
-    send(Request::get(url(path)?).timeout_ms(SOON_MS))
+pub(crate) fn get_with_short_timeout(path: &str) -> Result<Envelope, Fault> {
+    const SHORT_TIMEOUT_MS: u32 = 3_000;
+    send(Request::get(url(path)?).timeout_ms(SHORT_TIMEOUT_MS))
 }
 
 /// Orders.
-pub(crate) fn post(path: &str, body: &impl Serialize) -> Result<Answer, Fault> {
+pub(crate) fn post(path: &str, body: &impl Serialize) -> Result<Envelope, Fault> {
     send(Request::post(url(path)?).json(body))
 }
 
@@ -44,10 +44,10 @@ fn url(path: &str) -> Result<String, Fault> {
     settings::url("base_url", path)
 }
 
-fn send(request: Request) -> Result<Answer, Fault> {
+fn send(request: Request) -> Result<Envelope, Fault> {
     let response = request.bearer(&vault::secret("secret_key")?).send()?;
     check_service(&response)?;
-    let answer: Answer = response.json()?;
+    let answer: Envelope = response.json()?;
     if answer.status == "success" && response.is_success() {
         return Ok(answer);
     }
@@ -76,14 +76,14 @@ fn refusal(status: u16, message: &str) -> Fault {
     if status == 404 || says(&["not found", "was found", "not exist"]) {
         return Fault::not_found(message);
     }
-    match blamed(&words) {
+    match invalid_field(&words) {
         Some(field) if status == 400 => Fault::invalid(field, message),
         _ => Fault::refused("", message),
     }
 }
 
 /// The field of the contract that a validation error speaks of.
-fn blamed(words: &str) -> Option<&'static str> {
+fn invalid_field(words: &str) -> Option<&'static str> {
     let known = [
         ("email", "email"),
         ("amount", "amount"),

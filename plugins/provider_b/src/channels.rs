@@ -4,7 +4,7 @@ use tollhouse_plugin::checkout::CheckoutOrder;
 use tollhouse_plugin::types::Fault;
 
 /// The page's `payment_options` for the order's wishes; none when there are no wishes. Only cards can be charged again.
-pub(crate) fn options(order: &CheckoutOrder) -> Result<Option<String>, Fault> {
+pub(crate) fn payment_options(order: &CheckoutOrder) -> Result<Option<String>, Fault> {
     let wanted: Vec<&str> = match (order.channels.is_empty(), order.save_instrument) {
         (true, false) => return Ok(None),
         (true, true) => vec!["card"],
@@ -14,7 +14,8 @@ pub(crate) fn options(order: &CheckoutOrder) -> Result<Option<String>, Fault> {
         }
     };
     let currency = &order.amount.currency;
-    let options: Vec<&str> = wanted.iter().filter_map(|name| option(name, currency)).collect();
+    let options: Vec<&str> =
+        wanted.iter().filter_map(|name| payment_option(name, currency)).collect();
     match options.is_empty() {
         true => Err(Fault::invalid("channels", "Flutterwave has none of these ways to pay")),
         false => Ok(Some(options.join(","))),
@@ -22,7 +23,7 @@ pub(crate) fn options(order: &CheckoutOrder) -> Result<Option<String>, Fault> {
 }
 
 /// Mobile money is another option in each currency, and none in naira and dollars.
-fn option(channel: &str, currency: &str) -> Option<&'static str> {
+fn payment_option(channel: &str, currency: &str) -> Option<&'static str> {
     match (channel, currency) {
         ("card", _) => Some("card"),
         ("bank", _) => Some("account"),
@@ -41,7 +42,7 @@ fn option(channel: &str, currency: &str) -> Option<&'static str> {
 }
 
 /// Our name of a transaction's `payment_type`, or Flutterwave's own.
-pub(crate) fn name(payment_type: &str) -> String {
+pub(crate) fn channel_name(payment_type: &str) -> String {
     let told = payment_type.to_lowercase();
     let ours = match told.as_str() {
         "account" | "debit_ng_account" => "bank",

@@ -54,5 +54,5 @@ fn charge(
     let answer = api::post("/tokenized-charges", &body);
     let answer =
         repeat::charged(answer, api::DUPLICATE_REFERENCE, || transaction::find(service_ref))?;
-    transaction::payment(&answer, service_ref, Some(money))
+    transaction::parse_payment(&answer, service_ref, Some(money))
 }

@@ -10,7 +10,7 @@ use tollhouse_plugin::types::Fault;
 use crate::{Flutterwave, api, channels};
 
 #[derive(Serialize)]
-struct Page<'a> {
+struct CheckoutRequest<'a> {
     tx_ref: &'a str,
     amount: Major,
     currency: &'a str,
@@ -35,24 +35,24 @@ struct Customizations<'a> {
 }
 
 #[derive(Deserialize)]
-struct Hosted {
+struct CheckoutResponse {
     link: String,
 }
 
 impl checkout::Guest for Flutterwave {
     fn start(order: CheckoutOrder) -> Result<CheckoutSession, Fault> {
-        let page = Page {
+        let page = CheckoutRequest {
             tx_ref: &order.service_ref,
             amount: Major::from(&order.amount),
             currency: &order.amount.currency,
             redirect_url: &order.success_url,
             customer: Customer { email: &order.email, name: order.customer_name.as_deref() },
-            payment_options: channels::options(&order)?,
+            payment_options: channels::payment_options(&order)?,
             customizations: Customizations { description: &order.narration },
             meta: loose::metadata(&order.metadata)?,
         };
         let told = api::post("/payments", &page)?.data;
-        let Hosted { link } = told.read()?;
+        let CheckoutResponse { link } = told.read()?;
         let raw = told.value().to_string();
         Ok(CheckoutSession { url: link, service_ref: order.service_ref, raw })
     }

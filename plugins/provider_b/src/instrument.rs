@@ -24,7 +24,7 @@ struct Card {
 }
 
 /// The card of a transaction; none when it was paid in another way, or cannot be charged again.
-pub(crate) fn of(transaction: &Transaction) -> Option<Instrument> {
+pub(crate) fn from_transaction(transaction: &Transaction) -> Option<Instrument> {
     let found = Card::deserialize(&transaction.card).ok()?;
     let token = loose::text(&found.token);
     if token.is_empty() {

@@ -8,7 +8,7 @@ use tollhouse_plugin::{http, log, loose, vault};
 use crate::{Flutterwave, transaction};
 
 /// The manifest's name for the text that the account's owner chose on the dashboard.
-const HASH: &str = "webhook_hash";
+const WEBHOOK_HASH: &str = "webhook_hash";
 
 impl notifications::Guest for Flutterwave {
     fn parse(headers: Vec<(String, String)>, body: Vec<u8>) -> Result<Vec<Notification>, Refusal> {
@@ -19,10 +19,10 @@ impl notifications::Guest for Flutterwave {
         if !authentic {
             return Err(Refusal::Unauthentic);
         }
-        let told: Value = serde_json::from_slice(&body).map_err(|_| unknown())?;
+        let told: Value = serde_json::from_slice(&body).map_err(|_| unknown_event())?;
         let notification = match told["event"].as_str() {
-            Some(event) => event_of(event.to_owned(), &told["data"])?,
-            None => refund(&told)?,
+            Some(event) => charge_notification(event.to_owned(), &told["data"])?,
+            None => refund_notification(&told)?,
         };
         Ok(vec![notification])
     }
@@ -32,14 +32,14 @@ impl notifications::Guest for Flutterwave {
 /// and what is there must be right.
 fn is_authentic(headers: &[(String, String)], body: &[u8]) -> Result<bool, Fault> {
     let hash = http::header(headers, "verif-hash")
-        .map(|told| Ok(!told.is_empty() && vault::matches(HASH, told.as_bytes())?));
+        .map(|told| Ok(!told.is_empty() && vault::matches(WEBHOOK_HASH, told.as_bytes())?));
     let signature = http::header(headers, "flutterwave-signature")
-        .map(|told| vault::signed_base64("sha256", HASH, body, told));
+        .map(|told| vault::signed_base64("sha256", WEBHOOK_HASH, body, told));
     let proofs: Vec<bool> = hash.into_iter().chain(signature).collect::<Result<_, Fault>>()?;
     Ok(!proofs.is_empty() && proofs.into_iter().all(|right| right))
 }
 
-fn event_of(event: String, data: &Value) -> Result<Notification, Refusal> {
+fn charge_notification(event: String, data: &Value) -> Result<Notification, Refusal> {
     if event != "charge.completed" {
         let (service_ref, transaction_id) = Default::default();
         return Ok(Notification { subject: Subject::Other, event, service_ref, transaction_id });
@@ -52,23 +52,23 @@ fn event_of(event: String, data: &Value) -> Result<Notification, Refusal> {
 }
 
 /// A refund comes without the name of an event, and names the payment by Flutterwave's id alone.
-fn refund(told: &Value) -> Result<Notification, Refusal> {
+fn refund_notification(told: &Value) -> Result<Notification, Refusal> {
     let transaction_id = loose::either(&told["TransactionId"], &told["transaction_id"]);
     if transaction_id.is_empty() {
-        return Err(unknown());
+        return Err(unknown_event());
     }
-    let (event, service_ref) = ("refund".to_owned(), payment_of(&transaction_id));
+    let (event, service_ref) = ("refund".to_owned(), service_ref_of(&transaction_id));
     Ok(Notification { subject: Subject::Refund, event, service_ref, transaction_id })
 }
 
 /// "" when Flutterwave does not tell our reference just now: the host asks about its refunds by itself as well.
-fn payment_of(transaction: &str) -> String {
-    transaction::reference_of(transaction).unwrap_or_else(|fault| {
+fn service_ref_of(transaction: &str) -> String {
+    transaction::fetch_service_ref(transaction).unwrap_or_else(|fault| {
         log::warn(&format!("whose refund it is cannot be asked: {}", fault.message));
         String::new()
     })
 }
 
-fn unknown() -> Refusal {
+fn unknown_event() -> Refusal {
     Refusal::Malformed("no event of Flutterwave's".into())
 }

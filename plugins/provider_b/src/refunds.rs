@@ -12,10 +12,10 @@ use tollhouse_plugin::{http, log, loose, text};
 use crate::{Flutterwave, api, transaction};
 
 /// Of the list of refunds, should it be longer than those of one transaction.
-const MOST_PAGES: u64 = 10;
+const MAX_PAGES: u64 = 10;
 
 #[derive(Serialize)]
-struct Order {
+struct RefundRequest {
     amount: Major,
     comments: String,
 }
@@ -23,7 +23,7 @@ struct Order {
 /// A refund as it is told when it is made, and in lists, where some names differ; in some they are spelled as in notifications.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Made {
+struct RefundRecord {
     id: Value,
     status: Value,
     amount_refunded: Option<Major>,
@@ -37,7 +37,7 @@ struct Made {
     comment: Value,
 }
 
-impl Made {
+impl RefundRecord {
     fn amount(&self) -> Option<Major> {
         self.amount_refunded.or(self.amount_as_notified)
     }
@@ -51,20 +51,22 @@ impl Made {
 impl refunds::Guest for Flutterwave {
     fn start(order: RefundOrder) -> Result<Refund, Fault> {
         let transaction = transaction_id(&order)?;
-        if let Some(made) = existing(&transaction, &order)? {
+        if let Some(made) = find_existing(&transaction, &order)? {
             return Ok(made);
         }
-        let comments = format!("{} {}", order.reason, note_of(&order)).trim().to_owned();
-        let body = Order { amount: Major::from(&order.amount), comments };
+        let comments = format!("{} {}", order.reason, refund_note(&order)).trim().to_owned();
+        let body = RefundRequest { amount: Major::from(&order.amount), comments };
         let path = format!("/transactions/{}/refund", http::encode(&transaction));
         match api::post(&path, &body) {
-            Err(refusal) if refusal.is_refusal() => made_before(&transaction, &order, refusal),
-            answer => refund(&answer?.data),
+            Err(refusal) if refusal.is_refusal() => {
+                find_after_refusal(&transaction, &order, refusal)
+            }
+            answer => parse_refund(&answer?.data),
         }
     }
 
     fn check(provider_id: String) -> Result<Refund, Fault> {
-        refund(&api::get(&format!("/refunds/{}", http::encode(&provider_id)))?.data)
+        parse_refund(&api::get(&format!("/refunds/{}", http::encode(&provider_id)))?.data)
     }
 }
 
@@ -73,26 +75,30 @@ fn transaction_id(order: &RefundOrder) -> Result<String, Fault> {
     if !order.transaction_id.is_empty() {
         return Ok(order.transaction_id.clone());
     }
-    let found = transaction::payment(&transaction::find(&order.service_ref)?, "", None)?;
+    let found = transaction::parse_payment(&transaction::find(&order.service_ref)?, "", None)?;
     match found.transaction_id.is_empty() {
-        true => Err(unreadable()),
+        true => Err(unreadable_refund()),
         false => Ok(found.transaction_id),
     }
 }
 
 /// What there is of a refund that was refused: an attempt whose answer was lost may only now have come into the list. Nobody may
 /// take it for refused while the words say that there is one.
-fn made_before(transaction: &str, order: &RefundOrder, refusal: Fault) -> Result<Refund, Fault> {
-    match existing(transaction, order) {
+fn find_after_refusal(
+    transaction: &str,
+    order: &RefundOrder,
+    refusal: Fault,
+) -> Result<Refund, Fault> {
+    match find_existing(transaction, order) {
         Ok(Some(made)) => Ok(made),
-        Ok(None) if says_refunded(&refusal) => Err(refusal.into_unavailable()),
+        Ok(None) if indicates_existing_refund(&refusal) => Err(refusal.into_unavailable()),
         Ok(None) => Err(refusal),
         Err(fault) if fault.is_refusal() => Err(fault),
         Err(fault) => Err(fault.into_unavailable()),
     }
 }
 
-fn says_refunded(refusal: &Fault) -> bool {
+fn indicates_existing_refund(refusal: &Fault) -> bool {
     let words = refusal.message.to_lowercase();
     let of_refunds = words.contains("refund");
     let done = ["already", "been refunded", "was refunded", "fully refunded", "duplicate"];
@@ -101,17 +107,17 @@ fn says_refunded(refusal: &Fault) -> bool {
 
 /// Our refund of this transaction, if there is one that did not fail. One that somebody else made of a part leaves less
 /// than was ordered.
-fn existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund>, Fault> {
+fn find_existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund>, Fault> {
     let mut of_others = false;
     for told in list(transaction)? {
-        let item: Made = told.read()?;
-        if !is_of(&item, transaction)? {
+        let item: RefundRecord = told.read()?;
+        if !is_for_transaction(&item, transaction)? {
             continue;
         }
-        let made = refund(&told)?;
+        let made = parse_refund(&told)?;
         match made.status {
             RefundStatus::Failed => {}
-            _ if is_ours(&item, order)? => return Ok(Some(made)),
+            _ if matches_order(&item, order)? => return Ok(Some(made)),
             _ => of_others = true,
         }
     }
@@ -124,7 +130,7 @@ fn existing(transaction: &str, order: &RefundOrder) -> Result<Option<Refund>, Fa
 /// All refunds of the transaction, and maybe others. If not all of them can be seen, nobody knows whether ours is there.
 fn list(transaction: &str) -> Result<Vec<Told>, Fault> {
     let mut all = Vec::new();
-    for page in 1..=MOST_PAGES {
+    for page in 1..=MAX_PAGES {
         let path = format!("/refunds?id={}&page={page}", http::encode(transaction));
         let answer = match api::get(&path) {
             Ok(answer) => answer,
@@ -141,31 +147,31 @@ fn list(transaction: &str) -> Result<Vec<Told>, Fault> {
 }
 
 /// By the note that `start` wrote. One of the whole amount serves as well, whoever made it.
-fn is_ours(item: &Made, order: &RefundOrder) -> Result<bool, Fault> {
-    if loose::either(&item.comments, &item.comment).contains(&note_of(order)) {
+fn matches_order(item: &RefundRecord, order: &RefundOrder) -> Result<bool, Fault> {
+    if loose::either(&item.comments, &item.comment).contains(&refund_note(order)) {
         return Ok(true);
     }
-    let amount = item.amount().ok_or_else(unreadable)?;
+    let amount = item.amount().ok_or_else(unreadable_refund)?;
     Ok(amount.minor() == order.amount.minor)
 }
 
-fn note_of(order: &RefundOrder) -> String {
+fn refund_note(order: &RefundOrder) -> String {
     format!("[{}]", order.refund_ref)
 }
 
-fn is_of(item: &Made, transaction: &str) -> Result<bool, Fault> {
+fn is_for_transaction(item: &RefundRecord, transaction: &str) -> Result<bool, Fault> {
     let named = item.transaction();
-    if named.is_empty() { Err(unreadable()) } else { Ok(named == transaction) }
+    if named.is_empty() { Err(unreadable_refund()) } else { Ok(named == transaction) }
 }
 
-fn refund(told: &Told) -> Result<Refund, Fault> {
-    let made: Made = told.read()?;
+fn parse_refund(told: &Told) -> Result<Refund, Fault> {
+    let made: RefundRecord = told.read()?;
     let provider_id = loose::text(&made.id);
     if provider_id.is_empty() {
-        return Err(unreadable());
+        return Err(unreadable_refund());
     }
     // "completed" alone says that it was begun; by which way it was disbursed comes behind it: "completed-mpgs".
-    let word = made.status.as_str().ok_or_else(unreadable)?.to_lowercase();
+    let word = made.status.as_str().ok_or_else(unreadable_refund)?.to_lowercase();
     let (status, message) = match word.as_str() {
         done if done.starts_with("completed-") => (RefundStatus::Done, ""),
         "failed" => (RefundStatus::Failed, "Flutterwave could not refund"),
@@ -180,6 +186,6 @@ fn refund(told: &Told) -> Result<Refund, Fault> {
     Ok(Refund { status, provider_id, message: message.to_owned(), raw })
 }
 
-fn unreadable() -> Fault {
+fn unreadable_refund() -> Fault {
     Fault::unavailable("Flutterwave's refund cannot be read").with_code("unexpected-answer")
 }

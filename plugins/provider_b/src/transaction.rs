@@ -8,24 +8,25 @@ use tollhouse_plugin::told::Told;
 use tollhouse_plugin::types::{Fault, Money};
 use tollhouse_plugin::{http, log, loose, normal, text, verification};
 
-use crate::api::{self, Answer};
+use crate::api::{self, Envelope};
 use crate::{Flutterwave, channels, instrument};
 
 impl verification::Guest for Flutterwave {
     fn verify(service_ref: String) -> Result<Payment, Fault> {
-        payment(&find(&service_ref)?, &service_ref, None)
+        parse_payment(&find(&service_ref)?, &service_ref, None)
     }
 }
 
 /// A transaction by our reference. There is none before the customer has chosen how to pay on the page.
-pub(crate) fn find(service_ref: &str) -> Result<Answer, Fault> {
+pub(crate) fn find(service_ref: &str) -> Result<Envelope, Fault> {
     let reference = http::encode(service_ref);
     api::get(&format!("/transactions/verify_by_reference?tx_ref={reference}"))
 }
 
 /// Our reference of the transaction that Flutterwave knows by its own id.
-pub(crate) fn reference_of(id: &str) -> Result<String, Fault> {
-    let answer = api::get_soon(&format!("/transactions/{}/verify", http::encode(id)))?;
+pub(crate) fn fetch_service_ref(id: &str) -> Result<String, Fault> {
+    let answer =
+        api::get_with_short_timeout(&format!("/transactions/{}/verify", http::encode(id)))?;
     Ok(loose::text(&answer.data.value()["tx_ref"]))
 }
 
@@ -59,19 +60,19 @@ impl Transaction {
 }
 
 /// Reads a transaction. `asked` stands in for an amount that Flutterwave leaves out before anything was taken.
-pub(crate) fn payment(
-    answer: &Answer,
+pub(crate) fn parse_payment(
+    answer: &Envelope,
     service_ref: &str,
     asked: Option<&Money>,
 ) -> Result<Payment, Fault> {
     let transaction: Transaction = answer.data.read()?;
     let told = loose::text(&transaction.status).to_lowercase();
-    let status = status(&told);
+    let status = parse_status(&told);
     let requested = requested(&transaction, status, asked)?;
     let charged = match (transaction.charged(), status) {
         (Some(amount), _) => amount.money(&requested.currency),
         // What was asked for says nothing of what was taken.
-        (None, PaymentStatus::Success) => return Err(no_amount()),
+        (None, PaymentStatus::Success) => return Err(missing_amount()),
         (None, _) => requested.clone(),
     };
     let reference = loose::text(&transaction.tx_ref);
@@ -84,11 +85,11 @@ pub(crate) fn payment(
         amount: charged,
         requested: Some(requested),
         fees_minor: transaction.fee().map(Major::minor),
-        channel: channels::name(&loose::text(&transaction.payment_type)),
+        channel: channels::channel_name(&loose::text(&transaction.payment_type)),
         paid_at: created_at.filter(|_| status == PaymentStatus::Success),
         message: if response.is_empty() { told } else { response },
-        instrument: instrument::of(&transaction),
-        challenge_url: challenge(answer, &transaction, status),
+        instrument: instrument::from_transaction(&transaction),
+        challenge_url: challenge_url(answer, &transaction, status),
         metadata: metadata(&transaction.meta),
         raw: loose::without(&["token"], "meta", answer.data.value()),
     })
@@ -105,15 +106,15 @@ fn requested(
         (Some(amount), _) if !currency.is_empty() => Ok(amount.money(&currency)),
         (Some(amount), Some(asked)) => Ok(amount.money(&asked.currency)),
         (None, Some(asked)) if status != PaymentStatus::Success => Ok(asked.clone()),
-        _ => Err(no_amount()),
+        _ => Err(missing_amount()),
     }
 }
 
-fn no_amount() -> Fault {
+fn missing_amount() -> Fault {
     Fault::unavailable("Flutterwave's transaction names no amount").with_code("unexpected-answer")
 }
 
-fn status(told: &str) -> PaymentStatus {
+fn parse_status(told: &str) -> PaymentStatus {
     match told {
         "successful" => PaymentStatus::Success,
         // The customer said no; should they pay on the same page after all, that is told as a success.
@@ -128,18 +129,22 @@ fn status(told: &str) -> PaymentStatus {
 }
 
 /// Where the customer must go on: told with the transaction or beside it.
-fn challenge(answer: &Answer, transaction: &Transaction, status: PaymentStatus) -> Option<String> {
+fn challenge_url(
+    answer: &Envelope,
+    transaction: &Transaction,
+    status: PaymentStatus,
+) -> Option<String> {
     let redirect = |meta: &Value| meta["authorization"]["redirect"].as_str().map(str::to_owned);
     let url = redirect(&transaction.meta).or_else(|| redirect(&answer.meta))?;
     (status == PaymentStatus::Pending && !url.is_empty()).then_some(url)
 }
 
 /// What Flutterwave puts into `meta` of its own.
-const OF_FLUTTERWAVE: [&str; 2] = ["__CheckoutInitAddress", "authorization"];
+const PROVIDER_META_KEYS: [&str; 2] = ["__CheckoutInitAddress", "authorization"];
 
 /// The order's metadata, if it is told.
 fn metadata(meta: &Value) -> Option<String> {
     let mut meta = meta.as_object()?.clone();
-    meta.retain(|name, _| !OF_FLUTTERWAVE.contains(&name.as_str()));
+    meta.retain(|name, _| !PROVIDER_META_KEYS.contains(&name.as_str()));
     (!meta.is_empty()).then(|| Value::Object(meta).to_string())
 }

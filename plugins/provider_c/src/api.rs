@@ -21,36 +21,36 @@ const HTTP_STATUS: &str = "http_status";
 
 /// How long an answer may take; a login that it needs, too.
 #[derive(Clone, Copy)]
-pub(crate) enum Wait {
+pub(crate) enum ResponseTimeout {
     /// As long as the call itself may.
     Long,
     Short,
 }
 
-impl Wait {
+impl ResponseTimeout {
     const SHORT_MS: u32 = 3_000;
 
     pub(crate) fn send(self, request: Request) -> Result<Response, Fault> {
         match self {
-            Wait::Long => request.send(),
-            Wait::Short => request.timeout_ms(Wait::SHORT_MS).send(),
+            ResponseTimeout::Long => request.send(),
+            ResponseTimeout::Short => request.timeout_ms(ResponseTimeout::SHORT_MS).send(),
         }
     }
 }
 
 /// Asks; gives the envelope's body.
 pub(crate) fn get(path: &str) -> Result<Told, Fault> {
-    send(Request::get(url(path)?), Wait::Long)
+    send(Request::get(url(path)?), ResponseTimeout::Long)
 }
 
 /// The same for somebody who does not wait long.
-pub(crate) fn get_soon(path: &str) -> Result<Told, Fault> {
-    send(Request::get(url(path)?), Wait::Short)
+pub(crate) fn get_with_short_timeout(path: &str) -> Result<Told, Fault> {
+    send(Request::get(url(path)?), ResponseTimeout::Short)
 }
 
 /// Orders; gives the envelope's body.
 pub(crate) fn post(path: &str, body: &impl Serialize) -> Result<Told, Fault> {
-    send(Request::post(url(path)?).json(body), Wait::Long)
+    send(Request::post(url(path)?).json(body), ResponseTimeout::Long)
 }
 
 pub(crate) fn url(path: &str) -> Result<String, Fault> {
@@ -58,12 +58,12 @@ pub(crate) fn url(path: &str) -> Result<String, Fault> {
 }
 
 /// A token may end before its time: nothing was done under it then, and a new one is asked for once.
-fn send(request: Request, wait: Wait) -> Result<Told, Fault> {
-    let mut response = wait.send(request.clone().bearer(&token::get(wait)?))?;
+fn send(request: Request, wait: ResponseTimeout) -> Result<Told, Fault> {
+    let mut response = wait.send(request.clone().bearer(&token::get_or_log_in(wait)?))?;
     if response.status == 401 {
-        response = wait.send(request.bearer(&token::renew(wait)?))?;
+        response = wait.send(request.bearer(&token::log_in(wait)?))?;
     }
-    read(&response)
+    parse_envelope(&response)
 }
 
 #[derive(Deserialize)]
@@ -79,7 +79,7 @@ struct Envelope {
 }
 
 /// What an answer gives, or means.
-pub(crate) fn read(response: &Response) -> Result<Told, Fault> {
+pub(crate) fn parse_envelope(response: &Response) -> Result<Told, Fault> {
     check_service(response)?;
     let envelope: Envelope = response.json()?;
     if envelope.request_successful && response.is_success() {
@@ -109,7 +109,7 @@ fn refusal(status: u16, code: &str, message: &str) -> Fault {
     if status == 404 || matches!(code, "R1" | "R7") || says(&unknown) {
         return Fault::not_found(message).with_code(code);
     }
-    match blamed(&words) {
+    match invalid_field(&words) {
         Some(field) if matches!(status, 400 | 422) => {
             Fault::invalid(field, message).with_code(code)
         }
@@ -123,7 +123,7 @@ pub(crate) fn is_forbidden(fault: &Fault) -> bool {
 }
 
 /// The field of the contract that a validation error speaks of.
-fn blamed(words: &str) -> Option<&'static str> {
+fn invalid_field(words: &str) -> Option<&'static str> {
     let known = [
         ("email", "email"),
         ("customeremail", "email"),

@@ -12,7 +12,7 @@ const METHODS: [(&str, &str); 4] = [
 ];
 
 /// The page's `paymentMethods` for the order's wishes; none when there are no wishes. Only cards can be charged again.
-pub(crate) fn methods(order: &CheckoutOrder) -> Result<Option<Vec<&'static str>>, Fault> {
+pub(crate) fn payment_methods(order: &CheckoutOrder) -> Result<Option<Vec<&'static str>>, Fault> {
     if order.channels.is_empty() && !order.save_instrument {
         return Ok(None);
     }
@@ -29,7 +29,7 @@ pub(crate) fn methods(order: &CheckoutOrder) -> Result<Option<Vec<&'static str>>
 }
 
 /// Our name of a transaction's `paymentMethod`, or Monnify's own.
-pub(crate) fn name(method: &str) -> String {
+pub(crate) fn channel_name(method: &str) -> String {
     let known = METHODS.iter().find(|(_, theirs)| *theirs == method);
     known.map_or_else(|| method.to_lowercase(), |(ours, _)| (*ours).to_owned())
 }

@@ -43,18 +43,18 @@ impl saved_card::Guest for Monnify {
     fn charge(order: CardOrder) -> Result<Payment, Fault> {
         let charge = Charge {
             card_token: &order.token,
-            amount: naira::of(&order.amount)?,
+            amount: naira::from_money(&order.amount)?,
             customer_name: &order.email,
             customer_email: &order.email,
             payment_reference: &order.service_ref,
             payment_description: &order.narration,
-            currency_code: naira::CODE,
+            currency_code: naira::CURRENCY,
             contract_code: settings::required("contract_code")?,
             api_key: vault::secret(api::API_KEY)?,
             meta_data: loose::metadata(&order.metadata)?,
         };
         let answer = api::post("/api/v1/merchant/cards/charge-card-token", &charge);
-        outcome(answer, &order.service_ref, &order.amount)
+        parse_or_find_payment(answer, &order.service_ref, &order.amount)
     }
 
     /// Monnify forgets no token.
@@ -68,21 +68,21 @@ impl direct_debit::Guest for Monnify {
         let debit = Debit {
             payment_reference: &order.service_ref,
             mandate_code: &order.mandate,
-            debit_amount: naira::of(&order.amount)?,
+            debit_amount: naira::from_money(&order.amount)?,
             narration: &order.narration,
             customer_email: &order.email,
         };
         let answer = api::post("/api/v1/direct-debit/mandate/debit", &debit);
-        outcome(answer, &order.service_ref, &order.amount)
+        parse_or_find_payment(answer, &order.service_ref, &order.amount)
     }
 }
 
-fn outcome(
+fn parse_or_find_payment(
     answer: Result<Told, Fault>,
     service_ref: &str,
     asked: &Money,
 ) -> Result<Payment, Fault> {
     let told =
         repeat::charged(answer, api::DUPLICATE_REFERENCE, || transaction::find(service_ref))?;
-    transaction::payment(&told, service_ref, Some(asked))
+    transaction::parse_payment(&told, service_ref, Some(asked))
 }

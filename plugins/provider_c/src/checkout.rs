@@ -11,7 +11,7 @@ use crate::{Monnify, api, channels, naira, transaction};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Page<'a> {
+struct CheckoutRequest<'a> {
     amount: Major,
     #[serde(skip_serializing_if = "Option::is_none")]
     customer_name: Option<&'a str>,
@@ -28,7 +28,7 @@ struct Page<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Hosted {
+struct CheckoutResponse {
     checkout_url: String,
     #[serde(default)]
     payment_reference: Value,
@@ -36,22 +36,26 @@ struct Hosted {
 
 impl checkout::Guest for Monnify {
     fn start(order: CheckoutOrder) -> Result<CheckoutSession, Fault> {
-        let page = Page {
-            amount: naira::of(&order.amount)?,
+        let page = CheckoutRequest {
+            amount: naira::from_money(&order.amount)?,
             customer_name: order.customer_name.as_deref(),
             customer_email: &order.email,
             payment_reference: &order.service_ref,
             payment_description: &order.narration,
-            currency_code: naira::CODE,
+            currency_code: naira::CURRENCY,
             contract_code: settings::required("contract_code")?,
             redirect_url: &order.success_url,
-            payment_methods: channels::methods(&order)?,
+            payment_methods: channels::payment_methods(&order)?,
             meta_data: loose::metadata(&order.metadata)?,
         };
         let told = api::post("/api/v1/merchant/transactions/init-transaction", &page)?;
-        let hosted: Hosted = told.read()?;
+        let hosted: CheckoutResponse = told.read()?;
         let reference = loose::text(&hosted.payment_reference);
         let service_ref = if reference.is_empty() { order.service_ref } else { reference };
-        Ok(CheckoutSession { url: hosted.checkout_url, service_ref, raw: transaction::raw(&told) })
+        Ok(CheckoutSession {
+            url: hosted.checkout_url,
+            service_ref,
+            raw: transaction::redacted_json(&told),
+        })
     }
 }

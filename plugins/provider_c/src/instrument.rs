@@ -25,7 +25,7 @@ struct CardDetails {
 }
 
 /// None when it was paid in another way, or tokens are not switched on for the account.
-pub(crate) fn of(transaction: &Transaction) -> Option<Instrument> {
+pub(crate) fn from_transaction(transaction: &Transaction) -> Option<Instrument> {
     let found = CardDetails::deserialize(&transaction.card_details).unwrap_or_default();
     let token = loose::text(&found.card_token);
     let mandate = loose::text(&transaction.mandate_code);

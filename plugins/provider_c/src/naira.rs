@@ -3,12 +3,12 @@
 use tollhouse_plugin::amount::Major;
 use tollhouse_plugin::types::{Fault, Money};
 
-pub(crate) const CODE: &str = "NGN";
+pub(crate) const CURRENCY: &str = "NGN";
 
 /// An order's amount as Monnify wants it.
-pub(crate) fn of(money: &Money) -> Result<Major, Fault> {
+pub(crate) fn from_money(money: &Money) -> Result<Major, Fault> {
     match money.currency.as_str() {
-        CODE => Ok(Major::from(money)),
+        CURRENCY => Ok(Major::from(money)),
         _ => Err(Fault::invalid("currency", "Monnify knows naira only")),
     }
 }

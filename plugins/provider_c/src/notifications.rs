@@ -41,7 +41,7 @@ fn notification(Event { event_type: event, event_data }: Event) -> Result<Notifi
         // A transfer of too little is rejected; what that makes of the payment is to be asked.
         "SUCCESSFUL_TRANSACTION" | "REJECTED_PAYMENT" => (Subject::Payment, payment, transaction),
         "SUCCESSFUL_REFUND" | "FAILED_REFUND" if payment.is_empty() && !transaction.is_empty() => {
-            (Subject::Refund, payment_of(&transaction), transaction)
+            (Subject::Refund, service_ref_of(&transaction), transaction)
         }
         "SUCCESSFUL_REFUND" | "FAILED_REFUND" => (Subject::Refund, payment, transaction),
         "MANDATE_UPDATE" => {
@@ -64,8 +64,8 @@ fn notification(Event { event_type: event, event_data }: Event) -> Result<Notifi
 
 /// A refund's event names the payment by Monnify's reference alone. "" when Monnify does not tell ours just now: the host asks
 /// about its refunds by itself as well.
-fn payment_of(transaction: &str) -> String {
-    transaction::reference_of(transaction).unwrap_or_else(|fault| {
+fn service_ref_of(transaction: &str) -> String {
+    transaction::fetch_service_ref(transaction).unwrap_or_else(|fault| {
         log::warn(&format!("whose refund it is cannot be asked: {}", fault.message));
         String::new()
     })

@@ -13,12 +13,12 @@ use crate::transaction::{self, Transaction};
 use crate::{Monnify, api, naira};
 
 /// 100 naira.
-const LEAST_MINOR: u64 = 10_000;
-const MOST_REASON_CHARS: usize = 64;
+const MIN_AMOUNT_MINOR: u64 = 10_000;
+const MAX_REASON_CHARS: usize = 64;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Order<'a> {
+struct RefundRequest<'a> {
     transaction_reference: String,
     refund_reference: &'a str,
     refund_amount: Major,
@@ -29,21 +29,21 @@ struct Order<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-struct Made {
+struct RefundRecord {
     refund_reference: Value,
     refund_status: Value,
 }
 
 impl refunds::Guest for Monnify {
     fn start(order: RefundOrder) -> Result<Refund, Fault> {
-        let refund_amount = naira::of(&order.amount)?;
-        if order.amount.minor < LEAST_MINOR {
+        let refund_amount = naira::from_money(&order.amount)?;
+        if order.amount.minor < MIN_AMOUNT_MINOR {
             return Err(Fault::invalid("amount", "Monnify refunds no less than 100 naira"));
         }
-        if let Some(made) = existing(&order.refund_ref)? {
+        if let Some(made) = find_existing(&order.refund_ref)? {
             return Ok(made);
         }
-        let body = Order {
+        let body = RefundRequest {
             transaction_reference: transaction_reference(&order)?,
             refund_reference: &order.refund_ref,
             refund_amount,
@@ -51,25 +51,25 @@ impl refunds::Guest for Monnify {
             customer_note: "Refund",
         };
         match api::post("/api/v1/refunds/initiate-refund", &body) {
-            Ok(told) => refund(&told),
+            Ok(told) => parse_refund(&told),
             // Somebody was quicker; the same reference is the same refund.
             Err(fault) if matches!(&*fault.code, "R9" | api::DUPLICATE_REFERENCE) => {
-                existing(&order.refund_ref)?.ok_or_else(unreadable)
+                find_existing(&order.refund_ref)?.ok_or_else(unreadable_refund)
             }
-            Err(fault) => Err(meaning(fault)),
+            Err(fault) => Err(map_refund_fault(fault)),
         }
     }
 
     fn check(provider_id: String) -> Result<Refund, Fault> {
         let path = format!("/api/v1/refunds/{}", http::encode(&provider_id));
-        refund(&api::get(&path)?)
+        parse_refund(&api::get(&path)?)
     }
 }
 
 /// Nobody knows whether it was made when Monnify refuses to say.
-fn existing(refund_ref: &str) -> Result<Option<Refund>, Fault> {
+fn find_existing(refund_ref: &str) -> Result<Option<Refund>, Fault> {
     match api::get(&format!("/api/v1/refunds/{}", http::encode(refund_ref))) {
-        Ok(told) => refund(&told).map(Some),
+        Ok(told) => parse_refund(&told).map(Some),
         Err(fault) if fault.category == FaultCategory::NotFound => Ok(None),
         Err(fault) if fault.is_refusal() => Err(fault.into_unavailable()),
         Err(fault) => Err(fault),
@@ -82,16 +82,16 @@ fn transaction_reference(order: &RefundOrder) -> Result<String, Fault> {
         return Ok(order.transaction_id.clone());
     }
     let found: Transaction = transaction::find(&order.service_ref)?.read()?;
-    if found.id().is_empty() { Err(unreadable()) } else { Ok(found.id()) }
+    if found.id().is_empty() { Err(unreadable_refund()) } else { Ok(found.id()) }
 }
 
 fn reason(order: &RefundOrder) -> String {
     let reason = if order.reason.trim().is_empty() { "Refund" } else { &order.reason };
-    reason.chars().take(MOST_REASON_CHARS).collect()
+    reason.chars().take(MAX_REASON_CHARS).collect()
 }
 
 /// What Monnify's own codes for refunds say beyond a plain no.
-fn meaning(fault: Fault) -> Fault {
+fn map_refund_fault(fault: Fault) -> Fault {
     let message = fault.message.clone();
     match fault.code.as_str() {
         "R3" | "R4" => Fault::invalid("amount", message).with_code(&fault.code),
@@ -103,13 +103,13 @@ fn meaning(fault: Fault) -> Fault {
     }
 }
 
-fn refund(told: &Told) -> Result<Refund, Fault> {
-    let made: Made = told.read()?;
+fn parse_refund(told: &Told) -> Result<Refund, Fault> {
+    let made: RefundRecord = told.read()?;
     let provider_id = loose::text(&made.refund_reference);
     if provider_id.is_empty() {
-        return Err(unreadable());
+        return Err(unreadable_refund());
     }
-    let word = made.refund_status.as_str().ok_or_else(unreadable)?.to_uppercase();
+    let word = made.refund_status.as_str().ok_or_else(unreadable_refund)?.to_uppercase();
     let (status, message) = match word.as_str() {
         "COMPLETED" => (RefundStatus::Done, ""),
         "FAILED" => (RefundStatus::Failed, "Monnify could not refund"),
@@ -120,10 +120,10 @@ fn refund(told: &Told) -> Result<Refund, Fault> {
             (RefundStatus::Pending, "")
         }
     };
-    let (message, raw) = (message.to_owned(), transaction::raw(told));
+    let (message, raw) = (message.to_owned(), transaction::redacted_json(told));
     Ok(Refund { status, provider_id, message, raw })
 }
 
-fn unreadable() -> Fault {
+fn unreadable_refund() -> Fault {
     Fault::unavailable("Monnify's refund cannot be read").with_code("unexpected-answer")
 }

@@ -5,7 +5,7 @@ use tollhouse_plugin::{log, text};
 
 /// A part of the money is no success: what was paid stays with Monnify until the rest arrives. What is unknown here waits,
 /// too.
-pub(crate) fn of(told: &str) -> PaymentStatus {
+pub(crate) fn parse(told: &str) -> PaymentStatus {
     match told {
         "PAID" | "OVERPAID" | "SUCCESS" => PaymentStatus::Success,
         "FAILED" | "CANCELLED" | "EXPIRED" => PaymentStatus::Failed,

@@ -6,10 +6,10 @@ use tollhouse_plugin::http::Request;
 use tollhouse_plugin::types::Fault;
 use tollhouse_plugin::{cache, loose, vault};
 
-use crate::api::{self, Wait};
+use crate::api::{self, ResponseTimeout};
 
-const KEPT_AS: &str = "access_token";
-const MARGIN_SECONDS: u32 = 60;
+const CACHE_KEY: &str = "access_token";
+const EXPIRY_MARGIN_SECONDS: u32 = 60;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -20,19 +20,19 @@ struct Login {
 }
 
 /// The token of an earlier call, or a new one.
-pub(crate) fn get(wait: Wait) -> Result<String, Fault> {
-    cache::get(KEPT_AS).map_or_else(|| renew(wait), Ok)
+pub(crate) fn get_or_log_in(wait: ResponseTimeout) -> Result<String, Fault> {
+    cache::get(CACHE_KEY).map_or_else(|| log_in(wait), Ok)
 }
 
 /// A new one, whatever was kept.
-pub(crate) fn renew(wait: Wait) -> Result<String, Fault> {
+pub(crate) fn log_in(wait: ResponseTimeout) -> Result<String, Fault> {
     let credentials = vault::basic(api::API_KEY, api::SECRET_KEY)?;
     let login = Request::post(api::url("/api/v1/auth/login")?).basic(&credentials);
-    let Login { access_token, expires_in } = api::read(&wait.send(login)?)?.read()?;
+    let Login { access_token, expires_in } = api::parse_envelope(&wait.send(login)?)?.read()?;
     let seconds = loose::text(&expires_in).parse::<u32>().unwrap_or(0);
-    let kept = seconds.saturating_sub(MARGIN_SECONDS);
+    let kept = seconds.saturating_sub(EXPIRY_MARGIN_SECONDS);
     if kept > 0 {
-        cache::put(KEPT_AS, &access_token, kept);
+        cache::put(CACHE_KEY, &access_token, kept);
     }
     Ok(access_token)
 }

@@ -11,14 +11,15 @@ use tollhouse_plugin::{http, loose, normal, verification};
 use crate::{Monnify, api, channels, instrument, naira, status};
 
 /// Monnify's clocks are those of Lagos.
-const LAGOS_AHEAD_MINUTES: i64 = 60;
+const LAGOS_OFFSET_MINUTES: i64 = 60;
 
 /// What could charge again, or speak for the account or the customer. A mandate is charged by its code alone.
-const CHARGES_AGAIN: [&str; 5] = ["cardToken", "mandateCode", "authData", "apiKey", "accessToken"];
+const CREDENTIAL_FIELDS: [&str; 5] =
+    ["cardToken", "mandateCode", "authData", "apiKey", "accessToken"];
 
 impl verification::Guest for Monnify {
     fn verify(service_ref: String) -> Result<Payment, Fault> {
-        payment(&find(&service_ref)?, &service_ref, None)
+        parse_payment(&find(&service_ref)?, &service_ref, None)
     }
 }
 
@@ -42,13 +43,13 @@ pub(crate) fn find(service_ref: &str) -> Result<Told, Fault> {
 }
 
 /// Our reference of the transaction that Monnify knows by its own.
-pub(crate) fn reference_of(transaction: &str) -> Result<String, Fault> {
-    let found: Transaction = api::get_soon(&path_of(transaction))?.read()?;
+pub(crate) fn fetch_service_ref(transaction: &str) -> Result<String, Fault> {
+    let found: Transaction = api::get_with_short_timeout(&transaction_path(transaction))?.read()?;
     Ok(loose::text(&found.payment_reference))
 }
 
 /// Where a transaction is told by Monnify's reference: a text with a `|`.
-fn path_of(transaction: &str) -> String {
+fn transaction_path(transaction: &str) -> String {
     format!("/api/v2/transactions/{}", http::encode(transaction))
 }
 
@@ -92,7 +93,7 @@ impl Transaction {
 
     fn currency(&self) -> String {
         let told = loose::text(&self.currency);
-        if told.is_empty() { naira::CODE.to_owned() } else { told }
+        if told.is_empty() { naira::CURRENCY.to_owned() } else { told }
     }
 
     fn paid(&self) -> Option<Major> {
@@ -111,14 +112,14 @@ impl Transaction {
 }
 
 /// Reads a transaction. `asked` stands in for an amount that Monnify leaves out before anything was taken.
-pub(crate) fn payment(
+pub(crate) fn parse_payment(
     told: &Told,
     service_ref: &str,
     asked: Option<&Money>,
 ) -> Result<Payment, Fault> {
     let transaction: Transaction = told.read()?;
     let word = transaction.status();
-    let status = status::of(&word);
+    let status = status::parse(&word);
     let currency = transaction.currency();
     let reference = loose::text(&transaction.payment_reference);
     let taken = status == PaymentStatus::Success;
@@ -129,13 +130,13 @@ pub(crate) fn payment(
         amount: amount(&transaction, status, asked)?,
         requested: transaction.requested().map(|amount| amount.money(&currency)),
         fees_minor: if taken { fees(&transaction)? } else { None },
-        channel: channels::name(&loose::text(&transaction.payment_method)),
-        paid_at: normal::moment(&transaction.paid_on, LAGOS_AHEAD_MINUTES).filter(|_| taken),
+        channel: channels::channel_name(&loose::text(&transaction.payment_method)),
+        paid_at: normal::moment(&transaction.paid_on, LAGOS_OFFSET_MINUTES).filter(|_| taken),
         message: message(&transaction, word),
-        instrument: instrument::of(&transaction),
-        challenge_url: challenge(&transaction, status),
+        instrument: instrument::from_transaction(&transaction),
+        challenge_url: challenge_url(&transaction, status),
         metadata: loose::object(&transaction.meta_data),
-        raw: raw(told),
+        raw: redacted_json(told),
     })
 }
 
@@ -160,7 +161,7 @@ fn amount(
 /// What Monnify keeps of what was taken. If that is not told it is asked for: the company's wallet gets the rest.
 fn fees(transaction: &Transaction) -> Result<Option<u64>, Fault> {
     let settled = match transaction.settled() {
-        None => settled_elsewhere(&transaction.id())?,
+        None => fetch_settled_amount(&transaction.id())?,
         told => told,
     };
     let kept = transaction.paid().zip(settled);
@@ -168,11 +169,11 @@ fn fees(transaction: &Transaction) -> Result<Option<u64>, Fault> {
 }
 
 /// What a transaction's own page says of it. A debit may have none.
-fn settled_elsewhere(id: &str) -> Result<Option<Major>, Fault> {
+fn fetch_settled_amount(id: &str) -> Result<Option<Major>, Fault> {
     if id.is_empty() {
         return Ok(None);
     }
-    match api::get(&path_of(id)) {
+    match api::get(&transaction_path(id)) {
         Ok(told) => Ok(told.read::<Transaction>()?.settled()),
         Err(fault) if fault.category == FaultCategory::NotFound => Ok(None),
         Err(fault) => Err(fault.into_unavailable()),
@@ -192,13 +193,13 @@ fn message(transaction: &Transaction, word: String) -> String {
 }
 
 /// Where the customer must go on: to the bank's page. A code that was sent to them has no page.
-fn challenge(transaction: &Transaction, status: PaymentStatus) -> Option<String> {
+fn challenge_url(transaction: &Transaction, status: PaymentStatus) -> Option<String> {
     let url = loose::text(&transaction.secure3d_data["redirectUrl"]);
     (status == PaymentStatus::Pending && !url.is_empty()).then_some(url)
 }
 
 /// An answer to be shown. Of a debit the product is the mandate, which is named by its code.
-pub(crate) fn raw(told: &Told) -> String {
+pub(crate) fn redacted_json(told: &Told) -> String {
     let mut shown = told.value();
     if let Some(product) = shown.get_mut("product").and_then(Value::as_object_mut) {
         let kind = product.get("type").map(loose::text).unwrap_or_default();
@@ -206,5 +207,5 @@ pub(crate) fn raw(told: &Told) -> String {
             product.remove("reference");
         }
     }
-    loose::without(&CHARGES_AGAIN, "metaData", shown)
+    loose::without(&CREDENTIAL_FIELDS, "metaData", shown)
 }

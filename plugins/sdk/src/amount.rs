@@ -39,7 +39,7 @@ impl Major {
 
     /// Reads "2500.5", "2500.50" and "25005e-1".
     pub fn read(text: &str) -> Option<Major> {
-        let (below, above) = bounds(text)?;
+        let (below, above) = adjacent_minor_amounts(text)?;
         (below == above).then_some(Major { minor: below })
     }
 
@@ -50,7 +50,7 @@ impl Major {
         if matches!(written, "" | "null") {
             return None;
         }
-        let Some((below, above)) = bounds(written) else {
+        let Some((below, above)) = adjacent_minor_amounts(written) else {
             log::warn(&format!("{what} is no amount, and is left out"));
             return None;
         };
@@ -75,7 +75,7 @@ pub enum Rounding {
 }
 
 /// The amounts of the minor unit next to a decimal, which are the same where it is one itself.
-fn bounds(text: &str) -> Option<(u64, u64)> {
+fn adjacent_minor_amounts(text: &str) -> Option<(u64, u64)> {
     let text = text.trim();
     let (decimal, exponent) = match text.split_once(['e', 'E']) {
         Some((decimal, exponent)) => (decimal, exponent.parse::<i8>().ok()?),

@@ -14,7 +14,7 @@ pub use date::{date, expiry};
 pub use moment::moment;
 
 /// How upstreams write that they know nothing, in lower case. Stars are what they put in the place of what they hide.
-const NOTHING: [&str; 8] = ["", "n/a", "na", "n.a.", "null", "none", "nil", "undefined"];
+const ABSENT_VALUES: [&str; 8] = ["", "n/a", "na", "n.a.", "null", "none", "nil", "undefined"];
 
 /// A text without blanks around it, or a number as text; `None` for all else, for "N/A" and the like, and for stars.
 pub fn text(value: &Value) -> Option<String> {
@@ -24,7 +24,7 @@ pub fn text(value: &Value) -> Option<String> {
         _ => return None,
     };
     let hidden = text.chars().all(|c| "*-".contains(c));
-    (!hidden && !NOTHING.contains(&text.to_lowercase().as_str())).then_some(text)
+    (!hidden && !ABSENT_VALUES.contains(&text.to_lowercase().as_str())).then_some(text)
 }
 
 /// A phone number in E.164. One without `+` is read as of the country of this calling code, given as digits: with a 0

@@ -40,7 +40,7 @@ impl Record {
 
     /// One field more, or in the place of one of that name that says nothing.
     pub fn put(&mut self, name: &str, value: Value) {
-        let known = self.0.entry(plain(name)).or_insert(Value::Null);
+        let known = self.0.entry(normalize_name(name)).or_insert(Value::Null);
         let silent = known.is_null() || known.as_str().is_some_and(|text| text.trim().is_empty());
         if silent {
             *known = value;
@@ -49,12 +49,12 @@ impl Record {
 
     /// One field more, or in the place of the one of that name.
     pub fn set(&mut self, name: &str, value: impl Into<Value>) {
-        self.0.insert(plain(name), value.into());
+        self.0.insert(normalize_name(name), value.into());
     }
 
     /// Takes a field out.
     pub fn take(&mut self, name: &str) -> Option<Value> {
-        self.0.remove(&plain(name))
+        self.0.remove(&normalize_name(name))
     }
 
     /// The fields of an inner object beside its own.
@@ -67,7 +67,7 @@ impl Record {
 
     /// The first of these names whose value can be read so.
     pub fn first<T>(&self, names: &[&str], read: impl Fn(&Value) -> Option<T>) -> Option<T> {
-        names.iter().filter_map(|name| self.0.get(&plain(name))).find_map(read)
+        names.iter().filter_map(|name| self.0.get(&normalize_name(name))).find_map(read)
     }
 
     fn phone(&self, calling_code: &str) -> Option<String> {
@@ -76,7 +76,7 @@ impl Record {
     }
 }
 
-fn plain(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 

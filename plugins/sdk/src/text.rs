@@ -13,7 +13,7 @@ pub fn short(told: &str) -> String {
         }
         kept.push_str(if is_private(word) { "[...]" } else { word });
     }
-    cut(&kept, MESSAGE_CHARS)
+    truncate(&kept, MESSAGE_CHARS)
 }
 
 /// An upstream's error code: letters, digits and `-_.:` only, at most 64 of them.
@@ -28,7 +28,7 @@ fn is_private(word: &str) -> bool {
     word.contains('@') || digits >= 6 || chars > 32 || (digits > 0 && chars >= 10)
 }
 
-fn cut(text: &str, chars: usize) -> String {
+fn truncate(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),

@@ -6,13 +6,13 @@ const BASIC: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ
 /// These take two places each.
 const EXTENDED: &str = "\u{c}^{}\\[~]|€";
 
-pub(crate) fn writes(text: &str) -> bool {
+pub(crate) fn is_encodable(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || BASIC.contains(c) || EXTENDED.contains(c))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::writes;
+    use super::is_encodable;
 
     #[test]
     fn an_alphabet_has_its_characters_and_no_others() {
@@ -23,11 +23,11 @@ mod tests {
             "Ñandu",
             "àèìòùé @£$¥ ÄÖÜß ΔΩ",
         ] {
-            assert!(writes(text), "{text}");
+            assert!(is_encodable(text), "{text}");
         }
         for text in ["Ẹ kú àárọ̀", "₦500", "naïve", "“quoted”", "`", "tab\t", "ç", "🙂"]
         {
-            assert!(!writes(text), "{text}");
+            assert!(!is_encodable(text), "{text}");
         }
     }
 }

@@ -23,7 +23,7 @@ tollhouse_plugin::export!(Termii: sms);
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Told {
+struct SendResponse {
     code: Value,
     message: Value,
     message_id: Value,
@@ -38,7 +38,7 @@ impl sms::Guest for Termii {
             .timeout_ms(TIMEOUT_MS)
             .send()?;
         refusal::check_service(answer.status)?;
-        accepted(&answer)
+        message_id(&answer)
     }
 }
 
@@ -52,14 +52,14 @@ fn request(message: &TextMessage) -> Result<Value, Fault> {
         "to": message.to.trim_start_matches('+'),
         "from": sender,
         "sms": message.text,
-        "type": if gsm::writes(&message.text) { "plain" } else { "unicode" },
+        "type": if gsm::is_encodable(&message.text) { "plain" } else { "unicode" },
         "channel": settings::required("route")?,
     }))
 }
 
 /// The id of a message that was accepted, which neither the HTTP status nor the code alone says.
-fn accepted(answer: &Response) -> Result<String, Fault> {
-    let told: Told = answer.json()?;
+fn message_id(answer: &Response) -> Result<String, Fault> {
+    let told: SendResponse = answer.json()?;
     if !(answer.is_success() && text(&told.code).eq_ignore_ascii_case("ok")) {
         return Err(refusal::fault(answer.status, &text(&told.message)));
     }

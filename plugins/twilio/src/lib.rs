@@ -21,7 +21,7 @@ tollhouse_plugin::export!(Twilio: sms);
 
 /// A message, or an error.
 #[derive(Deserialize)]
-struct Told {
+struct SendResponse {
     #[serde(default)]
     sid: Option<String>,
     /// Of a message; an error says its HTTP status here.
@@ -43,26 +43,26 @@ impl sms::Guest for Twilio {
             sender if sender.is_empty() => settings::required("sender")?,
             sender => sender,
         };
-        let by = if is_service(&sender) { "MessagingServiceSid" } else { "From" };
+        let by = if is_messaging_service(&sender) { "MessagingServiceSid" } else { "From" };
         let answer = Request::post(settings::url("base_url", &path)?)
             .basic(&vault::basic("account_sid", "auth_token")?)
             .form(&[("To", &*message.to), (by, &*sender), ("Body", &*message.text)])
             .timeout_ms(TIMEOUT_MS)
             .send()?;
         refusal::check_service(answer.status)?;
-        accepted(&answer)
+        message_id(&answer)
     }
 }
 
 /// A messaging service chooses among its numbers.
-fn is_service(sender: &str) -> bool {
+fn is_messaging_service(sender: &str) -> bool {
     let digits = sender.strip_prefix("MG");
     digits.is_some_and(|rest| rest.len() == 32 && rest.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 /// The id of a message that was made and did not fail at once.
-fn accepted(answer: &Response) -> Result<String, Fault> {
-    let told: Told = answer.json()?;
+fn message_id(answer: &Response) -> Result<String, Fault> {
+    let told: SendResponse = answer.json()?;
     if let Some(code) = told.error_code.or(told.code) {
         return Err(refusal::fault(code));
     }

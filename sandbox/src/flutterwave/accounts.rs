@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use tollhouse_platform::clock::Timestamp;
 
 use super::{
-    http::Refusal, mandates::Mandate, merchant::Due, notify::Webhook, refunds::Refund,
+    http::ApiError, mandates::Mandate, merchant::TimerEvent, notify::Webhook, refunds::Refund,
     tokens::Token, transactions::Transaction,
 };
-use crate::{agenda::Agenda, env::Env};
+use crate::{env::Env, timer_queue::TimerQueue};
 
 /// The longest `tx_ref`.
-const LONGEST_REFERENCE: usize = 100;
+const MAX_REFERENCE_CHARS: usize = 100;
 
 pub(super) struct Account {
     key: String,
@@ -27,7 +27,7 @@ pub(super) struct Account {
     pub refunds: BTreeMap<u64, Refund>,
     /// Ids of transactions by the ids of their pages.
     pub pages: HashMap<String, u64>,
-    pub agenda: Agenda<Due>,
+    pub timers: TimerQueue<TimerEvent>,
 }
 
 #[derive(Clone)]
@@ -52,7 +52,7 @@ impl Account {
             mandates: BTreeMap::new(),
             refunds: BTreeMap::new(),
             pages: HashMap::new(),
-            agenda: Agenda::default(),
+            timers: TimerQueue::default(),
         }
     }
 
@@ -69,7 +69,7 @@ impl Account {
     }
 
     /// The customer of an e-mail, made on first sight; what is told later of one is kept.
-    pub(super) fn customer(
+    pub(super) fn upsert_customer(
         &mut self,
         email: &str,
         name: Option<String>,
@@ -91,12 +91,14 @@ impl Account {
     }
 
     /// The reference, if it is well formed and free.
-    pub(super) fn new_reference(&self, tx_ref: String) -> Result<String, Refusal> {
-        if tx_ref.chars().count() > LONGEST_REFERENCE {
-            return Err(Refusal::invalid("tx_ref must not be longer than 100 characters"));
+    pub(super) fn new_reference(&self, tx_ref: String) -> Result<String, ApiError> {
+        if tx_ref.chars().count() > MAX_REFERENCE_CHARS {
+            return Err(ApiError::invalid("tx_ref must not be longer than 100 characters"));
         }
         if self.references.contains_key(&tx_ref) {
-            return Err(Refusal::invalid("Duplicate transaction reference: tx_ref must be unique"));
+            return Err(ApiError::invalid(
+                "Duplicate transaction reference: tx_ref must be unique",
+            ));
         }
         Ok(tx_ref)
     }

@@ -3,8 +3,8 @@
 use axum::extract::Path;
 use serde_json::json;
 
-use super::http::{Answer, Caller, Refusal, Reply};
-use crate::checkout::bare_number;
+use super::http::{ApiError, ApiKey, ApiResult, Reply};
+use crate::checkout::normalize_card_number;
 
 #[derive(Debug)]
 pub(super) struct Card {
@@ -15,7 +15,7 @@ pub(super) struct Card {
     pub auth_model: &'static str,
     pub expiry: &'static str,
     /// Why every charge of it fails, whatever the customer does.
-    pub refusal: Option<&'static str>,
+    pub decline_reason: Option<&'static str>,
     pub refunds_fail: bool,
 }
 
@@ -44,11 +44,11 @@ const fn card(
         [b'5', b'0', ..] => "VERVE",
         _ => "MASTERCARD",
     };
-    Card { number, meaning, scheme, auth_model, expiry, refusal: None, refunds_fail: false }
+    Card { number, meaning, scheme, auth_model, expiry, decline_reason: None, refunds_fail: false }
 }
 
-const fn failing(number: &'static str, meaning: &'static str, reason: &'static str) -> Card {
-    Card { refusal: Some(reason), ..card(number, meaning, "PIN", "09/31") }
+const fn declined_card(number: &'static str, meaning: &'static str, reason: &'static str) -> Card {
+    Card { decline_reason: Some(reason), ..card(number, meaning, "PIN", "09/31") }
 }
 
 /// The success card first: it is the one used when no other is named. All are Flutterwave's but the one whose refunds fail,
@@ -60,9 +60,9 @@ pub(super) static CARDS: [Card; 10] = [
     card("5061460166976054667", "succeeds without authorization", "NOAUTH", "10/31"),
     card("4556052704172643", "succeeds with an address check", "AVS_VBVSECURECODE", "09/32"),
     card("5377283645077450", "succeeds after a preauthorization", "NOAUTH", "09/31"),
-    failing("5258585922666506", "has insufficient funds", "Insufficient Funds"),
-    failing("5590131743294314", "is suspected of fraud", "Suspected Fraud"),
-    failing("5143010522339965", "is not honoured", "Do Not Honour"),
+    declined_card("5258585922666506", "has insufficient funds", "Insufficient Funds"),
+    declined_card("5590131743294314", "is suspected of fraud", "Suspected Fraud"),
+    declined_card("5143010522339965", "is not honoured", "Do Not Honour"),
     Card {
         refunds_fail: true,
         ..card("5531886652142968", "succeeds; refunds fail", "PIN", "09/32")
@@ -70,13 +70,13 @@ pub(super) static CARDS: [Card; 10] = [
 ];
 
 pub(super) fn find(number: &str) -> Option<&'static Card> {
-    let digits = bare_number(number);
+    let digits = normalize_card_number(number);
     CARDS.iter().find(|card| card.number == digits)
 }
 
-pub(super) async fn resolve_bin(_: Caller, Path(bin): Path<String>) -> Answer {
+pub(super) async fn resolve_bin(_: ApiKey, Path(bin): Path<String>) -> ApiResult {
     let card = CARDS.iter().find(|card| card.bin() == bin);
-    let card = card.ok_or_else(|| Refusal::invalid("BIN not Found"))?;
+    let card = card.ok_or_else(|| ApiError::invalid("BIN not Found"))?;
     let data = json!({
         "issuing_country": "NIGERIA NG", "bin": card.bin(), "card_type": card.scheme,
         "issuer_info": card.issuer(),

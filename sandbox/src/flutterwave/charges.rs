@@ -7,15 +7,15 @@ use super::{
     Flutterwave,
     accounts::Account,
     cards::Card,
-    http::{Answer, Caller, Params, Refusal, Reply},
-    mandates::Stage,
+    http::{ApiError, ApiKey, ApiResult, Params, Reply},
+    mandates::MandateState,
     tokens::Instrument,
     transactions::{Order, Status, Transaction, fee},
 };
 use crate::{FaultKind, Outcome, env::Env};
 
 const DECLINED: &str = "Transaction declined by your bank";
-const NO_FUNDS: &str = "Insufficient Funds";
+const INSUFFICIENT_FUNDS: &str = "Insufficient Funds";
 
 impl Account {
     /// One attempt with a card; the first success leaves a token.
@@ -26,7 +26,7 @@ impl Account {
         card: &'static Card,
         outcome: Outcome,
     ) -> Outcome {
-        let refusal = match (card.refusal, outcome) {
+        let refusal = match (card.decline_reason, outcome) {
             (Some(reason), _) => Some(reason),
             (None, Outcome::Failed) => Some(DECLINED),
             (None, Outcome::Success) => None,
@@ -41,7 +41,7 @@ impl Account {
             self.fail(env, id, reason);
             return Outcome::Failed;
         }
-        let token = self.issue(&email, Instrument::Card(card), env);
+        let token = self.issue_token(&email, Instrument::Card(card), env);
         if let Some(transaction) = self.transactions.get_mut(&id) {
             transaction.token = Some(token);
         }
@@ -51,15 +51,15 @@ impl Account {
 
     /// Records the money and tells the webhook.
     pub(super) fn succeed(&mut self, env: &Env, id: u64) {
-        self.end(env, id, Status::Successful, "Approved by Financial Institution");
+        self.finish(env, id, Status::Successful, "Approved by Financial Institution");
     }
 
     /// Flutterwave tells of failures, too.
     pub(super) fn fail(&mut self, env: &Env, id: u64, reason: &str) {
-        self.end(env, id, Status::Failed, reason);
+        self.finish(env, id, Status::Failed, reason);
     }
 
-    fn end(&mut self, env: &Env, id: u64, status: Status, processor_response: &str) {
+    fn finish(&mut self, env: &Env, id: u64, status: Status, processor_response: &str) {
         let Some(transaction) = self.transactions.get_mut(&id) else { return };
         transaction.status = status;
         transaction.processor_response = Some(processor_response.to_owned());
@@ -79,17 +79,17 @@ impl Account {
         let id = transaction.id;
         match outcome {
             Outcome::Success => self.succeed(env, id),
-            Outcome::Failed => self.fail(env, id, NO_FUNDS),
+            Outcome::Failed => self.fail(env, id, INSUFFICIENT_FUNDS),
             Outcome::Abandoned => transaction.status = Status::Cancelled,
         }
         true
     }
 
-    fn charge(&mut self, env: &Env, params: &Params) -> Answer {
+    fn charge(&mut self, env: &Env, params: &Params) -> ApiResult {
         let text = params.required("token")?;
         let order = Order::new(params, params.email()?, self)?;
         let token = self.tokens.get(&text).filter(|token| token.email == order.email).cloned();
-        let token = token.ok_or_else(|| unknown(&text))?;
+        let token = token.ok_or_else(|| unknown_token(&text))?;
         let transaction = Transaction {
             narration: params.text("narration").unwrap_or_else(|| "CARD Transaction ".to_owned()),
             redirect_url: params.text("redirect_url"),
@@ -100,7 +100,7 @@ impl Account {
         };
         let names = [params.text("first_name"), params.text("last_name")];
         let name = names.into_iter().flatten().collect::<Vec<_>>().join(" ");
-        self.customer(&transaction.email, Some(name).filter(|n| !n.is_empty()), None, env);
+        self.upsert_customer(&transaction.email, Some(name).filter(|n| !n.is_empty()), None, env);
         match token.instrument {
             Instrument::Card(_) => {
                 params.required("currency")?;
@@ -117,7 +117,7 @@ impl Account {
         }
         transaction.status = Status::Pending;
         let id = self.add(transaction);
-        self.answer_charge(env, id, fault)
+        self.complete_charge(env, id, fault)
     }
 
     /// The customer must complete the bank's page first.
@@ -128,32 +128,32 @@ impl Account {
         "VBVSECURECODE".clone_into(&mut transaction.auth_model);
         transaction.page = Some(page);
         let id = self.add(transaction);
-        let mut data = self.verified_json(&self.transactions[&id]);
+        let mut data = self.verification_json(&self.transactions[&id]);
         data["status"] = json!("pending");
         let authorization = json!({ "mode": "redirect", "redirect": redirect });
         Reply::new("Charge initiated", data).with_meta(json!({ "authorization": authorization }))
     }
 
-    fn debit(&mut self, env: &Env, mut transaction: Transaction, reference: &str) -> Answer {
+    fn debit(&mut self, env: &Env, mut transaction: Transaction, reference: &str) -> ApiResult {
         let mandate = self.mandates.get(reference);
-        let mandate = mandate.filter(|mandate| mandate.stage == Stage::Active);
-        let mandate = mandate.ok_or_else(|| Refusal::invalid("Account token is not active"))?;
+        let mandate = mandate.filter(|mandate| mandate.stage == MandateState::Active);
+        let mandate = mandate.ok_or_else(|| ApiError::invalid("Account token is not active"))?;
         if transaction.amount > mandate.amount || transaction.currency != "NGN" {
-            return Err(Refusal::invalid("Amount exceeds what the token was authorized for"));
+            return Err(ApiError::invalid("Amount exceeds what the token was authorized for"));
         }
         "account".clone_into(&mut transaction.payment_type);
         "EMANDATE".clone_into(&mut transaction.auth_model);
         transaction.status = Status::Pending;
         let id = self.add(transaction);
         let fault = env.faults.take("charge", FaultKind::is_outcome).map(|fault| fault.kind);
-        Ok(self.answer_charge(env, id, fault))
+        Ok(self.complete_charge(env, id, fault))
     }
 
-    fn answer_charge(&mut self, env: &Env, id: u64, fault: Option<FaultKind>) -> Reply {
+    fn complete_charge(&mut self, env: &Env, id: u64, fault: Option<FaultKind>) -> Reply {
         let message = match fault {
             Some(FaultKind::Pending | FaultKind::Challenge) => "Charge initiated",
             Some(FaultKind::Decline) => {
-                self.fail(env, id, NO_FUNDS);
+                self.fail(env, id, INSUFFICIENT_FUNDS);
                 "Charge failed"
             }
             _ => {
@@ -161,22 +161,22 @@ impl Account {
                 "Charge successful"
             }
         };
-        Reply::new(message, self.verified_json(&self.transactions[&id]))
+        Reply::new(message, self.verification_json(&self.transactions[&id]))
     }
 }
 
-fn unknown(token: &str) -> Refusal {
+fn unknown_token(token: &str) -> ApiError {
     let message = match token.starts_with("flw-1bt-") {
         true => "Wrong account token or customer email passed in.",
         false => "Wrong token or email passed",
     };
-    Refusal::invalid(message)
+    ApiError::invalid(message)
 }
 
 pub(super) async fn charge(
     State(flutterwave): State<Flutterwave>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     params: Params,
-) -> Answer {
-    flutterwave.account(&key, |account, env| account.charge(env, &params))
+) -> ApiResult {
+    flutterwave.with_account(&key, |account, env| account.charge(env, &params))
 }

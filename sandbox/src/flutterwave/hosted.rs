@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     Outcome,
-    checkout::{Checkout, Completed, Refusal},
+    checkout::{Checkout, Completion, CompletionError},
     env::Env,
 };
 
@@ -37,23 +37,23 @@ impl Account {
         page: &str,
         outcome: Outcome,
         card: Option<&str>,
-    ) -> Option<Result<Completed, Refusal>> {
+    ) -> Option<Result<Completion, CompletionError>> {
         if let Some(id) = self.pages.get(page).copied() {
             return Some(self.complete_payment(env, id, outcome, card));
         }
         let open = self.mandates.get(page)?.is_open();
         Some(match (open, card) {
-            (_, Some(_)) => Err(Refusal::TakesNoCards),
-            (false, None) => Err(Refusal::AlreadyPaid),
+            (_, Some(_)) => Err(CompletionError::CardNotAccepted),
+            (false, None) => Err(CompletionError::AlreadyPaid),
             (true, None) => {
                 self.decide_mandate(env, page, outcome);
-                Ok(Completed { outcome, redirect_url: None })
+                Ok(Completion { outcome, redirect_url: None })
             }
         })
     }
 
     fn payment_page(&self, env: &Env, transaction: &Transaction) -> Checkout {
-        let cards = if asks_for_card(transaction) { &CARDS[..] } else { &[] };
+        let cards = if requires_card(transaction) { &CARDS[..] } else { &[] };
         Checkout {
             id: transaction.page.clone().unwrap_or_default(),
             provider: PROVIDER,
@@ -92,18 +92,18 @@ impl Account {
         id: u64,
         outcome: Outcome,
         card: Option<&str>,
-    ) -> Result<Completed, Refusal> {
+    ) -> Result<Completion, CompletionError> {
         let Some(transaction) = self.transactions.get(&id).filter(|t| is_open(env, t)) else {
-            return Err(Refusal::AlreadyPaid);
+            return Err(CompletionError::AlreadyPaid);
         };
-        let outcome = if asks_for_card(transaction) {
+        let outcome = if requires_card(transaction) {
             let card = match card {
-                Some(number) => cards::find(number).ok_or(Refusal::UnknownCard)?,
+                Some(number) => cards::find(number).ok_or(CompletionError::UnknownCard)?,
                 None => &CARDS[0],
             };
             self.attempt(env, id, card, outcome)
         } else if card.is_some() {
-            return Err(Refusal::TakesNoCards);
+            return Err(CompletionError::CardNotAccepted);
         } else {
             self.attempt_without_card(env, id, outcome);
             outcome
@@ -114,9 +114,9 @@ impl Account {
                 let left = transaction.attempts_left;
                 transaction.attempts_left = left.map(|left| left.saturating_sub(1));
             }
-            back(transaction, outcome)
+            return_url(transaction, outcome)
         });
-        Ok(Completed { outcome, redirect_url })
+        Ok(Completion { outcome, redirect_url })
     }
 
     fn attempt_without_card(&mut self, env: &Env, id: u64, outcome: Outcome) {
@@ -133,18 +133,18 @@ impl Account {
 }
 
 /// A saved card that is challenged is known already.
-fn asks_for_card(transaction: &Transaction) -> bool {
-    transaction.status != Status::PendingAuth && transaction.takes_cards()
+fn requires_card(transaction: &Transaction) -> bool {
+    transaction.status != Status::PendingAuth && transaction.accepts_cards()
 }
 
 /// A customer may try again after a failure of the page, never after a success, and a challenge is completed once.
 fn is_open(env: &Env, transaction: &Transaction) -> bool {
     let may_try = match transaction.status {
-        Status::Untried | Status::PendingAuth => true,
+        Status::NotAttempted | Status::PendingAuth => true,
         Status::Failed => transaction.token.is_none() && transaction.attempts_left != Some(0),
         Status::Pending | Status::Successful | Status::Cancelled => false,
     };
-    may_try && transaction.page_closes_at.is_none_or(|at| env.clock.now() < at)
+    may_try && transaction.page_expires_at.is_none_or(|at| env.clock.now() < at)
 }
 
 /// What a way to pay is called once it was used.
@@ -164,7 +164,7 @@ fn payment_type(option: &str) -> String {
 }
 
 /// There is no address for those who leave: they come back to the same one, without the id of a transaction.
-fn back(transaction: &Transaction, outcome: Outcome) -> Option<String> {
+fn return_url(transaction: &Transaction, outcome: Outcome) -> Option<String> {
     let mut url = url::Url::parse(transaction.redirect_url.as_deref()?).ok()?;
     let status = match outcome {
         Outcome::Success if transaction.payment_type == "card" => "successful",

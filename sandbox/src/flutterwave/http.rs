@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// What an endpoint answers.
-pub(super) type Answer = Result<Reply, Refusal>;
+pub(super) type ApiResult = Result<Reply, ApiError>;
 
 pub(super) struct Reply {
     message: &'static str,
@@ -66,31 +66,31 @@ impl IntoResponse for Reply {
 }
 
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct ApiError {
     status: StatusCode,
     message: String,
 }
 
-impl Refusal {
-    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Refusal {
-        Refusal { status, message: message.into() }
+impl ApiError {
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> ApiError {
+        ApiError { status, message: message.into() }
     }
 
-    pub(super) fn invalid(message: impl Into<String>) -> Refusal {
-        Refusal::new(StatusCode::BAD_REQUEST, message)
+    pub(super) fn invalid(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, message)
     }
 
-    pub(super) fn missing(field: &str) -> Refusal {
-        Refusal::invalid(format!("{field} is required"))
+    pub(super) fn missing(field: &str) -> ApiError {
+        ApiError::invalid(format!("{field} is required"))
     }
 
     /// Clients must be ready for 400 and for 404: the one comes by id, the other by reference.
-    pub(super) fn no_transaction(status: StatusCode) -> Refusal {
-        Refusal::new(status, "No transaction was found for this id")
+    pub(super) fn transaction_not_found(status: StatusCode) -> ApiError {
+        ApiError::new(status, "No transaction was found for this id")
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let body = json!({ "status": "error", "message": self.message, "data": null });
         (self.status, Json(body)).into_response()
@@ -98,18 +98,18 @@ impl IntoResponse for Refusal {
 }
 
 /// The secret key of the request: the account.
-pub(super) struct Caller(pub String);
+pub(super) struct ApiKey(pub String);
 
-impl<S: Sync> FromRequestParts<S> for Caller {
-    type Rejection = Refusal;
+impl<S: Sync> FromRequestParts<S> for ApiKey {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Caller, Refusal> {
-        let refused = |message: &str| Refusal::new(StatusCode::UNAUTHORIZED, message);
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<ApiKey, ApiError> {
+        let refused = |message: &str| ApiError::new(StatusCode::UNAUTHORIZED, message);
         let header = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let header = header.ok_or_else(|| refused("Authorization required"))?;
         let key = header.strip_prefix("Bearer ").map(str::trim).filter(|key| is_secret_key(key));
         let key = key.ok_or_else(|| refused("Invalid authorization key"))?;
-        Ok(Caller(key.to_owned()))
+        Ok(ApiKey(key.to_owned()))
     }
 }
 
@@ -122,10 +122,10 @@ pub(super) fn is_secret_key(key: &str) -> bool {
 pub(super) struct Params(Fields);
 
 impl<S: Send + Sync> FromRequest<S> for Params {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Params, Refusal> {
-        let unreadable = || Refusal::invalid("Unable to parse the request body");
+    async fn from_request(request: Request, state: &S) -> Result<Params, ApiError> {
+        let unreadable = || ApiError::invalid("Unable to parse the request body");
         let body = String::from_request(request, state).await.map_err(|_| unreadable())?;
         Fields::parse(&body).map(Params).ok_or_else(unreadable)
     }
@@ -144,29 +144,29 @@ impl Params {
         self.0.flag(name)
     }
 
-    pub(super) fn required(&self, name: &str) -> Result<String, Refusal> {
-        self.text(name).ok_or_else(|| Refusal::missing(name))
+    pub(super) fn required(&self, name: &str) -> Result<String, ApiError> {
+        self.text(name).ok_or_else(|| ApiError::missing(name))
     }
 
     /// Minor units; more than nothing.
-    pub(super) fn amount(&self, name: &str) -> Result<Option<u64>, Refusal> {
+    pub(super) fn amount(&self, name: &str) -> Result<Option<u64>, ApiError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let amount = money::minor(value).filter(|amount| *amount > 0);
         amount
             .map(Some)
-            .ok_or_else(|| Refusal::invalid(format!("{name} must be a positive number")))
+            .ok_or_else(|| ApiError::invalid(format!("{name} must be a positive number")))
     }
 
-    pub(super) fn email(&self) -> Result<String, Refusal> {
+    pub(super) fn email(&self) -> Result<String, ApiError> {
         valid_email(&self.required("email")?)
     }
 }
 
 /// Lower-cased.
-pub(super) fn valid_email(text: &str) -> Result<String, Refusal> {
-    email(text).ok_or_else(|| Refusal::invalid("email must be a valid email"))
+pub(super) fn valid_email(text: &str) -> Result<String, ApiError> {
+    email(text).ok_or_else(|| ApiError::invalid("email must be a valid email"))
 }
 
-pub(super) async fn unknown_path() -> Refusal {
-    Refusal::new(StatusCode::NOT_FOUND, "Cannot find the requested resource")
+pub(super) async fn unknown_path() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "Cannot find the requested resource")
 }

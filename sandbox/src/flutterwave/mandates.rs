@@ -8,24 +8,24 @@ use tollhouse_platform::clock::Timestamp;
 use super::{
     Flutterwave,
     accounts::Account,
-    http::{Answer, Caller, Params, Refusal, Reply},
-    merchant::Due,
+    http::{ApiError, ApiKey, ApiResult, Params, Reply},
+    merchant::TimerEvent,
     tokens::Instrument,
 };
 use crate::{
     Outcome,
     env::Env,
     money::major,
-    provider::{Merchant, STEP_SECONDS},
+    provider::{MerchantAccount, PROCESSING_SECONDS},
 };
 
 /// In minor units.
-const LEAST_LIVE: u64 = 20_000;
-const LEAST_TEST: u64 = 10_000;
-const LONGEST_DAYS: i64 = 365;
+const MIN_LIVE_MINOR: u64 = 20_000;
+const MIN_TEST_MINOR: u64 = 10_000;
+const MAX_DAYS: i64 = 365;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum MandateState {
     /// Waits for the customer's transfer.
     Pending,
     /// The customer said no: the transfer never comes.
@@ -37,14 +37,14 @@ pub(super) enum Stage {
     Deleted,
 }
 
-impl Stage {
+impl MandateState {
     fn name(self) -> &'static str {
         match self {
-            Stage::Pending | Stage::Refused => "PENDING",
-            Stage::Approved => "APPROVED",
-            Stage::Active => "ACTIVE",
-            Stage::Suspended => "SUSPENDED",
-            Stage::Deleted => "DELETED",
+            MandateState::Pending | MandateState::Refused => "PENDING",
+            MandateState::Approved => "APPROVED",
+            MandateState::Active => "ACTIVE",
+            MandateState::Suspended => "SUSPENDED",
+            MandateState::Deleted => "DELETED",
         }
     }
 }
@@ -53,7 +53,7 @@ pub(super) struct Mandate {
     pub id: u64,
     pub reference: String,
     pub email: String,
-    pub stage: Stage,
+    pub stage: MandateState,
     /// The most that one charge may be, in minor units.
     pub amount: u64,
     pub account_number: String,
@@ -71,37 +71,37 @@ pub(super) struct Mandate {
 
 impl Mandate {
     pub(super) fn is_open(&self) -> bool {
-        self.stage == Stage::Pending
+        self.stage == MandateState::Pending
     }
 }
 
 impl Account {
-    fn tokenize(&mut self, env: &Env, params: &Params) -> Answer {
+    fn tokenize(&mut self, env: &Env, params: &Params) -> ApiResult {
         let email = params.email()?;
-        let amount = params.amount("amount")?.ok_or_else(|| Refusal::missing("amount"))?;
-        let least = if self.is_live() { LEAST_LIVE } else { LEAST_TEST };
+        let amount = params.amount("amount")?.ok_or_else(|| ApiError::missing("amount"))?;
+        let least = if self.is_live() { MIN_LIVE_MINOR } else { MIN_TEST_MINOR };
         if amount < least {
-            return Err(Refusal::invalid(format!("amount must be at least {}", major(least))));
+            return Err(ApiError::invalid(format!("amount must be at least {}", major(least))));
         }
         if params.text("currency").is_some_and(|currency| currency != "NGN") {
-            return Err(Refusal::invalid("currency must be NGN"));
+            return Err(ApiError::invalid("currency must be NGN"));
         }
         let address = params.required("address")?;
         let (account_bank, account_number) =
             (params.required("account_bank")?, params.required("account_number")?);
         let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
         if account_number.len() != 10 || !digits(&account_number) || !digits(&account_bank) {
-            return Err(Refusal::invalid("Account details could not be resolved."));
+            return Err(ApiError::invalid("Account details could not be resolved."));
         }
         let now = env.clock.now();
         let (start_date, end_date) = period(params, now)?;
-        let customer_id = self.customer(&email, None, params.text("phone_number"), env).id;
+        let customer_id = self.upsert_customer(&email, None, params.text("phone_number"), env).id;
         let id = env.next_id();
         let mandate = Mandate {
             id,
             reference: format!("URF_EMANDATE_{}_{}", now.0, id % 1_000_000),
             email,
-            stage: Stage::Pending,
+            stage: MandateState::Pending,
             amount,
             account_number,
             account_bank,
@@ -119,7 +119,7 @@ impl Account {
         data["mandate_consent"] = consent_json();
         let reference = mandate.reference.clone();
         self.mandates.insert(reference.clone(), mandate);
-        self.schedule(env, Due::Consent(reference));
+        self.schedule(env, TimerEvent::Consent(reference));
         Ok(Reply::new("Account tokenization successful.", data))
     }
 
@@ -129,7 +129,7 @@ impl Account {
             Outcome::Success => self.consent(env, reference),
             Outcome::Failed => {
                 if let Some(mandate) = self.mandates.get_mut(reference) {
-                    mandate.stage = Stage::Refused;
+                    mandate.stage = MandateState::Refused;
                 }
             }
             Outcome::Abandoned => {}
@@ -140,14 +140,14 @@ impl Account {
     pub(super) fn consent(&mut self, env: &Env, reference: &str) {
         let pending = self.mandates.get(reference).filter(|mandate| mandate.is_open());
         let Some(email) = pending.map(|mandate| mandate.email.clone()) else { return };
-        let token = self.issue(&email, Instrument::Mandate(reference.to_owned()), env);
+        let token = self.issue_token(&email, Instrument::Mandate(reference.to_owned()), env);
         if let Some(mandate) = self.mandates.get_mut(reference) {
-            mandate.stage = Stage::Approved;
+            mandate.stage = MandateState::Approved;
             mandate.token = Some(token);
-            mandate.active_on = Some(env.clock.now().plus_seconds(STEP_SECONDS));
+            mandate.active_on = Some(env.clock.now().plus_seconds(PROCESSING_SECONDS));
             mandate.updated_at = env.clock.now();
         }
-        self.schedule(env, Due::Activation(reference.to_owned()));
+        self.schedule(env, TimerEvent::Activation(reference.to_owned()));
         if let Some(mandate) = self.mandates.get(reference) {
             let body = json!({ "event": "account.tokenize", "data": self.mandate_json(mandate) });
             self.notify(env, reference, &body);
@@ -156,8 +156,8 @@ impl Account {
 
     pub(super) fn activate(&mut self, env: &Env, reference: &str) {
         let mandate = self.mandates.get_mut(reference);
-        if let Some(mandate) = mandate.filter(|mandate| mandate.stage == Stage::Approved) {
-            mandate.stage = Stage::Active;
+        if let Some(mandate) = mandate.filter(|mandate| mandate.stage == MandateState::Approved) {
+            mandate.stage = MandateState::Active;
             mandate.updated_at = env.clock.now();
         }
     }
@@ -190,22 +190,23 @@ impl Account {
         })
     }
 
-    fn mandate(&mut self, reference: &str) -> Result<&mut Mandate, Refusal> {
-        let unknown = || Refusal::invalid("No mandate token found for reference.");
+    fn mandate(&mut self, reference: &str) -> Result<&mut Mandate, ApiError> {
+        let unknown = || ApiError::invalid("No mandate token found for reference.");
         self.mandates.get_mut(reference).ok_or_else(unknown)
     }
 
-    fn restage(&mut self, reference: &str, status: &str, now: Timestamp) -> Answer {
+    fn update_state(&mut self, reference: &str, status: &str, now: Timestamp) -> ApiResult {
         let stage = match status.to_uppercase().as_str() {
-            "ACTIVE" => Stage::Active,
-            "SUSPENDED" => Stage::Suspended,
-            "DELETED" => Stage::Deleted,
-            _ => return Err(Refusal::invalid("status must be ACTIVE, SUSPENDED or DELETED")),
+            "ACTIVE" => MandateState::Active,
+            "SUSPENDED" => MandateState::Suspended,
+            "DELETED" => MandateState::Deleted,
+            _ => return Err(ApiError::invalid("status must be ACTIVE, SUSPENDED or DELETED")),
         };
         let mandate = self.mandate(reference)?;
-        let revives = mandate.stage == Stage::Suspended || mandate.stage == Stage::Active;
-        if mandate.stage == Stage::Deleted || (stage != Stage::Deleted && !revives) {
-            return Err(Refusal::invalid("The token cannot be updated"));
+        let revives =
+            mandate.stage == MandateState::Suspended || mandate.stage == MandateState::Active;
+        if mandate.stage == MandateState::Deleted || (stage != MandateState::Deleted && !revives) {
+            return Err(ApiError::invalid("The token cannot be updated"));
         }
         mandate.stage = stage;
         mandate.updated_at = now;
@@ -226,20 +227,20 @@ fn consent_json() -> Value {
 }
 
 /// From tomorrow at the earliest (from now, when nothing is said), for a year at most.
-fn period(params: &Params, now: Timestamp) -> Result<(DateTime<Utc>, DateTime<Utc>), Refusal> {
+fn period(params: &Params, now: Timestamp) -> Result<(DateTime<Utc>, DateTime<Utc>), ApiError> {
     let told = |name: &str| {
         let Some(text) = params.text(name) else { return Ok(None) };
-        date(&text).map(Some).ok_or_else(|| Refusal::invalid(format!("{name} must be a date")))
+        date(&text).map(Some).ok_or_else(|| ApiError::invalid(format!("{name} must be a date")))
     };
     let now = now.to_datetime();
     let start = told("start_date")?;
     if start.is_some_and(|start| start.date_naive() <= now.date_naive()) {
-        return Err(Refusal::invalid("start_date must be at least one day after today"));
+        return Err(ApiError::invalid("start_date must be at least one day after today"));
     }
     let start = start.unwrap_or(now);
-    let end = told("end_date")?.ok_or_else(|| Refusal::missing("end_date"))?;
-    if end <= start || (end - start).num_days() > LONGEST_DAYS {
-        return Err(Refusal::invalid("end_date must be within 365 days after start_date"));
+    let end = told("end_date")?.ok_or_else(|| ApiError::missing("end_date"))?;
+    if end <= start || (end - start).num_days() > MAX_DAYS {
+        return Err(ApiError::invalid("end_date must be within 365 days after start_date"));
     }
     Ok((start, end))
 }
@@ -252,18 +253,18 @@ fn date(text: &str) -> Option<DateTime<Utc>> {
 
 pub(super) async fn tokenize(
     State(flutterwave): State<Flutterwave>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     params: Params,
-) -> Answer {
-    flutterwave.account(&key, |account, env| account.tokenize(env, &params))
+) -> ApiResult {
+    flutterwave.with_account(&key, |account, env| account.tokenize(env, &params))
 }
 
 pub(super) async fn fetch(
     State(flutterwave): State<Flutterwave>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Path(reference): Path<String>,
-) -> Answer {
-    flutterwave.account(&key, |account, _| {
+) -> ApiResult {
+    flutterwave.with_account(&key, |account, _| {
         account.mandate(&reference)?;
         let data = account.mandate_json(&account.mandates[&reference]);
         Ok(Reply::new("Account token fetched successfully.", data))
@@ -273,10 +274,12 @@ pub(super) async fn fetch(
 /// Suspends a token, takes it up again, or deletes it for good.
 pub(super) async fn update(
     State(flutterwave): State<Flutterwave>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Path(reference): Path<String>,
     params: Params,
-) -> Answer {
+) -> ApiResult {
     let status = params.required("status")?;
-    flutterwave.account(&key, |account, env| account.restage(&reference, &status, env.clock.now()))
+    flutterwave.with_account(&key, |account, env| {
+        account.update_state(&reference, &status, env.clock.now())
+    })
 }

@@ -6,14 +6,14 @@ use super::{
 };
 use crate::{
     Outcome,
-    agenda::Agenda,
-    checkout::{Checkout, Completed, Refusal},
+    checkout::{Checkout, Completion, CompletionError},
     env::Env,
-    provider::Merchant,
+    provider::MerchantAccount,
+    timer_queue::TimerQueue,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Due {
+pub(super) enum TimerEvent {
     /// By id.
     Refund(u64),
     /// The customer's transfer arrives, if nothing was decided on the page. By reference of the mandate.
@@ -22,22 +22,22 @@ pub(super) enum Due {
     Activation(String),
 }
 
-impl Merchant for Account {
-    type Due = Due;
+impl MerchantAccount for Account {
+    type TimerEvent = TimerEvent;
 
     fn open(key: &str, env: &Env) -> Account {
         Account::new(key, env)
     }
 
-    fn agenda(&mut self) -> &mut Agenda<Due> {
-        &mut self.agenda
+    fn timers(&mut self) -> &mut TimerQueue<TimerEvent> {
+        &mut self.timers
     }
 
-    fn get_on(&mut self, env: &Env, due: Due) {
+    fn handle_timer(&mut self, env: &Env, due: TimerEvent) {
         match due {
-            Due::Refund(id) => self.finish_refund(id),
-            Due::Consent(reference) => self.consent(env, &reference),
-            Due::Activation(reference) => self.activate(env, &reference),
+            TimerEvent::Refund(id) => self.finish_refund(id),
+            TimerEvent::Consent(reference) => self.consent(env, &reference),
+            TimerEvent::Activation(reference) => self.activate(env, &reference),
         }
     }
 
@@ -55,23 +55,25 @@ impl Merchant for Account {
         id: &str,
         outcome: Outcome,
         card: Option<&str>,
-    ) -> Option<Result<Completed, Refusal>> {
+    ) -> Option<Result<Completion, CompletionError>> {
         self.complete_page(env, id, outcome, card)
     }
 
     fn tamper(&mut self, reference: &str, amount_minor: u64, currency: &str) -> bool {
-        self.change(reference, |transaction| {
+        self.edit_transaction(reference, |transaction| {
             transaction.reported_amount = Some((amount_minor, currency.to_owned()));
         })
     }
 
-    fn tamper_taken(&mut self, reference: &str, taken_minor: u64) -> bool {
-        self.change(reference, |transaction| transaction.reported_taken = Some(taken_minor))
+    fn tamper_charged_amount(&mut self, reference: &str, taken_minor: u64) -> bool {
+        self.edit_transaction(reference, |transaction| {
+            transaction.reported_charged_minor = Some(taken_minor)
+        })
     }
 
     /// Flutterwave has no status for it: the transaction is a failed one from now on.
     fn reverse(&mut self, reference: &str) -> bool {
-        self.change(reference, |transaction| {
+        self.edit_transaction(reference, |transaction| {
             transaction.status = Status::Failed;
             transaction.processor_response = Some("Transaction reversed".to_owned());
         })
@@ -83,7 +85,7 @@ impl Merchant for Account {
 }
 
 impl Account {
-    fn change(&mut self, tx_ref: &str, change: impl FnOnce(&mut Transaction)) -> bool {
+    fn edit_transaction(&mut self, tx_ref: &str, change: impl FnOnce(&mut Transaction)) -> bool {
         self.by_reference_mut(tx_ref).map(change).is_some()
     }
 }

@@ -14,13 +14,13 @@ use super::{Flutterwave, accounts::Account, http::is_secret_key, transactions::T
 use crate::{
     env::Env,
     keyed_hash,
-    outbox::{Delivery, Signature},
-    server::refusal,
+    outbox::{Delivery, SignatureHeader},
+    server::error_response,
 };
 
 /// Between an attempt and the next.
-const RETRY_MS: i64 = 30 * 60_000;
-const RETRIES: u32 = 3;
+const RETRY_DELAY_MS: i64 = 30 * 60_000;
+const MAX_RETRIES: u32 = 3;
 
 /// Where an account's notifications go, as its dashboard is told.
 #[derive(Clone, Debug)]
@@ -43,11 +43,11 @@ impl Webhook {
         Webhook { signed: true, ..self }
     }
 
-    fn signatures(&self) -> Vec<Signature> {
+    fn signatures(&self) -> Vec<SignatureHeader> {
         let mut signatures =
-            vec![Signature::new("verif-hash", |hash, _| hash.to_owned(), &self.hash)];
+            vec![SignatureHeader::new("verif-hash", |hash, _| hash.to_owned(), &self.hash)];
         if self.signed {
-            signatures.push(Signature::new("flutterwave-signature", sign, &self.hash));
+            signatures.push(SignatureHeader::new("flutterwave-signature", sign, &self.hash));
         }
         signatures
     }
@@ -64,7 +64,7 @@ impl Account {
     pub(super) fn notify_charge(&self, env: &Env, transaction: &Transaction) {
         let body = json!({
             "event": "charge.completed",
-            "data": self.notified_json(transaction),
+            "data": self.notification_json(transaction),
             "event.type": format!("{}_TRANSACTION", transaction.payment_type.to_uppercase()),
         });
         self.notify(env, &transaction.tx_ref, &body);
@@ -74,18 +74,18 @@ impl Account {
     pub(super) fn notify(&self, env: &Env, subject: &str, body: &Value) {
         let Some(webhook) = &self.webhook else { return };
         let delivery = Delivery {
-            lane: format!("flutterwave {} {subject}", self.id),
+            ordering_key: format!("flutterwave {} {subject}", self.id),
             url: webhook.url.clone(),
             body: body.to_string(),
             signatures: webhook.signatures(),
-            retry_ms: |failures| (failures <= RETRIES).then_some(RETRY_MS),
+            retry_ms: |failures| (failures <= MAX_RETRIES).then_some(RETRY_DELAY_MS),
         };
         env.outbox.enqueue(delivery, env.clock.now());
     }
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct WebhookRequest {
     secret_key: String,
     hash: String,
     url: String,
@@ -95,11 +95,11 @@ struct Told {
 
 /// The stand-in's own control: where an account's notifications go.
 pub(super) async fn set_webhook(State(flutterwave): State<Flutterwave>, body: String) -> Response {
-    let told = serde_json::from_str::<Told>(&body).ok();
+    let told = serde_json::from_str::<WebhookRequest>(&body).ok();
     let told = told.filter(|t| is_secret_key(&t.secret_key) && url::Url::parse(&t.url).is_ok());
-    let Some(Told { secret_key, hash, url, signed }) = told else {
+    let Some(WebhookRequest { secret_key, hash, url, signed }) = told else {
         let wanted = "secret_key (FLWSECK_TEST-...), hash and url are required";
-        return refusal(StatusCode::BAD_REQUEST, wanted);
+        return error_response(StatusCode::BAD_REQUEST, wanted);
     };
     flutterwave.configure_webhook(&secret_key, Webhook { signed, ..Webhook::new(&hash, &url) });
     StatusCode::NO_CONTENT.into_response()

@@ -11,12 +11,12 @@ use tollhouse_platform::clock::Timestamp;
 use super::{
     Flutterwave,
     accounts::Account,
-    http::{Answer, Caller, Page, Params, Refusal, Reply},
-    merchant::Due,
+    http::{ApiError, ApiKey, ApiResult, Page, Params, Reply},
+    merchant::TimerEvent,
     tokens::Instrument,
     transactions::{Status, Transaction},
 };
-use crate::{env::Env, money::major, provider::Merchant};
+use crate::{env::Env, money::major, provider::MerchantAccount};
 
 const PER_PAGE: usize = 20;
 
@@ -34,17 +34,17 @@ pub(super) struct Refund {
 }
 
 /// Begun, and not with the customer yet.
-const BEGUN: &str = "completed";
+const INITIATED: &str = "completed";
 const FAILED: &str = "failed";
 
 impl Account {
-    fn refund(&mut self, env: &Env, id: &str, params: &Params) -> Answer {
+    fn refund(&mut self, env: &Env, id: &str, params: &Params) -> ApiResult {
         let transaction = id.parse().ok().and_then(|id: u64| self.transactions.get_mut(&id));
-        let transaction = transaction.filter(|t| t.status != Status::Untried);
+        let transaction = transaction.filter(|t| t.status != Status::NotAttempted);
         let transaction =
-            transaction.ok_or_else(|| Refusal::no_transaction(StatusCode::NOT_FOUND))?;
+            transaction.ok_or_else(|| ApiError::transaction_not_found(StatusCode::NOT_FOUND))?;
         let amount = refundable(transaction, params)?;
-        transaction.refunding += amount;
+        transaction.refund_reserved_minor += amount;
         let transaction = transaction.id;
         let now = env.clock.now();
         let id = env.next_id();
@@ -53,14 +53,14 @@ impl Account {
             transaction,
             flw_ref: format!("URF_{}_{}", now.0, id % 10_000_000),
             amount,
-            status: BEGUN,
+            status: INITIATED,
             comment: params.text("comments"),
             wallet_id: self.id + 1,
             created_at: now,
         };
-        let data = self.begun_json(&refund);
+        let data = self.initiated_json(&refund);
         self.refunds.insert(id, refund);
-        self.schedule(env, Due::Refund(id));
+        self.schedule(env, TimerEvent::Refund(id));
         Ok(Reply::new("Transaction refund initiated", data))
     }
 
@@ -74,11 +74,11 @@ impl Account {
             _ => "completed-bank-transfer",
         };
         if refund.status == FAILED {
-            transaction.refunding -= refund.amount;
+            transaction.refund_reserved_minor -= refund.amount;
         }
     }
 
-    fn begun_json(&self, refund: &Refund) -> Value {
+    fn initiated_json(&self, refund: &Refund) -> Value {
         json!({
             "id": refund.id,
             "account_id": self.id,
@@ -95,7 +95,7 @@ impl Account {
 
     /// As it is shown later: under another name for the transaction, and with its `meta` as a text.
     fn refund_json(&self, refund: &Refund) -> Value {
-        let mut data = self.begun_json(refund);
+        let mut data = self.initiated_json(refund);
         data["transaction_id"] = json!(refund.transaction);
         data["comment"] = json!(refund.comment);
         data["settlement_id"] = json!("NEW");
@@ -105,39 +105,41 @@ impl Account {
 }
 
 /// The amount asked for, or all that is left of the transaction.
-fn refundable(transaction: &Transaction, params: &Params) -> Result<u64, Refusal> {
+fn refundable(transaction: &Transaction, params: &Params) -> Result<u64, ApiError> {
     if transaction.status != Status::Successful {
-        return Err(Refusal::invalid("Only a successful transaction can be refunded"));
+        return Err(ApiError::invalid("Only a successful transaction can be refunded"));
     }
-    let left = transaction.amount - transaction.refunding;
+    let left = transaction.amount - transaction.refund_reserved_minor;
     if left == 0 {
-        return Err(Refusal::invalid("Transaction has been refunded already"));
+        return Err(ApiError::invalid("Transaction has been refunded already"));
     }
     let amount = params.amount("amount")?.unwrap_or(left);
     if amount > left {
-        return Err(Refusal::invalid("Refund amount is more than what is left of the transaction"));
+        return Err(ApiError::invalid(
+            "Refund amount is more than what is left of the transaction",
+        ));
     }
     Ok(amount)
 }
 
 pub(super) async fn create(
     State(flutterwave): State<Flutterwave>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Path(id): Path<String>,
     params: Params,
-) -> Answer {
-    flutterwave.account(&key, |account, env| account.refund(env, &id, &params))
+) -> ApiResult {
+    flutterwave.with_account(&key, |account, env| account.refund(env, &id, &params))
 }
 
 pub(super) async fn fetch(
     State(flutterwave): State<Flutterwave>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Path(id): Path<String>,
-) -> Answer {
-    flutterwave.account(&key, |account, _| {
+) -> ApiResult {
+    flutterwave.with_account(&key, |account, _| {
         let refund = id.parse().ok().and_then(|id: u64| account.refunds.get(&id));
         let refund =
-            refund.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "Refund not found"))?;
+            refund.ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, "Refund not found"))?;
         Ok(Reply::new("Refund fetched", account.refund_json(refund)))
     })
 }
@@ -153,15 +155,15 @@ pub(super) struct ListQuery {
 
 pub(super) async fn list(
     State(flutterwave): State<Flutterwave>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Query(query): Query<ListQuery>,
-) -> Answer {
+) -> ApiResult {
     let fits = |refund: &&Refund| {
         query.id.as_ref().is_none_or(|wanted| *wanted == refund.transaction.to_string())
             && query.status.as_ref().is_none_or(|wanted| wanted == refund.status)
             && query.flw_ref.as_ref().is_none_or(|wanted| *wanted == refund.flw_ref)
     };
-    flutterwave.account(&key, |account, _| {
+    flutterwave.with_account(&key, |account, _| {
         let found = account.refunds.values().rev().filter(fits);
         let rows = found.map(|refund| account.refund_json(refund)).collect();
         Ok(Reply::page("Refunds fetched", rows, Page::numbered(query.page, PER_PAGE)))

@@ -12,7 +12,7 @@ use crate::money::major;
 
 impl Account {
     /// As verification shows it: with the token, and what the merchant had kept with it.
-    pub(super) fn verified_json(&self, transaction: &Transaction) -> Value {
+    pub(super) fn verification_json(&self, transaction: &Transaction) -> Value {
         let mut data = self.common_json(transaction);
         match &transaction.instrument {
             Some(Instrument::Card(card)) => {
@@ -31,7 +31,7 @@ impl Account {
     }
 
     /// As notifications show it: without the token, and with another name for the same country.
-    pub(super) fn notified_json(&self, transaction: &Transaction) -> Value {
+    pub(super) fn notification_json(&self, transaction: &Transaction) -> Value {
         let mut data = self.common_json(transaction);
         match &transaction.instrument {
             Some(Instrument::Card(card)) => data["card"] = card_json(card, "NG"),
@@ -45,7 +45,7 @@ impl Account {
     }
 
     /// As lists show it: ids are texts there, and the customer is flat.
-    pub(super) fn row_json(&self, transaction: &Transaction) -> Value {
+    pub(super) fn list_item_json(&self, transaction: &Transaction) -> Value {
         let mut row = self.common_json(transaction);
         if let Some(row) = row.as_object_mut() {
             let customer = row.remove("customer").unwrap_or_default();
@@ -66,7 +66,7 @@ impl Account {
         // Customers pay the fee of a debit on top, merchants that of a card.
         let on_top = matches!(transaction.instrument, Some(Instrument::Mandate(_)));
         let charged = if on_top { amount + fee } else { amount };
-        let charged = transaction.reported_taken.unwrap_or(charged);
+        let charged = transaction.reported_charged_minor.unwrap_or(charged);
         let settled =
             (transaction.status == Status::Successful).then(|| major(charged.saturating_sub(fee)));
         let customer = self.customers.get(&transaction.email);

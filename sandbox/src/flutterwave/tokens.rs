@@ -7,7 +7,7 @@ use super::{
     Flutterwave,
     accounts::Account,
     cards::Card,
-    http::{Answer, Caller, Params, Refusal, Reply},
+    http::{ApiError, ApiKey, ApiResult, Params, Reply},
 };
 use crate::env::Env;
 
@@ -27,7 +27,7 @@ pub(super) enum Instrument {
 
 impl Account {
     /// A new token, and its text.
-    pub(super) fn issue(&mut self, email: &str, instrument: Instrument, env: &Env) -> String {
+    pub(super) fn issue_token(&mut self, email: &str, instrument: Instrument, env: &Env) -> String {
         let kind = match instrument {
             Instrument::Card(_) => "t1nf",
             Instrument::Mandate(_) => "1bt",
@@ -41,20 +41,20 @@ impl Account {
 /// The customer of a saved card moves to another address.
 pub(super) async fn update(
     State(flutterwave): State<Flutterwave>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Path(text): Path<String>,
     params: Params,
-) -> Answer {
+) -> ApiResult {
     let email = params.email()?;
     let name = params.text("full_name").or_else(|| {
         let names = [params.text("first_name"), params.text("last_name")];
         Some(names.into_iter().flatten().collect::<Vec<_>>().join(" ")).filter(|n| !n.is_empty())
     });
-    flutterwave.account(&key, |account, env| {
+    flutterwave.with_account(&key, |account, env| {
         let token = account.tokens.get_mut(&text);
-        let token = token.ok_or_else(|| Refusal::invalid("Token not found"))?;
+        let token = token.ok_or_else(|| ApiError::invalid("Token not found"))?;
         token.email.clone_from(&email);
-        let customer = account.customer(&email, name, params.text("phone_number"), env);
+        let customer = account.upsert_customer(&email, name, params.text("phone_number"), env);
         let data = json!({
             "customer_email": customer.email,
             "customer_full_name": customer.name,

@@ -11,7 +11,7 @@ use tollhouse_platform::clock::Timestamp;
 use super::{
     Flutterwave,
     accounts::Account,
-    http::{Answer, Caller, Page, Params, Refusal, Reply, valid_email},
+    http::{ApiError, ApiKey, ApiResult, Page, Params, Reply, valid_email},
     tokens::Instrument,
 };
 use crate::{env::Env, fields};
@@ -20,12 +20,12 @@ const CURRENCIES: [&str; 13] =
     ["NGN", "USD", "GHS", "KES", "ZAR", "UGX", "TZS", "RWF", "XAF", "XOF", "ZMW", "EUR", "GBP"];
 const PER_PAGE: usize = 10;
 /// The longest that a link may be good for.
-const LONGEST_SESSION_MINUTES: i64 = 1_440;
+const MAX_SESSION_MINUTES: i64 = 1_440;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Status {
     /// Nobody has tried to pay: Flutterwave knows of a link, not of a transaction.
-    Untried,
+    NotAttempted,
     Pending,
     /// Waits for the customer to complete the bank's page.
     PendingAuth,
@@ -37,7 +37,7 @@ pub(super) enum Status {
 impl Status {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Status::Untried | Status::Pending => "pending",
+            Status::NotAttempted | Status::Pending => "pending",
             Status::PendingAuth => "pending auth",
             Status::Successful => "successful",
             Status::Failed => "failed",
@@ -63,7 +63,7 @@ pub(super) struct Transaction {
     pub redirect_url: Option<String>,
     /// The id of its hosted page.
     pub page: Option<String>,
-    pub page_closes_at: Option<Timestamp>,
+    pub page_expires_at: Option<Timestamp>,
     pub attempts_left: Option<u64>,
     pub payment_options: Vec<String>,
     pub status: Status,
@@ -77,11 +77,11 @@ pub(super) struct Transaction {
     pub token: Option<String>,
     pub fee: Option<u64>,
     /// Reserved by refunds that have not failed.
-    pub refunding: u64,
+    pub refund_reserved_minor: u64,
     /// What a test makes Flutterwave say instead.
     pub reported_amount: Option<(u64, String)>,
     /// The same of what was taken alone.
-    pub reported_taken: Option<u64>,
+    pub reported_charged_minor: Option<u64>,
 }
 
 /// What every transaction begins with.
@@ -94,12 +94,16 @@ pub(super) struct Order {
 
 impl Order {
     /// `email` is that of the customer.
-    pub(super) fn new(params: &Params, email: String, account: &Account) -> Result<Order, Refusal> {
+    pub(super) fn new(
+        params: &Params,
+        email: String,
+        account: &Account,
+    ) -> Result<Order, ApiError> {
         let tx_ref = account.new_reference(params.required("tx_ref")?)?;
-        let amount = params.amount("amount")?.ok_or_else(|| Refusal::missing("amount"))?;
+        let amount = params.amount("amount")?.ok_or_else(|| ApiError::missing("amount"))?;
         let currency = params.text("currency").unwrap_or_else(|| "NGN".to_owned());
         if !CURRENCIES.contains(&currency.as_str()) {
-            return Err(Refusal::invalid("currency is not supported"));
+            return Err(ApiError::invalid("currency is not supported"));
         }
         Ok(Order { tx_ref, amount, currency, email })
     }
@@ -120,10 +124,10 @@ impl Transaction {
             narration: "CARD Transaction ".to_owned(),
             redirect_url: None,
             page: None,
-            page_closes_at: None,
+            page_expires_at: None,
             attempts_left: None,
             payment_options: Vec::new(),
-            status: Status::Untried,
+            status: Status::NotAttempted,
             payment_type: "card".to_owned(),
             auth_model: "AUTH".to_owned(),
             processor_response: None,
@@ -131,13 +135,13 @@ impl Transaction {
             instrument: None,
             token: None,
             fee: None,
-            refunding: 0,
+            refund_reserved_minor: 0,
             reported_amount: None,
-            reported_taken: None,
+            reported_charged_minor: None,
         }
     }
 
-    pub(super) fn takes_cards(&self) -> bool {
+    pub(super) fn accepts_cards(&self) -> bool {
         self.payment_options.is_empty() || self.payment_options.iter().any(|o| o == "card")
     }
 }
@@ -159,16 +163,16 @@ impl Account {
         id
     }
 
-    fn open_link(&mut self, env: &Env, params: &Params) -> Answer {
+    fn create_link(&mut self, env: &Env, params: &Params) -> ApiResult {
         let told = |name: &str| fields::text(params.get("customer")?.get(name)?);
-        let email = told("email").ok_or_else(|| Refusal::missing("customer.email"))?;
+        let email = told("email").ok_or_else(|| ApiError::missing("customer.email"))?;
         let order = Order::new(params, valid_email(&email)?, self)?;
         let redirect_url = params.required("redirect_url")?;
         let minutes = params.text("session_duration").and_then(|minutes| minutes.parse().ok());
-        if minutes.is_some_and(|minutes: i64| !(1..=LONGEST_SESSION_MINUTES).contains(&minutes)) {
-            return Err(Refusal::invalid("session_duration must be between 1 and 1440 minutes"));
+        if minutes.is_some_and(|minutes: i64| !(1..=MAX_SESSION_MINUTES).contains(&minutes)) {
+            return Err(ApiError::invalid("session_duration must be between 1 and 1440 minutes"));
         }
-        self.customer(&order.email, told("name"), told("phonenumber"), env);
+        self.upsert_customer(&order.email, told("name"), told("phonenumber"), env);
         let page = env.random.code(20);
         let link = format!("{}/checkout/{page}", env.url);
         let options = params.text("payment_options").unwrap_or_default();
@@ -176,7 +180,7 @@ impl Account {
         let transaction = Transaction {
             redirect_url: Some(redirect_url),
             page: Some(page),
-            page_closes_at: minutes.map(|minutes| env.clock.now().plus_seconds(60 * minutes)),
+            page_expires_at: minutes.map(|minutes| env.clock.now().plus_seconds(60 * minutes)),
             attempts_left: params.text("max_retry_attempt").and_then(|tries| tries.parse().ok()),
             payment_options: options.filter(|option| !option.is_empty()).collect(),
             meta: Some(meta(params.get("meta"), &link)),
@@ -187,9 +191,9 @@ impl Account {
     }
 
     /// One that somebody has tried to pay.
-    fn tried(&self, id: &str) -> Option<&Transaction> {
+    fn find_attempted(&self, id: &str) -> Option<&Transaction> {
         let transaction = self.transactions.get(&id.parse().ok()?)?;
-        (transaction.status != Status::Untried).then_some(transaction)
+        (transaction.status != Status::NotAttempted).then_some(transaction)
     }
 }
 
@@ -204,10 +208,10 @@ fn meta(own: Option<&Value>, link: &str) -> Value {
 
 pub(super) async fn initialize(
     State(flutterwave): State<Flutterwave>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     params: Params,
-) -> Answer {
-    flutterwave.account(&key, |account, env| account.open_link(env, &params))
+) -> ApiResult {
+    flutterwave.with_account(&key, |account, env| account.create_link(env, &params))
 }
 
 #[derive(Deserialize)]
@@ -217,28 +221,29 @@ pub(super) struct VerifyQuery {
 
 pub(super) async fn verify_by_reference(
     State(flutterwave): State<Flutterwave>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Query(query): Query<VerifyQuery>,
-) -> Answer {
-    let tx_ref = query.tx_ref.ok_or_else(|| Refusal::missing("tx_ref"))?;
-    flutterwave.account(&key, |account, _| {
-        let transaction = account.by_reference(&tx_ref).filter(|t| t.status != Status::Untried);
+) -> ApiResult {
+    let tx_ref = query.tx_ref.ok_or_else(|| ApiError::missing("tx_ref"))?;
+    flutterwave.with_account(&key, |account, _| {
         let transaction =
-            transaction.ok_or_else(|| Refusal::no_transaction(StatusCode::NOT_FOUND))?;
-        Ok(Reply::new("Transaction fetched successfully", account.verified_json(transaction)))
+            account.by_reference(&tx_ref).filter(|t| t.status != Status::NotAttempted);
+        let transaction =
+            transaction.ok_or_else(|| ApiError::transaction_not_found(StatusCode::NOT_FOUND))?;
+        Ok(Reply::new("Transaction fetched successfully", account.verification_json(transaction)))
     })
 }
 
 pub(super) async fn verify(
     State(flutterwave): State<Flutterwave>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Path(id): Path<String>,
-) -> Answer {
-    flutterwave.account(&key, |account, _| {
-        let transaction = account.tried(&id);
+) -> ApiResult {
+    flutterwave.with_account(&key, |account, _| {
+        let transaction = account.find_attempted(&id);
         let transaction =
-            transaction.ok_or_else(|| Refusal::no_transaction(StatusCode::BAD_REQUEST))?;
-        Ok(Reply::new("Transaction fetched successfully", account.verified_json(transaction)))
+            transaction.ok_or_else(|| ApiError::transaction_not_found(StatusCode::BAD_REQUEST))?;
+        Ok(Reply::new("Transaction fetched successfully", account.verification_json(transaction)))
     })
 }
 
@@ -251,30 +256,31 @@ pub(super) struct ListQuery {
 
 pub(super) async fn list(
     State(flutterwave): State<Flutterwave>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Query(query): Query<ListQuery>,
-) -> Answer {
+) -> ApiResult {
     let fits = |t: &&Transaction| {
-        t.status != Status::Untried
+        t.status != Status::NotAttempted
             && query.tx_ref.as_ref().is_none_or(|wanted| *wanted == t.tx_ref)
             && query.status.as_ref().is_none_or(|wanted| wanted == t.status.name())
     };
-    flutterwave.account(&key, |account, _| {
+    flutterwave.with_account(&key, |account, _| {
         let found = account.transactions.values().rev().filter(fits);
-        let rows = found.map(|transaction| account.row_json(transaction)).collect();
+        let rows = found.map(|transaction| account.list_item_json(transaction)).collect();
         Ok(Reply::page("Transactions fetched", rows, Page::numbered(query.page, PER_PAGE)))
     })
 }
 
 pub(super) async fn resend_hook(
     State(flutterwave): State<Flutterwave>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Path(id): Path<String>,
-) -> Answer {
-    flutterwave.account(&key, |account, env| {
-        let transaction = account.tried(&id).filter(|transaction| !transaction.status.is_pending());
+) -> ApiResult {
+    flutterwave.with_account(&key, |account, env| {
         let transaction =
-            transaction.ok_or_else(|| Refusal::no_transaction(StatusCode::BAD_REQUEST))?;
+            account.find_attempted(&id).filter(|transaction| !transaction.status.is_pending());
+        let transaction =
+            transaction.ok_or_else(|| ApiError::transaction_not_found(StatusCode::BAD_REQUEST))?;
         account.notify_charge(env, transaction);
         Ok(Reply::new("hook sent successfully", json!("hook sent")))
     })

@@ -6,13 +6,13 @@ use tollhouse_platform::clock::Timestamp;
 
 use super::{
     cards::Card,
-    http::{Params, Refusal},
+    http::{ApiError, Params},
     mandates::Mandate,
-    merchant::Due,
+    merchant::TimerEvent,
     refunds::Refund,
     transactions::Transaction,
 };
-use crate::{agenda::Agenda, env::Env};
+use crate::{env::Env, timer_queue::TimerQueue};
 
 pub(super) struct Account {
     pub number: u64,
@@ -33,7 +33,7 @@ pub(super) struct Account {
     /// By code.
     pub mandates: BTreeMap<String, Mandate>,
     pub pages: HashMap<String, Page>,
-    pub agenda: Agenda<Due>,
+    pub timers: TimerQueue<TimerEvent>,
 }
 
 /// What a hosted page is for.
@@ -68,7 +68,7 @@ impl Account {
             refunds: BTreeMap::new(),
             mandates: BTreeMap::new(),
             pages: HashMap::new(),
-            agenda: Agenda::default(),
+            timers: TimerQueue::default(),
         }
     }
 
@@ -88,22 +88,22 @@ impl Account {
     }
 
     /// Demands the account's contract: the one that it first names.
-    pub(super) fn check_contract(&mut self, params: &Params) -> Result<String, Refusal> {
+    pub(super) fn check_contract(&mut self, params: &Params) -> Result<String, ApiError> {
         let code = params.required("contractCode")?;
         let well_formed = code.len() >= 6 && code.bytes().all(|b| b.is_ascii_digit());
         let own = |own: &String| *own == code;
         if !well_formed || !self.contract_code.as_ref().is_none_or(own) {
-            return Err(Refusal::invalid("Contract code is not valid for this merchant"));
+            return Err(ApiError::invalid("Contract code is not valid for this merchant"));
         }
         self.contract_code = Some(code.clone());
         Ok(code)
     }
 
     /// The payment reference asked for, if it is free.
-    pub(super) fn new_reference(&self, params: &Params) -> Result<String, Refusal> {
+    pub(super) fn new_reference(&self, params: &Params) -> Result<String, ApiError> {
         let reference = params.required("paymentReference")?;
         if self.transactions.contains_key(&reference) {
-            return Err(Refusal::invalid("Duplicate payment reference"));
+            return Err(ApiError::invalid("Duplicate payment reference"));
         }
         Ok(reference)
     }

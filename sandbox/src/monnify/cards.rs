@@ -1,22 +1,22 @@
 //! Monnify's test cards.
 
-use crate::checkout::bare_number;
+use crate::checkout::normalize_card_number;
 
 /// What a card asks of its holder when it is charged again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asks {
-    Nothing,
+pub(super) enum CardChallenge {
+    NotRequired,
     Otp,
     ThreeDSecure,
 }
 
 /// How a refund to a card ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Returns {
+pub(super) enum RefundOutcome {
     Completed,
     Failed,
     /// It is not even begun: the merchant's wallet has less.
-    WalletShort,
+    InsufficientBalance,
 }
 
 #[derive(Debug)]
@@ -25,9 +25,9 @@ pub(super) struct Card {
     pub meaning: &'static str,
     pub kind: &'static str,
     /// Why every charge of it fails, whatever the customer does.
-    pub refusal: Option<&'static str>,
-    pub asks: Asks,
-    pub returns: Returns,
+    pub decline_reason: Option<&'static str>,
+    pub challenge: CardChallenge,
+    pub refund_outcome: RefundOutcome,
 }
 
 impl Card {
@@ -47,34 +47,37 @@ impl Card {
 
 const fn card(number: &'static str, meaning: &'static str) -> Card {
     let kind = if number.as_bytes()[0] == b'4' { "VISA" } else { "VERVE" };
-    let (asks, returns) = (Asks::Nothing, Returns::Completed);
-    Card { number, meaning, kind, refusal: None, asks, returns }
+    let (asks, returns) = (CardChallenge::NotRequired, RefundOutcome::Completed);
+    Card { number, meaning, kind, decline_reason: None, challenge: asks, refund_outcome: returns }
 }
 
 /// The success card first: it is the one used when no other is named. The first four are Monnify's; it has none for the others.
 pub(super) static CARDS: [Card; 7] = [
     card("4111111111111111", "succeeds"),
     Card {
-        asks: Asks::Otp,
+        challenge: CardChallenge::Otp,
         ..card("5060995994247093", "succeeds; asks for an OTP when charged again")
     },
     Card {
-        asks: Asks::ThreeDSecure,
+        challenge: CardChallenge::ThreeDSecure,
         ..card("4000000000000002", "succeeds; asks for 3-D Secure when charged again")
     },
-    Card { refusal: Some("Declined"), ..card("4111111111111110", "is declined") },
+    Card { decline_reason: Some("Declined"), ..card("4111111111111110", "is declined") },
     Card {
-        refusal: Some("Insufficient funds"),
+        decline_reason: Some("Insufficient funds"),
         ..card("4000000000009995", "has insufficient funds")
     },
-    Card { returns: Returns::Failed, ..card("5061020000000000094", "succeeds; refunds fail") },
     Card {
-        returns: Returns::WalletShort,
+        refund_outcome: RefundOutcome::Failed,
+        ..card("5061020000000000094", "succeeds; refunds fail")
+    },
+    Card {
+        refund_outcome: RefundOutcome::InsufficientBalance,
         ..card("5061020000000000086", "succeeds; refunds find the wallet short")
     },
 ];
 
 pub(super) fn find(number: &str) -> Option<&'static Card> {
-    let digits = bare_number(number);
+    let digits = normalize_card_number(number);
     CARDS.iter().find(|card| card.number == digits)
 }

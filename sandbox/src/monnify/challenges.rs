@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use super::{
     Monnify,
     accounts::{Account, Page},
-    http::{Answer, Caller, Params, Refusal, Reply},
+    http::{ApiError, ApiKey, ApiResult, Params, Reply},
     transactions::Status,
 };
 use crate::env::Env;
 
 /// Monnify's documents disagree on the code of the test cards.
-const CODES: [&str; 2] = ["123456", "12345"];
+const ACCEPTED_OTPS: [&str; 2] = ["123456", "12345"];
 
 impl Account {
-    pub(super) fn ask_for_otp(&mut self, env: &Env, payment_reference: &str) -> Value {
+    pub(super) fn request_otp(&mut self, env: &Env, payment_reference: &str) -> Value {
         let id = self.open_challenge(env, payment_reference);
         let mut body = self.charge_json(
             payment_reference, "OTP_AUTHORIZATION_REQUIRED", "OTP Authorization required",
@@ -26,7 +26,7 @@ impl Account {
         body
     }
 
-    pub(super) fn ask_for_3ds(&mut self, env: &Env, payment_reference: &str) -> Value {
+    pub(super) fn request_3ds(&mut self, env: &Env, payment_reference: &str) -> Value {
         let id = self.open_challenge(env, payment_reference);
         let mut body = self.charge_json(
             payment_reference,
@@ -48,17 +48,18 @@ impl Account {
         id
     }
 
-    fn authorize(&mut self, env: &Env, params: &Params) -> Answer {
+    fn authorize(&mut self, env: &Env, params: &Params) -> ApiResult {
         let reference = params.required("transactionReference")?;
         let (challenge, code) = (params.required("tokenId")?, params.required("token")?);
-        let transaction = self.by_reference(&reference).ok_or_else(Refusal::no_transaction)?;
+        let transaction =
+            self.by_reference(&reference).ok_or_else(ApiError::transaction_not_found)?;
         let waits =
             transaction.status == Status::Pending && transaction.page.as_ref() == Some(&challenge);
         if !waits {
-            return Err(Refusal::invalid("Transaction does not wait for an OTP"));
+            return Err(ApiError::invalid("Transaction does not wait for an OTP"));
         }
         let own = transaction.payment_reference.clone();
-        let passed = CODES.contains(&code.as_str());
+        let passed = ACCEPTED_OTPS.contains(&code.as_str());
         self.finish(env, &own, passed);
         let (status, message) = match passed {
             true => ("SUCCESS", "Transaction Successful"),
@@ -70,8 +71,8 @@ impl Account {
 
 pub(super) async fn authorize(
     State(monnify): State<Monnify>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     params: Params,
-) -> Answer {
-    monnify.account(&key, |account, env| account.authorize(env, &params))
+) -> ApiResult {
+    monnify.with_account(&key, |account, env| account.authorize(env, &params))
 }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::{
     Monnify,
     accounts::{Account, SavedCard},
-    cards::{Asks, Card},
-    http::{Answer, Caller, Params, Refusal, Reply},
+    cards::{Card, CardChallenge},
+    http::{ApiError, ApiKey, ApiResult, Params, Reply},
     transactions::{Order, Origin, Status, Transaction},
 };
 use crate::{FaultKind, Outcome, env::Env, money::major};
@@ -21,7 +21,7 @@ impl Account {
         card: &'static Card,
         outcome: Outcome,
     ) -> Outcome {
-        let outcome = match (card.refusal, outcome) {
+        let outcome = match (card.decline_reason, outcome) {
             (Some(_), _) => Outcome::Failed,
             (None, outcome) => outcome,
         };
@@ -43,26 +43,26 @@ impl Account {
             let email = transaction.email.clone();
             self.saved_cards.insert(token, SavedCard { card, email });
         }
-        self.receive_all(env, payment_reference);
+        self.record_full_payment(env, payment_reference);
         outcome
     }
 
-    fn charge(&mut self, env: &Env, params: &Params) -> Answer {
+    fn charge(&mut self, env: &Env, params: &Params) -> ApiResult {
         let token = params.required("cardToken")?;
         let amount = params.required_amount("amount")?;
         let email = params.email("customerEmail")?;
         let payment_reference = self.new_reference(params)?;
         self.check_contract(params)?;
         if params.required("apiKey")? != self.api_key {
-            return Err(Refusal::invalid("API key is not valid for this merchant"));
+            return Err(ApiError::invalid("API key is not valid for this merchant"));
         }
         if params.text("currencyCode").is_some_and(|currency| currency != "NGN") {
-            return Err(Refusal::invalid("Currency is not supported"));
+            return Err(ApiError::invalid("Currency is not supported"));
         }
         let saved = self.saved_cards.get(&token);
-        let saved = saved.ok_or_else(|| Refusal::invalid("Card token is invalid"))?;
+        let saved = saved.ok_or_else(|| ApiError::invalid("Card token is invalid"))?;
         if saved.email != email {
-            return Err(Refusal::invalid("Card token does not belong to this customer"));
+            return Err(ApiError::invalid("Card token does not belong to this customer"));
         }
         let card = saved.card;
         let order = Order { payment_reference: payment_reference.clone(), amount, email };
@@ -75,17 +75,17 @@ impl Account {
             ..Transaction::new(order, Origin::CardToken, env)
         });
         let fault = env.faults.take("charge", FaultKind::is_outcome).map(|fault| fault.kind);
-        Ok(Reply(self.charge_saved(env, &payment_reference, card, fault)))
+        Ok(Reply(self.charge_saved_card(env, &payment_reference, card, fault)))
     }
 
-    fn charge_saved(
+    fn charge_saved_card(
         &mut self,
         env: &Env,
         payment_reference: &str,
         card: &Card,
         fault: Option<FaultKind>,
     ) -> Value {
-        match (fault, card.asks) {
+        match (fault, card.challenge) {
             (Some(FaultKind::Pending), _) => {
                 self.charge_json(payment_reference, "PENDING", "Transaction is in progress")
             }
@@ -93,9 +93,9 @@ impl Account {
                 self.finish(env, payment_reference, false);
                 self.charge_json(payment_reference, "FAILED", "Insufficient funds")
             }
-            (None, Asks::Otp) => self.ask_for_otp(env, payment_reference),
-            (Some(FaultKind::Challenge), _) | (None, Asks::ThreeDSecure) => {
-                self.ask_for_3ds(env, payment_reference)
+            (None, CardChallenge::Otp) => self.request_otp(env, payment_reference),
+            (Some(FaultKind::Challenge), _) | (None, CardChallenge::ThreeDSecure) => {
+                self.request_3ds(env, payment_reference)
             }
             _ => {
                 self.finish(env, payment_reference, true);
@@ -124,8 +124,8 @@ impl Account {
 
 pub(super) async fn charge(
     State(monnify): State<Monnify>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     params: Params,
-) -> Answer {
-    monnify.account(&key, |account, env| account.charge(env, &params))
+) -> ApiResult {
+    monnify.with_account(&key, |account, env| account.charge(env, &params))
 }

@@ -7,27 +7,27 @@ use serde_json::{Value, json};
 use super::{
     Monnify,
     accounts::Account,
-    http::{Answer, Caller, Params, Refusal, Reply},
-    mandates::Stage,
-    merchant::Due,
+    http::{ApiError, ApiKey, ApiResult, Params, Reply},
+    mandates::MandateState,
+    merchant::TimerEvent,
     transactions::{Order, Origin, Transaction},
 };
-use crate::{FaultKind, env::Env, money::major, provider::Merchant};
+use crate::{FaultKind, env::Env, money::major, provider::MerchantAccount};
 
 impl Account {
-    fn debit(&mut self, env: &Env, params: &Params) -> Answer {
+    fn debit(&mut self, env: &Env, params: &Params) -> ApiResult {
         let payment_reference = self.new_reference(params)?;
         let code = params.required("mandateCode")?;
         let amount = params.required_amount("debitAmount")?;
         let email = params.email("customerEmail")?;
         let narration = params.required("narration")?;
         let mandate = self.mandates.get(&code);
-        let mandate = mandate.ok_or_else(|| Refusal::unknown("There is no such mandate"))?;
-        if mandate.stage != Stage::Activated {
-            return Err(Refusal::invalid("Mandate is not active"));
+        let mandate = mandate.ok_or_else(|| ApiError::not_found("There is no such mandate"))?;
+        if mandate.stage != MandateState::Activated {
+            return Err(ApiError::invalid("Mandate is not active"));
         }
         if amount > mandate.amount {
-            return Err(Refusal::invalid("Debit amount is more than the mandate allows"));
+            return Err(ApiError::invalid("Debit amount is more than the mandate allows"));
         }
         let fault = env.faults.take("charge", FaultKind::is_outcome).map(|fault| fault.kind);
         let order = Order { payment_reference: payment_reference.clone(), amount, email };
@@ -42,7 +42,7 @@ impl Account {
         let body = debit_json(&transaction, accepted);
         self.add(transaction);
         if fault.is_none_or(|kind| kind == FaultKind::Decline) {
-            self.schedule(env, Due::Debit(payment_reference));
+            self.schedule(env, TimerEvent::Debit(payment_reference));
         }
         Ok(Reply(body))
     }
@@ -66,10 +66,10 @@ fn debit_json(transaction: &Transaction, message: Value) -> Value {
 
 pub(super) async fn debit(
     State(monnify): State<Monnify>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     params: Params,
-) -> Answer {
-    monnify.account(&key, |account, env| account.debit(env, &params))
+) -> ApiResult {
+    monnify.with_account(&key, |account, env| account.debit(env, &params))
 }
 
 #[derive(Deserialize)]
@@ -80,14 +80,14 @@ pub(super) struct StatusQuery {
 
 pub(super) async fn status(
     State(monnify): State<Monnify>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Query(query): Query<StatusQuery>,
-) -> Answer {
-    let reference = query.reference.ok_or_else(|| Refusal::missing("paymentReference"))?;
-    monnify.account(&key, |account, _| {
+) -> ApiResult {
+    let reference = query.reference.ok_or_else(|| ApiError::missing("paymentReference"))?;
+    monnify.with_account(&key, |account, _| {
         let debit = account.transactions.get(&reference);
         let debit = debit.filter(|debit| matches!(debit.origin, Origin::Debit(_)));
-        let debit = debit.ok_or_else(Refusal::no_transaction)?;
+        let debit = debit.ok_or_else(ApiError::transaction_not_found)?;
         // An empty object where the debit itself was answered with a text.
         Ok(Reply(debit_json(debit, json!({}))))
     })

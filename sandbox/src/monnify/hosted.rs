@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Outcome,
-    checkout::{Checkout, Completed, Refusal},
+    checkout::{Checkout, Completion, CompletionError},
     env::Env,
 };
 
@@ -35,16 +35,16 @@ impl Account {
         id: &str,
         outcome: Outcome,
         card: Option<&str>,
-    ) -> Option<Result<Completed, Refusal>> {
+    ) -> Option<Result<Completion, CompletionError>> {
         Some(match self.pages.get(id)?.clone() {
             Page::Transaction(own) => self.complete_payment(env, &own, outcome, card),
-            Page::Mandate(_) if card.is_some() => Err(Refusal::TakesNoCards),
+            Page::Mandate(_) if card.is_some() => Err(CompletionError::CardNotAccepted),
             Page::Mandate(code) => self.complete_mandate(env, &code, outcome),
         })
     }
 
     fn payment_page(&self, transaction: &Transaction) -> Checkout {
-        let cards = if transaction.takes_cards() { &CARDS[..] } else { &[] };
+        let cards = if transaction.accepts_cards() { &CARDS[..] } else { &[] };
         Checkout {
             id: transaction.page.clone().unwrap_or_default(),
             provider: PROVIDER,
@@ -76,28 +76,28 @@ impl Account {
         own: &str,
         outcome: Outcome,
         card: Option<&str>,
-    ) -> Result<Completed, Refusal> {
+    ) -> Result<Completion, CompletionError> {
         let Some(transaction) = self.transactions.get_mut(own).filter(|t| is_open(t)) else {
-            return Err(Refusal::AlreadyPaid);
+            return Err(CompletionError::AlreadyPaid);
         };
-        let redirect_url = back(transaction.redirect_url.as_deref(), own);
-        if transaction.takes_cards() {
+        let redirect_url = return_url(transaction.redirect_url.as_deref(), own);
+        if transaction.accepts_cards() {
             let card = match card {
-                Some(number) => cards::find(number).ok_or(Refusal::UnknownCard)?,
+                Some(number) => cards::find(number).ok_or(CompletionError::UnknownCard)?,
                 None => &CARDS[0],
             };
             let outcome = self.attempt(env, own, card, outcome);
-            return Ok(Completed { outcome, redirect_url });
+            return Ok(Completion { outcome, redirect_url });
         }
         if card.is_some() {
-            return Err(Refusal::TakesNoCards);
+            return Err(CompletionError::CardNotAccepted);
         }
         match outcome {
-            Outcome::Success => self.receive_all(env, own),
+            Outcome::Success => self.record_full_payment(env, own),
             Outcome::Failed => transaction.status = Status::Failed,
             Outcome::Abandoned => {}
         }
-        Ok(Completed { outcome, redirect_url })
+        Ok(Completion { outcome, redirect_url })
     }
 
     fn complete_mandate(
@@ -105,12 +105,12 @@ impl Account {
         env: &Env,
         code: &str,
         outcome: Outcome,
-    ) -> Result<Completed, Refusal> {
+    ) -> Result<Completion, CompletionError> {
         let mandate = self.mandates.get(code).filter(|mandate| mandate.is_open());
-        let mandate = mandate.ok_or(Refusal::AlreadyPaid)?;
+        let mandate = mandate.ok_or(CompletionError::AlreadyPaid)?;
         let redirect_url = mandate.redirect_url.clone().filter(|_| outcome != Outcome::Abandoned);
         self.decide_mandate(env, code, outcome);
-        Ok(Completed { outcome, redirect_url })
+        Ok(Completion { outcome, redirect_url })
     }
 }
 
@@ -124,7 +124,7 @@ fn is_open(transaction: &Transaction) -> bool {
 }
 
 /// Monnify says nothing of the outcome there.
-fn back(redirect_url: Option<&str>, payment_reference: &str) -> Option<String> {
+fn return_url(redirect_url: Option<&str>, payment_reference: &str) -> Option<String> {
     let mut url = url::Url::parse(redirect_url?).ok()?;
     url.query_pairs_mut().append_pair("paymentReference", payment_reference);
     Some(url.into())

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// What an endpoint answers.
-pub(super) type Answer = Result<Reply, Refusal>;
+pub(super) type ApiResult = Result<Reply, ApiError>;
 
 /// The `responseBody`.
 pub(super) struct Reply(pub Value);
@@ -32,43 +32,43 @@ impl IntoResponse for Reply {
 }
 
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct ApiError {
     status: StatusCode,
     code: &'static str,
     message: String,
 }
 
-impl Refusal {
+impl ApiError {
     pub(super) fn new(
         status: StatusCode,
         code: &'static str,
         message: impl Into<String>,
-    ) -> Refusal {
-        Refusal { status, code, message: message.into() }
+    ) -> ApiError {
+        ApiError { status, code, message: message.into() }
     }
 
-    pub(super) fn invalid(message: impl Into<String>) -> Refusal {
-        Refusal::new(StatusCode::BAD_REQUEST, "99", message)
+    pub(super) fn invalid(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, "99", message)
     }
 
-    pub(super) fn missing(field: &str) -> Refusal {
-        Refusal::invalid(format!("{field} is required"))
+    pub(super) fn missing(field: &str) -> ApiError {
+        ApiError::invalid(format!("{field} is required"))
     }
 
-    pub(super) fn unknown(message: &str) -> Refusal {
-        Refusal::new(StatusCode::NOT_FOUND, "99", message)
+    pub(super) fn not_found(message: &str) -> ApiError {
+        ApiError::new(StatusCode::NOT_FOUND, "99", message)
     }
 
-    pub(super) fn no_transaction() -> Refusal {
-        Refusal::unknown("There is no transaction with the supplied reference")
+    pub(super) fn transaction_not_found() -> ApiError {
+        ApiError::not_found("There is no transaction with the supplied reference")
     }
 
-    pub(super) fn unauthorized(message: &str) -> Refusal {
-        Refusal::new(StatusCode::UNAUTHORIZED, "99", message)
+    pub(super) fn unauthorized(message: &str) -> ApiError {
+        ApiError::new(StatusCode::UNAUTHORIZED, "99", message)
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let body = json!({
             "requestSuccessful": false, "responseMessage": self.message, "responseCode": self.code,
@@ -78,20 +78,20 @@ impl IntoResponse for Refusal {
 }
 
 /// The API key that the access token was given to: the account.
-pub(super) struct Caller(pub String);
+pub(super) struct ApiKey(pub String);
 
-impl FromRequestParts<Monnify> for Caller {
-    type Rejection = Refusal;
+impl FromRequestParts<Monnify> for ApiKey {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, monnify: &Monnify) -> Result<Caller, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, monnify: &Monnify) -> Result<ApiKey, ApiError> {
         let header = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = header.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
-        let token = token.ok_or_else(|| Refusal::unauthorized("Access token is missing"))?;
-        let holder = monnify.0.find(|account, env| {
-            account.holds(token, env.clock.now()).then(|| account.api_key.clone())
+        let token = token.ok_or_else(|| ApiError::unauthorized("Access token is missing"))?;
+        let holder = monnify.0.find_map(|account, env| {
+            account.has_valid_token(token, env.clock.now()).then(|| account.api_key.clone())
         });
-        let refused = || Refusal::unauthorized("Access token is invalid or has expired");
-        holder.map(Caller).ok_or_else(refused)
+        let refused = || ApiError::unauthorized("Access token is invalid or has expired");
+        holder.map(ApiKey).ok_or_else(refused)
     }
 }
 
@@ -99,10 +99,10 @@ impl FromRequestParts<Monnify> for Caller {
 pub(super) struct Params(Fields);
 
 impl<S: Send + Sync> FromRequest<S> for Params {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Params, Refusal> {
-        let unreadable = || Refusal::invalid("Request body could not be read");
+    async fn from_request(request: Request, state: &S) -> Result<Params, ApiError> {
+        let unreadable = || ApiError::invalid("Request body could not be read");
         let body = String::from_request(request, state).await.map_err(|_| unreadable())?;
         Fields::parse(&body).map(Params).ok_or_else(unreadable)
     }
@@ -121,30 +121,34 @@ impl Params {
         self.0.flag(name)
     }
 
-    pub(super) fn required(&self, name: &str) -> Result<String, Refusal> {
-        self.text(name).ok_or_else(|| Refusal::missing(name))
+    pub(super) fn required(&self, name: &str) -> Result<String, ApiError> {
+        self.text(name).ok_or_else(|| ApiError::missing(name))
     }
 
     /// Minor units; more than nothing.
-    pub(super) fn amount(&self, name: &str) -> Result<Option<u64>, Refusal> {
+    pub(super) fn amount(&self, name: &str) -> Result<Option<u64>, ApiError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let amount = money::minor(value).filter(|amount| *amount > 0);
-        amount.map(Some).ok_or_else(|| Refusal::invalid(format!("{name} is not a valid amount")))
+        amount.map(Some).ok_or_else(|| ApiError::invalid(format!("{name} is not a valid amount")))
     }
 
-    pub(super) fn required_amount(&self, name: &str) -> Result<u64, Refusal> {
-        self.amount(name)?.ok_or_else(|| Refusal::missing(name))
+    pub(super) fn required_amount(&self, name: &str) -> Result<u64, ApiError> {
+        self.amount(name)?.ok_or_else(|| ApiError::missing(name))
     }
 
     /// Lower-cased.
-    pub(super) fn email(&self, name: &str) -> Result<String, Refusal> {
+    pub(super) fn email(&self, name: &str) -> Result<String, ApiError> {
         let text = self.required(name)?;
-        email(&text).ok_or_else(|| Refusal::invalid(format!("{name} is not a valid email")))
+        email(&text).ok_or_else(|| ApiError::invalid(format!("{name} is not a valid email")))
     }
 }
 
 /// References contain `|`, which must be sent as `%7C`: the real server knows no better than this.
-pub(super) async fn refuse_bars(uri: OriginalUri, request: Request, next: Next) -> Response {
+pub(super) async fn reject_unencoded_bars(
+    uri: OriginalUri,
+    request: Request,
+    next: Next,
+) -> Response {
     let bare = uri.path_and_query().is_some_and(|target| target.as_str().contains('|'));
     if bare {
         return (StatusCode::BAD_REQUEST, Html("<h1>HTTP Status 400 – Bad Request</h1>"))
@@ -153,6 +157,6 @@ pub(super) async fn refuse_bars(uri: OriginalUri, request: Request, next: Next) 
     next.run(request).await
 }
 
-pub(super) async fn unknown_path() -> Refusal {
-    Refusal::unknown("There is no such endpoint")
+pub(super) async fn unknown_path() -> ApiError {
+    ApiError::not_found("There is no such endpoint")
 }

@@ -11,26 +11,26 @@ use tollhouse_platform::clock::Timestamp;
 use super::{
     Monnify,
     accounts::Account,
-    http::{Answer, Refusal, Reply},
+    http::{ApiError, ApiResult, Reply},
 };
 use crate::env::Env;
 
-const LIFETIME_SECONDS: i64 = 3_600;
+const TOKEN_LIFETIME_SECONDS: i64 = 3_600;
 
 impl Account {
-    pub(super) fn holds(&self, token: &str, now: Timestamp) -> bool {
+    pub(super) fn has_valid_token(&self, token: &str, now: Timestamp) -> bool {
         self.access_tokens.get(token).is_some_and(|expires| now < *expires)
     }
 
-    fn log_in(&mut self, env: &Env, secret_key: &str) -> Answer {
+    fn log_in(&mut self, env: &Env, secret_key: &str) -> ApiResult {
         if *self.secret_key.get_or_insert_with(|| secret_key.to_owned()) != secret_key {
-            return Err(refused());
+            return Err(invalid_credentials());
         }
         let now = env.clock.now();
         self.access_tokens.retain(|_, expires| now < *expires);
         let token = env.random.code(64);
-        self.access_tokens.insert(token.clone(), now.plus_seconds(LIFETIME_SECONDS));
-        Ok(Reply(json!({ "accessToken": token, "expiresIn": LIFETIME_SECONDS })))
+        self.access_tokens.insert(token.clone(), now.plus_seconds(TOKEN_LIFETIME_SECONDS));
+        Ok(Reply(json!({ "accessToken": token, "expiresIn": TOKEN_LIFETIME_SECONDS })))
     }
 }
 
@@ -39,8 +39,8 @@ pub(super) fn is_api_key(key: &str) -> bool {
     rest.is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_graphic()))
 }
 
-fn refused() -> Refusal {
-    Refusal::unauthorized("Invalid credentials")
+fn invalid_credentials() -> ApiError {
+    ApiError::unauthorized("Invalid credentials")
 }
 
 fn credentials(headers: &HeaderMap) -> Option<(String, String)> {
@@ -51,7 +51,7 @@ fn credentials(headers: &HeaderMap) -> Option<(String, String)> {
     whole.then(|| (api_key.to_owned(), secret_key.to_owned()))
 }
 
-pub(super) async fn login(State(monnify): State<Monnify>, headers: HeaderMap) -> Answer {
-    let (api_key, secret_key) = credentials(&headers).ok_or_else(refused)?;
-    monnify.account(&api_key, |account, env| account.log_in(env, &secret_key))
+pub(super) async fn login(State(monnify): State<Monnify>, headers: HeaderMap) -> ApiResult {
+    let (api_key, secret_key) = credentials(&headers).ok_or_else(invalid_credentials)?;
+    monnify.with_account(&api_key, |account, env| account.log_in(env, &secret_key))
 }

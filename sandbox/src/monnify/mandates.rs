@@ -8,17 +8,17 @@ use tollhouse_platform::clock::Timestamp;
 use super::{
     Monnify,
     accounts::{Account, Page},
-    http::{Answer, Caller, Params, Refusal, Reply},
-    merchant::Due,
-    times::{self, spaced, universal},
+    http::{ApiError, ApiKey, ApiResult, Params, Reply},
+    merchant::TimerEvent,
+    times::{self, space_separated, utc},
 };
-use crate::{Outcome, env::Env, money::major, provider::Merchant};
+use crate::{Outcome, env::Env, money::major, provider::MerchantAccount};
 
 /// How long the customer may take.
 const AUTHORIZATION_SECONDS: i64 = 24 * 60 * 60;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum MandateState {
     PendingAuthorization,
     PendingActivation,
     Activated,
@@ -28,21 +28,21 @@ pub(super) enum Stage {
     Failed,
 }
 
-impl Stage {
+impl MandateState {
     fn name(self) -> &'static str {
         match self {
-            Stage::PendingAuthorization => "PENDING AUTHORIZATION",
-            Stage::PendingActivation => "PENDING ACTIVATION",
-            Stage::Activated => "ACTIVATED",
-            Stage::AuthorizationExpired => "AUTHORIZATION EXPIRED",
-            Stage::Expired => "EXPIRED",
-            Stage::Cancelled => "CANCELLED",
-            Stage::Failed => "FAILED",
+            MandateState::PendingAuthorization => "PENDING AUTHORIZATION",
+            MandateState::PendingActivation => "PENDING ACTIVATION",
+            MandateState::Activated => "ACTIVATED",
+            MandateState::AuthorizationExpired => "AUTHORIZATION EXPIRED",
+            MandateState::Expired => "EXPIRED",
+            MandateState::Cancelled => "CANCELLED",
+            MandateState::Failed => "FAILED",
         }
     }
 
     fn has_ended(self) -> bool {
-        use Stage::{AuthorizationExpired, Cancelled, Expired, Failed};
+        use MandateState::{AuthorizationExpired, Cancelled, Expired, Failed};
         matches!(self, AuthorizationExpired | Expired | Cancelled | Failed)
     }
 }
@@ -56,7 +56,7 @@ pub(super) struct Mandate {
     /// The id of its hosted page.
     pub page: String,
     pub redirect_url: Option<String>,
-    pub stage: Stage,
+    pub stage: MandateState,
     /// The most that one debit may be, in minor units.
     pub amount: u64,
     debit_amount: Option<u64>,
@@ -66,27 +66,27 @@ pub(super) struct Mandate {
     ends_at: Timestamp,
     link: String,
     /// What is only shown again: names, address and account of the customer, and what the mandate is for.
-    shown: Value,
+    echoed: Value,
 }
 
 /// Members that are shown as they were told.
-const SHOWN: [&str; 7] = [
+const ECHOED_FIELDS: [&str; 7] = [
     "customerName", "customerPhoneNumber", "customerAddress", "customerAccountName",
     "customerAccountNumber", "customerAccountBankCode", "mandateDescription",
 ];
 
 impl Mandate {
     pub(super) fn is_open(&self) -> bool {
-        self.stage == Stage::PendingAuthorization
+        self.stage == MandateState::PendingAuthorization
     }
 
     pub(super) fn customer_name(&self) -> Option<String> {
-        self.shown["customerName"].as_str().map(str::to_owned)
+        self.echoed["customerName"].as_str().map(str::to_owned)
     }
 }
 
 impl Account {
-    fn open_mandate(&mut self, env: &Env, params: &Params) -> Answer {
+    fn open_mandate(&mut self, env: &Env, params: &Params) -> ApiResult {
         let reference = params.required("mandateReference")?;
         let contract_code = self.check_contract(params)?;
         let email = params.email("customerEmailAddress")?;
@@ -95,22 +95,22 @@ impl Account {
         }
         let account_number = params.required("customerAccountNumber")?;
         if account_number.len() != 10 || !account_number.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(Refusal::invalid("customerAccountNumber is not a valid account number"));
+            return Err(ApiError::invalid("customerAccountNumber is not a valid account number"));
         }
         let date = |name: &str| {
             let at = times::parse(&params.required(name)?);
-            at.ok_or_else(|| Refusal::invalid(format!("{name} is not a valid date")))
+            at.ok_or_else(|| ApiError::invalid(format!("{name} is not a valid date")))
         };
         let (starts_at, ends_at) = (date("mandateStartDate")?, date("mandateEndDate")?);
         if ends_at <= starts_at || ends_at <= env.clock.now() {
-            return Err(Refusal::invalid("mandateEndDate must be after mandateStartDate and now"));
+            return Err(ApiError::invalid("mandateEndDate must be after mandateStartDate and now"));
         }
         if self.mandates.values().any(|mandate| mandate.reference == reference) {
-            return Err(Refusal::invalid("Duplicate mandate reference"));
+            return Err(ApiError::invalid("Duplicate mandate reference"));
         }
         let code = format!("MTDD|{}", env.random.code(26).to_uppercase());
         let page = env.random.code(20);
-        let shown = SHOWN.iter().map(|name| ((*name).to_owned(), json!(params.text(name))));
+        let shown = ECHOED_FIELDS.iter().map(|name| ((*name).to_owned(), json!(params.text(name))));
         let mandate = Mandate {
             number: env.next_id(),
             code: code.clone(),
@@ -119,20 +119,20 @@ impl Account {
             link: format!("{}/checkout/{page}", env.url),
             page: page.clone(),
             redirect_url: params.text("redirectUrl"),
-            stage: Stage::PendingAuthorization,
+            stage: MandateState::PendingAuthorization,
             amount: params.required_amount("mandateAmount")?,
             debit_amount: params.amount("debitAmount")?,
             contract_code,
             auto_renew: params.flag("autoRenew"),
             starts_at,
             ends_at,
-            shown: shown.collect(),
+            echoed: shown.collect(),
         };
         // It is being made while the answer leaves; whoever asks for it afterwards finds the customer's turn come.
         let body = summary_json(&mandate, "PENDING", "Your request for a mandate is submitted.");
         let deadline = env.clock.now().plus_seconds(AUTHORIZATION_SECONDS);
-        self.agenda.add(deadline, Due::MandateAuthorizationEnd(code.clone()));
-        self.agenda.add(ends_at, Due::MandateEnd(code.clone()));
+        self.timers.schedule(deadline, TimerEvent::MandateAuthorizationExpiry(code.clone()));
+        self.timers.schedule(ends_at, TimerEvent::MandateExpiry(code.clone()));
         self.pages.insert(page, Page::Mandate(code.clone()));
         self.mandates.insert(code, mandate);
         Ok(Reply(body))
@@ -142,46 +142,46 @@ impl Account {
     pub(super) fn decide_mandate(&mut self, env: &Env, code: &str, outcome: Outcome) {
         match outcome {
             Outcome::Success => {
-                self.restage(env, code, Stage::PendingActivation);
-                self.schedule(env, Due::MandateActivation(code.to_owned()));
+                self.set_state(env, code, MandateState::PendingActivation);
+                self.schedule(env, TimerEvent::MandateActivation(code.to_owned()));
             }
-            Outcome::Failed => self.restage(env, code, Stage::Failed),
+            Outcome::Failed => self.set_state(env, code, MandateState::Failed),
             Outcome::Abandoned => {}
         }
     }
 
     pub(super) fn activate_mandate(&mut self, env: &Env, code: &str) {
-        if self.mandates.get(code).is_some_and(|m| m.stage == Stage::PendingActivation) {
-            self.restage(env, code, Stage::Activated);
+        if self.mandates.get(code).is_some_and(|m| m.stage == MandateState::PendingActivation) {
+            self.set_state(env, code, MandateState::Activated);
         }
     }
 
-    pub(super) fn end_authorization(&mut self, env: &Env, code: &str) {
+    pub(super) fn expire_authorization(&mut self, env: &Env, code: &str) {
         if self.mandates.get(code).is_some_and(Mandate::is_open) {
-            self.restage(env, code, Stage::AuthorizationExpired);
+            self.set_state(env, code, MandateState::AuthorizationExpired);
         }
     }
 
-    pub(super) fn end_mandate(&mut self, env: &Env, code: &str) {
+    pub(super) fn expire_mandate(&mut self, env: &Env, code: &str) {
         if self.mandates.get(code).is_some_and(|m| !m.stage.has_ended() && !m.auto_renew) {
-            self.restage(env, code, Stage::Expired);
+            self.set_state(env, code, MandateState::Expired);
         }
     }
 
-    fn restage(&mut self, env: &Env, code: &str, stage: Stage) {
+    fn set_state(&mut self, env: &Env, code: &str, stage: MandateState) {
         let Some(mandate) = self.mandates.get_mut(code) else { return };
         mandate.stage = stage;
-        let (data, subject) = (notified_json(mandate), mandate.reference.clone());
+        let (data, subject) = (notification_json(mandate), mandate.reference.clone());
         self.notify(env, "MANDATE_UPDATE", &subject, &data);
     }
 
-    fn cancel_mandate(&mut self, env: &Env, code: &str) -> Answer {
+    fn cancel_mandate(&mut self, env: &Env, code: &str) -> ApiResult {
         let mandate = self.mandates.get(code);
-        let mandate = mandate.ok_or_else(|| Refusal::unknown("There is no such mandate"))?;
+        let mandate = mandate.ok_or_else(|| ApiError::not_found("There is no such mandate"))?;
         if mandate.stage.has_ended() {
-            return Err(Refusal::invalid("Mandate has ended already"));
+            return Err(ApiError::invalid("Mandate has ended already"));
         }
-        self.restage(env, code, Stage::Cancelled);
+        self.set_state(env, code, MandateState::Cancelled);
         let mandate = &self.mandates[code];
         let message = "Mandate has been requested to be cancelled.";
         Ok(Reply(summary_json(mandate, mandate.stage.name(), message)))
@@ -198,7 +198,7 @@ fn summary_json(mandate: &Mandate, status: &str, message: &str) -> Value {
 }
 
 fn common_json(mandate: &Mandate) -> Value {
-    let mut data = mandate.shown.clone();
+    let mut data = mandate.echoed.clone();
     data["mandateCode"] = json!(mandate.code);
     data["externalMandateReference"] = json!(mandate.reference);
     data["mandateStatus"] = json!(mandate.stage.name());
@@ -209,30 +209,30 @@ fn common_json(mandate: &Mandate) -> Value {
     data
 }
 
-fn listed_json(mandate: &Mandate) -> Value {
+fn list_item_json(mandate: &Mandate) -> Value {
     let name = mandate.customer_name().unwrap_or_default();
     let mut row = common_json(mandate);
-    row["startDate"] = json!(universal(mandate.starts_at));
-    row["endDate"] = json!(universal(mandate.ends_at));
+    row["startDate"] = json!(utc(mandate.starts_at));
+    row["endDate"] = json!(utc(mandate.ends_at));
     row["debitAmount"] = mandate.debit_amount.map_or(Value::Null, major);
     row["authorizationMessage"] = json!(format!("Ask {name} to authorise the mandate."));
     row["authorizationLink"] = json!(mandate.link);
     row
 }
 
-fn notified_json(mandate: &Mandate) -> Value {
+fn notification_json(mandate: &Mandate) -> Value {
     let mut data = common_json(mandate);
-    data["startDate"] = json!(spaced(mandate.starts_at));
-    data["endDate"] = json!(spaced(mandate.ends_at));
+    data["startDate"] = json!(space_separated(mandate.starts_at));
+    data["endDate"] = json!(space_separated(mandate.ends_at));
     data
 }
 
 pub(super) async fn create(
     State(monnify): State<Monnify>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     params: Params,
-) -> Answer {
-    monnify.account(&key, |account, env| account.open_mandate(env, &params))
+) -> ApiResult {
+    monnify.with_account(&key, |account, env| account.open_mandate(env, &params))
 }
 
 #[derive(Deserialize)]
@@ -244,21 +244,21 @@ pub(super) struct ListQuery {
 
 pub(super) async fn list(
     State(monnify): State<Monnify>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Query(query): Query<ListQuery>,
-) -> Answer {
-    let wanted = query.references.ok_or_else(|| Refusal::missing("mandateReferences"))?;
+) -> ApiResult {
+    let wanted = query.references.ok_or_else(|| ApiError::missing("mandateReferences"))?;
     let wanted: Vec<&str> = wanted.split(',').map(str::trim).collect();
-    monnify.account(&key, |account, _| {
+    monnify.with_account(&key, |account, _| {
         let found = account.mandates.values().filter(|m| wanted.contains(&m.reference.as_str()));
-        Ok(Reply(found.map(listed_json).collect()))
+        Ok(Reply(found.map(list_item_json).collect()))
     })
 }
 
 pub(super) async fn cancel(
     State(monnify): State<Monnify>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Path(code): Path<String>,
-) -> Answer {
-    monnify.account(&key, |account, env| account.cancel_mandate(env, &code))
+) -> ApiResult {
+    monnify.with_account(&key, |account, env| account.cancel_mandate(env, &code))
 }

@@ -6,45 +6,45 @@ use super::{
 };
 use crate::{
     Outcome,
-    agenda::Agenda,
-    checkout::{Checkout, Completed, Refusal},
+    checkout::{Checkout, Completion, CompletionError},
     env::Env,
-    provider::Merchant,
+    provider::MerchantAccount,
+    timer_queue::TimerQueue,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Due {
+pub(super) enum TimerEvent {
     /// By the merchant's reference.
     Refund(String),
     /// By payment reference.
     Debit(String),
     /// These are by code.
     MandateActivation(String),
-    MandateAuthorizationEnd(String),
-    MandateEnd(String),
+    MandateAuthorizationExpiry(String),
+    MandateExpiry(String),
 }
 
-impl Merchant for Account {
-    type Due = Due;
+impl MerchantAccount for Account {
+    type TimerEvent = TimerEvent;
 
     fn open(key: &str, env: &Env) -> Account {
         Account::new(key, env)
     }
 
-    fn agenda(&mut self) -> &mut Agenda<Due> {
-        &mut self.agenda
+    fn timers(&mut self) -> &mut TimerQueue<TimerEvent> {
+        &mut self.timers
     }
 
-    fn get_on(&mut self, env: &Env, due: Due) {
+    fn handle_timer(&mut self, env: &Env, due: TimerEvent) {
         match due {
-            Due::Refund(reference) => self.finish_refund(env, &reference),
-            Due::Debit(reference) => {
+            TimerEvent::Refund(reference) => self.finish_refund(env, &reference),
+            TimerEvent::Debit(reference) => {
                 let fails = self.by_reference(&reference).is_some_and(|debit| debit.debit_fails);
                 self.finish(env, &reference, !fails);
             }
-            Due::MandateActivation(code) => self.activate_mandate(env, &code),
-            Due::MandateAuthorizationEnd(code) => self.end_authorization(env, &code),
-            Due::MandateEnd(code) => self.end_mandate(env, &code),
+            TimerEvent::MandateActivation(code) => self.activate_mandate(env, &code),
+            TimerEvent::MandateAuthorizationExpiry(code) => self.expire_authorization(env, &code),
+            TimerEvent::MandateExpiry(code) => self.expire_mandate(env, &code),
         }
     }
 
@@ -62,22 +62,24 @@ impl Merchant for Account {
         id: &str,
         outcome: Outcome,
         card: Option<&str>,
-    ) -> Option<Result<Completed, Refusal>> {
+    ) -> Option<Result<Completion, CompletionError>> {
         self.complete_page(env, id, outcome, card)
     }
 
     fn tamper(&mut self, reference: &str, amount_minor: u64, currency: &str) -> bool {
-        self.change(reference, |transaction| {
+        self.edit_transaction(reference, |transaction| {
             transaction.reported_amount = Some((amount_minor, currency.to_owned()));
         })
     }
 
-    fn tamper_taken(&mut self, reference: &str, taken_minor: u64) -> bool {
-        self.change(reference, |transaction| transaction.reported_taken = Some(taken_minor))
+    fn tamper_charged_amount(&mut self, reference: &str, taken_minor: u64) -> bool {
+        self.edit_transaction(reference, |transaction| {
+            transaction.reported_charged_minor = Some(taken_minor)
+        })
     }
 
     fn reverse(&mut self, reference: &str) -> bool {
-        self.change(reference, |transaction| transaction.status = Status::Reversed)
+        self.edit_transaction(reference, |transaction| transaction.status = Status::Reversed)
     }
 
     fn resolve(&mut self, env: &Env, reference: &str, outcome: Outcome) -> bool {
@@ -86,8 +88,12 @@ impl Merchant for Account {
             return false;
         };
         match (outcome, is_checkout) {
-            (Outcome::Abandoned, true) => self.change(reference, |t| t.status = Status::Expired),
-            (Outcome::Abandoned, false) => self.change(reference, |t| t.status = Status::Cancelled),
+            (Outcome::Abandoned, true) => {
+                self.edit_transaction(reference, |t| t.status = Status::Expired)
+            }
+            (Outcome::Abandoned, false) => {
+                self.edit_transaction(reference, |t| t.status = Status::Cancelled)
+            }
             (_, true) => false,
             (outcome, false) => self.finish(env, reference, outcome == Outcome::Success),
         }
@@ -95,7 +101,7 @@ impl Merchant for Account {
 }
 
 impl Account {
-    fn change(&mut self, reference: &str, change: impl FnOnce(&mut Transaction)) -> bool {
+    fn edit_transaction(&mut self, reference: &str, change: impl FnOnce(&mut Transaction)) -> bool {
         self.by_reference_mut(reference).map(change).is_some()
     }
 }

@@ -12,12 +12,12 @@ use super::{Monnify, accounts::Account, login::is_api_key, transactions::Transac
 use crate::{
     env::Env,
     keyed_hash,
-    outbox::{Delivery, Signature},
-    server::refusal,
+    outbox::{Delivery, SignatureHeader},
+    server::error_response,
 };
 
-const RETRY_MS: i64 = 5 * 60_000;
-const TRIES: u32 = 12;
+const RETRY_DELAY_MS: i64 = 5 * 60_000;
+const MAX_ATTEMPTS: u32 = 12;
 
 /// `monnify-signature` of a body: lower-case hexadecimal HMAC-SHA512 under the secret key.
 #[must_use]
@@ -27,7 +27,7 @@ pub fn sign(secret_key: &str, body: &[u8]) -> String {
 
 impl Account {
     pub(super) fn notify_payment(&self, env: &Env, transaction: &Transaction) {
-        let data = self.notified_json(transaction);
+        let data = self.notification_json(transaction);
         self.notify(env, "SUCCESSFUL_TRANSACTION", &transaction.payment_reference, &data);
     }
 
@@ -36,11 +36,11 @@ impl Account {
         let Some(url) = self.webhook.clone() else { return };
         let key = self.secret_key.as_deref().unwrap_or_default();
         let delivery = Delivery {
-            lane: format!("monnify {} {subject}", self.number),
+            ordering_key: format!("monnify {} {subject}", self.number),
             url,
             body: json!({ "eventType": event, "eventData": data }).to_string(),
-            signatures: vec![Signature::new("monnify-signature", sign, key)],
-            retry_ms: |failures| (failures < TRIES).then_some(RETRY_MS),
+            signatures: vec![SignatureHeader::new("monnify-signature", sign, key)],
+            retry_ms: |failures| (failures < MAX_ATTEMPTS).then_some(RETRY_DELAY_MS),
         };
         env.outbox.enqueue(delivery, env.clock.now());
     }
@@ -60,7 +60,7 @@ pub(super) async fn set_webhook(State(monnify): State<Monnify>, body: String) ->
             monnify.set_webhook(&webhook.api_key, &webhook.secret_key, &webhook.url);
             StatusCode::NO_CONTENT.into_response()
         }
-        _ => refusal(
+        _ => error_response(
             StatusCode::BAD_REQUEST,
             "api_key (MK_TEST_...), secret_key and url are required",
         ),

@@ -10,18 +10,18 @@ use tollhouse_platform::clock::Timestamp;
 use super::{
     Monnify,
     accounts::Account,
-    cards::Returns,
-    http::{Answer, Caller, Params, Refusal, Reply},
-    merchant::Due,
+    cards::RefundOutcome,
+    http::{ApiError, ApiKey, ApiResult, Params, Reply},
+    merchant::TimerEvent,
     times::day_first,
     transactions::{Status, Transaction},
 };
-use crate::{env::Env, money::major, provider::Merchant};
+use crate::{env::Env, money::major, provider::MerchantAccount};
 
 /// In minor units.
-const LEAST: u64 = 10_000;
-const LONGEST_REASON: usize = 64;
-const LONGEST_NOTE: usize = 16;
+const MIN_AMOUNT_MINOR: u64 = 10_000;
+const MAX_REASON_CHARS: usize = 64;
+const MAX_NOTE_CHARS: usize = 16;
 
 const IN_PROGRESS: &str = "IN_PROGRESS";
 const COMPLETED: &str = "COMPLETED";
@@ -42,28 +42,28 @@ pub(super) struct Refund {
     created_at: Timestamp,
     ended_at: Option<Timestamp>,
     /// What the card does with it.
-    returns: Returns,
+    outcome: RefundOutcome,
 }
 
 impl Account {
-    fn refund(&mut self, env: &Env, params: &Params) -> Answer {
+    fn refund(&mut self, env: &Env, params: &Params) -> ApiResult {
         let name = params.required("transactionReference")?;
         let reference = params.required("refundReference")?;
         let amount = params.required_amount("refundAmount")?;
         let reason = params.required("refundReason")?;
         let note = params.required("customerNote")?;
-        if reason.chars().count() > LONGEST_REASON || note.chars().count() > LONGEST_NOTE {
-            return Err(refused("R8"));
+        if reason.chars().count() > MAX_REASON_CHARS || note.chars().count() > MAX_NOTE_CHARS {
+            return Err(refund_error("R8"));
         }
         if self.refunds.contains_key(&reference) {
-            return Err(refused("R9"));
+            return Err(refund_error("R9"));
         }
-        let transaction = self.by_reference(&name).ok_or_else(|| refused("R1"))?;
-        check(transaction, amount)?;
+        let transaction = self.by_reference(&name).ok_or_else(|| refund_error("R1"))?;
+        check_refundable(transaction, amount)?;
         check_destination(params)?;
-        let returns = transaction.card.map_or(Returns::Completed, |card| card.returns);
-        if returns == Returns::WalletShort {
-            return Err(refused("R5"));
+        let returns = transaction.card.map_or(RefundOutcome::Completed, |card| card.refund_outcome);
+        if returns == RefundOutcome::InsufficientBalance {
+            return Err(refund_error("R5"));
         }
         let refund = Refund {
             reference: reference.clone(),
@@ -76,26 +76,26 @@ impl Account {
             status: IN_PROGRESS,
             created_at: env.clock.now(),
             ended_at: None,
-            returns,
+            outcome: returns,
         };
         if let Some(transaction) = self.by_reference_mut(&name) {
-            transaction.refunding += amount;
+            transaction.refund_reserved_minor += amount;
         }
         let body = refund_json(&refund);
         self.refunds.insert(reference.clone(), refund);
-        self.schedule(env, Due::Refund(reference));
+        self.schedule(env, TimerEvent::Refund(reference));
         Ok(Reply(body))
     }
 
     /// The refund reaches the customer, or not.
     pub(super) fn finish_refund(&mut self, env: &Env, reference: &str) {
         let Some(refund) = self.refunds.get_mut(reference) else { return };
-        let fails = refund.returns == Returns::Failed;
+        let fails = refund.outcome == RefundOutcome::Failed;
         refund.status = if fails { FAILED } else { COMPLETED };
         refund.ended_at = Some(env.clock.now());
         if let Some(transaction) = self.transactions.get_mut(&refund.transaction) {
             if fails {
-                transaction.refunding -= refund.amount;
+                transaction.refund_reserved_minor -= refund.amount;
             } else {
                 transaction.refunded += refund.amount;
             }
@@ -104,29 +104,29 @@ impl Account {
             }
         }
         let event = if fails { "FAILED_REFUND" } else { "SUCCESSFUL_REFUND" };
-        let (data, subject) = (notified_json(refund), refund.transaction.clone());
+        let (data, subject) = (notification_json(refund), refund.transaction.clone());
         self.notify(env, event, &subject, &data);
     }
 }
 
-fn check(transaction: &Transaction, amount: u64) -> Result<(), Refusal> {
+fn check_refundable(transaction: &Transaction, amount: u64) -> Result<(), ApiError> {
     if !transaction.status.is_paid() {
-        return Err(refused("R2"));
+        return Err(refund_error("R2"));
     }
-    if amount < LEAST {
-        return Err(refused("R4"));
+    if amount < MIN_AMOUNT_MINOR {
+        return Err(refund_error("R4"));
     }
     if amount > transaction.paid {
-        return Err(refused("R3"));
+        return Err(refund_error("R3"));
     }
-    if transaction.refunding + amount > transaction.paid {
-        return Err(refused("R12"));
+    if transaction.refund_reserved_minor + amount > transaction.paid {
+        return Err(refund_error("R12"));
     }
     Ok(())
 }
 
 /// Another account for the money is whole or not given.
-fn check_destination(params: &Params) -> Result<(), Refusal> {
+fn check_destination(params: &Params) -> Result<(), ApiError> {
     let number = params.text("destinationAccountNumber");
     let bank = params.text("destinationAccountBankCode");
     let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
@@ -135,11 +135,11 @@ fn check_destination(params: &Params) -> Result<(), Refusal> {
         (Some(number), Some(bank)) if number.len() == 10 && digits(&number) && digits(&bank) => {
             Ok(())
         }
-        _ => Err(refused("R6")),
+        _ => Err(refund_error("R6")),
     }
 }
 
-fn refused(code: &'static str) -> Refusal {
+fn refund_error(code: &'static str) -> ApiError {
     let message = match code {
         "R1" => "The transaction does not exist",
         "R2" => "The transaction cannot be refunded",
@@ -156,7 +156,7 @@ fn refused(code: &'static str) -> Refusal {
         "R1" | "R7" => StatusCode::NOT_FOUND,
         _ => StatusCode::BAD_REQUEST,
     };
-    Refusal::new(status, code, message)
+    ApiError::new(status, code, message)
 }
 
 fn refund_json(refund: &Refund) -> Value {
@@ -181,7 +181,7 @@ fn refund_json(refund: &Refund) -> Value {
     })
 }
 
-fn notified_json(refund: &Refund) -> Value {
+fn notification_json(refund: &Refund) -> Value {
     json!({
         "merchantReason": refund.reason,
         "transactionReference": refund.transaction_reference,
@@ -196,19 +196,19 @@ fn notified_json(refund: &Refund) -> Value {
 
 pub(super) async fn create(
     State(monnify): State<Monnify>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     params: Params,
-) -> Answer {
-    monnify.account(&key, |account, env| account.refund(env, &params))
+) -> ApiResult {
+    monnify.with_account(&key, |account, env| account.refund(env, &params))
 }
 
 pub(super) async fn fetch(
     State(monnify): State<Monnify>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Path(reference): Path<String>,
-) -> Answer {
-    monnify.account(&key, |account, _| {
-        let refund = account.refunds.get(&reference).ok_or_else(|| refused("R7"))?;
+) -> ApiResult {
+    monnify.with_account(&key, |account, _| {
+        let refund = account.refunds.get(&reference).ok_or_else(|| refund_error("R7"))?;
         Ok(Reply(refund_json(refund)))
     })
 }

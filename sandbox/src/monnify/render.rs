@@ -18,9 +18,9 @@ struct Amounts {
 }
 
 impl Amounts {
-    fn of(transaction: &Transaction) -> Amounts {
+    fn from_transaction(transaction: &Transaction) -> Amounts {
         let reported = transaction.reported_amount.as_ref().map(|(amount, _)| *amount);
-        let paid = transaction.reported_taken.or(reported).unwrap_or(transaction.paid);
+        let paid = transaction.reported_charged_minor.or(reported).unwrap_or(transaction.paid);
         let payable = reported.unwrap_or(transaction.payable);
         Amounts { paid, payable, settlement: paid - fee(paid) }
     }
@@ -28,7 +28,7 @@ impl Amounts {
 
 impl Account {
     pub(super) fn status_json(&self, transaction: &Transaction) -> Value {
-        let amounts = Amounts::of(transaction);
+        let amounts = Amounts::from_transaction(transaction);
         let paid_on = transaction.paid_at.map(day_first);
         let mut body = self.common_json(transaction);
         body["amountPaid"] = json!(major_text(amounts.paid));
@@ -45,8 +45,8 @@ impl Account {
         body
     }
 
-    pub(super) fn notified_json(&self, transaction: &Transaction) -> Value {
-        let amounts = Amounts::of(transaction);
+    pub(super) fn notification_json(&self, transaction: &Transaction) -> Value {
+        let amounts = Amounts::from_transaction(transaction);
         let by_transfer = transaction.method == "ACCOUNT_TRANSFER";
         let mut data = self.common_json(transaction);
         data["amountPaid"] = major(amounts.paid);

@@ -9,7 +9,7 @@ use super::{
     Monnify,
     accounts::{Account, Page},
     cards::Card,
-    http::{Answer, Caller, Params, Refusal, Reply},
+    http::{ApiError, ApiKey, ApiResult, Params, Reply},
     times::compact,
 };
 use crate::env::Env;
@@ -83,13 +83,13 @@ pub(super) struct Transaction {
     pub token: Option<String>,
     pub debit_fails: bool,
     /// Reserved by refunds that have not failed.
-    pub refunding: u64,
+    pub refund_reserved_minor: u64,
     /// Given back by refunds that are completed.
     pub refunded: u64,
     /// What a test makes Monnify say instead.
     pub reported_amount: Option<(u64, String)>,
     /// The same of what was taken alone.
-    pub reported_taken: Option<u64>,
+    pub reported_charged_minor: Option<u64>,
 }
 
 /// What every transaction begins with.
@@ -124,14 +124,14 @@ impl Transaction {
             card: None,
             token: None,
             debit_fails: false,
-            refunding: 0,
+            refund_reserved_minor: 0,
             refunded: 0,
             reported_amount: None,
-            reported_taken: None,
+            reported_charged_minor: None,
         }
     }
 
-    pub(super) fn takes_cards(&self) -> bool {
+    pub(super) fn accepts_cards(&self) -> bool {
         self.origin == Origin::Checkout && self.methods.iter().any(|method| method == "CARD")
     }
 }
@@ -152,7 +152,7 @@ impl Account {
     }
 
     /// Records the money and tells the webhook. A failure is told to nobody.
-    pub(super) fn receive(&mut self, env: &Env, payment_reference: &str, amount: u64) {
+    pub(super) fn record_payment(&mut self, env: &Env, payment_reference: &str, amount: u64) {
         let Some(transaction) = self.transactions.get_mut(payment_reference) else { return };
         transaction.paid += amount;
         transaction.paid_at = Some(env.clock.now());
@@ -166,9 +166,9 @@ impl Account {
         }
     }
 
-    pub(super) fn receive_all(&mut self, env: &Env, payment_reference: &str) {
+    pub(super) fn record_full_payment(&mut self, env: &Env, payment_reference: &str) {
         let payable = self.transactions.get(payment_reference).map(|t| t.payable);
-        self.receive(env, payment_reference, payable.unwrap_or_default());
+        self.record_payment(env, payment_reference, payable.unwrap_or_default());
     }
 
     /// Ends what is pending; false when nothing is.
@@ -179,19 +179,19 @@ impl Account {
         }
         let own = transaction.payment_reference.clone();
         if success {
-            self.receive_all(env, &own);
+            self.record_full_payment(env, &own);
         } else {
             transaction.status = Status::Failed;
         }
         true
     }
 
-    fn begin(&mut self, env: &Env, params: &Params) -> Answer {
+    fn initialize_checkout(&mut self, env: &Env, params: &Params) -> ApiResult {
         let amount = params.required_amount("amount")?;
         let email = params.email("customerEmail")?;
         let payment_reference = self.new_reference(params)?;
         if params.required("currencyCode")? != "NGN" {
-            return Err(Refusal::invalid("Currency is not supported"));
+            return Err(ApiError::invalid("Currency is not supported"));
         }
         self.check_contract(params)?;
         let methods = methods(params)?;
@@ -220,19 +220,20 @@ impl Account {
         Ok(Reply(body))
     }
 
-    fn answer_status(&self, reference: &str) -> Answer {
-        let transaction = self.by_reference(reference).ok_or_else(Refusal::no_transaction)?;
+    fn status_response(&self, reference: &str) -> ApiResult {
+        let transaction =
+            self.by_reference(reference).ok_or_else(ApiError::transaction_not_found)?;
         Ok(Reply(self.status_json(transaction)))
     }
 }
 
 /// Those asked for, or cards and transfers.
-fn methods(params: &Params) -> Result<Vec<String>, Refusal> {
+fn methods(params: &Params) -> Result<Vec<String>, ApiError> {
     let asked = params.get("paymentMethods").and_then(Value::as_array);
     let asked = asked.map(Vec::as_slice).unwrap_or_default();
     let known = |method: &Value| {
         let method = method.as_str().filter(|method| METHODS.contains(method));
-        method.map(str::to_owned).ok_or_else(|| Refusal::invalid("Unknown payment method"))
+        method.map(str::to_owned).ok_or_else(|| ApiError::invalid("Unknown payment method"))
     };
     let methods = asked.iter().map(known).collect::<Result<Vec<_>, _>>()?;
     let usual = || METHODS[..2].iter().map(|method| (*method).to_owned()).collect();
@@ -241,23 +242,23 @@ fn methods(params: &Params) -> Result<Vec<String>, Refusal> {
 
 pub(super) async fn initialize(
     State(monnify): State<Monnify>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     params: Params,
-) -> Answer {
-    monnify.account(&key, |account, env| account.begin(env, &params))
+) -> ApiResult {
+    monnify.with_account(&key, |account, env| account.initialize_checkout(env, &params))
 }
 
 pub(super) async fn status(
     State(monnify): State<Monnify>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Path(reference): Path<String>,
-) -> Answer {
-    monnify.account(&key, |account, _| {
+) -> ApiResult {
+    monnify.with_account(&key, |account, _| {
         // By Monnify's reference alone: the merchant's has the other address.
         if !account.references.contains_key(&reference) {
-            return Err(Refusal::no_transaction());
+            return Err(ApiError::transaction_not_found());
         }
-        account.answer_status(&reference)
+        account.status_response(&reference)
     })
 }
 
@@ -270,10 +271,10 @@ pub(super) struct StatusQuery {
 
 pub(super) async fn query(
     State(monnify): State<Monnify>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Query(query): Query<StatusQuery>,
-) -> Answer {
+) -> ApiResult {
     let reference = query.payment_reference.or(query.transaction_reference);
-    let reference = reference.ok_or_else(|| Refusal::missing("paymentReference"))?;
-    monnify.account(&key, |account, _| account.answer_status(&reference))
+    let reference = reference.ok_or_else(|| ApiError::missing("paymentReference"))?;
+    monnify.with_account(&key, |account, _| account.status_response(&reference))
 }

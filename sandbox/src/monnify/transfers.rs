@@ -11,15 +11,15 @@ use serde_json::json;
 use super::{
     Monnify,
     accounts::Account,
-    times::spaced,
+    times::space_separated,
     transactions::{Origin, Status},
 };
-use crate::{env::Env, money::major, server::refusal};
+use crate::{env::Env, money::major, server::error_response};
 
 /// What a merchant wants done with transfers that are too small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Underpaid {
+pub enum UnderpaymentPolicy {
     /// The money goes back, and a notification tells of it.
     #[default]
     Rejected,
@@ -33,7 +33,7 @@ impl Account {
         env: &Env,
         payment_reference: &str,
         amount: u64,
-        underpaid: Underpaid,
+        underpaid: UnderpaymentPolicy,
     ) -> bool {
         let Some(transaction) = self.transactions.get_mut(payment_reference) else { return false };
         let open = matches!(transaction.status, Status::Pending | Status::PartiallyPaid);
@@ -41,10 +41,12 @@ impl Account {
             return false;
         }
         "ACCOUNT_TRANSFER".clone_into(&mut transaction.method);
-        if transaction.paid + amount < transaction.payable && underpaid == Underpaid::Rejected {
+        if transaction.paid + amount < transaction.payable
+            && underpaid == UnderpaymentPolicy::Rejected
+        {
             self.notify_rejection(env, payment_reference, amount);
         } else {
-            self.receive(env, payment_reference, amount);
+            self.record_payment(env, payment_reference, amount);
         }
         true
     }
@@ -64,8 +66,8 @@ impl Account {
                 "accountNumber": "0123456789",
             },
             "transactionReference": transaction.reference,
-            "createdOn": spaced(env.clock.now()),
-            "created_on": spaced(env.clock.now()),
+            "createdOn": space_separated(env.clock.now()),
+            "created_on": space_separated(env.clock.now()),
             "paymentReference": payment_reference,
             "paymentRejectionInformation": {
                 "bankCode": "035",
@@ -86,18 +88,18 @@ struct Transfer {
     reference: String,
     amount_minor: u64,
     #[serde(default)]
-    underpaid: Underpaid,
+    underpaid: UnderpaymentPolicy,
 }
 
 /// The stand-in's own control: money arrives for a checkout.
-pub(super) async fn control(State(monnify): State<Monnify>, body: String) -> Response {
+pub(super) async fn create_transfer(State(monnify): State<Monnify>, body: String) -> Response {
     let Ok(transfer) = serde_json::from_str::<Transfer>(&body) else {
         let wanted = "reference and amount_minor are required; underpaid is rejected or kept";
-        return refusal(StatusCode::BAD_REQUEST, wanted);
+        return error_response(StatusCode::BAD_REQUEST, wanted);
     };
     let Transfer { reference, amount_minor, underpaid } = transfer;
     match monnify.transfer(&reference, amount_minor, underpaid) {
         true => StatusCode::NO_CONTENT.into_response(),
-        false => refusal(StatusCode::NOT_FOUND, "no such checkout is waiting for money"),
+        false => error_response(StatusCode::NOT_FOUND, "no such checkout is waiting for money"),
     }
 }

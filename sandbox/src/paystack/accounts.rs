@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use axum::http::StatusCode;
 
 use super::{
-    cards::Card, http::Refusal, mandates::Mandate, merchant::Due, refunds::Refund,
+    cards::Card, http::ApiError, mandates::Mandate, merchant::TimerEvent, refunds::Refund,
     transactions::Transaction,
 };
-use crate::{agenda::Agenda, env::Env, keyed_hash};
+use crate::{env::Env, keyed_hash, timer_queue::TimerQueue};
 
 pub(super) struct Account {
     pub key: String,
@@ -23,7 +23,7 @@ pub(super) struct Account {
     pub mandates: BTreeMap<String, Mandate>,
     /// By access code.
     pub pages: HashMap<String, Page>,
-    pub agenda: Agenda<Due>,
+    pub timers: TimerQueue<TimerEvent>,
 }
 
 /// What a hosted page is for.
@@ -72,7 +72,7 @@ impl Account {
             refunds: BTreeMap::new(),
             mandates: BTreeMap::new(),
             pages: HashMap::new(),
-            agenda: Agenda::default(),
+            timers: TimerQueue::default(),
         }
     }
 
@@ -136,18 +136,18 @@ impl Account {
         &self,
         asked: Option<String>,
         env: &Env,
-    ) -> Result<String, Refusal> {
+    ) -> Result<String, ApiError> {
         let Some(reference) = asked else { return Ok(env.random.code(10)) };
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-.=".contains(c);
         if !reference.chars().all(allowed) {
-            return Err(Refusal::invalid(
+            return Err(ApiError::invalid(
                 "invalid_reference",
                 "Invalid transaction reference. Only -,., = and alphanumeric characters are allowed",
                 "Ensure that the reference has allowed characters only",
             ));
         }
         if self.references.contains_key(&reference) {
-            return Err(Refusal::new(
+            return Err(ApiError::new(
                 StatusCode::BAD_REQUEST,
                 "duplicate_reference",
                 "Duplicate Transaction Reference",

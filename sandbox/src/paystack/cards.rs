@@ -3,12 +3,12 @@
 use axum::extract::Path;
 use serde_json::json;
 
-use super::http::{Answer, Caller, Refusal, Reply};
-use crate::checkout::bare_number;
+use super::http::{ApiError, ApiKey, ApiResult, Reply};
+use crate::checkout::normalize_card_number;
 
 /// How a charge of a card ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Charge {
+pub(super) enum ChargeOutcome {
     Succeeds,
     /// With this `gateway_response`, whatever the customer does.
     Fails(&'static str),
@@ -16,7 +16,7 @@ pub(super) enum Charge {
 
 /// How a refund to a card ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Returns {
+pub(super) enum RefundOutcome {
     Processed,
     Failed,
     NeedsAttention,
@@ -29,8 +29,8 @@ pub(super) struct Card {
     pub brand: &'static str,
     /// With the blank that Paystack sends after it.
     pub card_type: &'static str,
-    pub charge: Charge,
-    pub returns: Returns,
+    pub charge_outcome: ChargeOutcome,
+    pub refund_outcome: RefundOutcome,
 }
 
 impl Card {
@@ -49,8 +49,8 @@ const fn card(number: &'static str, meaning: &'static str, brand: &'static str) 
         b'v' if brand.as_bytes()[1] == b'i' => "visa ",
         _ => "verve ",
     };
-    let (charge, returns) = (Charge::Succeeds, Returns::Processed);
-    Card { number, meaning, brand, card_type, charge, returns }
+    let (charge, returns) = (ChargeOutcome::Succeeds, RefundOutcome::Processed);
+    Card { number, meaning, brand, card_type, charge_outcome: charge, refund_outcome: returns }
 }
 
 /// The success card first: it is the one used when no other is named.
@@ -60,31 +60,39 @@ pub(super) static CARDS: [Card; 10] = [
     card("5060666666666666666", "succeeds with PIN and OTP", "verve"),
     card("507850785078507804", "succeeds with PIN, phone and OTP", "verve"),
     card("5192602720584796", "succeeds after the bank's page", "mastercard"),
-    Card { charge: Charge::Fails("Declined"), ..card("4084080000005408", "is declined", "visa") },
     Card {
-        charge: Charge::Fails("Token Not Generated. Customer Not Registered on Token Platform"),
+        charge_outcome: ChargeOutcome::Fails("Declined"),
+        ..card("4084080000005408", "is declined", "visa")
+    },
+    Card {
+        charge_outcome: ChargeOutcome::Fails(
+            "Token Not Generated. Customer Not Registered on Token Platform",
+        ),
         ..card("507850785078507853", "gets no token: fails", "verve")
     },
     Card {
-        charge: Charge::Fails("Insufficient Funds"),
+        charge_outcome: ChargeOutcome::Fails("Insufficient Funds"),
         ..card("4084080000670037", "has insufficient funds", "visa")
     },
-    Card { returns: Returns::Failed, ..card("4084080000671803", "succeeds; refunds fail", "visa") },
     Card {
-        returns: Returns::NeedsAttention,
+        refund_outcome: RefundOutcome::Failed,
+        ..card("4084080000671803", "succeeds; refunds fail", "visa")
+    },
+    Card {
+        refund_outcome: RefundOutcome::NeedsAttention,
         ..card("4084080000671902", "succeeds; refunds need attention", "visa")
     },
 ];
 
 /// Blanks between the groups are welcome.
 pub(super) fn find(number: &str) -> Option<&'static Card> {
-    let digits = bare_number(number);
+    let digits = normalize_card_number(number);
     CARDS.iter().find(|card| card.number == digits)
 }
 
-pub(super) async fn resolve_bin(_: Caller, Path(bin): Path<String>) -> Answer {
+pub(super) async fn resolve_bin(_: ApiKey, Path(bin): Path<String>) -> ApiResult {
     let Some(card) = CARDS.iter().find(|card| card.bin() == bin) else {
-        return Err(Refusal::invalid(
+        return Err(ApiError::invalid(
             "invalid_bin",
             "Could not resolve BIN",
             "Provide the first 6 digits of the card",

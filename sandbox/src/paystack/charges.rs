@@ -6,12 +6,12 @@ use serde_json::json;
 use super::{
     Paystack,
     accounts::{Account, Authorization, Instrument},
-    cards::{Card, Charge},
-    http::{Answer, Caller, Params, Refusal, Reply},
-    merchant::Due,
+    cards::{Card, ChargeOutcome},
+    http::{ApiError, ApiKey, ApiResult, Params, Reply},
+    merchant::TimerEvent,
     transactions::{Status, Transaction, checkout_url},
 };
-use crate::{FaultKind, Outcome, env::Env, provider::Merchant};
+use crate::{FaultKind, Outcome, env::Env, provider::MerchantAccount};
 
 impl Account {
     /// One attempt with a card. A failing card fails; Paystack sends no notification of that.
@@ -22,15 +22,15 @@ impl Account {
         card: &'static Card,
         outcome: Outcome,
     ) -> Outcome {
-        let refusal = match (card.charge, outcome) {
-            (Charge::Fails(reason), _) => Some(reason),
-            (Charge::Succeeds, Outcome::Failed) => Some("Declined"),
-            (Charge::Succeeds, Outcome::Success) => None,
-            (Charge::Succeeds, Outcome::Abandoned) => return Outcome::Abandoned,
+        let refusal = match (card.charge_outcome, outcome) {
+            (ChargeOutcome::Fails(reason), _) => Some(reason),
+            (ChargeOutcome::Succeeds, Outcome::Failed) => Some("Declined"),
+            (ChargeOutcome::Succeeds, Outcome::Success) => None,
+            (ChargeOutcome::Succeeds, Outcome::Abandoned) => return Outcome::Abandoned,
         };
         let Some(transaction) = self.transactions.get(&id) else { return Outcome::Abandoned };
         let (email, saved) = (transaction.email.clone(), transaction.authorization.clone());
-        let saved = saved.filter(|code| self.uses(code, card));
+        let saved = saved.filter(|code| self.is_authorization_for(code, card));
         let code =
             saved.unwrap_or_else(|| self.authorize(Instrument::Card(card), &email, env).code);
         if let (None, Some(authorization)) = (refusal, self.authorizations.get_mut(&code)) {
@@ -51,7 +51,7 @@ impl Account {
         }
     }
 
-    fn uses(&self, code: &str, card: &Card) -> bool {
+    fn is_authorization_for(&self, code: &str, card: &Card) -> bool {
         self.authorizations.get(code).is_some_and(
             |a| matches!(a.instrument, Instrument::Card(known) if known.number == card.number),
         )
@@ -72,9 +72,9 @@ impl Account {
         true
     }
 
-    fn chargeable(&self, code: &str, email: &str) -> Result<Authorization, Refusal> {
+    fn find_chargeable(&self, code: &str, email: &str) -> Result<Authorization, ApiError> {
         let refused = |message: &str| {
-            Refusal::invalid("invalid_params", message, "Use another authorization")
+            ApiError::invalid("invalid_params", message, "Use another authorization")
         };
         let found = self.authorizations.get(code);
         let authorization = found.ok_or_else(|| refused("Authorization code is invalid"))?;
@@ -87,10 +87,10 @@ impl Account {
         Ok(authorization.clone())
     }
 
-    fn charge(&mut self, env: &Env, params: &Params) -> Answer {
+    fn charge(&mut self, env: &Env, params: &Params) -> ApiResult {
         let mut transaction = Transaction::new(params, self, env)?;
         let code = params.required("authorization_code")?;
-        let authorization = self.chargeable(&code, &transaction.email)?;
+        let authorization = self.find_chargeable(&code, &transaction.email)?;
         self.customer(&transaction.email, env);
         transaction.authorization = Some(code);
         let fault = env.faults.take("charge", FaultKind::is_outcome).map(|fault| fault.kind);
@@ -111,7 +111,7 @@ impl Account {
         "Transaction in progress".clone_into(&mut transaction.gateway_response);
         transaction.debit_fails = fault == Some(FaultKind::Decline);
         if fault != Some(FaultKind::Pending) {
-            self.schedule(env, Due::Debit(transaction.reference.clone()));
+            self.schedule(env, TimerEvent::Debit(transaction.reference.clone()));
         }
         let id = self.add(transaction);
         Reply::new("Charge attempted", self.transaction_json(&self.transactions[&id]))
@@ -163,8 +163,8 @@ impl Account {
 
 pub(super) async fn charge(
     State(paystack): State<Paystack>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     params: Params,
-) -> Answer {
-    paystack.account(&key, |account, env| account.charge(env, &params))
+) -> ApiResult {
+    paystack.with_account(&key, |account, env| account.charge(env, &params))
 }

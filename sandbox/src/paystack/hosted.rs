@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Outcome,
-    checkout::{Checkout, Completed, Refusal},
+    checkout::{Checkout, Completion, CompletionError},
     env::Env,
 };
 
@@ -26,10 +26,10 @@ impl Account {
         id: &str,
         outcome: Outcome,
         card: Option<&str>,
-    ) -> Option<Result<Completed, Refusal>> {
+    ) -> Option<Result<Completion, CompletionError>> {
         Some(match self.pages.get(id)?.clone() {
             Page::Transaction(id) => self.complete_payment(env, id, outcome, card),
-            Page::Mandate(_) if card.is_some() => Err(Refusal::TakesNoCards),
+            Page::Mandate(_) if card.is_some() => Err(CompletionError::CardNotAccepted),
             Page::Mandate(name) => self.complete_mandate(env, &name, outcome),
         })
     }
@@ -42,7 +42,7 @@ impl Account {
     }
 
     fn payment_page(&self, transaction: &Transaction) -> Checkout {
-        let cards = if transaction.takes_cards() { &CARDS[..] } else { &[] };
+        let cards = if transaction.accepts_cards() { &CARDS[..] } else { &[] };
         Checkout {
             id: transaction.access_code.clone().unwrap_or_default(),
             provider: "Paystack",
@@ -78,34 +78,34 @@ impl Account {
         id: u64,
         outcome: Outcome,
         card: Option<&str>,
-    ) -> Result<Completed, Refusal> {
+    ) -> Result<Completion, CompletionError> {
         let Some(transaction) = self.transactions.get(&id).filter(|t| is_open(t)) else {
-            return Err(Refusal::AlreadyPaid);
+            return Err(CompletionError::AlreadyPaid);
         };
-        let outcome = if transaction.takes_cards() {
-            let card = self.card_used(transaction, card)?;
+        let outcome = if transaction.accepts_cards() {
+            let card = self.select_card(transaction, card)?;
             self.attempt(env, id, card, outcome)
         } else if card.is_some() {
-            return Err(Refusal::TakesNoCards);
+            return Err(CompletionError::CardNotAccepted);
         } else {
             self.attempt_without_card(env, id, outcome);
             outcome
         };
         let redirect_url = self.transactions.get(&id).and_then(|transaction| match outcome {
             Outcome::Abandoned => cancel_url(transaction),
-            _ => back(transaction.callback_url.as_deref(), &transaction.reference),
+            _ => return_url(transaction.callback_url.as_deref(), &transaction.reference),
         });
-        Ok(Completed { outcome, redirect_url })
+        Ok(Completion { outcome, redirect_url })
     }
 
     /// The card named, or the saved one that is being charged, or the success card.
-    fn card_used(
+    fn select_card(
         &self,
         transaction: &Transaction,
         named: Option<&str>,
-    ) -> Result<&'static Card, Refusal> {
+    ) -> Result<&'static Card, CompletionError> {
         if let Some(number) = named {
-            return cards::find(number).ok_or(Refusal::UnknownCard);
+            return cards::find(number).ok_or(CompletionError::UnknownCard);
         }
         let saved =
             transaction.authorization.as_ref().filter(|_| transaction.status == Status::Ongoing);
@@ -132,13 +132,13 @@ impl Account {
         env: &Env,
         reference: &str,
         outcome: Outcome,
-    ) -> Result<Completed, Refusal> {
+    ) -> Result<Completion, CompletionError> {
         let mandate = self.mandates.get(reference).filter(|mandate| mandate.is_open());
-        let Some(mandate) = mandate else { return Err(Refusal::AlreadyPaid) };
-        let redirect_url = back(mandate.callback_url.as_deref(), reference)
+        let Some(mandate) = mandate else { return Err(CompletionError::AlreadyPaid) };
+        let redirect_url = return_url(mandate.callback_url.as_deref(), reference)
             .filter(|_| outcome != Outcome::Abandoned);
         self.decide_mandate(env, reference, outcome);
-        Ok(Completed { outcome, redirect_url })
+        Ok(Completion { outcome, redirect_url })
     }
 }
 
@@ -152,7 +152,7 @@ fn cancel_url(transaction: &Transaction) -> Option<String> {
     Some(url::Url::parse(url).ok()?.into())
 }
 
-fn back(callback_url: Option<&str>, reference: &str) -> Option<String> {
+fn return_url(callback_url: Option<&str>, reference: &str) -> Option<String> {
     let mut url = url::Url::parse(callback_url?).ok()?;
     url.query_pairs_mut().append_pair("trxref", reference).append_pair("reference", reference);
     Some(url.into())

@@ -12,11 +12,11 @@ use serde_json::{Map, Value, json};
 use super::Paystack;
 use crate::{
     fields::{Fields, email},
-    server::refusal,
+    server::error_response,
 };
 
 /// What an endpoint answers.
-pub(super) type Answer = Result<Reply, Refusal>;
+pub(super) type ApiResult = Result<Reply, ApiError>;
 
 pub(super) struct Reply {
     message: &'static str,
@@ -52,7 +52,7 @@ impl IntoResponse for Reply {
 }
 
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct ApiError {
     status: StatusCode,
     message: String,
     kind: &'static str,
@@ -62,35 +62,35 @@ pub(super) struct Refusal {
     meta_key: &'static str,
 }
 
-impl Refusal {
+impl ApiError {
     pub(super) fn new(
         status: StatusCode,
         code: &'static str,
         message: impl Into<String>,
         next_step: &'static str,
-    ) -> Refusal {
+    ) -> ApiError {
         let kind = if status == StatusCode::BAD_REQUEST { "validation_error" } else { "api_error" };
-        Refusal { status, message: message.into(), kind, code, next_step, meta_key: "meta" }
+        ApiError { status, message: message.into(), kind, code, next_step, meta_key: "meta" }
     }
 
     pub(super) fn invalid(
         code: &'static str,
         message: impl Into<String>,
         next_step: &'static str,
-    ) -> Refusal {
-        Refusal::new(StatusCode::BAD_REQUEST, code, message, next_step)
+    ) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, code, message, next_step)
     }
 
-    pub(super) fn missing(field: &str) -> Refusal {
-        Refusal::invalid(
+    pub(super) fn missing(field: &str) -> ApiError {
+        ApiError::invalid(
             "missing_params",
             format!("{field} is required"),
             "Provide all required params",
         )
     }
 
-    pub(super) fn no_transaction() -> Refusal {
-        Refusal::new(
+    pub(super) fn transaction_not_found() -> ApiError {
+        ApiError::new(
             StatusCode::NOT_FOUND,
             "transaction_not_found",
             "Transaction reference not found.",
@@ -98,11 +98,11 @@ impl Refusal {
         )
     }
 
-    pub(super) fn no_authorization() -> Refusal {
-        Refusal {
+    pub(super) fn authorization_not_found() -> ApiError {
+        ApiError {
             kind: "api_error",
             meta_key: "metadata",
-            ..Refusal::invalid(
+            ..ApiError::invalid(
                 "unknown",
                 "Authorization does not exist or does not belong to integration",
                 "Try again later",
@@ -111,7 +111,7 @@ impl Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut body = json!({
             "status": false, "message": self.message, "type": self.kind, "code": self.code,
@@ -122,17 +122,17 @@ impl IntoResponse for Refusal {
 }
 
 /// The secret key of the request: the account.
-pub(super) struct Caller(pub String);
+pub(super) struct ApiKey(pub String);
 
-impl<S: Sync> FromRequestParts<S> for Caller {
-    type Rejection = Refusal;
+impl<S: Sync> FromRequestParts<S> for ApiKey {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Caller, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<ApiKey, ApiError> {
         let header = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let key = header.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
         match key {
-            Some(key) if is_secret_key(key) => Ok(Caller(key.to_owned())),
-            _ => Err(Refusal::new(
+            Some(key) if is_secret_key(key) => Ok(ApiKey(key.to_owned())),
+            _ => Err(ApiError::new(
                 StatusCode::UNAUTHORIZED,
                 "invalid_Key",
                 "Invalid key",
@@ -151,16 +151,16 @@ pub(super) fn is_secret_key(key: &str) -> bool {
 pub(super) struct Params(Fields);
 
 impl<S: Send + Sync> FromRequest<S> for Params {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Params, Refusal> {
+    async fn from_request(request: Request, state: &S) -> Result<Params, ApiError> {
         let form = request
             .headers()
             .get(header::CONTENT_TYPE)
             .and_then(|value| value.to_str().ok())
             .is_some_and(|kind| kind.starts_with("application/x-www-form-urlencoded"));
         let unreadable = || {
-            Refusal::invalid("invalid_params", "Invalid JSON in request body", "Send valid JSON")
+            ApiError::invalid("invalid_params", "Invalid JSON in request body", "Send valid JSON")
         };
         let body = String::from_request(request, state).await.map_err(|_| unreadable())?;
         if form {
@@ -180,19 +180,19 @@ impl Params {
         self.0.text(name)
     }
 
-    pub(super) fn required(&self, name: &str) -> Result<String, Refusal> {
-        self.text(name).ok_or_else(|| Refusal::missing(name))
+    pub(super) fn required(&self, name: &str) -> Result<String, ApiError> {
+        self.text(name).ok_or_else(|| ApiError::missing(name))
     }
 
     /// A positive number of minor units, as a number or a text.
-    pub(super) fn amount(&self, name: &str) -> Result<Option<u64>, Refusal> {
+    pub(super) fn amount(&self, name: &str) -> Result<Option<u64>, ApiError> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let amount = match value {
             Value::String(text) => text.trim().parse().ok(),
             value => value.as_u64(),
         };
         amount.filter(|amount| *amount > 0).map(Some).ok_or_else(|| {
-            Refusal::invalid(
+            ApiError::invalid(
                 "invalid_amount",
                 "Invalid Amount Sent",
                 "Ensure that you're passing a positive integer in the currency's subunit",
@@ -201,9 +201,9 @@ impl Params {
     }
 
     /// Lower-cased.
-    pub(super) fn email(&self) -> Result<String, Refusal> {
+    pub(super) fn email(&self) -> Result<String, ApiError> {
         email(&self.required("email")?).ok_or_else(|| {
-            Refusal::invalid(
+            ApiError::invalid(
                 "invalid_email_address",
                 "Invalid Email Address Passed",
                 "Ensure that you're passing a valid email address",
@@ -218,21 +218,23 @@ fn parse_form(body: &str) -> Map<String, Value> {
     for (name, text) in url::form_urlencoded::parse(body.as_bytes()) {
         let mut at = &mut root;
         for step in name.split(['[', ']']).enumerate().filter(|(n, s)| *n == 0 || !s.is_empty()) {
-            at = descend(at, step.1);
+            at = entry_mut(at, step.1);
         }
         if name.ends_with("[]") {
-            at = descend(at, "");
+            at = entry_mut(at, "");
         }
         *at = Value::String(text.into_owned());
     }
     match root {
-        Value::Object(map) => map.into_iter().map(|(name, value)| (name, lists(value))).collect(),
+        Value::Object(map) => {
+            map.into_iter().map(|(name, value)| (name, normalize_lists(value))).collect()
+        }
         _ => Map::new(),
     }
 }
 
 /// The named member; an empty name appends.
-fn descend<'a>(value: &'a mut Value, name: &str) -> &'a mut Value {
+fn entry_mut<'a>(value: &'a mut Value, name: &str) -> &'a mut Value {
     if !value.is_object() {
         *value = Value::Object(Map::new());
     }
@@ -241,9 +243,10 @@ fn descend<'a>(value: &'a mut Value, name: &str) -> &'a mut Value {
 }
 
 /// Objects whose keys are 0, 1, 2, … are lists.
-fn lists(value: Value) -> Value {
+fn normalize_lists(value: Value) -> Value {
     let Value::Object(map) = value else { return value };
-    let map: Map<_, _> = map.into_iter().map(|(name, value)| (name, lists(value))).collect();
+    let map: Map<_, _> =
+        map.into_iter().map(|(name, value)| (name, normalize_lists(value))).collect();
     let is_list = !map.is_empty() && (0..map.len()).all(|n| map.contains_key(&n.to_string()));
     if !is_list {
         return Value::Object(map);
@@ -266,12 +269,14 @@ pub(super) async fn set_webhook(State(paystack): State<Paystack>, body: String) 
             paystack.set_webhook(&webhook.secret_key, &webhook.url);
             StatusCode::NO_CONTENT.into_response()
         }
-        _ => refusal(StatusCode::BAD_REQUEST, "secret_key (sk_test_...) and url are required"),
+        _ => {
+            error_response(StatusCode::BAD_REQUEST, "secret_key (sk_test_...) and url are required")
+        }
     }
 }
 
-pub(super) async fn unknown_path() -> Refusal {
-    Refusal::new(
+pub(super) async fn unknown_path() -> ApiError {
+    ApiError::new(
         StatusCode::NOT_FOUND,
         "not_found",
         "The endpoint you are trying to reach does not exist",

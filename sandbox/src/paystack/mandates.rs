@@ -11,13 +11,13 @@ use tollhouse_platform::clock::Timestamp;
 use super::{
     Paystack,
     accounts::{Account, Authorization, Instrument, Page},
-    http::{Answer, Caller, Params, Refusal, Reply},
-    merchant::Due,
+    http::{ApiError, ApiKey, ApiResult, Params, Reply},
+    merchant::TimerEvent,
 };
-use crate::{Outcome, env::Env, provider::Merchant};
+use crate::{Outcome, env::Env, provider::MerchantAccount};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum MandateState {
     /// The customer has not been on the page.
     Open,
     /// The customer refused; may come back.
@@ -34,7 +34,7 @@ pub(super) struct Mandate {
     pub access_code: String,
     pub email: String,
     pub callback_url: Option<String>,
-    pub stage: Stage,
+    pub stage: MandateState,
     account_number: String,
     bank_code: String,
     /// The code, once the customer agreed.
@@ -44,24 +44,24 @@ pub(super) struct Mandate {
 
 impl Mandate {
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.stage, Stage::Open | Stage::Refused)
+        matches!(self.stage, MandateState::Open | MandateState::Refused)
     }
 
     /// As lists filter by it; `None` before the customer agreed.
     fn status(&self) -> Option<&'static str> {
         match self.stage {
-            Stage::Open | Stage::Refused => None,
-            Stage::Created => Some("pending"),
-            Stage::Active => Some("active"),
-            Stage::Revoked => Some("revoked"),
+            MandateState::Open | MandateState::Refused => None,
+            MandateState::Created => Some("pending"),
+            MandateState::Active => Some("active"),
+            MandateState::Revoked => Some("revoked"),
         }
     }
 }
 
 impl Account {
-    fn open_mandate(&mut self, env: &Env, email: String, params: &Params) -> Answer {
+    fn open_mandate(&mut self, env: &Env, email: String, params: &Params) -> ApiResult {
         if params.text("channel").is_some_and(|c| c != "direct_debit") {
-            return Err(Refusal::invalid("invalid_params", "Invalid channel", "Use direct_debit"));
+            return Err(ApiError::invalid("invalid_params", "Invalid channel", "Use direct_debit"));
         }
         self.customer(&email, env);
         let detail = |name: &str| {
@@ -74,7 +74,7 @@ impl Account {
             access_code: env.random.code(15),
             email,
             callback_url: params.text("callback_url"),
-            stage: Stage::Open,
+            stage: MandateState::Open,
             account_number: detail("number"),
             bank_code: detail("bank_code"),
             authorization: None,
@@ -96,28 +96,28 @@ impl Account {
         match outcome {
             Outcome::Abandoned => return,
             Outcome::Failed => {
-                mandate.stage = Stage::Refused;
+                mandate.stage = MandateState::Refused;
                 return;
             }
             Outcome::Success => {}
         }
-        mandate.stage = Stage::Created;
+        mandate.stage = MandateState::Created;
         mandate.authorized_at = Some(env.clock.now());
         let email = mandate.email.clone();
         let authorization = self.authorize(Instrument::Mandate, &email, env);
         if let Some(mandate) = self.mandates.get_mut(reference) {
             mandate.authorization = Some(authorization.code);
         }
-        self.schedule(env, Due::Mandate(reference.to_owned()));
+        self.schedule(env, TimerEvent::Mandate(reference.to_owned()));
         self.notify_mandate(env, reference, "direct_debit.authorization.created");
     }
 
     pub(super) fn activate_mandate(&mut self, env: &Env, reference: &str) {
         let Some(mandate) = self.mandates.get_mut(reference) else { return };
-        if mandate.stage != Stage::Created {
+        if mandate.stage != MandateState::Created {
             return;
         }
-        mandate.stage = Stage::Active;
+        mandate.stage = MandateState::Active;
         let code = mandate.authorization.clone().unwrap_or_default();
         if let Some(authorization) = self.authorizations.get_mut(&code) {
             authorization.active = true;
@@ -177,13 +177,18 @@ impl Account {
     }
 
     /// The e-mail of a customer named by id or code.
-    fn email_of(&self, customer: &str) -> Result<String, Refusal> {
+    fn find_customer_email(&self, customer: &str) -> Result<String, ApiError> {
         let named =
             |c: &&super::accounts::Customer| c.code == customer || c.id.to_string() == customer;
         let found = self.customers.values().find(named).map(|customer| customer.email.clone());
         found.ok_or_else(|| {
             let message = "Customer not found";
-            Refusal::new(StatusCode::NOT_FOUND, "customer_not_found", message, "Check the customer")
+            ApiError::new(
+                StatusCode::NOT_FOUND,
+                "customer_not_found",
+                message,
+                "Check the customer",
+            )
         })
     }
 }
@@ -195,24 +200,24 @@ fn last4(account_number: &str) -> &str {
 
 pub(super) async fn initialize(
     State(paystack): State<Paystack>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     params: Params,
-) -> Answer {
+) -> ApiResult {
     let email = params.email()?;
     params.required("channel")?;
-    paystack.account(&key, |account, env| account.open_mandate(env, email, &params))
+    paystack.with_account(&key, |account, env| account.open_mandate(env, email, &params))
 }
 
 pub(super) async fn initialize_for_customer(
     State(paystack): State<Paystack>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Path(customer): Path<String>,
     params: Params,
-) -> Answer {
-    paystack.account(&key, |account, env| {
-        let email = account.email_of(&customer)?;
+) -> ApiResult {
+    paystack.with_account(&key, |account, env| {
+        let email = account.find_customer_email(&customer)?;
         if !params.get("account").is_some_and(Value::is_object) {
-            return Err(Refusal::missing("account"));
+            return Err(ApiError::missing("account"));
         }
         account.open_mandate(env, email, &params)
     })
@@ -220,13 +225,15 @@ pub(super) async fn initialize_for_customer(
 
 pub(super) async fn verify(
     State(paystack): State<Paystack>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Path(reference): Path<String>,
-) -> Answer {
-    paystack.account(&key, |account, _| {
-        let mandate = account.mandates.get(&reference).ok_or_else(Refusal::no_authorization)?;
-        let authorization =
-            account.authorization_of_mandate(mandate).ok_or_else(Refusal::no_authorization)?;
+) -> ApiResult {
+    paystack.with_account(&key, |account, _| {
+        let mandate =
+            account.mandates.get(&reference).ok_or_else(ApiError::authorization_not_found)?;
+        let authorization = account
+            .authorization_of_mandate(mandate)
+            .ok_or_else(ApiError::authorization_not_found)?;
         let customer = account.customer_json(&mandate.email);
         let data = json!({
             "authorization_code": authorization.code,
@@ -246,10 +253,10 @@ pub(super) struct ListQuery {
 
 pub(super) async fn list(
     State(paystack): State<Paystack>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Query(query): Query<ListQuery>,
-) -> Answer {
-    paystack.account(&key, |account, _| {
+) -> ApiResult {
+    paystack.with_account(&key, |account, _| {
         let fits = |mandate: &&Mandate| match (mandate.status(), &query.status) {
             (Some(status), Some(wanted)) => status == wanted,
             (status, _) => status.is_some(),
@@ -265,18 +272,18 @@ pub(super) async fn list(
 /// Tries the activation charge of a mandate again.
 pub(super) async fn activate(
     State(paystack): State<Paystack>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Path(customer): Path<String>,
     params: Params,
-) -> Answer {
+) -> ApiResult {
     let id = params.required("authorization_id")?;
-    paystack.account(&key, |account, env| {
-        let email = account.email_of(&customer)?;
+    paystack.with_account(&key, |account, env| {
+        let email = account.find_customer_email(&customer)?;
         let mandate =
             account.mandates.values().find(|m| m.id.to_string() == id && m.email == email);
-        let mandate = mandate.ok_or_else(Refusal::no_authorization)?;
+        let mandate = mandate.ok_or_else(ApiError::authorization_not_found)?;
         let reference = mandate.reference.clone();
-        account.schedule(env, Due::Mandate(reference));
+        account.schedule(env, TimerEvent::Mandate(reference));
         Ok(Reply::bare("Mandate is queued for retry"))
     })
 }
@@ -284,16 +291,16 @@ pub(super) async fn activate(
 /// Forgets a saved card or revokes a mandate.
 pub(super) async fn deactivate(
     State(paystack): State<Paystack>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     params: Params,
-) -> Answer {
+) -> ApiResult {
     let code = params.required("authorization_code")?;
-    paystack.account(&key, |account, _| {
+    paystack.with_account(&key, |account, _| {
         let authorization = account.authorizations.get_mut(&code);
-        authorization.ok_or_else(Refusal::no_authorization)?.active = false;
+        authorization.ok_or_else(ApiError::authorization_not_found)?.active = false;
         let mut mandates = account.mandates.values_mut();
         if let Some(mandate) = mandates.find(|m| m.authorization.as_ref() == Some(&code)) {
-            mandate.stage = Stage::Revoked;
+            mandate.stage = MandateState::Revoked;
         }
         Ok(Reply::bare("Authorization has been deactivated"))
     })

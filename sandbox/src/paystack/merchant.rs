@@ -6,14 +6,14 @@ use super::{
 };
 use crate::{
     Outcome,
-    agenda::Agenda,
-    checkout::{Checkout, Completed, Refusal},
+    checkout::{Checkout, Completion, CompletionError},
     env::Env,
-    provider::Merchant,
+    provider::MerchantAccount,
+    timer_queue::TimerQueue,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Due {
+pub(super) enum TimerEvent {
     /// By id.
     Refund(u64),
     /// By reference.
@@ -22,22 +22,22 @@ pub(super) enum Due {
     Debit(String),
 }
 
-impl Merchant for Account {
-    type Due = Due;
+impl MerchantAccount for Account {
+    type TimerEvent = TimerEvent;
 
     fn open(key: &str, env: &Env) -> Account {
         Account::new(key, env)
     }
 
-    fn agenda(&mut self) -> &mut Agenda<Due> {
-        &mut self.agenda
+    fn timers(&mut self) -> &mut TimerQueue<TimerEvent> {
+        &mut self.timers
     }
 
-    fn get_on(&mut self, env: &Env, due: Due) {
+    fn handle_timer(&mut self, env: &Env, due: TimerEvent) {
         match due {
-            Due::Refund(id) => self.finish_refund(env, id),
-            Due::Mandate(reference) => self.activate_mandate(env, &reference),
-            Due::Debit(reference) => {
+            TimerEvent::Refund(id) => self.finish_refund(env, id),
+            TimerEvent::Mandate(reference) => self.activate_mandate(env, &reference),
+            TimerEvent::Debit(reference) => {
                 let fails = self.by_reference(&reference).is_some_and(|debit| debit.debit_fails);
                 let outcome = if fails { Outcome::Failed } else { Outcome::Success };
                 self.finish_charge(env, &reference, outcome);
@@ -59,22 +59,24 @@ impl Merchant for Account {
         id: &str,
         outcome: Outcome,
         card: Option<&str>,
-    ) -> Option<Result<Completed, Refusal>> {
+    ) -> Option<Result<Completion, CompletionError>> {
         self.complete_page(env, id, outcome, card)
     }
 
     fn tamper(&mut self, reference: &str, amount_minor: u64, currency: &str) -> bool {
-        self.change(reference, |transaction| {
+        self.edit_transaction(reference, |transaction| {
             transaction.reported_amount = Some((amount_minor, currency.to_owned()));
         })
     }
 
-    fn tamper_taken(&mut self, reference: &str, taken_minor: u64) -> bool {
-        self.change(reference, |transaction| transaction.reported_taken = Some(taken_minor))
+    fn tamper_charged_amount(&mut self, reference: &str, taken_minor: u64) -> bool {
+        self.edit_transaction(reference, |transaction| {
+            transaction.reported_charged_minor = Some(taken_minor)
+        })
     }
 
     fn reverse(&mut self, reference: &str) -> bool {
-        self.change(reference, |transaction| transaction.status = Status::Reversed)
+        self.edit_transaction(reference, |transaction| transaction.status = Status::Reversed)
     }
 
     fn resolve(&mut self, env: &Env, reference: &str, outcome: Outcome) -> bool {
@@ -83,7 +85,7 @@ impl Merchant for Account {
 }
 
 impl Account {
-    fn change(&mut self, reference: &str, change: impl FnOnce(&mut Transaction)) -> bool {
+    fn edit_transaction(&mut self, reference: &str, change: impl FnOnce(&mut Transaction)) -> bool {
         self.by_reference_mut(reference).map(change).is_some()
     }
 }

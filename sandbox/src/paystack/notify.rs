@@ -6,7 +6,7 @@ use super::accounts::Account;
 use crate::{
     env::Env,
     keyed_hash,
-    outbox::{Delivery, Signature},
+    outbox::{Delivery, SignatureHeader},
 };
 
 const MINUTE_MS: i64 = 60_000;
@@ -24,10 +24,10 @@ impl Account {
         let Some(url) = self.webhook.clone() else { return };
         let body = json!({ "event": event, "data": data }).to_string();
         let delivery = Delivery {
-            lane: format!("paystack {} {subject}", self.integration),
+            ordering_key: format!("paystack {} {subject}", self.integration),
             url,
             body,
-            signatures: vec![Signature::new("x-paystack-signature", sign, &self.key)],
+            signatures: vec![SignatureHeader::new("x-paystack-signature", sign, &self.key)],
             retry_ms: if self.is_live() { retry_live } else { retry_test },
         };
         env.outbox.enqueue(delivery, env.clock.now());

@@ -11,14 +11,14 @@ use tollhouse_platform::clock::Timestamp;
 use super::{
     Paystack,
     accounts::{Account, Instrument},
-    cards::Returns,
-    http::{Answer, Caller, Params, Refusal, Reply},
-    merchant::Due,
+    cards::RefundOutcome,
+    http::{ApiError, ApiKey, ApiResult, Params, Reply},
+    merchant::TimerEvent,
     transactions::{Status, Transaction},
 };
 use crate::{
     env::Env,
-    provider::{Merchant, STEP_SECONDS},
+    provider::{MerchantAccount, PROCESSING_SECONDS},
 };
 
 pub(super) struct Refund {
@@ -34,7 +34,7 @@ pub(super) struct Refund {
     created_at: Timestamp,
     updated_at: Timestamp,
     /// What the card does with it.
-    returns: Returns,
+    outcome: RefundOutcome,
 }
 
 const REFUNDED_BY: &str = "merchant@example.com";
@@ -47,22 +47,23 @@ const NEEDS_ATTENTION: &str = "needs-attention";
 
 impl Account {
     /// A transaction named by its reference or by its id.
-    fn named(&self, name: &str) -> Option<&Transaction> {
+    fn find_transaction(&self, name: &str) -> Option<&Transaction> {
         let by_id = || name.parse().ok().and_then(|id: u64| self.transactions.get(&id));
         self.by_reference(name).or_else(by_id)
     }
 
-    fn returns(&self, transaction: &Transaction) -> Returns {
+    fn refund_outcome(&self, transaction: &Transaction) -> RefundOutcome {
         let code = transaction.authorization.as_ref();
         match code.and_then(|code| self.authorizations.get(code)).map(|a| a.instrument) {
-            Some(Instrument::Card(card)) => card.returns,
-            _ => Returns::Processed,
+            Some(Instrument::Card(card)) => card.refund_outcome,
+            _ => RefundOutcome::Processed,
         }
     }
 
-    fn refund(&mut self, env: &Env, params: &Params) -> Answer {
+    fn refund(&mut self, env: &Env, params: &Params) -> ApiResult {
         let name = params.required("transaction")?;
-        let transaction = self.named(&name).ok_or_else(Refusal::no_transaction)?;
+        let transaction =
+            self.find_transaction(&name).ok_or_else(ApiError::transaction_not_found)?;
         let amount = refundable(transaction, params)?;
         let now = env.clock.now();
         let note = format!("Refund for transaction {}", transaction.reference);
@@ -79,14 +80,14 @@ impl Account {
                 .unwrap_or_else(|| format!("{note} by {REFUNDED_BY}")),
             created_at: now,
             updated_at: now,
-            returns: self.returns(transaction),
+            outcome: self.refund_outcome(transaction),
         };
         let (id, transaction) = (refund.id, refund.transaction);
         if let Some(transaction) = self.transactions.get_mut(&transaction) {
-            transaction.refunding += amount;
+            transaction.refund_reserved_minor += amount;
         }
         self.refunds.insert(id, refund);
-        self.schedule(env, Due::Refund(id));
+        self.schedule(env, TimerEvent::Refund(id));
         self.notify_refund(env, id);
         let mut data = self.refund_json(&self.refunds[&id]);
         data["transaction"] = self.transaction_json(&self.transactions[&transaction]);
@@ -97,16 +98,16 @@ impl Account {
     pub(super) fn finish_refund(&mut self, env: &Env, id: u64) {
         let Some(refund) = self.refunds.get_mut(&id) else { return };
         refund.updated_at = env.clock.now();
-        refund.status = match refund.returns {
-            Returns::Processed => PROCESSED,
-            Returns::Failed => FAILED,
-            Returns::NeedsAttention => NEEDS_ATTENTION,
+        refund.status = match refund.outcome {
+            RefundOutcome::Processed => PROCESSED,
+            RefundOutcome::Failed => FAILED,
+            RefundOutcome::NeedsAttention => NEEDS_ATTENTION,
         };
         if let Some(transaction) = self.transactions.get_mut(&refund.transaction) {
-            match refund.returns {
-                Returns::Processed => transaction.refunded += refund.amount,
-                Returns::Failed => transaction.refunding -= refund.amount,
-                Returns::NeedsAttention => {}
+            match refund.outcome {
+                RefundOutcome::Processed => transaction.refunded += refund.amount,
+                RefundOutcome::Failed => transaction.refund_reserved_minor -= refund.amount,
+                RefundOutcome::NeedsAttention => {}
             }
             if transaction.refunded >= transaction.amount {
                 transaction.status = Status::Reversed;
@@ -149,7 +150,7 @@ impl Account {
             "customer_note": refund.customer_note,
             "status": refund.status,
             "refunded_by": REFUNDED_BY,
-            "expected_at": refund.created_at.plus_seconds(STEP_SECONDS),
+            "expected_at": refund.created_at.plus_seconds(PROCESSING_SECONDS),
             "currency": refund.currency,
             "domain": self.domain(),
             "amount": refund.amount,
@@ -164,9 +165,9 @@ impl Account {
 }
 
 /// The amount asked for, or all that is left of the transaction.
-fn refundable(transaction: &Transaction, params: &Params) -> Result<u64, Refusal> {
-    let refused = |code, message| Refusal::invalid(code, message, "Check the transaction");
-    let left = transaction.amount - transaction.refunding;
+fn refundable(transaction: &Transaction, params: &Params) -> Result<u64, ApiError> {
+    let refused = |code, message| ApiError::invalid(code, message, "Check the transaction");
+    let left = transaction.amount - transaction.refund_reserved_minor;
     if transaction.status == Status::Reversed || (transaction.status.is_paid() && left == 0) {
         return Err(refused("transaction_reversed", "Transaction has been fully reversed"));
     }
@@ -184,26 +185,26 @@ fn refundable(transaction: &Transaction, params: &Params) -> Result<u64, Refusal
     Ok(amount)
 }
 
-fn no_refund() -> Refusal {
-    Refusal::new(StatusCode::NOT_FOUND, "not_found", "Refund not found", "Check the id")
+fn refund_not_found() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "not_found", "Refund not found", "Check the id")
 }
 
 pub(super) async fn create(
     State(paystack): State<Paystack>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     params: Params,
-) -> Answer {
-    paystack.account(&key, |account, env| account.refund(env, &params))
+) -> ApiResult {
+    paystack.with_account(&key, |account, env| account.refund(env, &params))
 }
 
 pub(super) async fn fetch(
     State(paystack): State<Paystack>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Path(id): Path<String>,
-) -> Answer {
-    paystack.account(&key, |account, _| {
+) -> ApiResult {
+    paystack.with_account(&key, |account, _| {
         let refund = id.parse().ok().and_then(|id: u64| account.refunds.get(&id));
-        let refund = refund.ok_or_else(no_refund)?;
+        let refund = refund.ok_or_else(refund_not_found)?;
         Ok(Reply::new("Refund retrieved", account.refund_json(refund)))
     })
 }
@@ -216,12 +217,13 @@ pub(super) struct ListQuery {
 
 pub(super) async fn list(
     State(paystack): State<Paystack>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Query(query): Query<ListQuery>,
-) -> Answer {
-    paystack.account(&key, |account, _| {
+) -> ApiResult {
+    paystack.with_account(&key, |account, _| {
         let wanted = query.transaction.as_deref();
-        let only = wanted.map(|name| account.named(name).map(|transaction| transaction.id));
+        let only =
+            wanted.map(|name| account.find_transaction(name).map(|transaction| transaction.id));
         let rows: Vec<Value> = account
             .refunds
             .values()
@@ -240,26 +242,26 @@ pub(super) async fn list(
 /// Sends a refund that needs attention to a bank account instead.
 pub(super) async fn retry(
     State(paystack): State<Paystack>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Path(id): Path<String>,
     params: Params,
-) -> Answer {
+) -> ApiResult {
     let details = params.get("refund_account_details").is_some_and(Value::is_object);
     if !details {
-        return Err(Refusal::missing("refund_account_details"));
+        return Err(ApiError::missing("refund_account_details"));
     }
-    paystack.account(&key, |account, env| {
+    paystack.with_account(&key, |account, env| {
         let refund = id.parse().ok().and_then(|id: u64| account.refunds.get_mut(&id));
-        let refund = refund.ok_or_else(no_refund)?;
+        let refund = refund.ok_or_else(refund_not_found)?;
         if refund.status != NEEDS_ATTENTION {
             let message = "Refund does not need attention";
-            return Err(Refusal::invalid("invalid_params", message, "Check the refund"));
+            return Err(ApiError::invalid("invalid_params", message, "Check the refund"));
         }
         refund.status = PROCESSING;
-        refund.returns = Returns::Processed;
+        refund.outcome = RefundOutcome::Processed;
         refund.updated_at = env.clock.now();
         let id = refund.id;
-        account.schedule(env, Due::Refund(id));
+        account.schedule(env, TimerEvent::Refund(id));
         account.notify_refund(env, id);
         let data = account.refund_json(&account.refunds[&id]);
         Ok(Reply::new("Refund retried and has been queued for processing", data))

@@ -21,7 +21,7 @@ impl Account {
             "status": transaction.status.name(),
             "reference": transaction.reference,
             "receipt_number": null,
-            "amount": transaction.reported_taken.unwrap_or(amount),
+            "amount": transaction.reported_charged_minor.unwrap_or(amount),
             "requested_amount": amount,
             "message": null,
             "gateway_response": transaction.gateway_response,
@@ -34,7 +34,7 @@ impl Account {
             "currency": currency,
             "ip_address": "127.0.0.1",
             "metadata": transaction.metadata.clone().unwrap_or_else(|| "".into()),
-            "log": log(transaction),
+            "log": attempt_log_json(transaction),
             "fees": transaction.fees,
             "fees_split": null,
             "fees_breakdown": null,
@@ -55,7 +55,7 @@ impl Account {
         let code = transaction.authorization.as_ref();
         match code.and_then(|code| self.authorizations.get(code)) {
             Some(authorization) => authorization_json(authorization),
-            None if transaction.status.is_paid() => once_json(transaction),
+            None if transaction.status.is_paid() => single_use_authorization_json(transaction),
             None => json!({}),
         }
     }
@@ -114,7 +114,7 @@ pub(super) fn authorization_json(authorization: &Authorization) -> Value {
 }
 
 /// Channels that leave nothing to charge again.
-fn once_json(transaction: &Transaction) -> Value {
+fn single_use_authorization_json(transaction: &Transaction) -> Value {
     let page = transaction.access_code.as_deref().unwrap_or_default();
     json!({
         "authorization_code": format!("AUTH_{}", page.get(..10).unwrap_or(page)),
@@ -134,7 +134,7 @@ fn once_json(transaction: &Transaction) -> Value {
 }
 
 /// What the customer did on the page; null before anything was tried.
-fn log(transaction: &Transaction) -> Value {
+fn attempt_log_json(transaction: &Transaction) -> Value {
     if transaction.status.is_paid() {
         let channel = &transaction.channel;
         return json!({

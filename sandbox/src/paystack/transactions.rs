@@ -8,7 +8,7 @@ use tollhouse_platform::clock::Timestamp;
 use super::{
     Paystack,
     accounts::{Account, Page},
-    http::{Answer, Caller, Params, Refusal, Reply},
+    http::{ApiError, ApiKey, ApiResult, Params, Reply},
 };
 use crate::env::Env;
 
@@ -67,14 +67,14 @@ pub(super) struct Transaction {
     pub authorization: Option<String>,
     pub fees: Option<u64>,
     /// Reserved by refunds that have not failed.
-    pub refunding: u64,
+    pub refund_reserved_minor: u64,
     /// Given back by refunds that are processed.
     pub refunded: u64,
     pub debit_fails: bool,
     /// What a test makes Paystack say instead.
     pub reported_amount: Option<(u64, String)>,
     /// The same of what was taken alone.
-    pub reported_taken: Option<u64>,
+    pub reported_charged_minor: Option<u64>,
 }
 
 impl Transaction {
@@ -82,12 +82,12 @@ impl Transaction {
         params: &Params,
         account: &Account,
         env: &Env,
-    ) -> Result<Transaction, Refusal> {
+    ) -> Result<Transaction, ApiError> {
         let email = params.email()?;
-        let amount = params.amount("amount")?.ok_or_else(|| Refusal::missing("amount"))?;
+        let amount = params.amount("amount")?.ok_or_else(|| ApiError::missing("amount"))?;
         let currency = params.text("currency").unwrap_or_else(|| "NGN".to_owned());
         if !CURRENCIES.contains(&currency.as_str()) {
-            return Err(Refusal::invalid(
+            return Err(ApiError::invalid(
                 "unsupported_currency",
                 "Currency not supported by merchant",
                 "Ensure that you're passing a supported currency",
@@ -102,7 +102,7 @@ impl Transaction {
             currency,
             email,
             metadata: params.get("metadata").map(parse_metadata),
-            channels: channels.map(|all| texts(all)).unwrap_or_default(),
+            channels: channels.map(|all| strings(all)).unwrap_or_default(),
             callback_url: params.text("callback_url"),
             access_code: None,
             status: Status::Abandoned,
@@ -112,15 +112,15 @@ impl Transaction {
             paid_at: None,
             authorization: None,
             fees: None,
-            refunding: 0,
+            refund_reserved_minor: 0,
             refunded: 0,
             debit_fails: false,
             reported_amount: None,
-            reported_taken: None,
+            reported_charged_minor: None,
         })
     }
 
-    pub(super) fn takes_cards(&self) -> bool {
+    pub(super) fn accepts_cards(&self) -> bool {
         self.channels.is_empty() || self.channels.iter().any(|channel| channel == "card")
     }
 
@@ -130,7 +130,7 @@ impl Transaction {
     }
 }
 
-fn texts(values: &[Value]) -> Vec<String> {
+fn strings(values: &[Value]) -> Vec<String> {
     values.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
@@ -188,10 +188,10 @@ pub(super) fn checkout_url(env: &Env, transaction: &Transaction) -> String {
 
 pub(super) async fn initialize(
     State(paystack): State<Paystack>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     params: Params,
-) -> Answer {
-    paystack.account(&key, |account, env| {
+) -> ApiResult {
+    paystack.with_account(&key, |account, env| {
         let mut transaction = Transaction::new(&params, account, env)?;
         account.customer(&transaction.email, env);
         transaction.access_code = Some(env.random.code(15));
@@ -207,23 +207,24 @@ pub(super) async fn initialize(
 
 pub(super) async fn verify(
     State(paystack): State<Paystack>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Path(reference): Path<String>,
-) -> Answer {
-    paystack.account(&key, |account, _| {
-        let transaction = account.by_reference(&reference).ok_or_else(Refusal::no_transaction)?;
+) -> ApiResult {
+    paystack.with_account(&key, |account, _| {
+        let transaction =
+            account.by_reference(&reference).ok_or_else(ApiError::transaction_not_found)?;
         Ok(Reply::new("Verification successful", account.transaction_json(transaction)))
     })
 }
 
 pub(super) async fn fetch(
     State(paystack): State<Paystack>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Path(id): Path<String>,
-) -> Answer {
-    paystack.account(&key, |account, _| {
+) -> ApiResult {
+    paystack.with_account(&key, |account, _| {
         let transaction = id.parse().ok().and_then(|id: u64| account.transactions.get(&id));
-        let transaction = transaction.ok_or_else(Refusal::no_transaction)?;
+        let transaction = transaction.ok_or_else(ApiError::transaction_not_found)?;
         Ok(Reply::new("Transaction retrieved", account.transaction_json(transaction)))
     })
 }
@@ -238,12 +239,12 @@ pub(super) struct ListQuery {
 
 pub(super) async fn list(
     State(paystack): State<Paystack>,
-    Caller(key): Caller,
+    ApiKey(key): ApiKey,
     Query(query): Query<ListQuery>,
-) -> Answer {
+) -> ApiResult {
     let (size, page) = (query.per_page.unwrap_or(PER_PAGE).max(1), query.page.unwrap_or(1).max(1));
     let skipped = (page - 1).saturating_mul(size);
-    paystack.account(&key, |account, _| {
+    paystack.with_account(&key, |account, _| {
         let fits = |t: &&Transaction| query.status.as_ref().is_none_or(|s| s == t.status.name());
         let all: Vec<&Transaction> = account.transactions.values().rev().filter(fits).collect();
         let rows =

@@ -4,7 +4,7 @@ use chrono::NaiveDate;
 
 use super::kinds::Kind;
 
-pub(super) struct Known {
+pub(super) struct TestIdentity {
     pub kind: Kind,
     pub key: &'static str,
     pub first_name: &'static str,
@@ -14,24 +14,24 @@ pub(super) struct Known {
     born: (i32, u32, u32),
 }
 
-impl Known {
+impl TestIdentity {
     pub(super) fn full_name(&self) -> String {
         format!("{} {} {}", self.first_name, self.middle_name, self.last_name)
     }
 
-    pub(super) fn born(&self) -> Option<NaiveDate> {
+    pub(super) fn birth_date(&self) -> Option<NaiveDate> {
         let (year, month, day) = self.born;
         NaiveDate::from_ymd_opt(year, month, day)
     }
 }
 
-pub(super) fn find(kind: Kind, key: &str) -> Option<&'static Known> {
-    KNOWN.iter().find(|known| known.kind == kind && known.key == key)
+pub(super) fn find(kind: Kind, key: &str) -> Option<&'static TestIdentity> {
+    TEST_IDENTITIES.iter().find(|known| known.kind == kind && known.key == key)
 }
 
 /// Whether the test identity of this number, of whatever kind, is a woman.
 pub(super) fn is_woman(key: &str) -> Option<bool> {
-    KNOWN.iter().find(|known| known.key == key).map(|known| known.female)
+    TEST_IDENTITIES.iter().find(|known| known.key == key).map(|known| known.female)
 }
 
 const fn woman(
@@ -39,8 +39,8 @@ const fn woman(
     key: &'static str,
     [first_name, middle_name, last_name]: [&'static str; 3],
     born: (i32, u32, u32),
-) -> Known {
-    Known { kind, key, first_name, middle_name, last_name, female: true, born }
+) -> TestIdentity {
+    TestIdentity { kind, key, first_name, middle_name, last_name, female: true, born }
 }
 
 const fn man(
@@ -48,11 +48,11 @@ const fn man(
     key: &'static str,
     names: [&'static str; 3],
     born: (i32, u32, u32),
-) -> Known {
-    Known { female: false, ..woman(kind, key, names, born) }
+) -> TestIdentity {
+    TestIdentity { female: false, ..woman(kind, key, names, born) }
 }
 
-pub(super) static KNOWN: [Known; 16] = [
+pub(super) static TEST_IDENTITIES: [TestIdentity; 16] = [
     woman(Kind::Bvn, "54651333604", ["Teniola", "Ireti", "Balogun"], (1993, 5, 6)),
     man(Kind::Bvn, "22222222222", ["Somto", "Chukwudi", "Eze"], (1988, 6, 28)),
     man(Kind::Nin, "12345678909", ["Suleiman", "Haruna", "Abdullahi"], (1991, 2, 17)),

@@ -15,16 +15,16 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use super::{LONGEST_BODY, Upstream, kinds::Kind, people::Person};
-use crate::{env::Env, server::faulty};
-use request::{Query, Refusal};
+use super::{MAX_BODY_BYTES, Upstream, kinds::Kind, people::Person};
+use crate::{env::Env, server::with_faults};
+use request::{ApiError, Query};
 
 /// The name of faults for it.
 const OPERATION: &str = "dojah";
 /// Both are in use: the documentation and the client libraries write now one, now the other.
 const PREFIXES: [&str; 2] = ["/api/v1", "/v1"];
 
-type Answer = Result<Json<Value>, Refusal>;
+type ApiResult = Result<Json<Value>, ApiError>;
 
 struct Lookup {
     path: &'static str,
@@ -64,26 +64,26 @@ static LOOKUPS: [Lookup; 16] = [
 pub(crate) fn router<S>(env: &Arc<Env>) -> Router<S> {
     let api = LOOKUPS.iter().fold(faces::router(env), |router, lookup| {
         let handler = get(move |query: Query| look_up(lookup, query));
-        router.route(lookup.path, faulty(&env.faults, OPERATION, handler))
+        router.route(lookup.path, with_faults(&env.faults, OPERATION, handler))
     });
     let analyze = post(|State(env): State<Arc<Env>>, params| document::analyze(env, params));
-    let api = api.route("/document/analysis", faulty(&env.faults, OPERATION, analyze));
+    let api = api.route("/document/analysis", with_faults(&env.faults, OPERATION, analyze));
     PREFIXES
         .iter()
         .fold(Router::new(), |router, prefix| router.nest(prefix, api.clone()))
-        .layer(DefaultBodyLimit::max(LONGEST_BODY))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(env.clone())
 }
 
-async fn look_up(lookup: &Lookup, query: Query) -> Answer {
+async fn look_up(lookup: &Lookup, query: Query) -> ApiResult {
     let number = query.required(lookup.parameter)?;
     let person = find(lookup.kind, lookup.parameter, number).await?;
     Ok(entity((lookup.write)(&person, &query)))
 }
 
-async fn find(kind: Kind, parameter: &str, number: &str) -> Result<Person, Refusal> {
+async fn find(kind: Kind, parameter: &str, number: &str) -> Result<Person, ApiError> {
     let found = super::find(Upstream::Dojah, kind, number).await;
-    found.map_err(|absent| Refusal::of(absent, parameter))
+    found.map_err(|absent| ApiError::from_lookup_error(absent, parameter))
 }
 
 fn entity(entity: Value) -> Json<Value> {

@@ -17,7 +17,7 @@ pub(super) enum Kind {
 }
 
 /// More than any document's number has.
-const LONGEST: usize = 40;
+const MAX_CHARS: usize = 40;
 
 impl Kind {
     /// For people.
@@ -47,20 +47,20 @@ impl Kind {
     }
 
     /// The one form of all forms of an identifier; nothing when it is no identifier of this kind.
-    pub(super) fn key(self, number: &str) -> Option<String> {
+    pub(super) fn canonical_form(self, number: &str) -> Option<String> {
         match self {
             Kind::Bvn | Kind::Nin => {
                 Some(number.to_owned()).filter(|number| number.len() == 11 && is_digits(number))
             }
-            Kind::Vnin => plain(number).filter(|key| key.len() == 16),
+            Kind::Vnin => normalize(number).filter(|key| key.len() == 16),
             Kind::Phone => phone(number),
-            _ => plain(number),
+            _ => normalize(number),
         }
     }
 }
 
 /// What a number is taken for that stands on a document of which no more is known.
-pub(super) fn guess(number: &str) -> Kind {
+pub(super) fn guess_kind(number: &str) -> Kind {
     let letters = number.bytes().take_while(u8::is_ascii_alphabetic).count();
     match (letters, number.len()) {
         (0, 11) if is_digits(number) => Kind::Nin,
@@ -75,9 +75,10 @@ fn is_digits(text: &str) -> bool {
 }
 
 /// In upper case, without what people write between the digits.
-pub(super) fn plain(number: &str) -> Option<String> {
+pub(super) fn normalize(number: &str) -> Option<String> {
     let key: String = number.chars().filter(|c| !" -/".contains(*c)).collect();
-    let good = (1..=LONGEST).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_alphanumeric());
+    let good =
+        (1..=MAX_CHARS).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_alphanumeric());
     good.then(|| key.to_ascii_uppercase())
 }
 
@@ -117,7 +118,7 @@ mod tests {
             (Kind::Phone, "", None),
             (Kind::Phone, "ä808", None),
         ] {
-            assert_eq!(kind.key(number).as_deref(), key, "{kind:?} {number}");
+            assert_eq!(kind.canonical_form(number).as_deref(), key, "{kind:?} {number}");
         }
     }
 
@@ -129,7 +130,7 @@ mod tests {
             ("AAD23208212298", Kind::License),
             ("987F545AJ67890", Kind::Voter),
         ] {
-            assert_eq!(guess(number), kind, "{number}");
+            assert_eq!(guess_kind(number), kind, "{number}");
         }
     }
 }

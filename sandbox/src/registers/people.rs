@@ -5,14 +5,14 @@ use chrono::{Days, Months, NaiveDate};
 use super::{
     documented,
     kinds::Kind,
-    lot::Lot,
     names::{self, Bank, Place},
     pictures,
+    seeded_values::SeededValues,
 };
 
 /// The oldest is born then; the youngest is an adult ever since this was written.
-const FIRST_BIRTH: (i32, u64) = (1958, 365 * 47);
-const MARITAL: [&str; 3] = ["Single", "Married", "Widowed"];
+const BIRTH_RANGE: (i32, u64) = (1958, 365 * 47);
+const MARITAL_STATUSES: [&str; 3] = ["Single", "Married", "Widowed"];
 
 pub(super) struct Person {
     /// As it was asked for.
@@ -41,7 +41,7 @@ pub(super) struct Person {
     /// When a document was issued, or when somebody was registered.
     pub issued: NaiveDate,
     pub watch_listed: bool,
-    lot: Lot,
+    values: SeededValues,
 }
 
 pub(super) struct Kin {
@@ -53,8 +53,8 @@ pub(super) struct Kin {
 
 impl Person {
     /// Whom this identifier of this kind belongs to; `key` is it in the one form of all its forms.
-    pub(super) fn of(kind: Kind, key: &str, number: &str) -> Person {
-        let lot = Lot::of(key);
+    pub(super) fn from_identifier(kind: Kind, key: &str, number: &str) -> Person {
+        let lot = SeededValues::new(key);
         let names = if kind.is_ghanaian() { names::GHANA } else { names::NIGERIA };
         let documented = documented::find(kind, key);
         let female = is_woman(key);
@@ -62,7 +62,7 @@ impl Person {
         let family = lot.pick("family", names.families);
         let [home, origin, kin_home] =
             ["home", "origin", "kin home"].map(|name| lot.pick(name, names.places));
-        let known = |name: fn(&documented::Known) -> &'static str, drawn| {
+        let known = |name: fn(&documented::TestIdentity) -> &'static str, drawn| {
             documented.map_or(drawn, name).to_owned()
         };
         let last_name = known(|known| known.last_name, family);
@@ -70,7 +70,7 @@ impl Person {
         let phone = kind.is_phone().then(|| format!("+{key}"));
         Person {
             first_name: known(|known| known.first_name, first_name),
-            middle_name: known(|known| known.middle_name, other(&lot, given, first_name)),
+            middle_name: known(|known| known.middle_name, pick_other_than(&lot, given, first_name)),
             kin: Kin {
                 first_name: lot.pick("kin", if female { names.men } else { names.women }),
                 address: address(&lot, "kin ", kin_home),
@@ -79,15 +79,17 @@ impl Person {
             },
             last_name,
             female,
-            born: documented.and_then(documented::Known::born).unwrap_or_else(|| birth(&lot)),
-            phone: Some(phone.unwrap_or_else(|| drawn_phone(&lot, "phone"))),
-            second_phone: Some(drawn_phone(&lot, "second phone")),
+            born: documented
+                .and_then(documented::TestIdentity::birth_date)
+                .unwrap_or_else(|| birth_date(&lot)),
+            phone: Some(phone.unwrap_or_else(|| seeded_phone(&lot, "phone"))),
+            second_phone: Some(seeded_phone(&lot, "second phone")),
             email: Some(email(if kind.is_phone() { key } else { number })),
             home,
             origin,
             address: address(&lot, "", home),
             bank: lot.pick("bank", &names::BANKS),
-            marital_status: lot.pick("marital status", &MARITAL),
+            marital_status: lot.pick("marital status", &MARITAL_STATUSES),
             profession: lot.pick("profession", &names::PROFESSIONS),
             religion: lot.pick("religion", &["CHRISTIANITY", "ISLAM"]),
             height: 150 + lot.below("height", 45),
@@ -95,11 +97,11 @@ impl Person {
             watch_listed: false,
             number: number.to_owned(),
             key: key.to_owned(),
-            lot,
+            values: lot,
         }
     }
 
-    pub(super) fn watched(self) -> Person {
+    pub(super) fn with_watch_listing(self) -> Person {
         Person { watch_listed: true, ..self }
     }
 
@@ -130,12 +132,12 @@ impl Person {
 
     /// What a company is called that this person directs.
     pub(super) fn company(&self) -> String {
-        let trade = self.lot.pick("trade", &["FOODS", "LOGISTICS", "TEXTILES", "VENTURES"]);
+        let trade = self.values.pick("trade", &["FOODS", "LOGISTICS", "TEXTILES", "VENTURES"]);
         format!("{} {trade} LIMITED", self.last_name.to_uppercase())
     }
 
     /// When a document that is good for so many years ends.
-    pub(super) fn expires(&self, years: u32) -> NaiveDate {
+    pub(super) fn expiry_date(&self, years: u32) -> NaiveDate {
         self.issued + Months::new(12 * years)
     }
 
@@ -146,26 +148,26 @@ impl Person {
 
     /// Some number on a document, the same each time.
     pub(super) fn digits(&self, name: &str, count: u32) -> String {
-        self.lot.digits(name, count)
+        self.values.digits(name, count)
     }
 
     pub(super) fn pick(&self, name: &str, from: &[&'static str]) -> &'static str {
-        self.lot.pick(name, from)
+        self.values.pick(name, from)
     }
 
     pub(super) fn uuid(&self) -> String {
-        super::uuid(["uuid", "uuid, last"].map(|name| self.lot.below(name, u64::MAX)))
+        super::uuid(["uuid", "uuid, last"].map(|name| self.values.below(name, u64::MAX)))
     }
 
     /// The photo that the registers have, as a JPEG in base64.
     pub(super) fn photo(&self) -> String {
-        pictures::on_record(&self.key)
+        pictures::portrait_base64(&self.key)
     }
 }
 
 /// Known by the number alone, so that a picture of somebody needs no more.
 pub(super) fn is_woman(key: &str) -> bool {
-    documented::is_woman(key).unwrap_or_else(|| Lot::of(key).below("gender", 2) == 0)
+    documented::is_woman(key).unwrap_or_else(|| SeededValues::new(key).below("gender", 2) == 0)
 }
 
 /// A date so many days after the beginning of a year.
@@ -173,20 +175,20 @@ fn date((year, days): (i32, u64)) -> NaiveDate {
     NaiveDate::from_ymd_opt(year, 1, 1).unwrap_or_default() + Days::new(days)
 }
 
-fn birth(lot: &Lot) -> NaiveDate {
-    date((FIRST_BIRTH.0, lot.below("birth", FIRST_BIRTH.1)))
+fn birth_date(lot: &SeededValues) -> NaiveDate {
+    date((BIRTH_RANGE.0, lot.below("birth", BIRTH_RANGE.1)))
 }
 
-fn other(lot: &Lot, from: &[&'static str], than: &str) -> &'static str {
+fn pick_other_than(lot: &SeededValues, from: &[&'static str], than: &str) -> &'static str {
     let others: Vec<&str> = from.iter().copied().filter(|name| *name != than).collect();
     lot.pick("middle", &others)
 }
 
-fn drawn_phone(lot: &Lot, name: &str) -> String {
+fn seeded_phone(lot: &SeededValues, name: &str) -> String {
     format!("+23480{}{}", lot.digits(name, 4), lot.digits(&format!("{name}, last"), 4))
 }
 
-fn address(lot: &Lot, whose: &str, (state, lga, town, _): Place) -> String {
+fn address(lot: &SeededValues, whose: &str, (state, lga, town, _): Place) -> String {
     let street = lot.pick(&format!("{whose}street"), &names::STREETS);
     let house = 1 + lot.below(&format!("{whose}house"), 120);
     format!("{house} {street}, {town}, {lga}, {state}")

@@ -21,7 +21,7 @@ use super::{kinds, portrait};
 const MARK: &str = "tollhouse-picture:";
 /// The selfie that Prembly's documentation sends along with its test identities.
 const DOCUMENTED_SELFIE: &str = "/cbimage_3_drqdoc.jpg";
-const PADDED_OR_NOT: GeneralPurpose = GeneralPurpose::new(
+const BASE64_ANY_PADDING: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
@@ -57,35 +57,35 @@ pub(super) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
 }
 
 async fn serve(Path(name): Path<String>) -> Response {
-    match named(&name) {
+    match picture_by_name(&name) {
         Some(jpeg) => ([(CONTENT_TYPE, "image/jpeg")], jpeg).into_response(),
         None => (StatusCode::NOT_FOUND, "There is no such picture.").into_response(),
     }
 }
 
 /// `match-54651333604.jpg` and so on.
-fn named(name: &str) -> Option<Vec<u8>> {
+fn picture_by_name(name: &str) -> Option<Vec<u8>> {
     let mark = name.strip_suffix(".jpg")?;
     let (_, number) = mark.split_once('-')?;
-    let key = kinds::plain(number.trim_start_matches('+'))?;
-    let jpeg = match Picture::marked(mark)? {
+    let key = kinds::normalize(number.trim_start_matches('+'))?;
+    let jpeg = match Picture::from_comment(mark)? {
         Picture::Match => portrait::face(&key),
         Picture::Mismatch => portrait::face(&format!("not {key}")),
         Picture::NoFace => portrait::landscape(&key),
         Picture::Document { .. } => portrait::card(&key),
         Picture::Portrait { .. } => return None,
     };
-    Some(with_mark(jpeg, mark))
+    Some(with_comment(jpeg, mark))
 }
 
 /// The photo that a register has of somebody, as a JPEG in base64.
-pub(super) fn on_record(key: &str) -> String {
-    let jpeg = with_mark(portrait::face(key), &format!("portrait-{key}"));
+pub(super) fn portrait_base64(key: &str) -> String {
+    let jpeg = with_comment(portrait::face(key), &format!("portrait-{key}"));
     base64::prelude::BASE64_STANDARD.encode(jpeg)
 }
 
 /// As the first segment of the file.
-fn with_mark(mut jpeg: Vec<u8>, mark: &str) -> Vec<u8> {
+fn with_comment(mut jpeg: Vec<u8>, mark: &str) -> Vec<u8> {
     let text = format!("{MARK}{mark}");
     let Ok(length) = u16::try_from(text.len() + 2) else { return jpeg };
     let mut segment = vec![0xff, 0xfe];
@@ -97,7 +97,7 @@ fn with_mark(mut jpeg: Vec<u8>, mark: &str) -> Vec<u8> {
 }
 
 impl Picture {
-    fn marked(mark: &str) -> Option<Picture> {
+    fn from_comment(mark: &str) -> Option<Picture> {
         let (kind, number) = mark.split_once('-')?;
         Some(match kind {
             "match" => Picture::Match,
@@ -110,43 +110,43 @@ impl Picture {
     }
 
     /// An address is not asked: that it is one of ours says enough. Nothing when this is neither an address nor a picture.
-    pub(super) fn of_url_or_base64(text: &str) -> Option<Picture> {
+    pub(super) fn from_url_or_base64(text: &str) -> Option<Picture> {
         match Url::parse(text.trim()) {
-            Ok(url) if ["http", "https"].contains(&url.scheme()) => Some(Picture::at(&url)),
-            _ => Picture::of_base64(text),
+            Ok(url) if ["http", "https"].contains(&url.scheme()) => Some(Picture::from_url(&url)),
+            _ => Picture::from_base64(text),
         }
     }
 
     /// Whoever is shown elsewhere, or without a mark, is nobody that the registers know.
-    fn at(url: &Url) -> Picture {
+    fn from_url(url: &Url) -> Picture {
         if url.path().ends_with(DOCUMENTED_SELFIE) {
             return Picture::Match;
         }
         let name =
             url.path().rsplit_once("/images/").and_then(|(_, name)| name.strip_suffix(".jpg"));
-        name.and_then(Picture::marked).unwrap_or(Picture::Mismatch)
+        name.and_then(Picture::from_comment).unwrap_or(Picture::Mismatch)
     }
 
     /// With or without the head of a data URL.
-    pub(super) fn of_base64(text: &str) -> Option<Picture> {
+    pub(super) fn from_base64(text: &str) -> Option<Picture> {
         let body = match text.split_once("base64,") {
             Some((head, body)) if head.trim_start().starts_with("data:") => body,
             _ => text,
         };
         let body: String = body.split_ascii_whitespace().collect();
-        let bytes = PADDED_OR_NOT.decode(body).ok()?;
+        let bytes = BASE64_ANY_PADDING.decode(body).ok()?;
         match bytes.as_slice() {
             [0x89, b'P', b'N', b'G', ..] => Some(Picture::Mismatch),
             [0xff, 0xd8, segments @ ..] => {
-                let mark = comment(segments).and_then(|text| text.strip_prefix(MARK));
-                Some(mark.and_then(Picture::marked).unwrap_or(Picture::Mismatch))
+                let mark = find_comment(segments).and_then(|text| text.strip_prefix(MARK));
+                Some(mark.and_then(Picture::from_comment).unwrap_or(Picture::Mismatch))
             }
             _ => None,
         }
     }
 
     /// Whether this is a picture of whoever has this key.
-    pub(super) fn shows(&self, key: &str) -> Comparison {
+    pub(super) fn compare_to_key(&self, key: &str) -> Comparison {
         match (self, self.key()) {
             (Picture::NoFace, _) => Comparison::NoFace,
             (Picture::Match, _) => Comparison::Same,
@@ -161,13 +161,13 @@ impl Picture {
             (Picture::NoFace, _) | (_, Picture::NoFace) => Comparison::NoFace,
             (Picture::Mismatch, _) | (_, Picture::Mismatch) => Comparison::Different,
             (Picture::Match, _) | (_, Picture::Match) => Comparison::Same,
-            _ => self.key().map_or(Comparison::Different, |key| other.shows(&key)),
+            _ => self.key().map_or(Comparison::Different, |key| other.compare_to_key(&key)),
         }
     }
 
     fn key(&self) -> Option<String> {
         match self {
-            Picture::Document { number } => kinds::plain(number),
+            Picture::Document { number } => kinds::normalize(number),
             Picture::Portrait { key } => Some(key.clone()),
             _ => None,
         }
@@ -175,7 +175,7 @@ impl Picture {
 }
 
 /// The first comment among the segments before the picture itself.
-fn comment(mut segments: &[u8]) -> Option<&str> {
+fn find_comment(mut segments: &[u8]) -> Option<&str> {
     while let [0xff, kind, high, low, rest @ ..] = segments {
         let length = usize::from(u16::from_be_bytes([*high, *low])).checked_sub(2)?;
         let content = rest.get(..length)?;

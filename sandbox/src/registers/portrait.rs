@@ -2,7 +2,7 @@
 
 use image::{ExtendedColorType, ImageEncoder, codecs::jpeg::JpegEncoder};
 
-use super::{lot::Lot, people};
+use super::{people, seeded_values::SeededValues};
 
 type Rgb = [u8; 3];
 
@@ -89,7 +89,7 @@ pub(super) fn face(key: &str) -> Vec<u8> {
 }
 
 fn draw_face(key: &str) -> Canvas {
-    let lot = Lot::of(key);
+    let lot = SeededValues::new(key);
     let [skin, hair] = [lot.pick("skin", &SKINS), lot.pick("hair", &HAIRS)];
     let [cloth, wall] = [lot.pick("cloth", &CLOTHES), lot.pick("wall", &WALLS)];
     let woman = people::is_woman(key);
@@ -116,7 +116,7 @@ fn draw_face(key: &str) -> Canvas {
 }
 
 /// Eyes, brows, nose and mouth.
-fn draw_features(canvas: &mut Canvas, lot: &Lot, skin: Rgb, hair: Rgb) {
+fn draw_features(canvas: &mut Canvas, lot: &SeededValues, skin: Rgb, hair: Rgb) {
     let apart = 12.0 + lot.below("apart", 4) as f32;
     for side in [-1.0, 1.0] {
         let x = 80.0 + side * apart;
@@ -133,7 +133,7 @@ fn draw_features(canvas: &mut Canvas, lot: &Lot, skin: Rgb, hair: Rgb) {
 
 /// Hills under a sun: nobody is there.
 pub(super) fn landscape(key: &str) -> Vec<u8> {
-    let lot = Lot::of(key);
+    let lot = SeededValues::new(key);
     let mut canvas = Canvas::new(WIDTH, HEIGHT, [122, 178, 224], [230, 240, 244]);
     let across = |name, most| 30.0 + lot.below(name, most) as f32;
     canvas.ellipse([across("sun", 100), 42.0], [15.0, 15.0], [252, 214, 96]);
@@ -144,7 +144,7 @@ pub(super) fn landscape(key: &str) -> Vec<u8> {
 
 /// A card that shows the face and lines of writing.
 pub(super) fn card(key: &str) -> Vec<u8> {
-    let lot = Lot::of(key);
+    let lot = SeededValues::new(key);
     let colour = lot.pick("cloth", &CLOTHES);
     let mut canvas = Canvas::new(320, 200, [246, 247, 243], [226, 232, 226]);
     canvas.rectangle([0, 0], [320, 34], colour);

@@ -19,32 +19,32 @@ use axum::{
 use serde_json::{Value, json};
 
 use super::{
-    Absent, LONGEST_BODY, Upstream,
+    LookupError, MAX_BODY_BYTES, Upstream,
     people::Person,
     pictures::{Comparison, Picture},
 };
-use crate::{env::Env, server::faulty};
-use lookups::{Asks, LOOKUPS, Lookup, Scale};
-use request::{Params, Refusal};
+use crate::{env::Env, server::with_faults};
+use lookups::{LOOKUPS, Lookup, LookupInput, Scale};
+use request::{ApiError, Params};
 
 /// The name of faults for it.
 const OPERATION: &str = "prembly";
 /// Where lookups are now, and where clients from before still look.
 const PREFIX: &str = "/verification";
-const OLD_PREFIXES: [&str; 2] =
+const LEGACY_PREFIXES: [&str; 2] =
     ["/api/v2/biometrics/merchant/data/verification", "/identitypass/verification"];
 const FACES: &str = "/api/v2/biometrics/merchant/face";
 
-type Answer = Result<Json<Value>, Refusal>;
+type ApiResult = Result<Json<Value>, ApiError>;
 
 pub(crate) fn router<S>(env: &Arc<Env>) -> Router<S> {
-    let old = OLD_PREFIXES.iter().map(|prefix| (*prefix, true));
+    let old = LEGACY_PREFIXES.iter().map(|prefix| (*prefix, true));
     let lookups = old.chain([(PREFIX, false)]).fold(Router::new(), |router, (prefix, old)| {
         router.nest(prefix, lookups_router(env, old)).nest(&format!("{prefix}/face"), faces(env))
     });
     lookups
         .nest(FACES, faces(env))
-        .layer(DefaultBodyLimit::max(LONGEST_BODY))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(env.clone())
 }
 
@@ -53,50 +53,56 @@ fn lookups_router(env: &Arc<Env>, old: bool) -> Router<Arc<Env>> {
         let handler = post(move |State(env): State<Arc<Env>>, params: Params| async move {
             look_up(&env, lookup, old, &params).await
         });
-        router.route(&format!("/{}", lookup.path), faulty(&env.faults, OPERATION, handler))
+        router.route(&format!("/{}", lookup.path), with_faults(&env.faults, OPERATION, handler))
     })
 }
 
 fn faces(env: &Arc<Env>) -> Router<Arc<Env>> {
     Router::new()
-        .route("/comparison", faulty(&env.faults, OPERATION, post(compare)))
-        .route("/liveliness_check", faulty(&env.faults, OPERATION, post(check_liveliness)))
+        .route("/comparison", with_faults(&env.faults, OPERATION, post(compare)))
+        .route("/liveliness_check", with_faults(&env.faults, OPERATION, post(check_liveliness)))
 }
 
-async fn look_up(env: &Env, lookup: &Lookup, old: bool, params: &Params) -> Answer {
-    let (number, face) = match lookup.asks {
-        Asks::Number => (params.number(lookup.numbers)?, None),
-        Asks::Face(scale) => {
+async fn look_up(env: &Env, lookup: &Lookup, old: bool, params: &Params) -> ApiResult {
+    let (number, face) = match lookup.input {
+        LookupInput::Number => (params.number(lookup.numbers)?, None),
+        LookupInput::Face(scale) => {
             (params.number(lookup.numbers)?, Some((params.picture("image")?, scale)))
         }
-        Asks::Document => match params.picture("image")? {
+        LookupInput::Document => match params.picture("image")? {
             Picture::Document { number } => (number, None),
-            _ => return Ok(Json(unreadable(env))),
+            _ => return Ok(Json(unreadable_response(env))),
         },
     };
     let malformed =
-        || Refusal::invalid(format!("{} is not valid: {number}", lookup.numbers.join(" or ")));
+        || ApiError::invalid(format!("{} is not valid: {number}", lookup.numbers.join(" or ")));
     let kind = lookup.kind_of(&number).ok_or_else(malformed)?;
     Ok(Json(match super::find(Upstream::Prembly, kind, &number).await {
-        Ok(person) => found(env, lookup, old, &person, face),
-        Err(Absent::Malformed) => return Err(malformed()),
-        Err(Absent::Nobody) => {
-            not_verified(env, true, "01", "Record not found. Check the number and try again")
-        }
-        Err(Absent::OutOfOrder) => {
-            not_verified(env, false, "02", "The source is not available now. Try again later")
-        }
+        Ok(person) => found_response(env, lookup, old, &person, face),
+        Err(LookupError::Malformed) => return Err(malformed()),
+        Err(LookupError::NotFound) => not_verified_response(
+            env,
+            true,
+            "01",
+            "Record not found. Check the number and try again",
+        ),
+        Err(LookupError::SourceUnavailable) => not_verified_response(
+            env,
+            false,
+            "02",
+            "The source is not available now. Try again later",
+        ),
     }))
 }
 
-fn found(
+fn found_response(
     env: &Env,
     lookup: &Lookup,
     old: bool,
     person: &Person,
     face: Option<(Picture, Scale)>,
 ) -> Value {
-    let watched = person.watch_listed && lookup.knows_watch_list();
+    let watched = person.watch_listed && lookup.reports_watch_list();
     let (code, detail) = match watched {
         true => ("07", "Verification successful: this identity is watch-listed"),
         false => ("00", "Verification successful"),
@@ -109,12 +115,12 @@ fn found(
     });
     body[lookup.data_key(old)] = (lookup.write)(person);
     if let Some((picture, scale)) = face {
-        body["face_data"] = face_data(picture.shows(&person.key), scale);
+        body["face_data"] = face_data(picture.compare_to_key(&person.key), scale);
     }
     body
 }
 
-fn not_verified(env: &Env, status: bool, code: &str, detail: &str) -> Value {
+fn not_verified_response(env: &Env, status: bool, code: &str, detail: &str) -> Value {
     json!({
         "status": status,
         "detail": detail,
@@ -125,8 +131,8 @@ fn not_verified(env: &Env, status: bool, code: &str, detail: &str) -> Value {
 }
 
 /// A picture on which no document can be made out.
-fn unreadable(env: &Env) -> Value {
-    not_verified(env, false, "01", "The document in the image could not be read")
+fn unreadable_response(env: &Env) -> Value {
+    not_verified_response(env, false, "01", "The document in the image could not be read")
 }
 
 fn verification(env: &Env, status: &str) -> Value {
@@ -142,16 +148,16 @@ fn face_data(comparison: Comparison, scale: Scale) -> Value {
     };
     json!({
         "status": status, "response_code": code, "message": message,
-        "confidence": scale.of_percent(confidence),
+        "confidence": scale.from_percent(confidence),
     })
 }
 
-async fn compare(params: Params) -> Answer {
+async fn compare(params: Params) -> ApiResult {
     let comparison = params.picture("image_one")?.compare(&params.picture("image_two")?);
     Ok(Json(face_data(comparison, Scale::Percent)))
 }
 
-async fn check_liveliness(params: Params) -> Answer {
+async fn check_liveliness(params: Params) -> ApiResult {
     let (status, message, percent) = match params.picture("image")? {
         Picture::NoFace => (false, "No face detected in the image", 0.0),
         _ => (true, "Liveliness check successful", 98.2),
@@ -160,7 +166,7 @@ async fn check_liveliness(params: Params) -> Answer {
         "status": status,
         "detail": message,
         "response_code": if status { "00" } else { "01" },
-        "confidence": Scale::Fraction.of_percent(percent),
+        "confidence": Scale::Fraction.from_percent(percent),
         "confidence_in_percentage": percent,
     })))
 }

@@ -5,23 +5,20 @@ use mail_parser::{Addr, MessageParser, MessagePart, PartType};
 use crate::mailbox::Message;
 
 /// The mail without its recipient and time; `None` when it is none.
-pub(super) fn read(body: &[u8]) -> Option<Message> {
+pub(super) fn parse(body: &[u8]) -> Option<Message> {
     let mail = MessageParser::default().parse(body).filter(|mail| !mail.headers().is_empty())?;
     Some(Message {
         channel: "email".to_owned(),
         subject: mail.subject().map(str::to_owned),
-        text: mail.text_bodies().find_map(plain).unwrap_or_default(),
+        text: mail.text_bodies().find_map(plain_text).unwrap_or_default(),
         html: mail.html_bodies().find_map(html),
-        from: mail.from().and_then(|from| from.first()).map(named).unwrap_or_default(),
-        headers: mail
-            .headers_raw()
-            .map(|(name, value)| (name.to_owned(), unfolded(value)))
-            .collect(),
+        from: mail.from().and_then(|from| from.first()).map(format_address).unwrap_or_default(),
+        headers: mail.headers_raw().map(|(name, value)| (name.to_owned(), unfold(value))).collect(),
         ..Message::default()
     })
 }
 
-fn plain(part: &MessagePart<'_>) -> Option<String> {
+fn plain_text(part: &MessagePart<'_>) -> Option<String> {
     match &part.body {
         PartType::Text(text) => Some(text.replace("\r\n", "\n")),
         _ => None,
@@ -35,7 +32,7 @@ fn html(part: &MessagePart<'_>) -> Option<String> {
     }
 }
 
-fn named(from: &Addr<'_>) -> String {
+fn format_address(from: &Addr<'_>) -> String {
     let address = from.address().unwrap_or_default();
     match from.name() {
         Some(name) => format!("{name} <{address}>"),
@@ -43,7 +40,7 @@ fn named(from: &Addr<'_>) -> String {
     }
 }
 
-fn unfolded(value: &str) -> String {
+fn unfold(value: &str) -> String {
     value.replace("\r\n", "").trim().to_owned()
 }
 
@@ -57,7 +54,7 @@ mod tests {
 
     #[test]
     fn both_parts_and_what_is_encoded() {
-        let mail = read(&lines(&[
+        let mail = parse(&lines(&[
             "From: =?utf-8?q?Ad=C3=A9_Lending?= <no-reply@lender.example>",
             "To: ada@example.com",
             "Subject: =?utf-8?b?w4lu?= =?utf-8?q?trez?=",
@@ -95,12 +92,12 @@ mod tests {
 
     #[test]
     fn a_part_that_is_not_there_is_not_made_up() {
-        let html = read(&lines(&["Content-Type: text/html", "", "<p>1</p>"])).unwrap();
+        let html = parse(&lines(&["Content-Type: text/html", "", "<p>1</p>"])).unwrap();
         assert_eq!((html.text.as_str(), html.html.as_deref()), ("", Some("<p>1</p>")));
-        let plain = read(&lines(&["Subject: x", "", "1"])).unwrap();
+        let plain = parse(&lines(&["Subject: x", "", "1"])).unwrap();
         assert_eq!((plain.text.as_str(), plain.html), ("1", None));
         for nothing in ["", "\r\n", "\r\ntext\r\n"] {
-            assert_eq!(read(nothing.as_bytes()), None, "{nothing:?}");
+            assert_eq!(parse(nothing.as_bytes()), None, "{nothing:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse_platform::clock::{Clock, Timestamp};
-use tollhouse_sandbox::events::Signature;
+use tollhouse_sandbox::events::SignatureStatus;
 
 use crate::world::World;
 
@@ -26,18 +26,19 @@ async fn events_are_kept_with_what_their_signature_is_worth() {
     let world = World::new().await;
     assert_eq!(world.clock.now(), Timestamp(AT * 1_000));
     send(&world, GOOD, BODY).await;
-    world.standins.set_event_secret("co_1", SECRET);
+    world.simulators.set_event_secret("co_1", SECRET);
     send(&world, GOOD, BODY).await;
     send(&world, &format!("v1,AAAA {GOOD}"), BODY).await;
     send(&world, "v1,AAAA", BODY).await;
     send(&world, GOOD, &BODY.replace("success", "failed")).await;
-    use Signature::{Invalid, Unknown, Valid};
-    let signatures: Vec<Signature> = world.standins.events().iter().map(|e| e.signature).collect();
+    use SignatureStatus::{Invalid, Unknown, Valid};
+    let signatures: Vec<SignatureStatus> =
+        world.simulators.events().iter().map(|e| e.signature).collect();
     assert_eq!(signatures, [Invalid, Invalid, Valid, Valid, Unknown]);
 
     world.advance(301).await;
     send(&world, GOOD, BODY).await;
-    assert_eq!(world.standins.events()[0].signature, Invalid, "too old");
+    assert_eq!(world.simulators.events()[0].signature, Invalid, "too old");
 
     let response = world.request(Method::GET, "/events.json").send().await.unwrap();
     let list: Value = response.json().await.unwrap();
@@ -46,7 +47,7 @@ async fn events_are_kept_with_what_their_signature_is_worth() {
         "at": "2026-11-21T10:00:00.000Z",
     });
     assert_eq!(list[5], expected);
-    let headers = &world.standins.events()[0].headers;
+    let headers = &world.simulators.events()[0].headers;
     assert!(headers.iter().any(|(name, value)| name == "webhook-id" && value == "evt_1"));
 }
 
@@ -57,7 +58,7 @@ async fn the_newest_thousand_are_kept() {
         let body = json!({ "company_id": "co_1", "event": format!("e{n}") }).to_string();
         send(&world, "", &body).await;
     }
-    let events = world.standins.events();
+    let events = world.simulators.events();
     assert_eq!(events.len(), 1_000);
     assert_eq!(events[0].event, "e1004");
     assert_eq!(events[999].event, "e5");
@@ -67,16 +68,17 @@ async fn the_newest_thousand_are_kept() {
 async fn the_receiver_can_be_made_to_fail() {
     let world = World::new().await;
     let fault = tollhouse_sandbox::Fault::new("events", tollhouse_sandbox::FaultKind::Error500);
-    world.standins.faults().push(fault);
+    world.simulators.faults().push(fault);
     let response = world.request(Method::POST, "/events").body(BODY).send().await.unwrap();
     assert_eq!(response.status(), 500);
-    assert!(world.standins.events().is_empty());
+    assert!(world.simulators.events().is_empty());
 }
 
 #[tokio::test]
 async fn the_real_clock_serves_too() {
     let bind = async || tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let standins = tollhouse_sandbox::Standins::start(bind().await, bind().await, Clock::system());
-    assert_eq!(standins.settle().await, 0);
-    assert!(standins.url().starts_with("http://127.0.0.1:"));
+    let simulators =
+        tollhouse_sandbox::Simulators::start(bind().await, bind().await, Clock::system());
+    assert_eq!(simulators.run_until_idle().await, 0);
+    assert!(simulators.url().starts_with("http://127.0.0.1:"));
 }

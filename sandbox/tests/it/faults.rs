@@ -18,7 +18,7 @@ async fn exists(world: &World, reference: &str) -> bool {
 }
 
 fn script(world: &World, kind: FaultKind) {
-    world.standins.faults().push(Fault::new("initialize", kind).delay_ms(20));
+    world.simulators.faults().push(Fault::new("initialize", kind).delay_ms(20));
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn errors_and_malformed_answers_do_no_work() {
 async fn a_fault_strikes_its_operation_so_many_times() {
     let world = World::new().await;
     world.initialize("there").await;
-    world.standins.faults().push(Fault::new("verify", FaultKind::Error500).times(2));
+    world.simulators.faults().push(Fault::new("verify", FaultKind::Error500).times(2));
     assert_eq!(initialize(&world, "other").await.unwrap().status(), 200);
     let mut statuses = Vec::new();
     for _ in 0..3 {
@@ -89,10 +89,10 @@ async fn faults_are_scripted_over_http() {
         Fault::new("verify", FaultKind::CutAfter).times(3),
         Fault::new("notification", FaultKind::Hold),
     ];
-    assert_eq!(world.standins.faults().list(), expected);
+    assert_eq!(world.simulators.faults().list(), expected);
     let response = world.request(Method::DELETE, "/faults").send().await.unwrap();
     assert_eq!(response.status(), 204);
-    assert!(world.standins.faults().list().is_empty());
+    assert!(world.simulators.faults().list().is_empty());
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn a_saved_card_can_be_declined_challenged_or_left_pending() {
     let world = World::new().await;
     let code = world.pay("first", SUCCESS).await["authorization"]["authorization_code"].clone();
     let charge = async |reference: &str, kind| {
-        world.standins.faults().push(Fault::new("charge", kind));
+        world.simulators.faults().push(Fault::new("charge", kind));
         let body = json!({
             "email": "ada@example.com", "amount": 100, "authorization_code": code,
             "reference": reference,
@@ -113,7 +113,7 @@ async fn a_saved_card_can_be_declined_challenged_or_left_pending() {
 
     let pending = charge("pending", FaultKind::Pending).await;
     assert_eq!(pending["status"], "pending");
-    assert!(world.standins.paystack().resolve("pending", tollhouse_sandbox::Outcome::Failed));
+    assert!(world.simulators.paystack().resolve("pending", tollhouse_sandbox::Outcome::Failed));
     assert_eq!(world.verify("pending").await["status"], "failed");
 
     let paused = charge("paused", FaultKind::Challenge).await;

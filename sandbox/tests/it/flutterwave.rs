@@ -25,7 +25,7 @@ struct Shop {
 impl Shop {
     async fn new() -> Shop {
         let world = World::new().await;
-        world.standins.flutterwave().set_webhook(KEY, HASH, &world.receiver.url);
+        world.simulators.flutterwave().set_webhook(KEY, HASH, &world.receiver.url);
         Shop { world }
     }
 
@@ -92,7 +92,7 @@ impl Shop {
 
     /// The notifications received so far, once all is quiet.
     async fn notified(&self) -> Vec<Value> {
-        self.world.standins.settle().await;
+        self.world.simulators.run_until_idle().await;
         self.world.receiver.bodies()
     }
 }

@@ -53,7 +53,7 @@ async fn a_mandate_becomes_active_by_the_clock() {
     assert_eq!(pending["data"].as_array().unwrap().len(), 1);
     world.advance(10).await;
     assert_eq!(world.get(&path).await["data"]["active"], true);
-    let events = world.notified().await;
+    let events = world.notification_events().await;
     let stem = "direct_debit.authorization";
     assert_eq!(events, [format!("{stem}.created"), format!("{stem}.active")]);
     let bodies = world.receiver.bodies();
@@ -74,19 +74,19 @@ async fn a_debit_is_processing_until_the_bank_answers() {
     assert_eq!(data["authorization"]["last4"], Value::Null);
     world.advance(10).await;
     assert_eq!(world.verify("debit-1").await["status"], "success");
-    assert_eq!(world.notified().await.last().unwrap(), "charge.success");
+    assert_eq!(world.notification_events().await.last().unwrap(), "charge.success");
 
-    world.standins.faults().push(Fault::new("charge", FaultKind::Decline));
+    world.simulators.faults().push(Fault::new("charge", FaultKind::Decline));
     world.post(path, charge(&code, "debit-2")).await;
     world.advance(10).await;
     assert_eq!(world.verify("debit-2").await["status"], "failed");
 
-    world.standins.faults().push(Fault::new("charge", FaultKind::Pending));
+    world.simulators.faults().push(Fault::new("charge", FaultKind::Pending));
     world.post(path, charge(&code, "debit-3")).await;
     world.advance(60).await;
     assert_eq!(world.verify("debit-3").await["status"], "processing");
-    assert!(world.standins.paystack().resolve("debit-3", Outcome::Success));
-    assert!(!world.standins.paystack().resolve("debit-3", Outcome::Success));
+    assert!(world.simulators.paystack().resolve("debit-3", Outcome::Success));
+    assert!(!world.simulators.paystack().resolve("debit-3", Outcome::Success));
     assert_eq!(world.verify("debit-3").await["status"], "success");
 }
 
@@ -95,7 +95,8 @@ async fn a_revoked_mandate_is_not_charged() {
     let world = World::new().await;
     let code = active(&world).await;
     world.post("/customer/authorization/deactivate", json!({ "authorization_code": code })).await;
-    let refused = world.refused("/transaction/charge_authorization", charge(&code, "no")).await;
+    let refused =
+        world.post_rejected("/transaction/charge_authorization", charge(&code, "no")).await;
     assert_eq!(refused.0, 400);
     let revoked = world.get("/directdebit/mandate-authorizations?status=revoked").await;
     assert_eq!(revoked["data"][0]["authorization_code"], code);
@@ -110,8 +111,8 @@ async fn a_known_customer_opens_a_mandate_and_retries_its_activation() {
     let body = json!({ "account": { "number": "0123456789", "bank_code": "058" } });
     let path = format!("/customer/{customer}/initialize-direct-debit");
     assert!(world.post(&path, body.clone()).await["data"]["redirect_url"].is_string());
-    assert_eq!(world.refused(&path, json!({})).await.1, "missing_params");
-    assert_eq!(world.refused("/customer/CUS_no/initialize-direct-debit", body).await.0, 404);
+    assert_eq!(world.post_rejected(&path, json!({})).await.1, "missing_params");
+    assert_eq!(world.post_rejected("/customer/CUS_no/initialize-direct-debit", body).await.0, 404);
     let path = format!("/customer/{customer}/directdebit-activation-charge");
     let body = json!({ "authorization_id": list["authorization_id"] });
     let (status, answer) = world.call(Method::PUT, &path, body).await;

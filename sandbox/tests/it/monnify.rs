@@ -27,7 +27,7 @@ struct Shop {
 impl Shop {
     async fn new() -> Shop {
         let world = World::new().await;
-        world.standins.monnify().set_webhook(KEY, SECRET, &world.receiver.url);
+        world.simulators.monnify().set_webhook(KEY, SECRET, &world.receiver.url);
         let (status, body) = log_in(&world, KEY, SECRET).await;
         assert_eq!(status, 200, "{body}");
         let token = body["responseBody"]["accessToken"].as_str().unwrap().to_owned();
@@ -103,7 +103,7 @@ impl Shop {
 
     /// The notifications received so far, once all is quiet.
     async fn notified(&self) -> Vec<Value> {
-        self.world.standins.settle().await;
+        self.world.simulators.run_until_idle().await;
         self.world.receiver.bodies()
     }
 

@@ -16,7 +16,7 @@ async fn a_success_is_notified_signed_and_a_failure_is_not() {
     let world = World::new().await;
     world.pay("bad", "4084080000005408").await;
     world.pay("good", SUCCESS).await;
-    assert_eq!(world.notified().await, ["charge.success"]);
+    assert_eq!(world.notification_events().await, ["charge.success"]);
     let (headers, body) = world.receiver.received().remove(0);
     assert_eq!(headers["x-paystack-signature"], paystack::sign(KEY, body.as_bytes()));
     assert_eq!(headers["content-type"], "application/json");
@@ -45,7 +45,7 @@ async fn metadata_left_out_is_zero_in_the_notification() {
     let answer = world.post("/transaction/initialize", body).await;
     let page = answer["data"]["access_code"].as_str().unwrap();
     world.complete(page, json!({ "outcome": "success" })).await;
-    world.notified().await;
+    world.notification_events().await;
     assert_eq!(world.receiver.bodies()[0]["data"]["metadata"], 0);
     assert_eq!(world.verify("bare").await["metadata"], "");
 }
@@ -53,15 +53,15 @@ async fn metadata_left_out_is_zero_in_the_notification() {
 #[tokio::test]
 async fn a_receiver_that_fails_is_tried_again_hourly_for_ten_hours() {
     let world = World::new().await;
-    world.receiver.answer(500);
+    world.receiver.respond_with(500);
     world.pay("good", SUCCESS).await;
-    assert_eq!(world.notified().await.len(), 1);
+    assert_eq!(world.notification_events().await.len(), 1);
     world.advance(3_599).await;
     assert_eq!(world.receiver.received().len(), 1);
     world.advance(1).await;
     assert_eq!(world.receiver.received().len(), 2);
     // Only 200 counts as received.
-    world.receiver.answer(202);
+    world.receiver.respond_with(202);
     for _ in 0..20 {
         world.advance(3_600).await;
     }
@@ -77,11 +77,11 @@ async fn nothing_is_repeated_after_200() {
 }
 
 fn script(world: &World, kind: FaultKind, times: u32) {
-    world.standins.faults().push(Fault::new("notification", kind).times(times));
+    world.simulators.faults().push(Fault::new("notification", kind).times(times));
 }
 
 async fn references(world: &World) -> Vec<String> {
-    world.standins.settle().await;
+    world.simulators.run_until_idle().await;
     let reference =
         |body: serde_json::Value| body["data"]["reference"].as_str().unwrap().to_owned();
     world.receiver.bodies().into_iter().map(reference).collect()
@@ -92,7 +92,7 @@ async fn a_notification_can_be_duplicated_lost_or_delayed() {
     let world = World::new().await;
     script(&world, FaultKind::Duplicate, 1);
     script(&world, FaultKind::Cut, 1);
-    world.standins.faults().push(Fault::new("notification", FaultKind::Slow).delay_ms(30));
+    world.simulators.faults().push(Fault::new("notification", FaultKind::Slow).delay_ms(30));
     for reference in ["twice", "never", "late"] {
         world.pay(reference, SUCCESS).await;
     }
@@ -108,7 +108,7 @@ async fn a_malformed_notification_is_signed() {
     let world = World::new().await;
     script(&world, FaultKind::Malformed, 1);
     world.pay("cut-off", SUCCESS).await;
-    world.standins.settle().await;
+    world.simulators.run_until_idle().await;
     let (headers, body) = world.receiver.received().remove(0);
     assert!(serde_json::from_str::<serde_json::Value>(&body).is_err(), "{body}");
     assert_eq!(headers["x-paystack-signature"], paystack::sign(KEY, body.as_bytes()));
@@ -139,7 +139,7 @@ async fn notifications_are_sent_in_reverse_order() {
     for reference in ["three", "four"] {
         world.pay(reference, SUCCESS).await;
     }
-    assert_eq!(world.standins.release(), 2);
+    assert_eq!(world.simulators.release(), 2);
     assert_eq!(references(&world).await, ["two", "one", "four", "three"]);
 }
 
@@ -152,5 +152,5 @@ async fn an_account_without_a_webhook_is_told_nothing() {
     let answer: serde_json::Value = response.json().await.unwrap();
     let page = answer["data"]["access_code"].as_str().unwrap();
     assert_eq!(world.complete(page, json!({ "outcome": "success" })).await.0, 200);
-    assert_eq!(world.standins.settle().await, 0);
+    assert_eq!(world.simulators.run_until_idle().await, 0);
 }

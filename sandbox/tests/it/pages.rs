@@ -119,10 +119,10 @@ async fn the_front_page_shows_everything_escaped() {
     let world = World::new().await;
     let id = world.initialize("open-1").await;
     let (what, command) = ("Try <u>this</u>".to_owned(), "curl http://x -d '<b>'".to_owned());
-    world.standins.set_hints(vec![Hint { what, command }]);
+    world.simulators.set_hints(vec![Hint { what, command }]);
     let (what, url) = ("Its <u>viewer</u>".to_owned(), "http://x/docs?a&b".to_owned());
-    world.standins.set_links(vec![Link { what, url }]);
-    world.standins.mailbox().deliver(message("+2348030000001", "<i>code 123456</i>"));
+    world.simulators.set_links(vec![Link { what, url }]);
+    world.simulators.mailbox().deliver(message("+2348030000001", "<i>code 123456</i>"));
     let event = r#"{"company_id":"c","event":"<script>alert(1)</script>"}"#;
     world.request(Method::POST, "/events").body(event).send().await.unwrap();
     let page = html(&world, "/").await;
@@ -153,7 +153,7 @@ async fn the_mailbox_is_a_list_newest_first() {
         world.request(Method::GET, path).send().await.unwrap().json().await.unwrap()
     };
     assert_eq!(list("/mailbox").await, json!([]));
-    let mailbox = world.standins.mailbox();
+    let mailbox = world.simulators.mailbox();
     mailbox.deliver(message("+2348030000001", "one"));
     mailbox.deliver(message("ada@example.com", "two"));
     mailbox.deliver(message("+2348030000001", "three"));
@@ -171,7 +171,7 @@ async fn the_mailbox_is_a_list_newest_first() {
 #[tokio::test]
 async fn the_html_of_a_mail_is_shown_where_it_can_do_nothing() {
     let world = World::new().await;
-    let mailbox = world.standins.mailbox();
+    let mailbox = world.simulators.mailbox();
     mailbox.deliver(message("+2348030000001", "one"));
     let markup = "<script>alert(1)</script><b>123456</b>".to_owned();
     let to = "ada@example.com";

@@ -27,7 +27,10 @@ async fn a_full_refund_is_processed_after_ten_seconds() {
     world.advance(1).await;
     assert_eq!(world.get(&path).await["data"]["status"], "processed");
     assert_eq!(world.verify("pay").await["status"], "reversed");
-    assert_eq!(world.notified().await, ["charge.success", "refund.pending", "refund.processed"]);
+    assert_eq!(
+        world.notification_events().await,
+        ["charge.success", "refund.pending", "refund.processed"]
+    );
     let bodies = world.receiver.bodies();
     assert_eq!(bodies[1]["data"]["amount"], "500000");
     assert_eq!(bodies[2]["data"]["amount"], 500_000);
@@ -40,9 +43,9 @@ async fn refunds_never_exceed_the_payment() {
     let paid = world.pay("pay", SUCCESS).await;
     refund(&world, json!({ "transaction": paid["id"], "amount": 300_000 })).await;
     let more = json!({ "transaction": "pay", "amount": 200_001 });
-    assert_eq!(world.refused("/refund", more).await, (400, "invalid_amount".to_owned()));
+    assert_eq!(world.post_rejected("/refund", more).await, (400, "invalid_amount".to_owned()));
     refund(&world, json!({ "transaction": "pay", "amount": "200000" })).await;
-    let more = world.refused("/refund", json!({ "transaction": "pay" })).await;
+    let more = world.post_rejected("/refund", json!({ "transaction": "pay" })).await;
     assert_eq!(more.1, "transaction_reversed");
     world.advance(10).await;
     let list = world.get("/refund?transaction=pay").await;
@@ -54,13 +57,13 @@ async fn refunds_never_exceed_the_payment() {
 async fn what_is_not_paid_is_not_refunded() {
     let world = World::new().await;
     world.initialize("open").await;
-    let refused = world.refused("/refund", json!({ "transaction": "open" })).await;
+    let refused = world.post_rejected("/refund", json!({ "transaction": "open" })).await;
     assert_eq!(refused.1, "transaction_not_paid");
-    assert_eq!(world.refused("/refund", json!({ "transaction": "none" })).await.0, 404);
-    assert_eq!(world.refused("/refund", json!({})).await.1, "missing_params");
+    assert_eq!(world.post_rejected("/refund", json!({ "transaction": "none" })).await.0, 404);
+    assert_eq!(world.post_rejected("/refund", json!({})).await.1, "missing_params");
     world.pay("paid", SUCCESS).await;
     let dollars = json!({ "transaction": "paid", "currency": "USD" });
-    assert_eq!(world.refused("/refund", dollars).await.1, "invalid_currency");
+    assert_eq!(world.post_rejected("/refund", dollars).await.1, "invalid_currency");
 }
 
 #[tokio::test]
@@ -69,7 +72,7 @@ async fn a_card_can_make_refunds_fail() {
     world.pay("pay", "4084080000671803").await;
     refund(&world, json!({ "transaction": "pay" })).await;
     world.advance(10).await;
-    assert_eq!(world.notified().await.last().unwrap(), "refund.failed");
+    assert_eq!(world.notification_events().await.last().unwrap(), "refund.failed");
     assert_eq!(world.verify("pay").await["status"], "success");
     // What failed is free to be refunded again.
     refund(&world, json!({ "transaction": "pay" })).await;
@@ -81,13 +84,13 @@ async fn a_refund_that_needs_attention_goes_on_with_bank_details() {
     world.pay("pay", "4084080000671902").await;
     let id = refund(&world, json!({ "transaction": "pay" })).await["id"].clone();
     world.advance(10).await;
-    assert_eq!(world.notified().await.last().unwrap(), "refund.needs-attention");
+    assert_eq!(world.notification_events().await.last().unwrap(), "refund.needs-attention");
     let path = format!("/refund/retry_with_customer_details/{id}");
-    assert_eq!(world.refused(&path, json!({})).await.1, "missing_params");
+    assert_eq!(world.post_rejected(&path, json!({})).await.1, "missing_params");
     let details = json!({ "refund_account_details": {
         "currency": "NGN", "account_number": "0001234567", "bank_id": "9",
     } });
     assert_eq!(world.post(&path, details).await["data"]["status"], "processing");
     world.advance(10).await;
-    assert_eq!(world.notified().await.last().unwrap(), "refund.processed");
+    assert_eq!(world.notification_events().await.last().unwrap(), "refund.processed");
 }

@@ -168,7 +168,7 @@ async fn a_slow_source_answers_at_last() {
 async fn each_upstream_can_be_made_to_fail() {
     let world = World::new().await;
     for upstream in ["prembly", "dojah"] {
-        let script = |kind| world.standins.faults().push(Fault::new(upstream, kind).delay_ms(20));
+        let script = |kind| world.simulators.faults().push(Fault::new(upstream, kind).delay_ms(20));
         let ask = || match upstream {
             "prembly" => {
                 prembly(&world, "/verification/bvn", &json!({ "number": "22222222222" })).send()
@@ -185,9 +185,9 @@ async fn each_upstream_can_be_made_to_fail() {
         let start = Instant::now();
         assert_eq!(ask().await.unwrap().status(), 200);
         assert!(start.elapsed() >= Duration::from_millis(20), "{upstream}");
-        assert!(world.standins.faults().list().is_empty());
+        assert!(world.simulators.faults().list().is_empty());
         for kind in [FaultKind::Decline, FaultKind::Pending, FaultKind::Hold] {
-            assert!(Fault::new(upstream, kind).check().is_err(), "{kind:?}");
+            assert!(Fault::new(upstream, kind).validate().is_err(), "{kind:?}");
         }
     }
 }

@@ -57,7 +57,7 @@ fn text(world: &World, gateway: &str, number: &str) -> RequestBuilder {
 }
 
 fn delivered(world: &World, to: &str) -> Vec<(String, String)> {
-    let messages = world.standins.mailbox().list(Some(to));
+    let messages = world.simulators.mailbox().list(Some(to));
     messages.into_iter().map(|message| (message.from, message.text)).collect()
 }
 
@@ -127,7 +127,7 @@ async fn termii_says_what_is_wrong() {
     assert_eq!(answer(request).await.0, 400);
     let request = world.request(Method::GET, "/termii/api/get-balance");
     assert_eq!(answer(request).await.0, 401);
-    assert!(world.standins.mailbox().list(None).is_empty());
+    assert!(world.simulators.mailbox().list(None).is_empty());
 }
 
 #[tokio::test]
@@ -183,7 +183,7 @@ async fn africastalking_answers_for_each_recipient() {
     );
     let expected = [("AFRICASTKNG".to_owned(), "Code 123456".to_owned())];
     assert_eq!(delivered(&world, "+2348030000007"), expected);
-    assert_eq!(world.standins.mailbox().list(None).len(), 1);
+    assert_eq!(world.simulators.mailbox().list(None).len(), 1);
 }
 
 #[tokio::test]
@@ -208,7 +208,7 @@ async fn africastalking_says_what_is_wrong() {
     let refused = answer(africastalking(&world, &sender)).await;
     let nobody = json!({ "SMSMessageData": { "Message": "InvalidSenderId", "Recipients": [] } });
     assert_eq!(refused, (201, nobody));
-    assert!(world.standins.mailbox().list(None).is_empty());
+    assert!(world.simulators.mailbox().list(None).is_empty());
     let request = world.request(Method::POST, path).header("apiKey", "atsk_1");
     let request = request.header("content-type", form_type).body(form(&valid));
     assert!(request.send().await.unwrap().text().await.unwrap().starts_with("<AfricasTalking"));
@@ -278,7 +278,7 @@ async fn twilio_says_what_is_wrong() {
         let (status, body) = answer(request).await;
         assert_eq!((status, &body["code"]), (401, &json!(20003)));
     }
-    assert!(world.standins.mailbox().list(None).is_empty());
+    assert!(world.simulators.mailbox().list(None).is_empty());
 }
 
 #[tokio::test]
@@ -303,14 +303,14 @@ async fn endings_of_numbers_say_what_becomes_of_a_text() {
             "{gateway} {ending}: {body}"
         );
     }
-    assert!(world.standins.mailbox().list(None).is_empty());
+    assert!(world.simulators.mailbox().list(None).is_empty());
 }
 
 #[tokio::test]
 async fn each_gateway_can_be_made_to_fail() {
     let world = World::new().await;
     for gateway in GATEWAYS {
-        let script = |kind| world.standins.faults().push(Fault::new(gateway, kind).delay_ms(20));
+        let script = |kind| world.simulators.faults().push(Fault::new(gateway, kind).delay_ms(20));
         let number = "+2348030000007";
         let count = || delivered(&world, number).len();
         let before = count();
@@ -336,7 +336,7 @@ async fn each_gateway_can_be_made_to_fail() {
         assert_eq!(count(), before + 2, "{gateway}");
     }
     for kind in [FaultKind::Challenge, FaultKind::Pending, FaultKind::Hold] {
-        assert!(Fault::new("termii", kind).check().is_err(), "{kind:?}");
+        assert!(Fault::new("termii", kind).validate().is_err(), "{kind:?}");
     }
 }
 
@@ -344,15 +344,15 @@ async fn each_gateway_can_be_made_to_fail() {
 async fn quiet_is_only_when_no_text_is_under_way() {
     let world = World::new().await;
     for gateway in GATEWAYS {
-        world.standins.faults().push(Fault::new(gateway, FaultKind::Slow).delay_ms(50));
+        world.simulators.faults().push(Fault::new(gateway, FaultKind::Slow).delay_ms(50));
         let request = text(&world, gateway, "+2348030000007");
         let sending = tokio::spawn(request.send());
         // Taken by the stand-in, which waits before it works.
-        while !world.standins.faults().list().is_empty() {
+        while !world.simulators.faults().list().is_empty() {
             tokio::task::yield_now().await;
         }
         let before = delivered(&world, "+2348030000007").len();
-        world.standins.settle().await;
+        world.simulators.run_until_idle().await;
         assert_eq!(delivered(&world, "+2348030000007").len(), before + 1, "{gateway}");
         assert!(sending.await.unwrap().unwrap().status().is_success());
     }

@@ -22,7 +22,7 @@ impl Smtp {
     }
 
     async fn connect(world: &World) -> Smtp {
-        let stream = TcpStream::connect(world.standins.smtp_addr()).await.unwrap();
+        let stream = TcpStream::connect(world.simulators.smtp_addr()).await.unwrap();
         let mut smtp = Smtp(BufReader::new(stream));
         assert!(smtp.reply().await.starts_with("220 "));
         smtp
@@ -85,7 +85,7 @@ async fn a_mail_is_in_the_mailbox_of_each_recipient() {
         codes.push(smtp.reply().await[..3].to_owned());
     }
     assert_eq!(codes, ["250", "250", "250", "354", "250", "221"]);
-    let messages = world.standins.mailbox().list(None);
+    let messages = world.simulators.mailbox().list(None);
     let to: Vec<&str> = messages.iter().map(|message| message.to.as_str()).collect();
     assert_eq!(to, ["Bola@example.com", "ada@example.com"]);
     for message in &messages {
@@ -94,7 +94,7 @@ async fn a_mail_is_in_the_mailbox_of_each_recipient() {
         assert_eq!(message.from, "Lender <no-reply@lender.example>");
         assert_eq!(message.at, world.clock.now());
     }
-    assert_eq!(world.standins.mailbox().list(Some("bola@example.com")).len(), 1);
+    assert_eq!(world.simulators.mailbox().list(Some("bola@example.com")).len(), 1);
 }
 
 #[tokio::test]
@@ -165,7 +165,7 @@ async fn what_is_too_large_or_no_mail_is_not_taken() {
     assert!(smtp.say(&long).await.starts_with("500"));
     assert!(smtp.send("ada@example.com", "").await.starts_with("554"));
     assert!(smtp.say("NOOP").await.starts_with("250"));
-    assert_eq!(world.standins.mailbox().list(None).len(), 1);
+    assert_eq!(world.simulators.mailbox().list(None).len(), 1);
 }
 
 #[tokio::test]
@@ -181,27 +181,27 @@ async fn faults_strike_at_the_end_of_a_mail() {
     ];
     for (kind, code, delivered) in cases {
         let to = format!("{kind:?}@example.com");
-        world.standins.faults().push(Fault::new("smtp", kind).delay_ms(20));
+        world.simulators.faults().push(Fault::new("smtp", kind).delay_ms(20));
         let start = Instant::now();
         let reply = Smtp::greeted(&world).await.send(&to, MAIL).await;
         assert_eq!(reply.get(..3).unwrap_or_default(), code, "{kind:?}");
         let slow = matches!(kind, FaultKind::Slow | FaultKind::SlowAfter);
         assert!(!slow || start.elapsed() >= Duration::from_millis(20), "{kind:?}");
-        assert_eq!(world.standins.mailbox().list(Some(&to)).len(), delivered, "{kind:?}");
+        assert_eq!(world.simulators.mailbox().list(Some(&to)).len(), delivered, "{kind:?}");
     }
-    assert!(world.standins.faults().list().is_empty());
+    assert!(world.simulators.faults().list().is_empty());
 }
 
 #[tokio::test]
 async fn a_declined_recipient_leaves_the_others() {
     let world = World::new().await;
-    world.standins.faults().push(Fault::new("smtp", FaultKind::Decline));
+    world.simulators.faults().push(Fault::new("smtp", FaultKind::Decline));
     let mut smtp = Smtp::greeted(&world).await;
     let lines =
         ["MAIL FROM:<a@b.co>", "RCPT TO:<one@example.com>", "RCPT TO:<two@example.com>", "DATA"];
     assert_eq!(smtp.codes(&lines).await, ["250", "550", "250", "354"]);
     assert!(smtp.say(&format!("{MAIL}\r\n.")).await.starts_with("250"));
-    let messages = world.standins.mailbox().list(None);
+    let messages = world.simulators.mailbox().list(None);
     assert_eq!(messages.iter().map(|m| &*m.to).collect::<Vec<_>>(), ["two@example.com"]);
 }
 
@@ -210,22 +210,22 @@ async fn quiet_is_only_when_no_mail_is_under_way() {
     let world = World::new().await;
     let mut smtp = Smtp::greeted(&world).await;
     // A connection that waits for its next mail is nothing to wait for; nor is one that has not begun to send it.
-    world.standins.settle().await;
+    world.simulators.run_until_idle().await;
     assert_eq!(smtp.codes(&["MAIL FROM:<a@b.co>"]).await, ["250"]);
-    world.standins.settle().await;
+    world.simulators.run_until_idle().await;
     assert_eq!(smtp.codes(&["RCPT TO:<ada@example.com>", "DATA"]).await, ["250", "354"]);
     let waiting = Duration::from_millis(50);
-    assert!(tokio::time::timeout(waiting, world.standins.settle()).await.is_err());
+    assert!(tokio::time::timeout(waiting, world.simulators.run_until_idle()).await.is_err());
     assert!(smtp.say(&format!("{MAIL}\r\n.")).await.starts_with("250"));
-    world.standins.settle().await;
-    world.standins.faults().push(Fault::new("smtp", FaultKind::Slow).delay_ms(50));
+    world.simulators.run_until_idle().await;
+    world.simulators.faults().push(Fault::new("smtp", FaultKind::Slow).delay_ms(50));
     smtp.codes(&["MAIL FROM:<a@b.co>", "RCPT TO:<ada@example.com>", "DATA"]).await;
     smtp.write(&format!("{MAIL}\r\n.\r\n")).await;
-    world.standins.settle().await;
-    assert_eq!(world.standins.mailbox().list(None).len(), 2);
+    world.simulators.run_until_idle().await;
+    assert_eq!(world.simulators.mailbox().list(None).len(), 2);
     // Whoever hangs up leaves nothing under way.
     smtp.reply().await;
     smtp.codes(&["MAIL FROM:<a@b.co>", "RCPT TO:<ada@example.com>", "DATA"]).await;
     drop(smtp);
-    world.standins.settle().await;
+    world.simulators.run_until_idle().await;
 }

@@ -11,7 +11,7 @@ async fn initialize_answers_the_documented_shape() {
     assert_eq!(answer["message"], "Authorization URL created");
     let data = &answer["data"];
     let url =
-        format!("{}/checkout/{}", world.standins.url(), data["access_code"].as_str().unwrap());
+        format!("{}/checkout/{}", world.simulators.url(), data["access_code"].as_str().unwrap());
     assert_eq!(data["authorization_url"], url);
     assert_eq!(data["reference"].as_str().unwrap().len(), 10);
 }
@@ -103,7 +103,7 @@ async fn bad_requests_are_refused_with_codes() {
         (json!({ "email": "a@b.co", "amount": 100, "reference": "taken" }), "duplicate_reference"),
     ];
     for (body, code) in cases {
-        let refused = world.refused("/transaction/initialize", body.clone()).await;
+        let refused = world.post_rejected("/transaction/initialize", body.clone()).await;
         assert_eq!(refused, (400, code.to_owned()), "{body}");
     }
     let (status, body) = world.call(Method::GET, "/transaction/verify/none", Value::Null).await;
@@ -138,23 +138,23 @@ async fn a_saved_card_is_charged_until_it_is_deactivated() {
     assert_eq!(answer["message"], "Charge attempted");
     assert_eq!(answer["data"]["status"], "success");
     assert_eq!(answer["data"]["authorization"]["authorization_code"], code);
-    assert_eq!(world.refused(path, charge("third", "eve@example.com")).await.0, 400);
-    let again = world.refused(path, charge("second", "ada@example.com")).await;
+    assert_eq!(world.post_rejected(path, charge("third", "eve@example.com")).await.0, 400);
+    let again = world.post_rejected(path, charge("second", "ada@example.com")).await;
     assert_eq!(again.1, "duplicate_reference");
 
     let body = json!({ "authorization_code": code });
     let answer = world.post("/customer/authorization/deactivate", body).await;
     assert_eq!(answer["message"], "Authorization has been deactivated");
-    assert_eq!(world.refused(path, charge("fourth", "ada@example.com")).await.0, 400);
+    assert_eq!(world.post_rejected(path, charge("fourth", "ada@example.com")).await.0, 400);
     let unknown = json!({ "authorization_code": "AUTH_none" });
-    assert_eq!(world.refused("/customer/authorization/deactivate", unknown).await.0, 400);
+    assert_eq!(world.post_rejected("/customer/authorization/deactivate", unknown).await.0, 400);
 }
 
 #[tokio::test]
 async fn tests_can_make_a_verification_lie() {
     let world = World::new().await;
     world.pay("lie", SUCCESS).await;
-    let paystack = world.standins.paystack();
+    let paystack = world.simulators.paystack();
     assert!(paystack.tamper("lie", 1, "USD"));
     assert!(!paystack.tamper("none", 1, "USD"));
     let verified = world.verify("lie").await;
@@ -165,7 +165,7 @@ async fn tests_can_make_a_verification_lie() {
     assert_eq!(response.status(), 204);
     let verified = world.verify("lie").await;
     assert_eq!((&verified["amount"], &verified["requested_amount"]), (&json!(7), &json!(1)));
-    assert!(!paystack.tamper_taken("none", 7));
+    assert!(!paystack.tamper_charged_amount("none", 7));
 
     let body = json!({ "reference": "lie", "reversed": true });
     let response = world.request(Method::PUT, "/paystack/tamper").json(&body).send().await.unwrap();
@@ -182,7 +182,7 @@ async fn requests_are_remembered_without_the_controls() {
     let response =
         world.request(Method::PUT, "/paystack/webhook").json(&body).send().await.unwrap();
     assert_eq!(response.status(), 204);
-    let seen = world.standins.paystack().requests();
+    let seen = world.simulators.paystack().requests();
     let expected = [("POST", "/transaction/initialize"), ("GET", "/transaction/verify/seen")];
     assert_eq!(seen, expected.map(|(method, path)| (method.to_owned(), path.to_owned())));
 }

@@ -10,13 +10,13 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tollhouse_platform::clock::{Clock, Timestamp};
-use tollhouse_sandbox::Standins;
+use tollhouse_sandbox::Simulators;
 
 pub const KEY: &str = "sk_test_abc123";
 pub const SUCCESS: &str = "4084084084084081";
 
 pub struct World {
-    pub standins: Standins,
+    pub simulators: Simulators,
     pub clock: Clock,
     pub client: reqwest::Client,
     pub receiver: Receiver,
@@ -26,19 +26,19 @@ impl World {
     pub async fn new() -> World {
         let clock = Clock::frozen_at(Timestamp::parse("2026-11-21T10:00:00Z").unwrap());
         let bind = async || TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let standins = Standins::start_seeded(bind().await, bind().await, clock.clone(), 7);
+        let simulators = Simulators::start_seeded(bind().await, bind().await, clock.clone(), 7);
         let receiver = Receiver::start().await;
-        standins.paystack().set_webhook(KEY, &receiver.url);
+        simulators.paystack().set_webhook(KEY, &receiver.url);
         let client = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .unwrap();
-        World { standins, clock, client, receiver }
+        World { simulators, clock, client, receiver }
     }
 
     pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
-        self.client.request(method, format!("{}{path}", self.standins.url()))
+        self.client.request(method, format!("{}{path}", self.simulators.url()))
     }
 
     /// A call of Paystack's API: status and body.
@@ -62,7 +62,7 @@ impl World {
     }
 
     /// Status and `code` of a call that is refused.
-    pub async fn refused(&self, path: &str, body: Value) -> (u16, String) {
+    pub async fn post_rejected(&self, path: &str, body: Value) -> (u16, String) {
         let (status, body) = self.call(Method::POST, path, body).await;
         assert_eq!(body["status"], false, "{body}");
         (status, body["code"].as_str().unwrap().to_owned())
@@ -100,12 +100,12 @@ impl World {
 
     pub async fn advance(&self, seconds: i64) {
         self.clock.advance_to(self.clock.now().plus_seconds(seconds));
-        while self.standins.settle().await > 0 {}
+        while self.simulators.run_until_idle().await > 0 {}
     }
 
     /// Names of the notifications received so far, once all is quiet.
-    pub async fn notified(&self) -> Vec<String> {
-        self.standins.settle().await;
+    pub async fn notification_events(&self) -> Vec<String> {
+        self.simulators.run_until_idle().await;
         self.receiver.bodies().iter().map(|b| b["event"].as_str().unwrap().to_owned()).collect()
     }
 }
@@ -129,7 +129,7 @@ impl Receiver {
         receiver
     }
 
-    pub fn answer(&self, status: u16) {
+    pub fn respond_with(&self, status: u16) {
         self.status.store(status, SeqCst);
     }
 

@@ -7,7 +7,7 @@ use crate::sprout::{TOKEN, Upstream};
 
 both! {
     async fn accounts_are_set_up_and_listed_by_mode(app: TestApp) {
-        let base_url = format!("{}/paystack", app.standins.url());
+        let base_url = format!("{}/paystack", app.simulators.url());
         let key = json!({ "secret_key": "sk_live_own", "base_url": base_url }).to_string();
         let key = file(app, "paystack.json", key.as_bytes());
         let set = ["provider", "set", "provider_a", "--mode", "live", "--credentials-file", &key];

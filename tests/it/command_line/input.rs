@@ -27,7 +27,7 @@ pub async fn feed(app: &TestApp, arguments: &[&str], input: &str) -> Ended {
 both! {
     async fn credentials_come_from_a_file_or_standard_input(app: TestApp) {
         let id = &*app.company.id;
-        let credentials = json!({ "secret_key": "sk_test_own", "base_url": format!("{}/paystack", app.standins.url()) });
+        let credentials = json!({ "secret_key": "sk_test_own", "base_url": format!("{}/paystack", app.simulators.url()) });
         let file_name = file(app, "credentials.json", credentials.to_string().as_bytes());
         let set = run(app, &["provider", "set", "provider_a", "--credentials-file", &file_name, "--company", id]).await;
         assert_eq!((field(set.said(), "has credentials"), field(&set.out, "active")), ("yes", "yes"));

@@ -84,13 +84,13 @@ pub async fn charges<S: Subject>(app: &TestApp) {
     loan(app, "loan-1", "ada", &[(10, 10_000.0)]).await;
     let made = times::<S>(app, S::CHARGES);
     assert_eq!(charge(app, 2_500.5).await["status"], "success");
-    app.standins.faults().push(Fault::new("charge", FaultKind::Decline));
+    app.simulators.faults().push(Fault::new("charge", FaultKind::Decline));
     let declined = charge(app, 100.0).await;
     app.advance(60).await;
     assert_eq!(status(app, &declined).await, "failed");
     assert_eq!(times::<S>(app, S::CHARGES) - made, 2);
 
-    app.standins.faults().push(Fault::new("charge", FaultKind::Challenge));
+    app.simulators.faults().push(Fault::new("charge", FaultKind::Challenge));
     let challenged = charge(app, 500.0).await;
     assert_eq!(challenged["status"], "pending");
     assert!(challenged["checkout"]["url"].is_string(), "{challenged}");
@@ -107,7 +107,7 @@ pub async fn charges_once<S: Subject>(app: &TestApp) {
     saved::<S>(app).await;
     loan(app, "loan-1", "ada", &[(10, 10_000.0)]).await;
     for (n, kind) in (1..).zip(super::FAULTS) {
-        app.standins.faults().push(Fault::new("charge", kind));
+        app.simulators.faults().push(Fault::new("charge", kind));
         let begun = charge(app, 100.0).await;
         assert_eq!(begun["status"], "pending", "{kind:?}");
         app.advance(60).await;

@@ -41,7 +41,7 @@ pub async fn debits<S: Subject>(app: &TestApp) {
     app.advance(60).await;
     app.advance(300).await;
     assert_eq!(status(app, &begun).await, "success");
-    app.standins.faults().push(Fault::new("charge", FaultKind::Decline));
+    app.simulators.faults().push(Fault::new("charge", FaultKind::Decline));
     let declined = debit(app).await;
     app.advance(60).await;
     app.advance(300).await;
@@ -56,7 +56,7 @@ pub async fn debits<S: Subject>(app: &TestApp) {
 pub async fn debits_once<S: Subject>(app: &TestApp) {
     set_up::<S>(app).await;
     for (n, kind) in (1..).zip(super::FAULTS) {
-        app.standins.faults().push(Fault::new("charge", kind));
+        app.simulators.faults().push(Fault::new("charge", kind));
         let begun = debit(app).await;
         app.advance(60).await;
         app.advance(300).await;

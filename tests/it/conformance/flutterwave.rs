@@ -11,7 +11,7 @@ const HASH: &str = "the_hash_of_the_services_own_account";
 pub struct Flutterwave;
 
 fn ask(app: &TestApp, method: Method, path: &str) -> RequestBuilder {
-    let url = format!("{}/flutterwave/v3{path}", app.standins.url());
+    let url = format!("{}/flutterwave/v3{path}", app.simulators.url());
     app.client.request(method, url).bearer_auth(KEY)
 }
 
@@ -30,12 +30,12 @@ impl Subject for Flutterwave {
 
     async fn set_up(app: &TestApp) -> String {
         app.install(artifacts::PROVIDER_B).await;
-        let base_url = format!("{}/flutterwave/v3", app.standins.url());
+        let base_url = format!("{}/flutterwave/v3", app.simulators.url());
         let credentials = json!({ "secret_key": KEY, "webhook_hash": HASH, "base_url": base_url });
         let set = json!({ "credentials": credentials, "active": true });
         let account = app.operator(Method::PUT, "/providers/provider_b", set).await.data().clone();
         let url = account["notification_url"].as_str().expect("a URL").to_owned();
-        app.standins.flutterwave().configure_webhook(KEY, Webhook::new(HASH, &url).signed());
+        app.simulators.flutterwave().configure_webhook(KEY, Webhook::new(HASH, &url).signed());
         url
     }
 
@@ -46,7 +46,7 @@ impl Subject for Flutterwave {
             Err(_) => part.to_owned(),
         };
         let plain = |path: String| path.split('/').map(plain).collect::<Vec<_>>().join("/");
-        let requests = app.standins.flutterwave().requests().into_iter();
+        let requests = app.simulators.flutterwave().requests().into_iter();
         requests.map(|(method, path)| (method, plain(path))).collect()
     }
 
@@ -61,11 +61,11 @@ impl Subject for Flutterwave {
     }
 
     fn tamper(app: &TestApp, reference: &str, minor: u64, currency: &str) {
-        assert!(app.standins.flutterwave().tamper(reference, minor, currency));
+        assert!(app.simulators.flutterwave().tamper(reference, minor, currency));
     }
 
     fn tamper_taken(app: &TestApp, reference: &str, minor: u64) {
-        assert!(app.standins.flutterwave().tamper_taken(reference, minor));
+        assert!(app.simulators.flutterwave().tamper_charged_amount(reference, minor));
     }
 
     async fn take_reference(app: &TestApp, reference: &str) {

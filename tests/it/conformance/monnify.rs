@@ -12,7 +12,7 @@ const CONTRACT: &str = "4934121686";
 pub struct Monnify;
 
 async fn ask(app: &TestApp, method: Method, path: &str) -> RequestBuilder {
-    let url = |path: &str| format!("{}/monnify/api{path}", app.standins.url());
+    let url = |path: &str| format!("{}/monnify/api{path}", app.simulators.url());
     let login = app.client.post(url("/v1/auth/login")).basic_auth(KEY, Some(SECRET));
     let token = reply(login).await.body["responseBody"]["accessToken"].clone();
     app.client.request(method, url(path)).bearer_auth(token.as_str().expect("a token"))
@@ -35,19 +35,19 @@ impl Subject for Monnify {
 
     async fn set_up(app: &TestApp) -> String {
         app.install(artifacts::PROVIDER_C).await;
-        let base_url = format!("{}/monnify", app.standins.url());
+        let base_url = format!("{}/monnify", app.simulators.url());
         let credentials = json!({
             "api_key": KEY, "secret_key": SECRET, "contract_code": CONTRACT, "base_url": base_url,
         });
         let set = json!({ "credentials": credentials, "active": true });
         let account = app.operator(Method::PUT, "/providers/provider_c", set).await.data().clone();
         let url = account["notification_url"].as_str().expect("a URL").to_owned();
-        app.standins.monnify().set_webhook(KEY, SECRET, &url);
+        app.simulators.monnify().set_webhook(KEY, SECRET, &url);
         url
     }
 
     fn requests(app: &TestApp) -> Vec<(String, String)> {
-        app.standins.monnify().requests()
+        app.simulators.monnify().requests()
     }
 
     fn notification(reference: &str) -> String {
@@ -61,11 +61,11 @@ impl Subject for Monnify {
     }
 
     fn tamper(app: &TestApp, reference: &str, minor: u64, currency: &str) {
-        assert!(app.standins.monnify().tamper(reference, minor, currency));
+        assert!(app.simulators.monnify().tamper(reference, minor, currency));
     }
 
     fn tamper_taken(app: &TestApp, reference: &str, minor: u64) {
-        assert!(app.standins.monnify().tamper_taken(reference, minor));
+        assert!(app.simulators.monnify().tamper_charged_amount(reference, minor));
     }
 
     async fn take_reference(app: &TestApp, reference: &str) {

@@ -23,7 +23,7 @@ impl Subject for Paystack {
     }
 
     fn requests(app: &TestApp) -> Vec<(String, String)> {
-        app.standins.paystack().requests()
+        app.simulators.paystack().requests()
     }
 
     fn notification(reference: &str) -> String {
@@ -37,24 +37,24 @@ impl Subject for Paystack {
     }
 
     fn tamper(app: &TestApp, reference: &str, minor: u64, currency: &str) {
-        assert!(app.standins.paystack().tamper(reference, minor, currency));
+        assert!(app.simulators.paystack().tamper(reference, minor, currency));
     }
 
     fn tamper_taken(app: &TestApp, reference: &str, minor: u64) {
-        assert!(app.standins.paystack().tamper_taken(reference, minor));
+        assert!(app.simulators.paystack().tamper_charged_amount(reference, minor));
     }
 
     async fn take_reference(app: &TestApp, reference: &str) {
         let order =
             json!({ "email": "eve@example.com", "amount": 250_050, "reference": reference });
-        let url = format!("{}/paystack/transaction/initialize", app.standins.url());
+        let url = format!("{}/paystack/transaction/initialize", app.simulators.url());
         let taken = app.client.post(url).bearer_auth(PAYSTACK_KEY).json(&order).send().await;
         assert!(taken.expect("an answer").status().is_success());
     }
 
     async fn refund_elsewhere(app: &TestApp, reference: &str, minor: u64) {
         let order = json!({ "transaction": reference, "amount": minor });
-        let url = format!("{}/paystack/refund", app.standins.url());
+        let url = format!("{}/paystack/refund", app.simulators.url());
         let refunded = app.client.post(url).bearer_auth(PAYSTACK_KEY).json(&order).send().await;
         assert!(refunded.expect("an answer").status().is_success());
     }
@@ -64,7 +64,7 @@ impl Subject for Paystack {
     }
 
     async fn charges_again(app: &TestApp, reference: &str) -> Vec<String> {
-        let url = format!("{}/paystack/transaction/verify/{reference}", app.standins.url());
+        let url = format!("{}/paystack/transaction/verify/{reference}", app.simulators.url());
         let told = reply(app.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
         let authorization = &told["data"]["authorization"];
         ["authorization_code", "signature"]

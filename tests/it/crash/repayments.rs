@@ -184,7 +184,7 @@ impl World {
 
     /// What the provider has taken money for, in order: each charge under its own reference.
     async fn charged(&self) -> Vec<String> {
-        let url = format!("{}/paystack/transaction?perPage=10000", self.lab.standins.url());
+        let url = format!("{}/paystack/transaction?perPage=10000", self.lab.simulators.url());
         let listed = self.lab.client.get(url).bearer_auth(PAYSTACK_KEY).send().await;
         let listed: Value = listed.expect("an answer").json().await.expect("JSON");
         let listed = listed["data"].as_array().expect("a list").iter();

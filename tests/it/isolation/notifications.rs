@@ -20,7 +20,7 @@ async fn notify(app: &TestApp, url: &str, key: &str, reference: &str) -> Reply {
 async fn paid_in_silence(app: &TestApp, company: &Company) {
     let order = Some(app.order("order-1"));
     let payment = app.request(company, Method::POST, "/payment/initialize", order).await;
-    app.standins.faults().push(Fault::new("notification", FaultKind::Cut).times(1));
+    app.simulators.faults().push(Fault::new("notification", FaultKind::Cut).times(1));
     app.complete(payment.data(), "success").await;
     app.settle().await;
     assert_eq!(status(app, company).await, "pending");

@@ -8,15 +8,15 @@ use super::{Lab, TERMII_KEY, places::stored};
 /// A code by e-mail and by text message. It has eight digits: fewer stand by chance in a number of something else.
 pub async fn send(lab: &Lab) {
     assert_eq!(lab.ask("POST /internal/v1/plugins", artifacts::TERMII).await["error"], false);
-    let base_url = format!("{}/termii/api", lab.standins.url());
+    let base_url = format!("{}/termii/api", lab.simulators.url());
     let account =
         json!({ "credentials": { "api_key": TERMII_KEY, "sender": "Acme", "base_url": base_url } });
     lab.name("provider", &json!("termii"));
     lab.call("PUT /internal/v1/providers/{provider}", account).await;
     lab.name("provider", &json!("provider_a"));
-    lab.standins.faults().push(Fault::new("smtp", FaultKind::Decline));
+    lab.simulators.faults().push(Fault::new("smtp", FaultKind::Decline));
     for length in [7, 8] {
-        lab.standins.faults().push(Fault::new("termii", FaultKind::Error500));
+        lab.simulators.faults().push(Fault::new("termii", FaultKind::Error500));
         let send = json!({
             "identifier": "ada.obi@example.com", "channels": ["email", "sms"], "length": length,
             "email": "ada.obi@example.com", "phone": "+2348031234567",
@@ -27,7 +27,7 @@ pub async fn send(lab: &Lab) {
         lab.at_rest.lock().unwrap().push(waiting);
         lab.settle().await;
     }
-    let mailbox = lab.standins.mailbox().list(Some("+2348031234567"));
+    let mailbox = lab.simulators.mailbox().list(Some("+2348031234567"));
     let text = &mailbox.first().expect("a text message").text;
     let code = text.split(|c: char| !c.is_ascii_digit()).find(|run| run.len() == 8);
     lab.name("code", &json!(code));

@@ -26,7 +26,7 @@ pub async fn collect(lab: &Lab) {
     let verified = lab.ask("POST /api/v1/card/verify/{card}", "{}").await;
     assert_eq!(verified["data"]["valid"], true, "{verified}");
     let reference = card["service_ref"].as_str().expect("a reference");
-    let url = format!("{}/paystack/transaction/verify/{reference}", lab.standins.url());
+    let url = format!("{}/paystack/transaction/verify/{reference}", lab.simulators.url());
     let told = reply(lab.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
     lab.name("card_token", &told["data"]["authorization"]["authorization_code"]);
     lab.call("PUT /api/v1/card/default/set/{card}", json!({})).await;

@@ -15,7 +15,7 @@ const PHOTO: usize = 80;
 /// Lookups that find somebody, with a face and without, and such that fail; with codes.
 pub async fn look_up(lab: &Lab) {
     assert_eq!(lab.ask("POST /internal/v1/plugins", artifacts::NIGERIA).await["error"], false);
-    let sandbox = lab.standins.url();
+    let sandbox = lab.simulators.url();
     let account = json!({ "credentials": {
         "prembly_key": PREMBLY_KEY, "prembly_app_id": "app", "prembly_url": format!("{sandbox}/prembly"),
         "dojah_key": PREMBLY_KEY, "dojah_app_id": "app", "dojah_url": format!("{sandbox}/dojah"),

@@ -58,7 +58,7 @@ impl World<'_> {
         let user = USERS[self.pick(2)];
         if self.pick(4) == 0 {
             // A mandate is made at the provider, which must be well for that.
-            if self.app.standins.faults().list().is_empty() {
+            if self.app.simulators.faults().list().is_empty() {
                 direct_debit(self.app, &format!("dd-{user}"), user).await;
             }
             return;

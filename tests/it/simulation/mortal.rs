@@ -23,7 +23,7 @@ pub struct Mortal {
 impl Mortal {
     /// One that dies when it wants to begin another transaction after so many.
     pub async fn start(beside: &TestApp, transactions: usize) -> Mortal {
-        let smtp = smtp(&beside.standins);
+        let smtp = smtp(&beside.simulators);
         let flags = smtp.iter().map(String::as_str).chain(["--database-connections=2"]);
         let mut config = config(&beside.database, &flags.collect::<Vec<_>>());
         config.listeners.public_url = Some(beside.api.clone());

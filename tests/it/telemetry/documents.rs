@@ -52,8 +52,8 @@ async fn eventful() -> String {
     app.paid("order-1").await;
     let payment = app.initialize("order-2").await;
     app.complete(&payment, "success").await;
-    assert!(app.standins.paystack().tamper("order-2", 100, "NGN"));
-    app.standins.faults().push(Fault::new("events", FaultKind::Error500).times(1));
+    assert!(app.simulators.paystack().tamper("order-2", 100, "NGN"));
+    app.simulators.faults().push(Fault::new("events", FaultKind::Error500).times(1));
     app.settle().await;
     app.post("/otp/send", to_email(json!({}))).await;
     app.settle().await;

@@ -57,7 +57,7 @@ both! {
         unleash(app).await;
         ask(app, "order-1", "").await.data();
         ask(app, "order-2", "panic").await;
-        app.standins.faults().push(Fault::new("initialize", FaultKind::CutAfter).times(1));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter).times(1));
         app.post("/payment/initialize", app.order("order-3")).await;
         let page = scrape(app).await;
         let of = |plugin: &str| {
@@ -110,7 +110,7 @@ both! {
     }
 
     async fn a_caller_who_hangs_up_is_counted_as_such(app: TestApp) {
-        app.standins.faults().push(Fault::new("initialize", FaultKind::Slow).times(1).delay_ms(500));
+        app.simulators.faults().push(Fault::new("initialize", FaultKind::Slow).times(1).delay_ms(500));
         let begun = async { while app.get("/payment/list").await.data()["total"] != 1 {} };
         tokio::select! {
             _ = app.post("/payment/initialize", app.order("order-1")) => panic!("an answer before the provider's"),
@@ -140,7 +140,7 @@ both! {
         app.advance(600).await;
         let payment = app.initialize("order-2").await;
         app.complete(&payment, "success").await;
-        app.standins.settle().await; // the notification is here, and nobody works
+        app.simulators.run_until_idle().await; // the notification is here, and nobody works
         let page = look(app).await;
         assert_eq!(value(&page, "tollhouse_store_up"), Some(1.0));
         let due = |what: &str, label: &str| value(&page, &format!("tollhouse_{what}{{{label}}}"));
@@ -157,7 +157,7 @@ both! {
         user(app, "ada").await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         loan(app, "loan-1", "ada", &[(2, 100.0)]).await;
-        app.standins.faults().push(Fault::new("charge", FaultKind::Pending));
+        app.simulators.faults().push(Fault::new("charge", FaultKind::Pending));
         recollect(app, json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card" })).await.data();
         app.advance(600).await;
         let page = look(app).await;
@@ -170,7 +170,7 @@ both! {
     async fn a_delivery_that_fails_waits_as_one_that_was_attempted(app: TestApp) {
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "success").await;
-        app.standins.faults().push(Fault::new("events", FaultKind::Error500).times(1));
+        app.simulators.faults().push(Fault::new("events", FaultKind::Error500).times(1));
         app.settle().await;
         let page = look(app).await;
         let waits = |what: &str, attempted: &str| {
@@ -199,7 +199,7 @@ both! {
     async fn alarms_are_counted(app: TestApp) {
         let payment = app.initialize("order-1").await;
         app.complete(&payment, "success").await;
-        assert!(app.standins.paystack().tamper("order-1", 100, "NGN"));
+        assert!(app.simulators.paystack().tamper("order-1", 100, "NGN"));
         app.settle().await;
         let page = scrape(app).await;
         assert_eq!(value(&page, r#"tollhouse_alarms_total{alarm="amount mismatch"}"#), Some(1.0));

@@ -17,7 +17,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tollhouse_platform::clock::Clock;
-use tollhouse_sandbox::{Fault, FaultKind, Standins};
+use tollhouse_sandbox::{Fault, FaultKind, Simulators};
 
 use crate::{
     app::{Database, Engine, OPERATOR_TOKEN, PAYSTACK_KEY, reply},
@@ -116,7 +116,7 @@ fn named<'s>(spans: &'s [Span], name: &str) -> &'s Span {
 struct Host {
     process: Process,
     _database: Database,
-    standins: Standins,
+    simulators: Simulators,
 }
 
 impl Host {
@@ -128,8 +128,8 @@ impl Host {
         let cache = format!("--plugin-cache={}/plugin-cache", env!("CARGO_TARGET_TMPDIR"));
         let own = [&*cache, "--plugin-instances=20", "--plugin-unsigned", "--development"];
         let process = Process::serve(command, &database, &[&own, flags].concat()).await;
-        let standins = Standins::start_seeded(bind().await, bind().await, Clock::system(), 1);
-        Host { process, _database: database, standins }
+        let simulators = Simulators::start_seeded(bind().await, bind().await, Clock::system(), 1);
+        Host { process, _database: database, simulators }
     }
 
     /// Stops it as an operator does, and waits until it is gone.
@@ -171,12 +171,12 @@ impl Host {
     async fn set_up(&self, upstream: &Upstream) -> Value {
         let unruly = json!({ "secret_key": SECRET, "base_url": upstream.url });
         self.install(artifacts::UNRULY, "unruly", unruly).await;
-        let base_url = format!("{}/paystack", self.standins.url());
+        let base_url = format!("{}/paystack", self.simulators.url());
         let paystack = json!({ "secret_key": PAYSTACK_KEY, "base_url": base_url });
         let account = self.install(artifacts::PROVIDER_A, "provider_a", paystack).await;
         let webhook = account["notification_url"].as_str().expect("a URL");
-        self.standins.paystack().set_webhook(PAYSTACK_KEY, webhook);
-        let event_url = format!("{}/events", self.standins.url());
+        self.simulators.paystack().set_webhook(PAYSTACK_KEY, webhook);
+        let event_url = format!("{}/events", self.simulators.url());
         let company = json!({ "name": "Acme", "server": "test", "event_url": event_url });
         self.operator(Method::POST, "/companies", company).await
     }
@@ -193,7 +193,7 @@ impl Host {
     }
 
     async fn settle(&self) {
-        self.standins.settle().await;
+        self.simulators.run_until_idle().await;
         self.operator(Method::POST, "/clock/advance", json!({ "seconds": 0 })).await;
     }
 }
@@ -215,11 +215,11 @@ async fn trace_a_payment(collector: &Collector) -> Vec<(&'static str, String)> {
     assert!(paid.send().await.expect("an answer").status().is_success());
     host.settle().await;
     reply(host.initialize(key, "unruly", "order-at-unruly")).await.data();
-    host.standins.faults().push(Fault::new("initialize", FaultKind::Error500).times(1));
+    host.simulators.faults().push(Fault::new("initialize", FaultKind::Error500).times(1));
     let failed = reply(host.initialize(key, "provider_a", "order-that-fails")).await;
     assert_eq!(failed.failure().0, 502);
-    assert_eq!(host.standins.events().len(), 1);
-    for event in host.standins.events() {
+    assert_eq!(host.simulators.events().len(), 1);
+    for event in host.simulators.events() {
         assert!(!format!("{:?}", event.headers).contains("traceparent"), "{:?}", event.headers);
     }
     for request in upstream.got() {

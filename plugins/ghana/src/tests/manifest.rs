@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tollhouse_plugin::testing::FakeHost;
 
 use super::{compare, lookup, question};
-use crate::identity::Identity;
+use crate::identity::IdentityType;
 
 fn manifest() -> Value {
     serde_json::from_str(crate::MANIFEST).unwrap()
@@ -43,7 +43,7 @@ fn what_is_offered() {
         ]
     );
     for identity in identities() {
-        let shape = Identity::named(text(&identity, "name")).unwrap().shape();
+        let shape = IdentityType::from_name(text(&identity, "name")).unwrap().shape();
         assert_eq!(identity["otp"], shape.contact);
         assert_eq!(identity["prices"]["face"].is_u64(), identity["face"] == true);
         assert!(identity["prices"]["lookup"].is_u64() && identity["prices"]["image"].is_null());

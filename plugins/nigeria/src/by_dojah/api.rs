@@ -22,15 +22,15 @@ pub(super) fn post(path: &str, body: &Value, image: &str, timeout_ms: u32) -> Re
 /// The entity of a lookup. That of a licence holds the person in an object of their own.
 pub(super) fn record(entity: Value) -> Result<Record, Fault> {
     let record = Record::of(entity).map(|record| record.merged("personal_details"));
-    record.ok_or_else(|| unexpected("Dojah's answer has no record"))
+    record.ok_or_else(|| unexpected_response("Dojah's answer has no record"))
 }
 
-pub(super) fn unexpected(what: &str) -> Fault {
+pub(super) fn unexpected_response(what: &str) -> Fault {
     Fault::unavailable(what).with_code("unexpected-answer")
 }
 
 /// The image holds nothing of what it was sent for.
-pub(super) fn unreadable() -> Fault {
+pub(super) fn unreadable_image() -> Fault {
     Fault::invalid("image", "there is nothing to be read on the image")
 }
 
@@ -44,13 +44,13 @@ fn send(request: Request, image: &str, timeout_ms: u32) -> Result<Value, Fault> 
         .header("appid", settings::required("dojah_app_id")?)
         .timeout_ms(timeout_ms)
         .send()
-        .map_err(no_answer)?;
+        .map_err(no_response)?;
     check_service(answer.status)?;
     entity(&answer, !image.is_empty())
 }
 
 /// The host's own words may hold the address, and that an identifier.
-fn no_answer(fault: Fault) -> Fault {
+fn no_response(fault: Fault) -> Fault {
     Fault { message: "no answer came from Dojah".to_owned(), details: Vec::new(), ..fault }
 }
 
@@ -69,12 +69,13 @@ fn check_service(status: u16) -> Result<(), Fault> {
 }
 
 fn entity(answer: &Response, with_image: bool) -> Result<Value, Fault> {
-    let mut told: Value = answer.json().map_err(|_| unexpected("Dojah's answer cannot be read"))?;
+    let mut told: Value =
+        answer.json().map_err(|_| unexpected_response("Dojah's answer cannot be read"))?;
     let entity = told.get_mut("entity").map(Value::take);
     match (entity, told.get("error")) {
         (Some(entity), _) if answer.is_success() && !entity.is_null() => Ok(entity),
         (_, Some(words)) => Err(refusal(answer.status, words, with_image)),
-        _ => Err(unexpected("Dojah's answer has neither a record nor an error")),
+        _ => Err(unexpected_response("Dojah's answer has neither a record nor an error")),
     }
 }
 
@@ -83,7 +84,7 @@ fn refusal(status: u16, words: &Value, with_image: bool) -> Fault {
     let words = words.to_string().to_lowercase();
     let says = |any: &[&str]| any.iter().any(|word| words.contains(word));
     if with_image && says(&["face", "selfie", "image", "photo", "document"]) {
-        unreadable()
+        unreadable_image()
     } else if status == 404 || says(&["not found", "no record"]) {
         Fault::not_found("the register has no such entry")
     } else if matches!(status, 400 | 422) {

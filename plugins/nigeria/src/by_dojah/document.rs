@@ -6,7 +6,7 @@ use tollhouse_plugin::normal;
 use tollhouse_plugin::types::Fault;
 
 use super::api;
-use crate::identity::Identity;
+use crate::identity::IdentityType;
 
 const NUMBERS: [&str; 6] = [
     "documentnumber", "licensenumber", "licencenumber", "licenseno", "licenceno", "passportnumber",
@@ -14,35 +14,39 @@ const NUMBERS: [&str; 6] = [
 const FIRST_NAMES: [&str; 3] = ["givennames", "firstname", "givenname"];
 const LAST_NAMES: [&str; 2] = ["surname", "lastname"];
 
-pub(super) struct Seen {
+pub(super) struct ParsedDocument {
     pub(super) identifier: String,
     /// For the register that wants a name beside the number.
     pub(super) person: Option<Person>,
 }
 
 /// `invalid` naming the image when no number stands on it.
-pub(super) fn analyse(identity: Identity, document: &str, timeout_ms: u32) -> Result<Seen, Fault> {
+pub(super) fn analyze(
+    identity: IdentityType,
+    document: &str,
+    timeout_ms: u32,
+) -> Result<ParsedDocument, Fault> {
     const IMAGE: &str = "imagefrontside";
     let body = json!({"input_type": "base64", IMAGE: document});
     let entity = api::post("document/analysis", &body, IMAGE, timeout_ms)?;
     let texts = entity["text_data"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let number = value(texts, &NUMBERS).and_then(|number| identity.read(&number));
+    let number = value(texts, &NUMBERS).and_then(|number| identity.normalize_number(&number));
     let person = value(texts, &LAST_NAMES).map(|last_name| Person {
         first_name: value(texts, &FIRST_NAMES).unwrap_or_default(),
         last_name,
         date_of_birth: None,
     });
-    Ok(Seen { identifier: number.ok_or_else(api::unreadable)?, person })
+    Ok(ParsedDocument { identifier: number.ok_or_else(api::unreadable_image)?, person })
 }
 
 fn value(texts: &[Value], names: &[&str]) -> Option<String> {
     let named = |text: &&Value| {
-        ["field_name", "field_key"].iter().any(|key| names.contains(&&*plain(&text[*key])))
+        ["field_name", "field_key"].iter().any(|key| names.contains(&&*normalize_name(&text[*key])))
     };
     texts.iter().filter(named).find_map(|text| normal::text(&text["value"]))
 }
 
-fn plain(name: &Value) -> String {
+fn normalize_name(name: &Value) -> String {
     let name = name.as_str().unwrap_or_default();
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }

@@ -8,7 +8,7 @@ use tollhouse_plugin::record::Record;
 use tollhouse_plugin::types::Fault;
 
 use super::api;
-use crate::identity::{first_name, last_name, of_person};
+use crate::identity::{first_name, last_name, person_field};
 
 /// From here on they are one person's when Dojah gives a confidence alone.
 const THRESHOLD: f64 = 90.0;
@@ -29,7 +29,7 @@ pub(super) fn by_number(
     let mut record = api::record(api::post(&path, &body, SELFIE, timeout_ms)?)?;
     let comparison = comparison(&mut record)?;
     if record.is_empty() {
-        return Err(api::unexpected("Dojah's answer has no record"));
+        return Err(api::unexpected_response("Dojah's answer has no record"));
     }
     Ok((record, comparison))
 }
@@ -46,8 +46,8 @@ pub(super) fn by_photo(
     })?;
     let mut body = json!({SELFIE: selfie, "photoid_image": photo});
     for (name, part) in [
-        ("first_name", of_person(question, first_name)),
-        ("last_name", of_person(question, last_name)),
+        ("first_name", person_field(question, first_name)),
+        ("last_name", person_field(question, last_name)),
     ] {
         if let Some(part) = part {
             body[name] = part.into();
@@ -66,7 +66,7 @@ fn comparison(entity: &mut Record) -> Result<Comparison, Fault> {
         value => value.as_f64(),
     });
     if matches.is_none() && percent.is_none() {
-        return Err(api::unexpected("Dojah compared no faces"));
+        return Err(api::unexpected_response("Dojah compared no faces"));
     }
     let percent = percent.unwrap_or_default();
     Ok(normal::comparison(matches.unwrap_or(percent >= THRESHOLD), percent))

@@ -10,7 +10,7 @@ use tollhouse_plugin::{identity_document, identity_face, identity_lookup};
 
 use super::question;
 use crate::Nigeria;
-use crate::identity::Identity;
+use crate::identity::IdentityType;
 
 fn manifest() -> Value {
     serde_json::from_str(crate::MANIFEST).unwrap()
@@ -50,7 +50,7 @@ fn capabilities_are_those_of_the_specification() {
         ]
     );
     for identity in identities() {
-        let shape = Identity::named(text(&identity, "name")).unwrap().shape();
+        let shape = IdentityType::from_name(text(&identity, "name")).unwrap().shape();
         assert_eq!(identity["otp"], shape.contact, "{}", identity["name"]);
         for (price, offered) in [
             ("lookup", json!(true)),

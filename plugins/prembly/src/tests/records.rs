@@ -2,9 +2,9 @@ use serde_json::{Value, json};
 use tollhouse_plugin::normal;
 
 use super::told;
-use crate::Answer;
+use crate::LookupResult;
 
-fn first_name(answer: &Answer) -> Option<String> {
+fn first_name(answer: &LookupResult) -> Option<String> {
     answer.record.first(&["first_name"], normal::text)
 }
 

@@ -3,7 +3,7 @@ use tollhouse_plugin::types::{Fault, FaultCategory};
 
 use super::checkout::order;
 use super::naira;
-use crate::channels::{name, options};
+use crate::channels::{channel_name, payment_options};
 
 fn asked(
     channels: &[&str],
@@ -13,7 +13,7 @@ fn asked(
     let mut amount = naira(100);
     amount.currency = currency.into();
     let channels = channels.iter().map(|name| (*name).to_owned()).collect();
-    options(&CheckoutOrder { channels, save_instrument, amount, ..order() })
+    payment_options(&CheckoutOrder { channels, save_instrument, amount, ..order() })
 }
 
 #[test]
@@ -78,6 +78,6 @@ fn payment_types_have_our_names() {
         ("OPay", "opay"),
         ("", ""),
     ] {
-        assert_eq!(name(told), ours);
+        assert_eq!(channel_name(told), ours);
     }
 }

@@ -88,7 +88,7 @@ fn payment_methods_have_our_names() {
         ("PHONE_NUMBER", "phone_number"),
         ("", ""),
     ] {
-        assert_eq!(channels::name(told), ours);
+        assert_eq!(channels::channel_name(told), ours);
     }
 }
 

@@ -27,25 +27,25 @@ enum Century {
 /// The day of a birth, an issue, a registration: of something that has happened. Read are DD-MM-YYYY, YYYY-MM-DD and
 /// DD-Mon-YYYY, with `-` or `/` and with or without a time behind it, DD-Mon-YY, and milliseconds since 1970.
 pub fn date(value: &Value) -> Option<String> {
-    written(read(&super::text(value)?, Century::NotAfter(today()))?)
+    format_day(parse(&super::text(value)?, Century::NotAfter(today()))?)
 }
 
 /// The day on which something ends, in the same notations.
 pub fn expiry(value: &Value) -> Option<String> {
-    written(read(&super::text(value)?, Century::This)?)
+    format_day(parse(&super::text(value)?, Century::This)?)
 }
 
 /// The day that a moment's text begins with.
 pub(super) fn day(told: &str) -> Option<Day> {
-    read(told, Century::This)
+    parse(told, Century::This)
 }
 
 /// The day so many days later.
-pub(super) fn shifted(day: Day, days: i64) -> Day {
-    day_of(days_until(day) + days)
+pub(super) fn add_days(day: Day, days: i64) -> Day {
+    day_from_epoch_days(epoch_days(day) + days)
 }
 
-fn written((year, month, day): Day) -> Option<String> {
+fn format_day((year, month, day): Day) -> Option<String> {
     Some(format!("{day:02}/{month:02}/{year:04}"))
 }
 
@@ -55,21 +55,21 @@ fn written((year, month, day): Day) -> Option<String> {
 )]
 fn today() -> Day {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    day_of(i64::try_from(since.as_millis()).unwrap_or(i64::MAX).div_euclid(DAY_MS))
+    day_from_epoch_days(i64::try_from(since.as_millis()).unwrap_or(i64::MAX).div_euclid(DAY_MS))
 }
 
-fn read(told: &str, century: Century) -> Option<Day> {
+fn parse(told: &str, century: Century) -> Option<Day> {
     if let Some(ms) = milliseconds(told) {
         // A midnight somewhere: the nearest one of UTC is of the same day.
-        return real(day_of((ms + DAY_MS / 2).div_euclid(DAY_MS)));
+        return validate_day(day_from_epoch_days((ms + DAY_MS / 2).div_euclid(DAY_MS)));
     }
     let separator = told.find(['-', '/']).map(|at| &told[at..=at])?;
     let mut parts = told.splitn(3, separator);
     let (first, month, rest) = (parts.next()?, parts.next()?, parts.next()?);
-    let last = without_time(rest)?;
+    let last = strip_time(rest)?;
     match first.len() {
-        4 => real((number(first, 4)?, month_of(month)?, number(last, 2)?)),
-        _ => of_year(last, month, number(first, 2)?, century),
+        4 => validate_day((parse_digits(first, 4)?, parse_month(month)?, parse_digits(last, 2)?)),
+        _ => resolve_year(last, month, parse_digits(first, 2)?, century),
     }
 }
 
@@ -82,48 +82,48 @@ fn milliseconds(told: &str) -> Option<i64> {
 }
 
 /// What stands before a time of day, if what stands behind is one.
-fn without_time(rest: &str) -> Option<&str> {
+fn strip_time(rest: &str) -> Option<&str> {
     let Some(at) = rest.find(|c: char| c.is_whitespace() || c == 'T') else { return Some(rest) };
     let time = rest[at..].trim_start_matches(|c: char| c.is_whitespace() || c == 'T');
     let is_time = time.starts_with(|c: char| c.is_ascii_digit()) && time.contains(':');
     is_time.then(|| &rest[..at])
 }
 
-fn of_year(year: &str, month: &str, day: i64, century: Century) -> Option<Day> {
+fn resolve_year(year: &str, month: &str, day: i64, century: Century) -> Option<Day> {
     let named = month.starts_with(|c: char| c.is_ascii_alphabetic());
-    let month = month_of(month)?;
+    let month = parse_month(month)?;
     match year.len() {
-        4 => real((number(year, 4)?, month, day)),
+        4 => validate_day((parse_digits(year, 4)?, month, day)),
         // With the month as a number nobody knows which of the three is the year.
         2 if named => {
-            let year = number(year, 2)?;
-            let late = real((2000 + year, month, day));
+            let year = parse_digits(year, 2)?;
+            let late = validate_day((2000 + year, month, day));
             let fits = |found: &Day| match century {
                 Century::NotAfter(today) => *found <= today,
                 Century::This => true,
             };
-            late.filter(fits).or_else(|| real((1900 + year, month, day)))
+            late.filter(fits).or_else(|| validate_day((1900 + year, month, day)))
         }
         _ => None,
     }
 }
 
-fn month_of(told: &str) -> Option<i64> {
+fn parse_month(told: &str) -> Option<i64> {
     if told.len() < 3 {
-        return number(told, 2);
+        return parse_digits(told, 2);
     }
     let told = told.to_lowercase();
     let found = MONTHS.iter().position(|name| name.starts_with(&told))?;
     i64::try_from(found + 1).ok()
 }
 
-fn number(told: &str, most_digits: usize) -> Option<i64> {
+fn parse_digits(told: &str, most_digits: usize) -> Option<i64> {
     let plain = (1..=most_digits).contains(&told.len()) && told.bytes().all(|b| b.is_ascii_digit());
     plain.then(|| told.parse().ok()).flatten()
 }
 
 /// The day itself if there is one in the calendar; 0001-01-01 is how some registers write that they do not know.
-fn real((year, month, day): Day) -> Option<Day> {
+fn validate_day((year, month, day): Day) -> Option<Day> {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let days = match month {
         2 if leap => 29,
@@ -137,7 +137,7 @@ fn real((year, month, day): Day) -> Option<Day> {
 
 /// The day of the Gregorian calendar that is so many days after 1 January 1970. Counted in eras of 400 years that begin
 /// with March, so that the day of a leap year is the last of its year.
-fn day_of(days: i64) -> Day {
+fn day_from_epoch_days(days: i64) -> Day {
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -150,7 +150,7 @@ fn day_of(days: i64) -> Day {
 }
 
 /// The inverse of [`day_of`].
-fn days_until((year, month, day): Day) -> i64 {
+fn epoch_days((year, month, day): Day) -> i64 {
     let year = year - i64::from(month <= 2);
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
@@ -224,7 +224,7 @@ mod tests {
             ("01-Jan-31", Century::This, 2031),
             ("31-Dec-99", Century::This, 2099),
         ] {
-            assert_eq!(read(told, century).map(|day| day.0), Some(year), "{told}");
+            assert_eq!(parse(told, century).map(|day| day.0), Some(year), "{told}");
         }
         assert_eq!(expiry(&json!("12-Jan-31")).as_deref(), Some("12/01/2031"));
         assert_eq!(expiry(&json!("12-Jan-2031")).as_deref(), Some("12/01/2031"));
@@ -241,8 +241,8 @@ mod tests {
             (-25_567, (1900, 1, 1)),
             (20_779, (2026, 11, 22)),
         ] {
-            assert_eq!(day_of(days), day, "{days}");
-            assert_eq!(days_until(day), days, "{day:?}");
+            assert_eq!(day_from_epoch_days(days), day, "{days}");
+            assert_eq!(epoch_days(day), days, "{day:?}");
         }
     }
 }

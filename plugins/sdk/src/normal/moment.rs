@@ -12,36 +12,36 @@ pub fn moment(value: &Value, ahead_minutes: i64) -> Option<String> {
     let told = super::text(value)?;
     let day = date::day(&told)?;
     let (_, clock) = told.split_once(['T', ' '])?;
-    let (clock, ahead) = without_offset(clock.trim(), ahead_minutes)?;
-    let (hour, minute, rest) = time(clock)?;
+    let (clock, ahead) = split_offset(clock.trim(), ahead_minutes)?;
+    let (hour, minute, rest) = parse_time(clock)?;
     let minutes = hour * 60 + minute - ahead;
-    let (year, month, day) = date::shifted(day, minutes.div_euclid(DAY_MINUTES));
+    let (year, month, day) = date::add_days(day, minutes.div_euclid(DAY_MINUTES));
     let (hour, minute) = (minutes.rem_euclid(DAY_MINUTES) / 60, minutes.rem_euclid(60));
     Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{rest}Z"))
 }
 
 /// The clock alone, and by how many minutes it is ahead of UTC.
-fn without_offset(clock: &str, ahead: i64) -> Option<(&str, i64)> {
+fn split_offset(clock: &str, ahead: i64) -> Option<(&str, i64)> {
     if let Some(clock) = clock.strip_suffix('Z') {
         return Some((clock, 0));
     }
     let Some(at) = clock.find(['+', '-']) else { return Some((clock, ahead)) };
     let (clock, offset) = clock.split_at(at);
     let digits = offset[1..].replace(':', "");
-    let minutes =
-        number(digits.get(..2)?)? * 60 + number(digits.get(2..).filter(|m| m.len() == 2)?)?;
+    let minutes = parse_digits(digits.get(..2)?)? * 60
+        + parse_digits(digits.get(2..).filter(|m| m.len() == 2)?)?;
     Some((clock, if offset.starts_with('-') { -minutes } else { minutes }))
 }
 
 /// Hour, minute, and the seconds as RFC 3339 has them.
-fn time(clock: &str) -> Option<(i64, i64, String)> {
+fn parse_time(clock: &str) -> Option<(i64, i64, String)> {
     let (clock, half) = match clock.split_once(' ') {
         Some((clock, half)) => (clock, Some(half.to_ascii_uppercase())),
         None => (clock, None),
     };
     let mut parts = clock.splitn(3, ':');
     let (hour, minute, seconds) = (parts.next()?, parts.next()?, parts.next().unwrap_or("00"));
-    let (hour, minute) = (number(hour)?, number(minute)?);
+    let (hour, minute) = (parse_digits(hour)?, parse_digits(minute)?);
     let hour = match half.as_deref() {
         None => hour,
         Some("AM") if (1..=12).contains(&hour) => hour % 12,
@@ -49,12 +49,12 @@ fn time(clock: &str) -> Option<(i64, i64, String)> {
         Some(_) => return None,
     };
     let (whole, fraction) = seconds.split_once('.').unwrap_or((seconds, "0"));
-    let fits = whole.len() == 2 && number(whole)? < 60 && (1..=9).contains(&fraction.len());
+    let fits = whole.len() == 2 && parse_digits(whole)? < 60 && (1..=9).contains(&fraction.len());
     let digits = fraction.bytes().all(|digit| digit.is_ascii_digit());
     (hour < 24 && minute < 60 && fits && digits).then(|| (hour, minute, seconds.to_owned()))
 }
 
-fn number(digits: &str) -> Option<i64> {
+fn parse_digits(digits: &str) -> Option<i64> {
     let plain = (1..=2).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
     plain.then(|| digits.parse().ok()).flatten()
 }

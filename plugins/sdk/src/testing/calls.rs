@@ -22,17 +22,21 @@ impl FakeHost {
         let sent = Sent {
             method: request.method.to_ascii_uppercase(),
             url: request.url.clone(),
-            headers: request.headers.iter().map(|(n, v)| (n.clone(), self.fill(v))).collect(),
+            headers: request
+                .headers
+                .iter()
+                .map(|(n, v)| (n.clone(), self.fill_placeholders(v)))
+                .collect(),
             body: self.fill_bytes(request.body.as_deref().unwrap_or_default()),
             timeout_ms: request.timeout_ms,
         };
-        let answer = self.next_answer(&sent.method, &sent.url);
+        let answer = self.next_response(&sent.method, &sent.url);
         self.sent.push(sent);
         let (status, body) = answer?;
         Ok(Response { status, headers: Vec::new(), body })
     }
 
-    fn next_answer(&mut self, method: &str, url: &str) -> Result<(u16, Vec<u8>), Fault> {
+    fn next_response(&mut self, method: &str, url: &str) -> Result<(u16, Vec<u8>), Fault> {
         let path = url.split('?').next().unwrap_or(url);
         let fits = |end: &str| url.ends_with(end) || path.ends_with(end);
         let Some(route) = self.routes.iter_mut().find(|r| r.method == method && fits(&r.url))
@@ -52,7 +56,7 @@ impl FakeHost {
         text
     }
 
-    pub(super) fn value(&self, name: &str) -> Result<String, Fault> {
+    pub(super) fn secret_value(&self, name: &str) -> Result<String, Fault> {
         self.secrets
             .get(name)
             .cloned()
@@ -61,21 +65,21 @@ impl FakeHost {
 
     pub(super) fn basic(&mut self, user: &str, password: &str) -> Result<String, Fault> {
         let setting = self.settings.get(user).cloned();
-        let name = setting.map_or_else(|| self.value(user), Ok)?;
-        let pair = format!("{name}:{}", self.value(password)?);
+        let name = setting.map_or_else(|| self.secret_value(user), Ok)?;
+        let pair = format!("{name}:{}", self.secret_value(password)?);
         Ok(self.placeholder(&[user, password], STANDARD.encode(pair)))
     }
 
     pub(super) fn hmac(&self, algorithm: &str, name: &str, data: &[u8]) -> Result<Vec<u8>, Fault> {
-        let key = self.value(name)?;
+        let key = self.secret_value(name)?;
         match algorithm {
-            "sha256" => Ok(mac::<Hmac<Sha256>>(key.as_bytes(), data)),
-            "sha512" => Ok(mac::<Hmac<Sha512>>(key.as_bytes(), data)),
+            "sha256" => Ok(keyed_hash::<Hmac<Sha256>>(key.as_bytes(), data)),
+            "sha512" => Ok(keyed_hash::<Hmac<Sha512>>(key.as_bytes(), data)),
             _ => Err(Fault::invalid("algorithm", "no such algorithm")),
         }
     }
 
-    fn fill(&self, text: &str) -> String {
+    fn fill_placeholders(&self, text: &str) -> String {
         let fill = |text: String, Placeholder { text: placeholder, value, .. }: &Placeholder| {
             text.replace(placeholder, value)
         };
@@ -84,13 +88,13 @@ impl FakeHost {
 
     fn fill_bytes(&self, body: &[u8]) -> Vec<u8> {
         match std::str::from_utf8(body) {
-            Ok(text) => self.fill(text).into_bytes(),
+            Ok(text) => self.fill_placeholders(text).into_bytes(),
             Err(_) => body.to_vec(),
         }
     }
 }
 
-fn mac<M: Mac + KeyInit>(key: &[u8], data: &[u8]) -> Vec<u8> {
+fn keyed_hash<M: Mac + KeyInit>(key: &[u8], data: &[u8]) -> Vec<u8> {
     let mut mac = <M as KeyInit>::new_from_slice(key).expect("an HMAC key has any length");
     mac.update(data);
     mac.finalize().into_bytes().to_vec()

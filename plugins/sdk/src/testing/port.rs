@@ -15,7 +15,7 @@ pub(crate) mod vault {
     use crate::types::Fault;
 
     pub(crate) fn secret(name: &str) -> Result<String, Fault> {
-        with_host(|host| host.value(name).map(|value| host.placeholder(&[name], value)))
+        with_host(|host| host.secret_value(name).map(|value| host.placeholder(&[name], value)))
     }
 
     pub(crate) fn basic(user: &str, password: &str) -> Result<String, Fault> {
@@ -27,7 +27,7 @@ pub(crate) mod vault {
     }
 
     pub(crate) fn matches(secret: &str, candidate: &[u8]) -> Result<bool, Fault> {
-        with_host(|host| host.value(secret).map(|value| value.as_bytes() == candidate))
+        with_host(|host| host.secret_value(secret).map(|value| value.as_bytes() == candidate))
     }
 }
 

@@ -5,35 +5,35 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    Answer, entity, find,
-    request::{Params, Refusal},
+    ApiResult, entity, find,
+    request::{ApiError, Params},
 };
 use crate::{
     env::Env,
     registers::{
         days,
-        kinds::{Kind, guess},
+        kinds::{Kind, guess_kind},
         people::Person,
         pictures::Picture,
     },
 };
 
 /// The picture has to be given as what `input_type` says, else it is none.
-pub(super) async fn analyze(env: Arc<Env>, params: Params) -> Answer {
+pub(super) async fn analyze(env: Arc<Env>, params: Params) -> ApiResult {
     let front = params.required("imagefrontside")?;
     let picture = match params.get("input_type") {
-        Some("url") if front.starts_with("http") => Picture::of_url_or_base64(front),
+        Some("url") if front.starts_with("http") => Picture::from_url_or_base64(front),
         Some("base64") => Some(params.picture("imagefrontside")?),
         _ => None,
     };
     match picture {
         Some(Picture::Document { number }) => {
-            let kind = guess(&number);
+            let kind = guess_kind(&number);
             let person = find(kind, "imagefrontside", &number).await?;
             Ok(entity(analysis(&env, kind, &person)))
         }
         Some(_) => Ok(entity(unreadable())),
-        None => Err(Refusal::invalid("input_type must be url or base64, and imagefrontside that")),
+        None => Err(ApiError::invalid("input_type must be url or base64, and imagefrontside that")),
     }
 }
 
@@ -73,7 +73,7 @@ fn text_data(person: &Person) -> Vec<Value> {
         ("Date of Birth", days::iso(person.born)),
         ("Sex", person.sex().to_owned()),
         ("Date of Issue", days::iso(person.issued)),
-        ("Date of Expiry", days::iso(person.expires(5))),
+        ("Date of Expiry", days::iso(person.expiry_date(5))),
         ("Place of Issue", person.home.0.to_uppercase()),
         ("Nationality", "Nigeria".to_owned()),
     ]

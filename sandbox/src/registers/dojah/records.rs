@@ -6,7 +6,7 @@ use super::request::Query;
 use crate::registers::{days, national, people::Person};
 
 pub(super) fn bvn_validation(person: &Person, query: &Query) -> Value {
-    let name_is_right = query.says("first_name", &person.first_name);
+    let name_is_right = query.matches_record("first_name", &person.first_name);
     let confidence = if name_is_right { 100 } else { 0 };
     json!({
         "bvn": { "value": person.number, "status": true },
@@ -96,14 +96,14 @@ pub(super) fn nin_record(person: &Person) -> Value {
         "picture": person.photo(),
         "signature": "",
     });
-    if let (Some(record), Value::Object(places)) = (record.as_object_mut(), places(person)) {
+    if let (Some(record), Value::Object(places)) = (record.as_object_mut(), places_json(person)) {
         record.extend(places);
     }
     record
 }
 
 /// Where somebody was born and lives, and the next of kin, of whose address the second part is a list.
-fn places(person: &Person) -> Value {
+fn places_json(person: &Person) -> Value {
     let (state, lga, town, _) = person.home;
     let (origin_state, origin_lga, origin_town, _) = person.origin;
     let (kin_state, kin_lga, kin_town, _) = person.kin.place;
@@ -181,7 +181,7 @@ pub(super) fn passport(person: &Person, _: &Query) -> Value {
         "gender": person.gender(),
         "date_of_birth": days::iso(person.born),
         "date_of_issue": days::iso(person.issued),
-        "expiry_date": days::iso(person.expires(10)),
+        "expiry_date": days::iso(person.expiry_date(10)),
         "issue_place": person.home.0.to_uppercase(),
         "document_type": "Standard Passport",
         "photo": person.photo(),

@@ -10,47 +10,47 @@ use axum::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::registers::{Absent, pictures::Picture};
+use crate::registers::{LookupError, pictures::Picture};
 
 #[derive(Debug)]
-pub(super) struct Refusal(StatusCode, String);
+pub(super) struct ApiError(StatusCode, String);
 
-impl Refusal {
-    pub(super) fn invalid(error: impl Into<String>) -> Refusal {
-        Refusal(StatusCode::BAD_REQUEST, error.into())
+impl ApiError {
+    pub(super) fn invalid(error: impl Into<String>) -> ApiError {
+        ApiError(StatusCode::BAD_REQUEST, error.into())
     }
 
-    fn missing(name: &str) -> Refusal {
-        Refusal::invalid(format!("{name} is required"))
+    fn missing(name: &str) -> ApiError {
+        ApiError::invalid(format!("{name} is required"))
     }
 
-    pub(super) fn of(absent: Absent, parameter: &str) -> Refusal {
+    pub(super) fn from_lookup_error(absent: LookupError, parameter: &str) -> ApiError {
         match absent {
-            Absent::Malformed => Refusal::invalid(format!("{parameter} is not valid")),
-            Absent::Nobody => Refusal(StatusCode::NOT_FOUND, "Result Not Found".to_owned()),
-            Absent::OutOfOrder => {
+            LookupError::Malformed => ApiError::invalid(format!("{parameter} is not valid")),
+            LookupError::NotFound => ApiError(StatusCode::NOT_FOUND, "Result Not Found".to_owned()),
+            LookupError::SourceUnavailable => {
                 let error = "The source is not available now, try again later";
-                Refusal(StatusCode::FAILED_DEPENDENCY, error.to_owned())
+                ApiError(StatusCode::FAILED_DEPENDENCY, error.to_owned())
             }
         }
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         (self.0, Json(json!({ "error": self.1 }))).into_response()
     }
 }
 
 /// The key comes alone: one behind a scheme word is no key here.
-fn authorise(headers: &HeaderMap) -> Result<(), Refusal> {
+fn authenticate(headers: &HeaderMap) -> Result<(), ApiError> {
     let given = |name: &str| {
         let value = headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         !value.is_empty() && !value.contains(' ')
     };
     match given("authorization") && given("appid") {
         true => Ok(()),
-        false => Err(Refusal(StatusCode::UNAUTHORIZED, "Authorization or AppId is wrong".into())),
+        false => Err(ApiError(StatusCode::UNAUTHORIZED, "Authorization or AppId is wrong".into())),
     }
 }
 
@@ -58,12 +58,12 @@ fn authorise(headers: &HeaderMap) -> Result<(), Refusal> {
 pub(super) struct Query(HashMap<String, String>);
 
 impl<S: Send + Sync> FromRequestParts<S> for Query {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Query, Refusal> {
-        authorise(&parts.headers)?;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Query, ApiError> {
+        authenticate(&parts.headers)?;
         let pairs = Pairs::from_request_parts(parts, state).await;
-        let Pairs(pairs) = pairs.map_err(|_| Refusal::invalid("The query cannot be read"))?;
+        let Pairs(pairs) = pairs.map_err(|_| ApiError::invalid("The query cannot be read"))?;
         Ok(Query(pairs))
     }
 }
@@ -73,12 +73,12 @@ impl Query {
         self.0.get(name).map(|text| text.trim()).filter(|text| !text.is_empty())
     }
 
-    pub(super) fn required(&self, name: &str) -> Result<&str, Refusal> {
-        self.get(name).ok_or_else(|| Refusal::missing(name))
+    pub(super) fn required(&self, name: &str) -> Result<&str, ApiError> {
+        self.get(name).ok_or_else(|| ApiError::missing(name))
     }
 
     /// Whether what was sent along is what is on record; what was not sent is not.
-    pub(super) fn says(&self, name: &str, recorded: &str) -> bool {
+    pub(super) fn matches_record(&self, name: &str, recorded: &str) -> bool {
         self.get(name).is_some_and(|text| text.eq_ignore_ascii_case(recorded))
     }
 }
@@ -87,14 +87,14 @@ impl Query {
 pub(super) struct Params(Map<String, Value>);
 
 impl<S: Send + Sync> FromRequest<S> for Params {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Params, Refusal> {
-        authorise(request.headers())?;
+    async fn from_request(request: Request, state: &S) -> Result<Params, ApiError> {
+        authenticate(request.headers())?;
         let body = String::from_request(request, state).await.unwrap_or_default();
         match serde_json::from_str(&body) {
             Ok(Value::Object(params)) => Ok(Params(params)),
-            _ => Err(Refusal::invalid("The body is not a JSON object")),
+            _ => Err(ApiError::invalid("The body is not a JSON object")),
         }
     }
 }
@@ -105,14 +105,14 @@ impl Params {
         text.filter(|text| !text.is_empty())
     }
 
-    pub(super) fn required(&self, name: &str) -> Result<&str, Refusal> {
-        self.get(name).ok_or_else(|| Refusal::missing(name))
+    pub(super) fn required(&self, name: &str) -> Result<&str, ApiError> {
+        self.get(name).ok_or_else(|| ApiError::missing(name))
     }
 
     /// In base64, without the head of a data URL.
-    pub(super) fn picture(&self, name: &str) -> Result<Picture, Refusal> {
+    pub(super) fn picture(&self, name: &str) -> Result<Picture, ApiError> {
         let text = self.required(name)?;
-        let picture = if text.starts_with("data:") { None } else { Picture::of_base64(text) };
-        picture.ok_or_else(|| Refusal::invalid(format!("{name} is not an image in base64")))
+        let picture = if text.starts_with("data:") { None } else { Picture::from_base64(text) };
+        picture.ok_or_else(|| ApiError::invalid(format!("{name} is not an image in base64")))
     }
 }

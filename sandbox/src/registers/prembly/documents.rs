@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::records::{blank, merge};
+use super::records::{merge, or_empty};
 use crate::registers::{days, national, people::Person};
 
 /// For how many years they are good.
@@ -18,7 +18,7 @@ pub(super) fn license(person: &Person) -> Value {
         "gender": person.gender(),
         "birthDate": days::iso(person.born),
         "issuedDate": days::iso(person.issued),
-        "expiryDate": days::iso(person.expires(LICENSE_YEARS)),
+        "expiryDate": days::iso(person.expiry_date(LICENSE_YEARS)),
         "stateOfIssue": person.home.0.to_uppercase(),
         "photo": person.photo(),
         "uuid": person.uuid(),
@@ -44,7 +44,7 @@ pub(super) fn license_advance(person: &Person) -> Value {
         "dob": days::slashed(person.born),
         "tin": person.digits("tin", 10),
         "issued_date": days::slashed(person.issued),
-        "validity": days::slashed(person.expires(LICENSE_YEARS)),
+        "validity": days::slashed(person.expiry_date(LICENSE_YEARS)),
         "lga_of_origin": origin_lga,
         "face_mark": "NO",
         "blood_group": person.pick("blood", &["A+", "AB+", "B+", "O+", "O-"]),
@@ -54,7 +54,7 @@ pub(super) fn license_advance(person: &Person) -> Value {
         "disability": "NONE",
         "nin": person.digits("nin", 11),
         "phone": national(person.phone.as_ref()),
-        "email": blank(person.email.as_ref()),
+        "email": or_empty(person.email.as_ref()),
         "nok_phone": format!("0803{}", person.digits("kin phone", 7)),
         "address_line1": person.address,
         "address_line2": "",
@@ -74,7 +74,7 @@ pub(super) fn license_v2(person: &Person) -> Value {
         "gender": person.gender(),
         "birthdate": days::dashed(person.born),
         "issuedDate": days::dashed(person.issued),
-        "expiryDate": days::dashed(person.expires(LICENSE_YEARS)),
+        "expiryDate": days::dashed(person.expiry_date(LICENSE_YEARS)),
         "stateOfIssue": person.home.0,
         "photo": person.photo(),
     })
@@ -90,7 +90,7 @@ pub(super) fn passport(person: &Person) -> Value {
         "dob": days::iso(person.born),
         "gender": person.gender(),
         "issued_date": days::iso(person.issued),
-        "expiry_date": days::iso(person.expires(PASSPORT_YEARS)),
+        "expiry_date": days::iso(person.expiry_date(PASSPORT_YEARS)),
         "issued_at": person.home.0.to_uppercase(),
         "mobile": national(person.phone.as_ref()),
         "photo": format!("data:image/jpeg;base64,{}", person.photo()),
@@ -147,7 +147,7 @@ pub(super) fn company(person: &Person) -> Value {
         "state": state,
         "city": town,
         "lga": lga,
-        "email_address": blank(person.email.as_ref()),
+        "email_address": or_empty(person.email.as_ref()),
         "date_of_registration": days::iso(person.issued),
         "directors": [{ "name": person.full_name(), "designation": "DIRECTOR" }],
     })

@@ -16,7 +16,7 @@ pub(super) fn passport(person: &Person) -> Value {
         "PlaceOfBirth": person.origin.2.to_uppercase(),
         "PlaceOfIssue": "ACCRA",
         "IssueDate": days::iso(person.issued),
-        "ExpiryDate": days::iso(person.expires(10)),
+        "ExpiryDate": days::iso(person.expiry_date(10)),
         "Picture": person.photo(),
         "Signature": "",
     })
@@ -42,7 +42,7 @@ pub(super) fn license(person: &Person) -> Value {
         "ClassOfLicence": person.pick("class", &["A", "B", "C"]),
         "Nationality": "GHANAIAN",
         "DateOfIssue": days::slashed(person.issued),
-        "ExpiryDate": days::slashed(person.expires(6)),
+        "ExpiryDate": days::slashed(person.expiry_date(6)),
         "CertificateDate": days::slashed(person.issued),
         "CertificateOfCompetence": certificate,
         "DriverImage": person.photo(),

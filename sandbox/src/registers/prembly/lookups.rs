@@ -10,13 +10,13 @@ pub(super) struct Lookup {
     kinds: &'static [Kind],
     /// The parameters that may hold the identifier.
     pub numbers: &'static [&'static str],
-    pub asks: Asks,
+    pub input: LookupInput,
     key: &'static str,
     pub write: fn(&Person) -> Value,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Asks {
+pub(super) enum LookupInput {
     Number,
     /// With a selfie, which is compared with the photo on record.
     Face(Scale),
@@ -32,7 +32,7 @@ pub(super) enum Scale {
 }
 
 impl Scale {
-    pub(super) fn of_percent(self, percent: f64) -> f64 {
+    pub(super) fn from_percent(self, percent: f64) -> f64 {
         match self {
             Scale::Percent => percent,
             Scale::Fraction => (percent * 100.0).round() / 10_000.0,
@@ -42,7 +42,7 @@ impl Scale {
 
 impl Lookup {
     pub(super) fn kind_of(&self, number: &str) -> Option<Kind> {
-        self.kinds.iter().copied().find(|kind| kind.key(number).is_some())
+        self.kinds.iter().copied().find(|kind| kind.canonical_form(number).is_some())
     }
 
     /// Where the record stands in the answer, which for some was another name once.
@@ -54,32 +54,32 @@ impl Lookup {
         }
     }
 
-    pub(super) fn knows_watch_list(&self) -> bool {
+    pub(super) fn reports_watch_list(&self) -> bool {
         self.kinds == [Kind::Bvn]
     }
 }
 
-type Write = fn(&Person) -> Value;
+type RenderRecord = fn(&Person) -> Value;
 
-const fn number(
+const fn by_number(
     path: &'static str,
     kinds: &'static [Kind],
     key: &'static str,
-    write: Write,
+    write: RenderRecord,
 ) -> Lookup {
-    Lookup { path, kinds, numbers: &["number"], asks: Asks::Number, key, write }
+    Lookup { path, kinds, numbers: &["number"], input: LookupInput::Number, key, write }
 }
 
-const fn named(numbers: &'static [&'static str], lookup: Lookup) -> Lookup {
+const fn with_parameters(numbers: &'static [&'static str], lookup: Lookup) -> Lookup {
     Lookup { numbers, ..lookup }
 }
 
-const fn face(scale: Scale, lookup: Lookup) -> Lookup {
-    Lookup { asks: Asks::Face(scale), ..lookup }
+const fn with_face(scale: Scale, lookup: Lookup) -> Lookup {
+    Lookup { input: LookupInput::Face(scale), ..lookup }
 }
 
-const fn document(lookup: Lookup) -> Lookup {
-    Lookup { asks: Asks::Document, ..lookup }
+const fn by_document(lookup: Lookup) -> Lookup {
+    Lookup { input: LookupInput::Document, ..lookup }
 }
 
 const BVN: &[Kind] = &[Kind::Bvn];
@@ -89,45 +89,57 @@ const PASSPORT: &[Kind] = &[Kind::Passport];
 const VOTER: &[Kind] = &[Kind::Voter];
 const COMPANY: &[Kind] = &[Kind::Company];
 const PHONE: &[Kind] = &[Kind::Phone];
-const NIN_NAMES: &[&str] = &["number_nin", "number"];
-const COMPANY_NAMES: &[&str] = &["rc_number"];
+const NIN_PARAMETERS: &[&str] = &["number_nin", "number"];
+const COMPANY_PARAMETERS: &[&str] = &["rc_number"];
 
 pub(super) static LOOKUPS: [Lookup; 31] = [
-    number("bvn_validation", BVN, "data", records::bvn_basic),
-    number("bvn", BVN, "data", records::bvn),
-    face(Scale::Percent, number("bvn_w_face", BVN, "bvn_data", records::bvn)),
-    named(NIN_NAMES, number("vnin-basic", NIN, "nin_data", records::nin_basic)),
-    named(NIN_NAMES, number("vnin", NIN, "nin_data", records::nin)),
-    named(NIN_NAMES, number("nin_wo_face", NIN, "nin_data", records::nin)),
-    face(Scale::Fraction, named(NIN_NAMES, number("nin_w_face", NIN, "nin_data", records::nin))),
-    face(Scale::Fraction, named(NIN_NAMES, number("nin", NIN, "nin_data", records::nin))),
-    document(number("nin/image", NIN, "nin_data", records::nin)),
-    number("drivers_license", LICENSE, "frsc_data", documents::license),
-    number("drivers_license/basic", LICENSE, "frsc_data", documents::license_verified),
-    number("drivers_license/advance", LICENSE, "frsc_data", documents::license_advance),
-    number("drivers_license/advance/v2", LICENSE, "frsc_data", documents::license_v2),
-    document(number("drivers_license/image", LICENSE, "frsc_data", documents::license)),
-    face(Scale::Percent, number("drivers_license/face", LICENSE, "frsc_data", documents::license)),
-    face(
-        Scale::Percent,
-        number("drivers_license_with_face", LICENSE, "frsc_data", documents::license),
+    by_number("bvn_validation", BVN, "data", records::bvn_basic),
+    by_number("bvn", BVN, "data", records::bvn),
+    with_face(Scale::Percent, by_number("bvn_w_face", BVN, "bvn_data", records::bvn)),
+    with_parameters(NIN_PARAMETERS, by_number("vnin-basic", NIN, "nin_data", records::nin_basic)),
+    with_parameters(NIN_PARAMETERS, by_number("vnin", NIN, "nin_data", records::nin)),
+    with_parameters(NIN_PARAMETERS, by_number("nin_wo_face", NIN, "nin_data", records::nin)),
+    with_face(
+        Scale::Fraction,
+        with_parameters(NIN_PARAMETERS, by_number("nin_w_face", NIN, "nin_data", records::nin)),
     ),
-    number("national_passport", PASSPORT, "data", documents::passport),
-    number("national_passport_v2", PASSPORT, "data", documents::passport_v2),
-    document(number("national_passport_image", PASSPORT, "data", documents::passport)),
-    face(
-        Scale::Percent,
-        number("national_passport_with_face", PASSPORT, "data", documents::passport),
+    with_face(
+        Scale::Fraction,
+        with_parameters(NIN_PARAMETERS, by_number("nin", NIN, "nin_data", records::nin)),
     ),
-    number("voters_card", VOTER, "data", documents::voter),
-    document(number("voters_card/image", VOTER, "vc_data", documents::voter)),
-    named(COMPANY_NAMES, number("cac", COMPANY, "data", documents::company)),
-    named(COMPANY_NAMES, number("cac/advance", COMPANY, "data", documents::company_advance)),
-    number("phone_number", PHONE, "data", records::phone_basic),
-    number("phone_number/advance", PHONE, "data", records::phone_advance),
-    number("gh/ssnit", &[Kind::GhSsnit], "data", ghana::ssnit),
-    face(Scale::Fraction, number("gh/ssnit/face", &[Kind::GhSsnit], "data", ghana::ssnit)),
-    number("gh/passport", &[Kind::GhPassport], "data", ghana::passport),
-    number("gh/drivers_license", &[Kind::GhLicense], "data", ghana::license),
-    number("gh/voters", &[Kind::GhVoter], "data", ghana::voter),
+    by_document(by_number("nin/image", NIN, "nin_data", records::nin)),
+    by_number("drivers_license", LICENSE, "frsc_data", documents::license),
+    by_number("drivers_license/basic", LICENSE, "frsc_data", documents::license_verified),
+    by_number("drivers_license/advance", LICENSE, "frsc_data", documents::license_advance),
+    by_number("drivers_license/advance/v2", LICENSE, "frsc_data", documents::license_v2),
+    by_document(by_number("drivers_license/image", LICENSE, "frsc_data", documents::license)),
+    with_face(
+        Scale::Percent,
+        by_number("drivers_license/face", LICENSE, "frsc_data", documents::license),
+    ),
+    with_face(
+        Scale::Percent,
+        by_number("drivers_license_with_face", LICENSE, "frsc_data", documents::license),
+    ),
+    by_number("national_passport", PASSPORT, "data", documents::passport),
+    by_number("national_passport_v2", PASSPORT, "data", documents::passport_v2),
+    by_document(by_number("national_passport_image", PASSPORT, "data", documents::passport)),
+    with_face(
+        Scale::Percent,
+        by_number("national_passport_with_face", PASSPORT, "data", documents::passport),
+    ),
+    by_number("voters_card", VOTER, "data", documents::voter),
+    by_document(by_number("voters_card/image", VOTER, "vc_data", documents::voter)),
+    with_parameters(COMPANY_PARAMETERS, by_number("cac", COMPANY, "data", documents::company)),
+    with_parameters(
+        COMPANY_PARAMETERS,
+        by_number("cac/advance", COMPANY, "data", documents::company_advance),
+    ),
+    by_number("phone_number", PHONE, "data", records::phone_basic),
+    by_number("phone_number/advance", PHONE, "data", records::phone_advance),
+    by_number("gh/ssnit", &[Kind::GhSsnit], "data", ghana::ssnit),
+    with_face(Scale::Fraction, by_number("gh/ssnit/face", &[Kind::GhSsnit], "data", ghana::ssnit)),
+    by_number("gh/passport", &[Kind::GhPassport], "data", ghana::passport),
+    by_number("gh/drivers_license", &[Kind::GhLicense], "data", ghana::license),
+    by_number("gh/voters", &[Kind::GhVoter], "data", ghana::voter),
 ];

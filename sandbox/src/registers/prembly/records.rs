@@ -29,7 +29,7 @@ pub(super) fn bvn(person: &Person) -> Value {
         "registrationDate": days::named_briefly(person.issued),
         "enrollmentBank": person.bank.0,
         "enrollmentBranch": person.home.2,
-        "email": blank(person.email.as_ref()),
+        "email": or_empty(person.email.as_ref()),
         "gender": person.gender(),
         "levelOfAccount": "Level 2 - Medium Level Accounts",
         "lgaOfOrigin": origin_lga,
@@ -77,7 +77,7 @@ fn is_virtual(person: &Person) -> bool {
 
 pub(super) fn nin(person: &Person) -> Value {
     let vnin = if is_virtual(person) { person.number.as_str() } else { "" };
-    let mut record = joined([home(person), origin(person), kin(person)]);
+    let mut record = merge_all([home_json(person), origin_json(person), kin_json(person)]);
     merge(&mut record, register_entry(person));
     merge(
         &mut record,
@@ -94,7 +94,7 @@ pub(super) fn nin(person: &Person) -> Value {
 /// A phone number leads to the same register, whose words are spelt better here.
 pub(super) fn phone_advance(person: &Person) -> Value {
     let (state, _, town, _) = person.home;
-    let mut record = joined([home(person), origin(person), kin(person)]);
+    let mut record = merge_all([home_json(person), origin_json(person), kin_json(person)]);
     merge(&mut record, register_entry(person));
     merge(
         &mut record,
@@ -126,7 +126,7 @@ fn register_entry(person: &Person) -> Value {
         "centralID": person.digits("central id", 8),
         "documentno": "",
         "educationallevel": "tertiary",
-        "email": blank(person.email.as_ref()),
+        "email": or_empty(person.email.as_ref()),
         "firstname": person.first_name,
         "gender": person.sex().to_lowercase(),
         "maidenname": "****",
@@ -150,7 +150,7 @@ fn register_entry(person: &Person) -> Value {
     })
 }
 
-fn home(person: &Person) -> Value {
+fn home_json(person: &Person) -> Value {
     let (state, lga, town, _) = person.home;
     json!({
         "residence_address": person.address,
@@ -161,7 +161,7 @@ fn home(person: &Person) -> Value {
     })
 }
 
-fn origin(person: &Person) -> Value {
+fn origin_json(person: &Person) -> Value {
     let (state, lga, town, _) = person.origin;
     json!({
         "birthcountry": "nigeria",
@@ -173,7 +173,7 @@ fn origin(person: &Person) -> Value {
     })
 }
 
-fn kin(person: &Person) -> Value {
+fn kin_json(person: &Person) -> Value {
     let (state, lga, town, _) = person.kin.place;
     json!({
         "nok_firstname": person.kin.first_name,
@@ -188,11 +188,11 @@ fn kin(person: &Person) -> Value {
     })
 }
 
-pub(super) fn blank(text: Option<&String>) -> &str {
+pub(super) fn or_empty(text: Option<&String>) -> &str {
     text.map_or("", String::as_str)
 }
 
-fn joined(parts: [Value; 3]) -> Value {
+fn merge_all(parts: [Value; 3]) -> Value {
     let mut whole = json!({});
     parts.into_iter().for_each(|part| merge(&mut whole, part));
     whole

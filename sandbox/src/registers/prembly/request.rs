@@ -11,17 +11,17 @@ use serde_json::{Map, Value, json};
 use crate::registers::pictures::Picture;
 
 #[derive(Debug)]
-pub(super) struct Refusal(StatusCode, String);
+pub(super) struct ApiError(StatusCode, String);
 
-impl Refusal {
-    pub(super) fn invalid(detail: impl Into<String>) -> Refusal {
-        Refusal(StatusCode::BAD_REQUEST, detail.into())
+impl ApiError {
+    pub(super) fn invalid(detail: impl Into<String>) -> ApiError {
+        ApiError(StatusCode::BAD_REQUEST, detail.into())
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let Refusal(status, detail) = self;
+        let ApiError(status, detail) = self;
         (status, Json(json!({ "status": false, "detail": detail, "message": detail })))
             .into_response()
     }
@@ -31,17 +31,17 @@ impl IntoResponse for Refusal {
 pub(super) struct Params(Map<String, Value>);
 
 impl<S: Send + Sync> FromRequest<S> for Params {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Params, Refusal> {
+    async fn from_request(request: Request, state: &S) -> Result<Params, ApiError> {
         if request.headers().get("x-api-key").is_none_or(|key| key.is_empty()) {
             let detail = "Authentication failed: x-api-key is missing or not valid";
-            return Err(Refusal(StatusCode::UNAUTHORIZED, detail.to_owned()));
+            return Err(ApiError(StatusCode::UNAUTHORIZED, detail.to_owned()));
         }
         let body = String::from_request(request, state).await.unwrap_or_default();
         match serde_json::from_str(&body) {
             Ok(Value::Object(params)) => Ok(Params(params)),
-            _ => Err(Refusal::invalid("The body is not a JSON object")),
+            _ => Err(ApiError::invalid("The body is not a JSON object")),
         }
     }
 }
@@ -58,16 +58,18 @@ impl Params {
     }
 
     /// The identifier, by the first of its names that is there.
-    pub(super) fn number(&self, names: &[&str]) -> Result<String, Refusal> {
+    pub(super) fn number(&self, names: &[&str]) -> Result<String, ApiError> {
         let found = names.iter().find_map(|name| self.text(name));
-        found.ok_or_else(|| Refusal::invalid(format!("{} is required", names.join(" or "))))
+        found.ok_or_else(|| ApiError::invalid(format!("{} is required", names.join(" or "))))
     }
 
-    pub(super) fn picture(&self, name: &str) -> Result<Picture, Refusal> {
+    pub(super) fn picture(&self, name: &str) -> Result<Picture, ApiError> {
         let text =
-            self.text(name).ok_or_else(|| Refusal::invalid(format!("{name} is required")))?;
-        Picture::of_url_or_base64(&text).ok_or_else(|| {
-            Refusal::invalid(format!("{name} is neither the address of an image nor one in base64"))
+            self.text(name).ok_or_else(|| ApiError::invalid(format!("{name} is required")))?;
+        Picture::from_url_or_base64(&text).ok_or_else(|| {
+            ApiError::invalid(format!(
+                "{name} is neither the address of an image nor one in base64"
+            ))
         })
     }
 }

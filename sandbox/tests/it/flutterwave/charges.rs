@@ -55,7 +55,7 @@ async fn a_challenge_is_completed_on_the_banks_page() {
     let scripted = charge(&token, "scripted");
     for (tx_ref, body) in [("asked", by_request), ("scripted", scripted)] {
         if tx_ref == "scripted" {
-            shop.world.standins.faults().push(Fault::new("charge", FaultKind::Challenge));
+            shop.world.simulators.faults().push(Fault::new("charge", FaultKind::Challenge));
         }
         let answer = shop.post(PATH, body).await;
         assert_eq!(answer["message"], "Charge initiated");
@@ -82,7 +82,7 @@ async fn a_challenge_is_completed_on_the_banks_page() {
 async fn a_failed_challenge_is_over() {
     let shop = Shop::new().await;
     let token = shop.saved("first").await;
-    shop.world.standins.faults().push(Fault::new("charge", FaultKind::Challenge));
+    shop.world.simulators.faults().push(Fault::new("charge", FaultKind::Challenge));
     let answer = shop.post(PATH, charge(&token, "failed")).await;
     let redirect = answer["meta"]["authorization"]["redirect"].as_str().unwrap();
     let page = redirect.rsplit('/').next().unwrap();
@@ -95,7 +95,7 @@ async fn a_failed_challenge_is_over() {
 async fn a_charge_can_be_declined_or_left_pending() {
     let shop = Shop::new().await;
     let token = shop.saved("first").await;
-    let faults = shop.world.standins.faults();
+    let faults = shop.world.simulators.faults();
     faults.push(Fault::new("charge", FaultKind::Decline));
     let declined = shop.post(PATH, charge(&token, "declined")).await["data"].clone();
     assert_eq!(declined["status"], "failed");
@@ -110,8 +110,8 @@ async fn a_charge_can_be_declined_or_left_pending() {
         let answer = shop.post(PATH, charge(&token, tx_ref)).await;
         assert_eq!(answer["message"], "Charge initiated");
         assert_eq!(shop.verify(tx_ref).await["status"], "pending");
-        assert!(shop.world.standins.flutterwave().resolve(tx_ref, outcome));
-        assert!(!shop.world.standins.flutterwave().resolve(tx_ref, outcome));
+        assert!(shop.world.simulators.flutterwave().resolve(tx_ref, outcome));
+        assert!(!shop.world.simulators.flutterwave().resolve(tx_ref, outcome));
         assert_eq!(shop.verify(tx_ref).await["status"], status);
     }
 }

@@ -38,11 +38,11 @@ async fn each_operation_can_go_wrong() {
         ("bin", get, "/card-bins/553188".to_owned(), json!({})),
     ];
     for (operation, method, path, body) in calls {
-        shop.world.standins.faults().push(Fault::new(operation, FaultKind::Error500));
+        shop.world.simulators.faults().push(Fault::new(operation, FaultKind::Error500));
         assert_eq!(status(&shop, method.clone(), &path, &body).await, Some(500), "{path}");
         assert_ne!(status(&shop, method, &path, &body).await, Some(500), "{path}");
     }
-    assert!(shop.world.standins.faults().list().is_empty());
+    assert!(shop.world.simulators.faults().list().is_empty());
 }
 
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn a_cut_comes_before_or_after_the_work() {
     for (tx_ref, kind, done) in
         [("before", FaultKind::Cut, false), ("after", FaultKind::CutAfter, true)]
     {
-        shop.world.standins.faults().push(Fault::new("charge", kind));
+        shop.world.simulators.faults().push(Fault::new("charge", kind));
         let body = charge(&token, tx_ref);
         assert_eq!(status(&shop, Method::POST, "/tokenized-charges", &body).await, None);
         let path = format!("/transactions/verify_by_reference?tx_ref={tx_ref}");
@@ -64,7 +64,7 @@ async fn a_cut_comes_before_or_after_the_work() {
 #[tokio::test]
 async fn notifications_are_duplicated_lost_and_reversed() {
     let shop = Shop::new().await;
-    let faults = shop.world.standins.faults();
+    let faults = shop.world.simulators.faults();
     faults.push(Fault::new("notification", FaultKind::Duplicate));
     faults.push(Fault::new("notification", FaultKind::Cut));
     faults.push(Fault::new("notification", FaultKind::Reorder).times(2));

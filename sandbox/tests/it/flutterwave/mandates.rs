@@ -109,14 +109,14 @@ async fn a_debit_names_the_account_and_charges_the_fee_on_top() {
 async fn a_debit_can_fail_or_wait() {
     let shop = Shop::new().await;
     let (_, token) = active(&shop).await;
-    let faults = shop.world.standins.faults();
+    let faults = shop.world.simulators.faults();
     faults.push(Fault::new("charge", FaultKind::Decline));
     let failed = shop.post("/tokenized-charges", charge(&token, "debit-1")).await;
     assert_eq!(failed["data"]["status"], "failed");
     faults.push(Fault::new("charge", FaultKind::Pending));
     shop.post("/tokenized-charges", charge(&token, "debit-2")).await;
     assert_eq!(shop.verify("debit-2").await["status"], "pending");
-    assert!(shop.world.standins.flutterwave().resolve("debit-2", Outcome::Success));
+    assert!(shop.world.simulators.flutterwave().resolve("debit-2", Outcome::Success));
     assert_eq!(shop.verify("debit-2").await["status"], "successful");
     let mut much = charge(&token, "debit-3");
     much["amount"] = json!(2_000.01);

@@ -35,7 +35,7 @@ async fn successes_and_failures_are_told_without_token_and_meta() {
 async fn a_signature_is_sent_to_those_who_want_one() {
     let shop = Shop::new().await;
     let webhook = Webhook::new(HASH, &shop.world.receiver.url).signed();
-    shop.world.standins.flutterwave().configure_webhook(KEY, webhook);
+    shop.world.simulators.flutterwave().configure_webhook(KEY, webhook);
     shop.pay("one", SUCCESS).await;
     let url = &shop.world.receiver.url;
     let body = json!({ "secret_key": KEY, "hash": "other", "url": url, "signed": true });
@@ -63,7 +63,7 @@ async fn leaving_the_page_is_told_to_nobody() {
 #[tokio::test]
 async fn a_receiver_that_fails_is_tried_three_times_more() {
     let shop = Shop::new().await;
-    shop.world.receiver.answer(500);
+    shop.world.receiver.respond_with(500);
     shop.pay("good", SUCCESS).await;
     assert_eq!(shop.notified().await.len(), 1);
     shop.world.advance(1_799).await;

@@ -9,7 +9,7 @@ async fn a_link_leads_to_the_page_and_nothing_is_known_until_somebody_tries() {
     let answer = shop.post("/payments", order("pay-1")).await;
     assert_eq!(answer["message"], "Hosted Link");
     let link = answer["data"]["link"].as_str().unwrap();
-    assert!(link.starts_with(&format!("{}/checkout/", shop.world.standins.url())), "{link}");
+    assert!(link.starts_with(&format!("{}/checkout/", shop.world.simulators.url())), "{link}");
     let page = shop.world.client.get(link).send().await.unwrap().text().await.unwrap();
     for text in ["NGN 5,000.00", "ada@example.com", "pay-1", SUCCESS, "Flutterwave"] {
         assert!(page.contains(text), "{text}");
@@ -200,12 +200,12 @@ async fn transactions_are_listed_even_under_a_doubled_slash() {
 async fn tests_can_make_a_verification_lie() {
     let shop = Shop::new().await;
     shop.pay("lie", SUCCESS).await;
-    let flutterwave = shop.world.standins.flutterwave();
+    let flutterwave = shop.world.simulators.flutterwave();
     assert!(flutterwave.tamper("lie", 105, "USD"));
     assert!(!flutterwave.tamper("none", 105, "USD"));
     let verified = shop.verify("lie").await;
     assert_eq!((&verified["amount"], &verified["currency"]), (&json!(1.05), &json!("USD")));
-    assert!(flutterwave.tamper_taken("lie", 7));
+    assert!(flutterwave.tamper_charged_amount("lie", 7));
     let verified = shop.verify("lie").await;
     assert_eq!((&verified["amount"], &verified["charged_amount"]), (&json!(1.05), &json!(0.07)));
     let body = json!({ "reference": "lie", "reversed": true });
@@ -221,7 +221,7 @@ async fn requests_are_remembered_without_the_controls() {
     let body = json!({ "secret_key": KEY, "hash": "other", "url": "http://127.0.0.1:9/x" });
     let request = shop.world.request(Method::PUT, "/flutterwave/webhook").json(&body);
     assert_eq!(request.send().await.unwrap().status(), 204);
-    let seen = shop.world.standins.flutterwave().requests();
+    let seen = shop.world.simulators.flutterwave().requests();
     assert_eq!(seen, [("POST".to_owned(), "/payments".to_owned())]);
-    assert!(shop.world.standins.paystack().requests().is_empty());
+    assert!(shop.world.simulators.paystack().requests().is_empty());
 }

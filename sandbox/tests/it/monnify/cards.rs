@@ -40,7 +40,7 @@ async fn a_card_is_described_as_documented() {
 #[tokio::test]
 async fn without_tokenization_nothing_is_left_to_charge() {
     let shop = Shop::new().await;
-    shop.world.standins.monnify().set_tokenization(KEY, false);
+    shop.world.simulators.monnify().set_tokenization(KEY, false);
     let card = shop.pay("pay", SUCCESS).await["cardDetails"].clone();
     assert_eq!((&card["cardToken"], &card["reusable"]), (&Value::Null, &json!(false)));
 }

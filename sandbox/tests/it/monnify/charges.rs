@@ -55,7 +55,7 @@ async fn a_token_belongs_to_its_customer_and_a_reference_is_used_once() {
 async fn a_charge_can_be_declined_or_left_pending() {
     let shop = Shop::new().await;
     let token = shop.saved("first", SUCCESS).await;
-    let faults = shop.world.standins.faults();
+    let faults = shop.world.simulators.faults();
     faults.push(Fault::new("charge", FaultKind::Decline));
     let failed = shop.post(PATH, charge(&token, "declined")).await;
     assert_eq!((&failed["status"], &failed["paymentStatus"]), (&json!("FAILED"), &json!("FAILED")));
@@ -67,8 +67,8 @@ async fn a_charge_can_be_declined_or_left_pending() {
         faults.push(Fault::new("charge", FaultKind::Pending));
         assert_eq!(shop.post(PATH, charge(&token, reference)).await["status"], "PENDING");
         assert_eq!(shop.status(reference).await["paymentStatus"], "PENDING");
-        assert!(shop.world.standins.monnify().resolve(reference, outcome));
-        assert!(!shop.world.standins.monnify().resolve(reference, outcome));
+        assert!(shop.world.simulators.monnify().resolve(reference, outcome));
+        assert!(!shop.world.simulators.monnify().resolve(reference, outcome));
         assert_eq!(shop.status(reference).await["paymentStatus"], status);
     }
 }
@@ -81,7 +81,7 @@ async fn the_banks_page_is_asked_for_by_a_card_or_by_a_fault() {
     let cases = [(&secure, "by-card", "success", "PAID"), (&plain, "by-fault", "failed", "FAILED")];
     for (token, reference, outcome, status) in cases {
         if reference == "by-fault" {
-            shop.world.standins.faults().push(Fault::new("charge", FaultKind::Challenge));
+            shop.world.simulators.faults().push(Fault::new("charge", FaultKind::Challenge));
         }
         let body = shop.post(PATH, charge(token, reference)).await;
         assert_eq!(body["status"], "BANK_AUTHORIZATION_REQUIRED");

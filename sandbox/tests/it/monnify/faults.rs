@@ -35,12 +35,12 @@ async fn each_operation_can_go_wrong() {
         ("deactivate", &Method::PATCH, "/v1/direct-debit/mandate/cancel-mandate/none"),
     ];
     for (operation, method, path) in calls {
-        shop.world.standins.faults().push(Fault::new(operation, FaultKind::Error500));
+        shop.world.simulators.faults().push(Fault::new(operation, FaultKind::Error500));
         let body = json!({});
         assert_eq!(status(&shop, method.clone(), path, &body).await, Some(500), "{path}");
         assert_ne!(status(&shop, method.clone(), path, &body).await, Some(500), "{path}");
     }
-    assert!(shop.world.standins.faults().list().is_empty());
+    assert!(shop.world.simulators.faults().list().is_empty());
 }
 
 #[tokio::test]
@@ -49,7 +49,7 @@ async fn a_cut_comes_before_or_after_the_work() {
     for (reference, kind, done) in
         [("before", FaultKind::Cut, false), ("after", FaultKind::CutAfter, true)]
     {
-        shop.world.standins.faults().push(Fault::new("initialize", kind));
+        shop.world.simulators.faults().push(Fault::new("initialize", kind));
         let path = "/v1/merchant/transactions/init-transaction";
         assert_eq!(status(&shop, Method::POST, path, &order(reference)).await, None);
         let path = format!("/v2/merchant/transactions/query?paymentReference={reference}");
@@ -61,11 +61,11 @@ async fn a_cut_comes_before_or_after_the_work() {
 #[tokio::test]
 async fn notifications_are_held_until_released() {
     let shop = Shop::new().await;
-    shop.world.standins.faults().push(Fault::new("notification", FaultKind::Hold));
+    shop.world.simulators.faults().push(Fault::new("notification", FaultKind::Hold));
     shop.pay("held", SUCCESS).await;
     shop.pay("sent", SUCCESS).await;
     assert_eq!(shop.notified().await.len(), 1);
-    assert_eq!(shop.world.standins.release(), 1);
+    assert_eq!(shop.world.simulators.release(), 1);
     let told = shop.notified().await;
     assert_eq!(told[1]["eventData"]["paymentReference"], "held");
 }

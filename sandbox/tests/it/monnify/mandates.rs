@@ -164,17 +164,17 @@ async fn a_debit_can_fail_or_wait() {
     let shop = Shop::new().await;
     let code = active(&shop, "loan-7").await;
     let told = shop.notified().await.len();
-    shop.world.standins.faults().push(Fault::new("charge", FaultKind::Decline));
+    shop.world.simulators.faults().push(Fault::new("charge", FaultKind::Decline));
     shop.post(DEBIT, debit(&code, "debit-1")).await;
     shop.world.advance(10).await;
     assert_eq!(debit_status(&shop, "debit-1").await["transactionStatus"], "FAILED");
     assert_eq!(shop.notified().await.len(), told);
 
-    shop.world.standins.faults().push(Fault::new("charge", FaultKind::Pending));
+    shop.world.simulators.faults().push(Fault::new("charge", FaultKind::Pending));
     shop.post(DEBIT, debit(&code, "debit-2")).await;
     shop.world.advance(60).await;
     assert_eq!(debit_status(&shop, "debit-2").await["transactionStatus"], "PENDING");
-    assert!(shop.world.standins.monnify().resolve("debit-2", Outcome::Success));
+    assert!(shop.world.simulators.monnify().resolve("debit-2", Outcome::Success));
     assert_eq!(debit_status(&shop, "debit-2").await["transactionStatus"], "PAID");
 }
 

@@ -1,6 +1,6 @@
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse_sandbox::monnify::{self, Underpaid};
+use tollhouse_sandbox::monnify::{self, UnderpaymentPolicy};
 
 use super::{KEY, SECRET, SUCCESS, Shop, last_step, order};
 
@@ -49,7 +49,11 @@ async fn a_transfer_names_its_source() {
 async fn a_transfer_that_is_too_small_is_rejected() {
     let shop = Shop::new().await;
     shop.begin("small").await;
-    assert!(shop.world.standins.monnify().transfer("small", 400_000, Underpaid::Rejected));
+    assert!(shop.world.simulators.monnify().transfer(
+        "small",
+        400_000,
+        UnderpaymentPolicy::Rejected
+    ));
     let told = shop.notified().await;
     assert_eq!(told[0]["eventType"], "REJECTED_PAYMENT");
     let data = &told[0]["eventData"];
@@ -63,7 +67,7 @@ async fn a_transfer_that_is_too_small_is_rejected() {
 #[tokio::test]
 async fn a_receiver_that_fails_is_tried_twelve_times() {
     let shop = Shop::new().await;
-    shop.world.receiver.answer(500);
+    shop.world.receiver.respond_with(500);
     shop.pay("good", SUCCESS).await;
     assert_eq!(shop.notified().await.len(), 1);
     shop.world.advance(299).await;

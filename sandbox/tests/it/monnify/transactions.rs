@@ -1,6 +1,6 @@
 use reqwest::Method;
 use serde_json::{Value, json};
-use tollhouse_sandbox::{Outcome, monnify::Underpaid};
+use tollhouse_sandbox::{Outcome, monnify::UnderpaymentPolicy};
 
 use super::{CONTRACT, KEY, SECRET, SUCCESS, Shop, last_step, log_in, order};
 
@@ -94,7 +94,7 @@ async fn a_bare_bar_in_an_address_is_not_understood() {
     let shop = Shop::new().await;
     let reference = shop.begin("pay-1").await["transactionReference"].clone();
     // Client libraries escape it, so it is written by hand.
-    let address = shop.world.standins.url().replace("http://", "");
+    let address = shop.world.simulators.url().replace("http://", "");
     let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
     let request = format!(
         "GET /monnify/api/v2/transactions/{} HTTP/1.1\r\nhost: {address}\r\n\
@@ -164,21 +164,21 @@ async fn bad_requests_are_refused() {
 #[tokio::test]
 async fn transfers_may_be_too_small_or_too_large() {
     let shop = Shop::new().await;
-    let monnify = shop.world.standins.monnify();
+    let monnify = shop.world.simulators.monnify();
     for reference in ["small", "part", "large"] {
         let mut order = order(reference);
         order["paymentMethods"] = json!(["ACCOUNT_TRANSFER"]);
         shop.post(INIT, order).await;
     }
-    assert!(monnify.transfer("small", 400_000, Underpaid::Rejected));
+    assert!(monnify.transfer("small", 400_000, UnderpaymentPolicy::Rejected));
     assert_eq!(shop.status("small").await["paymentStatus"], "PENDING");
-    assert!(monnify.transfer("part", 400_000, Underpaid::Kept));
+    assert!(monnify.transfer("part", 400_000, UnderpaymentPolicy::Kept));
     let part = shop.status("part").await;
     assert_eq!(
         (&part["paymentStatus"], &part["amountPaid"]),
         (&json!("PARTIALLY_PAID"), &json!("4000.00"))
     );
-    assert!(monnify.transfer("part", 100_000, Underpaid::Kept));
+    assert!(monnify.transfer("part", 100_000, UnderpaymentPolicy::Kept));
     assert_eq!(shop.status("part").await["paymentStatus"], "PAID");
     let body = json!({ "reference": "large", "amount_minor": 600_050 });
     let request = shop.world.request(Method::POST, "/monnify/transfer").json(&body);
@@ -190,15 +190,15 @@ async fn transfers_may_be_too_small_or_too_large() {
     );
     assert_eq!(large["paymentMethod"], "ACCOUNT_TRANSFER");
     assert_eq!(large["accountDetails"]["amountPaid"], "6000.50");
-    assert!(!monnify.transfer("large", 1, Underpaid::Kept));
-    assert!(!monnify.transfer("none", 1, Underpaid::Kept));
+    assert!(!monnify.transfer("large", 1, UnderpaymentPolicy::Kept));
+    assert!(!monnify.transfer("none", 1, UnderpaymentPolicy::Kept));
 }
 
 #[tokio::test]
 async fn a_checkout_that_nobody_tried_can_expire() {
     let shop = Shop::new().await;
     let page = shop.page("late").await;
-    let monnify = shop.world.standins.monnify();
+    let monnify = shop.world.simulators.monnify();
     assert!(!monnify.resolve("late", Outcome::Success));
     assert!(monnify.resolve("late", Outcome::Abandoned));
     assert_eq!(shop.status("late").await["paymentStatus"], "EXPIRED");
@@ -209,12 +209,12 @@ async fn a_checkout_that_nobody_tried_can_expire() {
 async fn tests_can_make_a_status_lie() {
     let shop = Shop::new().await;
     shop.pay("lie", SUCCESS).await;
-    let monnify = shop.world.standins.monnify();
+    let monnify = shop.world.simulators.monnify();
     assert!(monnify.tamper("lie", 105, "USD"));
     assert!(!monnify.tamper("none", 105, "USD"));
     let status = shop.status("lie").await;
     assert_eq!((&status["amountPaid"], &status["currency"]), (&json!("1.05"), &json!("USD")));
-    assert!(monnify.tamper_taken("lie", 7));
+    assert!(monnify.tamper_charged_amount("lie", 7));
     let status = shop.status("lie").await;
     assert_eq!((&status["amountPaid"], &status["totalPayable"]), (&json!("0.07"), &json!("1.05")));
     let body = json!({ "reference": "lie", "reversed": true });
@@ -238,7 +238,7 @@ async fn accounts_are_separate_and_requests_are_remembered() {
     order["contractCode"] = json!("1234567890");
     other.post(INIT, order).await;
     let login = ("POST".to_owned(), "/api/v1/auth/login".to_owned());
-    let seen = other.world.standins.monnify().requests();
+    let seen = other.world.simulators.monnify().requests();
     assert_eq!(seen.iter().filter(|request| **request == login).count(), 2);
     assert_eq!(seen[1], ("POST".to_owned(), format!("/api{INIT}")));
     assert_eq!(seen.len(), 5);

@@ -85,7 +85,7 @@ async fn a_picture_is_recognised_when_it_comes_back() {
             base64.trim_end_matches('=').to_owned(),
             format!("{head}\r\n{tail}\n"),
             format!("data:image/jpeg;base64,{base64}"),
-            format!("{}/images/{name}.jpg", world.standins.url()),
+            format!("{}/images/{name}.jpg", world.simulators.url()),
         ] {
             let face = compared(&world, &image).await;
             assert_eq!((&face["status"], &face["message"]), (&json!(status), &json!(message)));
@@ -122,7 +122,7 @@ async fn other_pictures_show_nobody_known_and_other_data_is_refused() {
 #[tokio::test]
 async fn a_document_holds_its_number() {
     let world = World::new().await;
-    let image = |name: &str| format!("{}/images/{name}.jpg", world.standins.url());
+    let image = |name: &str| format!("{}/images/{name}.jpg", world.simulators.url());
     for (path, number, key, name) in [
         ("drivers_license/image", "AAD23208212298", "frsc_data", "lastName"),
         ("national_passport_image", "A00400000", "data", "last_name"),

@@ -166,7 +166,7 @@ async fn old_addresses_have_the_old_names() {
 #[tokio::test]
 async fn faces_are_compared_with_the_record() {
     let world = World::new().await;
-    let image = |name: &str| format!("{}/images/{name}-1.jpg", world.standins.url());
+    let image = |name: &str| format!("{}/images/{name}-1.jpg", world.simulators.url());
     for (path, number, key, scale) in [
         ("bvn_w_face", "54651333604", "bvn_data", 1.0),
         ("nin_w_face", "12345678909", "nin_data", 0.01),
@@ -192,7 +192,7 @@ async fn faces_are_compared_with_the_record() {
 #[tokio::test]
 async fn two_pictures_are_compared() {
     let world = World::new().await;
-    let image = |name: &str| format!("{}/images/{name}.jpg", world.standins.url());
+    let image = |name: &str| format!("{}/images/{name}.jpg", world.simulators.url());
     for path in ["/api/v2/biometrics/merchant/face/comparison", "/verification/face/comparison"] {
         for (one, two, status) in [
             ("match-1", "document-2", true),

@@ -22,11 +22,11 @@ fn name() -> String {
 }
 
 /// Words about somebody, which a fault may not hold.
-fn gossip() -> String {
+fn personal_message() -> String {
     format!("{} owes a lot", name())
 }
 
-fn found(identifier: &str) -> Result<Entry, Fault> {
+fn entry_for(identifier: &str) -> Result<Entry, Fault> {
     let entry = |details: String| Entry {
         details,
         email: Some(format!("{}@people.example", name().to_lowercase())),
@@ -41,7 +41,7 @@ fn found(identifier: &str) -> Result<Entry, Fault> {
         "unreachable" => {
             Entry { email: Some("nowhere".into()), phone: Some("12".into()), ..entry("{}".into()) }
         }
-        "gossip" => return Err(Fault::other(gossip())),
+        "gossip" => return Err(Fault::other(personal_message())),
         "invalid" => return Err(fault(FaultCategory::Invalid)),
         "refused" => return Err(fault(FaultCategory::Refused)),
         "not-found" => return Err(fault(FaultCategory::NotFound)),
@@ -53,12 +53,12 @@ fn found(identifier: &str) -> Result<Entry, Fault> {
 }
 
 fn fault(category: FaultCategory) -> Fault {
-    Fault { category, ..Fault::other(gossip()) }
+    Fault { category, ..Fault::other(personal_message()) }
 }
 
 impl identity_lookup::Guest for Atlantis {
     fn lookup(question: Question) -> Result<Entry, Fault> {
-        found(&question.identifier)
+        entry_for(&question.identifier)
     }
 }
 
@@ -67,7 +67,7 @@ impl identity_face::Guest for Atlantis {
     fn compare(question: Question, _: Image) -> Result<Compared, Fault> {
         let comparison =
             Comparison { matches: true, confidence: u32::MAX, message: "same ".repeat(MIB) };
-        Ok(Compared { entry: found(&question.identifier)?, comparison })
+        Ok(Compared { entry: entry_for(&question.identifier)?, comparison })
     }
 }
 
@@ -75,7 +75,7 @@ impl identity_document::Guest for Atlantis {
     fn read(_: String, document: Image) -> Result<Reading, Fault> {
         let written = document.bytes.get(3..).unwrap_or_default();
         let identifier = String::from_utf8_lossy(written).into_owned();
-        Ok(Reading { entry: found(&identifier)?, identifier })
+        Ok(Reading { entry: entry_for(&identifier)?, identifier })
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn what_is_unknown_is_found() {
-        assert_eq!(found("well").unwrap().details, "{\"first_name\":\"Critias\"}");
-        assert_eq!(found("gossip").unwrap_err().message, "Critias owes a lot");
+        assert_eq!(entry_for("well").unwrap().details, "{\"first_name\":\"Critias\"}");
+        assert_eq!(entry_for("gossip").unwrap_err().message, "Critias owes a lot");
     }
 }

@@ -6,65 +6,65 @@ use tollhouse_plugin::http::{Request, Response};
 use tollhouse_plugin::types::Fault;
 use tollhouse_plugin::{settings, vault};
 
-use crate::{Done, SECRET};
+use crate::{Outcome, SECRET};
 
 /// `raw` is `{"status", "body"}`.
-pub(crate) fn fetch(url: &str) -> Result<Done, Fault> {
+pub(crate) fn fetch(url: &str) -> Result<Outcome, Fault> {
     let answer = Request::get(url).send()?;
-    Done::raw(json!({"status": answer.status, "body": answer.text()}).to_string())
+    Outcome::raw(json!({"status": answer.status, "body": answer.text()}).to_string())
 }
 
 /// The same request again and again; `raw` is how often.
-pub(crate) fn many(times: u64) -> Result<Done, Fault> {
+pub(crate) fn send_many(times: u64) -> Result<Outcome, Fault> {
     for _ in 0..times {
         get("/ping")?;
     }
-    Done::raw(times.to_string())
+    Outcome::raw(times.to_string())
 }
 
 /// A request with so many headers; `raw` is how many.
-pub(crate) fn headers(count: u64) -> Result<Done, Fault> {
+pub(crate) fn send_headers(count: u64) -> Result<Outcome, Fault> {
     let url = settings::url("base_url", "/ping")?;
     let value = "v".repeat(100);
     let with = |request: Request, n| request.header(&format!("x-{n}"), value.as_str());
     (0..count).fold(Request::get(url), with).send()?;
-    Done::raw(count.to_string())
+    Outcome::raw(count.to_string())
 }
 
 /// A caller's words in a request's body, verbatim, after a placeholder was made for this call: words that look like
 /// one must stay words. `raw` is the answer.
-pub(crate) fn say(words: &str) -> Result<Done, Fault> {
+pub(crate) fn send_verbatim(words: &str) -> Result<Outcome, Fault> {
     vault::secret(SECRET)?;
     let answer = Request::post(settings::url("base_url", "/echo")?).body(words).send()?;
-    Done::raw(answer.text())
+    Outcome::raw(answer.text())
 }
 
 /// JSON from pieces of text, as nobody should write it.
-pub(crate) fn concatenate(words: &str) -> Result<Done, Fault> {
+pub(crate) fn send_concatenated_json(words: &str) -> Result<Outcome, Fault> {
     let url = settings::url("base_url", "/orders")?;
     let body = format!("{{\"narration\":\"{words}\"}}");
     let answer = Request::post(url).header("content-type", "application/json").body(body).send()?;
-    Done::raw(answer.text())
+    Outcome::raw(answer.text())
 }
 
 /// Waits for an upstream that takes its time.
-pub(crate) fn wait() -> Result<Done, Fault> {
-    Done::raw(get("/slow")?.text())
+pub(crate) fn call_slow_upstream() -> Result<Outcome, Fault> {
+    Outcome::raw(get("/slow")?.text())
 }
 
 /// Sends the secret to where it comes back from; the placeholder is the session's URL, `raw` the answer.
-pub(crate) fn echo_secret() -> Result<Done, Fault> {
+pub(crate) fn echo_secret() -> Result<Outcome, Fault> {
     let placeholder = vault::secret(SECRET)?;
     let answer = Request::post(settings::url("base_url", "/echo")?)
         .bearer(&placeholder)
         .header("x-secret", placeholder.as_str())
         .body(format!("secret={placeholder}"))
         .send()?;
-    Ok(Done { url: placeholder, raw: answer.text() })
+    Ok(Outcome { url: placeholder, raw: answer.text() })
 }
 
 /// Sends the secret in one place of a request, which may be the header of this name; `raw` is the answer.
-pub(crate) fn send_secret(place: &str, order: &CheckoutOrder) -> Result<Done, Fault> {
+pub(crate) fn send_secret(place: &str, order: &CheckoutOrder) -> Result<Outcome, Fault> {
     let secret = vault::secret(SECRET)?;
     let url = |path: &str| settings::url("base_url", path);
     let post = |body: String| Ok::<_, Fault>(Request::post(url("/orders")?).body(body));
@@ -89,7 +89,7 @@ pub(crate) fn send_secret(place: &str, order: &CheckoutOrder) -> Result<Done, Fa
         "elsewhere" => Request::get(settings::url("other_url", "/x")?).header("x-key", secret),
         header => Request::get(url("/x")?).header(header, secret),
     };
-    Done::raw(request.send()?.text())
+    Outcome::raw(request.send()?.text())
 }
 
 fn get(path: &str) -> Result<Response, Fault> {

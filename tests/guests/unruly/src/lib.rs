@@ -23,20 +23,20 @@ tollhouse_plugin::export!(Unruly: checkout, verification, notifications);
 const SECRET: &str = "secret_key";
 
 /// What a misbehaviour leaves to be seen: the session's URL, empty for the usual one, and `raw`.
-struct Done {
+struct Outcome {
     url: String,
     raw: String,
 }
 
-impl Done {
-    fn raw(raw: impl Into<String>) -> Result<Done, Fault> {
-        Ok(Done { url: String::new(), raw: raw.into() })
+impl Outcome {
+    fn raw(raw: impl Into<String>) -> Result<Outcome, Fault> {
+        Ok(Outcome { url: String::new(), raw: raw.into() })
     }
 }
 
 impl checkout::Guest for Unruly {
     fn start(order: CheckoutOrder) -> Result<CheckoutSession, Fault> {
-        let Done { url, raw } = match mood() {
+        let Outcome { url, raw } = match mood() {
             Some(mood) => misbehave(&mood, &order)?,
             None => misbehave(&order.narration, &order)?,
         };
@@ -54,39 +54,39 @@ fn mood() -> Option<String> {
     settings::get("mood").filter(|mood| !mood.is_empty())
 }
 
-fn misbehave(told: &str, order: &CheckoutOrder) -> Result<Done, Fault> {
+fn misbehave(told: &str, order: &CheckoutOrder) -> Result<Outcome, Fault> {
     let (word, rest) = told.split_once(' ').unwrap_or((told, ""));
     match word {
         "loop" => abuse::run_forever(),
         "grow" => abuse::grow(),
-        "recurse" => Done::raw(abuse::recurse(0).to_string()),
+        "recurse" => Outcome::raw(abuse::recurse(0).to_string()),
         "panic" => panic!("told to"),
-        "big" => Done::raw(abuse::big(number(rest))),
+        "big" => Outcome::raw(abuse::large_json(number(rest))),
         "print" => abuse::print(number(rest)),
         "sleep" => abuse::sleep(number(rest)),
-        "host-random" => Done::raw(abuse::draw(number(rest)).to_string()),
-        "host-loop-random" => abuse::draw_forever(number(rest)),
+        "host-random" => Outcome::raw(abuse::draw(number(rest)).to_string()),
+        "host-loop-random" => abuse::read_random_forever(number(rest)),
         "host-loop-hmac" => abuse::sign_forever(number(rest)),
         "host-loop-log" => abuse::log_forever(number(rest)),
         "random-request" => nondeterminism::random_request(),
         "fetch" => egress::fetch(rest),
-        "many" => egress::many(number(rest)),
-        "headers" => egress::headers(number(rest)),
+        "many" => egress::send_many(number(rest)),
+        "headers" => egress::send_headers(number(rest)),
         "leak" => abuse::leak(number(rest)),
-        "hold" => abuse::hold(number(rest)),
-        "say" => egress::say(rest),
-        "wait" => egress::wait(),
+        "hold" => abuse::call_while_holding(number(rest)),
+        "say" => egress::send_verbatim(rest),
+        "wait" => egress::call_slow_upstream(),
         "echo-secret" => egress::echo_secret(),
         "send-secret" => egress::send_secret(rest, order),
         "log-secret" => log_secret(),
-        "concatenate" => egress::concatenate(&order.narration),
+        "concatenate" => egress::send_concatenated_json(&order.narration),
         "gossip" => {
             let name = order.customer_name.as_deref().unwrap_or("somebody");
             Err(Fault::refused("", format!("{name} has no account")))
         }
         "cached" => cached(),
-        "env" => Done::raw(reach::around().to_string()),
-        _ => Done::raw("{}"),
+        "env" => Outcome::raw(reach::probe_environment().to_string()),
+        _ => Outcome::raw("{}"),
     }
 }
 
@@ -94,17 +94,17 @@ fn number(text: &str) -> u64 {
     text.trim().parse().unwrap_or(1)
 }
 
-fn log_secret() -> Result<Done, Fault> {
+fn log_secret() -> Result<Outcome, Fault> {
     let placeholder = vault::secret(SECRET)?;
     log::info(&format!("the secret is {placeholder}"));
-    Done::raw("{}")
+    Outcome::raw("{}")
 }
 
 /// What was there before, as a JSON text or null; then puts something there.
-fn cached() -> Result<Done, Fault> {
+fn cached() -> Result<Outcome, Fault> {
     let before = cache::get("k");
     cache::put("k", "put earlier", 60);
-    Done::raw(json!(before).to_string())
+    Outcome::raw(json!(before).to_string())
 }
 
 impl verification::Guest for Unruly {

@@ -8,13 +8,13 @@ use tollhouse_plugin::http::Request;
 use tollhouse_plugin::settings;
 use tollhouse_plugin::types::Fault;
 
-use crate::Done;
+use crate::Outcome;
 
 /// Survives a call only in an instance that is used twice.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
 /// Asks a URL made of all of them, and leaves clock and randomness in the session's URL as `https://x/{clock}/{random}`.
-pub(crate) fn random_request() -> Result<Done, Fault> {
+pub(crate) fn random_request() -> Result<Outcome, Fault> {
     let (clock, random) = (clock(), random()?);
     let calls = CALLS.fetch_add(1, Ordering::Relaxed);
     let address = &raw const CALLS as usize;
@@ -22,7 +22,7 @@ pub(crate) fn random_request() -> Result<Done, Fault> {
     let heap = &raw const *heap as usize;
     let path = format!("/{clock}/{random}/{calls}/{address:x}/{heap:x}");
     Request::get(settings::url("base_url", &path)?).send()?;
-    Ok(Done { url: format!("https://x/{clock}/{random}"), raw: "{}".into() })
+    Ok(Outcome { url: format!("https://x/{clock}/{random}"), raw: "{}".into() })
 }
 
 #[expect(clippy::disallowed_methods, reason = "reading the air's clock is the point")]

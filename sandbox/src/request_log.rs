@@ -14,13 +14,13 @@ use axum::{
 use crate::locked;
 
 /// Requests remembered, newest.
-const REMEMBERED: usize = 10_000;
+const MAX_RECORDED: usize = 10_000;
 
 /// Method and path of each request. Cheap to clone; every clone is the same list.
 #[derive(Clone, Default)]
-pub(crate) struct Requests(Arc<Mutex<VecDeque<(String, String)>>>);
+pub(crate) struct RequestLog(Arc<Mutex<VecDeque<(String, String)>>>);
 
-impl Requests {
+impl RequestLog {
     /// Oldest first.
     pub(crate) fn list(&self) -> Vec<(String, String)> {
         locked(&self.0).iter().cloned().collect()
@@ -28,7 +28,7 @@ impl Requests {
 
     fn add(&self, method: String, path: String) {
         let mut requests = locked(&self.0);
-        if requests.len() == REMEMBERED {
+        if requests.len() == MAX_RECORDED {
             requests.pop_front();
         }
         requests.push_back((method, path));
@@ -36,8 +36,8 @@ impl Requests {
 }
 
 /// The middleware of an API; `base` is where it stands here, in place of the provider's own base address.
-pub(crate) async fn remember(
-    State((requests, base)): State<(Requests, &'static str)>,
+pub(crate) async fn record_request(
+    State((requests, base)): State<(RequestLog, &'static str)>,
     request: Request,
     next: Next,
 ) -> Response {

@@ -18,20 +18,20 @@ const WATCH_LISTED: &str = "07";
 
 /// What Prembly found.
 #[derive(Debug)]
-pub struct Answer {
+pub struct LookupResult {
     /// Never empty.
     pub record: Record,
     face: Option<Value>,
 }
 
-impl Answer {
+impl LookupResult {
     /// How the selfie that was sent compares to the photo on record.
     pub fn comparison(&self) -> Result<Comparison, Fault> {
         face::comparison(self.face.as_ref().unwrap_or(&Value::Null))
     }
 }
 
-pub(crate) fn read(answer: &Response, with_image: bool) -> Result<Answer, Fault> {
+pub(crate) fn parse(answer: &Response, with_image: bool) -> Result<LookupResult, Fault> {
     let told: Option<Map<String, Value>> = answer.json().ok();
     let code = told.as_ref().map(code).unwrap_or_default();
     refusal::check_service(answer.status, &code)?;
@@ -39,15 +39,15 @@ pub(crate) fn read(answer: &Response, with_image: bool) -> Result<Answer, Fault>
     let Some(mut told) =
         told.filter(|told| told.contains_key("status") || told.contains_key("response_code"))
     else {
-        return Err(refusal::unexpected("Prembly's answer cannot be read"));
+        return Err(refusal::unexpected_response("Prembly's answer cannot be read"));
     };
     let watch_listed = code == WATCH_LISTED;
-    if !(watch_listed || accepted(answer, &code, &told["status"])) {
+    if !(watch_listed || is_accepted(answer, &code, &told["status"])) {
         let words = [told.remove("detail"), told.remove("message")];
         let words = words.into_iter().flatten().collect::<Vec<_>>().into();
         return Err(refusal::fault(answer.status, &code, &words, with_image));
     }
-    found(told, watch_listed)
+    lookup_result(told, watch_listed)
 }
 
 /// Two digits; some answers have a number. Without one, `status` decides.
@@ -56,11 +56,11 @@ fn code(told: &Map<String, Value>) -> String {
     code.map(|code| format!("{code:0>2}")).unwrap_or_default()
 }
 
-fn accepted(answer: &Response, code: &str, status: &Value) -> bool {
+fn is_accepted(answer: &Response, code: &str, status: &Value) -> bool {
     answer.is_success() && (code == "00" || code.is_empty() && *status == Value::Bool(true))
 }
 
-fn found(mut told: Map<String, Value>, watch_listed: bool) -> Result<Answer, Fault> {
+fn lookup_result(mut told: Map<String, Value>, watch_listed: bool) -> Result<LookupResult, Fault> {
     let mut face = told.remove(FACE);
     let verified = told.get("verification").map_or(Value::Null, |v| v["status"].clone());
     let mut record = record(told);
@@ -71,12 +71,12 @@ fn found(mut told: Map<String, Value>, watch_listed: bool) -> Result<Answer, Fau
         }
     }
     match record {
-        Some(record) => Ok(Answer { record, face }),
+        Some(record) => Ok(LookupResult { record, face }),
         None if watch_listed => {
             Err(Fault::refused("watch-listed", "the register does not open a watch-listed entry"))
         }
         None if verified == "NOT-VERIFIED" => Err(refusal::not_found()),
-        None => Err(refusal::unexpected("Prembly's answer has no record")),
+        None => Err(refusal::unexpected_response("Prembly's answer has no record")),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use sha2::{Digest, Sha256};
 
-pub(super) struct Lot(String);
+pub(super) struct SeededValues(String);
 
-impl Lot {
-    pub(super) fn of(seed: &str) -> Lot {
-        Lot(seed.to_owned())
+impl SeededValues {
+    pub(super) fn new(seed: &str) -> SeededValues {
+        SeededValues(seed.to_owned())
     }
 
     /// Below `end`. Each name is a draw of its own: one more of them leaves all others as they are.
