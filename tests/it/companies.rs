@@ -255,7 +255,7 @@ both! {
         with_key(app, &new).await.data();
 
         app.advance(5).await;
-        app.operator(Method::DELETE, &path, Value::Null).await; // repeating it keeps the time of revocation
+        app.operator(Method::DELETE, &path, Value::Null).await; // keeps the original time
         let keys = get(app, &own(app, "/keys")).await;
         let of = |id: &Value| keys.as_array().unwrap().iter().find(|key| key["id"] == *id).unwrap().clone();
         assert_eq!((&of(&old["id"])["revoked_at"], &of(&new["id"])["revoked_at"]), (&json!(NOW), &Value::Null));
@@ -374,7 +374,7 @@ both! {
         assert_eq!(verify_event(&second).await, (Signature::Valid, 1));
 
         let (third, fourth) = (rotate().await, rotate().await);
-        assert_eq!(verify_event(&second).await, (Signature::Invalid, 2)); // only one previous secret is kept
+        assert_eq!(verify_event(&second).await, (Signature::Invalid, 2)); // only one previous is kept
         assert_eq!(verify_event(&third).await, (Signature::Valid, 2));
         assert_eq!(verify_event(&fourth).await, (Signature::Valid, 2));
         let seen = everything(app).await;

@@ -362,7 +362,7 @@ async fn tells_refunds_apart<S: Subject>(app: &TestApp) {
 
 async fn authenticates<S: Subject>(app: &TestApp) {
     let url = S::set_up(app).await;
-    app.standins.faults().push(Fault::new("notification", FaultKind::Cut)); // the webhook of the provider
+    app.standins.faults().push(Fault::new("notification", FaultKind::Cut)); // lose the webhook
     let payment = begin::<S>(app, "order-1").await;
     app.complete(&payment, "success").await;
     app.settle().await;
@@ -442,7 +442,7 @@ async fn asks_again<S: Subject>(app: &TestApp) {
     for (n, kind) in FAULTS.into_iter().enumerate() {
         let reference = format!("order-{n}");
         let payment = begin::<S>(app, &reference).await;
-        app.standins.faults().push(Fault::new("verify", kind).times(2)); // for the webhook and for our request
+        app.standins.faults().push(Fault::new("verify", kind).times(2)); // for the webhook and for us
         app.complete(&payment, "success").await;
         app.settle().await;
         assert_eq!(
