@@ -152,7 +152,7 @@ async fn paid<S: Subject>(app: &TestApp, reference: &str) -> Value {
     app.fetch(reference).await
 }
 
-fn times<S: Subject>(app: &TestApp, asked: (&str, &str)) -> usize {
+fn request_count<S: Subject>(app: &TestApp, asked: (&str, &str)) -> usize {
     let requests = S::requests(app);
     requests.iter().filter(|(method, path)| (&**method, &**path) == asked).count()
 }
@@ -161,7 +161,7 @@ fn unavailable<S: Subject>() -> String {
     format!("{} is unavailable, please try again later", S::NAME)
 }
 
-async fn begins<S: Subject>(app: &TestApp) {
+async fn initializes<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     let payment = begin::<S>(app, "order-1").await;
     assert_eq!(
@@ -205,7 +205,7 @@ async fn fails<S: Subject>(app: &TestApp) {
     assert_eq!(app.events(), ["payment.failed"]);
 }
 
-async fn waits<S: Subject>(app: &TestApp) {
+async fn stays_pending<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     let payment = begin::<S>(app, "order-1").await;
     app.complete(&payment, "abandoned").await;
@@ -217,7 +217,7 @@ async fn waits<S: Subject>(app: &TestApp) {
     assert_eq!(app.fetch("order-1").await["status"], "success");
 }
 
-async fn is_unknown<S: Subject>(app: &TestApp) {
+async fn keeps_unknown_pending<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     app.standins.faults().push(Fault::new("initialize", FaultKind::Cut));
     assert_eq!(try_begin::<S>(app, "order-1").await.failure().0, 502);
@@ -229,7 +229,7 @@ async fn is_unknown<S: Subject>(app: &TestApp) {
     assert_eq!(resumed["service_ref"], "order-1"); // still unused at the provider
 }
 
-async fn counts<S: Subject>(app: &TestApp) {
+async fn keeps_amounts_exact<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     let mut balance = 0;
     let minor = |amount: &Value| (amount.as_f64().expect("a number") * 100.0).round() as i64;
@@ -254,7 +254,7 @@ async fn counts<S: Subject>(app: &TestApp) {
     }
 }
 
-async fn takes_dollars<S: Subject>(app: &TestApp) {
+async fn handles_usd<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     let mut order = app.order("order-1");
     (order["payment_service"], order["currency"]) = (json!(S::NAME), json!("USD"));
@@ -274,7 +274,7 @@ async fn takes_dollars<S: Subject>(app: &TestApp) {
     assert_eq!(wallet["balance"], json!(0));
 }
 
-async fn compares<S: Subject>(app: &TestApp) {
+async fn rejects_mismatches<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     for (reference, minor, currency, message) in [
         ("order-1", 250_049, "NGN", "amount mismatch"),
@@ -292,7 +292,7 @@ async fn compares<S: Subject>(app: &TestApp) {
     assert!(app.events().is_empty());
 }
 
-async fn compares_taken<S: Subject>(app: &TestApp) {
+async fn rejects_undercharges<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     for (reference, taken) in [("order-1", 250_049), ("order-2", 1), ("order-3", 0)] {
         let payment = begin::<S>(app, reference).await;
@@ -343,7 +343,7 @@ async fn refunds<S: Subject>(app: &TestApp) {
     assert_eq!(app.events(), ["payment.success", "payment.refunded"].repeat(3));
 }
 
-async fn tells_refunds_apart<S: Subject>(app: &TestApp) {
+async fn rejects_partial_refund<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     let id = paid::<S>(app, "order-1").await["id"].as_str().expect("an id").to_owned();
     let balance = app.wallet().await["balance"].clone();
@@ -360,7 +360,7 @@ async fn tells_refunds_apart<S: Subject>(app: &TestApp) {
     assert_eq!(app.events(), ["payment.success"]);
 }
 
-async fn authenticates<S: Subject>(app: &TestApp) {
+async fn checks_signatures<S: Subject>(app: &TestApp) {
     let url = S::set_up(app).await;
     app.standins.faults().push(Fault::new("notification", FaultKind::Cut)); // lose the webhook
     let payment = begin::<S>(app, "order-1").await;
@@ -397,7 +397,7 @@ async fn authenticates<S: Subject>(app: &TestApp) {
     assert_eq!(app.events(), ["payment.success"]);
 }
 
-async fn renames<S: Subject>(app: &TestApp) {
+async fn replaces_reference<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     S::take_reference(app, "order-1").await;
     let payment = begin::<S>(app, "order-1").await;
@@ -412,7 +412,7 @@ async fn renames<S: Subject>(app: &TestApp) {
 const FAULTS: [FaultKind; 4] =
     [FaultKind::Cut, FaultKind::CutAfter, FaultKind::Error500, FaultKind::Malformed];
 
-async fn begins_again<S: Subject>(app: &TestApp) {
+async fn resumes_initialization<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     for (n, kind) in FAULTS.into_iter().enumerate() {
         let reference = format!("order-{n}");
@@ -437,7 +437,7 @@ async fn begins_again<S: Subject>(app: &TestApp) {
     assert_eq!(app.events(), ["payment.success"; 4]);
 }
 
-async fn asks_again<S: Subject>(app: &TestApp) {
+async fn retries_verification<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     for (n, kind) in FAULTS.into_iter().enumerate() {
         let reference = format!("order-{n}");
@@ -457,7 +457,7 @@ async fn asks_again<S: Subject>(app: &TestApp) {
     assert_eq!(app.events(), ["payment.success"; 4]);
 }
 
-async fn gives_up<S: Subject>(engine: Engine) {
+async fn times_out<S: Subject>(engine: Engine) {
     let app = TestApp::start_with(engine, &["--plugin-wall-clock-s=1"]).await;
     S::set_up(&app).await;
     let late = format!("{} did not answer in time, please try again later", S::NAME);
@@ -477,7 +477,7 @@ async fn gives_up<S: Subject>(engine: Engine) {
     app.finish().await;
 }
 
-async fn keeps_tokens<S: Subject>(app: &TestApp) {
+async fn hides_tokens<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     let begun = begin::<S>(app, "order-1").await;
     app.complete(&begun, "success").await;

@@ -1,5 +1,5 @@
-//! Idempotency keys: a repeated request takes effect once, and its stored response is replayed. This
-//! also holds after disconnects, after crashes and for concurrent requests.
+//! Idempotency keys: a repeated request takes effect once, and its stored response is replayed,
+//! also after disconnects, crashes and concurrent requests.
 
 use futures::future::join_all;
 use reqwest::{Method, RequestBuilder};
