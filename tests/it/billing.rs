@@ -300,7 +300,7 @@ both! {
         // Even if the balance no longer covers the fee.
         assert_eq!(charge(app, "otp.sms", 3, "paid").await.expect("a charge"), Moved::Before);
         assert_eq!(billed(app, &app.company).await, BTreeMap::from([("charge:paid".to_owned(), -3_000)]));
-        // Keys are separate per company, and separate from the keys of operators.
+        // Keys are separate per company, and separate from those of operator transactions.
         let other = app.new_company("Beta Lending").await;
         assert_eq!(charge_to(app, &other, ("otp.sms", 1), "paid").await.expect("a charge"), Moved::Now);
         assert_eq!(charge(app, "otp.email", 1, "top-up").await.expect("a charge"), Moved::Now);

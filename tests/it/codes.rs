@@ -1,4 +1,4 @@
-//! Helpers of tests of one-time passwords and messages: gateways, wallet, prices and mailbox.
+//! Helpers for tests of one-time passwords and messages: gateways, wallet, prices and mailbox.
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -19,8 +19,8 @@ fn the_documentation_lists_every_setting() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/OPERATING.md");
     let document = fs::read_to_string(&file).expect("a document");
     let (begin, end) = ("<!-- settings -->\n", "\n<!-- end of settings -->");
-    let (before, rest) = document.split_once(begin).expect("the list's begin");
-    let (listed, after) = rest.split_once(end).expect("the list's end");
+    let (before, rest) = document.split_once(begin).expect("the start of the list");
+    let (listed, after) = rest.split_once(end).expect("the end of the list");
     let table = describe::table();
     if std::env::var_os(UPDATE_DOCS).is_some() {
         let document = format!("{before}{begin}{table}{end}{after}");

@@ -111,7 +111,7 @@ fn every_built_in_provider_is_tested() {
         .iter()
         .filter(|component| {
             let manifest = Manifest::read(component.wasm);
-            manifest.expect("a component of ours").kind == Kind::Provider
+            manifest.expect("a built-in component").kind == Kind::Provider
         })
         .map(|component| component.name)
         .collect();

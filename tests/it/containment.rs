@@ -206,7 +206,7 @@ both! {
         initialize_repeatedly(app, "down", 16, "many 1").await;
         assert_eq!(ask(app, "left-alone", "many 1").await.failure(), BUSY);
         let up = axum::Router::new().fallback(async || "{}");
-        let listener = TcpListener::bind(address).await.expect("a port of its own");
+        let listener = TcpListener::bind(address).await.expect("a reserved port");
         tokio::spawn(axum::serve(listener, up).into_future());
         assert_eq!(ask(app, "still-left-alone", "many 1").await.failure(), BUSY);
         advance_clock(app, 5_000);

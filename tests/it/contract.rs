@@ -9,7 +9,7 @@ use tollhouse_app::routes::{document, internal_routes, public_routes};
 
 use crate::app::Reply;
 
-/// An operation of a document, with the schema of each status that has a JSON body.
+/// An operation of a document, with its response schemas by status. `None`: the body is not JSON.
 struct Operation {
     method: String,
     path: String,
@@ -93,7 +93,7 @@ fn operation(method: &Method, path: &str) -> Option<&'static Operation> {
 
 #[track_caller]
 pub fn check(method: &Method, path: &str, reply: &Reply) {
-    // The path belongs to the other listener, or to another method.
+    // The path exists on the other listener only, or with another method.
     let message = &reply.body["message"];
     if message == "there is nothing at this path" || reply.status.as_u16() == 405 {
         return;

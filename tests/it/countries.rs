@@ -39,7 +39,7 @@ fn lookup_methods(app: &TestApp, kind: &IdentityType, number: &str) -> Vec<(&'st
 
 impl Subject {
     fn identities(&self) -> Vec<IdentityType> {
-        let manifest = Manifest::read(self.wasm).expect("a component of ours");
+        let manifest = Manifest::read(self.wasm).expect("a built-in component");
         manifest.country.expect("a country").identities
     }
 
@@ -50,7 +50,7 @@ impl Subject {
 
 #[test]
 fn every_built_in_country_is_tested() {
-    let kind = |wasm| Manifest::read(wasm).expect("a component of ours").kind;
+    let kind = |wasm| Manifest::read(wasm).expect("a built-in component").kind;
     let countries = artifacts::BUILT_IN.iter().filter(|built| kind(built.wasm) == Kind::Country);
     let names: Vec<&str> = countries.map(|component| component.name).collect();
     assert_eq!(names, SUBJECTS.map(|subject| subject.name));

@@ -51,7 +51,7 @@ both! {
                 }
             }
         }
-        // Parameters that cannot be a name.
+        // Invalid path parameters.
         for value in ["%00", "a%0Ab", "%FF", "%C3%28"] {
             let answer = app.get(&format!("/payment/fetch/reference/{value}")).await;
             assert_failure(&answer, 404, "there is nothing at this path");

@@ -38,7 +38,7 @@ impl Receiver {
             let answer = state.answer(headers, body);
             let held = state.held.lock().unwrap().take();
             if let Some(released) = held {
-                released.await.expect("a test that goes on");
+                released.await.expect("a test that still runs");
             }
             answer
         };
@@ -55,7 +55,7 @@ impl Receiver {
         (status, header.into_iter().collect())
     }
 
-    /// Holds the answer to the next request until the test sends.
+    /// Holds the response to the next request until the test sends.
     fn hold_next(&self) -> oneshot::Sender<()> {
         let (release, released) = oneshot::channel();
         *self.held.lock().unwrap() = Some(released);

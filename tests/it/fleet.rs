@@ -52,7 +52,9 @@ pub async fn follows(is: impl Fn() -> bool) {
             looks.tick().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), followed).await.expect("a host that follows");
+    tokio::time::timeout(Duration::from_secs(60), followed)
+        .await
+        .expect("a condition that holds in time");
 }
 
 /// Writes the rows of another host that has activated this component as version 1.1.0 of sprout.
@@ -84,7 +86,7 @@ both! {
         assert_eq!(refused.failure(), (400, reason));
         activate_elsewhere(app, &Signed::read(former.clone()).digest(), former).await;
         let (late, _, stop) = another_host(app).await;
-        let serves = late.plugins.get("sprout").expect("what serves elsewhere");
+        let serves = late.plugins.get("sprout").expect("the version active elsewhere");
         assert_eq!(serves.manifest().currencies, ["usdt"]);
         stop.send_replace(true);
     }
@@ -238,6 +240,6 @@ both! {
         let second = app.app.store.write(async move |tx| -> store::Result<u64> {
             tx.sql("UPDATE plugin_versions SET state = 'active' WHERE name = 'sprout'").run().await
         }).await;
-        assert!(store::is_duplicate(&second.expect_err("two versions that serve")));
+        assert!(store::is_duplicate(&second.expect_err("two active versions")));
     }
 }

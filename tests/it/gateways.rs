@@ -87,7 +87,7 @@ fn subjects() -> [Subject; 3] {
 
 #[test]
 fn every_built_in_gateway_is_tested() {
-    let kind = |wasm| Manifest::read(wasm).expect("a component of ours").kind;
+    let kind = |wasm| Manifest::read(wasm).expect("a built-in component").kind;
     let gateways = artifacts::BUILT_IN.iter().filter(|component| kind(component.wasm) == Kind::Sms);
     let names: Vec<&str> = gateways.map(|component| component.name).collect();
     assert_eq!(names, subjects().map(|subject| subject.name));
@@ -328,7 +328,7 @@ both! {
 #[test]
 fn a_gateway_can_reach_only_its_configured_address() {
     for subject in subjects() {
-        let manifest = Manifest::read(subject.wasm).expect("a component of ours");
+        let manifest = Manifest::read(subject.wasm).expect("a built-in component");
         assert!(manifest.hosts.is_empty(), "{}", subject.name);
         let base = manifest.settings["base_url"].default.as_deref().expect("a default");
         assert_eq!(Url::parse(base).expect("a URL").scheme(), "https");

@@ -30,7 +30,7 @@ async fn reads(app: &TestApp) -> f64 {
     value(&page, "tollhouse_store_duration_seconds_count{operation=\"read\"}").expect("a count")
 }
 
-/// Holds a transaction open until a permit is given.
+/// Holds a transaction open until `released` has a permit.
 async fn hold(app: &TestApp, released: &Arc<Semaphore>) -> JoinHandle<store::Result<()>> {
     let (store, released, begun) =
         (app.app.store.clone(), released.clone(), Arc::new(Semaphore::new(0)));

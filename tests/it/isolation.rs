@@ -198,7 +198,7 @@ both! {
         let (documents, health) = (["/openapi.json", "/docs", "/docs/{file}"], ["/health/live", "/health/ready"]);
         // All routes that need no key. A further one needs a reason here.
         assert_eq!(of(Access::Open), [&documents[..], &["/api/v1/user/file/{file}", "/api/v1/notifications/{provider}/{account}"], &documents].concat());
-        // All routes without a concurrency limit. A further one needs a reason here.
+        // All routes that bypass the request limits. A further one needs a reason here.
         assert_eq!(of(Access::Always), [&health[..], &health, &["/metrics"]].concat());
         for (base, _, route) in app.routes().into_iter().filter(|(_, _, route)| !is_common(route.path)) {
             let public = base == app.api;

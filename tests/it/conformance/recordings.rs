@@ -41,7 +41,7 @@ pub async fn repeats<S: Subject>() {
 async fn check<S: Subject>(app: &TestApp) -> BTreeSet<String> {
     let listed = written_down(app, S::NAME).await;
     let component = artifacts::BUILT_IN.iter().find(|component| component.name == S::NAME);
-    let replayer = replayer(component.expect("a provider of ours").wasm).await;
+    let replayer = replayer(component.expect("a built-in provider").wasm).await;
     for call in &listed {
         let id = call["id"].as_str().expect("an id");
         let (recording, text) = read(app, S::NAME, id).await;
