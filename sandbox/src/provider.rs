@@ -204,7 +204,10 @@ pub(crate) async fn tamper<M: MerchantAccount>(
         (Some(amount), Some(currency)) => found = provider.tamper(reference, amount, currency),
         (None, None) => {}
         _ => {
-            return error_response(StatusCode::BAD_REQUEST, "amount_minor and currency go together");
+            return error_response(
+                StatusCode::BAD_REQUEST,
+                "amount_minor and currency go together",
+            );
         }
     }
     if let Some(taken) = tampering.taken_minor {

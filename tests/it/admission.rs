@@ -1,4 +1,4 @@
-//! What a component has to stand before it serves anyone, and what an operator reads about it.
+//! Admission of components: its checks, and the report that operators receive.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -19,18 +19,18 @@ fn names(report: &Value) -> Vec<&str> {
     checks.map(|check| check["check"].as_str().expect("a name")).collect()
 }
 
-const ALL: [&str; 11] = [
+const CHECKS: [&str; 11] = [
     "signature", "size", "manifest", "compile", "contract", "imports", "types", "interfaces",
     "start", "country", "examples",
 ];
 
 both! {
-    async fn every_step_of_admission_is_told_and_nothing_is_kept(app: TestApp) {
+    async fn examining_a_component_reports_every_check_and_installs_nothing(app: TestApp) {
         let report = examine(app, artifacts::SPROUT).await;
-        assert_eq!((&report["admitted"], names(&report)), (&json!(true), ALL.to_vec()));
+        assert_eq!((&report["admitted"], names(&report)), (&json!(true), CHECKS.to_vec()));
         assert_eq!(report["asks_for"], json!(["address:base_url", "secret:token -> header authorization at base_url", "unsigned"]));
         let said = |step: &str| {
-            let at = ALL.iter().position(|name| *name == step).expect("a step");
+            let at = CHECKS.iter().position(|name| *name == step).expect("a step");
             report["checks"][at]["said"].as_str().expect("a text").to_owned()
         };
         assert!(said("manifest").starts_with("sprout 1.0.0, which asks for address:base_url, secret:token -> header authorization at base_url"));
@@ -41,12 +41,12 @@ both! {
         assert_eq!(shown.failure(), (404, "there is no such plugin"));
 
         let report = examine(app, b"once upon a time").await;
-        assert_eq!((&report["admitted"], names(&report)), (&json!(false), ALL[..3].to_vec()));
+        assert_eq!((&report["admitted"], names(&report)), (&json!(false), CHECKS[..3].to_vec()));
         assert_eq!(report["checks"][2]["passed"], false);
         assert!(report["checks"][2]["said"].as_str().is_some_and(|said| said.starts_with("the file is no WebAssembly")));
     }
 
-    async fn a_component_that_breaks_its_own_bindings_is_not_taken(app: TestApp) {
+    async fn a_component_that_violates_its_secret_bindings_is_rejected(app: TestApp) {
         for (binding, found) in [
             (json!({ "to": ["base_url"], "in": ["header:authorization"] }), "checkout.start ok"),
             (
@@ -73,7 +73,7 @@ both! {
         }
     }
 
-    async fn an_unbound_secret_is_taken_with_a_grant_and_a_warning(app: TestApp) {
+    async fn an_unbound_secret_needs_a_grant_and_causes_a_warning(app: TestApp) {
         let wasm = sprout_that_says("secrets", json!(["token"]));
         let warning = "the secret token is not bound: it may be sent in any header and in the body, to every origin that the plugin may reach";
         let examined = examine(app, &wasm).await;
@@ -84,7 +84,7 @@ both! {
         assert_eq!(installed["waits_for"], examined["asks_for"]);
     }
 
-    async fn what_breaks_on_its_own_examples_is_not_taken(app: TestApp) {
+    async fn a_component_that_traps_on_its_own_example_is_rejected(app: TestApp) {
         for (body, admitted) in [("all is well", true), ("panic", false)] {
             let wasm = repack(artifacts::UNRULY, |manifest| {
                 manifest["examples"] = json!({ "notification": { "headers": {}, "body": body } });
@@ -119,8 +119,8 @@ fn section(id: u8, content: &[u8]) -> Vec<u8> {
     [&[id][..], &leb(content.len()), content].concat()
 }
 
-/// A component whose one function has so many blocks, each of which changes a local on a condition. As valid as any, and sprout by its
-/// manifest.
+/// A valid component that is expensive to compile, with the manifest of sprout. Its only function
+/// has this many blocks, each of which changes a local on a condition.
 fn bomb(blocks: usize) -> Vec<u8> {
     const LOCALS: usize = 500;
     let mut body = [&[1][..], &leb(LOCALS), &[0x7f]].concat(); // (local i32 …)
@@ -145,8 +145,9 @@ fn bomb(blocks: usize) -> Vec<u8> {
     with_manifest(&component, include_bytes!("../guests/sprout/manifest.json"))
 }
 
-/// A host whose compiler has little of everything takes sprout, and says why it does not take the bomb. It goes on serving.
-async fn refuses_the_bomb(flag: &str, reason: &str) {
+/// Asserts that a host with this compiler limit rejects [`bomb`] for this reason, keeps serving,
+/// and installs sprout.
+async fn assert_bomb_rejected(flag: &str, reason: &str) {
     let app = TestApp::start_with(Engine::Sqlite, &[flag]).await;
     let before = app.initialize("order-1").await;
     let refused = try_install(&app, bomb(100_000), "grant=true").await;
@@ -159,20 +160,21 @@ async fn refuses_the_bomb(flag: &str, reason: &str) {
 #[tokio::test]
 async fn a_component_that_takes_too_much_memory_to_compile_is_refused() {
     let flag = "--plugin-compile-mib=384";
-    refuses_the_bomb(flag, "compiling the component takes more memory than 384 MiB").await;
+    assert_bomb_rejected(flag, "compiling the component takes more memory than 384 MiB").await;
 }
 
 #[tokio::test]
 async fn a_component_that_takes_too_long_to_compile_is_refused() {
     let app = TestApp::start_with(Engine::Sqlite, &[]).await;
-    drop(app.install(artifacts::SPROUT).await); // compiled, whatever comes
+    // Its machine code is cached, so that the limit below applies to the bomb only.
+    drop(app.install(artifacts::SPROUT).await);
     app.finish().await;
     let flag = "--plugin-compile-s=1";
-    refuses_the_bomb(flag, "compiling the component takes longer than 1 s").await;
+    assert_bomb_rejected(flag, "compiling the component takes longer than 1 s").await;
 }
 
 #[test]
-fn what_the_compiler_refuses_is_said_in_a_line() {
+fn an_invalid_component_is_reported_in_one_line() {
     let run = |wasm: &[u8]| {
         use std::{
             io::Write,

@@ -1,12 +1,9 @@
-//! The test double of production: a whole host on real listeners, real plugins, the stand-ins of the providers, a database of its
-//! own, and a clock that stands still until a test moves it.
+//! The test harness: a complete host on real listeners, with real plugin components, simulators of
+//! the upstreams, its own database, and a clock that is frozen until a test advances it. `both!`
+//! runs a test on both engines.
 //!
-//! Background work runs only when a test says so ([`TestApp::settle`], [`TestApp::advance`]). What a test leaves is checked at
-//! its end: no work is due, and every company's book is in balance.
-//!
-//! Tests run on both engines (`both!`), on real listeners, with real components and the simulators. Time
-//! stands still until a test advances it; background work runs when a test calls `settle` or `advance`.
-//! No test sleeps. State machines are tested as tables: `judge`, `choose`, `next_check`, `calls::judge`.
+//! Background work runs only when a test calls [`TestApp::settle`] or [`TestApp::advance`].
+//! [`TestApp::finish`] checks that no job is due and that every company's ledger balances.
 
 use std::{io::Write, sync::Once, time::Duration};
 
@@ -36,12 +33,13 @@ use crate::contract;
 
 pub const OPERATOR_TOKEN: &str = "op_test_0123456789abcdef0123456789abcdef";
 pub const MASTER_KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
-/// The service's own account at the Paystack stand-in.
+/// Secret key of the service account at the Paystack simulator.
 pub const PAYSTACK_KEY: &str = "sk_test_the_services_own_account";
 /// 2026-11-21T09:00:00Z, a Saturday.
 pub const NOW: Timestamp = Timestamp(1_795_251_600_000);
 
-/// Runs each test on both engines, as `name::sqlite` and `name::postgres`, with the flags behind its argument.
+/// Runs each test on both engines, as `name::sqlite` and `name::postgres`. The literals after its
+/// parameter are flags of the host.
 macro_rules! both {
     ($(async fn $name:ident($app:ident: TestApp $(, $flag:literal)*) $body:block)*) => {$(
         async fn $name($app: &crate::app::TestApp) $body
@@ -74,21 +72,23 @@ pub enum Engine {
     Postgres(String),
 }
 
-/// The server for tests on PostgreSQL. Without one they are skipped, which is said once and visibly.
+/// Returns the URL of the PostgreSQL server for tests. Without one, the tests on PostgreSQL are
+/// skipped, and a message on standard error reports that once.
 pub fn postgres() -> Option<String> {
-    static SAID: Once = Once::new();
+    static REPORTED: Once = Once::new();
     let server = std::env::var("TOLLHOUSE_TEST_POSTGRES").ok().filter(|url| !url.is_empty());
     if server.is_none() {
-        SAID.call_once(|| {
+        REPORTED.call_once(|| {
             let text = "SKIPPED: tests on PostgreSQL; TOLLHOUSE_TEST_POSTGRES names no server\n";
-            // Past the test runner's capture.
+            // The test runner captures `eprintln!`, but not this.
             let _ = std::io::stderr().write_all(text.as_bytes());
         });
     }
     server
 }
 
-/// A database of a test's own, gone with it.
+/// The database of one test: a file in a temporary folder, or a schema that
+/// [`Database::drop_schema`] drops.
 pub struct Database {
     pub url: String,
     schema: Option<(String, String)>,
@@ -109,7 +109,7 @@ impl Database {
         Database { url, schema: Some((server, schema)), dir }
     }
 
-    /// One that somebody else made, and drops.
+    /// An existing database, which its creator drops.
     pub fn at(url: String) -> Database {
         Database { url, schema: None, dir: tempfile::tempdir().expect("a temporary folder") }
     }
@@ -124,8 +124,8 @@ impl Database {
 pub async fn run_sql(server: &str, sql: String) {
     use sqlx::{AssertSqlSafe, Connection, PgConnection};
     let mut connection = PgConnection::connect(server).await.expect("the PostgreSQL server");
-    sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await.expect("a statement of ours");
-    connection.close().await.expect("a connection of ours");
+    sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await.expect("a valid statement");
+    connection.close().await.expect("a closed connection");
 }
 
 pub struct TestApp {
@@ -138,7 +138,7 @@ pub struct TestApp {
     pub database: Database,
 }
 
-/// A tenant with its key.
+/// A company with its API key and event secret.
 #[derive(Clone, Debug)]
 pub struct Company {
     pub id: String,
@@ -146,7 +146,7 @@ pub struct Company {
     pub event_secret: String,
 }
 
-/// An answer: its status, its body, and what of its headers tests look at.
+/// A response with a JSON body.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub status: StatusCode,
@@ -155,7 +155,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The data of a success.
+    /// Asserts success and returns `data`.
     #[track_caller]
     pub fn data(&self) -> &Value {
         assert_eq!(self.status, StatusCode::OK, "{}", self.body);
@@ -163,7 +163,7 @@ impl Reply {
         &self.body["data"]
     }
 
-    /// Status and message of a failure.
+    /// Asserts an error and returns its status and message.
     #[track_caller]
     pub fn failure(&self) -> (u16, &str) {
         assert_eq!(self.body["error"], true, "{}", self.body);
@@ -171,16 +171,16 @@ impl Reply {
     }
 }
 
-/// Where components are compiled once for all tests.
+/// The code cache of all tests: each component is compiled once.
 const PLUGIN_CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/plugin-cache");
 
-/// The same folder, for those who need no host.
+/// Opens [`PLUGIN_CACHE`] without a host.
 pub fn code_cache() -> CodeCache {
     let sealer = Sealer::new(MASTER_KEY, Random::system()).expect("a key");
     CodeCache::new(PLUGIN_CACHE.into(), sealer)
 }
 
-/// The flags of a host under test.
+/// Returns the configuration of a host under test. `flags` override the defaults.
 pub fn config(database: &Database, flags: &[&str]) -> Config {
     #[derive(Parser)]
     #[command(args_override_self = true)]
@@ -199,13 +199,13 @@ pub fn config(database: &Database, flags: &[&str]) -> Config {
         "--database-connections=8".to_owned(),
         format!("--operator-token-file={}", file("operator-token", OPERATOR_TOKEN)),
         format!("--master-key-file={}", file("master-key", MASTER_KEY)),
-        // By digest, so a stale one is never taken.
+        // Entries are keyed by digest, so stale ones are never used.
         format!("--plugin-cache={PLUGIN_CACHE}"),
         format!("--plugin-compiler={}", env!("CARGO_BIN_EXE_tollhouse")),
         "--plugin-unsigned".to_owned(),
         "--plugin-instances=20".to_owned(),
         format!("--files={}", database.dir.path().join("files").display()),
-        // The clock stands still: nothing would ever refill a bucket.
+        // The clock is frozen, so token buckets would never refill.
         "--rate-per-s=0".to_owned(),
         "--development".to_owned(),
     ];
@@ -213,7 +213,7 @@ pub fn config(database: &Database, flags: &[&str]) -> Config {
     Flags::parse_from(flags).config
 }
 
-/// The flags by which a host sends e-mail to the stand-in.
+/// Flags for sending e-mail to the SMTP simulator.
 pub fn smtp(simulators: &Simulators) -> [String; 4] {
     let address = simulators.smtp_addr();
     [
@@ -229,12 +229,12 @@ impl TestApp {
         TestApp::start_with(engine, &[]).await
     }
 
-    /// With more flags than usual.
+    /// Starts a host with additional flags.
     pub async fn start_with(engine: Engine, flags: &[&str]) -> TestApp {
         TestApp::start_on(Database::create(engine).await, flags).await
     }
 
-    /// On a database that is there.
+    /// Starts a host on an existing database.
     pub async fn start_on(database: Database, flags: &[&str]) -> TestApp {
         let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let (public, internal) = (bind().await, bind().await);
@@ -288,7 +288,8 @@ impl TestApp {
         reply(request).await.data().clone()
     }
 
-    /// Sets up an account at the Paystack stand-in, for the service or for a company; answers its notification URL.
+    /// Sets up an account of the service or of a company at the Paystack simulator. Returns its
+    /// notification URL.
     pub async fn use_paystack(&self, path: &str, key: &str) -> String {
         let credentials =
             json!({ "secret_key": key, "base_url": format!("{}/paystack", self.simulators.url()) });
@@ -299,7 +300,7 @@ impl TestApp {
         url
     }
 
-    /// A company whose events go to the stand-ins' receiver.
+    /// Creates a company whose events are sent to the simulators' receiver.
     pub async fn new_company(&self, name: &str) -> Company {
         let event_url = format!("{}/events", self.simulators.url());
         let body = json!({ "name": name, "server": "test", "event_url": event_url });
@@ -345,7 +346,7 @@ impl TestApp {
         }
     }
 
-    /// Every route of both listeners, with the address of its listener and what opens it.
+    /// Returns every route of both listeners, with its listener's URL and a valid credential.
     pub fn routes(&self) -> Vec<(&str, &str, routes::Route)> {
         let public = routes::public_routes().into_iter();
         let internal = routes::internal_routes().into_iter();
@@ -357,7 +358,7 @@ impl TestApp {
 
     // ---- payments -------------------------------------------------------------------------------
 
-    /// A payment of 2,500.50 NGN under `reference`.
+    /// A request to initialize a payment of 2,500.50 NGN under `reference`.
     pub fn order(&self, reference: &str) -> Value {
         json!({
             "email": "ada@example.com",
@@ -372,7 +373,7 @@ impl TestApp {
         self.post("/payment/initialize", self.order(reference)).await.data().clone()
     }
 
-    /// A payment that has succeeded.
+    /// Initializes a payment and completes it successfully.
     pub async fn paid(&self, reference: &str) -> Value {
         let payment = self.initialize(reference).await;
         self.complete(&payment, "success").await;
@@ -380,7 +381,7 @@ impl TestApp {
         self.fetch(reference).await
     }
 
-    /// What the customer does on the checkout page.
+    /// Completes the checkout page of a payment with `outcome`.
     pub async fn complete(&self, payment: &Value, outcome: &str) {
         let url = payment["checkout"]["url"].as_str().expect("a checkout URL");
         let request = self.client.post(format!("{url}/complete"));
@@ -397,7 +398,7 @@ impl TestApp {
         self.operator(Method::GET, &path, Value::Null).await.data().clone()
     }
 
-    /// Names of the events that the receiver got with a valid signature, oldest first.
+    /// Returns the names of all received events, oldest first. Checks their signatures and bodies.
     pub fn events(&self) -> Vec<String> {
         let mut events = self.simulators.events();
         events.reverse();
@@ -415,16 +416,16 @@ impl TestApp {
 
     // ---- time and work --------------------------------------------------------------------------
 
-    /// Runs everything that is due, and what that causes.
+    /// Runs all due jobs, including those that they enqueue.
     pub async fn settle(&self) {
         self.advance(0).await;
     }
 
     pub async fn advance(&self, seconds: i64) {
-        jobs::advance(&self.app, seconds).await.expect("work that runs");
+        jobs::advance(&self.app, seconds).await.expect("jobs that run");
     }
 
-    /// What must hold after every test.
+    /// Checks what must hold after every test, and drops the schema.
     pub async fn finish(self) {
         self.check_books().await;
         let now = self.app.clock.now();
@@ -436,11 +437,11 @@ impl TestApp {
             })
             .await
             .expect("the jobs");
-        assert!(due.is_empty(), "the test left work undone: {due:?}");
+        assert!(due.is_empty(), "jobs are due at the end of the test: {due:?}");
         self.database.drop_schema().await;
     }
 
-    /// Every transaction sums to zero, and every balance is the sum of its entries.
+    /// Checks that every transaction sums to zero and every balance is the sum of its entries.
     pub async fn check_books(&self) {
         type Rows = Vec<(String, String, i64)>;
         let (unbalanced, wrong): (Rows, Rows) = self
@@ -467,25 +468,25 @@ impl TestApp {
                 Ok((unbalanced, wrong))
             })
             .await
-            .expect("the books");
+            .expect("the ledger");
         assert!(unbalanced.is_empty(), "transactions that do not sum to zero: {unbalanced:?}");
         assert!(wrong.is_empty(), "balances that are not the sum of their entries: {wrong:?}");
     }
 }
 
-/// A client that talks to this machine only.
+/// An HTTP client that ignores proxy settings.
 pub fn client() -> Client {
     tls::install_provider();
     let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build();
     client.expect("a client")
 }
 
-/// Whether both listeners have a route, for whoever runs or explores the host.
+/// Returns whether a route belongs to neither API: health, metrics or documentation.
 pub fn is_common(path: &str) -> bool {
     !path.starts_with("/api/") && !path.starts_with("/internal/")
 }
 
-/// The answer, which is one that the OpenAPI documents name.
+/// Sends a request, and checks the response against the OpenAPI documents.
 pub async fn reply(request: reqwest::RequestBuilder) -> Reply {
     let (client, request) = request.build_split();
     let request = request.expect("a request that can be sent");

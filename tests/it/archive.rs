@@ -1,4 +1,4 @@
-//! Components that were built for former hosts go on working.
+//! Compatibility: components built for earlier hosts keep working.
 
 use std::{fs, path::PathBuf};
 
@@ -10,7 +10,7 @@ use crate::{app::code_cache, plugins::try_install, sprout::repack};
 
 const ARCHIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/archive");
 
-/// The archived components, with their paths.
+/// Returns the archived components with their paths.
 fn archived() -> Vec<(PathBuf, Vec<u8>)> {
     let versions = fs::read_dir(ARCHIVE).unwrap().map(|entry| entry.unwrap().path());
     let files = versions
@@ -20,7 +20,7 @@ fn archived() -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn every_archived_component_keeps_the_contract_on_this_host() {
+async fn every_archived_component_passes_the_conformance_check() {
     let components = archived();
     assert!(components.len() >= 3, "the archive is not empty");
     for (path, wasm) in components {
@@ -34,7 +34,7 @@ both! {
     async fn an_archived_provider_takes_payments(app: TestApp) {
         let wasm = fs::read(format!("{ARCHIVE}/1.0.0/provider_a.wasm")).unwrap();
         let installed = app.install(&wasm).await;
-        // It names its secret only.
+        // The archived manifest does not bind its secret.
         let granted = installed["granted"].as_array().unwrap();
         assert!(granted.contains(&json!("secret:secret_key")), "{granted:?}");
         assert_eq!(installed["warnings"].as_array().map(Vec::len), Some(1));
@@ -52,7 +52,7 @@ both! {
         .data();
         app.settle().await;
         assert_eq!(app.fetch("order-1").await["status"], "refunded");
-        // The version of today binds it, which is no more than the archived one was granted.
+        // The current version binds it, which needs no further grant.
         let next = repack(artifacts::PROVIDER_A, |manifest| manifest["version"] = json!("1.0.1"));
         let next = try_install(app, next, "").await.data().clone();
         assert_eq!((&next["state"], &next["warnings"]), (&json!("active"), &json!([])));

@@ -1,4 +1,5 @@
-//! A country whose registers say what no register may: it costs its caller the price, and nothing else comes of it.
+//! Invalid results of a country plugin: they are reported as an outage, or clamped or dropped. The
+//! lookup is charged.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use reqwest::Method;
@@ -10,7 +11,7 @@ use crate::{
     identity::kept,
 };
 
-const OUT_OF_ORDER: &str = "citizen service is unavailable, please try again later";
+const UNAVAILABLE: &str = "citizen service is unavailable, please try again later";
 
 async fn set_up(app: &TestApp) {
     app.install(artifacts::ATLANTIS).await;
@@ -23,28 +24,28 @@ async fn look_up(app: &TestApp, way: &str, body: Value) -> Reply {
     app.post(&format!("/kyc/atlantis/citizen/{way}"), body).await
 }
 
-/// A JPEG to the host, on which this is written.
+/// A request whose image passes for a JPEG and contains this text.
 fn document(written: &str) -> Value {
     json!({ "image": STANDARD.encode([b"\xff\xd8\xff", written.as_bytes()].concat()) })
 }
 
 both! {
-    async fn what_a_register_may_not_say_is_an_outage(app: TestApp) {
+    async fn a_failed_or_invalid_lookup_gets_502_and_stores_nothing(app: TestApp) {
         set_up(app).await;
         let unusable = ["list", "broken", "deep", "large", "huge", "trap", "gossip", "unavailable", "misconfigured"];
         for (n, word) in (1..).zip(unusable) {
             let refused = look_up(app, "lookup", json!({ "number": word })).await;
-            assert_eq!(refused.failure(), (502, OUT_OF_ORDER), "{word}");
+            assert_eq!(refused.failure(), (502, UNAVAILABLE), "{word}");
             assert_eq!(balance(app).await, json!(1_000 - n * 10), "{word}");
         }
         for written in ["", "NO WORD", "two/words"] {
             let refused = look_up(app, "lookup/image", document(written)).await;
-            assert_eq!(refused.failure(), (502, OUT_OF_ORDER), "{written}");
+            assert_eq!(refused.failure(), (502, UNAVAILABLE), "{written}");
         }
         assert_eq!(kept(app).await, 0);
     }
 
-    async fn what_it_refuses_is_told_in_the_hosts_words(app: TestApp) {
+    async fn a_rejected_lookup_gets_the_hosts_error_message(app: TestApp) {
         set_up(app).await;
         for (word, status, message) in [
             ("invalid", 400, "the number field must be one that the register takes"),
@@ -58,7 +59,7 @@ both! {
         assert_eq!(refused.failure(), (400, "the image field must show a document that the register takes"));
     }
 
-    async fn what_is_more_than_can_be_is_cut(app: TestApp) {
+    async fn out_of_range_values_are_clamped_or_dropped(app: TestApp) {
         set_up(app).await;
         let nowhere = look_up(app, "lookup", json!({ "number": "unreachable" })).await;
         let uid = nowhere.data();

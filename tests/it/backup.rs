@@ -1,4 +1,4 @@
-//! Copies of a SQLite database, and what is put back.
+//! Backup and restore of SQLite databases.
 
 use std::{
     fs,
@@ -31,7 +31,7 @@ async fn open(file: &Path) -> Store {
     store.expect("a database that opens")
 }
 
-/// A database of one company that has this name.
+/// Creates a database with one company of this name.
 async fn database(dir: &TempDir, name: &str, company: &'static str) -> PathBuf {
     let file = dir.path().join(name);
     let store = open(&file).await;
@@ -55,7 +55,7 @@ async fn company(file: &Path) -> String {
     name
 }
 
-/// As soon as nobody uses the database any more, which is a moment after its store was dropped.
+/// Restores as soon as the database is no longer in use: shortly after its store is dropped.
 async fn restore_when_unused(from: &Path, to: &Path) -> Result<(), BackupError> {
     let restored = async {
         loop {
@@ -67,17 +67,19 @@ async fn restore_when_unused(from: &Path, to: &Path) -> Result<(), BackupError> 
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), restored).await.expect("a store that ends")
+    tokio::time::timeout(Duration::from_secs(30), restored)
+        .await
+        .expect("a database that is no longer in use")
 }
 
 #[track_caller]
-fn refusal(done: Result<(), BackupError>, reason: &str) {
+fn assert_refused(done: Result<(), BackupError>, reason: &str) {
     let text = done.expect_err(reason).to_string();
     assert!(text.contains(reason), "{text}");
 }
 
 #[tokio::test]
-async fn a_copy_of_a_host_at_work_is_whole_private_and_can_be_put_back() {
+async fn a_backup_during_writes_is_consistent_and_private_and_can_be_restored() {
     let app = TestApp::start(Engine::Sqlite).await;
     app.paid("order-1").await;
     let (copy, restored) =
@@ -92,7 +94,7 @@ async fn a_copy_of_a_host_at_work_is_whole_private_and_can_be_put_back() {
                 audit::record(tx, &clone, &company, "one of two", json!({})).await?;
                 audit::record(tx, &clone, &company, "one of two", json!({})).await
             });
-            two.await.expect("a write beside a backup");
+            two.await.expect("a write during a backup");
             writes += 1;
         }
         writes
@@ -120,20 +122,26 @@ async fn a_copy_of_a_host_at_work_is_whole_private_and_can_be_put_back() {
 }
 
 #[tokio::test]
-async fn a_backup_overwrites_nothing_and_leaves_nothing_half_done() {
+async fn a_failed_backup_overwrites_nothing_and_leaves_no_partial_file() {
     let dir = tempfile::tempdir().expect("a folder");
     let database = database(&dir, "host.db", "Acme").await;
     let there = dir.path().join("there");
     fs::write(&there, "kept").expect("a file");
-    refusal(backup(&url(&database), &there).await, "exists");
+    assert_refused(backup(&url(&database), &there).await, "exists");
     assert_eq!(fs::read_to_string(&there).expect("a file"), "kept");
-    refusal(backup(&url(&database), &dir.path().join("no/such/folder")).await, "No such file");
-    refusal(
+    assert_refused(
+        backup(&url(&database), &dir.path().join("no/such/folder")).await,
+        "No such file",
+    );
+    assert_refused(
         backup(&url(&dir.path().join("none.db")), &dir.path().join("copy")).await,
         "No such file",
     );
-    refusal(backup("postgres://localhost/tollhouse", &dir.path().join("copy")).await, "pg_dump");
-    refusal(restore(&there, "postgres://localhost/tollhouse", true).await, "pg_restore");
+    assert_refused(
+        backup("postgres://localhost/tollhouse", &dir.path().join("copy")).await,
+        "pg_dump",
+    );
+    assert_refused(restore(&there, "postgres://localhost/tollhouse", true).await, "pg_restore");
     let left = fs::read_dir(dir.path())
         .expect("a folder")
         .map(|entry| entry.expect("an entry").file_name());
@@ -142,29 +150,29 @@ async fn a_backup_overwrites_nothing_and_leaves_nothing_half_done() {
 }
 
 #[tokio::test]
-async fn a_database_is_replaced_only_when_nobody_uses_it_and_on_demand() {
+async fn restore_replaces_a_database_only_if_unused_and_on_request() {
     let dir = tempfile::tempdir().expect("a folder");
     let (old, new) = (database(&dir, "old.db", "Old").await, database(&dir, "new.db", "New").await);
     let copy = dir.path().join("copy");
     backup(&url(&new), &copy).await.expect("a backup");
     let host = open(&old).await;
-    refusal(restore(&copy, &url(&old), true).await, "in use");
+    assert_refused(restore(&copy, &url(&old), true).await, "in use");
     drop(host);
     restore_when_unused(&copy, &old).await.expect("a replaced database");
     assert_eq!(company(&old).await, "New");
 
     let other = dir.path().join("other.db");
     restore(&copy, &url(&other), false).await.expect("a new database");
-    refusal(restore(&copy, &url(&other), false).await, "exists");
+    assert_refused(restore(&copy, &url(&other), false).await, "exists");
 }
 
 #[tokio::test]
-async fn the_log_of_a_former_database_is_not_taken_for_the_new_ones() {
+async fn restore_discards_the_log_of_the_replaced_database() {
     let dir = tempfile::tempdir().expect("a folder");
     let (old, new) = (dir.path().join("old.db"), database(&dir, "new.db", "New").await);
     let copy = dir.path().join("copy");
     backup(&url(&new), &copy).await.expect("a backup");
-    // What a host leaves that is killed: a log that was not yet brought into the file.
+    // The files of a killed host: its write-ahead log has not been checkpointed.
     let host = database(&dir, "killed.db", "Old").await;
     let still = open(&host).await;
     let rename =
@@ -181,7 +189,7 @@ async fn the_log_of_a_former_database_is_not_taken_for_the_new_ones() {
 }
 
 #[tokio::test]
-async fn what_is_damaged_or_foreign_or_of_a_later_version_is_not_put_back() {
+async fn a_damaged_foreign_or_newer_backup_is_not_restored() {
     let dir = tempfile::tempdir().expect("a folder");
     let database = database(&dir, "host.db", "Acme").await;
     let copy = dir.path().join("copy");
@@ -193,11 +201,11 @@ async fn what_is_damaged_or_foreign_or_of_a_later_version_is_not_put_back() {
     let middle = bytes.len() / 2;
     bytes[middle - 8192..middle + 8192].fill(0xAA);
     fs::write(&damaged, bytes).expect("a file");
-    refusal(restore(&damaged, &target, false).await, "damaged");
+    assert_refused(restore(&damaged, &target, false).await, "damaged");
 
     let letter = dir.path().join("letter");
     fs::write(&letter, "Dear reader, ".repeat(500)).expect("a file");
-    refusal(restore(&letter, &target, false).await, "damaged");
+    assert_refused(restore(&letter, &target, false).await, "damaged");
 
     for (sql, reason) in [
         (
@@ -209,7 +217,7 @@ async fn what_is_damaged_or_foreign_or_of_a_later_version_is_not_put_back() {
         let mut other = SqliteConnection::connect(&url(&copy)).await.expect("a connection");
         sqlx::query(sql).execute(&mut other).await.expect(sql);
         other.close().await.expect("the end");
-        refusal(restore(&copy, &target, false).await, reason);
+        assert_refused(restore(&copy, &target, false).await, reason);
     }
     assert!(!dir.path().join("target.db").exists());
 }

@@ -1,4 +1,5 @@
-//! Plugins compared: every function is measured, by examples or without, and shown as a table, JSON and a page.
+//! `plugin bench`: measures every function, with or without examples, and reports a table, JSON and
+//! an HTML page.
 
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -17,7 +18,7 @@ async fn compare(components: &[&[u8]]) -> Report {
     bench::compare(subjects, effort).await.unwrap()
 }
 
-/// `plugin` without its digest.
+/// Returns the row of a function. `plugin` has no digest.
 fn row<'r>(report: &'r Value, plugin: &str, function: &str) -> &'r Value {
     let mut rows = report["functions"].as_array().unwrap().iter();
     let is_of = |row: &Value| row["plugin"].as_str().unwrap().split('+').next() == Some(plugin);
@@ -26,7 +27,7 @@ fn row<'r>(report: &'r Value, plugin: &str, function: &str) -> &'r Value {
 }
 
 #[tokio::test]
-async fn every_function_is_measured_as_far_as_the_examples_lead() {
+async fn every_function_is_measured_with_or_without_examples() {
     let gateways = [artifacts::AFRICASTALKING, artifacts::TERMII, artifacts::TWILIO];
     let without_examples = repack(artifacts::SPROUT, |_| ());
     let providers = [artifacts::PROVIDER_A, &without_examples];
@@ -56,7 +57,7 @@ async fn every_function_is_measured_as_far_as_the_examples_lead() {
     assert_eq!(report["functions"].as_array().unwrap().len(), 14);
     assert!(report["machine"]["cores"].as_u64().unwrap() > 0);
     let comparisons = report["comparisons"].as_array().unwrap();
-    assert_eq!(comparisons.len(), 5, "of functions that several have: {comparisons:?}");
+    assert_eq!(comparisons.len(), 5, "one per function of several plugins: {comparisons:?}");
     for component in report["components"].as_array().unwrap() {
         for cold in ["cold_compiled", "cold_cached"] {
             assert!(component[cold]["median_ms"].as_f64().unwrap() > 0.0, "{cold} of {component}");
@@ -66,7 +67,7 @@ async fn every_function_is_measured_as_far_as_the_examples_lead() {
     }
 }
 
-/// That there is something of everything; how much is nobody's promise.
+/// Asserts that every measurement is present. The values depend on the machine.
 #[track_caller]
 fn assert_measured(row: &Value) {
     for way in ["fresh", "warm", "floor", "native"] {
@@ -84,7 +85,7 @@ fn assert_measured(row: &Value) {
 }
 
 #[tokio::test]
-async fn the_page_shows_all_and_needs_nothing_beside_it() {
+async fn the_html_page_is_complete_and_self_contained() {
     let sprout = repack(artifacts::SPROUT, |manifest| manifest["version"] = json!("1.0.1"));
     let report = compare(&[artifacts::SPROUT, &sprout, artifacts::TERMII]).await;
     let (page, report) = (report.page(), json!(report));
@@ -102,7 +103,7 @@ async fn the_page_shows_all_and_needs_nothing_beside_it() {
         page.starts_with("<!DOCTYPE html>\n<html lang=\"en\">")
             && page.contains("<title>Plugins compared")
     );
-    // Each plot says in words what it shows, and a table has the figures.
+    // Each plot has a text alternative and a table of its values.
     let count = |what: &str| page.matches(what).count();
     assert_eq!(count("<svg viewBox=\"0 0 560"), count(" role=\"img\" aria-label=\""));
     assert_eq!((count("<table>"), count("<path class=\"fresh\" d=\"M52 ")), (5, 7));
@@ -115,12 +116,12 @@ async fn the_page_shows_all_and_needs_nothing_beside_it() {
 }
 
 #[tokio::test]
-async fn what_is_no_plugin_is_refused_with_a_reason() {
+async fn a_file_that_is_not_webassembly_is_rejected_with_a_reason() {
     let refused = Subject::load(b"hello".to_vec(), Limits::default()).await;
     assert!(refused.err().unwrap().contains("no WebAssembly"));
 }
 
-/// Runs `tollhouse plugin bench …`: its exit code, and what it said.
+/// Runs `tollhouse plugin bench` and returns its exit code and output.
 async fn bench_command(arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
     let ended = command.args(["plugin", "bench"]).args(arguments).output().await.unwrap();
@@ -129,7 +130,7 @@ async fn bench_command(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 both! {
-    async fn what_serves_is_compared_with_a_file(app: TestApp) {
+    async fn an_installed_plugin_is_compared_with_a_file(app: TestApp) {
         let file = app.database.dir.path().join("sprout.wasm");
         std::fs::write(&file, artifacts::SPROUT).unwrap();
         let (file, database) = (file.display().to_string(), &*app.database.url);
@@ -151,7 +152,7 @@ both! {
 }
 
 #[tokio::test]
-async fn a_database_that_is_not_there_is_not_made() {
+async fn a_missing_database_is_not_created() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}/none.db", folder.path().display());
     let (code, said) = bench_command(&["--installed", "provider_a", "--database", &url]).await;
@@ -160,7 +161,7 @@ async fn a_database_that_is_not_there_is_not_made() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_or_written_is_said_before_anything_is_measured() {
+async fn unusable_files_are_reported_before_anything_is_measured() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (good, bad, page) = (path("termii.wasm"), path("bad.wasm"), path("compared.html"));

@@ -1,4 +1,4 @@
-//! What companies are charged: by whose plan, once, never beyond what they have, and back when it came to nothing.
+//! Fees: which plan sets the price, one charge per key, no overdraft, and fee refunds.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -24,12 +24,12 @@ use crate::app::{Company, Reply, TestApp};
 
 const NOT_COVERED: &str = "insufficient balance, please top up your wallet.";
 
-/// A path of the harness's own company.
+/// A path of the test company.
 fn own(app: &TestApp, rest: &str) -> String {
     format!("/companies/{}{rest}", app.company.id)
 }
 
-async fn see(app: &TestApp, path: &str) -> Value {
+async fn get(app: &TestApp, path: &str) -> Value {
     app.operator(Method::GET, path, Value::Null).await.data().clone()
 }
 
@@ -71,15 +71,15 @@ async fn charge(
     charge_to(app, &app.company, (item, quantity), key).await
 }
 
-async fn give_back_to(app: &TestApp, company: &Company, key: &str) {
+async fn refund_fee_to(app: &TestApp, company: &Company, key: &str) {
     let (host, id, key) = (app.app.clone(), company.id.clone(), key.to_owned());
     let given =
         app.app.store.write(async move |tx| wallet::refund_fee(tx, &host, &id, &key).await).await;
-    given.expect("what can be given back or was never charged");
+    given.expect("a fee refund");
 }
 
-async fn give_back(app: &TestApp, key: &str) {
-    give_back_to(app, &app.company, key).await;
+async fn refund_fee(app: &TestApp, key: &str) {
+    refund_fee_to(app, &app.company, key).await;
 }
 
 async fn balance(app: &TestApp) -> Value {
@@ -90,16 +90,16 @@ fn message(refused: Result<PostOutcome>) -> String {
     refused.expect_err("a refusal").to_string()
 }
 
-/// An amount of the wire in minor units.
+/// Converts an amount of the API to minor units.
 fn minor(amount: &Value) -> i64 {
     let number = amount.as_number().expect("a number");
     money::Minor::from_major(number).expect("an amount").0
 }
 
-/// What charges and what was given back did to a company's wallet, by the key of the ledger.
+/// Returns the fees and fee refunds on a company's wallet, in minor units by ledger key.
 async fn billed(app: &TestApp, company: &Company) -> BTreeMap<String, i64> {
     let path = format!("/companies/{}/wallet/entries?limit=1000", company.id);
-    let listed = see(app, &path).await;
+    let listed = get(app, &path).await;
     let entries = listed["docs"].as_array().expect("a list").clone();
     assert_eq!(listed["total"], entries.len());
     let entries = entries.iter().filter(|entry| entry["account"] == "wallet");
@@ -107,15 +107,15 @@ async fn billed(app: &TestApp, company: &Company) -> BTreeMap<String, i64> {
     let key = |entry: &Value| entry["key"].as_str().expect("a key").to_owned();
     let billed: Vec<_> = billed.map(|entry| (key(entry), minor(&entry["amount"]))).collect();
     let by_key: BTreeMap<String, i64> = billed.iter().cloned().collect();
-    assert_eq!(by_key.len(), billed.len(), "a key moved money twice: {billed:?}");
+    assert_eq!(by_key.len(), billed.len(), "two entries under one key: {billed:?}");
     by_key
 }
 
 // ---- prices -------------------------------------------------------------------------------------
 
 both! {
-    async fn an_item_costs_what_the_companys_plan_says_else_the_default_plan(app: TestApp) {
-        let shown = async |path: &str, item: &str| see(app, path).await["prices"][item].clone();
+    async fn the_companys_plan_overrides_the_default_plan(app: TestApp) {
+        let shown = async |path: &str, item: &str| get(app, path).await["prices"][item].clone();
         let company = own(app, "/prices");
         let unpriced = json!({ "price": 0, "plan": null });
         assert_eq!(shown(&company, "otp.email").await, unpriced);
@@ -125,7 +125,7 @@ both! {
         let (of_company, of_default) = ("company", "default");
         for (n, (item, price, plan)) in [
             ("otp.email", json!(1.25), json!(of_company)),
-            ("otp.sms", json!(0), json!(of_company)), // free, not unnamed
+            ("otp.sms", json!(0), json!(of_company)), // priced at 0, not missing
             ("identity.nigeria.bvn", json!(100), json!(of_default)),
             ("identity.ghana.ssnit.face", json!(7), json!(of_company)),
             ("customer.create", json!(0), Value::Null),
@@ -135,17 +135,18 @@ both! {
             assert_eq!(charge(app, item, 2, &n.to_string()).await.expect("a charge"), PostOutcome::Posted);
             assert_eq!(before - minor(&balance(app).await), 2 * minor(&price), "{item}");
         }
-        assert_eq!(see(app, &company).await["currency"], "NGN");
-        // The default plan knows nothing of a company's, and neither does another company.
+        assert_eq!(get(app, &company).await["currency"], "NGN");
+        // A company's plan changes neither the default plan nor another company's prices.
         assert_eq!(shown("/prices", "otp.email").await, json!({ "price": 2.5, "plan": of_default }));
         assert_eq!(shown("/prices", "identity.ghana.ssnit.face").await, Value::Null);
         let other = app.new_company("Beta Lending").await;
         let other = format!("/companies/{}/prices", other.id);
         assert_eq!(shown(&other, "otp.email").await, json!({ "price": 2.5, "plan": of_default }));
 
-        // What is taken away falls back, what is not named stays; the answer shows what holds now.
+        // A removed price falls back to the default plan, and unnamed prices stay. The response has
+        // the new prices.
         let answer = set_own(app, json!({ "otp.email": null, "otp.sms": 3.75 })).await.data().clone();
-        assert_eq!(answer, see(app, &company).await);
+        assert_eq!(answer, get(app, &company).await);
         assert_eq!(answer["prices"]["otp.email"], json!({ "price": 2.5, "plan": of_default }));
         assert_eq!(answer["prices"]["otp.sms"], json!({ "price": 3.75, "plan": of_company }));
         assert_eq!(answer["prices"]["identity.ghana.ssnit.face"]["price"], 7);
@@ -153,11 +154,11 @@ both! {
         assert_eq!(shown(&company, "otp.email").await, unpriced);
     }
 
-    async fn an_item_that_no_plan_names_costs_what_the_plugin_says(app: TestApp) {
+    async fn an_item_without_a_plan_price_costs_the_plugins_price(app: TestApp) {
         const ITEM: &str = "identity.atlantis.citizen";
         app.install(artifacts::ATLANTIS).await;
         let (company, of_plugin) = (own(app, "/prices"), json!({ "price": 10, "plan": "plugin" }));
-        let shown = async |path: &str, item: &str| see(app, path).await["prices"][item].clone();
+        let shown = async |path: &str, item: &str| get(app, path).await["prices"][item].clone();
         let both = async |item: &str| [shown(&company, item).await, shown("/prices", item).await];
         for item in [ITEM, "identity.atlantis.citizen.face", "identity.atlantis.citizen.image"] {
             assert_eq!(both(item).await, [of_plugin.clone(), of_plugin.clone()], "{item}");
@@ -175,10 +176,10 @@ both! {
         assert_eq!(both(ITEM).await, [Value::Null, Value::Null]);
     }
 
-    async fn prices_that_are_described_badly_change_none(app: TestApp) {
+    async fn invalid_prices_are_rejected_and_change_nothing(app: TestApp) {
         set_own(app, json!({ "otp.email": 2 })).await.data();
         let no_item = |name: &str| format!("the {name} field must be a billing item, such as otp.email or identity.nigeria.bvn");
-        let before = (see(app, &own(app, "/prices")).await, see(app, "/prices").await);
+        let before = (get(app, &own(app, "/prices")).await, get(app, "/prices").await);
         for (body, message) in [
             (json!({ "otp.email": 5, "otp.emial": 5 }), no_item("otp.emial")),
             (json!({ "otp.email": 5, "identity.nigeria": 5 }), no_item("identity.nigeria")),
@@ -199,10 +200,10 @@ both! {
             let nobody = app.operator(method, "/companies/000000000000000000000000/prices", body).await;
             assert_eq!(nobody.failure(), (404, "company not found"));
         }
-        assert_eq!((see(app, &own(app, "/prices")).await, see(app, "/prices").await), before);
+        assert_eq!((get(app, &own(app, "/prices")).await, get(app, "/prices").await), before);
     }
 
-    async fn a_price_that_is_taken_away_while_another_sets_it_is_gone(app: TestApp) {
+    async fn removing_a_price_waits_for_a_concurrent_insert(app: TestApp) {
         let (begun, released) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let (begins, releases) = (begun.clone(), released.clone());
         let company = app.company.id.clone();
@@ -219,7 +220,7 @@ both! {
                     begun.notified().await;
                     let taking = set_own(app, json!({ "otp.sms": null }));
                     tokio::pin!(taking);
-                    // It waits for the other; should it not, it is through by now.
+                    // The removal must wait for the insert; if it does not, it ends by then.
                     let early = timeout(Duration::from_millis(300), &mut taking).await;
                     released.notify_one();
                     let taken = match early {
@@ -233,14 +234,14 @@ both! {
         }
         .await;
         assert_eq!(set.expect("a price"), 1);
-        assert_eq!(see(app, &own(app, "/prices")).await["prices"]["otp.sms"]["plan"], Value::Null);
+        assert_eq!(get(app, &own(app, "/prices")).await["prices"]["otp.sms"]["plan"], Value::Null);
     }
 
-    async fn prices_that_many_set_at_once_are_those_of_one(app: TestApp) {
+    async fn concurrent_price_updates_do_not_mix(app: TestApp) {
         let set = |n: i64| set_own(app, json!({ "otp.email": n, "otp.sms": n, "customer.create": if n % 2 == 0 { json!(n) } else { Value::Null } }));
         let answers = join_all((1..=12).map(set)).await;
         assert!(answers.iter().all(|answer| answer.status == 200), "{answers:?}");
-        let prices = see(app, &own(app, "/prices")).await["prices"].clone();
+        let prices = get(app, &own(app, "/prices")).await["prices"].clone();
         let price = &prices["otp.email"]["price"];
         assert_eq!(&prices["otp.sms"]["price"], price);
         let own = prices["customer.create"]["plan"] == "company";
@@ -270,7 +271,7 @@ both! {
             subscribe(json!([feature])).await;
             assert_eq!(charge(app, item, 0, &n.to_string()).await.expect("a charge"), PostOutcome::Posted);
         }
-        // What nothing is billed by is our own fault, and costs nobody anything.
+        // An unknown item or a negative quantity is an internal error and charges nothing.
         for (item, quantity) in [("otp.emial", 1), ("otp.sms", -1)] {
             let wrong = charge(app, item, quantity, "wrong").await;
             assert!(matches!(wrong, Err(Error::Internal(_))), "{wrong:?}");
@@ -278,22 +279,22 @@ both! {
         assert_eq!(billed(app, &app.company).await, BTreeMap::new());
     }
 
-    async fn a_charge_that_is_not_covered_moves_nothing(app: TestApp) {
+    async fn an_uncovered_charge_moves_no_money(app: TestApp) {
         set_own(app, json!({ "otp.sms": 4.01, "otp.email": 10_000_000_000_000_i64 })).await.data();
         credit(app, &app.company, 8).await;
         assert_eq!(message(charge(app, "otp.sms", 2, "two").await), NOT_COVERED);
         assert_eq!(message(charge(app, "otp.email", i64::MAX, "all").await), NOT_COVERED);
         assert_eq!((balance(app).await, billed(app, &app.company).await), (json!(8), BTreeMap::new()));
-        // A refused key was not used.
+        // The key of a rejected charge is still unused.
         assert_eq!(charge(app, "otp.sms", 1, "two").await.expect("a charge"), PostOutcome::Posted);
         assert_eq!(balance(app).await, json!(3.99));
-        // Dollars pay for nothing.
+        // A USD balance covers no fees.
         let dollars = json!({ "amount": 100, "currency": "USD", "key": "dollars" });
         app.operator(Method::POST, &own(app, "/wallet/credit"), dollars).await.data();
         assert_eq!(message(charge(app, "otp.sms", 1, "more").await), NOT_COVERED);
     }
 
-    async fn a_key_is_charged_once_whatever_it_costs_by_then(app: TestApp) {
+    async fn a_key_is_charged_once_even_after_a_price_change(app: TestApp) {
         credit(app, &app.company, 100).await;
         assert_eq!(charge(app, "otp.sms", 3, "free").await.expect("a charge"), PostOutcome::Posted);
         set_own(app, json!({ "otp.sms": 10 })).await.data();
@@ -301,18 +302,18 @@ both! {
         assert_eq!(balance(app).await, 100);
         assert_eq!(charge(app, "otp.sms", 3, "paid").await.expect("a charge"), PostOutcome::Posted);
         set_own(app, json!({ "otp.sms": 50 })).await.data();
-        // Also when it would not be covered now.
+        // Even if the balance no longer covers the fee.
         assert_eq!(charge(app, "otp.sms", 3, "paid").await.expect("a charge"), PostOutcome::Duplicate);
         assert_eq!(billed(app, &app.company).await, BTreeMap::from([("charge:paid".to_owned(), -3_000)]));
-        // The same key of another company is another one, and so is that of a movement by an operator.
+        // Keys are separate per company, and separate from those of operator transactions.
         let other = app.new_company("Beta Lending").await;
         assert_eq!(charge_to(app, &other, ("otp.sms", 1), "paid").await.expect("a charge"), PostOutcome::Posted);
         assert_eq!(charge(app, "otp.email", 1, "top-up").await.expect("a charge"), PostOutcome::Posted);
     }
 
-    async fn a_book_of_free_charges_only_is_read_like_any_other(app: TestApp) {
+    async fn the_ledger_scan_accepts_a_company_with_only_free_charges(app: TestApp) {
         assert_eq!(charge(app, "otp.sms", 1, "free").await.expect("a charge"), PostOutcome::Posted);
-        assert_eq!(see(app, &own(app, "/wallet/entries")).await["total"], 0);
+        assert_eq!(get(app, &own(app, "/wallet/entries")).await["total"], 0);
         assert_eq!(balance(app).await, 0);
         app.advance(300).await;
         let mut watch = Monitor::default();
@@ -322,39 +323,39 @@ both! {
         let value = |name: &str| crate::telemetry::value(&page, &format!("tollhouse_{name}"));
         assert_eq!(value("store_up"), Some(1.0));
         assert_eq!((value("ledger_unbalanced_transactions"), value("ledger_wrong_balances")), (Some(0.0), Some(0.0)));
-        assert!(value("ledger_swept_timestamp_seconds") > Some(0.0), "no sweep has reached the end");
+        assert!(value("ledger_swept_timestamp_seconds") > Some(0.0), "no ledger scan has completed");
     }
 
-    async fn a_charge_is_given_back_in_full_and_once(app: TestApp) {
+    async fn a_fee_is_refunded_in_full_and_once(app: TestApp) {
         set_own(app, json!({ "otp.sms": 4.01 })).await.data();
         credit(app, &app.company, 100).await;
-        give_back(app, "sent").await; // never charged
+        refund_fee(app, "sent").await; // never charged
         charge(app, "otp.sms", 3, "sent").await.expect("a charge");
         charge(app, "otp.email", 3, "free").await.expect("a charge");
         charge(app, "otp.sms", 1, "kept").await.expect("a charge");
         set_own(app, json!({ "otp.sms": 99, "otp.email": 99 })).await.data();
         for key in ["sent", "free", "sent", "nothing", "top-up"] {
-            give_back(app, key).await;
+            refund_fee(app, key).await;
         }
         let keys = [("charge:kept", -401), ("charge:sent", -1203), ("refund:sent", 1203)];
         assert_eq!(billed(app, &app.company).await, keys.map(|(key, minor)| (key.to_owned(), minor)).into());
         assert_eq!(balance(app).await, json!(95.99));
-        let listed = see(app, &own(app, "/wallet/entries")).await["docs"].clone();
+        let listed = get(app, &own(app, "/wallet/entries")).await["docs"].clone();
         let of = |account: &str| {
             let entries = listed.as_array().expect("a list").iter().filter(|e| e["account"] == account && e["key"] == "refund:sent");
             entries.map(|e| (e["kind"].clone(), e["amount"].clone())).collect::<Vec<_>>()
         };
         assert_eq!(of("wallet"), [(json!("otp.sms.refund"), json!(12.03))]);
         assert_eq!(of("billing"), [(json!("otp.sms.refund"), json!(-12.03))]);
-        // What was given back is not charged again under its key.
+        // The key of a refunded fee is not charged again.
         assert_eq!(charge(app, "otp.sms", 1, "sent").await.expect("a charge"), PostOutcome::Duplicate);
     }
 }
 
-// ---- at once ------------------------------------------------------------------------------------
+// ---- concurrency --------------------------------------------------------------------------------
 
 both! {
-    async fn as_many_of_many_charges_succeed_as_are_covered(app: TestApp) {
+    async fn concurrent_charges_succeed_up_to_the_balance(app: TestApp) {
         set_default(app, json!({ "otp.sms": 9.99 })).await;
         credit(app, &app.company, 100).await;
         let key = |n: usize| format!("key-{}", n / 2); // each twice
@@ -369,8 +370,8 @@ both! {
         assert!(billed.len() == 10 && billed.values().all(|minor| *minor == -999), "{billed:?}");
     }
 
-    // A key is charged at most once, and given back at most once and only what was charged.
-    async fn no_meeting_of_charges_and_refunds_makes_or_loses_money(app: TestApp) {
+    // A key is charged at most once, and refunded at most once by the charged amount.
+    async fn concurrent_charges_and_refunds_neither_create_nor_lose_money(app: TestApp) {
         const ITEMS: [&str; 4] = ["otp.sms", "otp.email", "customer.create", "recollection.card"];
         set_default(app, json!({ "otp.sms": 3.33, "otp.email": 17, "recollection.card": 0.01 })).await;
         for seed in 0..4 {
@@ -383,7 +384,7 @@ both! {
             let run = steps.iter().map(async |(act, key, item, quantity)| {
                 let (key, item) = (format!("key-{key}"), ITEMS[usize::try_from(*item).expect("an index")]);
                 if *act == 0 {
-                    return give_back_to(app, company, &key).await;
+                    return refund_fee_to(app, company, &key).await;
                 }
                 if let Err(refused) = charge_to(app, company, (item, *quantity), &key).await {
                     assert_eq!(refused.to_string(), NOT_COVERED, "seed {seed}");
@@ -394,7 +395,7 @@ both! {
             for (key, minor) in billed.iter().filter_map(|(key, minor)| Some((key.strip_prefix("refund:")?, minor))) {
                 assert_eq!(billed.get(&format!("charge:{key}")), Some(&-minor), "seed {seed}: {billed:?}");
             }
-            let wallet = see(app, &format!("/companies/{}/wallet", company.id)).await;
+            let wallet = get(app, &format!("/companies/{}/wallet", company.id)).await;
             let left = minor(&wallet["balance"]);
             assert_eq!(left, 30_000 + billed.values().sum::<i64>(), "seed {seed}");
             assert!(left >= 0, "seed {seed}: {wallet}");
@@ -402,18 +403,18 @@ both! {
         }
     }
 
-    async fn a_charge_that_meets_its_refund_is_kept_or_given_back_whole(app: TestApp) {
+    async fn a_charge_concurrent_with_its_refund_is_kept_or_refunded_in_full(app: TestApp) {
         set_default(app, json!({ "otp.sms": 4 })).await;
         credit(app, &app.company, 100).await;
         for round in 0..10 {
             let (before, key) = (minor(&balance(app).await), format!("key-{round}"));
             let charges = join_all((0..3).map(|_| charge(app, "otp.sms", 1, &key)));
-            let refunds = join_all((0..3).map(|_| give_back(app, &key)));
+            let refunds = join_all((0..3).map(|_| refund_fee(app, &key)));
             let (charged, _) = join(charges, refunds).await;
             let now = charged.iter().filter(|moved| matches!(moved, Ok(PostOutcome::Posted))).count();
             assert_eq!((now, charged.iter().filter(|moved| moved.is_err()).count()), (1, 0));
             assert!([0, 400].contains(&(before - minor(&balance(app).await))));
-            give_back(app, &key).await;
+            refund_fee(app, &key).await;
             assert_eq!(minor(&balance(app).await), before);
         }
     }
@@ -421,36 +422,37 @@ both! {
 
 // ---- low balance --------------------------------------------------------------------------------
 
-/// The data of all events about low balances, oldest first, once none is too young to be read.
-async fn told(app: &TestApp) -> Vec<Value> {
+/// Returns the data of all low-balance events, oldest first, after advancing the clock until all of
+/// them are readable.
+async fn low_balance_events(app: &TestApp) -> Vec<Value> {
     app.advance(61).await;
     let path = format!("/events?kind=wallet.low_balance&company={}", app.company.id);
-    let read = see(app, &path).await;
+    let read = get(app, &path).await;
     read["events"].as_array().expect("a list").iter().map(|event| event["data"].clone()).collect()
 }
 
 both! {
-    async fn operators_are_told_once_when_a_charge_crosses_the_threshold(app: TestApp) {
+    async fn a_charge_that_crosses_the_threshold_emits_one_low_balance_event(app: TestApp) {
         set_default(app, json!({ "otp.sms": 100 })).await;
         credit(app, &app.company, 1_200).await;
         let low = |balance: i64, threshold: i64| json!({ "balance": balance, "threshold": threshold, "currency": "NGN" });
         charge(app, "otp.sms", 2, "to the threshold").await.expect("a charge");
-        assert_eq!(told(app).await, Vec::<Value>::new());
+        assert_eq!(low_balance_events(app).await, Vec::<Value>::new());
         charge(app, "otp.sms", 1, "below").await.expect("a charge");
         charge(app, "otp.sms", 1, "below").await.expect("a charge");
         charge(app, "otp.sms", 1, "further below").await.expect("a charge");
-        assert_eq!(told(app).await, [low(900, 1_000)]);
-        // Up again by what is given back, and below once more.
-        give_back(app, "below").await;
-        give_back(app, "further below").await;
+        assert_eq!(low_balance_events(app).await, [low(900, 1_000)]);
+        // The refunds raise the balance above the threshold, and a charge crosses it again.
+        refund_fee(app, "below").await;
+        refund_fee(app, "further below").await;
         charge(app, "otp.sms", 3, "again").await.expect("a charge");
-        assert_eq!(told(app).await, [low(900, 1_000), low(700, 1_000)]);
+        assert_eq!(low_balance_events(app).await, [low(900, 1_000), low(700, 1_000)]);
         let page = app.app.server.telemetry.scrape();
         let counted = r#"tollhouse_operator_events_total{kind="wallet.low_balance"}"#;
         assert_eq!(crate::telemetry::value(&page, counted), Some(2.0));
     }
 
-    async fn a_company_may_have_a_threshold_of_its_own(app: TestApp) {
+    async fn a_company_can_have_its_own_threshold(app: TestApp) {
         set_default(app, json!({ "otp.sms": 0.5 })).await;
         credit(app, &app.company, 20).await;
         let mut charges = 0..;
@@ -458,34 +460,34 @@ both! {
         for (low_balance, tells) in [(json!(19.5), false), (json!(19.49), true), (json!(0), false), (json!(18.51), false), (Value::Null, false)] {
             let edited = app.operator(Method::PATCH, &own(app, ""), json!({ "low_balance": low_balance })).await;
             assert_eq!(edited.data()["low_balance"], low_balance);
-            assert_eq!(see(app, &own(app, "")).await["low_balance"], low_balance);
+            assert_eq!(get(app, &own(app, "")).await["low_balance"], low_balance);
             charge(app, "otp.sms", 1, &charges.next().expect("a number").to_string()).await.expect("a charge");
             expected.extend(tells.then(|| low_balance.clone()));
-            let thresholds: Vec<Value> = told(app).await.iter().map(|data| data["threshold"].clone()).collect();
+            let thresholds: Vec<Value> = low_balance_events(app).await.iter().map(|data| data["threshold"].clone()).collect();
             assert_eq!(thresholds, expected, "{low_balance}");
         }
-        // What is not named stays.
+        // An unnamed field stays.
         app.operator(Method::PATCH, &own(app, ""), json!({ "low_balance": 5 })).await.data();
         app.operator(Method::PATCH, &own(app, ""), json!({ "name": "Acme" })).await.data();
-        assert_eq!(see(app, &own(app, "")).await["low_balance"], 5);
+        assert_eq!(get(app, &own(app, "")).await["low_balance"], 5);
         for (value, message) in [(json!(-1), "0 or more"), (json!("5"), "a number"), (json!(0.001), "a number with at most 2 decimals")] {
             let refused = app.operator(Method::PATCH, &own(app, ""), json!({ "low_balance": value })).await;
             assert_eq!(refused.failure(), (400, &*format!("the low_balance field must be {message}")));
         }
     }
 
-    async fn a_charge_that_is_taken_back_with_its_transaction_tells_nothing(app: TestApp) {
+    async fn a_charge_that_is_rolled_back_emits_no_event(app: TestApp) {
         set_default(app, json!({ "otp.sms": 100 })).await;
         credit(app, &app.company, 1_000).await;
         let (host, id) = (app.app.clone(), app.company.id.clone());
         let failed: Result<()> = app.app.store.write(async move |tx| {
             let company = companies::get(tx, &id).await?;
             wallet::charge_fee(tx, &host, &company, "otp.sms", 1, "lost").await?;
-            Err(Error::invalid("what the charge was for did not work"))
+            Err(Error::invalid("the billed operation failed"))
         }).await;
         failed.expect_err("a failure");
-        assert_eq!((balance(app).await, told(app).await), (json!(1_000), vec![]));
+        assert_eq!((balance(app).await, low_balance_events(app).await), (json!(1_000), vec![]));
         charge(app, "otp.sms", 1, "lost").await.expect("a charge");
-        assert_eq!(told(app).await.len(), 1);
+        assert_eq!(low_balance_events(app).await.len(), 1);
     }
 }

@@ -1,5 +1,5 @@
-//! What one company asks costs no other: neither an answer under the same `Idempotency-Key`, nor a place in its rate. Every
-//! route that wants a key is tried.
+//! Companies do not affect each other through equal idempotency keys or rate limits, on any
+//! authenticated route.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -14,15 +14,15 @@ use crate::{
     lending::{OTHER_CARD, SUCCESS_CARD, failed_refund, mandate, pay, small_loan},
 };
 
-/// A company that has something of everything.
-struct Own {
+/// A company with records for every route.
+struct Tenant {
     company: Company,
-    /// To be rotated, and to be revoked.
+    /// One to rotate and one to revoke.
     keys: [String; 2],
     event: String,
     payment: String,
     uid: String,
-    /// The default one, and one that is paid but not verified yet.
+    /// The default card, and one that is paid but not verified yet.
     cards: [Value; 2],
     refund: String,
 }
@@ -31,8 +31,9 @@ fn text(value: &Value, field: &str) -> String {
     value[field].as_str().expect(field).to_owned()
 }
 
-/// What a company needs for each of [`CHANGES`] to succeed. Its payment goes by `order-1`, its codes are 123456.
-async fn furnish(app: &TestApp, company: Company) -> Own {
+/// Creates the records with which each of [`CHANGES`] succeeds. The payment's reference is
+/// `order-1`, and codes are 123456.
+async fn set_up_company(app: &TestApp, company: Company) -> Tenant {
     let path = |rest: &str| format!("/companies/{}{rest}", company.id);
     app.operator(Method::PATCH, &path(""), json!({ "fixed_otp": "123456" })).await.data();
     let ada = json!({ "user_id": "ada", "first_name": "Ada", "last_name": "Obi", "email": EMAIL, "phone": PHONE });
@@ -62,7 +63,7 @@ async fn furnish(app: &TestApp, company: Company) -> Own {
         let made = app.operator(Method::POST, &path("/keys"), json!({})).await;
         text(made.data(), "id")
     };
-    Own {
+    Tenant {
         keys: [new_key().await, new_key().await],
         event: text(&events.data()["docs"][0], "id"),
         payment: text(payment.data(), "id"),
@@ -82,10 +83,10 @@ fn new_card(_: &TestApp) -> Value {
     json!({ "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://a.example/" } })
 }
 
-/// A body with which a route succeeds.
+/// Returns a request body with which a route succeeds.
 type Body = fn(&TestApp) -> Value;
 
-/// Every route that changes something of a company, in an order in which all of them succeed.
+/// Every route that changes records of a company, in an order in which all of them succeed.
 const CHANGES: &[(&str, &str, Body)] = &[
     (
         "post",
@@ -157,8 +158,9 @@ const CHANGES: &[(&str, &str, Body)] = &[
     ("post", "/internal/v1/companies/{company}/payments/{payment}/refund", |_| json!({})),
 ];
 
-/// Routes that take a key and change nothing of a company. This list may only shrink.
-const OF_NO_COMPANY: &[(&str, &str)] = &[
+/// Routes that take an idempotency key and change no record of a company. This list may only
+/// shrink.
+const GLOBAL_CHANGES: &[(&str, &str)] = &[
     ("post", "/internal/v1/companies"),
     ("put", "/internal/v1/providers/{provider}"),
     ("post", "/internal/v1/providers/{provider}/test"),
@@ -177,12 +179,12 @@ const OF_NO_COMPANY: &[(&str, &str)] = &[
     ("delete", "/internal/v1/publishers/{publisher}"),
 ];
 
-fn is_keyed(route: &Route) -> bool {
+fn is_authenticated(route: &Route) -> bool {
     matches!(route.access, Access::Company | Access::Operator)
 }
 
-/// Sends `route` about what `own` has.
-fn ask(app: &TestApp, own: &Own, route: &Route) -> reqwest::RequestBuilder {
+/// Builds a request to `route` with the ids of the company's records.
+fn ask(app: &TestApp, own: &Tenant, route: &Route) -> reqwest::RequestBuilder {
     let [rotated, revoked] = &own.keys;
     let [first, second] = own.cards.each_ref().map(|card| card.as_str().expect("an id").to_owned());
     let fill = |segment| match segment {
@@ -216,8 +218,8 @@ fn ask(app: &TestApp, own: &Own, route: &Route) -> reqwest::RequestBuilder {
     app.client.request(method, format!("{base}{path}")).bearer_auth(key)
 }
 
-/// A change under the key that both companies use.
-async fn change(app: &TestApp, own: &Own, route: &Route, body: Body) -> Reply {
+/// Sends a change under the idempotency key that both companies use.
+async fn change(app: &TestApp, own: &Tenant, route: &Route, body: Body) -> Reply {
     let request = ask(app, own, route).header("idempotency-key", "the-same-for-everyone");
     reply(request.json(&body(app))).await
 }
@@ -227,18 +229,18 @@ fn is_replay(answer: &Reply) -> bool {
 }
 
 both! {
-    async fn every_change_is_tried_under_one_key_by_two_companies(app: TestApp) {
-        let a = furnish(app, app.company.clone()).await;
-        let b = furnish(app, app.new_company("Beta Lending").await).await;
+    async fn two_companies_with_the_same_idempotency_key_get_their_own_responses(app: TestApp) {
+        let a = set_up_company(app, app.company.clone()).await;
+        let b = set_up_company(app, app.new_company("Beta Lending").await).await;
         let mut routes: Vec<Route> = app.routes().into_iter().map(|(_, _, route)| route).collect();
         for (method, path, body) in CHANGES {
             let at = routes.iter().position(|r| (r.method, r.path) == (*method, *path));
-            let route = routes.remove(at.unwrap_or_else(|| panic!("{path} is no route")));
+            let route = routes.remove(at.unwrap_or_else(|| panic!("{path} is not a route")));
             let of_a = change(app, &a, &route, *body).await;
             assert!(of_a.status == 200 && !is_replay(&of_a), "{method} {path}: {}", of_a.body);
             let of_b = change(app, &b, &route, *body).await;
             assert!(of_b.status == 200 && !is_replay(&of_b), "{method} {path}: {}", of_b.body);
-            // Each of the two is answered again as it was answered itself.
+            // Each company gets its own response replayed.
             for (own, first) in [(&a, &of_a), (&b, &of_b)] {
                 let again = change(app, own, &route, *body).await;
                 assert!(is_replay(&again), "{method} {path}: {}", again.body);
@@ -247,27 +249,27 @@ both! {
         }
         let left = routes.iter().filter(|route| route.takes_idempotency_key());
         let left: Vec<_> = left.map(|route| (route.method, route.path)).collect();
-        assert_eq!(left, OF_NO_COMPANY, "routes that need a line above");
+        assert_eq!(left, GLOBAL_CHANGES, "routes to add to CHANGES or GLOBAL_CHANGES");
         app.settle().await;
     }
 }
 
 #[tokio::test]
-async fn a_company_at_its_limit_slows_nobody_else_at_any_route() {
+async fn a_company_at_its_rate_limit_affects_no_other_on_any_route() {
     const BURST: usize = 240;
     let flags = ["--rate-per-s=1".to_owned(), format!("--rate-burst={BURST}")];
     let app = TestApp::start_with(Engine::Sqlite, &flags.each_ref().map(|flag| &**flag)).await;
-    let a = furnish(&app, app.company.clone()).await;
-    let b = furnish(&app, app.new_company("Beta Lending").await).await;
+    let a = set_up_company(&app, app.company.clone()).await;
+    let b = set_up_company(&app, app.new_company("Beta Lending").await).await;
     app.advance(3_600).await;
     for _ in 0..BURST {
         app.get("/payment/list").await.data();
     }
     let routes: Vec<Route> = app.routes().into_iter().map(|(_, _, route)| route).collect();
-    assert!(2 * routes.len() < BURST, "more than operators may ask");
-    for route in routes.iter().filter(|route| is_keyed(route)) {
+    assert!(2 * routes.len() < BURST, "the test exceeds the operators' rate limit");
+    for route in routes.iter().filter(|route| is_authenticated(route)) {
         let what = format!("{} {}", route.method, route.path);
-        // Whom a malformed body meets was let in.
+        // An error about the malformed body means that the request was not rate-limited.
         let send =
             |own| reply(ask(&app, own, route).header("content-type", "text/plain").body("{"));
         let refused = matches!(route.access, Access::Company);

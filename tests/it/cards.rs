@@ -1,4 +1,5 @@
-//! Saved cards: verification, duplicates, the default one, deletion, and the way back of what was charged for it.
+//! Saved cards: verification, duplicates, the default card, deletion, and refunds of verification
+//! charges.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -40,8 +41,8 @@ async fn refunds(app: &TestApp, query: &str) -> Vec<Value> {
     found.data()["refunds"].as_array().expect("a list").clone()
 }
 
-/// Gives a card the signature of another.
-async fn sign(app: &TestApp, card: &Value, other: &Value) {
+/// Copies the signature of `other` to `card`.
+async fn copy_signature(app: &TestApp, card: &Value, other: &Value) {
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let (id, signature) = (text(&card["id"]), text(&other["signature"]));
     let sign = async move |tx: &mut store::Tx| -> store::Result<_> {
@@ -52,7 +53,7 @@ async fn sign(app: &TestApp, card: &Value, other: &Value) {
 }
 
 both! {
-    async fn a_card_is_verified_by_a_charge_that_goes_back(app: TestApp) {
+    async fn a_card_is_verified_by_a_charge_that_is_refunded(app: TestApp) {
         user(app, "ada").await;
         let created = app.post("/card/create", json!({
             "user_id": "ada", "currency": "NGN",
@@ -82,12 +83,12 @@ both! {
         app.advance(3_600).await;
         app.advance(3_600).await;
         assert_eq!(refunds(app, "?status=done").await.len(), 1);
-        // The wallet has nothing to do with it.
+        // The verification charge does not change the wallet.
         assert_eq!(crate::codes::balance(app).await, json!(0));
         assert_eq!(list(app, "").await, [card]);
     }
 
-    async fn each_error_row(app: TestApp) {
+    async fn invalid_requests_get_the_specified_errors(app: TestApp) {
         user(app, "ada").await;
         let order = |change: Value| {
             let order = json!({ "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://a.example/" } });
@@ -125,11 +126,11 @@ both! {
         assert_eq!(app.request(&other, Method::GET, &path, None).await.failure(), (404, "card not found"));
     }
 
-    async fn a_failed_verification_is_told_and_cleaned_up(app: TestApp) {
+    async fn a_failed_verification_emits_an_event_and_its_card_is_deleted(app: TestApp) {
         user(app, "ada").await;
         let card = begin_card(app, "ada").await;
         pay(app, &card, "failed", DECLINED_CARD).await;
-        // Paystack tells nothing of a failure.
+        // Paystack sends no webhook for a failure.
         app.advance(60).await;
         let failed = fetch_card(app, &card["id"]).await;
         assert_eq!((&failed["valid"], &failed["message"]), (&json!(false), &json!("Declined")));
@@ -140,7 +141,7 @@ both! {
         assert_eq!(list(app, "?valid=false").await.len(), 2);
         app.advance(61).await;
         assert_eq!(list(app, "").await.len(), 0);
-        // Its page is still open: what is paid there now goes back.
+        // The checkout page of the deleted card still works; a payment on it is refunded.
         pay(app, &abandoned, "success", SUCCESS_CARD).await;
         app.advance(3_600).await;
         app.advance(3_600).await;
@@ -153,7 +154,7 @@ both! {
         assert_eq!(left, 0);
     }
 
-    async fn a_card_that_is_there_is_not_saved_twice(app: TestApp) {
+    async fn a_saved_card_is_not_saved_again(app: TestApp) {
         user(app, "ada").await;
         let first = saved_card(app, "ada", SUCCESS_CARD).await;
         let again = begin_card(app, "ada").await;
@@ -166,12 +167,12 @@ both! {
         assert_eq!(refunds(app, "").await.len(), 2);
         assert_eq!(list(app, "?valid=true").await.len(), 1);
         assert_eq!(fetch_card(app, &first["id"]).await["default"], true);
-        // Of another user it is another card.
+        // Another user can save the same card.
         user(app, "bola").await;
         assert_eq!(saved_card(app, "bola", SUCCESS_CARD).await["default"], true);
     }
 
-    async fn a_card_that_failed_or_is_a_duplicate_is_answered_from_its_record(app: TestApp) {
+    async fn verifying_a_failed_or_duplicate_card_sends_no_request_to_the_provider(app: TestApp) {
         user(app, "ada").await;
         let failed = begin_card(app, "ada").await;
         pay(app, &failed, "failed", DECLINED_CARD).await;
@@ -186,7 +187,7 @@ both! {
         assert_eq!(app.simulators.paystack().requests().len(), asked);
     }
 
-    async fn a_duplicate_that_verify_finds_is_refused_at_once(app: TestApp) {
+    async fn a_duplicate_found_by_verify_is_rejected_immediately(app: TestApp) {
         user(app, "ada").await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         let again = begin_card(app, "ada").await;
@@ -199,24 +200,24 @@ both! {
         assert_eq!(app.events(), ["card.validation.success"]);
     }
 
-    async fn a_card_shows_its_users_address_and_is_charged_under_the_providers(app: TestApp) {
+    async fn a_card_shows_the_users_email_and_is_charged_under_the_providers(app: TestApp) {
         user(app, "ada").await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
         let edit = json!({ "email": "ada.obi@example.com" });
         app.request(&app.company, Method::PUT, "/user/edit/ada", Some(edit)).await.data();
         assert_eq!(fetch_card(app, &card["id"]).await["card"]["email"], "ada.obi@example.com");
-        // The stand-in charges a card under the address of its first charge only.
+        // The simulator charges a card only under the e-mail address of its first charge.
         loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
         let charge = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card" });
         assert_eq!(recollect(app, charge).await.data()["status"], "success");
         app.settle().await;
-        // Another address that the provider knows the customer by.
+        // An e-mail address that only the provider has for the customer.
         let change = async move |tx: &mut store::Tx| tx.sql("UPDATE cards SET email = 'a@provider.example'").run().await;
         app.app.store.write(change).await.expect("a card");
         assert_eq!(list(app, "").await[0]["card"]["email"], "ada.obi@example.com");
     }
 
-    async fn a_verification_that_fails_twice_is_told_once(app: TestApp) {
+    async fn a_verification_that_fails_twice_emits_one_event(app: TestApp) {
         user(app, "ada").await;
         saved_card(app, "ada", SUCCESS_CARD).await;
         let again = begin_card(app, "ada").await;
@@ -230,15 +231,15 @@ both! {
         assert_eq!(refunds(app, "").await.len(), 2);
     }
 
-    async fn a_card_that_is_saved_again_is_charged_at_the_account_that_knows_it(app: TestApp) {
+    async fn a_card_saved_again_at_another_account_is_charged_there(app: TestApp) {
         user(app, "ada").await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
         let path = format!("/companies/{}/providers/provider_a", app.company.id);
         app.use_paystack(&path, "sk_test_the_companys_own").await;
-        // As by providers that tell the same of a card at each account.
+        // Simulates a provider whose signature of a card is the same at every account.
         user(app, "bola").await;
         let same = saved_card(app, "bola", SUCCESS_CARD).await;
-        sign(app, &card, &same).await;
+        copy_signature(app, &card, &same).await;
         let again = begin_card(app, "ada").await;
         pay(app, &again, "success", SUCCESS_CARD).await;
         assert_eq!(fetch_card(app, &again["id"]).await["message"], "card already exists");
@@ -246,11 +247,11 @@ both! {
         let charge = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card", "card": card["id"] });
         assert_eq!(recollect(app, charge).await.data()["status"], "success");
         app.settle().await;
-        // The company's own account took it.
+        // The company's own account received the money.
         assert_eq!(app.wallet().await["balance"], 0);
     }
 
-    async fn a_refund_that_the_provider_works_on_outlasts_an_outage(app: TestApp) {
+    async fn a_pending_refund_survives_an_outage_of_the_provider(app: TestApp) {
         user(app, "ada").await;
         let card = begin_card(app, "ada").await;
         let url = format!("{}/complete", card["checkout"]["url"].as_str().unwrap());
@@ -293,7 +294,7 @@ both! {
         app.settle().await;
     }
 
-    async fn a_plugin_stays_until_its_provider_has_heard_of_deletions(app: TestApp) {
+    async fn a_plugin_cannot_be_removed_before_its_deleted_cards_are_deauthorized(app: TestApp) {
         user(app, "ada").await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
         app.settle().await;
@@ -316,7 +317,7 @@ both! {
         assert!(needed.contains("accounts") && !needed.contains("cards"), "{needed}");
     }
 
-    async fn a_refund_that_fails_is_an_operators(app: TestApp) {
+    async fn a_failed_refund_is_reported_to_operators_and_can_be_retried(app: TestApp) {
         user(app, "ada").await;
         saved_card(app, "ada", "4084080000671803").await;
         for _ in 0..30 {
@@ -336,7 +337,7 @@ both! {
         }
     }
 
-    async fn a_refund_that_no_provider_takes_on_is_an_operators_too(app: TestApp) {
+    async fn a_refund_that_the_provider_never_accepts_fails_and_can_be_retried(app: TestApp) {
         user(app, "ada").await;
         app.simulators.faults().push(Fault::new("refund", FaultKind::Error500).times(10_000));
         saved_card(app, "ada", SUCCESS_CARD).await;
@@ -354,7 +355,7 @@ both! {
         assert_eq!(refunds(app, "?status=done").await.len(), 1);
     }
 
-    async fn a_page_that_never_came_is_begun_again_under_the_same_key(app: TestApp) {
+    async fn a_lost_checkout_session_is_opened_again_under_the_same_key(app: TestApp) {
         user(app, "ada").await;
         let order = json!({ "user_id": "ada", "currency": "NGN", "checkout": { "success_url": "https://a.example/" } });
         let ask = async || {

@@ -1,4 +1,4 @@
-//! Certificates that clients refuse: hosts say so when they start, and commands say what to do.
+//! Certificates that clients reject: hosts report them at startup, and commands explain the cause.
 
 use std::{fs, net::SocketAddr, sync::Arc};
 
@@ -23,14 +23,14 @@ use crate::{
 
 /// A certificate and its key, in PEM.
 #[derive(Clone)]
-struct Made {
+struct CertifiedKey {
     certificate: String,
     key: String,
 }
 
-/// As `openssl req -x509` makes one: signed by itself, and a CA.
+/// A self-signed CA, as `openssl req -x509` creates it.
 struct Authority {
-    own: Made,
+    own: CertifiedKey,
     issuer: Issuer<'static, KeyPair>,
 }
 
@@ -42,17 +42,17 @@ impl Authority {
         params.distinguished_name.push(DnType::CommonName, name);
         let key = KeyPair::generate().expect("a key");
         let certificate = params.self_signed(&key).expect("a certificate").pem();
-        let own = Made { certificate, key: key.serialize_pem() };
+        let own = CertifiedKey { certificate, key: key.serialize_pem() };
         Authority { own, issuer: Issuer::new(params, key) }
     }
 
-    fn sign(&self, names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Made {
+    fn sign(&self, names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> CertifiedKey {
         let names = names.iter().copied().map(str::to_owned).collect::<Vec<_>>();
         let mut params = CertificateParams::new(names).expect("names");
         change(&mut params);
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate").pem();
-        Made { certificate, key: key.serialize_pem() }
+        CertifiedKey { certificate, key: key.serialize_pem() }
     }
 }
 
@@ -60,8 +60,8 @@ fn for_clients(params: &mut CertificateParams) {
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
 }
 
-/// A server that presents any certificate, as a proxy in front of a host may.
-async fn present(made: &Made) -> SocketAddr {
+/// Starts a server that presents this certificate, like a proxy in front of a host.
+async fn present(made: &CertifiedKey) -> SocketAddr {
     let chain = vec![CertificateDer::from_pem_slice(made.certificate.as_bytes()).expect("PEM")];
     let key = PrivateKeyDer::from_pem_slice(made.key.as_bytes()).expect("a key");
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
@@ -85,7 +85,7 @@ fn write(dir: &TempDir, name: &str, text: &str) -> String {
 }
 
 #[test]
-fn a_host_refuses_a_certificate_that_clients_would_refuse_and_says_what_to_do() {
+fn a_host_rejects_a_certificate_that_clients_would_reject() {
     let (dir, ca) = (tempfile::tempdir().expect("a folder"), Authority::new("Acme CA"));
     let host = |command: &[&str], flags: &[String]| {
         let mut command = program(command);
@@ -118,11 +118,11 @@ fn a_host_refuses_a_certificate_that_clients_would_refuse_and_says_what_to_do() 
             assert!(serve.code == 2 && serve.err.contains(said), "{}", serve.err);
         }
     }
-    assert!(!dir.path().join("tollhouse.db").exists(), "nothing was started");
+    assert!(!dir.path().join("tollhouse.db").exists(), "the host must not start");
 }
 
 #[tokio::test]
-async fn commands_say_why_a_host_s_certificate_is_refused_and_what_to_do() {
+async fn commands_explain_why_a_hosts_certificate_is_rejected() {
     let dir = tempfile::tempdir().expect("a folder");
     let (ca, other) = (Authority::new("Acme CA"), Authority::new("Other CA"));
     let namesake = Authority::new("Acme CA");
@@ -169,7 +169,7 @@ async fn commands_say_why_a_host_s_certificate_is_refused_and_what_to_do() {
         let refused = run_at(&url, OPERATOR_TOKEN, &command).await;
         assert!(refused.failure().0 == 3 && refused.err.contains(why), "{why}: {}", refused.err);
     }
-    // The pair that is right gets through: the server breaks off only then.
+    // A valid certificate is accepted: the server closes the connection after the handshake.
     let url = format!("https://{}", present(&good).await);
     let reached =
         run_at(&url, OPERATOR_TOKEN, &["plugin", "list", "--internal-ca-file", &trusted]).await;
@@ -177,7 +177,7 @@ async fn commands_say_why_a_host_s_certificate_is_refused_and_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_host_without_tls_is_told_from_one_whose_certificate_is_refused() {
+async fn a_host_without_tls_is_reported_as_such() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("https://{}", listener.local_addr().expect("bound"));
     tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! What tests of codes and messages share: gateways that are set up, a wallet and prices, and looks into the mailbox.
+//! Helpers for tests of one-time passwords and messages: gateways, wallet, prices and mailbox.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::app::{Company, Reply, TestApp};
 pub const EMAIL: &str = "ada@example.com";
 pub const PHONE: &str = "+2348031234567";
 
-/// The component of a gateway, and the service's account at its stand-in.
+/// Returns the component of a gateway and the credentials of the service account at its simulator.
 pub fn gateway(app: &TestApp, name: &str) -> (&'static [u8], Value) {
     let sandbox = app.simulators.url();
     let (wasm, path, mut credentials) = match name {
@@ -31,7 +31,7 @@ pub fn gateway(app: &TestApp, name: &str) -> (&'static [u8], Value) {
     (wasm, credentials)
 }
 
-/// Installs gateways and sets up the service's accounts at them.
+/// Installs gateways and sets up the service accounts at them.
 pub async fn use_gateways(app: &TestApp, names: &[&str]) {
     for name in names {
         let (wasm, credentials) = gateway(app, name);
@@ -41,7 +41,7 @@ pub async fn use_gateways(app: &TestApp, names: &[&str]) {
     }
 }
 
-/// An e-mail costs 2.50, a text message 4.
+/// Sets the company's prices: 2.50 per e-mail, 4 per text message.
 pub async fn set_prices(app: &TestApp) {
     let prices = json!({ "otp.email": 2.5, "otp.sms": 4 });
     let path = format!("/companies/{}/prices", app.company.id);
@@ -53,7 +53,7 @@ pub async fn credit(app: &TestApp, amount: impl Into<Value>, key: &str) {
     app.operator(Method::POST, &path, json!({ "amount": amount.into(), "key": key })).await.data();
 }
 
-/// What the wallet holds.
+/// Returns the available balance.
 pub async fn balance(app: &TestApp) -> Value {
     app.wallet().await["balance"].clone()
 }
@@ -62,17 +62,17 @@ pub async fn edit_company(app: &TestApp, company: &Company, change: Value) -> Re
     app.operator(Method::PATCH, &format!("/companies/{}", company.id), change).await
 }
 
-/// A body that sends a code to [`EMAIL`] for `login`, with other or more fields.
+/// A request body that sends a code for `login` to [`EMAIL`]. `more` adds and overrides fields.
 pub fn to_email(more: Value) -> Value {
     with(json!({ "identifier": "login", "channels": ["email"], "email": EMAIL }), more)
 }
 
-/// The same to [`PHONE`].
+/// A request body that sends a code for `login` to [`PHONE`].
 pub fn to_phone(more: Value) -> Value {
     with(json!({ "identifier": "login", "channels": ["sms"], "phone": PHONE }), more)
 }
 
-/// The object with the fields of another; `null` takes a field away.
+/// Merges the fields of `more` into an object; `null` removes a field.
 pub fn with(mut object: Value, more: Value) -> Value {
     let fields = object.as_object_mut().expect("an object");
     for (name, value) in more.as_object().expect("an object") {
@@ -103,7 +103,7 @@ pub const VERIFIED: (u16, &str) = (200, "OTP verified successfully");
 pub const WRONG: (u16, &str) = (400, "invalid or expired otp provided");
 pub const CANCELLED: (u16, &str) = (400, "too many invalid attempts, please request a new otp");
 
-/// Status and message of an answer, be it a success or not.
+/// Returns the status and message of a successful or failed response.
 pub fn said(reply: &Reply) -> (u16, &str) {
     (reply.status.as_u16(), reply.body["message"].as_str().expect("a message"))
 }
@@ -112,7 +112,7 @@ pub fn messages(app: &TestApp, to: &str) -> Vec<Message> {
     app.simulators.mailbox().list(Some(to))
 }
 
-/// The code in the latest message to an address: the only run of `digits` digits in it.
+/// Returns the code in the latest message to an address: its only number of `digits` digits.
 pub fn code(app: &TestApp, to: &str, digits: usize) -> String {
     let text = messages(app, to).first().expect("a message").text.clone();
     let runs = text.split(|c: char| !c.is_ascii_digit()).filter(|run| run.len() == digits);
@@ -127,7 +127,7 @@ pub fn other(code: &str) -> String {
     format!("{}{}", &code[..code.len() - 1], if last == b'0' { '1' } else { '0' })
 }
 
-/// What operators see of the company's messages, newest first.
+/// Returns the company's messages as operators see them, newest first.
 pub async fn queue(app: &TestApp) -> Vec<Value> {
     let path = format!("/companies/{}/messages", app.company.id);
     let listed = app.operator(Method::GET, &path, Value::Null).await;

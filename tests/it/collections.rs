@@ -1,4 +1,4 @@
-//! Installments that are collected on their due dates.
+//! Automatic collection of installments on their due dates.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -22,12 +22,12 @@ async fn set_prices(app: &TestApp) {
     credit(app, 100, "fees").await;
 }
 
-async fn made(app: &TestApp) -> Vec<Value> {
+async fn recollections(app: &TestApp) -> Vec<Value> {
     let listed = app.get("/recollection/list?sort-created_at=asc").await;
     listed.data()["docs"].as_array().expect("a list").clone()
 }
 
-fn said(recollections: &[Value]) -> Vec<(&str, &str, f64)> {
+fn summarize(recollections: &[Value]) -> Vec<(&str, &str, f64)> {
     recollections
         .iter()
         .map(|r| {
@@ -45,24 +45,24 @@ both! {
         direct_debit(app, "dd-1", "ada").await;
         loan(app, "loan-1", "ada", &[(2, 100.0), (4, 50.0)]).await;
         app.advance(DAY).await;
-        assert_eq!(made(app).await.len(), 0);
+        assert_eq!(recollections(app).await.len(), 0);
         app.advance(DAY).await;
-        assert_eq!(said(&made(app).await), [("card", "success", 100.0)]);
-        // The fee, and what the charge brought less 1.5 %.
+        assert_eq!(summarize(&recollections(app).await), [("card", "success", 100.0)]);
+        // The credit minus the fee, plus the charge minus the provider fee of 1.5 %.
         assert_eq!(balance(app).await, json!(100.0 - 20.0 + 98.5));
-        // Sent again, and time passes: nothing more is due.
+        // Resending the loan makes nothing else due.
         loan(app, "loan-1", "ada", &[(2, 100.0), (4, 50.0)]).await;
         app.advance(DAY).await;
-        assert_eq!(made(app).await.len(), 1);
+        assert_eq!(recollections(app).await.len(), 1);
         app.advance(DAY).await;
-        assert_eq!(said(&made(app).await), [("card", "success", 100.0), ("card", "success", 50.0)]);
+        assert_eq!(summarize(&recollections(app).await), [("card", "success", 100.0), ("card", "success", 50.0)]);
         assert_eq!(get_loan(app, "loan-1").await["paid"], true);
         app.settle().await;
         let events = app.events();
         assert_eq!(events.iter().filter(|event| *event == "recollection.success").count(), 2);
     }
 
-    async fn a_failure_costs_nothing_and_is_told(app: TestApp) {
+    async fn a_failed_collection_costs_nothing_and_emits_an_event(app: TestApp) {
         user(app, "ada").await;
         set_prices(app).await;
         direct_debit(app, "dd-1", "ada").await;
@@ -70,16 +70,16 @@ both! {
         app.simulators.faults().push(Fault::new("charge", FaultKind::Decline));
         app.advance(2 * DAY).await;
         app.advance(60).await;
-        assert_eq!(said(&made(app).await), [("direct_debit", "failed", 100.0)]);
+        assert_eq!(summarize(&recollections(app).await), [("direct_debit", "failed", 100.0)]);
         assert_eq!(balance(app).await, json!(100));
         app.settle().await;
         assert_eq!(app.events(), ["recollection.failed"]);
         app.advance(10 * DAY).await;
-        assert_eq!(made(app).await.len(), 1);
+        assert_eq!(recollections(app).await.len(), 1);
         assert_eq!(get_loan(app, "loan-1").await["amount_paid"], 0);
     }
 
-    async fn without_cover_nothing_is_charged_and_operators_are_told(app: TestApp) {
+    async fn an_uncovered_fee_prevents_the_charge_and_is_reported_to_operators(app: TestApp) {
         user(app, "ada").await;
         set_prices(app).await;
         let path = format!("/companies/{}/prices", app.company.id);
@@ -87,16 +87,16 @@ both! {
         saved_card(app, "ada", SUCCESS_CARD).await;
         loan(app, "loan-1", "ada", &[(2, 100.0), (3, 100.0)]).await;
         app.advance(2 * DAY).await;
-        assert_eq!((made(app).await.len(), balance(app).await), (0, json!(100)));
+        assert_eq!((recollections(app).await.len(), balance(app).await), (0, json!(100)));
         app.advance(120).await;
         let told = app.operator(Method::GET, "/events?kind=loan.not_collected", Value::Null).await.data().clone();
         assert_eq!(told["events"][0]["data"], json!({ "loan": "loan-1", "amount": 100, "reason": "insufficient balance, please top up your wallet." }));
         credit(app, 1_000, "more").await;
         app.advance(DAY).await;
-        assert_eq!(said(&made(app).await), [("card", "success", 100.0)]);
+        assert_eq!(summarize(&recollections(app).await), [("card", "success", 100.0)]);
     }
 
-    async fn operators_are_told_of_means_that_cannot_be_charged(app: TestApp) {
+    async fn an_inactive_provider_prevents_the_charge_and_is_reported_to_operators(app: TestApp) {
         user(app, "ada").await;
         set_prices(app).await;
         saved_card(app, "ada", SUCCESS_CARD).await;
@@ -104,17 +104,18 @@ both! {
         let off = json!({ "active": false });
         app.operator(Method::PUT, "/providers/provider_a", off).await.data();
         app.advance(2 * DAY).await;
-        assert_eq!((made(app).await.len(), balance(app).await), (0, json!(100)));
+        assert_eq!((recollections(app).await.len(), balance(app).await), (0, json!(100)));
         app.advance(120).await;
         let told = app.operator(Method::GET, "/events?kind=loan.not_collected", Value::Null).await.data().clone();
         assert_eq!(told["events"][0]["data"]["reason"], "provider_a has been deactivated");
     }
 
-    async fn what_needs_no_charge_is_left_alone(app: TestApp) {
+    async fn installments_that_need_no_charge_are_not_collected(app: TestApp) {
         user(app, "ada").await;
         set_prices(app).await;
         saved_card(app, "ada", SUCCESS_CARD).await;
-        // Due before it was known; repaid; of nobody with a card; not disbursed.
+        // Installments due before the loan was received, repaid, of a user without a card, and of a
+        // loan that is not disbursed.
         loan(app, "late", "ada", &[(-5, 100.0), (0, 10.0), (5, 1.0)]).await;
         loan(app, "repaid", "ada", &[(2, 100.0)]).await;
         recollect(app, json!({ "loan": "repaid", "with_provider": false })).await.data();
@@ -126,17 +127,17 @@ both! {
         });
         crate::lending::put_loan(app, "held", held.clone()).await;
         app.advance(3 * DAY).await;
-        let mut made_so_far = made(app).await;
+        let mut made_so_far = recollections(app).await;
         made_so_far.sort_by_key(|one| one["payment_channel"].to_string());
-        assert_eq!(said(&made_so_far), [("card", "success", 10.0), ("cash", "success", 100.0)]);
-        // The older installment is repaid by it.
+        assert_eq!(summarize(&made_so_far), [("card", "success", 10.0), ("cash", "success", 100.0)]);
+        // The amount is applied to the older installment.
         assert_eq!(get_loan(app, "late").await["schedule"][0]["amount_remaining"], 90);
         crate::lending::put_loan(app, "held", crate::codes::with(held, json!({ "disbursed": true }))).await;
         app.settle().await;
-        assert_eq!(made(app).await.last().unwrap()["amount"], 7);
+        assert_eq!(recollections(app).await.last().unwrap()["amount"], 7);
     }
 
-    async fn hosts_share_what_is_due_without_overlap(app: TestApp) {
+    async fn two_hosts_collect_each_installment_once(app: TestApp) {
         const LOANS: usize = 40;
         user(app, "ada").await;
         set_prices(app).await;
@@ -164,7 +165,7 @@ both! {
         assert_eq!(charges.count(), 2 * LOANS);
     }
 
-    async fn what_a_charge_under_way_covers_is_not_charged_again(app: TestApp) {
+    async fn an_amount_covered_by_a_pending_charge_is_not_charged_again(app: TestApp) {
         user(app, "ada").await;
         set_prices(app).await;
         direct_debit(app, "dd-1", "ada").await;
@@ -174,12 +175,12 @@ both! {
             "loan": "loan-1", "with_provider": true, "payment_channel": "direct_debit", "amount": 130,
         })).await.data();
         app.advance(3 * DAY).await;
-        assert_eq!(said(&made(app).await), [("direct_debit", "pending", 130.0), ("direct_debit", "success", 70.0)]);
+        assert_eq!(summarize(&recollections(app).await), [("direct_debit", "pending", 130.0), ("direct_debit", "success", 70.0)]);
     }
 }
 
-/// It has not heard of the plugin yet, or could not take it over.
-async fn a_host_that_does_not_serve_the_provider_passes_nothing_over(engine: Engine) {
+/// The host has not loaded the plugin yet, or could not load it.
+async fn a_host_without_the_plugin_leaves_collections_to_other_hosts(engine: Engine) {
     let database = Database::create(engine).await;
     let settings = config(&database, &[]);
     let bare = App::open(&settings, Clock::frozen_at(NOW), Random::system(), None).await;
@@ -191,20 +192,20 @@ async fn a_host_that_does_not_serve_the_provider_passes_nothing_over(engine: Eng
     loan(&app, "loan-1", "ada", &[(2, 100.0)]).await;
     bare.clock.advance_to(NOW.plus_seconds(2 * DAY));
     assert!(jobs::run_due(&bare).await.expect("jobs that run") > 0);
-    assert_eq!((made(&app).await.len(), balance(&app).await), (0, json!(100)));
+    assert_eq!((recollections(&app).await.len(), balance(&app).await), (0, json!(100)));
     app.advance(2 * DAY).await;
     app.advance(60).await;
-    assert_eq!(said(&made(&app).await), [("card", "success", 100.0)]);
+    assert_eq!(summarize(&recollections(&app).await), [("card", "success", 100.0)]);
     app.finish().await;
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_serve_the_provider_passes_nothing_over_on_sqlite() {
-    a_host_that_does_not_serve_the_provider_passes_nothing_over(Engine::Sqlite).await;
+async fn a_host_without_the_plugin_leaves_collections_to_other_hosts_on_sqlite() {
+    a_host_without_the_plugin_leaves_collections_to_other_hosts(Engine::Sqlite).await;
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_serve_the_provider_passes_nothing_over_on_postgres() {
+async fn a_host_without_the_plugin_leaves_collections_to_other_hosts_on_postgres() {
     let Some(server) = postgres() else { return };
-    a_host_that_does_not_serve_the_provider_passes_nothing_over(Engine::Postgres(server)).await;
+    a_host_without_the_plugin_leaves_collections_to_other_hosts(Engine::Postgres(server)).await;
 }

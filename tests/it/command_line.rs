@@ -1,4 +1,4 @@
-//! The program, as operators use it.
+//! Commands, as operators run them.
 
 mod accounts;
 mod debts;
@@ -24,7 +24,7 @@ use crate::{
     ports,
 };
 
-/// What the program left.
+/// The result of a finished command.
 pub struct Ended {
     pub code: i32,
     pub out: String,
@@ -32,20 +32,20 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// What it printed, after it went well.
+    /// Asserts success and returns standard output.
     #[track_caller]
     pub fn said(&self) -> &str {
         assert_eq!((self.code, &*self.err), (0, ""), "{}", self.out);
         &self.out
     }
 
-    /// The same as JSON.
+    /// Asserts success and returns standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(self.said()).expect("JSON")
     }
 
-    /// How it failed.
+    /// Asserts that standard output is empty; returns the exit code and standard error.
     #[track_caller]
     pub fn failure(&self) -> (i32, &str) {
         assert_eq!(self.out, "");
@@ -53,7 +53,7 @@ impl Ended {
     }
 }
 
-/// The program with nothing of this environment.
+/// Builds a command with an empty environment and no input.
 pub fn program<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
     command.args(arguments).env_clear().stdin(Stdio::null());
@@ -69,7 +69,7 @@ pub fn ended(output: Output) -> Ended {
     }
 }
 
-/// Runs the program against an internal interface.
+/// Runs a command against the internal API at this URL.
 pub async fn run_at(internal: &str, token: &str, arguments: &[&str]) -> Ended {
     let mut command = program(arguments);
     command.env("TOLLHOUSE_INTERNAL_URL", internal).env("TOLLHOUSE_OPERATOR_TOKEN", token);
@@ -80,7 +80,7 @@ async fn run(app: &TestApp, arguments: &[&str]) -> Ended {
     run_at(&app.internal, OPERATOR_TOKEN, arguments).await
 }
 
-/// What it printed in JSON.
+/// Runs a command with `--json` and returns its output.
 async fn json_of(app: &TestApp, arguments: &[&str]) -> Value {
     run(app, &[arguments, &["--json"]].concat()).await.json()
 }
@@ -91,12 +91,12 @@ fn file(app: &TestApp, name: &str, content: &[u8]) -> String {
     file.display().to_string()
 }
 
-/// The words of each line below the titles.
+/// Returns the words of each line below the header of a table.
 fn rows(table: &str) -> Vec<Vec<&str>> {
     table.lines().skip(1).map(|line| line.split_whitespace().collect()).collect()
 }
 
-/// What stands beside a name in a record.
+/// Returns the value of a field in a printed record.
 #[track_caller]
 fn field<'s>(record: &'s str, name: &str) -> &'s str {
     let line = record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("  "));
@@ -137,7 +137,7 @@ both! {
         assert_eq!(none.failure(), (1, "tollhouse: there is no such plugin"));
     }
 
-    async fn a_company_lives_by_the_command_line(app: TestApp) {
+    async fn companies_are_managed_by_commands(app: TestApp) {
         let made = run(app, &["company", "create", "Beta Lending", "--server", "live"]).await;
         let id = field(made.said(), "company").to_owned();
         assert!(field(&made.out, "API key").starts_with("sk_live_") && field(&made.out, "event secret").starts_with("whsec_"));
@@ -183,7 +183,7 @@ both! {
         assert!(run(app, &["audit"]).await.said().contains("plugin.install"));
     }
 
-    async fn a_key_is_exchanged_with_an_overlap(app: TestApp) {
+    async fn a_rotated_key_stays_valid_for_the_overlap(app: TestApp) {
         let id = &*app.company.id;
         let old = json_of(app, &["key", "create", id, "--label", "second server"]).await;
         let (old_id, old_key) = (old["id"].as_str().unwrap(), old["api_key"].as_str().unwrap());
@@ -208,13 +208,13 @@ both! {
         let expires_at = format!("{}", app.app.clock.now().plus_seconds(60));
         let short = json_of(app, &["key", "create", id, "--expires-at", &expires_at]).await;
         let longer = json_of(app, &["key", "rotate", id, short["id"].as_str().unwrap()]).await;
-        assert_eq!(longer["replaces"]["expires_at"], json!(expires_at), "a key's life is not made longer");
+        assert_eq!(longer["replaces"]["expires_at"], json!(expires_at), "rotation must not extend the expiry of a key");
         let list = run(app, &["key", "list", id]).await;
         assert_eq!(rows(list.said()).len(), 5);
         assert!(!list.out.contains(new_key.as_str()));
     }
 
-    async fn money_is_moved_once_and_shown_with_its_currency(app: TestApp) {
+    async fn a_wallet_key_moves_money_once_and_amounts_show_their_currency(app: TestApp) {
         let id = &*app.company.id;
         let credit = ["wallet", "credit", id, "1000.5", "--key", "top-up"];
         for _ in 0..2 {
@@ -240,7 +240,7 @@ both! {
         assert_eq!(rows(&entries.out).len(), 3);
     }
 
-    async fn types_of_identity_are_listed_and_switched(app: TestApp) {
+    async fn identity_types_are_listed_enabled_and_disabled(app: TestApp) {
         app.install(artifacts::NIGERIA).await;
         let listed = run(app, &["identity", "list"]).await;
         let row = |table: &str, id: &str| rows(table).into_iter().find(|row| row[0] == id).map(|row| row.join(" "));
@@ -261,7 +261,7 @@ both! {
         assert!(unknown.failure().0 == 1 && unknown.err.contains("identity not found"), "{}", unknown.err);
     }
 
-    async fn prices_are_set_and_who_watches_wallets_is_told(app: TestApp) {
+    async fn prices_are_set_and_low_balance_events_are_listed(app: TestApp) {
         let id = &*app.company.id;
         app.install(artifacts::ATLANTIS).await;
         let set = run(app, &["price", "set", "otp.email=2.5", "otp.sms=800"]).await;
@@ -298,7 +298,7 @@ both! {
         assert!(run(app, &["event", "stream", "--after", next]).await.said().starts_with("none\n"));
     }
 
-    async fn payments_and_their_events_are_found_and_mended(app: TestApp) {
+    async fn payments_are_verified_and_refunded_and_events_are_redelivered(app: TestApp) {
         let id = &*app.company.id;
         let payment = app.initialize("order-1").await;
         let pending = json_of(app, &["payment", "verify", id, "--reference", "order-1"]).await;
@@ -339,7 +339,7 @@ both! {
         assert!(run(app, &["event", "list", id]).await.said().contains("delivered (2)"));
     }
 
-    async fn a_backup_is_made_while_the_host_serves_and_put_back_when_it_does_not(app: TestApp) {
+    async fn a_database_in_use_can_be_backed_up_but_not_restored(app: TestApp) {
         let dir = app.database.dir.path();
         let (copy, other) = (dir.join("copy.db"), format!("sqlite://{}", dir.join("other.db").display()));
         let at = async |url: &str, arguments: &[&str]| {
@@ -366,7 +366,7 @@ both! {
         assert_eq!(at("sqlite:///no/such/folder/x.db", &["migrate"]).await.failure().0, 3);
     }
 
-    async fn failures_say_what_to_do_and_have_their_codes(app: TestApp) {
+    async fn failures_have_documented_exit_codes_and_messages(app: TestApp) {
         let nobody = "000000000000000000000000";
         let refused = run(app, &["company", "show", nobody]).await;
         assert_eq!(refused.failure(), (1, "tollhouse: company not found"));
@@ -391,7 +391,8 @@ both! {
     }
 }
 
-/// The internal interface over TLS, with a certificate that vouches for itself.
+/// Serves the internal API over TLS with a self-signed certificate. Returns its URL and the
+/// certificate's path.
 async fn with_tls(app: &TestApp) -> (String, String) {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let certificate = file(app, "tls.pem", made.cert.pem().as_bytes());
@@ -409,7 +410,7 @@ async fn with_tls(app: &TestApp) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_host_is_believed_over_tls_when_somebody_vouches_for_it() {
+async fn a_host_is_trusted_over_tls_only_with_its_ca_file() {
     let app = TestApp::start(Engine::Sqlite).await;
     let (url, certificate) = with_tls(&app).await;
     let stranger = run_at(&url, OPERATOR_TOKEN, &["plugin", "list"]).await;
@@ -442,7 +443,7 @@ fn every_command_has_help() {
     let (mut seen, mut waiting) = (0, vec![Vec::new()]);
     while let Some(path) = waiting.pop() {
         let said = help(&path.iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(said.lines().next().is_some_and(|line| line.len() > 10), "{path:?} says nothing");
+        assert!(said.lines().next().is_some_and(|line| line.len() > 10), "{path:?} has no help");
         seen += 1;
         for name in commands(&said) {
             waiting.push([path.clone(), vec![name]].concat());
@@ -452,7 +453,7 @@ fn every_command_has_help() {
 }
 
 #[tokio::test]
-async fn a_host_that_sends_the_program_elsewhere_is_not_followed() {
+async fn redirects_of_a_host_are_not_followed() {
     let bind = async || TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let (host, other) = (bind().await, bind().await);
     let address = |listener: &TcpListener| listener.local_addr().expect("a bound listener");
@@ -462,18 +463,18 @@ async fn a_host_that_sends_the_program_elsewhere_is_not_followed() {
     let answering = tokio::spawn(async move {
         let (mut stream, _) = host.accept().await.expect("the program");
         stream.readable().await.expect("a request");
-        stream.write_all(moved.as_bytes()).await.expect("an answer that is taken");
+        stream.write_all(moved.as_bytes()).await.expect("a response that is sent");
         stream
     });
     let create = ["company", "create", "Acme", "--server", "test"];
     let ended = run_at(&format!("http://{at}"), OPERATOR_TOKEN, &create).await;
     assert_eq!(ended.code, 3, "{}", ended.err);
-    assert!(other.accept().now_or_never().is_none(), "it went elsewhere");
+    assert!(other.accept().now_or_never().is_none(), "the redirect was followed");
     drop(answering.await);
 }
 
 #[test]
-fn every_command_tells_a_database_that_is_not_there_by_the_same_code() {
+fn every_command_exits_with_3_if_the_database_is_unavailable() {
     let dir = tempfile::tempdir().unwrap();
     let run = |database: &str, arguments: &[&str]| {
         let mut command = program(arguments);

@@ -1,4 +1,4 @@
-//! What operators do with companies: make and edit them, give and take keys and subscriptions. No secret is shown twice.
+//! Management of companies: settings, API keys and subscriptions. Secrets are shown once.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use reqwest::Method;
@@ -11,7 +11,7 @@ use tollhouse_sandbox::events::SignatureStatus;
 
 use crate::app::{Company, NOW, Reply, TestApp};
 
-const NO_URL: &str = "must be a valid http or https URL";
+const INVALID_URL: &str = "must be a valid http or https URL";
 const BAD_KEY: &str = "the API key is not valid";
 
 fn text<'v>(value: &'v Value, field: &str) -> &'v str {
@@ -22,12 +22,12 @@ fn is_hex(text: &str, length: usize) -> bool {
     text.len() == length && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
-/// A path of the harness's own company.
+/// A path of the test company.
 fn own(app: &TestApp, path: &str) -> String {
     format!("/companies/{}{path}", app.company.id)
 }
 
-async fn see(app: &TestApp, path: &str) -> Value {
+async fn get(app: &TestApp, path: &str) -> Value {
     app.operator(Method::GET, path, Value::Null).await.data().clone()
 }
 
@@ -43,26 +43,26 @@ async fn new_key(app: &TestApp, body: Value) -> Value {
     app.operator(Method::POST, &own(app, "/keys"), body).await.data().clone()
 }
 
-/// What a request with this key of the company is answered.
+/// Sends a request with this key of the company.
 async fn with_key(app: &TestApp, key: &Value) -> Reply {
     let company = Company { key: text(key, "api_key").to_owned(), ..app.company.clone() };
     app.request(&company, Method::GET, "/payment/list", None).await
 }
 
-/// All that operators can look at, in one text.
+/// Returns all that operators can read about the company, in one text.
 async fn everything(app: &TestApp) -> String {
     let mut seen = String::new();
     for path in ["", "/keys", "/providers", "/wallet", "/wallet/entries", "/events", "/audit"] {
-        seen += &see(app, &own(app, path)).await.to_string();
+        seen += &get(app, &own(app, path)).await.to_string();
     }
     for path in ["/companies", "/providers", "/audit", "/plugins"] {
-        seen += &see(app, path).await.to_string();
+        seen += &get(app, path).await.to_string();
     }
     seen
 }
 
 both! {
-    async fn a_company_is_made_with_a_key_and_a_secret_that_are_shown_once(app: TestApp) {
+    async fn a_new_company_has_a_key_and_a_secret_that_are_shown_once(app: TestApp) {
         for (server, prefix) in [("test", "sk_test_"), ("live", "sk_live_")] {
             let body = json!({
                 "name": "Ünïon Kredit", "server": server, "event_url": "https://union.example/events",
@@ -78,7 +78,7 @@ both! {
             let bytes = BASE64.decode(secret.strip_prefix("whsec_").expect("whsec_")).expect("padded base64");
             assert_eq!(bytes.len(), 32);
 
-            let fetched = see(app, &format!("/companies/{id}")).await;
+            let fetched = get(app, &format!("/companies/{id}")).await;
             assert_eq!(fetched, json!({
                 "id": id, "name": "Ünïon Kredit", "server": server, "logo": null, "low_balance": null,
                 "event_url": "https://union.example/events", "payment_service": null, "active": true,
@@ -86,10 +86,10 @@ both! {
                 "subscription": { "active": true, "expires_at": null, "features": null },
                 "created_at": NOW, "updated_at": NOW,
             }));
-            let keys = see(app, &format!("/companies/{id}/keys")).await;
+            let keys = get(app, &format!("/companies/{id}/keys")).await;
             assert_eq!(keys.as_array().map(Vec::len), Some(1));
             assert_eq!((&keys[0]["prefix"], &keys[0]["label"]), (&json!(key[..12]), &json!("first key")));
-            let audit = see(app, &format!("/companies/{id}/audit")).await;
+            let audit = get(app, &format!("/companies/{id}/audit")).await;
             let seen = format!("{fetched}{keys}{audit}{}", everything(app).await);
             assert!(!seen.contains(&key[12..]) && !seen.contains(&secret[6..]), "{seen}");
             let company = Company { id: id.to_owned(), key: key.to_owned(), event_secret: String::new() };
@@ -97,7 +97,7 @@ both! {
         }
     }
 
-    async fn a_company_that_is_described_badly_is_not_made(app: TestApp) {
+    async fn a_company_with_an_invalid_field_is_not_created(app: TestApp) {
         let long = "ü".repeat(101);
         for (field, value, message) in [
             ("name", Value::Null, "the name field is required"),
@@ -108,10 +108,10 @@ both! {
             ("server", Value::Null, "the server field is required"),
             ("server", json!("production"), "the server field must be one of live, test"),
             ("server", json!(true), "the server field must be a string"),
-            ("event_url", json!("nowhere"), &format!("the event_url field {NO_URL}")),
-            ("event_url", json!("https://me:pass@acme.example"), &format!("the event_url field {NO_URL}")),
+            ("event_url", json!("nowhere"), &format!("the event_url field {INVALID_URL}")),
+            ("event_url", json!("https://me:pass@acme.example"), &format!("the event_url field {INVALID_URL}")),
             ("event_url", json!(["https://acme.example"]), "the event_url field must be a string"),
-            ("logo", json!("ftp://acme.example/logo"), &format!("the logo field {NO_URL}")),
+            ("logo", json!("ftp://acme.example/logo"), &format!("the logo field {INVALID_URL}")),
             ("logo", json!(7), "the logo field must be a string"),
         ] {
             let mut body = json!({ "name": "Beta Lending", "server": "test" });
@@ -120,22 +120,22 @@ both! {
         }
         let nothing = app.operator(Method::POST, "/companies", json!({})).await;
         assert_eq!(nothing.failure().1, "the name field is required");
-        assert_eq!(see(app, "/companies").await["total"], 1);
+        assert_eq!(get(app, "/companies").await["total"], 1);
         let longest = json!({ "name": long[2..], "server": "live" });
         app.operator(Method::POST, "/companies", longest).await.data();
     }
 
-    async fn companies_of_before_countries_keep_sending_to_all_numbers(app: TestApp) {
+    async fn the_countries_migration_lets_existing_companies_send_to_all_numbers(app: TestApp) {
         let undo = async |tx: &mut Tx| -> store::Result<u64> {
             tx.sql("ALTER TABLE companies DROP COLUMN countries").run().await?;
             tx.sql("DELETE FROM _sqlx_migrations WHERE version = 16").run().await
         };
         app.app.store.write(undo).await.expect("statements");
         Store::open(&app.database.url, store::Limits::default(), Random::system()).await.expect("a migration");
-        let before = see(app, &own(app, "")).await;
+        let before = get(app, &own(app, "")).await;
         assert_eq!((&before["sms_prefixes"], &before["countries"]), (&json!(["+"]), &Value::Null));
         let new = app.new_company("Beta Lending").await;
-        assert_eq!(see(app, &format!("/companies/{}", new.id)).await["sms_prefixes"], Value::Null);
+        assert_eq!(get(app, &format!("/companies/{}", new.id)).await["sms_prefixes"], Value::Null);
     }
 
     async fn companies_are_listed_newest_first(app: TestApp) {
@@ -149,15 +149,15 @@ both! {
             ("?limit=2&page=2", vec!["Acme Lending"]),
             ("?page=9", vec![]),
         ] {
-            let listed = see(app, &format!("/companies{query}")).await;
+            let listed = get(app, &format!("/companies{query}")).await;
             let docs = listed["docs"].as_array().expect("a list");
             assert_eq!(docs.iter().map(|company| text(company, "name")).collect::<Vec<_>>(), names);
             assert_eq!(listed["total"], 3);
         }
     }
 
-    async fn an_edit_changes_what_it_names_and_clears_what_is_optional(app: TestApp) {
-        let before = see(app, &own(app, "")).await;
+    async fn an_edit_changes_named_fields_only_and_clears_optional_ones(app: TestApp) {
+        let before = get(app, &own(app, "")).await;
         app.advance(5).await;
         let mut expected = before.clone();
         for (field, value) in [
@@ -175,7 +175,7 @@ both! {
             expected[field] = if value == "" { Value::Null } else { value };
             expected["updated_at"] = json!(app.app.clock.now());
             assert_eq!(edited, expected);
-            assert_eq!(see(app, &own(app, "")).await, expected);
+            assert_eq!(get(app, &own(app, "")).await, expected);
         }
         let nothing = patch(app, json!({ "server": "live", "id": "other", "active": null })).await;
         assert_eq!(nothing.data(), &expected);
@@ -190,10 +190,10 @@ both! {
         ] {
             assert_eq!(patch(app, body).await.failure(), (400, message));
         }
-        assert_eq!(see(app, &own(app, "")).await, expected);
+        assert_eq!(get(app, &own(app, "")).await, expected);
     }
 
-    async fn a_subscription_keeps_what_is_not_named(app: TestApp) {
+    async fn an_update_of_a_subscription_keeps_unnamed_fields(app: TestApp) {
         let later = NOW.plus_seconds(3_600);
         for (body, active, expires_at, features) in [
             (json!({ "features": ["payments"] }), true, Value::Null, json!(["payments"])),
@@ -207,7 +207,7 @@ both! {
             let answer = subscribe(app, body.clone()).await.data()["subscription"].clone();
             assert_eq!(answer, json!({ "active": active, "expires_at": expires_at, "features": features }), "{body}");
         }
-        let before = see(app, &own(app, "")).await;
+        let before = get(app, &own(app, "")).await;
         for (body, message) in [
             (json!({ "active": 0 }), "the active field must be a boolean"),
             (json!({ "expires_at": "tomorrow" }), "the expires_at field must be an RFC 3339 timestamp"),
@@ -223,10 +223,10 @@ both! {
         ] {
             assert_eq!(subscribe(app, body).await.failure(), (400, message));
         }
-        assert_eq!(see(app, &own(app, "")).await, before);
+        assert_eq!(get(app, &own(app, "")).await, before);
     }
 
-    async fn a_subscription_ends_to_the_second(app: TestApp) {
+    async fn a_subscription_expires_to_the_second(app: TestApp) {
         subscribe(app, json!({ "expires_at": NOW.plus_seconds(60) })).await.data();
         app.advance(59).await;
         assert_eq!(app.get("/payment/list").await.data()["total"], 0);
@@ -238,8 +238,8 @@ both! {
 // ---- keys ---------------------------------------------------------------------------------------
 
 both! {
-    async fn a_key_is_exchanged_without_a_gap(app: TestApp) {
-        let old = see(app, &own(app, "/keys")).await[0].clone();
+    async fn a_key_is_replaced_without_downtime(app: TestApp) {
+        let old = get(app, &own(app, "/keys")).await[0].clone();
         let new = new_key(app, json!({ "label": "second server" })).await;
         assert_eq!((&new["label"], &new["expires_at"]), (&json!("second server"), &Value::Null));
         assert!(text(&new, "api_key").starts_with(text(&new, "prefix")));
@@ -255,22 +255,22 @@ both! {
         with_key(app, &new).await.data();
 
         app.advance(5).await;
-        app.operator(Method::DELETE, &path, Value::Null).await; // again: when it was revoked stays
-        let keys = see(app, &own(app, "/keys")).await;
+        app.operator(Method::DELETE, &path, Value::Null).await; // keeps the original time
+        let keys = get(app, &own(app, "/keys")).await;
         let of = |id: &Value| keys.as_array().unwrap().iter().find(|key| key["id"] == *id).unwrap().clone();
         assert_eq!((&of(&old["id"])["revoked_at"], &of(&new["id"])["revoked_at"]), (&json!(NOW), &Value::Null));
         let unknown = app.operator(Method::DELETE, &own(app, "/keys/nothing"), Value::Null).await;
         assert_eq!(unknown.failure(), (404, "key not found"));
     }
 
-    async fn a_key_stops_at_its_expiry(app: TestApp) {
+    async fn an_expired_key_is_rejected(app: TestApp) {
         let key = new_key(app, json!({ "expires_at": NOW.plus_seconds(60) })).await;
         assert_eq!(key["expires_at"], json!(NOW.plus_seconds(60)));
         app.advance(59).await;
         with_key(app, &key).await.data();
         app.advance(1).await;
         assert_eq!(with_key(app, &key).await.failure(), (401, BAD_KEY));
-        app.get("/payment/list").await.data(); // the other one goes on
+        app.get("/payment/list").await.data(); // the other key stays valid
 
         for (body, message) in [
             (json!({ "label": 5 }), "the label field must be a string"),
@@ -280,14 +280,14 @@ both! {
         ] {
             assert_eq!(app.operator(Method::POST, &own(app, "/keys"), body).await.failure(), (400, message));
         }
-        assert_eq!(see(app, &own(app, "/keys")).await.as_array().map(Vec::len), Some(2));
+        assert_eq!(get(app, &own(app, "/keys")).await.as_array().map(Vec::len), Some(2));
     }
 
-    async fn the_last_use_of_a_key_is_shown(app: TestApp) {
+    async fn the_last_use_of_a_key_is_recorded_at_most_once_a_minute(app: TestApp) {
         let key = new_key(app, json!({})).await;
         let last_used_at = async || {
-            app.app.tasks.finished().await; // it is noted beside the request
-            let keys = see(app, &own(app, "/keys")).await;
+            app.app.tasks.finished().await; // it is recorded in the background
+            let keys = get(app, &own(app, "/keys")).await;
             let keys = keys.as_array().unwrap();
             keys.iter().find(|k| k["id"] == key["id"]).expect("the key")["last_used_at"].clone()
         };
@@ -301,12 +301,12 @@ both! {
         }
     }
 
-    async fn strangers_do_not_move_the_last_use_of_a_key(app: TestApp) {
+    async fn rejected_requests_do_not_change_the_last_use_of_a_key(app: TestApp) {
         let key = new_key(app, json!({})).await;
         let known = text(&key, "api_key");
         let last_used_at = async || {
             app.app.tasks.finished().await;
-            let keys = see(app, &own(app, "/keys")).await;
+            let keys = get(app, &own(app, "/keys")).await;
             keys.as_array().unwrap().iter().map(|key| key["last_used_at"].clone()).collect::<Vec<_>>()
         };
         let wrong_secret = format!("{}x", &known[..known.len() - 1]);
@@ -345,7 +345,7 @@ both! {
         assert_eq!(last_used_at().await, used);
     }
 
-    async fn an_event_secret_is_exchanged_with_a_day_of_overlap(app: TestApp) {
+    async fn a_rotated_event_secret_stays_valid_for_a_day(app: TestApp) {
         let rotate = async || {
             let answer = app.operator(Method::POST, &own(app, "/event-secret/rotate"), Value::Null).await;
             let secret = text(answer.data(), "event_secret").to_owned();
@@ -353,8 +353,9 @@ both! {
             secret
         };
         let mut order = 0;
-        // What an event of now is worth to whoever knows this secret, and how many signatures it has.
-        let mut worth = async |secret: &str| {
+        // Emits an event. Returns the result of verifying it with this secret, and its number of
+        // signatures.
+        let mut verify_event = async |secret: &str| {
             order += 1;
             app.simulators.set_event_secret(&app.company.id, secret);
             let payment = app.initialize(&format!("order-{order}")).await;
@@ -366,16 +367,16 @@ both! {
         };
         let (first, second) = (app.company.event_secret.clone(), rotate().await);
         assert_ne!(first, second);
-        assert_eq!(worth(&first).await, (SignatureStatus::Valid, 2));
-        assert_eq!(worth(&second).await, (SignatureStatus::Valid, 2));
+        assert_eq!(verify_event(&first).await, (SignatureStatus::Valid, 2));
+        assert_eq!(verify_event(&second).await, (SignatureStatus::Valid, 2));
         app.advance(24 * 3_600).await;
-        assert_eq!(worth(&first).await, (SignatureStatus::Invalid, 1));
-        assert_eq!(worth(&second).await, (SignatureStatus::Valid, 1));
+        assert_eq!(verify_event(&first).await, (SignatureStatus::Invalid, 1));
+        assert_eq!(verify_event(&second).await, (SignatureStatus::Valid, 1));
 
         let (third, fourth) = (rotate().await, rotate().await);
-        assert_eq!(worth(&second).await, (SignatureStatus::Invalid, 2)); // only one former secret is kept
-        assert_eq!(worth(&third).await, (SignatureStatus::Valid, 2));
-        assert_eq!(worth(&fourth).await, (SignatureStatus::Valid, 2));
+        assert_eq!(verify_event(&second).await, (SignatureStatus::Invalid, 2)); // only one previous is kept
+        assert_eq!(verify_event(&third).await, (SignatureStatus::Valid, 2));
+        assert_eq!(verify_event(&fourth).await, (SignatureStatus::Valid, 2));
         let seen = everything(app).await;
         assert!([first, second, third, fourth].iter().all(|secret| !seen.contains(&secret[6..])));
     }

@@ -1,4 +1,4 @@
-//! Settings: what counts, what is refused, and that the documents list all of them.
+//! Settings: precedence, validation and documentation.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -11,22 +11,22 @@ use crate::{
     command_line::{Ended, ended, program},
 };
 
-/// Set to write the list of settings in `docs/OPERATING.md` anew.
-const WRITE: &str = "TOLLHOUSE_WRITE_DOCS";
+/// Environment variable that makes the test update the list of settings in `docs/OPERATING.md`.
+const UPDATE_DOCS: &str = "TOLLHOUSE_WRITE_DOCS";
 
 #[test]
-fn the_documents_list_every_setting() {
+fn the_documentation_lists_every_setting() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/OPERATING.md");
     let document = fs::read_to_string(&file).expect("a document");
     let (begin, end) = ("<!-- settings -->\n", "\n<!-- end of settings -->");
-    let (before, rest) = document.split_once(begin).expect("the list's begin");
-    let (listed, after) = rest.split_once(end).expect("the list's end");
+    let (before, rest) = document.split_once(begin).expect("the start of the list");
+    let (listed, after) = rest.split_once(end).expect("the end of the list");
     let table = describe::table();
-    if std::env::var_os(WRITE).is_some() {
+    if std::env::var_os(UPDATE_DOCS).is_some() {
         let document = format!("{before}{begin}{table}{end}{after}");
         return fs::write(&file, document).expect("a document that can be written");
     }
-    let hint = format!("docs/OPERATING.md lists other settings: run this test with {WRITE}=1");
+    let hint = format!("docs/OPERATING.md is out of date: run this test with {UPDATE_DOCS}=1");
     assert_eq!(listed, table, "{hint}");
 }
 
@@ -36,7 +36,7 @@ struct Check {
 }
 
 impl Check {
-    /// With this settings file, besides what no host starts without.
+    /// Writes this settings file, and the secrets that every host needs.
     fn of(settings: &str) -> Check {
         let check = Check { dir: tempfile::tempdir().unwrap() };
         for (name, text) in [
@@ -62,15 +62,15 @@ impl Check {
         ended(command.output().expect("the program starts"))
     }
 
-    /// Value and source of a setting.
-    fn counts(&self, key: &str, flags: &[&str], variables: &[(&str, &str)]) -> (Value, String) {
+    /// Returns the effective value and the source of a setting.
+    fn effective(&self, key: &str, flags: &[&str], variables: &[(&str, &str)]) -> (Value, String) {
         let report = self.run(flags, variables).json();
         let mut all = report["settings"].as_array().unwrap().iter();
         let found = all.find(|setting| setting["setting"] == key).expect("the setting");
         (found["value"].clone(), found["source"].as_str().unwrap().to_owned())
     }
 
-    /// Everything that is wrong.
+    /// Returns all reported problems.
     fn problems(&self, flags: &[&str], variables: &[(&str, &str)]) -> Vec<String> {
         let ended = self.run(flags, variables);
         assert_eq!(ended.code, 1, "{}", ended.out);
@@ -81,46 +81,46 @@ impl Check {
 }
 
 #[test]
-fn a_flag_counts_before_its_variable_and_that_before_the_file() {
+fn a_flag_overrides_its_variable_and_that_overrides_the_file() {
     let check = Check::of(
         "plugin_requests = 3\nallow_private_events = ['a.example', 'b.example']\ndevelopment = true\nservice = 'toll'\n",
     );
     let requests = [("TOLLHOUSE_PLUGIN_REQUESTS", "5")];
     let says = |value: &str, source: &str| (json!(value), source.to_owned());
     assert_eq!(
-        check.counts("plugin_requests", &["--plugin-requests=7"], &requests),
+        check.effective("plugin_requests", &["--plugin-requests=7"], &requests),
         says("7", "flag")
     );
-    assert_eq!(check.counts("plugin_requests", &[], &requests), says("5", "variable"));
+    assert_eq!(check.effective("plugin_requests", &[], &requests), says("5", "variable"));
     assert_eq!(
-        check.counts("plugin_requests", &[], &[("TOLLHOUSE_PLUGIN_REQUESTS", "")]),
+        check.effective("plugin_requests", &[], &[("TOLLHOUSE_PLUGIN_REQUESTS", "")]),
         says("3", "file")
     );
-    assert_eq!(check.counts("plugin_cpu_ms", &[], &[]), says("1000", "default"));
+    assert_eq!(check.effective("plugin_cpu_ms", &[], &[]), says("1000", "default"));
 
     let list = "allow_private_events";
-    assert_eq!(check.counts(list, &[], &[]), says("a.example,b.example", "file"));
+    assert_eq!(check.effective(list, &[], &[]), says("a.example,b.example", "file"));
     let one = [("TOLLHOUSE_ALLOW_PRIVATE_EVENTS", "c.example")];
-    assert_eq!(check.counts(list, &[], &one), says("c.example", "variable"));
+    assert_eq!(check.effective(list, &[], &one), says("c.example", "variable"));
     let two = ["--allow-private-events=d.example", "--allow-private-events=e.example"];
-    assert_eq!(check.counts(list, &two, &one), says("d.example,e.example", "flag"));
+    assert_eq!(check.effective(list, &two, &one), says("d.example,e.example", "flag"));
 
     let switch = "development";
-    assert_eq!(check.counts(switch, &[], &[]), says("true", "file"));
+    assert_eq!(check.effective(switch, &[], &[]), says("true", "file"));
     assert_eq!(
-        check.counts(switch, &[], &[("TOLLHOUSE_DEVELOPMENT", "false")]),
+        check.effective(switch, &[], &[("TOLLHOUSE_DEVELOPMENT", "false")]),
         says("false", "variable")
     );
     assert_eq!(
-        check.counts(switch, &["--development=false"], &[("TOLLHOUSE_DEVELOPMENT", "true")]),
+        check.effective(switch, &["--development=false"], &[("TOLLHOUSE_DEVELOPMENT", "true")]),
         says("false", "flag")
     );
-    assert_eq!(check.counts(switch, &["--development"], &[]), says("true", "flag"));
-    assert_eq!(check.counts("public_url", &[], &[]), (Value::Null, "default".to_owned()));
+    assert_eq!(check.effective(switch, &["--development"], &[]), says("true", "flag"));
+    assert_eq!(check.effective("public_url", &[], &[]), (Value::Null, "default".to_owned()));
 }
 
 #[test]
-fn everything_that_is_wrong_is_said_at_once() {
+fn all_invalid_settings_are_reported_at_once() {
     let check = Check::of(
         "plugin_cpu = 5\nlisten = 'here'\nplugin-cache = 'x'\nservice = ['a', 'b']\nplugin_requests = {}\nlog_format = 'xml'\n",
     );
@@ -153,7 +153,7 @@ fn everything_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
-fn what_cannot_go_together_is_refused_with_a_sentence() {
+fn unusable_or_conflicting_settings_get_a_specific_message() {
     let check = Check::of("");
     for (flags, sentence) in [
         (
@@ -223,17 +223,17 @@ fn what_cannot_go_together_is_refused_with_a_sentence() {
 }
 
 #[test]
-fn the_standard_collector_is_checked_unless_another_is_set() {
+fn the_standard_otlp_variable_is_checked_unless_overridden() {
     let check = Check::of("");
     let standard = [("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")];
     let problems = check.problems(&[], &standard);
     assert!(problems[0].starts_with("OTEL_EXPORTER_OTLP_ENDPOINT must be"), "{problems:?}");
     let own = ["--otlp-endpoint=http://[::1]:4318/base"];
-    assert_eq!(check.run(&own, &standard).code, 0, "the standard one does not count");
+    assert_eq!(check.run(&own, &standard).code, 0, "the standard variable is overridden");
 }
 
 #[test]
-fn the_setting_that_was_split_names_those_that_replace_it() {
+fn a_removed_setting_is_rejected_with_its_replacements() {
     let replaced = "it is given per purpose now: allow_private_plugins, allow_private_events, allow_private_images";
     let in_file = Check::of("allow_private = ['a.example', 'b.example']\n").problems(&[], &[]);
     let variable = [("TOLLHOUSE_ALLOW_PRIVATE", "a.example")];
@@ -250,7 +250,7 @@ fn the_setting_that_was_split_names_those_that_replace_it() {
 }
 
 #[test]
-fn a_database_beyond_loopback_needs_a_verified_certificate_before_anything_connects() {
+fn a_remote_database_without_certificate_verification_is_rejected_before_connecting() {
     let check = Check::of("");
     for (url, host) in [
         ("postgres://ada@10.0.0.5/t", "10.0.0.5"),
@@ -269,7 +269,7 @@ fn a_database_beyond_loopback_needs_a_verified_certificate_before_anything_conne
 }
 
 #[test]
-fn a_secret_that_is_given_twice_is_refused_with_both_places() {
+fn a_secret_from_two_sources_is_rejected_with_both_sources() {
     let check = Check::of("operator_token_file = 'token'\nmaster_key_file = 'key'\n");
     let by_variables =
         [("TOLLHOUSE_OPERATOR_TOKEN", OPERATOR_TOKEN), ("TOLLHOUSE_MASTER_KEY", MASTER_KEY)];
@@ -285,7 +285,7 @@ fn a_secret_that_is_given_twice_is_refused_with_both_places() {
         });
         assert_eq!(said, expected.collect::<Vec<_>>());
     }
-    // A flag is meant; and who takes no secret does not mind.
+    // A flag overrides the conflict, and commands that need no secret ignore it.
     let flags = ["--operator-token-file=token", "--master-key-file=key"];
     assert_eq!(check.run(&flags, &by_variables).code, 0);
     let run = |arguments: &[&str]| {
@@ -300,7 +300,7 @@ fn a_secret_that_is_given_twice_is_refused_with_both_places() {
 }
 
 #[test]
-fn what_makes_a_settings_file_does_not_need_one() {
+fn commands_that_create_settings_need_no_settings_file() {
     let dir = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| {
         let mut command = program(arguments);
@@ -316,7 +316,7 @@ fn what_makes_a_settings_file_does_not_need_one() {
 }
 
 #[test]
-fn secrets_are_read_from_files_and_not_shown() {
+fn secrets_are_read_from_files_and_never_printed() {
     let url = "postgres://ada:s3cret@127.0.0.1:1/t";
     let check = Check::of(&format!("database = '{url}'\n"));
     let by_flag = check.problems(&[&format!("--database={url}")], &[]);
@@ -348,7 +348,7 @@ fn secrets_are_read_from_files_and_not_shown() {
 }
 
 #[test]
-fn the_example_is_a_settings_file_of_defaults() {
+fn the_example_settings_equal_the_defaults() {
     let example = ended(program(&["config", "example"]).output().unwrap());
     let has_default =
         |line: &&str| line.starts_with('#') && !line.starts_with("# ") && !line.ends_with("= \"\"");
@@ -367,7 +367,7 @@ fn the_example_is_a_settings_file_of_defaults() {
 }
 
 #[test]
-fn a_folder_that_was_made_is_ready_to_serve() {
+fn an_initialized_folder_is_ready_to_serve() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("new");
     let folder = folder.to_str().unwrap();

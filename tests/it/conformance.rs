@@ -1,6 +1,6 @@
-//! Every provider behaves the same towards the host: one suite, run for each of them against its stand-in.
+//! Conformance suite of payment providers: each provider passes it against its simulator.
 //!
-//! A provider joins with a [`Subject`] and a line in [`conforms`].
+//! A new provider needs an implementation of [`Subject`] and a line in [`conforms`].
 
 mod cards;
 mod debits;
@@ -17,37 +17,36 @@ use tollhouse_sandbox::{Fault, FaultKind};
 use self::{flutterwave::Flutterwave, monnify::Monnify, paystack::Paystack};
 use crate::app::{Engine, Reply, TestApp, postgres, reply};
 
-/// A provider and its stand-in.
+/// A provider and its simulator.
 trait Subject {
     const NAME: &'static str;
-    /// Method and path by which the provider is asked to begin a payment, and to refund one.
-    const BEGINS: (&'static str, &'static str);
-    const REFUNDS: (&'static str, &'static str);
-    /// The same of charging a saved card.
-    const CHARGES: (&'static str, &'static str);
-    /// What it keeps of 2,500.50 NGN.
+    /// Method and path of the endpoints for checkout, refunds and charges of saved cards.
+    const CHECKOUT: (&'static str, &'static str);
+    const REFUND: (&'static str, &'static str);
+    const CHARGE: (&'static str, &'static str);
+    /// The provider fee for 2,500.50 NGN.
     const FEES: f64;
-    const DOLLARS: bool;
+    const SUPPORTS_USD: bool;
 
-    /// Gives the service an account; answers the notification URL.
+    /// Sets up the service account; returns its notification URL.
     async fn set_up(app: &TestApp) -> String;
     fn requests(app: &TestApp) -> Vec<(String, String)>;
-    /// That a payment of 2,500.50 NGN was made, as the provider tells it.
+    /// Returns the body of the provider's webhook for a successful payment of 2,500.50 NGN.
     fn notification(reference: &str) -> String;
-    /// Signed by the account's owner, or by somebody else.
+    /// Returns the signature header of a webhook, made with the account's secret or a wrong one.
     fn signature(body: &str, authentic: bool) -> (&'static str, String);
-    /// Makes the provider report another amount.
+    /// Makes the provider report another amount or currency.
     fn tamper(app: &TestApp, reference: &str, minor: u64, currency: &str);
-    /// Makes the provider report another amount as taken, and the right one as asked for.
+    /// Makes the provider report another amount as charged, and the right one as requested.
     fn tamper_taken(app: &TestApp, reference: &str, minor: u64);
-    /// Uses a reference up without the host.
+    /// Uses up a reference without the host.
     async fn take_reference(app: &TestApp, reference: &str);
-    /// Refunds so much of a payment without the host.
+    /// Refunds this amount of a payment without the host.
     async fn refund_elsewhere(app: &TestApp, reference: &str, minor: u64);
-    /// The token of a mandate of ada@example.com that can be debited.
+    /// Creates an active mandate of ada@example.com; returns its token.
     async fn mandate(app: &TestApp) -> String;
-    /// What the provider gives with a payment that would charge again.
-    async fn charges_again(app: &TestApp, reference: &str) -> Vec<String>;
+    /// Returns the tokens in the provider's response that could charge the payer again.
+    async fn reusable_tokens(app: &TestApp, reference: &str) -> Vec<String>;
 }
 
 macro_rules! conforms {
@@ -58,44 +57,44 @@ macro_rules! conforms {
             type S = $subject;
 
             both! {
-                async fn a_payment_begins_on_the_providers_page(app: TestApp) { begins::<S>(app).await }
-                async fn a_success_is_credited_less_the_fees(app: TestApp) { succeeds::<S>(app).await }
-                async fn a_decline_is_a_failure(app: TestApp) { fails::<S>(app).await }
-                async fn an_abandoned_payment_stays_pending(app: TestApp) { waits::<S>(app).await }
-                async fn what_the_provider_never_heard_of_is_no_failure(app: TestApp) { is_unknown::<S>(app).await }
-                async fn amounts_arrive_to_the_last_digit(app: TestApp) { counts::<S>(app).await }
-                async fn dollars_are_taken_or_refused(app: TestApp) { takes_dollars::<S>(app).await }
-                async fn another_amount_is_no_success(app: TestApp) { compares::<S>(app).await }
-                async fn what_was_taken_is_compared_too(app: TestApp) { compares_taken::<S>(app).await }
+                async fn initializing_a_payment_returns_a_checkout_url(app: TestApp) { initializes::<S>(app).await }
+                async fn a_successful_payment_is_credited_minus_the_fees(app: TestApp) { succeeds::<S>(app).await }
+                async fn a_declined_payment_fails(app: TestApp) { fails::<S>(app).await }
+                async fn an_abandoned_payment_stays_pending(app: TestApp) { stays_pending::<S>(app).await }
+                async fn a_payment_unknown_to_the_provider_stays_pending(app: TestApp) { keeps_unknown_pending::<S>(app).await }
+                async fn amounts_are_exact_to_the_minor_unit(app: TestApp) { keeps_amounts_exact::<S>(app).await }
+                async fn usd_payments_succeed_or_are_rejected(app: TestApp) { handles_usd::<S>(app).await }
+                async fn a_different_amount_or_currency_is_not_a_success(app: TestApp) { rejects_mismatches::<S>(app).await }
+                async fn an_undercharged_payment_is_not_a_success(app: TestApp) { rejects_undercharges::<S>(app).await }
                 async fn a_refund_is_made_once(app: TestApp) { refunds::<S>(app).await }
-                async fn a_refund_of_a_part_is_not_taken_for_ours(app: TestApp) { tells_refunds_apart::<S>(app).await }
-                async fn only_signed_notifications_are_taken(app: TestApp) { authenticates::<S>(app).await }
-                async fn a_reference_used_elsewhere_is_replaced(app: TestApp) { renames::<S>(app).await }
-                async fn an_upstream_that_fails_while_a_payment_begins_loses_none(app: TestApp) { begins_again::<S>(app).await }
-                async fn an_upstream_that_fails_while_it_is_asked_decides_nothing(app: TestApp) { asks_again::<S>(app).await }
-                async fn nothing_that_charges_again_is_shown(app: TestApp) { keeps_tokens::<S>(app).await }
-                async fn a_card_is_verified_and_what_it_cost_goes_back(app: TestApp) { cards::verifies::<S>(app).await }
-                async fn a_saved_card_is_charged_declined_and_challenged(app: TestApp) { cards::charges::<S>(app).await }
-                async fn a_bank_account_is_debited_and_declined(app: TestApp) { debits::debits::<S>(app).await }
-                async fn a_debit_whose_answer_was_lost_is_made_once(app: TestApp) { debits::debits_once::<S>(app).await }
-                async fn a_charge_whose_answer_was_lost_is_made_once(app: TestApp) { cards::charges_once::<S>(app).await }
-                async fn an_account_is_tested_against_wrong_secrets(app: TestApp) { tests_credentials::<S>(app).await }
+                async fn a_payment_partially_refunded_elsewhere_is_not_refunded(app: TestApp) { rejects_partial_refund::<S>(app).await }
+                async fn only_signed_webhooks_are_accepted(app: TestApp) { checks_signatures::<S>(app).await }
+                async fn a_reference_used_elsewhere_is_replaced(app: TestApp) { replaces_reference::<S>(app).await }
+                async fn a_provider_failure_during_initialization_loses_no_payment(app: TestApp) { resumes_initialization::<S>(app).await }
+                async fn a_provider_failure_during_verification_changes_no_status(app: TestApp) { retries_verification::<S>(app).await }
+                async fn tokens_are_never_returned(app: TestApp) { hides_tokens::<S>(app).await }
+                async fn a_card_is_verified_and_its_charge_is_refunded(app: TestApp) { cards::verifies::<S>(app).await }
+                async fn a_charge_of_a_saved_card_succeeds_or_is_declined_or_challenged(app: TestApp) { cards::charges::<S>(app).await }
+                async fn a_debit_of_a_bank_account_succeeds_or_is_declined(app: TestApp) { debits::debits::<S>(app).await }
+                async fn a_debit_whose_response_is_lost_is_made_once(app: TestApp) { debits::debits_once::<S>(app).await }
+                async fn a_charge_whose_response_is_lost_is_made_once(app: TestApp) { cards::charges_once::<S>(app).await }
+                async fn a_provider_test_accepts_valid_credentials(app: TestApp) { tests_credentials::<S>(app).await }
             }
 
             #[tokio::test]
-            async fn what_was_written_down_is_done_again_to_the_letter() {
+            async fn recorded_calls_replay_without_differences() {
                 recordings::repeats::<S>().await;
             }
 
             #[tokio::test]
-            async fn a_slow_upstream_is_a_timeout_on_sqlite() {
-                gives_up::<S>(Engine::Sqlite).await;
+            async fn a_slow_provider_times_out_on_sqlite() {
+                times_out::<S>(Engine::Sqlite).await;
             }
 
             #[tokio::test]
-            async fn a_slow_upstream_is_a_timeout_on_postgres() {
+            async fn a_slow_provider_times_out_on_postgres() {
                 let Some(server) = postgres() else { return };
-                gives_up::<S>(Engine::Postgres(server)).await;
+                times_out::<S>(Engine::Postgres(server)).await;
             }
         })*
     };
@@ -107,12 +106,12 @@ conforms! {
 }
 
 #[test]
-fn every_provider_of_the_host_is_a_subject() {
+fn every_built_in_provider_is_tested() {
     let names: Vec<&str> = artifacts::BUILT_IN
         .iter()
         .filter(|component| {
             let manifest = Manifest::read(component.wasm);
-            manifest.expect("a component of ours").kind == Kind::Provider
+            manifest.expect("a built-in component").kind == Kind::Provider
         })
         .map(|component| component.name)
         .collect();
@@ -128,7 +127,7 @@ async fn tests_credentials<S: Subject>(app: &TestApp) {
         let tested = app.operator(Method::POST, &path, json!({})).await;
         assert_eq!(tested.data()["outcome"], "accepted", "{}", tested.body);
     }
-    // The account goes on under its own credentials.
+    // The account keeps its credentials: the test also sends wrong ones.
     begin::<S>(app, "order-1").await;
 }
 
@@ -153,7 +152,7 @@ async fn paid<S: Subject>(app: &TestApp, reference: &str) -> Value {
     app.fetch(reference).await
 }
 
-fn times<S: Subject>(app: &TestApp, asked: (&str, &str)) -> usize {
+fn request_count<S: Subject>(app: &TestApp, asked: (&str, &str)) -> usize {
     let requests = S::requests(app);
     requests.iter().filter(|(method, path)| (&**method, &**path) == asked).count()
 }
@@ -162,7 +161,7 @@ fn unavailable<S: Subject>() -> String {
     format!("{} is unavailable, please try again later", S::NAME)
 }
 
-async fn begins<S: Subject>(app: &TestApp) {
+async fn initializes<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     let payment = begin::<S>(app, "order-1").await;
     assert_eq!(
@@ -174,7 +173,7 @@ async fn begins<S: Subject>(app: &TestApp) {
     assert!(url.starts_with(&app.simulators.url()), "{url}");
     let response = payment["payment_response"].as_str().expect("a text");
     assert!(serde_json::from_str::<Value>(response).is_ok_and(|raw| raw.is_object()), "{response}");
-    assert_eq!(times::<S>(app, S::BEGINS), 1);
+    assert_eq!(request_count::<S>(app, S::CHECKOUT), 1);
     assert_eq!(verify(app, "order-1").await.failure(), (400, "payment still pending"));
 }
 
@@ -200,25 +199,25 @@ async fn fails<S: Subject>(app: &TestApp) {
     app.advance(60).await;
     let failed = app.fetch("order-1").await;
     assert_eq!((&failed["status"], &failed["paid_at"]), (&json!("failed"), &Value::Null));
-    assert_ne!(failed["message"], ""); // the provider says why
+    assert_ne!(failed["message"], ""); // the provider's reason
     assert_eq!(app.wallet().await["pending"], json!(0));
     assert_eq!(app.wallet().await["balance"], json!(0));
     assert_eq!(app.events(), ["payment.failed"]);
 }
 
-async fn waits<S: Subject>(app: &TestApp) {
+async fn stays_pending<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     let payment = begin::<S>(app, "order-1").await;
     app.complete(&payment, "abandoned").await;
     assert_eq!(verify(app, "order-1").await.failure(), (400, "payment still pending"));
     app.advance(80 * 3600).await;
     assert_eq!(app.fetch("order-1").await["status"], "pending");
-    app.complete(&payment, "success").await; // comes back to the page
+    app.complete(&payment, "success").await; // the payer returns to the page
     app.settle().await;
     assert_eq!(app.fetch("order-1").await["status"], "success");
 }
 
-async fn is_unknown<S: Subject>(app: &TestApp) {
+async fn keeps_unknown_pending<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     app.simulators.faults().push(Fault::new("initialize", FaultKind::Cut));
     assert_eq!(try_begin::<S>(app, "order-1").await.failure().0, 502);
@@ -227,10 +226,10 @@ async fn is_unknown<S: Subject>(app: &TestApp) {
     assert_eq!(app.fetch("order-1").await["status"], "pending");
     assert!(app.events().is_empty());
     let resumed = begin::<S>(app, "order-1").await;
-    assert_eq!(resumed["service_ref"], "order-1"); // free there still
+    assert_eq!(resumed["service_ref"], "order-1"); // still unused at the provider
 }
 
-async fn counts<S: Subject>(app: &TestApp) {
+async fn keeps_amounts_exact<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     let mut balance = 0;
     let minor = |amount: &Value| (amount.as_f64().expect("a number") * 100.0).round() as i64;
@@ -255,12 +254,12 @@ async fn counts<S: Subject>(app: &TestApp) {
     }
 }
 
-async fn takes_dollars<S: Subject>(app: &TestApp) {
+async fn handles_usd<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     let mut order = app.order("order-1");
     (order["payment_service"], order["currency"]) = (json!(S::NAME), json!("USD"));
     let begun = app.post("/payment/initialize", order).await;
-    if !S::DOLLARS {
+    if !S::SUPPORTS_USD {
         assert_eq!(begun.failure(), (400, "the currency field must be one of NGN"));
         assert_eq!(app.get("/payment/list").await.data()["total"], 0);
         return;
@@ -275,7 +274,7 @@ async fn takes_dollars<S: Subject>(app: &TestApp) {
     assert_eq!(wallet["balance"], json!(0));
 }
 
-async fn compares<S: Subject>(app: &TestApp) {
+async fn rejects_mismatches<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     for (reference, minor, currency, message) in [
         ("order-1", 250_049, "NGN", "amount mismatch"),
@@ -293,7 +292,7 @@ async fn compares<S: Subject>(app: &TestApp) {
     assert!(app.events().is_empty());
 }
 
-async fn compares_taken<S: Subject>(app: &TestApp) {
+async fn rejects_undercharges<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     for (reference, taken) in [("order-1", 250_049), ("order-2", 1), ("order-3", 0)] {
         let payment = begin::<S>(app, reference).await;
@@ -305,7 +304,7 @@ async fn compares_taken<S: Subject>(app: &TestApp) {
     }
     assert_eq!(app.wallet().await["balance"], json!(0));
     assert!(app.events().is_empty());
-    // More is what the customer bears of the fees.
+    // A larger amount includes the fees that the payer bears.
     let payment = begin::<S>(app, "order-4").await;
     app.complete(&payment, "success").await;
     S::tamper_taken(app, "order-4", 260_050);
@@ -322,7 +321,7 @@ async fn refunds<S: Subject>(app: &TestApp) {
         let id = paid::<S>(app, &reference).await["id"].as_str().expect("an id").to_owned();
         let (path, made) = (
             format!("/companies/{}/payments/{id}/refund", app.company.id),
-            times::<S>(app, S::REFUNDS),
+            request_count::<S>(app, S::REFUND),
         );
         if let Some(kind) = fault {
             app.simulators.faults().push(Fault::new("refund", kind));
@@ -334,9 +333,9 @@ async fn refunds<S: Subject>(app: &TestApp) {
         }
         app.advance(3600).await;
         assert_eq!(app.fetch(&reference).await["status"], "refunded", "{fault:?}");
-        // What did not arrive is asked for again; what did is found.
+        // A refund that was not made is requested again; one that was made is found.
         let attempts = if fault == Some(FaultKind::Malformed) { 2 } else { 1 };
-        assert_eq!(times::<S>(app, S::REFUNDS) - made, attempts, "{fault:?}");
+        assert_eq!(request_count::<S>(app, S::REFUND) - made, attempts, "{fault:?}");
         let again = app.operator(Method::POST, &path, Value::Null).await;
         assert_eq!(again.failure(), (400, "only successful payment can be refunded"));
         assert_eq!(app.wallet().await["balance"], json!(0));
@@ -344,7 +343,7 @@ async fn refunds<S: Subject>(app: &TestApp) {
     assert_eq!(app.events(), ["payment.success", "payment.refunded"].repeat(3));
 }
 
-async fn tells_refunds_apart<S: Subject>(app: &TestApp) {
+async fn rejects_partial_refund<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     let id = paid::<S>(app, "order-1").await["id"].as_str().expect("an id").to_owned();
     let balance = app.wallet().await["balance"].clone();
@@ -361,9 +360,9 @@ async fn tells_refunds_apart<S: Subject>(app: &TestApp) {
     assert_eq!(app.events(), ["payment.success"]);
 }
 
-async fn authenticates<S: Subject>(app: &TestApp) {
+async fn checks_signatures<S: Subject>(app: &TestApp) {
     let url = S::set_up(app).await;
-    app.simulators.faults().push(Fault::new("notification", FaultKind::Cut)); // the provider's own
+    app.simulators.faults().push(Fault::new("notification", FaultKind::Cut)); // lose the webhook
     let payment = begin::<S>(app, "order-1").await;
     app.complete(&payment, "success").await;
     app.settle().await;
@@ -377,7 +376,7 @@ async fn authenticates<S: Subject>(app: &TestApp) {
     let (body, other) = (S::notification("order-1"), S::notification("order-2"));
     for (why, signature) in [
         ("none", None),
-        ("somebody else's", Some(S::signature(&body, false))),
+        ("of a wrong secret", Some(S::signature(&body, false))),
         ("of another body", Some(S::signature(&other, true))),
         ("empty", Some((S::signature(&body, true).0, String::new()))),
     ] {
@@ -391,14 +390,14 @@ async fn authenticates<S: Subject>(app: &TestApp) {
     let garbage = "no JSON";
     let refused = send(Some(S::signature(garbage, true)), garbage).await;
     assert_eq!(refused.failure(), (400, "the notification cannot be read"));
-    assert_eq!(send(Some(S::signature(&other, true)), &other).await.status, 200); // nobody's
+    assert_eq!(send(Some(S::signature(&other, true)), &other).await.status, 200); // unknown payment
     assert_eq!(app.fetch("order-1").await["status"], "pending");
     assert_eq!(send(Some(S::signature(&body, true)), &body).await.status, 200);
     assert_eq!(app.fetch("order-1").await["status"], "success");
     assert_eq!(app.events(), ["payment.success"]);
 }
 
-async fn renames<S: Subject>(app: &TestApp) {
+async fn replaces_reference<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     S::take_reference(app, "order-1").await;
     let payment = begin::<S>(app, "order-1").await;
@@ -413,7 +412,7 @@ async fn renames<S: Subject>(app: &TestApp) {
 const FAULTS: [FaultKind; 4] =
     [FaultKind::Cut, FaultKind::CutAfter, FaultKind::Error500, FaultKind::Malformed];
 
-async fn begins_again<S: Subject>(app: &TestApp) {
+async fn resumes_initialization<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     for (n, kind) in FAULTS.into_iter().enumerate() {
         let reference = format!("order-{n}");
@@ -438,12 +437,12 @@ async fn begins_again<S: Subject>(app: &TestApp) {
     assert_eq!(app.events(), ["payment.success"; 4]);
 }
 
-async fn asks_again<S: Subject>(app: &TestApp) {
+async fn retries_verification<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     for (n, kind) in FAULTS.into_iter().enumerate() {
         let reference = format!("order-{n}");
         let payment = begin::<S>(app, &reference).await;
-        app.simulators.faults().push(Fault::new("verify", kind).times(2)); // for the notification and for us
+        app.simulators.faults().push(Fault::new("verify", kind).times(2)); // for the webhook and for us
         app.complete(&payment, "success").await;
         app.settle().await;
         assert_eq!(
@@ -458,7 +457,7 @@ async fn asks_again<S: Subject>(app: &TestApp) {
     assert_eq!(app.events(), ["payment.success"; 4]);
 }
 
-async fn gives_up<S: Subject>(engine: Engine) {
+async fn times_out<S: Subject>(engine: Engine) {
     let app = TestApp::start_with(engine, &["--plugin-wall-clock-s=1"]).await;
     S::set_up(&app).await;
     let late = format!("{} did not answer in time, please try again later", S::NAME);
@@ -478,13 +477,13 @@ async fn gives_up<S: Subject>(engine: Engine) {
     app.finish().await;
 }
 
-async fn keeps_tokens<S: Subject>(app: &TestApp) {
+async fn hides_tokens<S: Subject>(app: &TestApp) {
     S::set_up(app).await;
     let begun = begin::<S>(app, "order-1").await;
     app.complete(&begun, "success").await;
     let verified = verify(app, "order-1").await.body;
     app.settle().await;
-    let tokens = S::charges_again(app, "order-1").await;
+    let tokens = S::reusable_tokens(app, "order-1").await;
     assert!(!tokens.is_empty() && tokens.iter().all(|token| token.len() > 6), "{tokens:?}");
     let listed = app.get("/payment/list").await.body;
     let told = app.simulators.events().iter().map(|event| event.body.clone()).collect::<String>();
@@ -494,8 +493,5 @@ async fn keeps_tokens<S: Subject>(app: &TestApp) {
         }
     }
     let kept = app.fetch("order-1").await["payment_response"].as_str().map(str::to_owned);
-    assert!(
-        kept.is_some_and(|kept| kept.contains("order-1")),
-        "an answer that is empty proves nothing"
-    );
+    assert!(kept.is_some_and(|kept| kept.contains("order-1")), "an empty response proves nothing");
 }

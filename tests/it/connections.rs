@@ -1,4 +1,4 @@
-//! Who takes the room of a listener: connections of one address, and requests with unknown keys.
+//! Limits of a listener: connections per address, and requests with unknown keys.
 
 use std::time::Duration;
 
@@ -16,44 +16,46 @@ use tollhouse_platform::{random::Random, store};
 
 use crate::app::{TestApp, config, reply};
 
-/// Longer than anything here takes, so that what hangs fails.
-const PATIENCE: Duration = Duration::from_secs(30);
-const LIVE: &str = "GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n";
+/// Longer than any operation here takes, so that a hang fails the test.
+const TIMEOUT: Duration = Duration::from_secs(30);
+const LIVENESS_REQUEST: &str = "GET /health/live HTTP/1.1\r\nhost: x\r\n\r\n";
 
-/// Whether the host answers on a new connection from a client at this address. Otherwise it has closed the connection.
-async fn is_served(app: &TestApp, client: &str) -> Option<TcpStream> {
+/// Opens a connection from this client address and sends a request. `None`: the host closed it
+/// without a response.
+async fn connect_from(app: &TestApp, client: &str) -> Option<TcpStream> {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket
         .bind(format!("{client}:0").parse().expect("an address"))
         .expect("an address of loopback");
     let host = app.internal.strip_prefix("http://").expect("a URL of the harness");
     let mut stream = socket.connect(host.parse().expect("an address")).await.expect("a connection");
-    if stream.write_all(LIVE.as_bytes()).await.is_err() {
+    if stream.write_all(LIVENESS_REQUEST.as_bytes()).await.is_err() {
         return None;
     }
-    let answered =
-        timeout(PATIENCE, stream.read(&mut [0; 1_000])).await.expect("an answer or an end");
+    let answered = timeout(TIMEOUT, stream.read(&mut [0; 1_000]))
+        .await
+        .expect("a response or a closed connection");
     answered.is_ok_and(|bytes| bytes > 0).then_some(stream)
 }
 
 both! {
-    async fn connections_of_one_address_are_bounded_and_do_not_keep_out_others(app: TestApp, "--max-connections-per-address=3") {
-        // The harness has one of its own.
-        let one = is_served(app, "127.0.0.1").await.expect("a connection");
-        let two = is_served(app, "127.0.0.1").await.expect("a connection");
-        assert!(is_served(app, "127.0.0.1").await.is_none());
-        let other = is_served(app, "127.0.0.2").await.expect("a connection of another address");
-        app.get("/payment/list").await.data(); // the other listener counts for itself
+    async fn connections_beyond_the_limit_of_an_address_are_closed_and_others_are_served(app: TestApp, "--max-connections-per-address=3") {
+        // The test client already has one.
+        let one = connect_from(app, "127.0.0.1").await.expect("a connection");
+        let two = connect_from(app, "127.0.0.1").await.expect("a connection");
+        assert!(connect_from(app, "127.0.0.1").await.is_none());
+        let other = connect_from(app, "127.0.0.2").await.expect("a connection of another address");
+        app.get("/payment/list").await.data(); // listeners count separately
         drop(two);
         let again = async {
             loop {
-                if let Some(stream) = is_served(app, "127.0.0.1").await {
+                if let Some(stream) = connect_from(app, "127.0.0.1").await {
                     break stream;
                 }
             }
         };
         let again =
-            timeout(PATIENCE, again).await.expect("a connection in the place of the one that ended");
+            timeout(TIMEOUT, again).await.expect("a connection that replaces the closed one");
         let metrics = app.client.get(format!("{}/metrics", app.internal)).send().await;
         let metrics = metrics.expect("an answer").text().await.expect("a text");
         let refused = r#"tollhouse_connections_refused_total{listener="internal"} "#;
@@ -61,16 +63,16 @@ both! {
         drop((one, other, again));
     }
 
-    async fn connections_of_one_address_may_be_unbounded(app: TestApp, "--max-connections-per-address=0") {
+    async fn connections_per_address_can_be_unlimited(app: TestApp, "--max-connections-per-address=0") {
         let mut all = Vec::new();
         for _ in 0..50 {
-            all.push(is_served(app, "127.0.0.1").await.expect("a connection"));
+            all.push(connect_from(app, "127.0.0.1").await.expect("a connection"));
         }
         drop(all);
     }
 
-    async fn requests_with_unknown_keys_take_no_place_of_callers(app: TestApp, "--max-requests=2", "--database-connections=1") {
-        // One connection to the database for reading: whoever holds it keeps keys from being looked up.
+    async fn requests_with_unknown_keys_take_no_permits_of_known_clients(app: TestApp, "--max-requests=2", "--database-connections=1") {
+        // The only connection for reads: while it is held, keys cannot be looked up.
         app.get("/payment/list").await.data();
         let (release, released) = watch::channel(false);
         let (holds, mut held) = watch::channel(false);
@@ -78,12 +80,12 @@ both! {
         let hold = tokio::spawn(async move {
             let hold = host.store.read(async |_| -> store::Result<()> {
                 holds.send_replace(true);
-                released.clone().wait_for(|released| *released).await.expect("its sender is here");
+                released.clone().wait_for(|released| *released).await.expect("an open channel");
                 Ok(())
             });
             hold.await
         });
-        held.wait_for(|held| *held).await.expect("a connection that is held");
+        held.wait_for(|held| *held).await.expect("a held connection");
         let list = |key: &str| {
             let request = app.client.get(format!("{}/api/v1/payment/list", app.api)).bearer_auth(key);
             tokio::spawn(reply(request))
@@ -94,10 +96,10 @@ both! {
                 tokio::task::yield_now().await;
             }
         };
-        timeout(PATIENCE, refused).await.expect("a refusal");
+        timeout(TIMEOUT, refused).await.expect("a refusal");
         let mut known = list(&app.company.key);
         let waits = timeout(Duration::from_millis(200), &mut known).await;
-        assert!(waits.is_err(), "the caller was refused: {waits:?}");
+        assert!(waits.is_err(), "the known client was rejected: {waits:?}");
         release.send_replace(true);
         hold.await.expect("no panic").expect("a transaction");
         known.await.expect("no panic").data();
@@ -109,7 +111,7 @@ both! {
         assert_eq!(statuses, [401, 503, 503, 503]);
     }
 
-    async fn keys_that_were_used_lately_are_known_to_a_host_that_starts(app: TestApp) {
+    async fn a_starting_host_knows_recently_used_keys(app: TestApp) {
         let unused = app.new_company("Beta Lending").await;
         let revoked = app.new_company("Gamma Lending").await;
         for company in [&app.company, &revoked] {

@@ -1,4 +1,5 @@
-//! What a plugin in trouble uses up is its own: others go on, and its callers are told when to try again.
+//! Bulkheads, circuit breakers and quarantine: a failing plugin affects no other plugin, and its
+//! callers receive `Retry-After`.
 
 use futures::future::join_all;
 use reqwest::{Method, header::RETRY_AFTER};
@@ -20,17 +21,17 @@ use crate::{
 const BUSY: (u16, &str) = (503, "unruly is unavailable, please try again later");
 const BROKEN: (u16, &str) = (502, "unruly is unavailable, please try again later");
 
-/// After how many seconds it is worth trying again.
+/// Returns the value of `Retry-After`.
 fn retry_after(reply: &Reply) -> Option<&str> {
     Some(reply.headers.get(RETRY_AFTER)?.to_str().expect("a number"))
 }
 
-/// Asks so often for something that comes to the same end each time; how it ended at last.
-async fn storm(app: &TestApp, name: &str, times: usize, narration: &str) -> Reply {
-    storm_of(app, &app.company, name, times, narration).await
+/// Initializes `times` payments, which must all have the same result; returns the last response.
+async fn initialize_repeatedly(app: &TestApp, name: &str, times: usize, narration: &str) -> Reply {
+    initialize_repeatedly_as(app, &app.company, name, times, narration).await
 }
 
-async fn storm_of(
+async fn initialize_repeatedly_as(
     app: &TestApp,
     company: &Company,
     name: &str,
@@ -55,13 +56,13 @@ async fn versions(app: &TestApp) -> Vec<Value> {
     versions.data().as_array().expect("a list").clone()
 }
 
-/// Moves the clock, and nothing else.
-fn later(app: &TestApp, ms: i64) {
+/// Advances the clock without running jobs.
+fn advance_clock(app: &TestApp, ms: i64) {
     app.app.clock.advance_to(Timestamp(app.app.clock.now().0 + ms));
 }
 
-/// An address at which nobody listens.
-fn nobody() -> String {
+/// A URL that refuses connections.
+fn unreachable_url() -> String {
     format!("http://{}", ports::reserved())
 }
 
@@ -74,18 +75,18 @@ async fn on_both(flags: &[&str], test: impl AsyncFn(&TestApp)) {
     }
 }
 
-/// How many calls of the plugin operators see under way.
-async fn under_way(app: &TestApp) -> f64 {
+/// Returns the number of the plugin's calls in flight, from the metrics.
+async fn calls_in_flight(app: &TestApp) -> f64 {
     let page = scrape(app).await;
     let series = "tollhouse_plugin_calls_under_way{plugin=\"unruly\"";
     let line = page.lines().find(|line| line.starts_with(series)).expect("a series");
     line.rsplit(' ').next().and_then(|value| value.parse().ok()).expect("a number")
 }
 
-// ---- calls at once ------------------------------------------------------------------------------
+// ---- bulkheads ----------------------------------------------------------------------------------
 
 #[tokio::test]
-async fn calls_beyond_a_plugins_share_are_turned_away_and_others_are_not() {
+async fn calls_beyond_the_limit_of_a_plugin_get_503_and_other_plugins_are_unaffected() {
     on_both(&["--plugin-calls=3", "--plugin-wall-clock-s=2"], async |app| {
         let upstream = unleash(app).await;
         let slow = join_all((0..10).map(async |n| ask(app, &format!("slow-{n}"), "wait").await));
@@ -93,12 +94,12 @@ async fn calls_beyond_a_plugins_share_are_turned_away_and_others_are_not() {
             while upstream.got().len() < 3 {
                 tokio::task::yield_now().await;
             }
-            assert_eq!(under_way(app).await, 3.0);
+            assert_eq!(calls_in_flight(app).await, 3.0);
             app.initialize("beside").await
         };
         let (slow, other) = tokio::join!(slow, other);
         assert!(other["checkout"]["url"].is_string());
-        assert_eq!(under_way(app).await, 0.0);
+        assert_eq!(calls_in_flight(app).await, 0.0);
         let (busy, late): (Vec<_>, Vec<_>) = slow.iter().partition(|reply| reply.status == 503);
         assert_eq!((busy.len(), late.len(), upstream.got().len()), (7, 3, 3));
         for reply in busy {
@@ -110,7 +111,7 @@ async fn calls_beyond_a_plugins_share_are_turned_away_and_others_are_not() {
 }
 
 #[tokio::test]
-async fn versions_of_one_plugin_share_what_it_may_have() {
+async fn versions_of_one_plugin_share_its_call_limit() {
     on_both(&["--plugin-calls=3", "--plugin-wall-clock-s=5"], async |app| {
         unleash(app).await;
         let next = repack(artifacts::UNRULY, |manifest| manifest["version"] = json!("1.1.0"));
@@ -119,23 +120,24 @@ async fn versions_of_one_plugin_share_what_it_may_have() {
         app.operator(Method::POST, "/plugins/unruly/canary", half).await.data();
         let other = app.new_company("Beta Lending").await;
         let slow = (0..5).map(async |n| ask(app, &format!("canary-{n}"), "wait").await);
-        let more =
-            (0..5).map(async |n| storm_of(app, &other, &format!("active-{n}"), 1, "wait").await);
+        let more = (0..5).map(async |n| {
+            initialize_repeatedly_as(app, &other, &format!("active-{n}"), 1, "wait").await
+        });
         let (slow, more) = tokio::join!(join_all(slow), join_all(more));
         let busy = slow.iter().chain(&more).filter(|reply| reply.failure() == BUSY).count();
-        assert_eq!(busy, 7, "three of both together are under way");
+        assert_eq!(busy, 7, "both versions share three calls in flight");
     })
     .await;
 }
 
 #[tokio::test]
-async fn who_waits_too_long_for_an_instance_may_try_again() {
+async fn call_queued_too_long_for_an_instance_gets_503_with_retry_after() {
     let flags = ["--plugin-instances=2", "--plugin-cpu-ms=1500", "--plugin-wall-clock-s=2"];
     on_both(&flags, async |app| {
         unleash(app).await;
         let loops = join_all((0..12).map(async |n| ask(app, &format!("loop-{n}"), "loop").await));
         let loops = loops.await;
-        // One at a time uses up its processor time; the others wait for half of a call's time.
+        // One call at a time uses up its CPU budget; the others wait for half of the call timeout.
         let busy = |reply: &&Reply| reply.failure() == BUSY && retry_after(reply) == Some("1");
         assert!(loops.iter().filter(busy).count() > 0, "{loops:?}");
     })
@@ -143,23 +145,23 @@ async fn who_waits_too_long_for_an_instance_may_try_again() {
 }
 
 #[tokio::test]
-async fn instances_of_one_plugin_share_a_budget_of_memory() {
+async fn instances_of_one_plugin_share_its_memory_budget() {
     on_both(&["--plugin-memory-mib=64", "--plugin-budget-mib=16"], async |app| {
         unleash(app).await;
         let greedy = join_all((0..8).map(async |n| ask(app, &format!("greedy-{n}"), "grow").await));
         let (greedy, other) = tokio::join!(greedy, app.initialize("beside"));
-        // One that has all of it wants still more, and breaks; the others find too little left.
+        // A call that needs more than the whole budget fails; the others find too little left.
         let starved = |reply: &&Reply| reply.failure() == BUSY && retry_after(reply) == Some("1");
         let broken = greedy.iter().filter(|reply| reply.failure() == BROKEN).count();
         assert_eq!(greedy.iter().filter(starved).count() + broken, 8, "{greedy:?}");
         assert!(other["checkout"]["url"].is_string());
-        assert_eq!(ask(app, "afterwards", "").await.status, 200, "all of it was given back");
+        assert_eq!(ask(app, "afterwards", "").await.status, 200, "all memory was released");
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_budget_that_others_use_up_breaks_nobody() {
+async fn a_call_that_finds_the_memory_budget_exhausted_causes_no_quarantine() {
     on_both(&["--plugin-memory-mib=64", "--plugin-budget-mib=40"], async |app| {
         let upstream = unleash(app).await;
         for round in 0..5 {
@@ -169,7 +171,7 @@ async fn a_budget_that_others_use_up_breaks_nobody() {
             assert!(many.iter().all(ended), "{many:?}");
             assert!(many.iter().any(|reply| reply.status == 200), "{many:?}");
         }
-        assert_eq!(ask(app, "afterwards", "").await.status, 200, "no storm, no quarantine");
+        assert_eq!(ask(app, "afterwards", "").await.status, 200, "the plugin is not in quarantine");
         assert!(!upstream.got().is_empty());
     })
     .await;
@@ -178,18 +180,18 @@ async fn a_budget_that_others_use_up_breaks_nobody() {
 // ---- upstreams ----------------------------------------------------------------------------------
 
 both! {
-    async fn an_upstream_that_gives_no_answer_is_left_alone_by_that_account(app: TestApp) {
+    async fn a_circuit_of_an_unresponsive_upstream_opens_for_one_account_only(app: TestApp) {
         let upstream = unleash(app).await;
         let own = format!("/companies/{}/providers/unruly", app.company.id);
-        set_account(app, &own, &nobody()).await;
-        assert_eq!(storm(app, "down", 16, "many 1").await.failure(), BROKEN);
+        set_account(app, &own, &unreachable_url()).await;
+        assert_eq!(initialize_repeatedly(app, "down", 16, "many 1").await.failure(), BROKEN);
         let refused = ask(app, "left-alone", "many 1").await;
         assert_eq!((refused.failure(), retry_after(&refused)), (BUSY, Some("5")));
         let other = app.new_company("Beta Lending").await;
-        storm_of(app, &other, "other", 1, "many 1").await.data();
-        assert_eq!(upstream.got().len(), 1, "the service's account goes on");
+        initialize_repeatedly_as(app, &other, "other", 1, "many 1").await.data();
+        assert_eq!(upstream.got().len(), 1, "the service account is unaffected");
 
-        later(app, 5_000);
+        advance_clock(app, 5_000);
         assert_eq!(ask(app, "probe", "many 1").await.failure(), BROKEN);
         let refused = ask(app, "left-alone-again", "many 1").await;
         assert_eq!((refused.failure(), retry_after(&refused)), (BUSY, Some("10")));
@@ -197,31 +199,31 @@ both! {
         assert_eq!(ask(app, "another-upstream", "many 1").await.status, 200);
     }
 
-    async fn an_upstream_that_answers_again_is_asked_again(app: TestApp) {
+    async fn a_circuit_closes_when_the_upstream_responds_again(app: TestApp) {
         let address = ports::reserved();
         unleash(app).await;
         set_account(app, "/providers/unruly", &format!("http://{address}")).await;
-        storm(app, "down", 16, "many 1").await;
+        initialize_repeatedly(app, "down", 16, "many 1").await;
         assert_eq!(ask(app, "left-alone", "many 1").await.failure(), BUSY);
         let up = axum::Router::new().fallback(async || "{}");
-        let listener = TcpListener::bind(address).await.expect("a port of its own");
+        let listener = TcpListener::bind(address).await.expect("a reserved port");
         tokio::spawn(axum::serve(listener, up).into_future());
         assert_eq!(ask(app, "still-left-alone", "many 1").await.failure(), BUSY);
-        later(app, 5_000);
-        assert_eq!(storm(app, "up", 3, "many 1").await.status, 200);
+        advance_clock(app, 5_000);
+        assert_eq!(initialize_repeatedly(app, "up", 3, "many 1").await.status, 200);
     }
 
 // ---- quarantine ---------------------------------------------------------------------------------
 
-    async fn a_plugin_that_breaks_again_and_again_is_called_no_more(app: TestApp) {
+    async fn a_plugin_that_fails_repeatedly_for_two_companies_is_quarantined(app: TestApp) {
         unleash(app).await;
         let (host, _, stop) = another_host(app).await;
-        assert_eq!(storm(app, "panic", 15, "panic").await.failure(), BROKEN);
+        assert_eq!(initialize_repeatedly(app, "panic", 15, "panic").await.failure(), BROKEN);
         assert_eq!(ask(app, "well", "").await.status, 200);
         assert_eq!(ask(app, "panic", "panic").await.failure(), BROKEN);
         let other = app.new_company("Beta Lending").await;
-        assert_eq!(storm_of(app, &other, "well", 1, "").await.status, 200, "one company is no storm");
-        assert_eq!(storm_of(app, &other, "panic", 16, "panic").await.failure(), BROKEN);
+        assert_eq!(initialize_repeatedly_as(app, &other, "well", 1, "").await.status, 200, "one company causes no quarantine");
+        assert_eq!(initialize_repeatedly_as(app, &other, "panic", 16, "panic").await.failure(), BROKEN);
         let refused = ask(app, "quarantined", "").await;
         assert_eq!((refused.failure(), retry_after(&refused)), (BUSY, Some("60")));
         assert!(app.initialize("beside").await["checkout"]["url"].is_string());
@@ -240,22 +242,22 @@ both! {
         assert_eq!(ask(app, "again", "").await.status, 200);
     }
 
-    async fn a_company_takes_a_plugin_away_from_nobody_else(app: TestApp) {
+    async fn failures_of_one_company_do_not_block_a_plugin_for_others(app: TestApp) {
         let upstream = unleash(app).await;
         let other = app.new_company("Beta Lending").await;
-        storm(app, "panic", 16, "panic").await;
+        initialize_repeatedly(app, "panic", 16, "panic").await;
         let refused = ask(app, "well", "").await;
         assert_eq!((refused.failure(), retry_after(&refused)), (BUSY, Some("5")));
-        assert_eq!(storm_of(app, &other, "well", 1, "").await.status, 200);
-        later(app, 5_000);
-        assert_eq!(storm(app, "probe", 2, "").await.status, 200);
+        assert_eq!(initialize_repeatedly_as(app, &other, "well", 1, "").await.status, 200);
+        advance_clock(app, 5_000);
+        assert_eq!(initialize_repeatedly(app, "probe", 2, "").await.status, 200);
         drop(upstream);
     }
 
-    async fn strangers_take_a_plugin_away_from_nobody(app: TestApp) {
+    async fn failures_of_unauthenticated_webhooks_do_not_block_a_plugin(app: TestApp) {
         let upstream = Upstream::start().await;
         app.install(artifacts::UNRULY).await;
-        // The company's own account: what strangers do counts for it, if it counts.
+        // The company's own account, so that failures would count for the company.
         let own = format!("/companies/{}/providers/unruly", app.company.id);
         let url = set_account(app, &own, &upstream.url).await;
         for _ in 0..40 {
@@ -264,16 +266,16 @@ both! {
         assert_eq!(ask(app, "well", "").await.status, 200);
     }
 
-    async fn a_canary_that_breaks_leaves_its_share_to_the_version_that_serves(app: TestApp) {
+    async fn calls_of_a_quarantined_canary_go_to_the_active_version(app: TestApp) {
         unleash(app).await;
         let next = repack(artifacts::UNRULY, |manifest| manifest["version"] = json!("1.1.0"));
         let next = try_install(app, next, "activate=false").await.data()["digest"].clone();
         let all = json!({ "digest": next, "percent": 100 });
         app.operator(Method::POST, "/plugins/unruly/canary", all).await.data();
-        storm(app, "panic", 16, "panic").await;
+        initialize_repeatedly(app, "panic", 16, "panic").await;
         assert_eq!(ask(app, "well", "").await.status, 200);
         let other = app.new_company("Beta Lending").await;
-        storm_of(app, &other, "panic", 16, "panic").await;
+        initialize_repeatedly_as(app, &other, "panic", 16, "panic").await;
         app.app.plugins.follow(&app.app.store).await.unwrap();
         let quarantined = versions(app).await.into_iter().filter(|v| v["quarantined_at"].is_string());
         let quarantined: Vec<_> = quarantined.map(|v| v["digest"].clone()).collect();
@@ -281,15 +283,15 @@ both! {
         assert_eq!(ask(app, "well-again", "").await.status, 200);
     }
 
-    async fn an_upstream_in_trouble_puts_no_plugin_into_quarantine(app: TestApp) {
+    async fn upstream_failures_do_not_quarantine_a_plugin(app: TestApp) {
         unleash(app).await;
-        set_account(app, "/providers/unruly", &nobody()).await;
-        assert_eq!(storm(app, "down", 16, "many 1").await.failure(), BROKEN);
-        assert_eq!(storm(app, "still-down", 24, "many 1").await.failure(), BUSY);
+        set_account(app, "/providers/unruly", &unreachable_url()).await;
+        assert_eq!(initialize_repeatedly(app, "down", 16, "many 1").await.failure(), BROKEN);
+        assert_eq!(initialize_repeatedly(app, "still-down", 24, "many 1").await.failure(), BUSY);
         assert_eq!(ask(app, "needs-no-upstream", "").await.status, 200);
     }
 
-    async fn operators_are_told_where_a_plugin_broke_and_callers_are_not(app: TestApp) {
+    async fn the_backtrace_of_a_trap_is_shown_to_operators_and_not_to_callers(app: TestApp) {
         unleash(app).await;
         let said = reason(app, "panic").await;
         assert!(said.starts_with("the plugin trapped: wasm trap: "), "{said}");

@@ -1,4 +1,4 @@
-//! Every answer that any test gets is one that the OpenAPI documents name, and looks as they say.
+//! Checks the responses and events in all tests against the OpenAPI documents.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -9,7 +9,7 @@ use tollhouse_app::routes::{document, internal_routes, public_routes};
 
 use crate::app::Reply;
 
-/// An operation of a document: its method, its path, and what it answers in JSON, by status.
+/// An operation of a document, with its response schemas by status. `None`: the body is not JSON.
 struct Operation {
     method: String,
     path: String,
@@ -46,7 +46,7 @@ fn validator(document: &Value, response: &Value) -> Option<Validator> {
     response["content"]["application/json"].get("schema").map(|schema| rooted(document, schema))
 }
 
-/// A schema whose references lead from the root of its document.
+/// Compiles a schema whose references start at the root of its document.
 fn rooted(document: &Value, schema: &Value) -> Validator {
     let mut schema = schema.clone();
     schema["components"] = document["components"].clone();
@@ -63,22 +63,26 @@ static EVENTS: LazyLock<BTreeMap<String, Validator>> = LazyLock::new(|| {
     webhooks.iter().map(|(kind, webhook)| (kind.clone(), body(webhook))).collect()
 });
 
-/// Checks an event that arrived.
+/// Checks a received event against its schema.
 #[track_caller]
 pub fn check_event(kind: &str, body: &str) {
     let validator = EVENTS.get(kind).unwrap_or_else(|| panic!("not in the document: {kind}"));
     let event: Value = serde_json::from_str(body).expect("JSON");
-    assert!(validator.is_valid(&event) && event["event"] == kind, "not as in the document: {body}");
+    assert!(
+        validator.is_valid(&event) && event["event"] == kind,
+        "does not match its schema: {body}"
+    );
 }
 
-/// The operation that a request reaches: where several have its path, the one with the fewest parameters.
+/// Returns the operation that a request matches. If several do, it is the one with the fewest
+/// parameters.
 fn operation(method: &Method, path: &str) -> Option<&'static Operation> {
     let leads_to = |route: &str| {
         let (path, route) = (path.split('/'), route.split('/'));
         let fits = |(given, wanted): (&str, &str)| {
             given == wanted || wanted.starts_with('{') && !given.is_empty()
         };
-        // The one route that has the rest of a path.
+        // The only route with a catch-all parameter.
         let is_rest = route.clone().next_back() == Some("{path}");
         let (given, wanted) = (path.clone().count(), route.clone().count());
         (given == wanted || is_rest && given > wanted) && path.zip(route).all(fits)
@@ -89,7 +93,7 @@ fn operation(method: &Method, path: &str) -> Option<&'static Operation> {
 
 #[track_caller]
 pub fn check(method: &Method, path: &str, reply: &Reply) {
-    // The other listener has it, or another method.
+    // The path exists on the other listener only, or with another method.
     let message = &reply.body["message"];
     if message == "there is nothing at this path" || reply.status.as_u16() == 405 {
         return;
@@ -103,13 +107,13 @@ pub fn check(method: &Method, path: &str, reply: &Reply) {
             .iter_errors(&reply.body)
             .map(|error| format!("{}: {error}", error.instance_path()))
             .collect();
-        assert!(wrong.is_empty(), "not as in the document: {what}: {wrong:?}");
+        assert!(wrong.is_empty(), "does not match its schema: {what}: {wrong:?}");
     }
-    assert!(reply.headers.contains_key("x-request-id"), "without its id: {what}");
+    assert!(reply.headers.contains_key("x-request-id"), "no request id: {what}");
 }
 
 #[test]
-fn what_no_document_names_is_found() {
+fn undocumented_responses_are_detected() {
     let reply = |status: u16, body: Value| Reply {
         status: status.try_into().unwrap(),
         body,

@@ -1,4 +1,5 @@
-//! Every country behaves the same towards the host: one suite, led by what its manifest says, against the stand-ins of its registers.
+//! Conformance suite of country plugins: driven by their manifests, against the simulators of their
+//! registers.
 
 use serde_json::{Value, json};
 use tollhouse_plugins::{IdentityType, Kind, Manifest};
@@ -13,7 +14,7 @@ use crate::{
 struct Subject {
     name: &'static str,
     wasm: &'static [u8],
-    /// The registers that it asks one after the other, as faults know them.
+    /// Its registers in the order of their use, by the names for fault injection.
     registers: &'static [&'static str],
 }
 
@@ -22,8 +23,8 @@ const SUBJECTS: [Subject; 2] = [
     Subject { name: "nigeria", wasm: artifacts::NIGERIA, registers: &["prembly", "dojah"] },
 ];
 
-/// The ends of a type's paths, with what is asked there of this identifier.
-fn ways(app: &TestApp, kind: &IdentityType, number: &str) -> Vec<(&'static str, Value)> {
+/// Returns the lookup methods of a type: path suffix, and request body for this number.
+fn lookup_methods(app: &TestApp, kind: &IdentityType, number: &str) -> Vec<(&'static str, Value)> {
     let picture = |of: &str| format!("{}/images/{of}-{number}.jpg", app.simulators.url());
     let mut ways = vec![("lookup", json!({ &kind.field: number }))];
     if kind.face {
@@ -38,7 +39,7 @@ fn ways(app: &TestApp, kind: &IdentityType, number: &str) -> Vec<(&'static str, 
 
 impl Subject {
     fn identities(&self) -> Vec<IdentityType> {
-        let manifest = Manifest::read(self.wasm).expect("a component of ours");
+        let manifest = Manifest::read(self.wasm).expect("a built-in component");
         manifest.country.expect("a country").identities
     }
 
@@ -48,22 +49,22 @@ impl Subject {
 }
 
 #[test]
-fn every_country_of_the_host_is_a_subject() {
-    let kind = |wasm| Manifest::read(wasm).expect("a component of ours").kind;
+fn every_built_in_country_is_tested() {
+    let kind = |wasm| Manifest::read(wasm).expect("a built-in component").kind;
     let countries = artifacts::BUILT_IN.iter().filter(|built| kind(built.wasm) == Kind::Country);
     let names: Vec<&str> = countries.map(|component| component.name).collect();
     assert_eq!(names, SUBJECTS.map(|subject| subject.name));
 }
 
 both! {
-    async fn everybody_is_found_in_every_way_that_the_manifest_names(app: TestApp) {
+    async fn every_lookup_method_in_the_manifest_finds_a_person(app: TestApp) {
         for subject in SUBJECTS {
             install(app, subject.name, subject.wasm).await;
             credit(app, 10_000, subject.name).await;
             for kind in subject.identities() {
                 let name = &kind.display_name;
                 let number = kind.example.clone();
-                for way in ways(app, &kind, &number) {
+                for way in lookup_methods(app, &kind, &number) {
                     let before = balance(app).await;
                     let found = subject.ask(app, &kind, way).await;
                     assert_eq!(said(&found), (200, &*format!("{name} lookup successful")));
@@ -80,14 +81,14 @@ both! {
         }
     }
 
-    async fn who_is_in_no_register_is_not_found(app: TestApp) {
+    async fn a_person_in_no_register_is_not_found(app: TestApp) {
         for subject in SUBJECTS {
             install(app, subject.name, subject.wasm).await;
             credit(app, 10_000, subject.name).await;
             for kind in subject.identities() {
                 let number = format!("{}10000", &kind.example[..kind.example.len() - 5]);
                 let noun = kind.display_name.to_lowercase();
-                for way in ways(app, &kind, &number) {
+                for way in lookup_methods(app, &kind, &number) {
                     let (end, missing) = (way.0, subject.ask(app, &kind, way).await);
                     assert_eq!(missing.failure(), (404, &*format!("{noun} data not found")), "{end}");
                 }
@@ -96,7 +97,7 @@ both! {
         assert_eq!(kept(app).await, 0);
     }
 
-    async fn registers_that_fail_are_an_outage_that_ends_with_them(app: TestApp) {
+    async fn lookups_get_502_while_all_registers_fail(app: TestApp) {
         use FaultKind::{Cut, CutAfter, Error500, Malformed};
         for subject in SUBJECTS {
             install(app, subject.name, subject.wasm).await;
@@ -108,10 +109,10 @@ both! {
                 for register in subject.registers {
                     app.simulators.faults().push(Fault::new(register, fault));
                 }
-                let refused = subject.ask(app, &kind, ways(app, &kind, &number).remove(0)).await;
+                let refused = subject.ask(app, &kind, lookup_methods(app, &kind, &number).remove(0)).await;
                 let outage = format!("{noun} service is unavailable, please try again later");
                 assert_eq!(refused.failure(), (502, &*outage), "{fault:?}");
-                subject.ask(app, &kind, ways(app, &kind, &number).remove(0)).await.data();
+                subject.ask(app, &kind, lookup_methods(app, &kind, &number).remove(0)).await.data();
             }
         }
     }

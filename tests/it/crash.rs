@@ -1,4 +1,4 @@
-//! `kill -9` at any moment loses no answered request and no event, and moves no money twice.
+//! `kill -9` at any moment: no acknowledged request and no event is lost, and no money moves twice.
 
 mod payments;
 mod repayments;
@@ -24,11 +24,11 @@ use crate::{
 
 const ROUNDS: usize = 6;
 const CLIENTS: usize = 4;
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Of a host, before it is killed.
-const MOST_ANSWERS: i64 = 30;
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum number of responses of a host before it is killed.
+const MAX_RESPONSES: i64 = 30;
 
-/// A host in a process of its own.
+/// A host in its own process.
 struct Process(Child);
 
 impl Process {
@@ -55,12 +55,12 @@ impl Process {
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        panic!("the host does not come up");
+        panic!("the host does not start");
     }
 
     fn kill(mut self) {
         self.0.kill().expect("SIGKILL");
-        self.0.wait().expect("it is gone");
+        self.0.wait().expect("an exited process");
     }
 }
 
@@ -70,19 +70,19 @@ impl Drop for Process {
     }
 }
 
-/// What outlives the host.
+/// The environment of the host, which outlives it.
 struct Lab {
     database: Database,
     simulators: Simulators,
     client: Client,
     api: String,
     internal: String,
-    /// How many clients have got.
+    /// Number of responses that clients have received.
     answers: watch::Sender<usize>,
 }
 
-/// By what it was asked as: the id that was answered, or `None` when no answer came.
-type Asked = Arc<Mutex<BTreeMap<String, Option<String>>>>;
+/// Requests by name: the id in the response, or `None` if no response arrived.
+type RequestLog = Arc<Mutex<BTreeMap<String, Option<String>>>>;
 
 impl Lab {
     async fn build(engine: Engine) -> Lab {
@@ -130,8 +130,8 @@ impl Lab {
         Company { id: text("id"), key: text("api_key"), event_secret: text("event_secret") }
     }
 
-    /// The data of the answer, which is a success; `None` when the host was killed before.
-    async fn heard(&self, request: RequestBuilder) -> Option<Value> {
+    /// Returns the data of a successful response; `None` if the host was killed first.
+    async fn try_send(&self, request: RequestBuilder) -> Option<Value> {
         let answer = request.send().await.ok()?;
         let ok = answer.status().is_success();
         let mut body: Value = answer.json().await.ok()?;
@@ -140,20 +140,21 @@ impl Lab {
         Some(body["data"].take())
     }
 
-    /// What the customer does on a page of the stand-in.
+    /// Completes a checkout page of the simulator.
     async fn pay(&self, begun: &Value) {
         let url = begun["checkout"]["url"].as_str().expect("a checkout URL");
         let complete = self.client.post(format!("{url}/complete"));
         let paid = complete.json(&json!({ "outcome": "success" })).send().await;
-        assert!(paid.expect("the stand-in lives").status().is_success());
+        assert!(paid.expect("a response of the simulator").status().is_success());
     }
 
     async fn advance(&self, seconds: i64) {
         self.operator(Method::POST, "/clock/advance", json!({ "seconds": seconds })).await;
     }
 
-    /// Ids of events by what they are about, whatever was delivered twice; all of a noun that there are must be of `kind`.
-    fn told(&self, kind: &str) -> BTreeMap<String, BTreeSet<String>> {
+    /// Returns the ids of received events by record; repeated deliveries count once. All events of
+    /// this noun must be of `kind`.
+    fn event_ids(&self, kind: &str) -> BTreeMap<String, BTreeSet<String>> {
         let noun = kind.split_once('.').expect("a noun and a verb").0;
         let mut told: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for event in self.simulators.events() {
@@ -166,7 +167,7 @@ impl Lab {
         told
     }
 
-    /// What the wallet holds, in minor units; nothing of it is pending.
+    /// Returns the available balance in minor units. Asserts that nothing is pending.
     async fn balance(&self, company: &Company) -> i64 {
         let path = format!("/companies/{}/wallet", company.id);
         let wallet = self.operator(Method::GET, &path, json!({})).await;
@@ -179,8 +180,9 @@ fn id(record: &Value) -> String {
     record["id"].as_str().expect("an id").to_owned()
 }
 
-/// Kills the host in the midst of what `client` does, which ends when the host is gone; answers one that lives.
-async fn kill_again_and_again<F>(
+/// Kills the host repeatedly while clients run. Each client must end when its host is gone.
+/// Returns a running host.
+async fn kill_repeatedly<F>(
     lab: &Lab,
     mut process: Process,
     client: impl Fn(String) -> F,
@@ -192,10 +194,10 @@ where
     for round in 0..ROUNDS {
         let clients: Vec<_> =
             (0..CLIENTS).map(|n| tokio::spawn(client(format!("r{round}-c{n}")))).collect();
-        // After so many answers, and not only so long: however slow the machine is, something is done.
-        let goal = *lab.answers.borrow() + usize::try_from(random.up_to(MOST_ANSWERS)).unwrap();
+        // Waits for a number of responses, so that slow machines make progress too.
+        let goal = *lab.answers.borrow() + usize::try_from(random.up_to(MAX_RESPONSES)).unwrap();
         let mut answers = lab.answers.subscribe();
-        let reached = timeout(PATIENCE, answers.wait_for(|answers| *answers >= goal)).await;
+        let reached = timeout(TIMEOUT, answers.wait_for(|answers| *answers >= goal)).await;
         reached.expect("a host that answers").expect("a lab");
         let more_ms = u64::try_from(random.up_to(50)).unwrap();
         tokio::time::sleep(Duration::from_millis(more_ms)).await;

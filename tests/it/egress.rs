@@ -1,4 +1,4 @@
-//! Private addresses are opened to one purpose, and stay closed to the others.
+//! Private addresses are allowed per purpose: plugins, events or images.
 
 use std::sync::{
     Arc,
@@ -15,17 +15,17 @@ use crate::{
     unruly::{SECRET, ask},
 };
 
-/// This machine by an address that is neither public nor loopback.
+/// An address of this machine that is neither public nor loopback.
 const PRIVATE: &str = "0.0.0.0";
 
-/// Notes whether anybody connects, and says nothing to them.
-struct Bystander {
+/// A listener that records connections and never responds.
+struct SilentListener {
     url: String,
     reached: Arc<AtomicBool>,
 }
 
-impl Bystander {
-    async fn start() -> Bystander {
+impl SilentListener {
+    async fn start() -> SilentListener {
         let listener = TcpListener::bind((PRIVATE, 0)).await.expect("a free port");
         let port = listener.local_addr().expect("bound").port();
         let reached = Arc::<AtomicBool>::default();
@@ -35,20 +35,23 @@ impl Bystander {
                 noted.store(true, Relaxed);
             }
         });
-        Bystander { url: format!("https://{PRIVATE}:{port}"), reached }
+        SilentListener { url: format!("https://{PRIVATE}:{port}"), reached }
     }
 }
 
-/// Who reaches a private address on a host with this flag: plugins, events, images.
+/// Returns whether plugins, events and images reach a private address on a host with this flag.
 async fn reached(engine: Engine, flag: &str) -> [bool; 3] {
     let app = TestApp::start_with(engine, &[flag]).await;
-    let (upstream, receiver, pictures) =
-        (Bystander::start().await, Bystander::start().await, Bystander::start().await);
+    let (upstream, receiver, pictures) = (
+        SilentListener::start().await,
+        SilentListener::start().await,
+        SilentListener::start().await,
+    );
 
     app.install(artifacts::UNRULY).await;
     let credentials = json!({ "secret_key": SECRET, "base_url": upstream.url });
     let account = json!({ "credentials": credentials });
-    // An account whose upstream no call could reach is refused.
+    // An account is rejected if no call could reach its upstream.
     if app.operator(Method::PUT, "/providers/unruly", account).await.status == 200 {
         assert_eq!(ask(&app, "order-1", "many 1").await.status, 502);
     }
@@ -67,7 +70,7 @@ async fn reached(engine: Engine, flag: &str) -> [bool; 3] {
     [upstream, receiver, pictures].map(|bystander| bystander.reached.load(Relaxed))
 }
 
-async fn each_purpose(engine: Engine) {
+async fn check_each_purpose(engine: Engine) {
     for (flag, expected) in [
         ("--allow-private-plugins=0.0.0.0", [true, false, false]),
         ("--allow-private-events=0.0.0.0", [false, true, false]),
@@ -79,12 +82,12 @@ async fn each_purpose(engine: Engine) {
 }
 
 #[tokio::test]
-async fn private_addresses_are_opened_by_purpose_on_sqlite() {
-    each_purpose(Engine::Sqlite).await;
+async fn private_addresses_are_allowed_per_purpose_on_sqlite() {
+    check_each_purpose(Engine::Sqlite).await;
 }
 
 #[tokio::test]
-async fn private_addresses_are_opened_by_purpose_on_postgres() {
+async fn private_addresses_are_allowed_per_purpose_on_postgres() {
     let Some(server) = postgres() else { return };
-    each_purpose(Engine::Postgres(server)).await;
+    check_each_purpose(Engine::Postgres(server)).await;
 }

@@ -1,4 +1,4 @@
-//! What every answer has in common, on both listeners, whatever was asked.
+//! Properties of every response, on both listeners.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use crate::app::{OPERATOR_TOKEN, Reply, TestApp, reply};
 
 const MIB: usize = 1 << 20;
 
-/// One route of each listener that reads a body, with the credential it wants.
-fn readers(app: &TestApp) -> [(String, String); 4] {
+/// Returns URLs on both listeners that read a body, with their credentials.
+fn body_routes(app: &TestApp) -> [(String, String); 4] {
     let operator =
         |path: &str| (format!("{}/internal/v1{path}", app.internal), OPERATOR_TOKEN.to_owned());
     let company = |path: &str| (format!("{}/api/v1{path}", app.api), app.company.key.clone());
@@ -22,22 +22,22 @@ fn readers(app: &TestApp) -> [(String, String); 4] {
     ]
 }
 
-/// The parts of a failure's body, no more and no less.
+/// Asserts the complete body of an error.
 #[track_caller]
-fn is_failure(answer: &Reply, status: u16, message: &str) {
+fn assert_failure(answer: &Reply, status: u16, message: &str) {
     assert_eq!(answer.failure(), (status, message));
     assert_eq!(answer.body, json!({ "error": true, "message": message }));
     assert_eq!(answer.headers["content-type"], "application/json");
 }
 
-async fn nothing_was_made(app: &TestApp) {
+async fn assert_nothing_created(app: &TestApp) {
     assert_eq!(app.get("/payment/list").await.data()["total"], 0);
     assert_eq!(app.operator(Method::GET, "/companies", Value::Null).await.data()["total"], 1);
     assert_eq!(app.wallet().await["balance"], 0);
 }
 
 both! {
-    async fn a_path_that_is_not_there_is_404(app: TestApp) {
+    async fn an_unknown_path_gets_404(app: TestApp) {
         let paths = [
             "/", "/api", "/api/v1", "/internal/v1", "/api/v2/payment/list", "/api/v1/payment/list/",
             "/internal/v1/companies/", "/api/v1/payment", "/api/v1/PAYMENT/list", "/../api/v1/user", "/health",
@@ -47,18 +47,18 @@ both! {
                 for method in [Method::GET, Method::POST] {
                     let request = app.client.request(method, format!("{base}{path}"));
                     let answer = reply(request.bearer_auth(credential)).await;
-                    is_failure(&answer, 404, "there is nothing at this path");
+                    assert_failure(&answer, 404, "there is nothing at this path");
                 }
             }
         }
-        // Values by which nothing can be named.
+        // Invalid path parameters.
         for value in ["%00", "a%0Ab", "%FF", "%C3%28"] {
             let answer = app.get(&format!("/payment/fetch/reference/{value}")).await;
-            is_failure(&answer, 404, "there is nothing at this path");
+            assert_failure(&answer, 404, "there is nothing at this path");
         }
     }
 
-    async fn a_method_that_is_not_there_is_405_and_says_which_are(app: TestApp) {
+    async fn an_unsupported_method_gets_405_with_the_allowed_methods(app: TestApp) {
         let mut allowed: BTreeMap<(&str, &str, &str), BTreeSet<String>> = BTreeMap::new();
         for (base, credential, route) in app.routes() {
             let methods = allowed.entry((base, credential, route.path)).or_default();
@@ -75,7 +75,7 @@ both! {
                 let url = format!("{base}{}", path.replace(['{', '}'], ""));
                 let request = app.client.request(method.parse().expect("a method"), url);
                 let answer = reply(request.bearer_auth(credential)).await;
-                is_failure(&answer, 405, "the method is not allowed here");
+                assert_failure(&answer, 405, "the method is not allowed here");
                 let said = answer.headers["allow"].to_str().expect("a list of methods");
                 let said: BTreeSet<String> = said.split(',').map(|method| method.trim().to_owned()).collect();
                 assert_eq!(said, methods, "{method} {path}");
@@ -83,11 +83,11 @@ both! {
         }
     }
 
-    async fn a_body_that_is_no_json_object_is_refused(app: TestApp) {
+    async fn a_body_that_is_not_a_json_object_is_rejected(app: TestApp) {
         let deep = format!("{}{}", "[".repeat(2_000), "]".repeat(2_000));
         let (json, no_object) = ("application/json", "the body must be a JSON object");
         let (not_json, wrong_type) = ("the body is not valid JSON", "the content type must be application/json");
-        for (url, key) in readers(app) {
+        for (url, key) in body_routes(app) {
             for (content_type, body, status, message) in [
                 (Some(json), "{ \"name\": ", 400, not_json),
                 (Some(json), "{} {}", 400, not_json),
@@ -107,37 +107,37 @@ both! {
                 if let Some(content_type) = content_type {
                     request = request.header("content-type", content_type);
                 }
-                is_failure(&reply(request).await, status, message);
+                assert_failure(&reply(request).await, status, message);
             }
             let bytes = app.client.post(&url).bearer_auth(&key).header("content-type", json);
-            is_failure(&reply(bytes.body(b"{\"name\": \"\xff\"}".to_vec())).await, 400, not_json);
+            assert_failure(&reply(bytes.body(b"{\"name\": \"\xff\"}".to_vec())).await, 400, not_json);
             for content_type in ["application/json; charset=utf-8", "APPLICATION/JSON", "application/vnd.acme+json"] {
                 let request = app.client.post(&url).bearer_auth(&key).header("content-type", content_type);
                 let message = reply(request.body("{}")).await.body["message"].clone();
                 assert!(message.as_str().expect("a message").ends_with("field is required"), "{content_type}: {message}");
             }
         }
-        nothing_was_made(app).await;
+        assert_nothing_created(app).await;
     }
 
-    async fn a_body_of_more_than_a_mebibyte_is_413(app: TestApp) {
-        for (url, key) in readers(app) {
+    async fn a_body_of_more_than_a_mebibyte_gets_413(app: TestApp) {
+        for (url, key) in body_routes(app) {
             let send = async |bytes: usize| {
                 let body = format!("{{}}{}", " ".repeat(bytes - 2));
                 let request = app.client.post(&url).bearer_auth(&key).header("content-type", "application/json");
                 reply(request.body(body)).await
             };
-            is_failure(&send(MIB + 1).await, 413, "the body is too large");
+            assert_failure(&send(MIB + 1).await, 413, "the body is too large");
             let read = send(MIB).await;
             assert!(read.failure().1.ends_with("field is required"), "{}", read.body);
         }
         let notification = format!("{}/api/v1/notifications/provider_a/x", app.api);
         let request = app.client.post(notification).body(" ".repeat(MIB + 1));
-        is_failure(&reply(request).await, 413, "the body is too large");
-        nothing_was_made(app).await;
+        assert_failure(&reply(request).await, 413, "the body is too large");
+        assert_nothing_created(app).await;
     }
 
-    async fn a_query_that_cannot_be_read_is_named(app: TestApp) {
+    async fn an_invalid_query_parameter_is_named(app: TestApp) {
         for (query, message) in [
             ("status=%00", "the status field must be free of control characters"),
             ("user_id=a%0Db", "the user_id field must be free of control characters"),
@@ -145,12 +145,12 @@ both! {
             ("limit=1&limit=0", "the limit field must be a whole number of at least 1"),
             ("page=-1", "the page field must be a whole number from 1 to 1000000000"),
         ] {
-            is_failure(&app.get(&format!("/payment/list?{query}")).await, 400, message);
+            assert_failure(&app.get(&format!("/payment/list?{query}")).await, 400, message);
         }
         assert_eq!(app.get("/payment/list?limit=0&limit=7").await.data()["per_page"], 7);
     }
 
-    async fn every_answer_has_a_request_id(app: TestApp) {
+    async fn every_response_has_a_request_id(app: TestApp) {
         let longest = "x".repeat(128);
         let with = |url: &str, id: Option<&str>| -> RequestBuilder {
             let request = app.client.get(url);
@@ -174,12 +174,12 @@ both! {
                 let new = answer.headers["x-request-id"].to_str().expect("visible characters").to_owned();
                 let hex = new.len() == 24 && new.bytes().all(|b| b.is_ascii_hexdigit());
                 assert!(hex, "{new} in place of {id:?}");
-                assert!(made.insert(new), "an id was made twice");
+                assert!(made.insert(new), "an id was generated twice");
             }
         }
     }
 
-    async fn nothing_on_the_way_may_keep_an_answer_or_take_it_for_something_else(app: TestApp) {
+    async fn api_responses_forbid_caching_and_content_sniffing(app: TestApp) {
         for (url, status, private) in [
             (format!("{}/api/v1/payment/list", app.api), 200, true),
             (format!("{}/api/v1/payment/fetch/reference/nothing", app.api), 404, true),
@@ -199,7 +199,7 @@ both! {
         }
     }
 
-    async fn head_is_answered_like_get_without_a_body(app: TestApp) {
+    async fn head_gets_the_response_of_get_without_a_body(app: TestApp) {
         for (path, key, status) in [
             ("/api/v1/payment/list", &*app.company.key, 200),
             ("/api/v1/payment/fetch/reference/nothing", &app.company.key, 404),
@@ -217,7 +217,7 @@ both! {
         }
     }
 
-    async fn a_host_says_that_it_lives_and_can_work(app: TestApp) {
+    async fn a_running_host_is_alive_and_ready(app: TestApp) {
         for base in [&app.api, &app.internal] {
             for (path, message) in [("live", "alive"), ("ready", "ready")] {
                 let answer = reply(app.client.get(format!("{base}/health/{path}"))).await;

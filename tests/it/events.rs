@@ -1,4 +1,4 @@
-//! What companies are told: signed, retried, disabled, replayed.
+//! Webhooks to companies: signing, retries, disabling and redelivery.
 
 use std::{
     collections::VecDeque,
@@ -14,17 +14,17 @@ use tollhouse_platform::random::Random;
 
 use crate::app::{OPERATOR_TOKEN, TestApp};
 
-/// A status, and a header if there is one.
-type Scripted = (StatusCode, Option<(&'static str, String)>);
+/// A status and an optional header.
+type ScriptedResponse = (StatusCode, Option<(&'static str, String)>);
 
-/// A receiver whose answers a test can change while it runs.
+/// A webhook receiver whose responses a test can change while it runs.
 #[derive(Clone, Default)]
 struct Receiver {
     url: String,
-    /// Taken one by one; then everything is answered 200.
-    answers: Arc<Mutex<VecDeque<Scripted>>>,
+    /// Sent one by one; all further responses are 200.
+    answers: Arc<Mutex<VecDeque<ScriptedResponse>>>,
     got: Arc<Mutex<Vec<(HeaderMap, String)>>>,
-    /// Before this is sent to, the next request is not answered.
+    /// Delays the next response until the test sends.
     held: Arc<Mutex<Option<oneshot::Receiver<()>>>>,
 }
 
@@ -38,7 +38,7 @@ impl Receiver {
             let answer = state.answer(headers, body);
             let held = state.held.lock().unwrap().take();
             if let Some(released) = held {
-                released.await.expect("a test that goes on");
+                released.await.expect("a test that still runs");
             }
             answer
         };
@@ -55,14 +55,14 @@ impl Receiver {
         (status, header.into_iter().collect())
     }
 
-    /// Holds the answer to the next request until the test sends.
+    /// Holds the response to the next request until the test sends.
     fn hold_next(&self) -> oneshot::Sender<()> {
         let (release, released) = oneshot::channel();
         *self.held.lock().unwrap() = Some(released);
         release
     }
 
-    async fn has_got(&self, count: usize) {
+    async fn wait_for(&self, count: usize) {
         while self.count() < count {
             tokio::task::yield_now().await;
         }
@@ -82,7 +82,7 @@ impl Receiver {
     }
 }
 
-/// Sends the company's events to a receiver of the test's own.
+/// Starts a receiver and sends the company's events to it.
 async fn receive(app: &TestApp) -> Receiver {
     let receiver = Receiver::start().await;
     set_event_url(app, json!(receiver.url)).await;
@@ -94,14 +94,14 @@ async fn set_event_url(app: &TestApp, url: Value) {
     app.operator(Method::PATCH, &path, json!({ "event_url": url })).await.data();
 }
 
-/// A payment that succeeds, so that one event is emitted.
+/// Makes a successful payment, which emits one event.
 async fn succeed(app: &TestApp, reference: &str) {
     let payment = app.initialize(reference).await;
     app.complete(&payment, "success").await;
     app.settle().await;
 }
 
-/// The company's newest event, as operators see it.
+/// Returns the company's newest event, as operators see it.
 async fn newest(app: &TestApp) -> Value {
     let path = format!("/companies/{}/events?limit=1", app.company.id);
     app.operator(Method::GET, &path, Value::Null).await.data()["docs"][0].clone()
@@ -117,14 +117,14 @@ fn state(event: &Value) -> &str {
     event["deliveries"][0]["state"].as_str().unwrap()
 }
 
-async fn queue_again(app: &TestApp, event: &Value) {
+async fn queue_redelivery(app: &TestApp, event: &Value) {
     let id = event["id"].as_str().unwrap();
     let path = format!("/companies/{}/events/{id}/redeliver", app.company.id);
     app.operator(Method::POST, &path, Value::Null).await.data();
 }
 
 async fn redeliver(app: &TestApp, event: &Value) {
-    queue_again(app, event).await;
+    queue_redelivery(app, event).await;
     app.settle().await;
 }
 
@@ -148,12 +148,12 @@ both! {
         assert!(receiver.header(0, "webhook-id").starts_with("evt_"));
     }
 
-    async fn a_failing_receiver_is_tried_eight_times_with_one_id(app: TestApp) {
+    async fn a_failing_receiver_gets_eight_attempts_with_one_id(app: TestApp) {
         let receiver = receive(app).await;
         receiver.will_answer(100, 500);
         succeed(app, "order-1").await;
         let mut seen = vec![receiver.count()];
-        // Each step and its jitter, which is at most a fifth, and 2 s on the first.
+        // Each delay plus its maximum jitter: a fifth, or 2 s for the first.
         for seconds in [7, 360, 2_160, 8_640, 21_600, 43_200, 43_200, 86_400] {
             app.advance(seconds).await;
             seen.push(receiver.count());
@@ -193,7 +193,7 @@ both! {
         assert_eq!(receiver.count(), 2);
     }
 
-    async fn gone_means_gone_until_the_url_is_set_again(app: TestApp) {
+    async fn a_url_that_responds_410_is_disabled_until_it_is_set_again(app: TestApp) {
         let receiver = receive(app).await;
         receiver.will_answer(1, 410);
         succeed(app, "order-1").await;
@@ -210,7 +210,7 @@ both! {
         assert_eq!(receiver.count(), 3);
     }
 
-    async fn five_days_of_failures_disable_a_destination(app: TestApp) {
+    async fn five_days_of_failures_disable_a_url(app: TestApp) {
         let receiver = receive(app).await;
         receiver.will_answer(1_000, 500);
         for day in 0..5 {
@@ -225,7 +225,7 @@ both! {
         assert_eq!(receiver.count(), tries);
     }
 
-    async fn failures_with_a_long_time_between_them_disable_nothing(app: TestApp) {
+    async fn failures_a_week_apart_do_not_disable_a_url(app: TestApp) {
         let receiver = receive(app).await;
         receiver.will_answer(1_000, 500);
         for week in 0..3 {
@@ -235,15 +235,15 @@ both! {
         }
     }
 
-    async fn what_is_queued_anew_while_it_is_under_way_is_sent_again(app: TestApp) {
+    async fn a_redelivery_queued_during_a_delivery_is_sent(app: TestApp) {
         let receiver = receive(app).await;
         for (reference, status) in [("order-1", 200), ("order-2", 410)] {
             app.advance(1).await; // so that one event is the newest
             let (before, release) = (receiver.count(), receiver.hold_next());
             receiver.will_answer(1, status);
             tokio::join!(succeed(app, reference), async {
-                receiver.has_got(before + 1).await;
-                queue_again(app, &newest(app).await).await;
+                receiver.wait_for(before + 1).await;
+                queue_redelivery(app, &newest(app).await).await;
                 release.send(()).unwrap();
             });
             let event = newest(app).await;
@@ -252,7 +252,7 @@ both! {
         }
     }
 
-    async fn a_success_that_was_under_way_does_not_enable_what_410_has_disabled(app: TestApp) {
+    async fn a_concurrent_success_does_not_enable_a_url_disabled_by_410(app: TestApp) {
         let receiver = receive(app).await;
         for reference in ["order-1", "order-2"] {
             succeed(app, reference).await;
@@ -263,13 +263,13 @@ both! {
             events.data()["docs"].as_array().unwrap().clone()
         };
         for event in events().await {
-            queue_again(app, &event).await;
+            queue_redelivery(app, &event).await;
         }
         let release = receiver.hold_next();
         receiver.will_answer(1, 200);
         receiver.will_answer(1, 410);
         tokio::join!(app.settle(), async {
-            receiver.has_got(4).await;
+            receiver.wait_for(4).await;
             while events().await.iter().any(|event| state(event) != "disabled") {}
             release.send(()).unwrap();
         });
@@ -280,7 +280,7 @@ both! {
         assert_eq!(receiver.count(), 4);
     }
 
-    async fn a_callback_url_gets_the_event_too_and_never_twice(app: TestApp) {
+    async fn a_callback_url_gets_the_event_too_but_never_twice(app: TestApp) {
         let (registered, callback) = (receive(app).await, Receiver::start().await);
         for (reference, url) in [("order-1", &callback.url), ("order-2", &registered.url)] {
             let mut order = app.order(reference);
@@ -302,7 +302,7 @@ both! {
         assert_eq!(attempts(app, &newest(app).await).await[0]["status"], 307);
     }
 
-    async fn addresses_behind_this_host_are_refused(app: TestApp) {
+    async fn events_to_private_or_plain_http_addresses_are_not_sent(app: TestApp) {
         for url in ["http://10.0.0.1/hook", "https://169.254.169.254/latest", "http://example.com/plain"] {
             set_event_url(app, json!(url)).await;
             succeed(app, url.trim_start_matches("http://").trim_start_matches("https://")).await;
@@ -312,7 +312,7 @@ both! {
         }
     }
 
-    async fn an_event_is_redelivered_to_a_url_that_was_set_later(app: TestApp) {
+    async fn an_event_can_be_redelivered_to_a_url_set_later(app: TestApp) {
         set_event_url(app, Value::Null).await;
         succeed(app, "order-1").await;
         let event = newest(app).await;
@@ -325,20 +325,21 @@ both! {
         assert_eq!(newest(app).await["deliveries"].as_array().unwrap().len(), 2);
     }
 
-    async fn without_a_url_nothing_is_sent_and_nothing_is_lost(app: TestApp) {
+    async fn an_event_of_a_company_without_url_is_kept_but_not_sent(app: TestApp) {
         set_event_url(app, Value::Null).await;
         succeed(app, "order-1").await;
         let event = newest(app).await;
         assert_eq!(event["event"], "payment.success");
         assert_eq!(event["deliveries"], json!([]));
-        redeliver(app, &event).await; // to nowhere, still
+        redeliver(app, &event).await; // still without a URL
         assert_eq!(newest(app).await["deliveries"], json!([]));
         let unknown = format!("/companies/{}/events/evt_x/redeliver", app.company.id);
         assert_eq!(app.operator(Method::POST, &unknown, Value::Null).await.failure(), (404, "event not found"));
     }
 }
 
-/// The API and the internal interface of another host of this database, outside of development.
+/// Starts another host on this database outside development mode. Returns the URLs of its public
+/// and internal listeners.
 pub async fn in_production(app: &TestApp) -> (String, String) {
     let mut config = crate::app::config(&app.database, &[]);
     config.service.development = false;
@@ -355,7 +356,7 @@ pub async fn in_production(app: &TestApp) -> (String, String) {
 }
 
 both! {
-    async fn events_go_to_https_only_outside_of_development(app: TestApp) {
+    async fn event_urls_must_be_https_outside_development_mode(app: TestApp) {
         let (api, internal) = in_production(app).await;
         let operator = async |method: Method, path: &str, body: Value| {
             let request = app.client.request(method, format!("{internal}/internal/v1{path}"));

@@ -1,4 +1,4 @@
-//! Several hosts on one database: each follows what operators change at another.
+//! Several hosts on one database: each host applies the plugin changes made on another.
 
 use std::{fs::Permissions, os::unix::fs::PermissionsExt, time::Duration};
 
@@ -23,7 +23,7 @@ use crate::{
     sprout::{TOKEN, Upstream, notify, order_of, start_payment},
 };
 
-/// Another host on the same database: its API, and what stops it.
+/// Starts another host on the same database. Returns it, its API's URL, and a sender that stops it.
 pub async fn another_host(app: &TestApp) -> (App, String, watch::Sender<bool>) {
     host_of(app, config(&app.database, &[])).await
 }
@@ -44,7 +44,7 @@ pub fn served_version(host: &App) -> Option<String> {
     Some(host.plugins.get("sprout")?.manifest().version.to_string())
 }
 
-/// Waits until it is so; what is asked is only whether it comes to it by itself.
+/// Waits until the condition holds, for at most 60 s.
 pub async fn follows(is: impl Fn() -> bool) {
     let mut looks = tokio::time::interval(Duration::from_millis(20));
     let followed = async {
@@ -52,11 +52,13 @@ pub async fn follows(is: impl Fn() -> bool) {
             looks.tick().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), followed).await.expect("a host that follows");
+    tokio::time::timeout(Duration::from_secs(60), followed)
+        .await
+        .expect("a condition that holds in time");
 }
 
-/// Rows of another host: this component serves everyone as Sprout 1.1.0.
-async fn serve_elsewhere(app: &TestApp, digest: &str, wasm: Vec<u8>) {
+/// Writes the rows of another host that has activated this component as version 1.1.0 of sprout.
+async fn activate_elsewhere(app: &TestApp, digest: &str, wasm: Vec<u8>) {
     let digest = digest.to_owned();
     let rows = async move |tx: &mut Tx| -> store::Result<()> {
         tx.sql("INSERT INTO plugin_components (digest, wasm, created_at) VALUES ($1, $2, 0)")
@@ -75,15 +77,15 @@ async fn serve_elsewhere(app: &TestApp, digest: &str, wasm: Vec<u8>) {
 }
 
 both! {
-    async fn what_serves_goes_on_where_more_is_asked_of_what_is_new(app: TestApp) {
+    async fn an_active_version_that_would_fail_admission_today_keeps_serving(app: TestApp) {
         app.install(artifacts::SPROUT).await;
         let former = sprout_that_says("currencies", json!(["usdt"]));
         let refused = try_install(app, former.clone(), "grant=true").await;
         let reason = "the manifest's currency \"usdt\" is no code of ISO 4217, like NGN";
         assert_eq!(refused.failure(), (400, reason));
-        serve_elsewhere(app, &Signed::read(former.clone()).digest(), former).await;
+        activate_elsewhere(app, &Signed::read(former.clone()).digest(), former).await;
         let (late, _, stop) = another_host(app).await;
-        let serves = late.plugins.get("sprout").expect("what serves elsewhere");
+        let serves = late.plugins.get("sprout").expect("the version active elsewhere");
         assert_eq!(serves.manifest().currencies, ["usdt"]);
         stop.send_replace(true);
     }
@@ -92,8 +94,8 @@ both! {
         app.install(artifacts::SPROUT).await;
         let unruly = artifacts::UNRULY.to_vec();
         let digest = Signed::read(unruly.clone()).digest();
-        serve_elsewhere(app, &digest, unruly).await;
-        // The component is also made ready under its own name.
+        activate_elsewhere(app, &digest, unruly).await;
+        // The component is also active under its own name.
         app.app.store.write(async move |tx| -> store::Result<()> {
             tx.sql("INSERT INTO plugin_names (name) VALUES ('unruly')").run().await?;
             tx.sql("INSERT INTO plugin_versions (name, digest, version, state, companies, installed_at, active_at)
@@ -106,7 +108,7 @@ both! {
         assert!(app.app.plugins.get("unruly").is_some());
     }
 
-    async fn the_other_hosts_of_a_fleet_follow(app: TestApp) {
+    async fn other_hosts_load_a_newly_installed_version(app: TestApp) {
         let upstream = Upstream::start().await;
         let (host, api, stop) = another_host(app).await;
         assert_eq!(served_version(&host), None);
@@ -125,7 +127,7 @@ both! {
         stop.send_replace(true);
     }
 
-    async fn of_hosts_that_install_the_same_name_at_once_one_comes_after_the_other(app: TestApp) {
+    async fn concurrent_installations_on_two_hosts_leave_one_active_version(app: TestApp) {
         let (host, _, stop) = another_host(app).await;
         for n in 0..5 {
             let version = |host: &str| sprout_that_says("version", json!(format!("1.{n}.0-{host}")));
@@ -143,7 +145,7 @@ both! {
         stop.send_replace(true);
     }
 
-    async fn what_serves_elsewhere_and_is_not_ready_here_is_out_of_order_for_a_while(app: TestApp) {
+    async fn a_plugin_not_loaded_on_this_host_gets_503_until_it_is(app: TestApp) {
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
         let url = upstream.set_up(app).await.replace(&app.api, "");
@@ -165,7 +167,7 @@ both! {
         order["currency"] = json!("KES");
         let request = app.client.post(format!("{api}/api/v1/payment/initialize"));
         let refused = reply(request.bearer_auth(&app.company.key).json(&order)).await;
-        assert_eq!(refused.status, 503, "nobody here knows what it takes: {refused:?}");
+        assert_eq!(refused.status, 503, "its currencies are unknown here: {refused:?}");
         assert_eq!(app.get("/payment/fetch/reference/order-1").await.status, 404);
         let told = notify(app, &format!("{api}{url}"), "order-1", TOKEN).await;
         assert_eq!(told.failure(), (503, "the provider is not ready here, send it again later"));
@@ -180,7 +182,7 @@ both! {
         stop.send_replace(true);
     }
 
-    async fn what_a_host_must_compile_first_holds_up_nothing_else(app: TestApp) {
+    async fn compiling_a_plugin_does_not_delay_other_changes(app: TestApp) {
         app.install(artifacts::SPROUT).await;
         let folder = tempfile::tempdir().expect("a folder");
         let (compiler, hold) = (folder.path().join("compiler"), folder.path().join("hold"));
@@ -211,18 +213,18 @@ both! {
         stop.send_replace(true);
     }
 
-    async fn a_component_that_another_host_took_and_this_one_cannot_leaves_the_old_one_serving(app: TestApp) {
+    async fn a_version_that_cannot_be_loaded_leaves_the_previous_one_serving(app: TestApp) {
         let upstream = Upstream::start().await;
         app.install(artifacts::SPROUT).await;
         upstream.set_up(app).await;
         let sprout = next_sprout();
         let digest = Signed::read(sprout.clone()).digest();
-        serve_elsewhere(app, &digest, b"of a later engine".to_vec()).await;
+        activate_elsewhere(app, &digest, b"of a later engine".to_vec()).await;
         app.app.plugins.follow(&app.app.store).await.expect("a registry that is read");
         assert_eq!(served_version(&app.app), Some("1.0.0".to_owned()));
         assert!(start_payment(app, "order-1").await["checkout"]["url"].is_string());
 
-        // It is not compiled again every second, though it could be now, but in a minute.
+        // Loading is retried after a minute, even if it would succeed earlier.
         app.app.store.write(async move |tx| -> store::Result<()> {
             let digest = Signed::read(sprout.clone()).digest();
             tx.sql("UPDATE plugin_components SET wasm = $1 WHERE digest = $2").bind(&sprout[..]).bind(digest).run().await?;
@@ -237,6 +239,6 @@ both! {
         let second = app.app.store.write(async move |tx| -> store::Result<u64> {
             tx.sql("UPDATE plugin_versions SET state = 'active' WHERE name = 'sprout'").run().await
         }).await;
-        assert!(store::is_duplicate(&second.expect_err("two versions that serve")));
+        assert!(store::is_duplicate(&second.expect_err("two active versions")));
     }
 }

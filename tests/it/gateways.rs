@@ -1,4 +1,4 @@
-//! SMS gateways as components in a host, against an upstream that answers as a test says.
+//! SMS gateway components in a host, against a scripted upstream and the simulators.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +23,7 @@ const SECRET: &str = "gateway_secret_of_the_service";
 const NUMBER: &str = "+2348012345678";
 const TEXT: &str = "Your code is 012345.";
 
-/// A gateway: its component, what it needs beside the secret and the address, and what its upstream answers.
+/// A gateway: its component, its credentials, and responses of its upstream.
 struct Subject {
     name: &'static str,
     wasm: &'static [u8],
@@ -31,9 +31,9 @@ struct Subject {
     settings: Value,
     path: &'static str,
     accepted: (u16, Value),
-    /// An HTTP success about a message that will never arrive.
+    /// Successful in HTTP, but the message is rejected.
     refused: (u16, Value),
-    /// That the account is not what it should be.
+    /// The account is misconfigured.
     misconfigured: (u16, Value),
 }
 
@@ -86,16 +86,16 @@ fn subjects() -> [Subject; 3] {
 }
 
 #[test]
-fn every_gateway_of_the_host_is_a_subject() {
-    let kind = |wasm| Manifest::read(wasm).expect("a component of ours").kind;
+fn every_built_in_gateway_is_tested() {
+    let kind = |wasm| Manifest::read(wasm).expect("a built-in component").kind;
     let gateways = artifacts::BUILT_IN.iter().filter(|component| kind(component.wasm) == Kind::Sms);
     let names: Vec<&str> = gateways.map(|component| component.name).collect();
     assert_eq!(names, subjects().map(|subject| subject.name));
 }
 
-/// What the upstream was asked.
+/// A request that the upstream received.
 #[derive(Clone, Debug)]
-struct Asked {
+struct ReceivedRequest {
     path: String,
     headers: HeaderMap,
     body: String,
@@ -105,7 +105,7 @@ struct Asked {
 struct Upstream {
     url: String,
     answer: Arc<Mutex<(u16, Value)>>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Upstream {
@@ -127,7 +127,7 @@ impl Upstream {
     ) -> (StatusCode, axum::Json<Value>) {
         let body = String::from_utf8(body.to_vec()).expect("a text");
         let path = uri.path().to_owned();
-        upstream.asked.lock().unwrap().push(Asked { path, headers, body });
+        upstream.asked.lock().unwrap().push(ReceivedRequest { path, headers, body });
         let (status, body) = upstream.answer.lock().unwrap().clone();
         (StatusCode::from_u16(status).expect("a status"), axum::Json(body))
     }
@@ -142,7 +142,7 @@ impl Upstream {
         send(app, name, NUMBER).await
     }
 
-    fn last(&self) -> Asked {
+    fn last(&self) -> ReceivedRequest {
         self.asked.lock().unwrap().last().expect("a request").clone()
     }
 
@@ -177,7 +177,7 @@ async fn usable(app: &TestApp, name: &str) -> Option<Account> {
 }
 
 both! {
-    async fn a_gateway_gets_an_account_and_sends(app: TestApp) {
+    async fn a_gateway_with_an_account_sends_messages(app: TestApp) {
         let upstream = Upstream::start().await;
         for subject in subjects() {
             let name = subject.name;
@@ -189,7 +189,7 @@ both! {
             let refused = app.operator(Method::PUT, &path, json!({ "credentials": {} })).await;
             let (status, message) = refused.failure();
             assert!(status == 400 && message.contains(&format!("credentials.{}", subject.secret)), "{message}");
-            // All that is missing is named at once.
+            // All missing settings are named at once.
             let settings = subject.settings.as_object().expect("an object").keys();
             let named = settings.filter(|setting| message.contains(&format!("credentials.{setting}"))).count();
             assert_eq!(named, subject.settings.as_object().map_or(0, serde_json::Map::len), "{message}");
@@ -204,7 +204,7 @@ both! {
             let body = asked.body.replace("%20", " ").replace("%2B", "+");
             assert!(body.contains(&NUMBER[1..]) && body.contains(TEXT), "{body}");
         }
-        let key = |asked: &Asked, name: &str| asked.headers[name].to_str().expect("a text").to_owned();
+        let key = |asked: &ReceivedRequest, name: &str| asked.headers[name].to_str().expect("a text").to_owned();
         let [africastalking, termii, twilio] = &upstream.asked.lock().unwrap()[..] else { panic!("three messages") };
         assert_eq!(key(africastalking, "apikey"), SECRET);
         assert_eq!(serde_json::from_str::<Value>(&termii.body).unwrap()["api_key"], SECRET);
@@ -212,7 +212,7 @@ both! {
         assert_eq!(key(twilio, "authorization"), "Basic QUMxOmdhdGV3YXlfc2VjcmV0X29mX3RoZV9zZXJ2aWNl");
     }
 
-    async fn what_becomes_of_a_message_is_told_by_category_and_certainty(app: TestApp) {
+    async fn a_failed_message_has_a_category_and_a_certainty(app: TestApp) {
         let upstream = Upstream::start().await;
         let unreadable = (200, json!("?"));
         let overloaded = (503, Value::Null);
@@ -234,7 +234,7 @@ both! {
         }
     }
 
-    async fn the_stand_ins_deliver_texts_and_refuse_some(app: TestApp) {
+    async fn the_simulators_deliver_messages_and_reject_some(app: TestApp) {
         use FaultCategory::{Invalid, Refused, Unavailable};
         let (mailbox, faults) = (app.simulators.mailbox(), app.simulators.faults());
         let received = || mailbox.list(Some(NUMBER)).len();
@@ -264,7 +264,7 @@ both! {
         }
     }
 
-    async fn a_gateway_that_is_switched_off_or_has_no_key_is_not_used(app: TestApp) {
+    async fn a_gateway_without_an_active_account_and_credentials_is_not_used(app: TestApp) {
         let upstream = Upstream::start().await;
         let [_, termii, _] = subjects();
         let service = upstream.set_up(app, &termii).await["account"].clone();
@@ -285,7 +285,7 @@ both! {
         assert_eq!(used().await, None);
     }
 
-    async fn a_gateway_is_no_provider_and_a_provider_no_gateway(app: TestApp) {
+    async fn a_gateway_is_not_a_provider_and_a_provider_is_not_a_gateway(app: TestApp) {
         let upstream = Upstream::start().await;
         let [_, termii, _] = subjects();
         upstream.set_up(app, &termii).await;
@@ -307,7 +307,7 @@ both! {
         assert_eq!(notified.failure().0, 404);
     }
 
-    async fn a_plugin_does_not_take_the_place_of_one_of_another_kind(app: TestApp) {
+    async fn a_plugin_cannot_replace_one_of_another_kind(app: TestApp) {
         let named = |wasm: &[u8], name: &str| repack(wasm, |manifest| {
             manifest["name"] = json!(name);
             manifest["version"] = json!("2.0.0");
@@ -326,9 +326,9 @@ both! {
 }
 
 #[test]
-fn a_gateway_may_reach_only_the_address_that_it_was_given() {
+fn a_gateway_can_reach_only_its_configured_address() {
     for subject in subjects() {
-        let manifest = Manifest::read(subject.wasm).expect("a component of ours");
+        let manifest = Manifest::read(subject.wasm).expect("a built-in component");
         assert!(manifest.hosts.is_empty(), "{}", subject.name);
         let base = manifest.settings["base_url"].default.as_deref().expect("a default");
         assert_eq!(Url::parse(base).expect("a URL").scheme(), "https");

@@ -1,4 +1,4 @@
-//! Readiness: what it sees, what it costs, and that it always answers.
+//! Readiness: its conditions, its cost and its timeout.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,26 +11,26 @@ use crate::{
     telemetry::{scrape, value},
 };
 
-/// More than an answer may take.
-const PATIENCE: Duration = Duration::from_secs(4);
+/// Longer than a response may take.
+const TIMEOUT: Duration = Duration::from_secs(4);
 
 async fn ready(app: &TestApp) -> Reply {
     let asked = reply(app.client.get(format!("{}/health/ready", app.api)));
-    timeout(PATIENCE, asked).await.expect("an answer in time")
+    timeout(TIMEOUT, asked).await.expect("an answer in time")
 }
 
-/// The last answer is out of date from now on.
-fn forget(app: &TestApp) {
+/// Expires the cached result.
+fn expire_result(app: &TestApp) {
     app.app.clock.advance_to(app.app.clock.now().plus_seconds(1));
 }
 
-/// How often the database was asked so far.
+/// Returns the number of database reads so far.
 async fn reads(app: &TestApp) -> f64 {
     let page = scrape(app).await;
     value(&page, "tollhouse_store_duration_seconds_count{operation=\"read\"}").expect("a count")
 }
 
-/// Holds a transaction open until a permit is given.
+/// Holds a transaction open until `released` has a permit.
 async fn hold(app: &TestApp, released: &Arc<Semaphore>) -> JoinHandle<store::Result<()>> {
     let (store, released, begun) =
         (app.app.store.clone(), released.clone(), Arc::new(Semaphore::new(0)));
@@ -49,12 +49,12 @@ async fn hold(app: &TestApp, released: &Arc<Semaphore>) -> JoinHandle<store::Res
 }
 
 both! {
-    async fn many_who_ask_cost_one_look(app: TestApp) {
+    async fn concurrent_requests_share_one_database_read(app: TestApp) {
         let before = reads(app).await;
         let answers = join_all((0..40).map(|_| ready(app))).await;
         assert!(answers.iter().all(|answer| answer.status == 200));
         assert_eq!(reads(app).await, before + 1.0);
-        forget(app);
+        expire_result(app);
         ready(app).await;
         assert_eq!(reads(app).await, before + 2.0);
     }
@@ -63,17 +63,17 @@ both! {
         assert_eq!(ready(app).await.status, 200);
         let rename = |sql: &'static str| app.app.store.write(async move |tx: &mut store::Tx| tx.sql(sql).run().await);
         rename("ALTER TABLE companies RENAME TO elsewhere").await.expect("a statement");
-        forget(app);
+        expire_result(app);
         assert_eq!(ready(app).await.failure(), (503, "the database does not answer"));
         rename("ALTER TABLE elsewhere RENAME TO companies").await.expect("a statement");
-        assert_eq!(ready(app).await.status, 503, "the last look counts for a second");
-        forget(app);
+        assert_eq!(ready(app).await.status, 503, "the result is cached for a second");
+        expire_result(app);
         assert_eq!(ready(app).await.status, 200);
     }
 
-    async fn a_host_that_cannot_write_is_not_ready_and_says_so_in_time(app: TestApp) {
+    async fn a_host_that_cannot_write_is_not_ready_and_responds_in_time(app: TestApp) {
         let released = Arc::new(Semaphore::new(0));
-        // The writer of SQLite, or all connections to PostgreSQL.
+        // Occupies the writer of SQLite, or all connections to PostgreSQL.
         let most = if app.database.url.starts_with("sqlite") { 1 } else { 8 };
         let held = join_all((0..most).map(|_| hold(app, &released))).await;
         let answers = join_all((0..10).map(|_| ready(app))).await;
@@ -82,7 +82,7 @@ both! {
         for held in held {
             held.await.expect("no panic").expect("a commit");
         }
-        forget(app);
+        expire_result(app);
         assert_eq!(ready(app).await.status, 200);
     }
 }

@@ -1,4 +1,4 @@
-//! HTTP/2 as a client speaks it that keeps to nothing: frames by hand (RFC 9113, 4.1).
+//! HTTP/2: limits, timeouts and shutdown, tested with hand-made frames (RFC 9113, 4.1).
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tollhouse_http::Listener;
 
 use crate::app::{Engine, TestApp, reply};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 const DATA: u8 = 0;
@@ -36,7 +36,7 @@ const REFUSED_STREAM: u32 = 7;
 const CANCEL: u32 = 8;
 const ENHANCE_YOUR_CALM: u32 = 11;
 
-/// What came from the host.
+/// A frame from the host.
 #[derive(Debug)]
 struct Frame {
     kind: u8,
@@ -46,7 +46,7 @@ struct Frame {
 }
 
 impl Frame {
-    /// The code of a reset, or why the host goes away.
+    /// Returns the error code of a RST_STREAM or GOAWAY frame.
     fn code(&self) -> u32 {
         let at = if self.kind == GO_AWAY { 4 } else { 0 };
         u32::from_be_bytes(self.payload[at..at + 4].try_into().expect("four bytes"))
@@ -58,14 +58,14 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A field by its number in HPACK's table (RFC 7541, appendix A), with a value of its own.
+/// Encodes a literal field by the index of its name in HPACK's static table (RFC 7541, appendix A).
 fn field(number: u8, value: &str) -> Vec<u8> {
     let name = if number < 15 { vec![number] } else { vec![15, number - 15] };
     let length = u8::try_from(value.len()).expect("a short value");
     [&*name, &[length], value.as_bytes()].concat()
 }
 
-/// The fields of a request, which needs a key or none.
+/// Encodes the header fields of a request.
 fn request(method: &str, path: &str, key: &str) -> Vec<u8> {
     const SCHEME_HTTP: u8 = 0x86;
     let named = [field(2, method), field(4, path), field(1, "x")].concat(); // the authority is `x`
@@ -73,13 +73,13 @@ fn request(method: &str, path: &str, key: &str) -> Vec<u8> {
     [vec![SCHEME_HTTP], named, authorization].concat()
 }
 
-struct Raw(TcpStream);
+struct RawConnection(TcpStream);
 
-impl Raw {
-    /// Up to where requests may be sent.
-    async fn connect(url: &str) -> Raw {
+impl RawConnection {
+    /// Connects, and sends the preface and the settings.
+    async fn connect(url: &str) -> RawConnection {
         let address = url.strip_prefix("http://").expect("a URL of the harness");
-        let mut raw = Raw(TcpStream::connect(address).await.expect("a connection"));
+        let mut raw = RawConnection(TcpStream::connect(address).await.expect("a connection"));
         raw.send(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).await;
         raw
     }
@@ -88,7 +88,7 @@ impl Raw {
         self.0.write_all(bytes).await.expect("bytes that are sent");
     }
 
-    /// `None` when the host has closed the connection.
+    /// Reads a frame. `None`: the host has closed the connection.
     async fn frame(&mut self) -> Option<Frame> {
         let read = async {
             let mut head = [0; 9];
@@ -99,10 +99,10 @@ impl Raw {
             self.0.read_exact(&mut payload).await.ok()?;
             Some(Frame { kind: head[3], flags: head[4], stream, payload })
         };
-        timeout(PATIENCE, read).await.expect("a frame in time")
+        timeout(TIMEOUT, read).await.expect("a frame in time")
     }
 
-    /// The next frame of a kind.
+    /// Reads the next frame of this kind; skips others.
     async fn next(&mut self, kind: u8) -> Frame {
         loop {
             let frame = self.frame().await.expect("another frame");
@@ -112,7 +112,7 @@ impl Raw {
         }
     }
 
-    /// The body of the answer on a stream.
+    /// Reads the body of the response on a stream.
     async fn answer(&mut self, stream: u32) -> Value {
         let mut body = Vec::new();
         loop {
@@ -131,27 +131,27 @@ async fn app(flags: &[&str]) -> TestApp {
     TestApp::start_with(Engine::Sqlite, flags).await
 }
 
-async fn is_alive(app: &TestApp) {
+async fn assert_alive(app: &TestApp) {
     let request = app.client.get(format!("{}/health/live", app.api));
     assert_eq!(reply(request).await.status, 200);
 }
 
 #[tokio::test]
-async fn more_streams_than_there_may_be_are_refused_and_those_there_are_go_on() {
+async fn streams_beyond_the_limit_are_refused_and_open_ones_continue() {
     let app = app(&["--http2-streams=3"]).await;
-    let mut raw = Raw::connect(&app.api).await;
+    let mut raw = RawConnection::connect(&app.api).await;
     let settings = raw.next(SETTINGS).await.payload;
     let told = settings.chunks(6).find(|s| s[..2] == MAX_CONCURRENT_STREAMS.to_be_bytes());
     assert_eq!(told.map(|setting| &setting[2..]), Some(&3_u32.to_be_bytes()[..]));
 
-    // Requests whose bodies are still to come.
+    // Requests whose bodies follow later.
     let create = request("POST", "/api/v1/user/create", &app.company.key);
     for stream in [1, 3, 5, 7] {
         raw.send(&frame(HEADERS, END_HEADERS, stream, &create)).await;
     }
     let refused = raw.next(RESET).await;
     assert_eq!((refused.stream, refused.code()), (7, REFUSED_STREAM));
-    is_alive(&app).await;
+    assert_alive(&app).await;
 
     for stream in [3, 1] {
         raw.send(&frame(DATA, END_STREAM, stream, b"{}")).await;
@@ -164,7 +164,7 @@ async fn more_streams_than_there_may_be_are_refused_and_those_there_are_go_on() 
 }
 
 #[tokio::test]
-async fn a_client_that_keeps_to_the_number_of_streams_is_served_in_full() {
+async fn a_client_within_the_stream_limit_is_served() {
     let app = app(&["--http2-streams=2"]).await;
     let client = Client::builder().no_proxy().http2_prior_knowledge().build().expect("a client");
     let list = || {
@@ -178,9 +178,9 @@ async fn a_client_that_keeps_to_the_number_of_streams_is_served_in_full() {
 }
 
 #[tokio::test]
-async fn a_storm_of_streams_that_are_taken_back_ends_its_own_connection_only() {
+async fn a_flood_of_stream_resets_closes_its_own_connection_only() {
     let app = app(&["--http2-resets=5"]).await;
-    let mut raw = Raw::connect(&app.api).await;
+    let mut raw = RawConnection::connect(&app.api).await;
     let list = request("GET", "/api/v1/payment/list", &app.company.key);
     let storm: Vec<u8> = (0..1_000)
         .flat_map(|n| {
@@ -189,44 +189,46 @@ async fn a_storm_of_streams_that_are_taken_back_ends_its_own_connection_only() {
             [open, frame(RESET, 0, stream, &CANCEL.to_be_bytes())].concat()
         })
         .collect();
-    let _ = raw.0.write_all(&storm).await; // it may be cut before it has said all
+    let _ = raw.0.write_all(&storm).await; // the host may close the connection early
     let mut last = None;
     while let Some(frame) = raw.frame().await {
         last = Some(frame);
     }
-    let last = last.expect("a reason");
+    let last = last.expect("a GOAWAY frame");
     assert_eq!((last.kind, last.code()), (GO_AWAY, ENHANCE_YOUR_CALM));
-    is_alive(&app).await;
+    assert_alive(&app).await;
     app.get("/payment/list").await.data();
     app.finish().await;
 }
 
 #[tokio::test]
-async fn a_preface_that_never_ends_is_cut_without_a_word_of_http1() {
+async fn an_incomplete_preface_times_out_without_an_http1_response() {
     let app = app(&["--header-timeout-s=1"]).await;
-    let mut raw = Raw(TcpStream::connect(&app.api["http://".len()..]).await.expect("a connection"));
+    let mut raw =
+        RawConnection(TcpStream::connect(&app.api["http://".len()..]).await.expect("a connection"));
     let mut pace = tokio::time::interval(Duration::from_millis(20));
     for byte in &PREFACE[..PREFACE.len() - 1] {
         raw.send(&[*byte]).await;
         pace.tick().await;
     }
     let mut said = Vec::new();
-    timeout(PATIENCE, raw.0.read_to_end(&mut said)).await.expect("an end").expect("no error");
+    timeout(TIMEOUT, raw.0.read_to_end(&mut said)).await.expect("an end").expect("no error");
     assert_eq!(String::from_utf8_lossy(&said), "");
-    is_alive(&app).await;
+    assert_alive(&app).await;
     app.finish().await;
 }
 
 #[tokio::test]
-async fn a_preface_that_comes_in_pieces_begins_a_connection_like_any_other() {
+async fn a_preface_sent_in_pieces_opens_a_connection() {
     let app = app(&["--header-timeout-s=1"]).await;
-    let mut raw = Raw(TcpStream::connect(&app.api["http://".len()..]).await.expect("a connection"));
+    let mut raw =
+        RawConnection(TcpStream::connect(&app.api["http://".len()..]).await.expect("a connection"));
     let mut pace = tokio::time::interval(Duration::from_millis(10));
     for byte in [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat() {
         raw.send(&[byte]).await;
         pace.tick().await;
     }
-    // Without a request for longer than headers may take.
+    // No request for longer than the header timeout.
     for _ in 0..6 {
         raw.send(&frame(PING, 0, 0, b"are you?")).await;
         assert_eq!(raw.next(PING).await.payload, b"are you?");
@@ -239,7 +241,7 @@ async fn a_preface_that_comes_in_pieces_begins_a_connection_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_host_that_stops_says_so_and_answers_what_is_under_way() {
+async fn shutdown_sends_goaway_and_completes_requests_in_flight() {
     let app = app(&["--shutdown-s=60"]).await;
     let bind =
         async || Listener::plain(TcpListener::bind("127.0.0.1:0").await.expect("a free port"));
@@ -247,17 +249,17 @@ async fn a_host_that_stops_says_so_and_answers_what_is_under_way() {
     let api = format!("http://{}", public.address().expect("bound"));
     let (stop, stopped) = watch::channel(false);
     let serving = tokio::spawn(wiring::serve(app.app.clone(), public, internal, stopped));
-    let mut raw = Raw::connect(&api).await;
+    let mut raw = RawConnection::connect(&api).await;
     let create = request("POST", "/api/v1/user/create", &app.company.key);
-    raw.send(&frame(HEADERS, END_HEADERS, 1, &create)).await; // the body is still to come
+    raw.send(&frame(HEADERS, END_HEADERS, 1, &create)).await; // the body follows later
     raw.send(&frame(PING, 0, 0, b"read it?")).await;
     raw.next(PING).await;
     stop.send_replace(true);
     assert_eq!(raw.next(GO_AWAY).await.code(), NO_ERROR);
-    // The host asks whether that was read before it refuses new streams (RFC 9113, 6.8).
+    // The host waits for a PING acknowledgement before it refuses new streams (RFC 9113, 6.8).
     let asked = raw.next(PING).await.payload;
     raw.send(&frame(PING, ACK, 0, &asked)).await;
     raw.send(&frame(DATA, END_STREAM, 1, b"{}")).await;
     assert_eq!(raw.answer(1).await["error"], true);
-    timeout(PATIENCE, serving).await.expect("an end").expect("no panic");
+    timeout(TIMEOUT, serving).await.expect("an end").expect("no panic");
 }

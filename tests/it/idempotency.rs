@@ -1,4 +1,5 @@
-//! `Idempotency-Key`: what is sent again is answered again and runs once, whoever hangs up, dies or sends it twice.
+//! Idempotency keys: a repeated request takes effect once, and its stored response is replayed,
+//! also after disconnects, crashes and concurrent requests.
 
 use futures::future::join_all;
 use reqwest::{Method, RequestBuilder};
@@ -12,10 +13,10 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::app::{OPERATOR_TOKEN, Reply, TestApp, reply};
 
-const OTHER: (u16, &str) = (409, "the Idempotency-Key was used with another request");
-const UNDER_WAY: (u16, &str) = (409, "the request with this Idempotency-Key is under way");
+const KEY_REUSED: (u16, &str) = (409, "the Idempotency-Key was used with another request");
+const IN_PROGRESS: (u16, &str) = (409, "the request with this Idempotency-Key is under way");
 
-/// A request of the harness's company.
+/// Builds a request of the test company to initialize a payment.
 fn begin(app: &TestApp, order: &Value) -> RequestBuilder {
     initialize(app, &app.company.key, "", "application/json", order)
 }
@@ -31,8 +32,8 @@ fn initialize(
     request.bearer_auth(key).header("content-type", content_type).body(order.to_string())
 }
 
-/// A payment that its sender gave no reference: each run of the request makes another.
-fn unnamed(app: &TestApp) -> Value {
+/// A payment without a reference: each run of the request would create another payment.
+fn order_without_reference(app: &TestApp) -> Value {
     let mut order = app.order("");
     order.as_object_mut().expect("an object").remove("reference");
     order
@@ -51,9 +52,9 @@ fn is_replay(answer: &Reply) -> bool {
     answer.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
 }
 
-/// The same answer, the second time from memory.
+/// Asserts that `again` is the stored response of `first`.
 #[track_caller]
-fn answers_again(first: &Reply, again: &Reply) {
+fn assert_replayed(first: &Reply, again: &Reply) {
     assert!(!is_replay(first) && is_replay(again), "{} {}", first.body, again.body);
     assert_eq!((first.status, &first.body), (again.status, &again.body));
     assert_eq!(first.headers["content-type"], again.headers["content-type"]);
@@ -68,7 +69,7 @@ fn own(app: &TestApp, path: &str) -> String {
     format!("/companies/{}{path}", app.company.id)
 }
 
-/// How many keys the harness's company has.
+/// Returns the number of API keys of the test company.
 async fn keys(app: &TestApp) -> usize {
     let keys = app.operator(Method::GET, &own(app, "/keys"), Value::Null).await;
     keys.data().as_array().expect("a list").len()
@@ -81,7 +82,7 @@ async fn rows(app: &TestApp) -> Vec<(String, String, Option<String>, Option<Stri
     read.await.expect("the rows")
 }
 
-/// As if the host that ran the requests had died before their answers were kept.
+/// Simulates a host that crashed before it stored the responses.
 async fn forget_answers(app: &TestApp) {
     let until = app.app.clock.now().plus_seconds(150);
     let died = app.app.store.write(async move |tx| -> store::Result<_> {
@@ -97,18 +98,18 @@ async fn forget_answers(app: &TestApp) {
 }
 
 both! {
-    async fn a_request_that_is_sent_again_is_answered_again_and_runs_once(app: TestApp) {
-        let order = unnamed(app);
+    async fn a_repeated_request_runs_once_and_its_response_is_replayed(app: TestApp) {
+        let order = order_without_reference(app);
         let first = with_key(begin(app, &order), "a").await;
         first.data();
         for _ in 0..3 {
-            answers_again(&first, &with_key(begin(app, &order), "a").await);
+            assert_replayed(&first, &with_key(begin(app, &order), "a").await);
         }
         assert_eq!(payments(app).await, 1);
-        // The answer is that of the first time, however the payment stands now.
+        // The stored response does not change with the payment.
         app.complete(first.data(), "success").await;
         app.settle().await;
-        answers_again(&first, &with_key(begin(app, &order), "a").await);
+        assert_replayed(&first, &with_key(begin(app, &order), "a").await);
         // Without a key, or with another, it is another request.
         reply(begin(app, &order)).await.data();
         with_key(begin(app, &order), "b").await.data();
@@ -116,10 +117,10 @@ both! {
         app.settle().await;
     }
 
-    async fn every_method_that_changes_something_takes_a_key(app: TestApp) {
+    async fn every_changing_method_accepts_a_key(app: TestApp) {
         let path = own(app, "/keys");
         let made = with_key(operator(app, Method::POST, &path), "k").await;
-        answers_again(&made, &with_key(operator(app, Method::POST, &path), "k").await);
+        assert_replayed(&made, &with_key(operator(app, Method::POST, &path), "k").await);
         assert_eq!(keys(app).await, 2);
         let made = made.data()["id"].as_str().expect("an id").to_owned();
         for (method, path, body) in [
@@ -132,7 +133,7 @@ both! {
                 if body.is_null() { request } else { request.json(&body) }
             };
             let first = with_key(send(), "k").await;
-            answers_again(&first, &with_key(send(), "k").await);
+            assert_replayed(&first, &with_key(send(), "k").await);
         }
         let path = own(app, "/audit");
         let audit = app.operator(Method::GET, &path, Value::Null).await;
@@ -142,13 +143,13 @@ both! {
         assert_eq!(actions, ["company.create", "company.edit", "company.subscription", "key.create", "key.revoke"]);
     }
 
-    async fn a_key_names_one_request_of_one_caller_to_one_route(app: TestApp) {
+    async fn a_key_identifies_one_request_per_company_and_route(app: TestApp) {
         let (order, other) = (app.order("order-1"), app.order("order-2"));
         with_key(begin(app, &order), "k").await.data();
-        assert_eq!(with_key(begin(app, &other), "k").await.failure(), OTHER);
+        assert_eq!(with_key(begin(app, &other), "k").await.failure(), KEY_REUSED);
         for (query, content_type) in [("?now", "application/json"), ("", "application/merge+json")] {
             let changed = initialize(app, &app.company.key, query, content_type, &order);
-            assert_eq!(with_key(changed, "k").await.failure(), OTHER);
+            assert_eq!(with_key(changed, "k").await.failure(), KEY_REUSED);
         }
         assert_eq!(payments(app).await, 1);
 
@@ -159,14 +160,14 @@ both! {
         let json = "application/json";
         let of_b = with_key(initialize(app, &b.key, "", json, &order), "k").await;
         assert!(!is_replay(&of_b), "{}", of_b.body);
-        // Another key of the same company is the same caller.
+        // Another API key of the same company is the same principal.
         let second = app.operator(Method::POST, &own(app, "/keys"), json!({})).await;
         let second = second.data()["api_key"].as_str().expect("a key");
         assert!(is_replay(&with_key(initialize(app, second, "", json, &order), "k").await));
         app.settle().await;
     }
 
-    async fn only_what_had_an_effect_is_kept(app: TestApp) {
+    async fn only_responses_of_requests_with_an_effect_are_stored(app: TestApp) {
         let mut order = app.order("order-1");
         order["amount"] = json!("much");
         assert_eq!(with_key(begin(app, &order), "k").await.failure().0, 400);
@@ -182,8 +183,8 @@ both! {
         assert_eq!((lease, answer), (&None, &None));
         let done = with_key(begin(app, &order), "k").await;
         assert_eq!(done.data()["reference"], "order-1");
-        answers_again(&done, &with_key(begin(app, &order), "k").await);
-        // Who may not ask any more is not answered from memory either.
+        assert_replayed(&done, &with_key(begin(app, &order), "k").await);
+        // A client without access gets no stored response either.
         app.operator(Method::PATCH, &edit, json!({ "active": false })).await.data();
         assert_eq!(with_key(begin(app, &order), "k").await.failure().0, 403);
 
@@ -196,16 +197,16 @@ both! {
         app.settle().await;
     }
 
-    async fn a_run_that_failed_on_our_side_is_taken_up_by_the_next_one(app: TestApp) {
-        let (order, other) = (unnamed(app), app.order("order-2"));
+    async fn a_run_that_failed_with_a_server_error_is_resumed_by_the_next_one(app: TestApp) {
+        let (order, other) = (order_without_reference(app), app.order("order-2"));
         app.simulators.faults().push(Fault::new("initialize", FaultKind::Error500));
         assert_eq!(with_key(begin(app, &order), "k").await.failure().0, 502);
-        // Something of it stands, so its key names no other request.
-        assert_eq!(with_key(begin(app, &other), "k").await.failure(), OTHER);
+        // It had an effect, so its key cannot be used for another request.
+        assert_eq!(with_key(begin(app, &other), "k").await.failure(), KEY_REUSED);
         let done = with_key(begin(app, &order), "k").await;
         assert!(done.data()["checkout"]["url"].is_string() && !is_replay(&done), "{}", done.body);
         assert_eq!(payments(app).await, 1);
-        // The same after its host has died, however often.
+        // The same after repeated crashes of its host.
         for _ in 0..2 {
             forget_answers(app).await;
             app.advance(150).await;
@@ -213,25 +214,25 @@ both! {
             assert_eq!(again.data()["id"], done.data()["id"]);
         }
         assert_eq!(payments(app).await, 1);
-        // After a day it is another request.
+        // After a day, the key has expired.
         app.advance(24 * 3600).await;
         let anew = with_key(begin(app, &order), "k").await;
         assert_ne!(anew.data()["id"], done.data()["id"]);
         app.settle().await;
     }
 
-    async fn a_request_under_way_is_not_run_beside_itself(app: TestApp) {
-        let order = unnamed(app);
+    async fn a_request_in_progress_is_not_run_concurrently(app: TestApp) {
+        let order = order_without_reference(app);
         app.simulators.faults().push(Fault::new("initialize", FaultKind::Slow).delay_ms(1_000));
         let first = with_key(begin(app, &order), "k");
         let meanwhile = async {
             while payments(app).await != 1 {}
-            assert_eq!(with_key(begin(app, &order), "k").await.failure(), UNDER_WAY);
+            assert_eq!(with_key(begin(app, &order), "k").await.failure(), IN_PROGRESS);
             let other = app.order("order-2");
-            assert_eq!(with_key(begin(app, &other), "k").await.failure(), OTHER);
+            assert_eq!(with_key(begin(app, &other), "k").await.failure(), KEY_REUSED);
         };
         let (first, ()) = tokio::join!(first, meanwhile);
-        answers_again(&first, &with_key(begin(app, &order), "k").await);
+        assert_replayed(&first, &with_key(begin(app, &order), "k").await);
         assert_eq!(payments(app).await, 1);
         app.settle().await;
     }
@@ -257,19 +258,19 @@ both! {
             let ran = answers.iter().filter(|answer| answer.status == 200 && !is_replay(answer)).count();
             assert_eq!(ran, 1, "{answers:?}");
             for answer in answers.iter().filter(|answer| answer.status != 200) {
-                assert_eq!(answer.failure(), UNDER_WAY);
+                assert_eq!(answer.failure(), IN_PROGRESS);
             }
             assert_eq!(keys(app).await, 2 + round);
             assert!(is_replay(&send(&app.internal).await) && is_replay(&send(&other).await));
         }
     }
 
-    async fn who_hangs_up_finds_the_answer_when_asking_again(app: TestApp) {
-        let order = unnamed(app);
+    async fn a_client_that_disconnected_gets_the_response_on_retry(app: TestApp) {
+        let order = order_without_reference(app);
         app.simulators.faults().push(Fault::new("initialize", FaultKind::Slow).delay_ms(500));
         let begun = async { while payments(app).await != 1 {} };
         tokio::select! {
-            _ = with_key(begin(app, &order), "k") => panic!("an answer before the provider's"),
+            _ = with_key(begin(app, &order), "k") => panic!("a response before that of the provider"),
             () = begun => {}
         }
         app.app.tasks.finished().await;
@@ -279,16 +280,16 @@ both! {
         app.settle().await;
     }
 
-    async fn a_host_that_dies_frees_the_key_when_its_lease_ends(app: TestApp) {
+    async fn the_key_of_a_crashed_host_is_free_after_its_lease(app: TestApp) {
         let order = app.order("order-1");
         let first = with_key(begin(app, &order), "k").await;
         forget_answers(app).await;
         app.advance(149).await;
-        assert_eq!(with_key(begin(app, &order), "k").await.failure(), UNDER_WAY);
+        assert_eq!(with_key(begin(app, &order), "k").await.failure(), IN_PROGRESS);
         app.advance(1).await;
         let other = with_key(begin(app, &app.order("order-2")), "k").await;
-        assert_eq!(other.failure(), OTHER);
-        let again = with_key(begin(app, &order), "k").await; // it runs, and finds what the first one left
+        assert_eq!(other.failure(), KEY_REUSED);
+        let again = with_key(begin(app, &order), "k").await; // finds the payment of the first run
         assert!(!is_replay(&again));
         assert_eq!(again.data()["id"], first.data()["id"]);
         assert!(is_replay(&with_key(begin(app, &order), "k").await));
@@ -296,12 +297,12 @@ both! {
         app.settle().await;
     }
 
-    async fn a_key_is_forgotten_after_a_day(app: TestApp) {
+    async fn a_key_expires_after_a_day(app: TestApp) {
         let path = own(app, "/keys");
         let send = || with_key(operator(app, Method::POST, &path), "k");
         let first = send().await;
         app.advance(24 * 3600 - 1).await;
-        answers_again(&first, &send().await);
+        assert_replayed(&first, &send().await);
         assert_eq!(idempotency::sweep(app.app.server.clone()).await.expect("a sweep"), 0);
         app.advance(1).await;
         assert!(!is_replay(&send().await));
@@ -311,7 +312,7 @@ both! {
         assert!(rows(app).await.is_empty());
     }
 
-    async fn nothing_of_a_request_can_be_read_from_its_row(app: TestApp) {
+    async fn the_row_of_a_key_reveals_nothing_about_its_request(app: TestApp) {
         let order = app.order("order-of-ada");
         let answer = with_key(begin(app, &order), "key-of-ada").await;
         answer.data();
@@ -330,7 +331,7 @@ both! {
         app.settle().await;
     }
 
-    async fn a_malformed_key_is_named_and_reading_needs_none(app: TestApp) {
+    async fn a_malformed_key_is_rejected_and_reads_ignore_keys(app: TestApp) {
         let message = "the Idempotency-Key header must be 1 to 255 visible characters";
         let order = app.order("order-1");
         for key in ["", "two words", "tab\there", &"x".repeat(256)] {

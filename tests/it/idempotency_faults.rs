@@ -1,4 +1,4 @@
-//! What an `Idempotency-Key` is worth when a host is late or a provider fails.
+//! Idempotency keys when a host loses its lease or a provider fails.
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -11,10 +11,10 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::app::{Reply, TestApp, reply};
 
-/// Longer than a request may take, and the margin that its lease has beyond that.
+/// The lease duration: the longest possible request plus a margin.
 const LEASE_SECONDS: i64 = 150;
 
-/// A request of the harness's company to a host, under a key.
+/// Builds a request of the test company to a host, with an idempotency key.
 fn begin(app: &TestApp, base: &str, order: &Value) -> RequestBuilder {
     let request = app.client.post(format!("{base}/api/v1/payment/initialize"));
     request.bearer_auth(&app.company.key).header("idempotency-key", "k").json(order)
@@ -28,7 +28,8 @@ async fn payments(app: &TestApp) -> Value {
     app.get("/payment/list").await.data()["total"].clone()
 }
 
-/// Another host on the same database, whose address is the answer; it serves for as long as the sender lives.
+/// Starts another host on the same database. Returns its URL, and a sender that stops it when
+/// dropped.
 async fn another_host(app: &TestApp) -> (String, watch::Sender<bool>) {
     let config = crate::app::config(&app.database, &[]);
     let host = App::open(&config, app.app.clock.clone(), Random::system(), None).await;
@@ -43,14 +44,14 @@ async fn another_host(app: &TestApp) -> (String, watch::Sender<bool>) {
 }
 
 both! {
-    async fn what_a_host_answers_after_its_lease_was_retaken_is_not_kept(app: TestApp) {
+    async fn a_response_after_the_lease_was_retaken_is_not_stored(app: TestApp) {
         let claim = async |key: &str| {
             let (company_id, method, path) = (&*app.company.id, "POST", "/api/v1/payment/initialize");
             idempotency::claim(&app.app.server, Name { company_id, method, path, key }, "content".to_owned()).await
         };
         let run = async |key: &str| match claim(key).await.expect("a claim") {
             Claimed::Run(claim) => claim,
-            Claimed::Replay(answer) => panic!("{answer:?} is there"),
+            Claimed::Replay(answer) => panic!("unexpected replay: {answer:?}"),
         };
         let answer = |body: &str| Answer { status: 200, content_type: None, body: body.to_owned() };
         let keep = async |claim: &Claim, body: &str| {
@@ -64,19 +65,19 @@ both! {
             if late_first {
                 keep(&late, "late").await;
                 idempotency::end(&app.app.server, late, End::Free).await.expect("a write");
-                assert!(claim(key).await.is_err(), "whoever retook it is at it");
+                assert!(claim(key).await.is_err(), "the new owner holds the lease");
                 keep(&retaken, "retaken").await;
             } else {
                 keep(&retaken, "retaken").await;
                 keep(&late, "late").await;
                 idempotency::end(&app.app.server, late, End::Free).await.expect("a write");
             }
-            let Ok(Claimed::Replay(kept)) = claim(key).await else { panic!("nothing is kept") };
+            let Ok(Claimed::Replay(kept)) = claim(key).await else { panic!("no response is stored") };
             assert_eq!(kept, answer("retaken"), "{key}");
         }
     }
 
-    async fn two_hosts_that_run_one_request_after_its_lease_was_lost_make_one_payment(app: TestApp) {
+    async fn two_hosts_that_run_a_request_after_a_lost_lease_make_one_payment(app: TestApp) {
         let (other, _close) = another_host(app).await;
         let mut order = app.order("");
         order.as_object_mut().expect("an object").remove("reference");
@@ -98,7 +99,7 @@ both! {
         app.settle().await;
     }
 
-    async fn a_rerun_that_is_refused_does_not_forget_what_an_earlier_run_left(app: TestApp) {
+    async fn a_rejected_rerun_keeps_the_effects_of_an_earlier_run(app: TestApp) {
         let mut order = app.order("");
         order.as_object_mut().expect("an object").remove("reference");
         app.simulators.faults().push(Fault::new("initialize", FaultKind::Error500));
@@ -112,9 +113,9 @@ both! {
         app.settle().await;
     }
 
-    async fn what_failed_after_its_effect_has_it_once_when_sent_again(app: TestApp) {
+    async fn a_repeated_request_that_failed_after_its_effect_has_it_once(app: TestApp) {
         let order = app.order("order-1");
-        // The provider does its work, and its answer is lost.
+        // The provider opens the session, but its response is lost.
         app.simulators.faults().push(Fault::new("initialize", FaultKind::CutAfter).times(1));
         let failed = reply(begin(app, &app.api, &order)).await;
         assert_eq!(failed.failure().0, 502);

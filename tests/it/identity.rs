@@ -1,4 +1,4 @@
-//! Identity lookups: what is found, what is refused, what it costs, and what is kept of it.
+//! Identity lookups: results, errors, fees and UID records.
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -15,7 +15,7 @@ const DAY: i64 = 24 * 3600;
 pub const BVN: &str = "12345678901";
 const LOOKUP: &str = "/kyc/nigeria/bvn/lookup";
 
-/// The service's account at the stand-ins of the registers.
+/// The service account at the simulators of the registers.
 pub fn account(app: &TestApp, country: &str) -> Value {
     let sandbox = app.simulators.url();
     let mut credentials = json!({
@@ -34,13 +34,13 @@ pub async fn install(app: &TestApp, country: &str, wasm: &[u8]) {
     app.operator(Method::PUT, &format!("/providers/{country}"), account(app, country)).await.data();
 }
 
-/// Nigeria's registers, and a wallet that pays for them.
+/// Installs the plugin for Nigeria and credits the wallet.
 pub async fn set_up(app: &TestApp) {
     install(app, "nigeria", artifacts::NIGERIA).await;
     credit(app, 10_000, "identities").await;
 }
 
-/// The id of the record of a user, which costs nothing.
+/// Makes a free lookup; returns the id of its UID record.
 pub async fn free(app: &TestApp, company: &Company, more: Value) -> String {
     install(app, "nigeria", artifacts::NIGERIA).await;
     let prices = json!({ "identity.nigeria.bvn": 0 });
@@ -66,14 +66,15 @@ pub async fn bvn(app: &TestApp, number: &str) -> Reply {
     app.post(LOOKUP, json!({ "bvn": number })).await
 }
 
-/// Of all companies.
+/// Returns the number of UID records of all companies.
 pub async fn kept(app: &TestApp) -> i64 {
     let count = async |tx: &mut store::Tx| tx.sql("SELECT COUNT(*) FROM uids").one().await;
     let (count,): (i64,) = app.app.store.read(count).await.expect("a count");
     count
 }
 
-/// A type of identity: its path, the field and a number, what messages call it, its name, and some of its details.
+/// An identity type: its path, a field and its value, the display name, the name, and some of its
+/// details.
 type Type =
     (&'static str, &'static str, &'static str, &'static str, &'static str, &'static [&'static str]);
 
@@ -89,7 +90,7 @@ const OF_LICENCE: &[&str] =
 const OF_PASSPORT: &[&str] =
     &["first_name", "date_of_birth", "issued_at", "image", "signature", "phone_number"];
 
-#[rustfmt::skip] // a type on a line
+#[rustfmt::skip] // one type per line
 const TYPES: [Type; 8] = [
     ("bvn", "bvn", BVN, "BVN", "bvn", OF_BVN),
     ("nin", "nin", "12345678902", "NIN", "nin", OF_NIN),
@@ -103,8 +104,11 @@ const TYPES: [Type; 8] = [
 const WITH_FACE: [&str; 4] = ["bvn", "nin", "drivers_license", "passport"];
 const BY_DOCUMENT: [&str; 2] = ["drivers_license", "passport"];
 
-/// The ways to look a type up: the end of the path, the body, and the price.
-fn ways(app: &TestApp, (_, field, number, _, id, _): Type) -> Vec<(&'static str, Value, u32)> {
+/// Returns the lookup methods of a type: path suffix, request body and price.
+fn lookup_methods(
+    app: &TestApp,
+    (_, field, number, _, id, _): Type,
+) -> Vec<(&'static str, Value, u32)> {
     let mut ways = vec![("lookup", json!({ field: number, "user_id": "" }), 50)];
     if WITH_FACE.contains(&id) {
         let selfie = image(app, &format!("match-{number}"));
@@ -118,7 +122,7 @@ fn ways(app: &TestApp, (_, field, number, _, id, _): Type) -> Vec<(&'static str,
 }
 
 #[tokio::test]
-async fn a_register_that_is_slow_is_waited_for() {
+async fn a_lookup_waits_for_a_slow_register() {
     let app = TestApp::start(Engine::Sqlite).await;
     set_up(&app).await;
     assert_eq!(said(&bvn(&app, "12345688888").await), (200, "BVN lookup successful"));
@@ -126,19 +130,19 @@ async fn a_register_that_is_slow_is_waited_for() {
 }
 
 both! {
-    async fn every_type_is_found_charged_and_described(app: TestApp) {
+    async fn every_identity_type_is_found_charged_and_described(app: TestApp) {
         set_up(app).await;
         let types = app.get("/kyc/identity/list").await.data().as_array().expect("a list").clone();
         let mut left = 10_000;
         for row in TYPES {
             let (path, _, _, name, id, fields) = row;
-            for (end, body, price) in ways(app, row) {
+            for (end, body, price) in lookup_methods(app, row) {
                 let found = app.post(&format!("/kyc/nigeria/{path}/{end}"), body).await;
                 assert_eq!(said(&found), (200, &*format!("{name} lookup successful")), "{path} {end}");
                 let uid = found.data();
                 left -= price;
                 assert_eq!(balance(app).await, json!(left), "{path} {end}");
-                // Once it has matched, it stays verified.
+                // A record stays verified after a match.
                 let (faced, verified) = (end == "lookup/with-face", end != "lookup");
                 let mut methods = vec!["face_validation", "otp"];
                 methods.retain(|method| match *method {
@@ -169,7 +173,7 @@ both! {
         assert_eq!(kept(app).await, 8);
     }
 
-    async fn what_is_refused_costs_nothing_until_the_register_is_asked(app: TestApp) {
+    async fn a_request_rejected_before_the_register_is_queried_costs_nothing(app: TestApp) {
         set_up(app).await;
         let number = |number: &str| json!({ "number": number });
         for (path, body, status, message) in [
@@ -202,7 +206,7 @@ both! {
         assert_eq!((balance(app).await, kept(app).await), (json!(10_000), 0));
     }
 
-    async fn what_the_register_does_not_give_is_paid_for(app: TestApp) {
+    async fn a_lookup_is_charged_even_if_the_register_finds_nothing_or_fails(app: TestApp) {
         set_up(app).await;
         for (n, (number, status, message)) in [
             ("12345670000", 404, "bvn data not found"),
@@ -232,7 +236,7 @@ both! {
         assert_eq!(kept(app).await, 2);
     }
 
-    async fn the_second_register_is_asked_when_the_first_is_out_of_order(app: TestApp) {
+    async fn the_second_register_is_queried_when_the_first_fails(app: TestApp) {
         set_up(app).await;
         for kind in [FaultKind::Cut, FaultKind::Error500, FaultKind::Malformed] {
             app.simulators.faults().push(Fault::new("prembly", kind));
@@ -242,7 +246,7 @@ both! {
             let failed = bvn(app, BVN).await;
             assert_eq!(failed.failure(), (502, "bvn service is unavailable, please try again later"), "{kind:?}");
         }
-        // Without an account at the second, the first is all there is.
+        // Without credentials for the second register, only the first is queried.
         let mut only = account(app, "nigeria");
         for name in ["dojah_key", "dojah_app_id", "dojah_url"] {
             only["credentials"].as_object_mut().unwrap().remove(name);
@@ -253,7 +257,7 @@ both! {
         bvn(app, BVN).await.data();
     }
 
-    async fn a_wallet_that_does_not_cover_it_and_a_plan_without_it(app: TestApp) {
+    async fn an_uncovered_lookup_or_one_outside_the_plan_is_rejected(app: TestApp) {
         install(app, "nigeria", artifacts::NIGERIA).await;
         credit(app, 49, "first").await;
         let refused = bvn(app, BVN).await;
@@ -267,7 +271,7 @@ both! {
         assert_eq!(kept(app).await, 1);
     }
 
-    async fn a_repetition_updates_the_record_of_its_user(app: TestApp) {
+    async fn a_repeated_lookup_updates_the_record_of_its_user(app: TestApp) {
         set_up(app).await;
         let (ada, _) = (user(app, "ada").await, user(app, "bola").await);
         let look_up = async |user_id: &str| {
@@ -286,18 +290,18 @@ both! {
         let listed = app.get("/kyc/uid/list/ada").await;
         assert_eq!(said(&listed), (200, "Uids fetched successfully"));
         let of_list = with(again, json!({ "otp_sent": null, "otp_error": null }));
-        assert!(listed.data() == &json!([of_list]), "what a list shows is what the lookup found");
+        assert!(listed.data() == &json!([of_list]), "the list shows the record of the lookup");
         assert_eq!(app.get("/kyc/uid/list/nobody").await.failure(), (404, "user not found"));
     }
 
-    async fn equal_lookups_at_once_are_one_record_and_as_many_charges(app: TestApp) {
+    async fn concurrent_equal_lookups_create_one_record_and_are_charged_each(app: TestApp) {
         set_up(app).await;
         let answers = join_all((0..6).map(|_| bvn(app, BVN))).await;
         let ids: std::collections::BTreeSet<String> = answers.iter().map(|answer| answer.data()["id"].to_string()).collect();
         assert_eq!((ids.len(), kept(app).await, balance(app).await), (1, 1, json!(10_000 - 6 * 50)));
     }
 
-    async fn a_request_that_is_sent_again_is_paid_for_once(app: TestApp) {
+    async fn a_request_repeated_with_its_idempotency_key_is_charged_once(app: TestApp) {
         set_up(app).await;
         let ask = async || {
             let request = app.client.post(format!("{}/api/v1{LOOKUP}", app.api)).bearer_auth(&app.company.key);
@@ -309,7 +313,7 @@ both! {
         let found = ask().await.data().clone();
         assert_eq!(ask().await.data(), &found);
         assert_eq!(balance(app).await, json!(9_950));
-        // What was paid for is answered again, be it nothing.
+        // The response to a charged lookup is replayed, even if nothing was found.
         for (number, status) in [("12345670000", 404), (BVN, 409)] {
             let request = app.client.post(format!("{}/api/v1{LOOKUP}", app.api)).bearer_auth(&app.company.key);
             let missing = reply(request.header("idempotency-key", "two").json(&json!({ "bvn": number }))).await;
@@ -322,7 +326,7 @@ both! {
         assert_eq!(again.headers["idempotent-replayed"], "true");
     }
 
-    async fn a_kept_answer_ends_with_the_record_in_it(app: TestApp) {
+    async fn a_stored_response_expires_with_its_record(app: TestApp) {
         set_up(app).await;
         let first = bvn(app, BVN).await.data()["id"].clone();
         app.advance(30 * DAY - 3_600).await;
@@ -340,7 +344,7 @@ both! {
         assert_eq!(balance(app).await, json!(10_000 - 3 * 50));
     }
 
-    async fn a_face_that_matches_verifies_for_good(app: TestApp) {
+    async fn a_matching_face_verifies_a_record_permanently(app: TestApp) {
         set_up(app).await;
         user(app, "ada").await;
         let compare = async |selfie: &str| {
@@ -364,7 +368,7 @@ both! {
         assert_eq!((kept(app).await, balance(app).await), (1, json!(10_000 - 4 * 100 - 50)));
     }
 
-    async fn a_document_is_the_record_of_its_number(app: TestApp) {
+    async fn a_document_and_its_number_have_the_same_record(app: TestApp) {
         set_up(app).await;
         for (path, number) in [("drivers-license", "ABC12345XY67"), ("passport", "A01234567")] {
             let path = format!("/kyc/nigeria/{path}/lookup");
@@ -380,7 +384,7 @@ both! {
         assert_eq!(kept(app).await, 2);
     }
 
-    async fn a_type_is_switched_off_for_everyone_or_for_one_company(app: TestApp) {
+    async fn an_identity_type_can_be_disabled_for_everyone_or_for_one_company(app: TestApp) {
         set_up(app).await;
         let beta = app.new_company("Beta Lending").await;
         app.operator(Method::PATCH, "/prices", json!({ "identity.nigeria.bvn": 0 })).await.data();
@@ -415,7 +419,7 @@ both! {
         assert_eq!((listed().await, look_up().await), ((one.clone(), none.clone()), (true, false)));
         assert_eq!(switch("/identities", false).await, false);
         assert_eq!((listed().await, look_up().await), ((one.clone(), one.clone()), (true, true)));
-        // On for the company, and off for everyone.
+        // Enabled for the company, but disabled for everyone.
         assert_eq!(switch(&of_company, true).await, false);
         assert_eq!((listed().await, look_up().await), ((one.clone(), one), (true, true)));
         assert_eq!(switch("/identities", true).await, true);
@@ -425,12 +429,12 @@ both! {
         assert_eq!(unknown.failure(), (404, "identity not found"));
     }
 
-    async fn what_expires_is_erased(app: TestApp) {
+    async fn an_expired_record_is_hidden_and_then_deleted(app: TestApp) {
         set_up(app).await;
         user(app, "ada").await;
         let look_up = async || app.post(LOOKUP, json!({ "bvn": BVN, "user_id": "ada" })).await.data()["id"].clone();
         let first = look_up().await;
-        // Looking it up again does not extend it.
+        // A repeated lookup does not extend the expiry.
         app.advance(29 * DAY).await;
         assert_eq!(look_up().await, first);
         app.advance(DAY - 1).await;
@@ -452,7 +456,7 @@ both! {
         assert_eq!(kept(app).await, 0);
     }
 
-    async fn a_country_is_added_to_a_host_that_runs(app: TestApp) {
+    async fn a_country_can_be_added_to_a_running_host(app: TestApp) {
         credit(app, 1_000, "first").await;
         let path = "/kyc/ghana/ssnit/lookup";
         let ask = async || app.post(path, json!({ "number": "C123456789012" })).await;

@@ -1,4 +1,4 @@
-//! Whether somebody is the person of a record: codes that go to the addresses on record.
+//! Verification of UID records with codes sent to the addresses on record.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ async fn verify(app: &TestApp, uid: &Value, token: &str) -> Reply {
     app.post(&format!("/kyc/uid/verify/{}", text(uid, "id")), json!({ "token": token })).await
 }
 
-async fn again(app: &TestApp, number: &str) -> Value {
+async fn look_up_again(app: &TestApp, number: &str) -> Value {
     look_up(app, number, false).await.data().clone()
 }
 
@@ -48,19 +48,19 @@ both! {
         let sent = code(app, text(&uid, "email"), 6);
         assert_eq!(code(app, text(&uid, "phone_number"), 6), sent);
         assert_eq!(said(&verify(app, &uid, &other(&sent)).await), INVALID);
-        assert_eq!(again(app, BVN).await["verified"], false);
+        assert_eq!(look_up_again(app, BVN).await["verified"], false);
         app.advance(1).await;
         assert_eq!(said(&verify(app, &uid, &sent).await), (200, "Uid verified successfully"));
-        let verified = again(app, BVN).await;
+        let verified = look_up_again(app, BVN).await;
         assert_eq!((&verified["verified"], &verified["verified_by"], &verified["verified_at"]), (&json!(true), &json!(["otp"]), &json!(NOW.plus_seconds(1))));
         assert_eq!(said(&verify(app, &uid, &sent).await), INVALID);
-        // A verified one may be verified again, and stays what it is.
+        // A verified record can be verified again, and keeps its time of verification.
         assert_eq!(said(&send(app, &uid).await), (200, "Verification token sent successfully"));
         assert_eq!(said(&verify(app, &uid, &code(app, text(&uid, "email"), 6)).await).0, 200);
-        assert_eq!(again(app, BVN).await["verified_at"], verified["verified_at"]);
+        assert_eq!(look_up_again(app, BVN).await["verified_at"], verified["verified_at"]);
     }
 
-    async fn a_code_is_good_for_ten_minutes_and_five_tries(app: TestApp) {
+    async fn a_code_is_valid_for_ten_minutes_and_five_attempts(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         set_up(app).await;
         let uid = look_up(app, BVN, false).await.data().clone();
@@ -77,10 +77,10 @@ both! {
         }
         assert_eq!(said(&verify(app, &uid, &sent).await), INVALID);
         assert_eq!(verify(app, &uid, "").await.failure(), (400, "the token field is required"));
-        assert_eq!(again(app, BVN).await["verified"], false);
+        assert_eq!(look_up_again(app, BVN).await["verified"], false);
     }
 
-    async fn what_a_code_cannot_verify_is_told_so(app: TestApp) {
+    async fn a_record_without_addresses_cannot_be_verified_by_otp(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         set_up(app).await;
         let hidden = look_up(app, "12345676666", true).await;
@@ -99,7 +99,7 @@ both! {
         assert_eq!(balance(app).await, json!(10_000 - 2 * 50));
     }
 
-    async fn both_methods_may_verify_one_record(app: TestApp) {
+    async fn a_record_can_be_verified_by_both_methods(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         set_up(app).await;
         let selfie = format!("{}/images/match-{BVN}.jpg", app.simulators.url());
@@ -109,11 +109,11 @@ both! {
         assert_eq!(uid["verified_by"], json!(["face_validation"]));
         let sent = code(app, text(&uid, "phone_number"), 6);
         assert_eq!(verify(app, &uid, &sent).await.status, 200);
-        let both = again(app, BVN).await;
+        let both = look_up_again(app, BVN).await;
         assert_eq!((&both["verified_by"], &both["verified_at"]), (&json!(["face_validation", "otp"]), &uid["verified_at"]));
     }
 
-    async fn what_was_looked_up_is_answered_even_if_no_code_can_go_out(app: TestApp) {
+    async fn a_lookup_succeeds_even_if_no_code_can_be_sent(app: TestApp) {
         install(app, "nigeria", artifacts::NIGERIA).await;
         set_prices(app).await;
         credit(app, 51, "first").await;
@@ -126,13 +126,13 @@ both! {
         assert_eq!(noted.len(), 1);
         assert_eq!(send(app, &uid).await.failure(), (400, "insufficient balance, please top up your wallet."));
         credit(app, 10, "second").await;
-        // No gateway is there: the e-mail goes out alone.
+        // No gateway is installed, so only the e-mail is sent.
         assert_eq!(send(app, &uid).await.status, 200);
         assert_eq!((messages(app, text(&uid, "email")).len(), messages(app, text(&uid, "phone_number")).len()), (1, 0));
         assert_eq!(balance(app).await, json!(8.5));
     }
 
-    async fn no_company_reaches_the_record_of_another(app: TestApp) {
+    async fn a_company_cannot_verify_the_record_of_another(app: TestApp) {
         use_gateways(app, &["termii"]).await;
         set_up(app).await;
         let uid = look_up(app, BVN, true).await.data().clone();

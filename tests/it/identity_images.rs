@@ -1,4 +1,4 @@
-//! Images that requests name: which are fetched, and which are not.
+//! Images in lookup requests: by URL and in base64.
 
 use axum::{
     Router,
@@ -16,7 +16,7 @@ use crate::{
     identity::{BVN, kept, set_up},
 };
 
-/// A server of images, good and bad; its base URL.
+/// Starts a server of valid and invalid images; returns its base URL.
 async fn serve(app: &TestApp) -> String {
     let selfie = app.client.get(format!("{}/images/match-{BVN}.jpg", app.simulators.url()));
     let selfie = selfie.send().await.expect("an answer").bytes().await.expect("a JPEG");
@@ -62,7 +62,7 @@ async fn compare(app: &TestApp, image: &str) -> Reply {
 }
 
 both! {
-    async fn an_image_is_fetched_within_limits_and_known_by_its_content(app: TestApp) {
+    async fn an_image_is_fetched_within_limits_and_identified_by_its_content(app: TestApp) {
         set_up(app).await;
         let url = serve(app).await;
         for (image, message) in [
@@ -95,7 +95,7 @@ both! {
         }
     }
 
-    async fn an_image_may_come_in_base64(app: TestApp) {
+    async fn an_image_can_be_sent_in_base64(app: TestApp) {
         set_up(app).await;
         let picture = async |name: &str| {
             let url = format!("{}/images/{name}-{BVN}.jpg", app.simulators.url());

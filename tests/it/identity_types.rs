@@ -1,4 +1,4 @@
-//! Types of identity: what names them, how their identifiers may be written, and whom their records name.
+//! Identity types: their ids, the spelling of identifiers, and the contents of records.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 both! {
-    async fn the_id_of_a_type_is_the_same_everywhere(app: TestApp) {
+    async fn an_identity_type_has_the_same_id_everywhere(app: TestApp) {
         set_up(app).await;
         let id = json!("ee32e75ba74d26eef156c5f7");
         assert_eq!(bvn(app, BVN).await.data()["identity"], id);
@@ -34,7 +34,7 @@ both! {
         }
     }
 
-    async fn spaces_and_hyphens_of_an_identifier_are_ignored(app: TestApp) {
+    async fn spaces_and_hyphens_in_an_identifier_are_ignored(app: TestApp) {
         set_up(app).await;
         for (path, field, plain, spellings) in [
             ("bvn", "bvn", BVN, ["123 4567 8901", "123-4567-8901", " 12345678901 "]),
@@ -52,7 +52,7 @@ both! {
         assert_eq!(kept(app).await, 4);
     }
 
-    async fn a_firm_has_its_address_and_no_code(app: TestApp) {
+    async fn the_record_of_a_firm_has_its_email_and_cannot_be_verified_by_otp(app: TestApp) {
         set_up(app).await;
         let firm = app.post("/kyc/nigeria/cac/lookup", json!({ "number": "1234567" })).await.data().clone();
         assert!(firm["details"]["email"].as_str().is_some_and(|email| email.contains('@')), "{firm}");
@@ -60,7 +60,7 @@ both! {
         assert_eq!(firm["can_be_verified_by"], json!([]));
     }
 
-    async fn records_that_were_extended_end_30_days_after_their_creation(app: TestApp) {
+    async fn a_migration_expires_extended_records_30_days_after_their_creation(app: TestApp) {
         set_up(app).await;
         bvn(app, BVN).await.data();
         let extended = async |tx: &mut Tx| -> store::Result<u64> {

@@ -1,5 +1,5 @@
-//! Who may call what, and that one company sees and changes nothing of another. The tables of routes are walked, so that a new
-//! route is covered by itself or fails a test here.
+//! Access control and isolation of companies. The tests walk the tables of routes: a new route is
+//! covered automatically, or fails a test here.
 
 mod notifications;
 
@@ -18,10 +18,10 @@ use crate::{
 const NO_KEY: &str = "the Authorization header must be: Bearer <key>";
 const BAD_KEY: &str = "the API key is not valid";
 const BAD_TOKEN: &str = "the operator token is not valid";
-/// An id that nothing has.
-const NOBODY: &str = "000000000000000000000000";
+/// An id that no record has.
+const UNKNOWN_ID: &str = "000000000000000000000000";
 
-/// The routes of one kind, each with the address of its listener.
+/// Returns the routes with this access, each with its listener's URL.
 fn routes_of(app: &TestApp, access: Access) -> Vec<(&str, Route)> {
     let routes = app.routes().into_iter().filter(|(_, _, route)| route.access == access);
     let routes: Vec<_> = routes.map(|(base, _, route)| (base, route)).collect();
@@ -29,16 +29,16 @@ fn routes_of(app: &TestApp, access: Access) -> Vec<(&str, Route)> {
     routes
 }
 
-/// Whether a segment of a route is a parameter other than the company.
-fn names_something(segment: &str) -> bool {
+/// Returns whether a segment of a route is a parameter other than the company.
+fn is_record_parameter(segment: &str) -> bool {
     segment.starts_with('{') && segment != "{company}"
 }
 
-/// A request to a route for `company`, every other parameter of the path being `value`.
-fn to(app: &TestApp, base: &str, route: &Route, company: &str, value: &str) -> RequestBuilder {
+/// Builds a request to a route for `company`, with `value` for every other parameter of the path.
+fn request(app: &TestApp, base: &str, route: &Route, company: &str, value: &str) -> RequestBuilder {
     let fill = |segment| match segment {
         "{company}" => company,
-        segment if names_something(segment) => value,
+        segment if is_record_parameter(segment) => value,
         segment => segment,
     };
     let path = route.path.split('/').map(fill).collect::<Vec<_>>().join("/");
@@ -46,17 +46,17 @@ fn to(app: &TestApp, base: &str, route: &Route, company: &str, value: &str) -> R
     app.client.request(method, format!("{base}{path}"))
 }
 
-/// A request whose body cannot be read: whoever looks at it before the key answers something else.
+/// Builds a request with an invalid body, which must not be read before the key is checked.
 fn unreadable(app: &TestApp, base: &str, route: &Route) -> RequestBuilder {
-    let request = to(app, base, route, &app.company.id, NOBODY);
+    let request = request(app, base, route, &app.company.id, UNKNOWN_ID);
     request.header("content-type", "text/plain").body("{ not json")
 }
 
-/// A request with an empty object, and with the credential that its route wants.
+/// Sends an empty object with the credential that the route needs.
 async fn ask(app: &TestApp, base: &str, route: &Route, company: &Company, value: &str) -> Reply {
     let operators = route.access == Access::Operator;
     let credential = if operators { OPERATOR_TOKEN } else { &company.key };
-    let request = to(app, base, route, &company.id, value).bearer_auth(credential);
+    let request = request(app, base, route, &company.id, value).bearer_auth(credential);
     reply(if route.method == "get" { request } else { request.json(&json!({})) }).await
 }
 
@@ -65,7 +65,7 @@ async fn another_key(app: &TestApp, body: Value) -> Value {
     app.operator(Method::POST, &path, body).await.data().clone()
 }
 
-/// How much an operator's list holds.
+/// Returns the `total` of an operator's list.
 async fn total(app: &TestApp, path: &str) -> Value {
     app.operator(Method::GET, path, Value::Null).await.data()["total"].clone()
 }
@@ -74,10 +74,10 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value[field].as_str().expect(field)
 }
 
-// ---- who may call -------------------------------------------------------------------------------
+// ---- access control -----------------------------------------------------------------------------
 
-/// Every route of one kind refuses every one of these headers, before anything of the body is read.
-async fn refuses(app: &TestApp, access: Access, headers: &[(Option<String>, &str)]) {
+/// Asserts that every route with this access rejects each header before it reads the body.
+async fn assert_rejects(app: &TestApp, access: Access, headers: &[(Option<String>, &str)]) {
     for (base, route) in routes_of(app, access) {
         for (header, message) in headers {
             let mut request = unreadable(app, base, &route);
@@ -91,8 +91,8 @@ async fn refuses(app: &TestApp, access: Access, headers: &[(Option<String>, &str
     }
 }
 
-/// Every route of one kind goes on to the body when the credential is right: what refuses, refuses because of it.
-async fn lets_in(app: &TestApp, access: Access, credential: &str) {
+/// Asserts that every route with this access accepts this credential; the body may be rejected.
+async fn assert_accepts(app: &TestApp, access: Access, credential: &str) {
     for (base, route) in routes_of(app, access) {
         let known = reply(unreadable(app, base, &route).bearer_auth(credential)).await;
         assert!(![401, 403].contains(&known.status.as_u16()), "{}: {}", route.path, known.body);
@@ -100,7 +100,7 @@ async fn lets_in(app: &TestApp, access: Access, credential: &str) {
 }
 
 both! {
-    async fn strangers_are_refused_at_every_route_of_companies(app: TestApp) {
+    async fn every_route_of_companies_rejects_invalid_keys(app: TestApp) {
         let soon = json!({ "expires_at": NOW.plus_seconds(60) });
         let expired = another_key(app, soon).await;
         let revoked = another_key(app, json!({})).await;
@@ -110,7 +110,7 @@ both! {
 
         let key = &app.company.key;
         let bearer = |key: &str| Some(format!("Bearer {key}"));
-        refuses(app, Access::Company, &[
+        assert_rejects(app, Access::Company, &[
             (None, NO_KEY),
             (Some("Bearer".to_owned()), NO_KEY),
             (Some(format!("Basic {key}")), NO_KEY),
@@ -125,13 +125,13 @@ both! {
         .await;
         assert_eq!(app.get("/payment/list").await.data()["total"], 0);
         assert!(app.simulators.paystack().requests().is_empty());
-        lets_in(app, Access::Company, key).await;
+        assert_accepts(app, Access::Company, key).await;
     }
 
-    async fn strangers_are_refused_at_every_route_of_operators(app: TestApp) {
+    async fn every_route_of_operators_rejects_invalid_tokens(app: TestApp) {
         let own = format!("/companies/{}/audit", app.company.id);
         let before = (total(app, &own).await, total(app, "/audit").await);
-        refuses(app, Access::Operator, &[
+        assert_rejects(app, Access::Operator, &[
             (None, NO_KEY),
             (Some(OPERATOR_TOKEN.to_owned()), NO_KEY),
             (Some(format!("Basic {OPERATOR_TOKEN}")), NO_KEY),
@@ -141,10 +141,10 @@ both! {
         .await;
         assert_eq!((total(app, &own).await, total(app, "/audit").await), before);
         assert_eq!(total(app, "/companies").await, 1);
-        lets_in(app, Access::Operator, OPERATOR_TOKEN).await;
+        assert_accepts(app, Access::Operator, OPERATOR_TOKEN).await;
     }
 
-    async fn a_company_that_may_not_act_is_refused_at_every_route(app: TestApp) {
+    async fn every_route_rejects_a_suspended_or_unsubscribed_company(app: TestApp) {
         let ended = "active subscription required";
         for (path, body, message, undo) in [
             ("", json!({ "active": false }), "the company is suspended", json!({ "active": true })),
@@ -154,19 +154,19 @@ both! {
             let company = app.new_company("Beta Lending").await;
             let method = if path.is_empty() { Method::PATCH } else { Method::PUT };
             let path = format!("/companies/{}{path}", company.id);
-            lets_in(app, Access::Company, &company.key).await;
+            assert_accepts(app, Access::Company, &company.key).await;
             app.operator(method.clone(), &path, body).await.data();
             for (base, route) in routes_of(app, Access::Company) {
                 let refused = reply(unreadable(app, base, &route).bearer_auth(&company.key)).await;
                 assert_eq!(refused.failure(), (403, message), "{}", route.path);
             }
-            lets_in(app, Access::Company, &app.company.key).await; // nobody else is
+            assert_accepts(app, Access::Company, &app.company.key).await; // others are unaffected
             app.operator(method, &path, undo).await.data();
-            lets_in(app, Access::Company, &company.key).await;
+            assert_accepts(app, Access::Company, &company.key).await;
         }
     }
 
-    async fn a_plan_without_a_feature_opens_no_route_of_it(app: TestApp) {
+    async fn routes_of_a_feature_reject_a_company_without_it(app: TestApp) {
         let gated = [
             ("/api/v1/payment/", "payments"),
             ("/api/v1/otp/send", "otp"),
@@ -180,7 +180,7 @@ both! {
         for features in [&["otp"][..], &["otp", "payments"], &["payments"], &[]] {
             app.operator(Method::PUT, &path, json!({ "features": features })).await.data();
             for (base, route) in routes_of(app, Access::Company) {
-                let answer = ask(app, base, &route, &app.company, NOBODY).await;
+                let answer = ask(app, base, &route, &app.company, UNKNOWN_ID).await;
                 let feature = gated.iter().find(|(prefix, _)| route.path.starts_with(prefix));
                 match feature.filter(|(_, feature)| !features.contains(feature)) {
                     Some((_, feature)) => {
@@ -193,12 +193,12 @@ both! {
         }
     }
 
-    async fn each_listener_answers_its_own_routes_only(app: TestApp) {
+    async fn each_listener_serves_only_its_own_routes(app: TestApp) {
         let of = |access| routes_of(app, access).into_iter().map(|(_, route)| route.path).collect::<Vec<_>>();
         let (documents, health) = (["/openapi.json", "/docs", "/docs/{file}"], ["/health/live", "/health/ready"]);
-        // Whoever opens another route must say here why it needs no key.
+        // All routes that need no key. A further one needs a reason here.
         assert_eq!(of(Access::Open), [&documents[..], &["/api/v1/user/file/{file}", "/api/v1/notifications/{provider}/{account}"], &documents].concat());
-        // And why it must be answered however much there is to do.
+        // All routes that bypass the request limits. A further one needs a reason here.
         assert_eq!(of(Access::Always), [&health[..], &health, &["/metrics"]].concat());
         for (base, _, route) in app.routes().into_iter().filter(|(_, _, route)| !is_common(route.path)) {
             let public = base == app.api;
@@ -212,10 +212,10 @@ both! {
     }
 }
 
-// ---- what one company sees of another -----------------------------------------------------------
+// ---- isolation of companies ---------------------------------------------------------------------
 
-/// What a company leaves behind, by every name that a request could use.
-struct Traces {
+/// Records of a company, by every name that a request could use.
+struct CompanyRecords {
     user: Value,
     settled: Value,
     pending: Value,
@@ -229,8 +229,8 @@ struct Traces {
     recollection: Value,
 }
 
-/// The harness's own company does everything that leaves something.
-async fn leave_traces(app: &TestApp) -> Traces {
+/// Creates records of every kind for the test company.
+async fn create_records(app: &TestApp) -> CompanyRecords {
     let company = format!("/companies/{}", app.company.id);
     let mut ada = json!({ "user_id": "user-of-a", "first_name": "Ada", "last_name": "Obi" });
     ada["email"] = json!("mail-of-a@example.com");
@@ -263,7 +263,7 @@ async fn leave_traces(app: &TestApp) -> Traces {
     let recollection = recollect(app, repaid).await.data().clone();
     app.settle().await;
     let movement = "movement-of-a";
-    Traces {
+    CompanyRecords {
         user,
         settled,
         pending,
@@ -278,7 +278,7 @@ async fn leave_traces(app: &TestApp) -> Traces {
     }
 }
 
-impl Traces {
+impl CompanyRecords {
     fn of_user(&self) -> Vec<&str> {
         ["id", "user_id", "email"].map(|field| text(&self.user, field)).to_vec()
     }
@@ -299,9 +299,9 @@ impl Traces {
     }
 }
 
-type Names = fn(&Traces) -> Vec<&str>;
+type Names = fn(&CompanyRecords) -> Vec<&str>;
 
-/// Every route that names a record, and the names under which one finds A's.
+/// Every route that names a record, and the names of the records of company A.
 const RECORDS: &[(&str, Names)] = &[
     ("/api/v1/user/fetch/{email_or_id}", |a| a.of_user()),
     ("/api/v1/user/edit/{user_id}", |a| a.of_user()),
@@ -336,22 +336,22 @@ const RECORDS: &[(&str, Names)] = &[
     ("/internal/v1/companies/{company}/payments/{payment}/refund", |a| a.of_payments("id")),
 ];
 
-/// Routes whose parameter is no record of a company. This list may only shrink.
+/// Routes whose parameters name no record of a company. This list may only shrink.
 const NO_RECORDS: &[(&str, &str)] = &[
     ("/docs/{file}", "a file of the viewer, the same for everyone"),
     (
         "/api/v1/notifications/{provider}/{account}",
-        "checked by its signature, in `isolation/notifications.rs`",
+        "authenticated by signature, in `isolation/notifications.rs`",
     ),
     ("/api/v1/user/file/{file}", "named by a signed link, in `user_export.rs`"),
-    ("/api/v1/kyc/{country}/{*path}", "a type of identity, which all share"),
-    ("/internal/v1/companies/{company}/loans/{loan}", "a neighbour's name for it, in `loans.rs`"),
+    ("/api/v1/kyc/{country}/{*path}", "an identity type, which all share"),
+    ("/internal/v1/companies/{company}/loans/{loan}", "an internal consumer's id, in `loans.rs`"),
     (
         "/internal/v1/companies/{company}/direct-debits/{direct_debit}",
-        "a neighbour's name for it, in `loans.rs`",
+        "an internal consumer's id, in `loans.rs`",
     ),
-    ("/internal/v1/identities/{country}/{identity}", "a type of identity, which all share"),
-    ("/internal/v1/companies/{company}/identities/{country}/{identity}", "what all share"),
+    ("/internal/v1/identities/{country}/{identity}", "an identity type, which all share"),
+    ("/internal/v1/companies/{company}/identities/{country}/{identity}", "a type, which all share"),
     ("/internal/v1/companies/{company}/providers/{provider}", "a plugin, which all share"),
     ("/internal/v1/providers/{provider}", "a plugin, which all share"),
     ("/internal/v1/companies/{company}/providers/{provider}/test", "a plugin, which all share"),
@@ -362,26 +362,26 @@ const NO_RECORDS: &[(&str, &str)] = &[
     ("/internal/v1/plugins/{plugin}/rollback", "plugins serve everyone"),
     ("/internal/v1/plugins/{plugin}/deactivate", "plugins serve everyone"),
     ("/internal/v1/plugins/{plugin}/{digest}", "plugins serve everyone"),
-    ("/internal/v1/plugins/{plugin}/recordings", "operators alone read them"),
-    ("/internal/v1/plugins/{plugin}/recordings/{recording}", "operators alone read them"),
+    ("/internal/v1/plugins/{plugin}/recordings", "only operators read them"),
+    ("/internal/v1/plugins/{plugin}/recordings/{recording}", "only operators read them"),
     ("/internal/v1/publishers/{publisher}", "plugins serve everyone"),
 ];
 
 #[test]
-fn every_route_that_names_a_record_is_tried_with_another_companys() {
+fn every_route_with_a_parameter_is_listed() {
     let all: Vec<&str> = public_routes().iter().chain(&internal_routes()).map(|r| r.path).collect();
     let tried =
         || RECORDS.iter().map(|(path, _)| *path).chain(NO_RECORDS.iter().map(|(path, _)| *path));
-    for path in all.iter().filter(|path| path.split('/').any(names_something)) {
-        assert_eq!(tried().filter(|tried| tried == path).count(), 1, "{path} needs one line above");
+    for path in all.iter().filter(|path| path.split('/').any(is_record_parameter)) {
+        assert_eq!(tried().filter(|tried| tried == path).count(), 1, "list {path} once above");
     }
     for path in tried() {
-        assert!(all.contains(&path), "{path} is no route");
+        assert!(all.contains(&path), "{path} is not a route");
     }
 }
 
-/// What operators and company A itself see of A.
-async fn standing(app: &TestApp) -> Vec<Value> {
+/// Returns what operators and company A itself see of A.
+async fn visible_state(app: &TestApp) -> Vec<Value> {
     let mut seen = vec![app.get("/payment/list").await.data().clone()];
     for path in ["", "/wallet", "/wallet/entries", "/events", "/messages", "/providers", "/audit"] {
         let path = format!("/companies/{}{path}", app.company.id);
@@ -391,16 +391,16 @@ async fn standing(app: &TestApp) -> Vec<Value> {
 }
 
 both! {
-    async fn a_record_of_another_company_is_answered_like_one_that_does_not_exist(app: TestApp) {
-        let a = leave_traces(app).await;
+    async fn a_record_of_another_company_gets_the_response_of_a_missing_one(app: TestApp) {
+        let a = create_records(app).await;
         let b = app.new_company("Beta Lending").await;
-        let before = standing(app).await;
+        let before = visible_state(app).await;
         let named = || {
             let find = |path: &str| RECORDS.iter().find(|(record, _)| *record == path);
             app.routes().into_iter().filter_map(move |(base, _, route)| Some((base, find(route.path)?.1, route)))
         };
         for (base, names, route) in named() {
-            let missing = ask(app, base, &route, &b, NOBODY).await;
+            let missing = ask(app, base, &route, &b, UNKNOWN_ID).await;
             assert_eq!(missing.failure().0, 404, "{}", route.path);
             for name in names(&a) {
                 let answer = ask(app, base, &route, &b, name).await;
@@ -408,13 +408,13 @@ both! {
             }
         }
         app.settle().await;
-        assert_eq!(standing(app).await, before);
+        assert_eq!(visible_state(app).await, before);
         let key = Company { key: text(&a.key, "api_key").to_owned(), ..app.company.clone() };
         app.request(&key, Method::GET, "/payment/list", None).await.data();
 
-        // The names are right: A finds all of it under them.
+        // The names are right: A finds its records under them.
         for (base, names, route) in named() {
-            let missing = ask(app, base, &route, &b, NOBODY).await;
+            let missing = ask(app, base, &route, &b, UNKNOWN_ID).await;
             let mut found = false;
             for name in names(&a) {
                 found |= ask(app, base, &route, &app.company, name).await.body != missing.body;
@@ -424,13 +424,13 @@ both! {
         app.settle().await;
     }
 
-    async fn no_list_shows_anything_of_another_company(app: TestApp) {
-        let a = leave_traces(app).await;
+    async fn no_list_shows_a_record_of_another_company(app: TestApp) {
+        let a = create_records(app).await;
         let b = app.new_company("Beta Lending").await;
         let mut of_a = String::new();
         let lists = app.routes().into_iter().filter(|(_, _, route)| {
             route.method == "get"
-                && !route.path.split('/').any(names_something)
+                && !route.path.split('/').any(is_record_parameter)
                 && (route.access == Access::Company || route.path.contains("{company}"))
         });
         for (base, _, route) in lists {
@@ -439,7 +439,7 @@ both! {
             let shown = a.all().into_iter().chain([&*app.company.id, "Acme Lending"]).find(|trace| of_b.contains(trace));
             assert_eq!(shown, None, "{}: {of_b}", route.path);
         }
-        assert_eq!(a.all().into_iter().find(|trace| !of_a.contains(trace)), None, "A's own lists lack it");
+        assert_eq!(a.all().into_iter().find(|trace| !of_a.contains(trace)), None, "missing from the lists of A");
 
         let today = NOW.to_datetime().format("%d-%m-%Y");
         for filter in [
@@ -454,10 +454,10 @@ both! {
         }
     }
 
-    async fn another_companys_user_cannot_be_made_to_pay(app: TestApp) {
-        let a = leave_traces(app).await;
+    async fn a_payment_for_another_companys_user_is_rejected(app: TestApp) {
+        let a = create_records(app).await;
         let b = app.new_company("Beta Lending").await;
-        for user_id in [text(&a.user, "user_id"), text(&a.user, "id"), NOBODY] {
+        for user_id in [text(&a.user, "user_id"), text(&a.user, "id"), UNKNOWN_ID] {
             let mut order = app.order("order-of-b");
             order["user_id"] = json!(user_id);
             let refused = app.request(&b, Method::POST, "/payment/initialize", Some(order)).await;
@@ -466,7 +466,7 @@ both! {
         assert_eq!(app.request(&b, Method::GET, "/payment/list", None).await.data()["total"], 0);
     }
 
-    async fn the_same_names_live_side_by_side_in_two_companies(app: TestApp) {
+    async fn two_companies_can_use_the_same_names(app: TestApp) {
         let b = app.new_company("Beta Lending").await;
         let both = [&app.company, &b];
         let mut made = Vec::new();
@@ -484,7 +484,7 @@ both! {
         assert_ne!(made[0].0["id"], made[1].0["id"]);
         assert_eq!((&made[0].1["reference"], &made[1].1["reference"]), (&json!("order-1"), &json!("order-1")));
         assert_eq!(made[0].1["service_ref"], "order-1");
-        assert_ne!(made[1].1["service_ref"], "order-1"); // one account at the provider, one name there
+        assert_ne!(made[1].1["service_ref"], "order-1"); // unique at the shared account
 
         let states = async || {
             let mut states = Vec::new();

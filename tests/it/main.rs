@@ -1,6 +1,7 @@
-//! Everything that is tested from outside: one binary, one file per subject. `both!` runs a test on SQLite and on PostgreSQL.
+//! Integration tests: one binary, one file per subject. The macro `both!` runs a test on SQLite and
+//! on PostgreSQL.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 #[macro_use]
 mod app;

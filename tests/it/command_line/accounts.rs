@@ -1,4 +1,4 @@
-//! Accounts at providers.
+//! Provider accounts.
 
 use serde_json::json;
 
@@ -30,7 +30,7 @@ both! {
         assert_eq!(refused.failure(), (1, message));
     }
 
-    async fn an_account_is_tested(app: TestApp) {
+    async fn a_provider_test_reports_whether_the_credentials_are_accepted(app: TestApp) {
         let tested = run(app, &["provider", "test", "provider_a"]).await;
         let said = (field(tested.said(), "mode"), field(&tested.out, "outcome"), field(&tested.out, "detail"));
         assert_eq!(said, ("test", "accepted", "provider_a was reached and accepted the credentials"));

@@ -1,4 +1,4 @@
-//! Loans, direct debits, and what verifying cards charged.
+//! Loans, direct debits, and refunds of card verification charges.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::lending::{
 };
 
 both! {
-    async fn a_loan_is_saved_shown_and_its_repayments_are_read(app: TestApp) {
+    async fn a_loan_is_saved_and_shown_and_its_repayments_are_listed(app: TestApp) {
         let id = &*app.company.id;
         user(app, "ada").await;
         let loan = json!({
@@ -27,7 +27,7 @@ both! {
         let schedule: Vec<String> = rows(schedule).into_iter().map(|row| row[1..].join(" ")).collect();
         assert_eq!(schedule, ["100.50 NGN 0.00 NGN", "200.00 NGN 150.50 NGN"]);
         let again = run(app, &["loan", "put", id, "loan-1", "--file", &loan_file, "--json"]).await.json();
-        assert_eq!(again, get_loan(app, "loan-1").await, "what was repaid stays repaid");
+        assert_eq!(again, get_loan(app, "loan-1").await, "resending a loan keeps its repayments");
         let unknown = run(app, &["loan", "show", id, "loan-2"]).await;
         assert_eq!(unknown.failure(), (1, "tollhouse: loan not found"));
 
@@ -46,7 +46,7 @@ both! {
         assert!(run(app, &["loan", "credit-events", "--after", next]).await.said().starts_with("none\n"));
     }
 
-    async fn a_direct_debit_is_saved_and_its_token_stays_secret(app: TestApp) {
+    async fn a_direct_debit_is_saved_and_its_token_is_never_printed(app: TestApp) {
         let id = &*app.company.id;
         user(app, "ada").await;
         let token = "AUTH_a_very_secret_token";
@@ -66,7 +66,7 @@ both! {
         assert!(missing.failure().0 == 2 && missing.err.starts_with("tollhouse: /no/such.json: "), "{}", missing.err);
     }
 
-    async fn a_refund_that_has_failed_is_found_and_tried_again(app: TestApp) {
+    async fn a_failed_refund_is_listed_and_retried(app: TestApp) {
         let id = &*app.company.id;
         user(app, "ada").await;
         let card = saved_card(app, "ada", SUCCESS_CARD).await;
@@ -88,7 +88,7 @@ both! {
         assert_eq!(again.failure(), (1, "tollhouse: only failed refund can be tried again"));
         let part = run(app, &["card-refund", "list", "--limit", "1"]).await;
         let end = run(app, &["card-refund", "list", "--after", part.said().trim_end().rsplit(' ').next().unwrap()]).await;
-        assert_eq!(end.said(), "none\n", "nothing comes after the last: no cursor either");
+        assert_eq!(end.said(), "none\n", "the last page has no cursor");
         app.settle().await;
     }
 }

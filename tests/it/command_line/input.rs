@@ -1,4 +1,4 @@
-//! What commands read from files and from standard input.
+//! Input of commands from files and standard input.
 
 use std::process::Stdio;
 
@@ -8,7 +8,7 @@ use tokio::io::AsyncWriteExt;
 use super::{Ended, ended, field, file, program, rows, run};
 use crate::app::{OPERATOR_TOKEN, TestApp};
 
-/// Runs the program against a host, fed through standard input.
+/// Runs a command against a host with this standard input.
 pub async fn feed(app: &TestApp, arguments: &[&str], input: &str) -> Ended {
     let mut command = tokio::process::Command::from(program(arguments));
     command
@@ -18,14 +18,14 @@ pub async fn feed(app: &TestApp, arguments: &[&str], input: &str) -> Ended {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
-    let mut stdin = child.stdin.take().expect("it is fed");
-    stdin.write_all(input.as_bytes()).await.expect("it reads");
+    let mut stdin = child.stdin.take().expect("a piped standard input");
+    stdin.write_all(input.as_bytes()).await.expect("a command that reads its input");
     drop(stdin);
-    ended(child.wait_with_output().await.expect("its end"))
+    ended(child.wait_with_output().await.expect("an exit status"))
 }
 
 both! {
-    async fn credentials_come_from_a_file_or_standard_input(app: TestApp) {
+    async fn credentials_are_read_from_a_file_or_standard_input(app: TestApp) {
         let id = &*app.company.id;
         let credentials = json!({ "secret_key": "sk_test_own", "base_url": format!("{}/paystack", app.simulators.url()) });
         let file_name = file(app, "credentials.json", credentials.to_string().as_bytes());

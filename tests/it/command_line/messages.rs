@@ -1,4 +1,4 @@
-//! Where a company's text messages may go, and what became of its messages.
+//! Allowed destinations of a company's text messages, and the status of its messages.
 
 use serde_json::{Value, json};
 

@@ -1,16 +1,16 @@
-//! Saved cards at every provider: verified, charged, challenged, declined, and forgotten.
+//! Saved cards at every provider: verification, charges, challenges, declines and deletion.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 use tollhouse_sandbox::{Fault, FaultKind};
 
-use super::{Subject, times};
+use super::{Subject, request_count};
 use crate::{
     app::TestApp,
     lending::{fetch_card, get_loan, loan, recollect, user},
 };
 
-/// What the customer does on a page, with the provider's success card.
+/// Completes a checkout page with the provider's success card.
 async fn complete(app: &TestApp, begun: &Value) {
     app.complete(begun, "success").await;
     app.settle().await;
@@ -56,7 +56,7 @@ pub async fn verifies<S: Subject>(app: &TestApp) {
     digits("last_4_digits", 4);
     digits("exp_month", 2);
     digits("exp_year", 4);
-    // Not every provider tells it.
+    // Not every provider reports it.
     assert!([0, 2].contains(&text("country_code").len()), "{details}");
     assert!(!text("card_type").is_empty() && text("card_type") == text("card_type").to_lowercase());
     assert!(!card["signature"].as_str().expect("a text").is_empty());
@@ -66,7 +66,7 @@ pub async fn verifies<S: Subject>(app: &TestApp) {
     let refunds = app.operator(Method::GET, "/card-refunds", Value::Null).await.data().clone();
     let refund = &refunds["refunds"][0];
     assert_eq!((&refund["status"], &refund["amount"]), (&json!("done"), &json!(100)), "{refund}");
-    assert_eq!(times::<S>(app, S::REFUNDS), 1);
+    assert_eq!(request_count::<S>(app, S::REFUND), 1);
 
     let again = begin::<S>(app).await;
     complete(app, &again).await;
@@ -82,13 +82,13 @@ pub async fn verifies<S: Subject>(app: &TestApp) {
 pub async fn charges<S: Subject>(app: &TestApp) {
     saved::<S>(app).await;
     loan(app, "loan-1", "ada", &[(10, 10_000.0)]).await;
-    let made = times::<S>(app, S::CHARGES);
+    let made = request_count::<S>(app, S::CHARGE);
     assert_eq!(charge(app, 2_500.5).await["status"], "success");
     app.simulators.faults().push(Fault::new("charge", FaultKind::Decline));
     let declined = charge(app, 100.0).await;
     app.advance(60).await;
     assert_eq!(status(app, &declined).await, "failed");
-    assert_eq!(times::<S>(app, S::CHARGES) - made, 2);
+    assert_eq!(request_count::<S>(app, S::CHARGE) - made, 2);
 
     app.simulators.faults().push(Fault::new("charge", FaultKind::Challenge));
     let challenged = charge(app, 500.0).await;
@@ -102,7 +102,7 @@ pub async fn charges<S: Subject>(app: &TestApp) {
     assert_eq!(get_loan(app, "loan-1").await["amount_paid"], json!(3_000.5));
 }
 
-/// Whatever becomes of the answer, the card is charged once.
+/// The card is charged once, whether or not the response arrives.
 pub async fn charges_once<S: Subject>(app: &TestApp) {
     saved::<S>(app).await;
     loan(app, "loan-1", "ada", &[(10, 10_000.0)]).await;

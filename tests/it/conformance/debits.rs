@@ -1,4 +1,4 @@
-//! Direct debits at every provider: an installment is collected from a bank account, once.
+//! Direct debits at every provider: repayments are debited from a bank account once.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -47,12 +47,12 @@ pub async fn debits<S: Subject>(app: &TestApp) {
     app.advance(300).await;
     assert_eq!(status(app, &declined).await, "failed");
     assert_eq!(get_loan(app, "loan-1").await["amount_paid"], json!(500.5));
-    // The service's own account took it: what the provider left of it is the company's.
+    // The service account received it, so the net amount is credited to the company.
     let balance = app.wallet().await["balance"].as_f64();
     assert!(balance.is_some_and(|balance| (480.0..=500.5).contains(&balance)), "{balance:?}");
 }
 
-/// Whatever becomes of the answer, the account is debited once.
+/// The account is debited once, whether or not the response arrives.
 pub async fn debits_once<S: Subject>(app: &TestApp) {
     set_up::<S>(app).await;
     for (n, kind) in (1..).zip(super::FAULTS) {

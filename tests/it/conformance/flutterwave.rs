@@ -22,11 +22,11 @@ async fn verified(app: &TestApp, reference: &str) -> Value {
 
 impl Subject for Flutterwave {
     const NAME: &'static str = "provider_b";
-    const BEGINS: (&'static str, &'static str) = ("POST", "/payments");
-    const REFUNDS: (&'static str, &'static str) = ("POST", "/transactions/{id}/refund");
-    const CHARGES: (&'static str, &'static str) = ("POST", "/tokenized-charges");
+    const CHECKOUT: (&'static str, &'static str) = ("POST", "/payments");
+    const REFUND: (&'static str, &'static str) = ("POST", "/transactions/{id}/refund");
+    const CHARGE: (&'static str, &'static str) = ("POST", "/tokenized-charges");
     const FEES: f64 = 35.01; // 1.4 %
-    const DOLLARS: bool = true;
+    const SUPPORTS_USD: bool = true;
 
     async fn set_up(app: &TestApp) -> String {
         app.install(artifacts::PROVIDER_B).await;
@@ -39,7 +39,7 @@ impl Subject for Flutterwave {
         url
     }
 
-    /// Without the numbers of transactions.
+    /// Returns the requests, with `{id}` in place of transaction ids.
     fn requests(app: &TestApp) -> Vec<(String, String)> {
         let plain = |part: &str| match part.parse::<u64>() {
             Ok(_) => "{id}".to_owned(),
@@ -91,7 +91,7 @@ impl Subject for Flutterwave {
             "end_date": "2027-11-20T00:00:00.000Z", "narration": "loan",
         });
         let opened = reply(ask(app, Method::POST, "/accounts/tokenize").json(&order)).await.body;
-        // The customer's transfer arrives, and then the bank's consent.
+        // First the customer's transfer arrives, then the consent of the bank.
         app.advance(10).await;
         app.advance(10).await;
         let reference = opened["data"]["reference"].as_str().expect("a reference");
@@ -99,8 +99,8 @@ impl Subject for Flutterwave {
         found.body["data"]["token"].as_str().expect("a token").to_owned()
     }
 
-    async fn charges_again(app: &TestApp, reference: &str) -> Vec<String> {
+    async fn reusable_tokens(app: &TestApp, reference: &str) -> Vec<String> {
         let card = verified(app, reference).await["card"].clone();
-        vec![card["token"].as_str().expect("a card's").to_owned()]
+        vec![card["token"].as_str().expect("a card token").to_owned()]
     }
 }

@@ -25,13 +25,13 @@ async fn queried(app: &TestApp, reference: &str) -> Value {
 
 impl Subject for Monnify {
     const NAME: &'static str = "provider_c";
-    const BEGINS: (&'static str, &'static str) =
+    const CHECKOUT: (&'static str, &'static str) =
         ("POST", "/api/v1/merchant/transactions/init-transaction");
-    const REFUNDS: (&'static str, &'static str) = ("POST", "/api/v1/refunds/initiate-refund");
-    const CHARGES: (&'static str, &'static str) =
+    const REFUND: (&'static str, &'static str) = ("POST", "/api/v1/refunds/initiate-refund");
+    const CHARGE: (&'static str, &'static str) =
         ("POST", "/api/v1/merchant/cards/charge-card-token");
     const FEES: f64 = 37.51; // 1.5 %
-    const DOLLARS: bool = false;
+    const SUPPORTS_USD: bool = false;
 
     async fn set_up(app: &TestApp) -> String {
         app.install(artifacts::PROVIDER_C).await;
@@ -109,8 +109,8 @@ impl Subject for Monnify {
         created["mandateCode"].as_str().expect("a code").to_owned()
     }
 
-    async fn charges_again(app: &TestApp, reference: &str) -> Vec<String> {
+    async fn reusable_tokens(app: &TestApp, reference: &str) -> Vec<String> {
         let card = queried(app, reference).await["cardDetails"].clone();
-        vec![card["cardToken"].as_str().expect("a card's").to_owned()]
+        vec![card["cardToken"].as_str().expect("a card token").to_owned()]
     }
 }

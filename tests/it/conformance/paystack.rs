@@ -11,11 +11,11 @@ pub struct Paystack;
 
 impl Subject for Paystack {
     const NAME: &'static str = "provider_a";
-    const BEGINS: (&'static str, &'static str) = ("POST", "/transaction/initialize");
-    const REFUNDS: (&'static str, &'static str) = ("POST", "/refund");
-    const CHARGES: (&'static str, &'static str) = ("POST", "/transaction/charge_authorization");
+    const CHECKOUT: (&'static str, &'static str) = ("POST", "/transaction/initialize");
+    const REFUND: (&'static str, &'static str) = ("POST", "/refund");
+    const CHARGE: (&'static str, &'static str) = ("POST", "/transaction/charge_authorization");
     const FEES: f64 = 137.51; // 1.5 % and 100
-    const DOLLARS: bool = true;
+    const SUPPORTS_USD: bool = true;
 
     async fn set_up(app: &TestApp) -> String {
         app.install(artifacts::PROVIDER_A).await;
@@ -63,12 +63,12 @@ impl Subject for Paystack {
         lending::paystack_mandate(app, "ada@example.com").await
     }
 
-    async fn charges_again(app: &TestApp, reference: &str) -> Vec<String> {
+    async fn reusable_tokens(app: &TestApp, reference: &str) -> Vec<String> {
         let url = format!("{}/paystack/transaction/verify/{reference}", app.simulators.url());
         let told = reply(app.client.get(url).bearer_auth(PAYSTACK_KEY)).await.body;
         let authorization = &told["data"]["authorization"];
         ["authorization_code", "signature"]
-            .map(|name| authorization[name].as_str().expect("a card's").to_owned())
+            .map(|name| authorization[name].as_str().expect("a card token").to_owned())
             .to_vec()
     }
 }

@@ -1,8 +1,9 @@
-//! Whatever a provider is asked can be written down with nobody recognisable in it, and done again by the same component to the letter.
+//! Recordings of provider calls contain no personal data and no secrets, and replay in the same
+//! component without differences.
 
 use std::collections::BTreeSet;
 
-use super::{Subject, cards, debits, refunds, renames};
+use super::{Subject, cards, debits, refunds, replaces_reference};
 use crate::{
     app::{Engine, PAYSTACK_KEY, TestApp},
     recordings::{RECORDING, read, replayer, written_down},
@@ -19,7 +20,7 @@ pub async fn repeats<S: Subject>() {
         let app = TestApp::start_with(Engine::Sqlite, RECORDING).await;
         match part {
             0 => refunds::<S>(&app).await,
-            1 => renames::<S>(&app).await,
+            1 => replaces_reference::<S>(&app).await,
             2 => cards::verifies::<S>(&app).await,
             3 => cards::charges::<S>(&app).await,
             _ => debits::debits::<S>(&app).await,
@@ -30,15 +31,15 @@ pub async fn repeats<S: Subject>() {
     assert!(functions.iter().eq(FUNCTIONS), "{functions:?}");
 }
 
-/// Of what was written down: its functions.
+/// Checks all recordings of the provider; returns the recorded functions.
 async fn check<S: Subject>(app: &TestApp) -> BTreeSet<String> {
     let listed = written_down(app, S::NAME).await;
     let component = artifacts::BUILT_IN.iter().find(|component| component.name == S::NAME);
-    let replayer = replayer(component.expect("a provider of ours").wasm).await;
+    let replayer = replayer(component.expect("a built-in provider").wasm).await;
     for call in &listed {
         let id = call["id"].as_str().expect("an id");
         let (recording, text) = read(app, S::NAME, id).await;
-        // Long enough that no masked word comes to the same by chance.
+        // Long enough that no masked text contains one of them by chance.
         for private in ["ada@example", "Ada Obi", PAYSTACK_KEY, "sk_test", "FLWSECK", "MK_TEST"] {
             assert!(!text.contains(private), "{private} in {text}");
         }

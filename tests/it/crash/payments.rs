@@ -1,4 +1,4 @@
-//! Payments on a page.
+//! Payments through hosted checkout.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,19 +8,19 @@ use std::{
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Asked, Lab, Process, id, kill_again_and_again};
+use super::{Lab, Process, RequestLog, id, kill_repeatedly};
 use crate::app::{Company, Engine, postgres, reply};
 
-/// `None` when the host was killed before it answered.
+/// Initializes a payment. `None`: the host was killed before it responded.
 async fn initialize(lab: &Lab, company: &Company, reference: &str) -> Option<Value> {
     let order = json!({
         "email": "ada@example.com", "amount": 100, "currency": "NGN", "reference": reference,
         "checkout": { "success_url": "https://lender.example/paid" },
     });
-    lab.heard(lab.to_api(company, Method::POST, "/payment/initialize").json(&order)).await
+    lab.try_send(lab.to_api(company, Method::POST, "/payment/initialize").json(&order)).await
 }
 
-async fn be_a_client(lab: Arc<Lab>, company: Company, name: String, asked: Asked) {
+async fn run_client(lab: Arc<Lab>, company: Company, name: String, asked: RequestLog) {
     for n in 0.. {
         let reference = format!("{name}-{n}");
         asked.lock().unwrap().insert(reference.clone(), None);
@@ -33,16 +33,16 @@ async fn be_a_client(lab: Arc<Lab>, company: Company, name: String, asked: Asked
 async fn killing_the_host(engine: Engine) {
     let lab = Arc::new(Lab::build(engine).await);
     let process = Process::start(&lab).await;
-    let (company, asked) = (lab.set_up().await, Asked::default());
-    let client = |name| be_a_client(lab.clone(), company.clone(), name, asked.clone());
-    let process = kill_again_and_again(&lab, process, client).await;
+    let (company, asked) = (lab.set_up().await, RequestLog::default());
+    let client = |name| run_client(lab.clone(), company.clone(), name, asked.clone());
+    let process = kill_repeatedly(&lab, process, client).await;
 
-    // What was not answered can be asked for again, and all of it is paid in the end.
+    // Requests without a response can be repeated, and all payments succeed in the end.
     let asked = asked.lock().unwrap().clone();
     let answered = asked.values().flatten().count();
     println!("{} payments asked for, {answered} answered before a kill", asked.len());
     for reference in asked.iter().filter(|(_, id)| id.is_none()).map(|(reference, _)| reference) {
-        // Whoever was killed at the provider is left alone for a while.
+        // The checkout lease of a killed host must expire first.
         lab.advance(21).await;
         let payment = initialize(&lab, &company, reference).await.expect("a payment that resumes");
         lab.pay(&payment).await;
@@ -65,7 +65,7 @@ async fn check(lab: &Lab, company: &Company, asked: &BTreeMap<String, Option<Str
         }
         paid.insert(id(&payment));
     }
-    let told = lab.told("payment.success");
+    let told = lab.event_ids("payment.success");
     assert_eq!(told.keys().cloned().collect::<BTreeSet<_>>(), paid);
     assert!(told.values().all(|ids| ids.len() == 1), "{told:?}");
     // 100 NGN less 1.5 %.

@@ -1,4 +1,4 @@
-//! Charges of a saved card: asked for by the company, and made by the host itself when an installment is due.
+//! Charges of a saved card: repayments that a company requests, and automatic collection.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -6,7 +6,7 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use tollhouse_platform::clock::Clock;
 
-use super::{Asked, Lab, Process, id, kill_again_and_again};
+use super::{Lab, Process, RequestLog, id, kill_repeatedly};
 use crate::{
     app::{Company, Engine, PAYSTACK_KEY, postgres, reply},
     simulation::minor,
@@ -14,23 +14,23 @@ use crate::{
 
 /// In the major unit.
 const FUNDS: i64 = 100_000;
-/// In minor units: what each loan is repaid by, what of it comes to the wallet, and what collecting it costs.
+/// In minor units: the amount of a loan, its net amount, and the fee of an automatic collection.
 const OWED: i64 = 10_000;
 const SHARE: i64 = 9_850;
 const FEE: i64 = 2_000;
-/// Until a loan is due: one that the host collects, at once, and one that it does not.
-const NOW: i64 = 0;
-const LATER: i64 = 30;
+/// Days until a loan is due: collected automatically at once, or not during the test.
+const DUE_NOW: i64 = 0;
+const DUE_LATER: i64 = 30;
 
-/// Who lends, to somebody whose card was saved.
+/// A company, and a user with a saved card.
 struct World {
     lab: Lab,
     company: Company,
     card: Value,
-    /// Loans that were repaid, under their own names as references, and the recollections.
-    repaid: Asked,
-    /// Loans that were left to the host, and their ids.
-    left: Asked,
+    /// Loans that clients repay, by name, and the ids of the recollections.
+    repaid: RequestLog,
+    /// Loans left to automatic collection, and their ids.
+    left: RequestLog,
 }
 
 impl World {
@@ -50,13 +50,13 @@ impl World {
         });
         let card = ask("/card/create", card).await;
         lab.pay(&card).await;
-        // Unless the notification was quicker.
+        // This fails if the webhook arrived first.
         let verify = format!("/card/verify/{}", id(&card));
         reply(lab.to_api(&company, Method::POST, &verify)).await;
         let path = format!("/card/fetch/{}", id(&card));
         let card = reply(lab.to_api(&company, Method::GET, &path)).await.data().clone();
         assert_eq!(card["valid"], true);
-        World { lab, company, card, repaid: Asked::default(), left: Asked::default() }
+        World { lab, company, card, repaid: RequestLog::default(), left: RequestLog::default() }
     }
 
     fn put(&self, loan: &str, due_days: i64) -> RequestBuilder {
@@ -70,7 +70,7 @@ impl World {
         self.lab.to_operator(Method::PUT, &path).json(&body)
     }
 
-    /// Repays all of a loan by the card.
+    /// Repays a loan in full with the card.
     fn repay(&self, loan: &str) -> RequestBuilder {
         let body = json!({
             "loan": loan, "with_provider": true, "payment_channel": "card", "reference": loan,
@@ -83,35 +83,36 @@ impl World {
         }
     }
 
-    /// Puts one loan after the other, and repays every other one; the rest is left to the host.
-    async fn be_a_client(self: Arc<World>, name: String) {
+    /// Creates loans one after the other, and repays every second one. The others are left to
+    /// automatic collection.
+    async fn run_client(self: Arc<World>, name: String) {
         let first = usize::from(name.ends_with(['1', '3']));
         for n in first.. {
             let loan = format!("{name}-{n}");
             let is_left = n % 2 == 1;
             let asked = if is_left { &self.left } else { &self.repaid };
             asked.lock().unwrap().insert(loan.clone(), None);
-            let due_days = if is_left { NOW } else { LATER };
-            let mut answer = self.lab.heard(self.put(&loan, due_days)).await;
+            let due_days = if is_left { DUE_NOW } else { DUE_LATER };
+            let mut answer = self.lab.try_send(self.put(&loan, due_days)).await;
             if answer.is_some() && !is_left {
-                answer = self.lab.heard(self.repay(&loan)).await;
+                answer = self.lab.try_send(self.repay(&loan)).await;
             }
             let Some(answer) = answer else { return };
             asked.lock().unwrap().insert(loan, Some(id(&answer)));
         }
     }
 
-    /// What was not answered is put again.
+    /// Sends the loans without a response again.
     async fn put_again(&self) {
         for loan in unanswered(&self.repaid) {
-            reply(self.put(&loan, LATER)).await.data();
+            reply(self.put(&loan, DUE_LATER)).await.data();
         }
         for loan in unanswered(&self.left) {
-            reply(self.put(&loan, NOW)).await.data();
+            reply(self.put(&loan, DUE_NOW)).await.data();
         }
     }
 
-    /// Repays again what was not answered, by the requests that have a key or by those that have none.
+    /// Repeats the repayments without a response: those with an idempotency key, or the others.
     async fn repay_again(&self, with_key: bool) {
         let unanswered = unanswered(&self.repaid).into_iter();
         for loan in unanswered.filter(|loan| has_key(loan) == with_key) {
@@ -124,7 +125,7 @@ impl World {
         }
     }
 
-    // ---- what must hold ------------------------------------------------------------------------
+    // ---- checks --------------------------------------------------------------------------------
 
     async fn check(&self) {
         let (repaid, left) =
@@ -152,7 +153,7 @@ impl World {
         }
         let mut ids: Vec<String> = made.values().map(id).collect();
         ids.sort();
-        let told = self.lab.told("recollection.success");
+        let told = self.lab.event_ids("recollection.success");
         assert!(told.keys().eq(ids.iter()), "{told:?}");
         assert!(told.values().all(|ids| ids.len() == 1), "{told:?}");
         ids.push(id(&self.card));
@@ -163,7 +164,7 @@ impl World {
         assert_eq!(self.lab.balance(&self.company).await, expected);
     }
 
-    /// All loans, in order.
+    /// Returns the names of all loans, sorted.
     fn asked(&self) -> Vec<String> {
         let (repaid, left) = (self.repaid.lock().unwrap(), self.left.lock().unwrap());
         let mut all: Vec<String> = repaid.keys().chain(left.keys()).cloned().collect();
@@ -171,18 +172,18 @@ impl World {
         all
     }
 
-    /// The recollection of each loan, of which there is one.
+    /// Returns the only recollection of each loan.
     async fn made(&self) -> BTreeMap<String, Value> {
         let request = self.lab.to_api(&self.company, Method::GET, "/recollection/list?limit=1000");
         let listed = reply(request).await.data()["docs"].clone();
         let listed = listed.as_array().expect("a list");
         let of_loan = |one: &Value| (one["loan"].as_str().expect("an id").to_owned(), one.clone());
         let made: BTreeMap<String, Value> = listed.iter().map(of_loan).collect();
-        assert_eq!(made.len(), listed.len(), "a loan has several: {listed:?}");
+        assert_eq!(made.len(), listed.len(), "a loan has several recollections: {listed:?}");
         made
     }
 
-    /// What the provider has taken money for, in order: each charge under its own reference.
+    /// Returns the ids of the records that the provider has charged, sorted: one per charge.
     async fn charged(&self) -> Vec<String> {
         let url = format!("{}/paystack/transaction?perPage=10000", self.lab.simulators.url());
         let listed = self.lab.client.get(url).bearer_auth(PAYSTACK_KEY).send().await;
@@ -197,12 +198,12 @@ impl World {
     }
 }
 
-/// Half of the clients name their requests.
+/// Returns whether the loan's client sends idempotency keys, as half of the clients do.
 fn has_key(loan: &str) -> bool {
     ["-c0-", "-c1-"].iter().any(|client| loan.contains(client))
 }
 
-fn unanswered(asked: &Asked) -> Vec<String> {
+fn unanswered(asked: &RequestLog) -> Vec<String> {
     let asked = asked.lock().unwrap();
     asked.iter().filter(|(_, id)| id.is_none()).map(|(loan, _)| loan.clone()).collect()
 }
@@ -212,13 +213,13 @@ async fn killing_the_host(engine: Engine) {
     let process = Process::start(&lab).await;
     let world = Arc::new(World::set_up(lab).await);
     let lab = &world.lab;
-    let process = kill_again_and_again(lab, process, |name| world.clone().be_a_client(name)).await;
+    let process = kill_repeatedly(lab, process, |name| world.clone().run_client(name)).await;
     let (all, left) = (world.asked().len(), world.left.lock().unwrap().len());
     let lost = unanswered(&world.repaid).len() + unanswered(&world.left).len();
     println!("{all} loans, {left} of them left to the host, {lost} not answered before a kill");
     world.put_again().await;
     world.repay_again(false).await;
-    // What a killed host had to itself, keys included, is free again then.
+    // Then all leases of killed hosts have expired, also those of idempotency keys.
     lab.advance(180).await;
     world.repay_again(true).await;
     lab.advance(4 * 3600).await;
@@ -228,12 +229,12 @@ async fn killing_the_host(engine: Engine) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killing_the_host_charges_everybody_once_on_sqlite() {
+async fn killing_the_host_charges_each_loan_once_on_sqlite() {
     killing_the_host(Engine::Sqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killing_the_host_charges_everybody_once_on_postgres() {
+async fn killing_the_host_charges_each_loan_once_on_postgres() {
     let Some(server) = postgres() else { return };
     killing_the_host(Engine::Postgres(server)).await;
 }

@@ -1,4 +1,4 @@
-//! A notification reaches the records of its own account only.
+//! A provider webhook reaches only records of its own account.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use tollhouse_sandbox::{Fault, FaultKind, paystack::sign};
 
 use crate::app::{Company, PAYSTACK_KEY, Reply, TestApp, reply};
 
-/// A notification that `reference` was paid, signed with `key`.
+/// Sends a webhook about a successful payment of `reference`, signed with `key`.
 async fn notify(app: &TestApp, url: &str, key: &str, reference: &str) -> Reply {
     let body = json!({ "event": "charge.success", "data": {
         "reference": reference, "id": 1, "amount": 250_050, "currency": "NGN", "status": "success",
@@ -16,8 +16,8 @@ async fn notify(app: &TestApp, url: &str, key: &str, reference: &str) -> Reply {
     reply(request.body(body)).await
 }
 
-/// A payment that is paid, which nobody has told us yet: whoever wakes it settles it.
-async fn paid_in_silence(app: &TestApp, company: &Company) {
+/// Makes a successful payment whose webhook is lost: any verification would settle it.
+async fn pay_without_webhook(app: &TestApp, company: &Company) {
     let order = Some(app.order("order-1"));
     let payment = app.request(company, Method::POST, "/payment/initialize", order).await;
     app.simulators.faults().push(Fault::new("notification", FaultKind::Cut).times(1));
@@ -32,12 +32,12 @@ async fn status(app: &TestApp, company: &Company) -> Value {
 }
 
 both! {
-    async fn a_notification_to_another_account_wakes_nothing_of_the_services(app: TestApp) {
+    async fn a_webhook_of_another_account_does_not_settle_a_payment_of_the_service_account(app: TestApp) {
         let service = app.use_paystack("/providers/provider_a", PAYSTACK_KEY).await;
         let b = app.new_company("Beta Lending").await;
         let own = format!("/companies/{}/providers/provider_a", b.id);
         let own = app.use_paystack(&own, "sk_test_beta").await;
-        paid_in_silence(app, &app.company).await;
+        pay_without_webhook(app, &app.company).await;
 
         assert_eq!(notify(app, &own, "sk_test_beta", "order-1").await.status, 200);
         let forged = notify(app, &service, "sk_test_beta", "order-1").await;
@@ -52,13 +52,13 @@ both! {
         assert_eq!(app.events(), ["payment.success"]);
     }
 
-    async fn accounts_may_know_one_reference_each(app: TestApp) {
+    async fn a_reference_is_looked_up_only_in_the_account_of_the_webhook(app: TestApp) {
         let b = app.new_company("Beta Lending").await;
         let mut urls = Vec::new();
         for (company, key) in [(&app.company, "sk_test_acme"), (&b, "sk_test_beta")] {
             let path = format!("/companies/{}/providers/provider_a", company.id);
             urls.push(app.use_paystack(&path, key).await);
-            paid_in_silence(app, company).await;
+            pay_without_webhook(app, company).await;
         }
         assert_ne!(urls[0], urls[1]);
         assert_eq!(notify(app, &urls[1], "sk_test_acme", "order-1").await.failure().0, 401);
