@@ -258,7 +258,7 @@ both! {
         assert_eq!(row(of_company.said(), "nigeria.cac"), Some(off.clone()));
         assert_ne!(row(run(app, &["identity", "list"]).await.said(), "nigeria.cac"), Some(off));
         let unknown = run(app, &["identity", "disable", "nigeria.none"]).await;
-        assert!(unknown.failure().0 == 1 && unknown.err.contains("identity not found"), "{}", unknown.err);
+        assert!(unknown.failure().0 == 1 && unknown.err.contains("identity type not found"), "{}", unknown.err);
     }
 
     async fn prices_are_set_and_who_watches_wallets_is_told(app: TestApp) {

@@ -160,7 +160,7 @@ fn what_cannot_go_together_is_refused_with_a_sentence() {
             &["--development", "--listen=0.0.0.0:8080", "--plain-http", "--public-url=http://x"][..],
             "development is for loopback only",
         ),
-        (&["--listen=0.0.0.0:8080", "--plain-http"], "public_url is needed"),
+        (&["--listen=0.0.0.0:8080", "--plain-http"], "public_url is required"),
         (&["--tls-certificate=none.pem", "--tls-key=key"], "none.pem: "),
         (
             &["--database-file=url", "--database=sqlite://x.db"],
@@ -173,7 +173,7 @@ fn what_cannot_go_together_is_refused_with_a_sentence() {
                 "--plugin-unsigned",
                 "--plugin-publishers=acme=MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
             ],
-            "plugin_unsigned takes plugins that none of plugin_publishers has signed",
+            "plugin_unsigned also accepts plugins that none of plugin_publishers has signed",
         ),
         (
             &["--database=sqlite:///no/such/folder/x.db"],
@@ -193,7 +193,7 @@ fn what_cannot_go_together_is_refused_with_a_sentence() {
         (&["--otlp-endpoint=http://"], "otlp_endpoint must be an http or https URL"),
         (&["--otlp-endpoint=http:collector"], "otlp_endpoint must be an http or https URL"),
         (&["--otlp-endpoint=https://collector/?a=b"], "otlp_endpoint must be an http or https URL"),
-        (&["--internal-url=http://10.0.0.5:8081"], "internal_url would send the operator's token"),
+        (&["--internal-url=http://10.0.0.5:8081"], "internal_url would send the operator token"),
         (&["--smtp-host=mail.example.com"], "smtp_host needs email_from"),
         (&["--smtp-host=localhost", "--email-from=nobody"], "email_from must be an e-mail address"),
         (
@@ -234,7 +234,7 @@ fn the_standard_collector_is_checked_unless_another_is_set() {
 
 #[test]
 fn the_setting_that_was_split_names_those_that_replace_it() {
-    let replaced = "it is given per purpose now: allow_private_plugins, allow_private_events, allow_private_images";
+    let replaced = "it was replaced by one setting per purpose: allow_private_plugins, allow_private_events, allow_private_images";
     let in_file = Check::of("allow_private = ['a.example', 'b.example']\n").problems(&[], &[]);
     let variable = [("TOLLHOUSE_ALLOW_PRIVATE", "a.example")];
     let in_variable = Check::of("").problems(&[], &variable);
@@ -343,7 +343,7 @@ fn secrets_are_read_from_files_and_not_shown() {
     let shown =
         Check { dir: check.dir }.run(&[], &[("TOLLHOUSE_DATABASE", "sqlite://x.db")]).json();
     let warnings = shown["warnings"].as_array().unwrap().iter();
-    let open = warnings.filter(|text| text.as_str().unwrap().contains("is open to others"));
+    let open = warnings.filter(|text| text.as_str().unwrap().contains("is accessible to other users"));
     assert_eq!(open.count(), 2, "{shown}");
 }
 

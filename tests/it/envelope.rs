@@ -47,14 +47,14 @@ both! {
                 for method in [Method::GET, Method::POST] {
                     let request = app.client.request(method, format!("{base}{path}"));
                     let answer = reply(request.bearer_auth(credential)).await;
-                    is_failure(&answer, 404, "there is nothing at this path");
+                    is_failure(&answer, 404, "path not found");
                 }
             }
         }
         // Values by which nothing can be named.
         for value in ["%00", "a%0Ab", "%FF", "%C3%28"] {
             let answer = app.get(&format!("/payment/fetch/reference/{value}")).await;
-            is_failure(&answer, 404, "there is nothing at this path");
+            is_failure(&answer, 404, "path not found");
         }
     }
 

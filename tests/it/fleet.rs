@@ -169,7 +169,7 @@ both! {
         assert_eq!(refused.status, 503, "nobody here knows what it takes: {refused:?}");
         assert_eq!(app.get("/payment/fetch/reference/order-1").await.status, 404);
         let told = notify(app, &format!("{api}{url}"), "order-1", TOKEN).await;
-        assert_eq!(told.failure(), (503, "the provider is not ready here, send it again later"));
+        assert_eq!(told.failure(), (503, "the provider is not ready on this host, try again later"));
 
         app.app.store.write(async |tx| -> store::Result<u64> {
             let sql = tx.sql("UPDATE plugin_components SET wasm = $1 WHERE digest = (SELECT digest FROM plugin_versions WHERE name = 'sprout')");

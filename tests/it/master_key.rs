@@ -443,7 +443,7 @@ both! {
         let another = made(known, "another context");
         for wrong in [json!("companies.event_secret"), another, made("no.column", "master_key.cursor")] {
             let answer = host.step(app, &wrong).await;
-            assert_eq!(answer.failure(), (400, "the cursor field must be that of the answer before"));
+            assert_eq!(answer.failure(), (400, "the cursor field must be the cursor of the previous response"));
         }
         assert_eq!(host.step(app, &json!(7)).await.failure(), (400, "the cursor field must be a string"));
         host.step(app, &made(known, "master_key.cursor")).await.data();

@@ -162,7 +162,7 @@ both! {
         let asked = copy.request(app, Method::POST, "/payment/verify/order-2", Value::Null).await;
         assert_eq!(asked.failure(), refused);
         let exported = copy.request(app, Method::GET, "/user/export", Value::Null).await;
-        assert_eq!(exported.failure(), (503, "this host runs with no_jobs: it would not remove an export file"));
+        assert_eq!(exported.failure(), (503, "this host runs with no_jobs and cannot export users: use another host"));
         copy.request(app, Method::GET, "/user/sample-csv", Value::Null).await.data();
         let charge = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card", "amount": 10 });
         copy.request(app, Method::POST, "/recollection/create", charge).await;
@@ -172,7 +172,7 @@ both! {
         let image = format!("{}/images/match-{BVN}.jpg", app.standins.url());
         let face = json!({ "bvn": BVN, "image": image });
         let compared = copy.request(app, Method::POST, "/kyc/nigeria/bvn/lookup/with-face", face).await;
-        assert_eq!(compared.failure(), (503, "this host runs with no_jobs: it fetches no image"));
+        assert_eq!(compared.failure(), (503, "this host runs with no_jobs and cannot fetch images: use another host"));
         copy.end().await;
         assert_eq!(left(app), before);
 

@@ -237,7 +237,7 @@ both! {
         let shown = app.operator(Method::GET, "/plugins/provider_a", Value::Null).await.data().clone();
         let remove = format!("/plugins/provider_a/{}", shown[0]["digest"].as_str().unwrap());
         let refused = app.operator(Method::DELETE, &remove, Value::Null).await;
-        assert!(refused.failure().1.contains("1 refunds on their way"), "{}", refused.body);
+        assert!(refused.failure().1.contains("1 pending refunds"), "{}", refused.body);
         app.operator(Method::POST, "/plugins/provider_a/activate", json!({})).await.data();
         app.advance(3600).await;
         assert_eq!(app.fetch("order-1").await["status"], "refunded");
@@ -262,7 +262,7 @@ both! {
         assert_eq!(verified.failure(), (400, "sprout has been deactivated"));
         // The provider sends it again.
         let told = notify(app, &url, "order-1", TOKEN).await;
-        assert_eq!(told.failure(), (503, "the provider has been deactivated, send it again later"));
+        assert_eq!(told.failure(), (503, "the provider has been deactivated, try again later"));
         let refused = change(app, "deactivate", json!({})).await;
         assert_eq!(refused.failure(), (409, "no version of the plugin serves"));
         change(app, "activate", json!({})).await.data();

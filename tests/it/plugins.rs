@@ -93,7 +93,7 @@ both! {
         app.advance(60).await;
         let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
         let refused = app.operator(Method::POST, &path, Value::Null).await;
-        assert_eq!(refused.failure(), (400, "sprout cannot refund"));
+        assert_eq!(refused.failure(), (400, "sprout does not support refunds"));
         app.advance(3600).await;
         assert_eq!(app.fetch("order-1").await["status"], "success");
         assert_eq!(app.wallet().await["balance"], json!(2500.5));

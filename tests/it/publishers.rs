@@ -173,19 +173,19 @@ both! {
         assert_eq!(lines(&trust(app, "acme", &[2, 1]).await), [line(1), line(2)]);
         assert_eq!(lines(&trust(app, "acme", &[2]).await), [line(2)]);
         let taken = trust(app, "beta", &[3, 2]).await;
-        assert_eq!(taken.failure(), (409, &*format!("the key {} is one of acme", line(2))));
+        assert_eq!(taken.failure(), (409, &*format!("the key {} belongs to the publisher acme", line(2))));
         let listed = app.operator(Method::GET, "/publishers", Value::Null).await;
         assert_eq!(listed.data().as_array().unwrap().len(), 1, "beta has no key");
         for (publisher, keys, status, reason) in [
             ("acme", json!([]), 400, "the keys field must be a list of at least one key"),
-            ("acme", json!(["hello"]), 400, "the keys.0 field must be an Ed25519 key, in the one line of its PEM file"),
+            ("acme", json!(["hello"]), 400, "the keys.0 field must be an Ed25519 key: the base64 line of its PEM file"),
             ("Acme", json!([line(1)]), 400, "a publisher's name must be 1 to 60 of a-z, 0-9, _, - and ."),
         ] {
             let refused = app.operator(Method::PUT, &format!("/publishers/{publisher}"), json!({ "keys": keys })).await;
             assert_eq!(refused.failure(), (status, reason));
         }
         let missing = app.operator(Method::DELETE, "/publishers/beta", Value::Null).await;
-        assert_eq!(missing.failure(), (404, "there is no such publisher"));
+        assert_eq!(missing.failure(), (404, "publisher not found"));
         let wrong = try_install(app, artifacts::SPROUT.to_vec(), "signature=12").await;
         assert_eq!(wrong.failure(), (400, "the signature field must be 128 hexadecimal digits"));
     }

@@ -90,7 +90,7 @@ both! {
         let writing = tokio::time::timeout(std::time::Duration::from_millis(50), writing).await;
         assert!(writing.is_err(), "whoever waits for nothing must not turn in circles");
         let missing = app.operator(Method::GET, "/plugins/provider_a/recordings/none", Value::Null).await;
-        assert_eq!(missing.failure(), (404, "there is no such recorded call"));
+        assert_eq!(missing.failure(), (404, "recorded call not found"));
     }
 }
 
@@ -305,7 +305,7 @@ async fn what_cannot_be_replayed_says_why() {
         let none = replay(&["--last", "5"]).await;
         let said = "tollhouse: no call of provider_a was written down: does the host run with --plugin-recording-hours?";
         assert_eq!(none.failure(), (1, said));
-        assert_eq!(replay(&["6921"]).await.failure(), (1, "tollhouse: there is no such recorded call"));
+        assert_eq!(replay(&["6921"]).await.failure(), (1, "tollhouse: recorded call not found"));
         let wrong = file(app, "wrong.json", b"{}");
         let refused = replay(&[&wrong]).await;
         assert!(refused.failure().1.contains("wrong.json: no recorded call: missing field"), "{}", refused.err);

@@ -85,7 +85,7 @@ both! {
         assert_eq!(asked.said(), "provider_a is asked to give 100.00 NGN back\n");
         assert_eq!(run(app, &list).await.said(), "none\n");
         let again = run(app, &retry).await;
-        assert_eq!(again.failure(), (1, "tollhouse: only failed refund can be tried again"));
+        assert_eq!(again.failure(), (1, "tollhouse: only a failed refund can be retried"));
         let part = run(app, &["card-refund", "list", "--limit", "1"]).await;
         let end = run(app, &["card-refund", "list", "--after", part.said().trim_end().rsplit(' ').next().unwrap()]).await;
         assert_eq!(end.said(), "none\n", "nothing comes after the last: no cursor either");

@@ -35,7 +35,9 @@ async fn under_lease(app: App, company: Company, users: Vec<User>, key: String) 
         store_new(tx, &host, &company, &users, &key).await?;
         match imports::end(tx, &company.id, &own).await? {
             true => Ok(()),
-            false => Err(Error::Conflict("another upload took the place of this one".to_owned())),
+            false => Err(Error::Conflict(
+                "this upload took too long and another one has started, try again later".to_owned(),
+            )),
         }
     });
     let stored = stored.await;
@@ -79,6 +81,6 @@ async fn store_new(
 async fn give_back(app: &App, company_id: String, lease: String) {
     let ended = app.store.write(async move |tx| imports::end(tx, &company_id, &lease).await).await;
     if let Err(error) = ended {
-        tracing::warn!(%error, "an import's lease was not given back; it will end");
+        tracing::warn!(%error, "lease of an import could not be released; it will expire");
     }
 }

@@ -208,7 +208,7 @@ async fn ask(
 }
 
 fn unfit() -> CallError {
-    let message = "what was read on the document is no identifier";
+    let message = "the identifier read from the document is invalid";
     let fault = Fault::new(FaultCategory::Unavailable, "unexpected-answer", message);
     CallError { fault, certainty: Certainty::NotDone, timed_out: false, retry_after_s: None }
 }
@@ -235,13 +235,13 @@ fn refused(identity: &Identity, way: Way, error: CallError) -> Error {
             Error::invalid(format!("the image field must show a {noun} that can be read"))
         }
         (FaultCategory::Invalid, Way::Document, _) => {
-            Error::invalid("the image field must show a document that the register takes")
+            Error::invalid("the image field must show a document that the register accepts")
         }
         (FaultCategory::Invalid, ..) => {
             let field = &identity.kind().field;
-            Error::invalid(format!("the {field} field must be one that the register takes"))
+            Error::invalid(format!("the {field} field must be one that the register accepts"))
         }
-        (FaultCategory::Refused, ..) => Error::invalid(format!("{noun} data cannot be given out")),
+        (FaultCategory::Refused, ..) => Error::invalid(format!("{noun} data cannot be disclosed")),
         // The plugin's message may contain personal data, so only its category and code are logged.
         (category, ..) if timed_out => {
             let message = unavailable(identity);
@@ -330,7 +330,7 @@ async fn put(
         }
         // A concurrent lookup inserted the same record: update it.
     }
-    Err(Error::internal("what was looked up came and went"))
+    Err(Error::internal("identity record could neither be inserted nor updated"))
 }
 
 fn compare(uid: &mut Uid, record: &Record) {

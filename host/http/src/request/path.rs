@@ -17,7 +17,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Path<T>> {
-        let nothing = || Error::not_found("there is nothing at this path");
+        let nothing = || Error::not_found("path not found");
         let raw = RawPathParams::from_request_parts(parts, state).await.map_err(|_| nothing())?;
         if raw.iter().any(|(_, value)| value.chars().any(char::is_control)) {
             return Err(nothing());

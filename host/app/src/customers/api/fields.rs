@@ -218,6 +218,6 @@ fn metadata_of(
     let metadata = metadata.unwrap_or_default();
     match metadata.len() <= MOST_KEYS {
         true => Ok(Json(metadata)),
-        false => Err(body.must_be("metadata", &format!("an object of at most {MOST_KEYS} keys"))),
+        false => Err(body.must_be("metadata", &format!("an object with at most {MOST_KEYS} keys"))),
     }
 }

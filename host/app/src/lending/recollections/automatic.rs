@@ -90,7 +90,7 @@ async fn next(tx: &mut Tx, app: &App, company_id: &str, loan_id: &str) -> Result
     let installment =
         Installment { company_id, loan_id, number: place(&entries, entry), due_at: entry.due_at };
     if !store::collect(tx, installment, id, now).await? {
-        return Err(Error::internal("an installment was collected under the loan's lock"));
+        return Err(Error::internal("installment was already collected while its loan was locked"));
     }
     Ok(charged.map_or(Due::Settled, |recollection| Due::Charge(recollection.into())))
 }
@@ -125,7 +125,7 @@ async fn charged(
     }
     let Ok(provider) = app.plugins.provider(&new.payment_service, &company.id) else {
         // Retry: another host, or this one later, may serve the plugin.
-        let text = format!("{} is not served by this host", new.payment_service);
+        let text = format!("plugin {} is not loaded on this host", new.payment_service);
         return Err(Error::internal(text));
     };
     create::assign_reference(&mut new, &provider);

@@ -62,7 +62,7 @@ pub async fn verify(app: &App, recollection: Recollection) -> Result<Settled> {
     let settled = match recollection.unknown(app.clock.now()) {
         Unknown::Wait => recollection,
         Unknown::ChargeAgain => charge::attempt(app, recollection, Attempt::Again).await?,
-        Unknown::GiveUp => fail(app, recollection, "the provider was not reached").await?,
+        Unknown::GiveUp => fail(app, recollection, "the provider could not be reached").await?,
     };
     Ok(Settled::Known(settled.into()))
 }
@@ -87,7 +87,10 @@ pub async fn record(
             Verdict::Succeeded => {
                 if now.status == Status::Failed {
                     let id = &now.id;
-                    tracing::warn!(recollection = id, "a failed one turned out to be a success");
+                    tracing::warn!(
+                        recollection = id,
+                        "recollection succeeded after it was recorded as failed"
+                    );
                 }
                 let now = taken_over(now, &app, seen);
                 return Ok(Settled::Known(succeed(tx, &app, loan, now).await?.into()));
@@ -170,7 +173,7 @@ pub async fn succeed(
     let (_, repaid) = loans::repay(tx, app, loan, &repayment).await?;
     if repaid.overpayment > Minor(0) {
         let more = repaid.overpayment.to_major();
-        recollection.message = format!("{more} {} more than was owed", recollection.currency);
+        recollection.message = format!("overpaid by {more} {}", recollection.currency);
     }
     recollection.status = Status::Success;
     recollection.updated_at = now;

@@ -58,7 +58,7 @@ pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
 }
 
 fn slow() -> Result<Outcome> {
-    Ok(Outcome::Trouble { reason: "not taken in time".to_owned() })
+    Ok(Outcome::Trouble { reason: "attempt timed out".to_owned() })
 }
 
 /// Marks a queued message as in flight; `None` if it is no longer queued.
@@ -81,7 +81,7 @@ async fn attempt(app: &App, message: &Message, content: &str) -> Result<Outcome>
 
 async fn mail(app: &App, message: &Message, letter: Letter) -> Outcome {
     let Some(mailer) = &app.mailer else {
-        return Outcome::Trouble { reason: "e-mail is not set up".to_owned() };
+        return Outcome::Trouble { reason: "e-mail is not configured".to_owned() };
     };
     let rendered = letter.text.email();
     let email = Email {
@@ -132,7 +132,7 @@ async fn record(tx: &mut Tx, app: &App, mut message: Message, outcome: Outcome) 
     match outcome {
         Outcome::Taken { via, id } => (message.via, message.via_id) = (Some(via), id),
         Outcome::Refused { reason } | Outcome::Trouble { reason } => message.reason = reason,
-        Outcome::TooLate if message.reason.is_empty() => message.reason = "too late".to_owned(),
+        Outcome::TooLate if message.reason.is_empty() => message.reason = "expired".to_owned(),
         Outcome::TooLate => {}
     }
     if !matches!(after, After::Again(_)) {

@@ -97,7 +97,7 @@ async fn note_refusal(app: &App, company: &Company, order: Order) {
     match app.store.write(note).await {
         Ok(()) | Err(Error::Throttled(_)) => {}
         Err(error) => {
-            tracing::warn!(error = %error.chain(), "a refused message was not noted");
+            tracing::warn!(error = %error.chain(), "rejected message could not be recorded");
         }
     }
 }
@@ -130,7 +130,7 @@ async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &Order) -> Resu
         let (item, charge_key) = (destination.channel.billing_item(), charge_key(destination));
         if wallet::charge(tx, app, company, item, 1, &charge_key).await? == Moved::Before {
             // A concurrent run of this request has sent it: roll back.
-            return Err(Error::Conflict("this request is being run already".to_owned()));
+            return Err(Error::Conflict("this request is already in progress".to_owned()));
         }
         let message = NewMessage {
             destination,

@@ -128,7 +128,8 @@ async fn record(app: &App, company: &Company, order: Order) -> Result<Recorded> 
             None => {
                 notifications::release(tx, &payment.account_id, &payment.service_ref).await?;
                 let existing = store::by_reference(tx, &company.id, &payment.reference).await?;
-                let existing = existing.ok_or_else(|| Error::internal("a reference came and went"));
+                let existing = existing
+                    .ok_or_else(|| Error::internal("payment could neither be inserted nor found"));
                 existing.map(|payment| Recorded::Existing(payment.into()))
             }
         }
@@ -224,7 +225,7 @@ async fn reserve_reference(tx: &mut Tx, app: &App, mut payment: Payment) -> Resu
     if !rules.accept(&payment.reference) || !reserve(tx, &payment).await? {
         payment.service_ref = own_reference(app, &payment)?;
         if !reserve(tx, &payment).await? {
-            return Err(Error::internal("a new reference is taken"));
+            return Err(Error::internal("generated reference is already taken"));
         }
     }
     Ok(payment)
@@ -339,7 +340,7 @@ async fn rename(app: &App, payment: &Payment, attempt: Attempt) -> Result<Option
         }
         payment.service_ref = own_reference(&app, &payment)?;
         if !reserve(tx, &payment).await? {
-            return Err(Error::internal("a new reference is taken"));
+            return Err(Error::internal("generated reference is already taken"));
         }
         Ok(Some(store::update(tx, &payment).await?))
     })
@@ -383,7 +384,7 @@ async fn keep_session(app: &App, payment: Payment, session: CheckoutSession) -> 
 }
 
 fn taken_elsewhere(payment: &Payment) -> Error {
-    let message = format!("{} gave an unusable answer", payment.payment_service);
+    let message = format!("{} returned an unusable response", payment.payment_service);
     Error::Upstream { message, detail: "its reference belongs to another record".to_owned() }
 }
 

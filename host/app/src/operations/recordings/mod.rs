@@ -66,7 +66,7 @@ pub fn recorder() -> (Recorder, Waiting) {
 pub async fn write_down(app: App) {
     loop {
         if let Err(error) = write_some(&app).await {
-            tracing::error!(error = %error.chain(), "calls of plugins could not be written down");
+            tracing::error!(error = %error.chain(), "plugin calls could not be recorded");
         }
     }
 }

@@ -40,18 +40,18 @@ impl Outcome {
                 format!("{provider} was reached and refused the credentials")
             }
             Outcome::Forbidden => {
-                format!("the request to {provider} may not leave this host: check its URL settings")
+                format!("the request to {provider} is not permitted: check its URL settings")
             }
             Outcome::Unreachable => format!("{provider} could not be reached"),
             Outcome::TimedOut => format!("{provider} did not respond in time"),
-            Outcome::Unavailable => format!("{provider} is out of order now, try again later"),
+            Outcome::Unavailable => format!("{provider} is unavailable, try again later"),
             Outcome::Unclear => {
                 format!(
-                    "the response of {provider} does not show whether the credentials are good: check its URL settings"
+                    "the response of {provider} does not show whether the credentials are valid: check its URL settings"
                 )
             }
             Outcome::NotTestable => format!(
-                "{provider} cannot be tested without a paid call: an SMS gateway sends a message, a register looks somebody up"
+                "{provider} cannot be tested without a paid call: an SMS gateway would send a message, a register would look up a person"
             ),
         }
     }

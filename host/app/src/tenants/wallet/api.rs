@@ -129,7 +129,7 @@ async fn move_by_hand(
             let before = store::posted(tx, &company, &movement.key).await?;
             let Money { minor, currency } = &movement.money;
             if before != Some((kind.to_owned(), currency.clone(), *minor)) {
-                let message = "the key was used before for another movement";
+                let message = "the key was already used for another transaction";
                 return Err(Error::Conflict(message.to_owned()));
             }
         } else {
