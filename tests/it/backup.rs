@@ -125,7 +125,7 @@ async fn a_backup_overwrites_nothing_and_leaves_nothing_half_done() {
     let database = database(&dir, "host.db", "Acme").await;
     let there = dir.path().join("there");
     fs::write(&there, "kept").expect("a file");
-    refusal(backup(&url(&database), &there).await, "exists");
+    refusal(backup(&url(&database), &there).await, "already exists");
     assert_eq!(fs::read_to_string(&there).expect("a file"), "kept");
     refusal(backup(&url(&database), &dir.path().join("no/such/folder")).await, "No such file");
     refusal(
@@ -202,9 +202,9 @@ async fn what_is_damaged_or_foreign_or_of_a_later_version_is_not_put_back() {
     for (sql, reason) in [
         (
             "UPDATE _sqlx_migrations SET version = 9000 WHERE version = 1",
-            "use the Tollhouse that wrote it",
+            "use the version of Tollhouse that created it",
         ),
-        ("DROP TABLE _sqlx_migrations", "no database of Tollhouse"),
+        ("DROP TABLE _sqlx_migrations", "not a Tollhouse database"),
     ] {
         let mut other = SqliteConnection::connect(&url(&copy)).await.expect("a connection");
         sqlx::query(sql).execute(&mut other).await.expect(sql);

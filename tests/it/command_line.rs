@@ -502,7 +502,7 @@ fn every_command_tells_a_database_that_is_not_there_by_the_same_code() {
     let listen = format!("--listen={}", taken.local_addr().unwrap());
     let refused = run("sqlite://host.db", &["serve", &listen, "--internal-listen=127.0.0.1:0"]);
     assert!(
-        refused.failure().0 == 1 && refused.err.contains("cannot be listened on"),
+        refused.failure().0 == 1 && refused.err.contains("cannot listen on"),
         "{}",
         refused.err
     );

@@ -129,10 +129,10 @@ fn everything_that_is_wrong_is_said_at_once() {
     let expected = [
         "settings.toml: listen: invalid value 'here' for '--listen <address>'",
         "settings.toml: log_format: invalid value 'xml' for '--log-format <format>' [possible values: human, json]",
-        "settings.toml: plugin-cache: there is no such setting; did you mean plugin_cache?",
-        "settings.toml: plugin_cpu: there is no such setting; did you mean plugin_cpu_ms?",
-        "settings.toml: plugin_requests: it must be a text, a number, true, false or a list of them",
-        "settings.toml: service: it has one value, not several",
+        "settings.toml: plugin-cache: unknown setting; did you mean plugin_cache?",
+        "settings.toml: plugin_cpu: unknown setting; did you mean plugin_cpu_ms?",
+        "settings.toml: plugin_requests: it must be a string, a number, true, false or a list of them",
+        "settings.toml: service: it takes one value, not several",
         "TOLLHOUSE_PLUGIN_WALL_CLOCK_S: invalid value '31' for '--plugin-wall-clock-s <s>': 31 is not in 1..=30",
         "master_key_file none: ",
         "public_url must be an http or https URL without a query",
@@ -164,7 +164,7 @@ fn what_cannot_go_together_is_refused_with_a_sentence() {
         (&["--tls-certificate=none.pem", "--tls-key=key"], "none.pem: "),
         (
             &["--database-file=url", "--database=sqlite://x.db"],
-            "database and database_file are both given",
+            "database and database_file are both set",
         ),
         (&["--database-file=key"], "database_file key: it must be sqlite://FILE"),
         (&["--plugin-cache=key"], "plugin_cache: key is no folder"),
@@ -182,19 +182,19 @@ fn what_cannot_go_together_is_refused_with_a_sentence() {
         (&["--database=sqlite://token"], "database sqlite://token: "),
         (
             &["--database=postgres://ada@127.0.0.1:1/t"],
-            "database postgres://ada@127.0.0.1:1/t: the database does not answer",
+            "database postgres://ada@127.0.0.1:1/t: the database does not respond",
         ),
         (
             &["--operator-token-file=settings.toml"],
             "operator_token_file settings.toml: the file is empty",
         ),
-        (&["--master-key-file=token"], "the master key must be 64 hexadecimal characters"),
+        (&["--master-key-file=token"], "a master key must be 64 hexadecimal characters"),
         (&["--otlp-endpoint=collector:4318"], "otlp_endpoint must be an http or https URL"),
         (&["--otlp-endpoint=http://"], "otlp_endpoint must be an http or https URL"),
         (&["--otlp-endpoint=http:collector"], "otlp_endpoint must be an http or https URL"),
         (&["--otlp-endpoint=https://collector/?a=b"], "otlp_endpoint must be an http or https URL"),
         (&["--internal-url=http://10.0.0.5:8081"], "internal_url would send the operator token"),
-        (&["--smtp-host=mail.example.com"], "smtp_host needs email_from"),
+        (&["--smtp-host=mail.example.com"], "smtp_host requires email_from"),
         (&["--smtp-host=localhost", "--email-from=nobody"], "email_from must be an e-mail address"),
         (
             &["--smtp-host=10.0.0.5", "--email-from=a@b.example", "--smtp-security=none"],
@@ -202,11 +202,11 @@ fn what_cannot_go_together_is_refused_with_a_sentence() {
         ),
         (
             &["--smtp-host=localhost", "--email-from=a@b.example", "--smtp-username=ada"],
-            "smtp_username needs a password",
+            "smtp_username and its password must be set together",
         ),
         (
             &["--smtp-host=localhost", "--email-from=a@b.example", "--smtp-password-file=token"],
-            "smtp_username needs a password",
+            "smtp_username and its password must be set together",
         ),
         (
             &["--smtp-host=localhost", "--email-from=a@b.example", "--smtp-ca-file=none.pem"],
@@ -214,7 +214,7 @@ fn what_cannot_go_together_is_refused_with_a_sentence() {
         ),
         (
             &["--smtp-host=localhost", "--email-from=a@b.example", "--smtp-ca-file=token"],
-            "smtp_ca_file holds no certificate",
+            "smtp_ca_file contains no usable certificate",
         ),
     ] {
         let problems = check.problems(flags, &[]);
@@ -281,7 +281,7 @@ fn a_secret_that_is_given_twice_is_refused_with_both_places() {
     ] {
         let said = check.problems(&[], variables);
         let expected = places.iter().zip(&by_variables).map(|(place, (variable, _))| {
-            format!("{place} and {variable} are both given: take one of them away")
+            format!("{place} and {variable} are both set: remove one of them")
         });
         assert_eq!(said, expected.collect::<Vec<_>>());
     }

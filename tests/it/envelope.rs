@@ -75,7 +75,7 @@ both! {
                 let url = format!("{base}{}", path.replace(['{', '}'], ""));
                 let request = app.client.request(method.parse().expect("a method"), url);
                 let answer = reply(request.bearer_auth(credential)).await;
-                is_failure(&answer, 405, "the method is not allowed here");
+                is_failure(&answer, 405, "the method is not allowed");
                 let said = answer.headers["allow"].to_str().expect("a list of methods");
                 let said: BTreeSet<String> = said.split(',').map(|method| method.trim().to_owned()).collect();
                 assert_eq!(said, methods, "{method} {path}");

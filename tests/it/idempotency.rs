@@ -13,7 +13,7 @@ use tollhouse_sandbox::{Fault, FaultKind};
 use crate::app::{OPERATOR_TOKEN, Reply, TestApp, reply};
 
 const OTHER: (u16, &str) = (409, "the Idempotency-Key was used with another request");
-const UNDER_WAY: (u16, &str) = (409, "the request with this Idempotency-Key is under way");
+const UNDER_WAY: (u16, &str) = (409, "the request with this Idempotency-Key is in progress");
 
 /// A request of the harness's company.
 fn begin(app: &TestApp, order: &Value) -> RequestBuilder {

@@ -136,7 +136,7 @@ both! {
         assert_eq!(jobs::run_due(&copy.host).await.expect("no error"), 0);
         let forward = app.client.post(format!("{}/internal/v1/clock/advance", copy.internal));
         let forward = reply(forward.bearer_auth(OPERATOR_TOKEN).json(&json!({ "seconds": 60 }))).await;
-        assert_eq!(forward.failure(), (403, "a host with no_jobs does not move the clock"));
+        assert_eq!(forward.failure(), (403, "a host with no_jobs cannot advance the clock"));
         copy.end().await;
         assert_eq!((all_jobs(app).await, left(app)), (due, before));
 

@@ -99,7 +99,7 @@ async fn migrate_makes_the_tables_for_hosts_whose_role_owns_none() {
         assert!(early.err.contains("run `tollhouse migrate`"), "{}", early.err);
     }
     for (role, reason) in
-        [("nobody_of_this_name", "there is no role"), (&*lab.owner, "owns the tables")]
+        [("nobody_of_this_name", "does not exist: create it with CREATE ROLE"), (&*lab.owner, "owns the tables")]
     {
         let refused = lab.program(&lab.owner, &["migrate", "--host-role", role]);
         assert!(refused.failure().0 == 2 && refused.err.contains(reason), "{}", refused.err);
@@ -212,7 +212,7 @@ fn roles_are_for_postgresql() {
     let refused = ended(migrate.current_dir(dir.path()).output().unwrap());
     assert_eq!(
         refused.failure(),
-        (2, "tollhouse: a role for hosts is for PostgreSQL: SQLite has none")
+        (2, "tollhouse: --host-role is for PostgreSQL: SQLite has no roles")
     );
 }
 

@@ -408,7 +408,7 @@ both! {
             let refused = app.operator(Method::PUT, "/providers/unruly", account).await;
             assert_eq!(refused.status, 400, "{base_url}: {}", refused.body);
             let ended = reason_at(app, base_url, "many 1").await;
-            assert!(ended.starts_with("the request may not leave: "), "{base_url}: {ended}");
+            assert!(ended.starts_with("the request is not permitted: "), "{base_url}: {ended}");
             costs_only_itself(app, &format!("order-{n}"), &format!("fetch {base_url}"), UNAVAILABLE).await;
         }
     }

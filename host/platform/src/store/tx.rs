@@ -219,7 +219,7 @@ impl Drop for Tx {
 }
 
 /// A statement that has not run yet.
-#[must_use = "a statement does nothing until it is asked for its result"]
+#[must_use = "a statement does nothing until its result is requested"]
 pub struct Statement<'t> {
     engine: Engine<'t>,
     fate: &'t mut Fate,

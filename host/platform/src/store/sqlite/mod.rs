@@ -102,7 +102,7 @@ impl Sqlite {
                 // After a panic, the outcome of the write is unknown, and the writer continues.
                 let mut run = || catch_unwind(AssertUnwindSafe(|| runtime.block_on(writer.run())));
                 while run().is_err() {
-                    tracing::error!("the writer of the database is begun again after a panic");
+                    tracing::error!("database writer is restarted after a panic");
                 }
             })
             .map_err(sqlx::Error::Io)?;
