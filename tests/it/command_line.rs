@@ -119,7 +119,7 @@ both! {
         let said = run(app, &["plugin", "install", "--inactive", "--grant", &unbound]).await;
         assert!(said.said().contains(warning), "{}", said.out);
         let refused = run(app, &["plugin", "install", &garbage]).await;
-        assert!(refused.failure().0 == 1 && refused.err.starts_with("tollhouse: the file is no WebAssembly"), "{}", refused.err);
+        assert!(refused.failure().0 == 1 && refused.err.starts_with("tollhouse: the file is not WebAssembly"), "{}", refused.err);
         let missing = run(app, &["plugin", "install", "/no/such.wasm"]).await;
         assert!(missing.failure().0 == 2 && missing.err.starts_with("tollhouse: /no/such.wasm: "), "{}", missing.err);
 
@@ -134,7 +134,7 @@ both! {
         let shown = run(app, &["plugin", "show", "provider_a"]).await;
         assert_eq!(field(shown.said(), "settings"), "base_url [https://api.paystack.co]");
         let none = run(app, &["plugin", "show", "weed"]).await;
-        assert_eq!(none.failure(), (1, "tollhouse: there is no such plugin"));
+        assert_eq!(none.failure(), (1, "tollhouse: plugin not found"));
     }
 
     async fn a_company_lives_by_the_command_line(app: TestApp) {

@@ -167,7 +167,7 @@ fn what_cannot_go_together_is_refused_with_a_sentence() {
             "database and database_file are both set",
         ),
         (&["--database-file=key"], "database_file key: it must be sqlite://FILE"),
-        (&["--plugin-cache=key"], "plugin_cache: key is no folder"),
+        (&["--plugin-cache=key"], "plugin_cache: key is not a folder"),
         (
             &[
                 "--plugin-unsigned",

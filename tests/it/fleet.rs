@@ -80,7 +80,7 @@ both! {
         app.install(artifacts::SPROUT).await;
         let former = sprout_that_says("currencies", json!(["usdt"]));
         let refused = try_install(app, former.clone(), "grant=true").await;
-        let reason = "the manifest's currency \"usdt\" is no code of ISO 4217, like NGN";
+        let reason = "the manifest's currency \"usdt\" is not an ISO 4217 code, like NGN";
         assert_eq!(refused.failure(), (400, reason));
         serve_elsewhere(app, &Signed::read(former.clone()).digest(), former).await;
         let (late, _, stop) = another_host(app).await;

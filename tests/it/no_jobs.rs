@@ -156,7 +156,7 @@ both! {
         let shown = copy.request(app, Method::GET, "/payment/fetch/reference/order-1", Value::Null).await;
         assert_eq!(shown.data()["status"], "success");
 
-        let refused = (503, "this host runs with no_jobs: it contacts no provider");
+        let refused = (503, "this host runs with no_jobs and contacts no provider: use another host");
         let begun = copy.request(app, Method::POST, "/payment/initialize", app.order("order-3")).await;
         assert_eq!(begun.failure(), refused);
         let asked = copy.request(app, Method::POST, "/payment/verify/order-2", Value::Null).await;

@@ -231,7 +231,7 @@ async fn a_slow_provider_is_a_timeout() {
     let slow = Fault::new("initialize", FaultKind::SlowAfter).times(1).delay_ms(3_000);
     app.standins.faults().push(slow);
     let refused = app.post("/payment/initialize", app.order("order-1")).await;
-    let message = "provider_a did not answer in time, please try again later";
+    let message = "provider_a did not respond in time, please try again later";
     assert_eq!(refused.failure(), (504, message));
     let resumed = app.initialize("order-1").await;
     app.complete(&resumed, "success").await;

@@ -114,16 +114,16 @@ fn a_rust_project_builds_with_the_versions_of_this_release() {
 #[test]
 fn a_name_that_the_host_would_refuse_is_refused() {
     let long = "x".repeat(41);
-    let letters = "the manifest's name must be 1 to 40 of a-z, 0-9, _ and -";
-    let begin = "a plugin's name must begin with a-z, and not be tollhouse-plugin";
+    let letters = "the manifest's name must be 1 to 40 characters of a-z, 0-9, _ and -";
+    let begin = "a plugin's name must begin with a-z and must not be tollhouse-plugin";
     for (name, kind, reason) in [
         ("bank!", "provider", letters),
         (&long, "sms", letters),
         ("Bank", "sms", begin),
         ("1st", "sms", begin),
         ("tollhouse-plugin", "sms", begin),
-        ("south-sea", "country", "a country cannot be called south-sea"),
-        ("uid", "country", "a country cannot be called uid"),
+        ("south-sea", "country", "a country cannot have the name south-sea"),
+        ("uid", "country", "a country cannot have the name uid"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let refused = make(folder.path(), name, kind, "js");

@@ -87,7 +87,7 @@ async fn a_plugin_is_taken_again_whenever_it_is_built_anew() {
     assert_eq!(begin("order-2").await, json!(["card", "ussd"]));
     build(b"once upon a time");
     let said = running.line("not taken, the former one goes on serving:").await;
-    assert!(said.starts_with("the file is no WebAssembly"), "{said}");
+    assert!(said.starts_with("the file is not WebAssembly"), "{said}");
     assert_eq!(begin("order-3").await, json!(["card", "ussd"]));
 }
 
@@ -127,7 +127,7 @@ async fn what_cannot_be_run_is_said() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("sprout.wasm");
     for (wasm, more, said) in [
-        (&b"once upon a time"[..], &[][..], "tollhouse: the file is no WebAssembly"),
+        (&b"once upon a time"[..], &[][..], "tollhouse: the file is not WebAssembly"),
         (artifacts::SPROUT, &[], "tollhouse: the account needs base_url: --credential base_url="),
         (
             artifacts::SPROUT,

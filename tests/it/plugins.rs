@@ -263,8 +263,8 @@ fn refused_components() -> Vec<Refused> {
     let twice = with_manifest(&with_manifest(sprout, b"{}"), b"{}");
     vec![
         ("nothing", Vec::new(), "the body must be a WebAssembly component"),
-        ("garbage", b"once upon a time".to_vec(), "the file is no WebAssembly"),
-        ("half a component", sprout[..sprout.len() / 2].to_vec(), "the file is no WebAssembly"),
+        ("garbage", b"once upon a time".to_vec(), "the file is not WebAssembly"),
+        ("half a component", sprout[..sprout.len() / 2].to_vec(), "the file is not WebAssembly"),
         ("a module", b"\0asm\x01\0\0\0".to_vec(), "the file is a module, not a component"),
         (
             "no manifest",
@@ -275,12 +275,12 @@ fn refused_components() -> Vec<Refused> {
         (
             "another contract",
             renamed("@1.0.0", "@2.0.0"),
-            "the component was built for version 2.0.0 of the contract; this host speaks 1",
+            "the component was built for version 2.0.0 of the contract; this host supports version 1",
         ),
         (
             "an import of its own",
             renamed("plugin/vault@1.0.0", "plugin/files@1.0.0"),
-            "the component imports what no plugin may use",
+            "the component has an import that plugins may not use",
         ),
         (
             "an interface too little",

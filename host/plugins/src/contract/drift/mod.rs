@@ -159,7 +159,7 @@ fn members(what: &str, expected: Members<'_, &Type>, found: Members<'_, Found>) 
     }
     let known = |name: &str| expected.iter().any(|(expected, _)| *expected == name);
     if let Some((odd, _)) = found.iter().find(|(name, _)| !known(name)) {
-        return Some(format!("{what} {odd} is not the contract's"));
+        return Some(format!("{what} {odd} is not in the contract"));
     }
     iter::zip(&expected, &found).enumerate().find_map(|(at, ((name, expected), (other, found)))| {
         if name != other {
