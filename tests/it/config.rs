@@ -375,14 +375,14 @@ fn a_folder_that_was_made_is_ready_to_serve() {
     assert!(made.said().contains("tollhouse serve --config"), "{}", made.out);
     let settings = format!("{folder}/tollhouse.toml");
     let checked = ended(program(&["config", "check", "--config", &settings]).output().unwrap());
-    assert!(checked.said().ends_with("Nothing is wrong.\n"), "{}", checked.out);
-    assert!(checked.out.contains("\nNote: the database lacks "), "{}", checked.out);
+    assert!(checked.said().ends_with("No problems found.\n"), "{}", checked.out);
+    assert!(checked.out.contains("\nWarning: the database lacks "), "{}", checked.out);
     let migrate =
         || ended(program(&["migrate", "--config", &settings, "--json"]).output().unwrap());
     assert!(migrate().json()["applied"].as_i64().unwrap() > 0);
     assert_eq!(migrate().json()["applied"], 0);
     let checked = ended(program(&["config", "check", "--config", &settings]).output().unwrap());
-    assert!(!checked.said().contains("Note:"), "{}", checked.out);
+    assert!(!checked.said().contains("Warning:"), "{}", checked.out);
     for secret in ["master-key", "operator-token"] {
         let mode = fs::metadata(format!("{folder}/{secret}")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
@@ -390,7 +390,7 @@ fn a_folder_that_was_made_is_ready_to_serve() {
     let before = fs::read(format!("{folder}/master-key")).unwrap();
     fs::remove_file(&settings).unwrap();
     let again = ended(program(&["config", "init", folder]).output().unwrap());
-    assert!(again.failure().0 == 1 && again.err.contains("nothing was made"), "{}", again.err);
+    assert!(again.failure().0 == 1 && again.err.contains("nothing was created"), "{}", again.err);
     assert_eq!(fs::read(format!("{folder}/master-key")).unwrap(), before);
     assert!(!Path::new(&settings).exists());
 }

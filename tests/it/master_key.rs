@@ -401,8 +401,8 @@ both! {
         let flags = ["--rate-per-s=5", "--rate-burst=1"];
         let host = Host::start_with(app, &format!("{new} {MASTER_KEY}"), Clock::system(), &flags).await;
         let rotated = host.command(&["rotate"]).await;
-        assert_eq!((rotated.code, &*rotated.out), (1, &*format!("rows sealed anew: {}\n", ROWS - 1 + 2)));
-        assert!(rotated.err.starts_with("tollhouse: 1 rows do not open"), "{}", rotated.err);
+        assert_eq!((rotated.code, &*rotated.out), (1, &*format!("resealed rows: {}\n", ROWS - 1 + 2)));
+        assert!(rotated.err.starts_with("tollhouse: 1 rows cannot be opened"), "{}", rotated.err);
         let host = Host::start(app, &format!("{new} {MASTER_KEY}")).await;
         assert_eq!(host.keys_in_use().await, BTreeSet::from([key_id(&new), key_id(MASTER_KEY)]));
     }

@@ -55,7 +55,7 @@ fn every_kind_in_every_language_is_a_project_that_the_host_would_take() {
             let said = make(folder.path(), "sea_bank", kind_name, language);
             assert_eq!(
                 said.said(),
-                "sea_bank is made in sea_bank; its README.md says how to build, test and check it\n"
+                "created sea_bank in sea_bank; its README.md explains how to build, test and check it\n"
             );
             let files = files(&folder.path().join("sea_bank"), &["vendor", "wit"]);
             let text = |path: &str| files.get(Path::new(path)).unwrap_or_else(|| panic!("{path}"));

@@ -341,7 +341,7 @@ fn refused_manifests() -> Vec<Refused> {
         (
             "a host with a path",
             sprout_that_says("hosts", json!(["x.example/y"])),
-            "the manifest's host \"x.example/y\" is not a host name",
+            "the manifest's host \"x.example/y\" must be a host name",
         ),
         (
             "a host with a port",

@@ -116,7 +116,7 @@ async fn migrate_makes_the_tables_for_hosts_whose_role_owns_none() {
     let check = |role: &str| lab.program(role, &["config", "check"]);
     let checked = check(&lab.owner);
     assert!(checked.code == 1 && checked.err.contains("database_as_owner"), "{}", checked.err);
-    assert!(check(&lab.host).said().ends_with("Nothing is wrong.\n"));
+    assert!(check(&lab.host).said().ends_with("No problems found.\n"));
 
     for (role, flags) in [(&lab.host, &[][..]), (&lab.owner, &["--database-as-owner"][..])] {
         let program = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
