@@ -237,7 +237,7 @@ async fn host_functions_are_bounded(engine: Engine) {
     }
     for (narration, bound) in [
         ("host-loop-random 16777216", "exceeds limit 65536"),
-        ("host-loop-hmac 1048577", "take at most 1 MiB"),
+        ("host-loop-hmac 1048577", "accept at most 1 MiB"),
     ] {
         let reason = reason(&app, narration).await;
         assert!(reason.contains(bound), "{narration}: {reason}");

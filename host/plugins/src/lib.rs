@@ -115,7 +115,7 @@ impl From<VaultError> for Fault {
                 Fault::new(FaultCategory::Misconfigured, "too-many-placeholders", message)
             }
             VaultError::TooLong => {
-                let message = "vault.hmac and vault.matches take at most 1 MiB of data";
+                let message = "vault.hmac and vault.matches accept at most 1 MiB of data";
                 Fault::new(FaultCategory::Misconfigured, "too-large", message)
             }
         }

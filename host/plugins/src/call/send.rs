@@ -96,7 +96,7 @@ pub(crate) fn hold(
         return answer;
     }
     progress.unanswered |= request.may_change_something();
-    Err(Fault::new(FaultCategory::Unavailable, "busy", "the plugin's calls hold too much memory"))
+    Err(Fault::new(FaultCategory::Unavailable, "busy", "the plugin's calls use too much memory"))
 }
 
 /// Rejects, with a reason for operators, a request with a secret where its binding forbids it.

@@ -208,7 +208,8 @@ impl Country {
         let places = self.countries.iter().chain(&self.continents);
         if places.clone().any(|name| name.is_empty() || name.chars().any(char::is_control)) {
             return Err(
-                "the names of countries and continents must be one line of text each".to_owned()
+                "the names of countries and continents must be non-empty single-line texts"
+                    .to_owned(),
             );
         }
         if !(1..=MOST_IDENTITIES).contains(&self.identities.len()) {

@@ -114,7 +114,7 @@ impl Report {
             bars: bars(&self.components),
             functions: functions.collect(),
         };
-        page.render().expect("a template that writes into memory")
+        page.render().expect("rendering into a String cannot fail")
     }
 }
 

@@ -112,7 +112,7 @@ impl Mailer {
         let timeouts = Timeouts { recycle: Some(TEST), ..Timeouts::default() };
         let config = PoolConfig { max_size: most, timeouts, queue_mode: QueueMode::Lifo };
         let sessions = Pool::builder(server).config(config).runtime(Runtime::Tokio1).build();
-        let sessions = sessions.expect("it has a runtime for its timeouts");
+        let sessions = sessions.expect("a runtime is set for the timeouts");
         Ok(Mailer { sessions, from, timeout })
     }
 

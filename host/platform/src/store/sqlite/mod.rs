@@ -305,7 +305,7 @@ where
 
     fn answer(self: Box<Self>, committed: Result<()>) {
         let done = match committed {
-            Ok(()) => self.done.expect("it has run"),
+            Ok(()) => self.done.expect("the write has run"),
             Err(error) => Ok(Err(error.into())),
         };
         // Ignored: the caller may have stopped waiting.

@@ -26,9 +26,9 @@ const SOURCES: [(&str, &str); 6] = [
 static CONTRACT: LazyLock<Resolve> = LazyLock::new(|| {
     let mut sources = SourceMap::default();
     SOURCES.iter().for_each(|(path, text)| sources.push_str(path, *text));
-    let parsed = sources.parse().map_err(|(_, error)| error).expect("the bindings parse it, too");
+    let parsed = sources.parse().map_err(|(_, error)| error).expect("the bindings parse it too");
     let mut contract = Resolve::default();
-    contract.push_group(parsed).expect("the bindings resolve it, too");
+    contract.push_group(parsed).expect("the bindings resolve it too");
     contract
 });
 
