@@ -35,13 +35,13 @@ struct Cli {
 }
 
 const HELP: &str = "\
-Every setting is a flag, a variable and a key of the settings file: --plugin-cpu-ms is TOLLHOUSE_PLUGIN_CPU_MS and plugin_cpu_ms.
+Each setting has a flag, a variable and a key in the settings file, for example --plugin-cpu-ms, TOLLHOUSE_PLUGIN_CPU_MS and plugin_cpu_ms.
 
 Exit codes:
-  0  done
-  1  refused, or found wrong
-  2  the command line or the settings cannot be used
-  3  the host or the database could not be reached, or failed: whether anything was done is not known";
+  0  success
+  1  rejected, or a check found errors
+  2  invalid command line or settings
+  3  the host or the database was unreachable, or failed: the outcome is unknown";
 
 #[derive(Subcommand)]
 enum Command {

@@ -112,7 +112,7 @@ pub(crate) async fn serve_http(stream: TcpStream, router: Router) {
         () = cut.notified() => {}
         result = http1::Builder::new().serve_connection(TokioIo::new(stream), service) => {
             if let Err(error) = result {
-                tracing::debug!(%error, "a connection ended early");
+                tracing::debug!(%error, "connection ended early");
             }
         }
     }

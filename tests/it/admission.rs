@@ -33,17 +33,17 @@ both! {
             let at = CHECKS.iter().position(|name| *name == step).expect("a step");
             report["checks"][at]["said"].as_str().expect("a text").to_owned()
         };
-        assert!(said("manifest").starts_with("sprout 1.0.0, which asks for address:base_url, secret:token -> header authorization at base_url"));
+        assert!(said("manifest").starts_with("sprout 1.0.0, which requests address:base_url, secret:token -> header authorization at base_url"));
         assert!(said("imports").contains("tollhouse:plugin/http@1.0.0"), "{}", said("imports"));
         assert_eq!(said("interfaces"), "checkout, verification, notifications");
         assert!(said("examples").starts_with("checkout.start "), "{}", said("examples"));
         let shown = app.operator(Method::GET, "/plugins/sprout", Value::Null).await;
-        assert_eq!(shown.failure(), (404, "there is no such plugin"));
+        assert_eq!(shown.failure(), (404, "plugin not found"));
 
         let report = examine(app, b"once upon a time").await;
         assert_eq!((&report["admitted"], names(&report)), (&json!(false), CHECKS[..3].to_vec()));
         assert_eq!(report["checks"][2]["passed"], false);
-        assert!(report["checks"][2]["said"].as_str().is_some_and(|said| said.starts_with("the file is no WebAssembly")));
+        assert!(report["checks"][2]["said"].as_str().is_some_and(|said| said.starts_with("the file is not WebAssembly")));
     }
 
     async fn a_component_that_violates_its_secret_bindings_is_rejected(app: TestApp) {
@@ -51,12 +51,12 @@ both! {
             (json!({ "to": ["base_url"], "in": ["header:authorization"] }), "checkout.start ok"),
             (
                 json!({ "to": ["base_url"], "in": ["header:x-token", "body"] }),
-                "checkout.start breaks when it is called with its example: a request to https://provider.example was not sent: \
+                "checkout.start fails with its example: a request to https://provider.example was not sent: \
                  the secret token is in the header authorization, where the manifest does not bind it to",
             ),
             (
                 json!({}),
-                "checkout.start breaks when it is called with its example: a request to https://provider.example was not sent: \
+                "checkout.start fails with its example: a request to https://provider.example was not sent: \
                  the secret token is in the header authorization, where the manifest does not bind it to",
             ),
         ] {
@@ -93,7 +93,7 @@ both! {
             if !admitted {
                 let refused = try_install(app, wasm, "grant=true").await;
                 let (status, reason) = refused.failure();
-                let said = "notifications.parse breaks when it is called with its example: it wrote";
+                let said = "notifications.parse fails with its example: it wrote";
                 assert!(status == 400 && reason.starts_with(said), "{reason}");
                 assert!(reason.contains("told to") && reason.contains("the plugin trapped"), "{reason}");
             }
@@ -160,7 +160,8 @@ async fn assert_bomb_rejected(flag: &str, reason: &str) {
 #[tokio::test]
 async fn a_component_that_takes_too_much_memory_to_compile_is_refused() {
     let flag = "--plugin-compile-mib=384";
-    assert_bomb_rejected(flag, "compiling the component takes more memory than 384 MiB").await;
+    assert_bomb_rejected(flag, "compilation of the component takes more than 384 MiB of memory")
+        .await;
 }
 
 #[tokio::test]
@@ -170,7 +171,7 @@ async fn a_component_that_takes_too_long_to_compile_is_refused() {
     drop(app.install(artifacts::SPROUT).await);
     app.finish().await;
     let flag = "--plugin-compile-s=1";
-    assert_bomb_rejected(flag, "compiling the component takes longer than 1 s").await;
+    assert_bomb_rejected(flag, "compilation of the component takes longer than 1 s").await;
 }
 
 #[test]

@@ -48,15 +48,15 @@ both! {
     async fn a_rejected_lookup_gets_the_hosts_error_message(app: TestApp) {
         set_up(app).await;
         for (word, status, message) in [
-            ("invalid", 400, "the number field must be one that the register takes"),
-            ("refused", 400, "citizen data cannot be given out"),
+            ("invalid", 400, "the number field must be one that the register accepts"),
+            ("refused", 400, "citizen data cannot be disclosed"),
             ("not-found", 404, "citizen data not found"),
         ] {
             let refused = look_up(app, "lookup", json!({ "number": word })).await;
             assert_eq!(refused.failure(), (status, message), "{word}");
         }
         let refused = look_up(app, "lookup/image", document("invalid")).await;
-        assert_eq!(refused.failure(), (400, "the image field must show a document that the register takes"));
+        assert_eq!(refused.failure(), (400, "the image field must show a document that the register accepts"));
     }
 
     async fn out_of_range_values_are_clamped_or_dropped(app: TestApp) {

@@ -127,7 +127,7 @@ async fn a_failed_backup_overwrites_nothing_and_leaves_no_partial_file() {
     let database = database(&dir, "host.db", "Acme").await;
     let there = dir.path().join("there");
     fs::write(&there, "kept").expect("a file");
-    assert_refused(backup(&url(&database), &there).await, "exists");
+    assert_refused(backup(&url(&database), &there).await, "already exists");
     assert_eq!(fs::read_to_string(&there).expect("a file"), "kept");
     assert_refused(
         backup(&url(&database), &dir.path().join("no/such/folder")).await,
@@ -210,9 +210,9 @@ async fn a_damaged_foreign_or_newer_backup_is_not_restored() {
     for (sql, reason) in [
         (
             "UPDATE _sqlx_migrations SET version = 9000 WHERE version = 1",
-            "use the Tollhouse that wrote it",
+            "use the version of Tollhouse that created it",
         ),
-        ("DROP TABLE _sqlx_migrations", "no database of Tollhouse"),
+        ("DROP TABLE _sqlx_migrations", "not a Tollhouse database"),
     ] {
         let mut other = SqliteConnection::connect(&url(&copy)).await.expect("a connection");
         sqlx::query(sql).execute(&mut other).await.expect(sql);

@@ -309,7 +309,7 @@ both! {
             app.operator(Method::DELETE, &path, Value::Null).await.failure().1.to_owned()
         };
         let needed = remove().await;
-        assert!(needed.contains("1 deleted cards that it has not heard of"), "{needed}");
+        assert!(needed.contains("1 deleted cards with unrevoked tokens"), "{needed}");
         change("activate").await;
         app.advance(3_600).await;
         change("deactivate").await;
@@ -331,7 +331,7 @@ both! {
         let path = format!("/companies/{}/card-refunds/{}/retry", app.company.id, failed[0]["id"].as_str().unwrap());
         let retried = app.operator(Method::POST, &path, json!({})).await;
         assert_eq!((&retried.data()["status"], &retried.data()["tries"]), (&json!("requested"), &json!(2)));
-        assert_eq!(app.operator(Method::POST, &path, json!({})).await.failure(), (400, "only failed refund can be tried again"));
+        assert_eq!(app.operator(Method::POST, &path, json!({})).await.failure(), (400, "only a failed refund can be retried"));
         for _ in 0..30 {
             app.advance(3_600).await;
         }

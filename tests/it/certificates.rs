@@ -141,14 +141,14 @@ async fn commands_explain_why_a_hosts_certificate_is_rejected() {
         (
             &good,
             None,
-            "signed by a CA that is not trusted here: name the CA's certificate in internal_ca_file",
+            "signed by a CA that is not trusted here: set internal_ca_file to the CA's certificate",
         ),
         (&good, Some(&strange), "not signed by a CA in internal_ca_file"),
         (&good, Some(&remade), "not signed by a CA in internal_ca_file"),
         (
             &ca.own,
             Some(&trusted),
-            "its certificate is a CA certificate, which is refused as a server's",
+            "its certificate is a CA certificate, which is rejected as a server certificate",
         ),
         (
             &ca.sign(&["api.example.com"], |_| {}),
@@ -189,7 +189,7 @@ async fn a_host_without_tls_is_reported_as_such() {
     });
     let refused = run_at(&url, OPERATOR_TOKEN, &["plugin", "list"]).await;
     assert!(
-        refused.failure().0 == 3 && refused.err.contains("it does not answer in TLS"),
+        refused.failure().0 == 3 && refused.err.contains("it does not respond in TLS"),
         "{}",
         refused.err
     );

@@ -108,7 +108,7 @@ both! {
         let (old, new) = (file(app, "old.wasm", artifacts::SPROUT), file(app, "new.wasm", &next_sprout()));
         let garbage = file(app, "garbage.wasm", b"once upon a time");
         let said = run(app, &["plugin", "install", "--grant", &old]).await;
-        assert!(said.said().starts_with("sprout 1.0.0 is serving (") && said.out.lines().count() == 1, "{}", said.out);
+        assert!(said.said().starts_with("sprout 1.0.0 is active (") && said.out.lines().count() == 1, "{}", said.out);
         let said = run(app, &["plugin", "install", &new]).await;
         assert!(said.said().ends_with("\nit replaces 1.0.0\n"), "{}", said.out);
         let unbound = sprout_that_says("secrets", json!(["token"]));
@@ -119,7 +119,7 @@ both! {
         let said = run(app, &["plugin", "install", "--inactive", "--grant", &unbound]).await;
         assert!(said.said().contains(warning), "{}", said.out);
         let refused = run(app, &["plugin", "install", &garbage]).await;
-        assert!(refused.failure().0 == 1 && refused.err.starts_with("tollhouse: the file is no WebAssembly"), "{}", refused.err);
+        assert!(refused.failure().0 == 1 && refused.err.starts_with("tollhouse: the file is not WebAssembly"), "{}", refused.err);
         let missing = run(app, &["plugin", "install", "/no/such.wasm"]).await;
         assert!(missing.failure().0 == 2 && missing.err.starts_with("tollhouse: /no/such.wasm: "), "{}", missing.err);
 
@@ -134,7 +134,7 @@ both! {
         let shown = run(app, &["plugin", "show", "provider_a"]).await;
         assert_eq!(field(shown.said(), "settings"), "base_url [https://api.paystack.co]");
         let none = run(app, &["plugin", "show", "weed"]).await;
-        assert_eq!(none.failure(), (1, "tollhouse: there is no such plugin"));
+        assert_eq!(none.failure(), (1, "tollhouse: plugin not found"));
     }
 
     async fn companies_are_managed_by_commands(app: TestApp) {
@@ -170,9 +170,9 @@ both! {
         assert!(rotated["event_secret"].as_str().is_some_and(|secret| secret.starts_with("whsec_")));
 
         let list = run(app, &["company", "list", "--limit", "1"]).await;
-        assert!(list.said().ends_with("\npage 1 of 2, 2 in all\n"), "{}", list.out);
+        assert!(list.said().ends_with("\npage 1 of 2, 2 in total\n"), "{}", list.out);
         let rest = run(app, &["company", "list", "--limit", "1", "--page", "2"]).await;
-        assert!(rest.said().ends_with("\npage 2 of 2, 2 in all\n"), "{}", rest.out);
+        assert!(rest.said().ends_with("\npage 2 of 2, 2 in total\n"), "{}", rest.out);
         assert_ne!(rows(&rest.out)[0], rows(&list.out)[0]);
         let audit = run(app, &["audit", &id, "--limit", "1000"]).await;
         let mut actions: Vec<&str> = rows(audit.said()).into_iter().map(|row| row[2]).collect();
@@ -189,7 +189,7 @@ both! {
         let (old_id, old_key) = (old["id"].as_str().unwrap(), old["api_key"].as_str().unwrap());
         let new = run(app, &["key", "rotate", id, old_id, "--overlap-hours", "2"]).await;
         let until = app.app.clock.now().plus_seconds(2 * 3600);
-        assert!(new.said().contains(&format!("The former key is good until {until}.")), "{}", new.out);
+        assert!(new.said().contains(&format!("The former key is valid until {until}.")), "{}", new.out);
         let new_key = field(&new.out, "API key").to_owned();
         assert_eq!(field(&new.out, "label"), "second server");
         let mut company = app.company.clone();
@@ -258,7 +258,7 @@ both! {
         assert_eq!(row(of_company.said(), "nigeria.cac"), Some(off.clone()));
         assert_ne!(row(run(app, &["identity", "list"]).await.said(), "nigeria.cac"), Some(off));
         let unknown = run(app, &["identity", "disable", "nigeria.none"]).await;
-        assert!(unknown.failure().0 == 1 && unknown.err.contains("identity not found"), "{}", unknown.err);
+        assert!(unknown.failure().0 == 1 && unknown.err.contains("identity type not found"), "{}", unknown.err);
     }
 
     async fn prices_are_set_and_low_balance_events_are_listed(app: TestApp) {
@@ -294,7 +294,7 @@ both! {
         assert_eq!(rows(stream.said())[0][1..], ["wallet.low_balance", id, r#"{"balance":1}"#]);
         let next = json_of(app, &["event", "stream", "--limit", "5"]).await["next"].clone();
         let next = next.as_str().expect("a cursor");
-        assert!(stream.out.ends_with(&format!("\nGo on with --after {next}\n")), "{}", stream.out);
+        assert!(stream.out.ends_with(&format!("\nContinue with --after {next}\n")), "{}", stream.out);
         assert!(run(app, &["event", "stream", "--after", next]).await.said().starts_with("none\n"));
     }
 
@@ -330,7 +330,7 @@ both! {
         let event = events.find(|event| event["event"] == "payment.refunded").expect("the event");
         let event = event["id"].as_str().unwrap();
         let said = run(app, &["event", "redeliver", id, event]).await;
-        assert_eq!(said.said(), "deliveries that were queued: 1\n");
+        assert_eq!(said.said(), "queued deliveries: 1\n");
         app.settle().await;
         let attempts = run(app, &["event", "attempts", id, event]).await;
         let mut attempts: Vec<&str> = rows(attempts.said()).into_iter().map(|row| row[1]).collect();
@@ -353,7 +353,7 @@ both! {
             assert_eq!(made.failure(), (1, "tollhouse: the database is PostgreSQL: back it up with pg_dump"));
             return;
         }
-        assert_eq!(made.said(), format!("made {copy}\n"));
+        assert_eq!(made.said(), format!("created {copy}\n"));
         assert_eq!(at(&app.database.url, &["backup", copy]).await.failure().0, 1);
         let in_use = at(&app.database.url, &["restore", copy, "--replace"]).await;
         assert!(in_use.failure().0 == 1 && in_use.err.contains("stop the host"), "{}", in_use.err);
@@ -362,7 +362,7 @@ both! {
         let there = at(&other, &["restore", copy]).await;
         assert!(there.failure().0 == 1 && there.err.contains("exists"), "{}", there.err);
         assert_eq!(at(&other, &["restore", copy, "--replace"]).await.said(), restored);
-        assert_eq!(at(&other, &["migrate"]).await.said(), "nothing was missing\n");
+        assert_eq!(at(&other, &["migrate"]).await.said(), "no migrations were missing\n");
         assert_eq!(at("sqlite:///no/such/folder/x.db", &["migrate"]).await.failure().0, 3);
     }
 
@@ -379,7 +379,7 @@ both! {
         let said: Value = serde_json::from_str(unreachable.failure().1).expect("JSON");
         assert_eq!((unreachable.code, &said["error"]), (3, &json!("unreachable")));
         let other = run_at(&app.simulators.url(), OPERATOR_TOKEN, &["plugin", "list"]).await;
-        assert!(other.failure().0 == 3 && other.err.contains("is internal_url right?"), "{}", other.err);
+        assert!(other.failure().0 == 3 && other.err.contains("check internal_url"), "{}", other.err);
         let usage = run(app, &["company", "sell", "--json"]).await;
         let said: Value = serde_json::from_str(usage.failure().1).expect("JSON");
         assert_eq!((usage.code, &said["error"]), (2, &json!("usage")));
@@ -503,7 +503,7 @@ fn every_command_exits_with_3_if_the_database_is_unavailable() {
     let listen = format!("--listen={}", taken.local_addr().unwrap());
     let refused = run("sqlite://host.db", &["serve", &listen, "--internal-listen=127.0.0.1:0"]);
     assert!(
-        refused.failure().0 == 1 && refused.err.contains("cannot be listened on"),
+        refused.failure().0 == 1 && refused.err.contains("cannot listen on"),
         "{}",
         refused.err
     );

@@ -216,10 +216,10 @@ both! {
             (json!({ "active": false, "features": "otp" }), "the features field must be a list of at most 100 strings"),
             (json!({ "features": [1] }), "the features field must be a list of at most 100 strings"),
             (json!({ "features": ["otp\u{0}"] }), "the features field must be free of control characters"),
-            (json!({ "features": [""] }), "the features field must be a list of texts of 1 to 100 characters"),
+            (json!({ "features": [""] }), "the features field must be a list of strings of 1 to 100 characters"),
             (json!({ "features": ["paymnts"] }), "the features field must be any of cards, identity, otp, payments, recollections, users"),
             (json!({ "features": ["otp", "Cards"] }), "the features field must be any of cards, identity, otp, payments, recollections, users"),
-            (json!({ "features": ["x".repeat(101)] }), "the features field must be a list of texts of 1 to 100 characters"),
+            (json!({ "features": ["x".repeat(101)] }), "the features field must be a list of strings of 1 to 100 characters"),
         ] {
             assert_eq!(subscribe(app, body).await.failure(), (400, message));
         }

@@ -129,10 +129,10 @@ fn all_invalid_settings_are_reported_at_once() {
     let expected = [
         "settings.toml: listen: invalid value 'here' for '--listen <address>'",
         "settings.toml: log_format: invalid value 'xml' for '--log-format <format>' [possible values: human, json]",
-        "settings.toml: plugin-cache: there is no such setting; did you mean plugin_cache?",
-        "settings.toml: plugin_cpu: there is no such setting; did you mean plugin_cpu_ms?",
-        "settings.toml: plugin_requests: it must be a text, a number, true, false or a list of them",
-        "settings.toml: service: it has one value, not several",
+        "settings.toml: plugin-cache: unknown setting; did you mean plugin_cache?",
+        "settings.toml: plugin_cpu: unknown setting; did you mean plugin_cpu_ms?",
+        "settings.toml: plugin_requests: it must be a string, a number, true, false or a list of them",
+        "settings.toml: service: it takes one value, not several",
         "TOLLHOUSE_PLUGIN_WALL_CLOCK_S: invalid value '31' for '--plugin-wall-clock-s <s>': 31 is not in 1..=30",
         "master_key_file none: ",
         "public_url must be an http or https URL without a query",
@@ -160,20 +160,20 @@ fn unusable_or_conflicting_settings_get_a_specific_message() {
             &["--development", "--listen=0.0.0.0:8080", "--plain-http", "--public-url=http://x"][..],
             "development is for loopback only",
         ),
-        (&["--listen=0.0.0.0:8080", "--plain-http"], "public_url is needed"),
+        (&["--listen=0.0.0.0:8080", "--plain-http"], "public_url is required"),
         (&["--tls-certificate=none.pem", "--tls-key=key"], "none.pem: "),
         (
             &["--database-file=url", "--database=sqlite://x.db"],
-            "database and database_file are both given",
+            "database and database_file are both set",
         ),
         (&["--database-file=key"], "database_file key: it must be sqlite://FILE"),
-        (&["--plugin-cache=key"], "plugin_cache: key is no folder"),
+        (&["--plugin-cache=key"], "plugin_cache: key is not a folder"),
         (
             &[
                 "--plugin-unsigned",
                 "--plugin-publishers=acme=MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
             ],
-            "plugin_unsigned takes plugins that none of plugin_publishers has signed",
+            "plugin_unsigned also accepts plugins that none of plugin_publishers has signed",
         ),
         (
             &["--database=sqlite:///no/such/folder/x.db"],
@@ -182,19 +182,19 @@ fn unusable_or_conflicting_settings_get_a_specific_message() {
         (&["--database=sqlite://token"], "database sqlite://token: "),
         (
             &["--database=postgres://ada@127.0.0.1:1/t"],
-            "database postgres://ada@127.0.0.1:1/t: the database does not answer",
+            "database postgres://ada@127.0.0.1:1/t: the database does not respond",
         ),
         (
             &["--operator-token-file=settings.toml"],
             "operator_token_file settings.toml: the file is empty",
         ),
-        (&["--master-key-file=token"], "the master key must be 64 hexadecimal characters"),
+        (&["--master-key-file=token"], "a master key must be 64 hexadecimal characters"),
         (&["--otlp-endpoint=collector:4318"], "otlp_endpoint must be an http or https URL"),
         (&["--otlp-endpoint=http://"], "otlp_endpoint must be an http or https URL"),
         (&["--otlp-endpoint=http:collector"], "otlp_endpoint must be an http or https URL"),
         (&["--otlp-endpoint=https://collector/?a=b"], "otlp_endpoint must be an http or https URL"),
-        (&["--internal-url=http://10.0.0.5:8081"], "internal_url would send the operator's token"),
-        (&["--smtp-host=mail.example.com"], "smtp_host needs email_from"),
+        (&["--internal-url=http://10.0.0.5:8081"], "internal_url would send the operator token"),
+        (&["--smtp-host=mail.example.com"], "smtp_host requires email_from"),
         (&["--smtp-host=localhost", "--email-from=nobody"], "email_from must be an e-mail address"),
         (
             &["--smtp-host=10.0.0.5", "--email-from=a@b.example", "--smtp-security=none"],
@@ -202,11 +202,11 @@ fn unusable_or_conflicting_settings_get_a_specific_message() {
         ),
         (
             &["--smtp-host=localhost", "--email-from=a@b.example", "--smtp-username=ada"],
-            "smtp_username needs a password",
+            "smtp_username and its password must be set together",
         ),
         (
             &["--smtp-host=localhost", "--email-from=a@b.example", "--smtp-password-file=token"],
-            "smtp_username needs a password",
+            "smtp_username and its password must be set together",
         ),
         (
             &["--smtp-host=localhost", "--email-from=a@b.example", "--smtp-ca-file=none.pem"],
@@ -214,7 +214,7 @@ fn unusable_or_conflicting_settings_get_a_specific_message() {
         ),
         (
             &["--smtp-host=localhost", "--email-from=a@b.example", "--smtp-ca-file=token"],
-            "smtp_ca_file holds no certificate",
+            "smtp_ca_file contains no usable certificate",
         ),
     ] {
         let problems = check.problems(flags, &[]);
@@ -234,7 +234,7 @@ fn the_standard_otlp_variable_is_checked_unless_overridden() {
 
 #[test]
 fn a_removed_setting_is_rejected_with_its_replacements() {
-    let replaced = "it is given per purpose now: allow_private_plugins, allow_private_events, allow_private_images";
+    let replaced = "it was replaced by one setting per purpose: allow_private_plugins, allow_private_events, allow_private_images";
     let in_file = Check::of("allow_private = ['a.example', 'b.example']\n").problems(&[], &[]);
     let variable = [("TOLLHOUSE_ALLOW_PRIVATE", "a.example")];
     let in_variable = Check::of("").problems(&[], &variable);
@@ -281,7 +281,7 @@ fn a_secret_from_two_sources_is_rejected_with_both_sources() {
     ] {
         let said = check.problems(&[], variables);
         let expected = places.iter().zip(&by_variables).map(|(place, (variable, _))| {
-            format!("{place} and {variable} are both given: take one of them away")
+            format!("{place} and {variable} are both set: remove one of them")
         });
         assert_eq!(said, expected.collect::<Vec<_>>());
     }
@@ -343,7 +343,8 @@ fn secrets_are_read_from_files_and_never_printed() {
     let shown =
         Check { dir: check.dir }.run(&[], &[("TOLLHOUSE_DATABASE", "sqlite://x.db")]).json();
     let warnings = shown["warnings"].as_array().unwrap().iter();
-    let open = warnings.filter(|text| text.as_str().unwrap().contains("is open to others"));
+    let open =
+        warnings.filter(|text| text.as_str().unwrap().contains("is accessible to other users"));
     assert_eq!(open.count(), 2, "{shown}");
 }
 
@@ -375,14 +376,14 @@ fn an_initialized_folder_is_ready_to_serve() {
     assert!(made.said().contains("tollhouse serve --config"), "{}", made.out);
     let settings = format!("{folder}/tollhouse.toml");
     let checked = ended(program(&["config", "check", "--config", &settings]).output().unwrap());
-    assert!(checked.said().ends_with("Nothing is wrong.\n"), "{}", checked.out);
-    assert!(checked.out.contains("\nNote: the database lacks "), "{}", checked.out);
+    assert!(checked.said().ends_with("No problems found.\n"), "{}", checked.out);
+    assert!(checked.out.contains("\nWarning: the database lacks "), "{}", checked.out);
     let migrate =
         || ended(program(&["migrate", "--config", &settings, "--json"]).output().unwrap());
     assert!(migrate().json()["applied"].as_i64().unwrap() > 0);
     assert_eq!(migrate().json()["applied"], 0);
     let checked = ended(program(&["config", "check", "--config", &settings]).output().unwrap());
-    assert!(!checked.said().contains("Note:"), "{}", checked.out);
+    assert!(!checked.said().contains("Warning:"), "{}", checked.out);
     for secret in ["master-key", "operator-token"] {
         let mode = fs::metadata(format!("{folder}/{secret}")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
@@ -390,7 +391,7 @@ fn an_initialized_folder_is_ready_to_serve() {
     let before = fs::read(format!("{folder}/master-key")).unwrap();
     fs::remove_file(&settings).unwrap();
     let again = ended(program(&["config", "init", folder]).output().unwrap());
-    assert!(again.failure().0 == 1 && again.err.contains("nothing was made"), "{}", again.err);
+    assert!(again.failure().0 == 1 && again.err.contains("nothing was created"), "{}", again.err);
     assert_eq!(fs::read(format!("{folder}/master-key")).unwrap(), before);
     assert!(!Path::new(&settings).exists());
 }

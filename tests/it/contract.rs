@@ -95,7 +95,7 @@ fn operation(method: &Method, path: &str) -> Option<&'static Operation> {
 pub fn check(method: &Method, path: &str, reply: &Reply) {
     // The path exists on the other listener only, or with another method.
     let message = &reply.body["message"];
-    if message == "there is nothing at this path" || reply.status.as_u16() == 405 {
+    if message == "path not found" || reply.status.as_u16() == 405 {
         return;
     }
     let Some(operation) = operation(method, path) else { return };

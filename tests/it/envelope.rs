@@ -47,14 +47,14 @@ both! {
                 for method in [Method::GET, Method::POST] {
                     let request = app.client.request(method, format!("{base}{path}"));
                     let answer = reply(request.bearer_auth(credential)).await;
-                    assert_failure(&answer, 404, "there is nothing at this path");
+                    assert_failure(&answer, 404, "path not found");
                 }
             }
         }
         // Invalid path parameters.
         for value in ["%00", "a%0Ab", "%FF", "%C3%28"] {
             let answer = app.get(&format!("/payment/fetch/reference/{value}")).await;
-            assert_failure(&answer, 404, "there is nothing at this path");
+            assert_failure(&answer, 404, "path not found");
         }
     }
 
@@ -75,7 +75,7 @@ both! {
                 let url = format!("{base}{}", path.replace(['{', '}'], ""));
                 let request = app.client.request(method.parse().expect("a method"), url);
                 let answer = reply(request.bearer_auth(credential)).await;
-                assert_failure(&answer, 405, "the method is not allowed here");
+                assert_failure(&answer, 405, "the method is not allowed");
                 let said = answer.headers["allow"].to_str().expect("a list of methods");
                 let said: BTreeSet<String> = said.split(',').map(|method| method.trim().to_owned()).collect();
                 assert_eq!(said, methods, "{method} {path}");

@@ -81,7 +81,7 @@ both! {
         app.install(artifacts::SPROUT).await;
         let former = sprout_that_says("currencies", json!(["usdt"]));
         let refused = try_install(app, former.clone(), "grant=true").await;
-        let reason = "the manifest's currency \"usdt\" is no code of ISO 4217, like NGN";
+        let reason = "the manifest's currency \"usdt\" is not an ISO 4217 code, like NGN";
         assert_eq!(refused.failure(), (400, reason));
         activate_elsewhere(app, &Signed::read(former.clone()).digest(), former).await;
         let (late, _, stop) = another_host(app).await;
@@ -170,7 +170,7 @@ both! {
         assert_eq!(refused.status, 503, "its currencies are unknown here: {refused:?}");
         assert_eq!(app.get("/payment/fetch/reference/order-1").await.status, 404);
         let told = notify(app, &format!("{api}{url}"), "order-1", TOKEN).await;
-        assert_eq!(told.failure(), (503, "the provider is not ready here, send it again later"));
+        assert_eq!(told.failure(), (503, "the provider is not ready on this host, try again later"));
 
         app.app.store.write(async |tx| -> store::Result<u64> {
             let sql = tx.sql("UPDATE plugin_components SET wasm = $1 WHERE digest = (SELECT digest FROM plugin_versions WHERE name = 'sprout')");

@@ -64,7 +64,7 @@ both! {
         let rename = |sql: &'static str| app.app.store.write(async move |tx: &mut store::Tx| tx.sql(sql).run().await);
         rename("ALTER TABLE companies RENAME TO elsewhere").await.expect("a statement");
         expire_result(app);
-        assert_eq!(ready(app).await.failure(), (503, "the database does not answer"));
+        assert_eq!(ready(app).await.failure(), (503, "the database does not respond"));
         rename("ALTER TABLE elsewhere RENAME TO companies").await.expect("a statement");
         assert_eq!(ready(app).await.status, 503, "the result is cached for a second");
         expire_result(app);

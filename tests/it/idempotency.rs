@@ -14,7 +14,7 @@ use tollhouse_sandbox::{Fault, FaultKind};
 use crate::app::{OPERATOR_TOKEN, Reply, TestApp, reply};
 
 const KEY_REUSED: (u16, &str) = (409, "the Idempotency-Key was used with another request");
-const IN_PROGRESS: (u16, &str) = (409, "the request with this Idempotency-Key is under way");
+const IN_PROGRESS: (u16, &str) = (409, "the request with this Idempotency-Key is in progress");
 
 /// Builds a request of the test company to initialize a payment.
 fn begin(app: &TestApp, order: &Value) -> RequestBuilder {

@@ -186,10 +186,10 @@ both! {
             ("bvn/lookup", json!({ "bvn": BVN, "user_id": "nobody" }), 404, "user not found"),
             ("nin/lookup", json!({ "nin": "123" }), 400, "the nin field must be 11 digits"),
             ("drivers-license/lookup/image", json!({}), 400, "the image field is required"),
-            ("bvn/lookup/image", json!({ "image": "x" }), 404, "there is nothing at this path"),
-            ("cac/lookup/with-face", number("1234567"), 404, "there is nothing at this path"),
-            ("library-card/lookup", number("1"), 404, "there is nothing at this path"),
-            ("bvn", json!({ "bvn": BVN }), 404, "there is nothing at this path"),
+            ("bvn/lookup/image", json!({ "image": "x" }), 404, "path not found"),
+            ("cac/lookup/with-face", number("1234567"), 404, "path not found"),
+            ("library-card/lookup", number("1"), 404, "path not found"),
+            ("bvn", json!({ "bvn": BVN }), 404, "path not found"),
         ] {
             let refused = app.post(&format!("/kyc/nigeria/{path}"), body).await;
             assert_eq!(refused.failure(), (status, message), "{path}");
@@ -202,7 +202,7 @@ both! {
             }
         }
         let elsewhere = app.post("/kyc/atlantis/bvn/lookup", json!({ "bvn": BVN })).await;
-        assert_eq!(elsewhere.failure(), (404, "there is nothing at this path"));
+        assert_eq!(elsewhere.failure(), (404, "path not found"));
         assert_eq!((balance(app).await, kept(app).await), (json!(10_000), 0));
     }
 
@@ -426,7 +426,7 @@ both! {
         assert_eq!((listed().await, look_up().await), ((none.clone(), none), (false, false)));
         app.post("/kyc/nigeria/nin/lookup", json!({ "nin": BVN })).await.data();
         let unknown = app.operator(Method::PUT, "/identities/nigeria/none", json!({ "active": true })).await;
-        assert_eq!(unknown.failure(), (404, "identity not found"));
+        assert_eq!(unknown.failure(), (404, "identity type not found"));
     }
 
     async fn an_expired_record_is_hidden_and_then_deleted(app: TestApp) {
@@ -461,7 +461,7 @@ both! {
         let path = "/kyc/ghana/ssnit/lookup";
         let ask = async || app.post(path, json!({ "number": "C123456789012" })).await;
         let document = async || reply(app.client.get(format!("{}/openapi.json", app.api))).await.body["paths"].clone();
-        assert_eq!(ask().await.failure(), (404, "there is nothing at this path"));
+        assert_eq!(ask().await.failure(), (404, "path not found"));
         assert_eq!(app.get("/kyc/identity/list").await.data(), &json!([]));
         assert!(document().await.get(format!("/api/v1{path}")).is_none());
         install(app, "ghana", artifacts::GHANA).await;

@@ -206,7 +206,7 @@ both! {
             let other = if public { &app.internal } else { &app.api };
             for credential in [OPERATOR_TOKEN, &app.company.key] {
                 let request = unreadable(app, other, &route).bearer_auth(credential);
-                assert_eq!(reply(request).await.failure(), (404, "there is nothing at this path"), "{}", route.path);
+                assert_eq!(reply(request).await.failure(), (404, "path not found"), "{}", route.path);
             }
         }
     }

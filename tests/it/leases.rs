@@ -209,7 +209,7 @@ both! {
         let refund = || app.operator(Method::POST, &path, Value::Null);
         die_at_the_provider(app, "refund_list", refund()).await;
         let busy = refund().await;
-        assert_eq!(busy.failure(), (409, "the refund is being asked for"));
+        assert_eq!(busy.failure(), (409, "another request for this refund is in progress"));
         assert_eq!(busy.headers[RETRY_AFTER], "20");
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(21));
         assert_eq!(refund().await.data()["status"], "refunded");

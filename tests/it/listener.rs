@@ -107,8 +107,7 @@ async fn begin_slow_payment(
     answer
 }
 
-const UNKNOWN: (u16, &str) =
-    (500, "it is unknown whether this was done: look before you send it again");
+const UNKNOWN: (u16, &str) = (500, "outcome unknown: check the current state before you retry");
 
 // ---- time ---------------------------------------------------------------------------------------
 
@@ -124,7 +123,11 @@ async fn headers_that_dribble_in_are_408_while_others_are_served() {
     for client in [&mut slow, &mut again] {
         client.dribble().await;
         is_alive(&app).await;
-        is_failure(&client.rest().await, "408 Request Timeout", "the request was not sent in time");
+        is_failure(
+            &client.rest().await,
+            "408 Request Timeout",
+            "the request was not received in time",
+        );
     }
     app.finish().await;
 }
@@ -148,7 +151,7 @@ async fn a_body_that_dribbles_in_is_408_while_others_are_served() {
     is_alive(&app).await;
     let answer = slow.rest().await;
     assert!(answer.contains("\r\nx-request-id: "), "{answer}");
-    is_failure(&answer, "408 Request Timeout", "the request was not sent in time");
+    is_failure(&answer, "408 Request Timeout", "the request was not received in time");
     app.finish().await;
 }
 
@@ -188,7 +191,7 @@ async fn a_request_under_a_key_that_takes_too_long_goes_on_and_its_answer_is_kep
     let late = send().await;
     assert_eq!(late.failure(), UNKNOWN);
     assert!(!late.headers.contains_key("retry-after"));
-    let under_way = "the request with this Idempotency-Key is under way";
+    let under_way = "the request with this Idempotency-Key is in progress";
     assert_eq!(send().await.failure(), (409, under_way));
     app.app.tasks.finished().await;
     let again = send().await;
@@ -295,7 +298,7 @@ async fn more_requests_than_there_may_be_are_503_but_health_is_told() {
     };
     let meanwhile = async {
         let refused = refused.await;
-        assert_eq!(refused.failure(), (503, "the host has too much to do"));
+        assert_eq!(refused.failure(), (503, "the host is overloaded"));
         assert_eq!(refused.headers["retry-after"], "5");
         is_alive(&app).await;
     };
@@ -350,7 +353,7 @@ async fn bodies_that_are_larger_than_usual_have_little_room() {
             }
         };
         let refused = timeout(PATIENCE, full).await.expect("a refusal");
-        is_failure(&refused, "503 Service Unavailable", "the host has too much to do");
+        is_failure(&refused, "503 Service Unavailable", "the host is overloaded");
     }
     let nobody = app.post("/user/bulk/create", json!({ "users": [] })).await;
     assert_eq!(nobody.failure(), (400, "the users field is required"));
@@ -486,7 +489,7 @@ async fn readiness_ends_before_the_host_does() {
         }
     };
     let refused = timeout(PATIENCE, refused).await.expect("an answer in time");
-    assert_eq!(refused.failure(), (503, "the host is about to stop"));
+    assert_eq!(refused.failure(), (503, "the host is shutting down"));
     assert_eq!(ask("live").await.status, StatusCode::OK); // and new connections are taken
     timeout(PATIENCE, serving).await.expect("an end").expect("no panic");
 }

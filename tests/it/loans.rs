@@ -87,9 +87,9 @@ both! {
         assert_eq!(moved["created_at"], again["created_at"]);
         let path = format!("/companies/{}/loans/loan-1", app.company.id);
         for (change, message) in [
-            (json!({ "user_id": "bola" }), "the user_id field must be that of the loan"),
-            (json!({ "currency": "USD" }), "the currency field must be that of the loan"),
-            (json!({ "amount": 149, "schedule": [{ "due_date": "2027-01-01", "amount": 149 }] }), "the amount field must be at least what was repaid"),
+            (json!({ "user_id": "bola" }), "the user_id field must be unchanged"),
+            (json!({ "currency": "USD" }), "the currency field must be unchanged"),
+            (json!({ "amount": 149, "schedule": [{ "due_date": "2027-01-01", "amount": 149 }] }), "the amount field must be at least the amount already repaid"),
         ] {
             let refused = app.operator(Method::PUT, &path, order(change)).await;
             assert_eq!(refused.failure(), (400, message));

@@ -401,8 +401,8 @@ both! {
         let flags = ["--rate-per-s=5", "--rate-burst=1"];
         let host = Host::start_with(app, &format!("{new} {MASTER_KEY}"), Clock::system(), &flags).await;
         let rotated = host.command(&["rotate"]).await;
-        assert_eq!((rotated.code, &*rotated.out), (1, &*format!("rows sealed anew: {}\n", ROWS - 1 + 2)));
-        assert!(rotated.err.starts_with("tollhouse: 1 rows do not open"), "{}", rotated.err);
+        assert_eq!((rotated.code, &*rotated.out), (1, &*format!("resealed rows: {}\n", ROWS - 1 + 2)));
+        assert!(rotated.err.starts_with("tollhouse: 1 rows cannot be opened"), "{}", rotated.err);
         let host = Host::start(app, &format!("{new} {MASTER_KEY}")).await;
         assert_eq!(host.keys_in_use().await, BTreeSet::from([key_id(&new), key_id(MASTER_KEY)]));
     }
@@ -443,7 +443,7 @@ both! {
         let another = made(known, "another context");
         for wrong in [json!("companies.event_secret"), another, made("no.column", "master_key.cursor")] {
             let answer = host.step(app, &wrong).await;
-            assert_eq!(answer.failure(), (400, "the cursor field must be that of the answer before"));
+            assert_eq!(answer.failure(), (400, "the cursor field must be the cursor of the previous response"));
         }
         assert_eq!(host.step(app, &json!(7)).await.failure(), (400, "the cursor field must be a string"));
         host.step(app, &made(known, "master_key.cursor")).await.data();

@@ -166,7 +166,7 @@ both! {
         app.post("/otp/send", to_email(json!({ "exp": 1 }))).await;
         app.app.clock.advance_to(app.app.clock.now().plus_seconds(60));
         app.settle().await;
-        assert_eq!(ended(app).await, outcome("failed", 0, "too late"));
+        assert_eq!(ended(app).await, outcome("failed", 0, "expired"));
         assert_eq!(balance(app).await, 100);
         assert!(messages(app, EMAIL).is_empty());
     }
@@ -309,7 +309,7 @@ both! {
     async fn a_gateway_is_chosen_among_those_that_are_installed(app: TestApp) {
         for name in ["termii", "provider_a", "nobody"] {
             let refused = edit_company(app, &app.company, json!({ "sms_gateway": name })).await;
-            let message = "the sms_gateway field must be an installed gateway for text messages";
+            let message = "the sms_gateway field must be an installed SMS gateway";
             assert_eq!(refused.failure(), (400, message), "{name}");
         }
         use_gateways(app, &["termii"]).await;

@@ -335,7 +335,7 @@ both! {
     async fn a_deactivated_account_is_answered_otherwise_than_a_missing_one(app: TestApp) {
         app.install(gateway(app, "termii").0).await;
         app.install(artifacts::NIGERIA).await;
-        let not_set_up = (503, "text messages are not set up at this service: ask its operator");
+        let not_set_up = (503, "text messages are not configured: contact the operator of this service");
         let unavailable = (502, "bvn service is unavailable, please try again later");
         let code = json!({ "identifier": "login", "channels": ["sms"], "phone": PHONE });
         let send = async || app.post("/otp/send", code.clone()).await;
@@ -396,7 +396,7 @@ both! {
             let path = format!("/companies/{}/providers/provider_a", company.id);
             let put = async |body: Value| app.operator(Method::PUT, &path, body).await;
             let refused = put(json!({ "credentials": credentials, "mode": other })).await;
-            let message = format!("the mode field must be {mode}, as the company's server is");
+            let message = format!("the mode field must be {mode}, the mode of the company");
             assert_eq!(refused.failure(), (400, &*message));
             let account = put(json!({ "credentials": credentials })).await.data().clone();
             assert_eq!(account["mode"], mode);

@@ -136,7 +136,7 @@ both! {
         assert_eq!(jobs::run_due(&copy.host).await.expect("no error"), 0);
         let forward = app.client.post(format!("{}/internal/v1/clock/advance", copy.internal));
         let forward = reply(forward.bearer_auth(OPERATOR_TOKEN).json(&json!({ "seconds": 60 }))).await;
-        assert_eq!(forward.failure(), (403, "a host with no_jobs does not move the clock"));
+        assert_eq!(forward.failure(), (403, "a host with no_jobs cannot advance the clock"));
         copy.end().await;
         assert_eq!((all_jobs(app).await, left(app)), (due, before));
 
@@ -156,13 +156,13 @@ both! {
         let shown = copy.request(app, Method::GET, "/payment/fetch/reference/order-1", Value::Null).await;
         assert_eq!(shown.data()["status"], "success");
 
-        let refused = (503, "this host runs with no_jobs: it contacts no provider");
+        let refused = (503, "this host runs with no_jobs and contacts no provider: use another host");
         let begun = copy.request(app, Method::POST, "/payment/initialize", app.order("order-3")).await;
         assert_eq!(begun.failure(), refused);
         let asked = copy.request(app, Method::POST, "/payment/verify/order-2", Value::Null).await;
         assert_eq!(asked.failure(), refused);
         let exported = copy.request(app, Method::GET, "/user/export", Value::Null).await;
-        assert_eq!(exported.failure(), (503, "this host runs with no_jobs: it would not remove an export file"));
+        assert_eq!(exported.failure(), (503, "this host runs with no_jobs and cannot export users: use another host"));
         copy.request(app, Method::GET, "/user/sample-csv", Value::Null).await.data();
         let charge = json!({ "loan": "loan-1", "with_provider": true, "payment_channel": "card", "amount": 10 });
         copy.request(app, Method::POST, "/recollection/create", charge).await;
@@ -172,7 +172,7 @@ both! {
         let image = format!("{}/images/match-{BVN}.jpg", app.simulators.url());
         let face = json!({ "bvn": BVN, "image": image });
         let compared = copy.request(app, Method::POST, "/kyc/nigeria/bvn/lookup/with-face", face).await;
-        assert_eq!(compared.failure(), (503, "this host runs with no_jobs: it fetches no image"));
+        assert_eq!(compared.failure(), (503, "this host runs with no_jobs and cannot fetch images: use another host"));
         copy.end().await;
         assert_eq!(left(app), before);
 

@@ -202,7 +202,7 @@ both! {
             let (begun, calls) = counted(app, recollect(app, page.clone())).await;
             let is_new = begun.status != 200;
             if is_new {
-                assert_eq!(begun.failure(), (400, "provider_a does not take USD"));
+                assert_eq!(begun.failure(), (400, "provider_a does not support USD"));
             }
             assert_eq!(calls, if is_new { [0, 0] } else { [1, 0] }, "{}", begun.body);
             met.0[usize::from(is_new)] += 1;

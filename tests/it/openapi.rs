@@ -151,7 +151,7 @@ both! {
             let start = start.text().await.expect("a script");
             assert!(start.contains("\"url\": \"openapi.json\"") && !start.contains("http"), "{start}");
             let missing = reply(app.client.get(format!("{base}/docs/nothing.js"))).await;
-            assert_eq!(missing.failure(), (404, "there is nothing at this path"));
+            assert_eq!(missing.failure(), (404, "path not found"));
         }
     }
 }

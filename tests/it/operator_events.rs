@@ -136,7 +136,7 @@ both! {
     async fn a_cursor_that_no_answer_gave_is_refused(app: TestApp) {
         for after in ["x", "6B018EED", "6b018ee", "6b018eed9f8a1c2b3d4e5f601", "yesterday"] {
             let refused = app.operator(Method::GET, &format!("/events?after={after}"), Value::Null).await;
-            assert_eq!(refused.failure(), (400, "the after field must be the `next` of an answer before"), "{after}");
+            assert_eq!(refused.failure(), (400, "the after field must be the `next` of an earlier response"), "{after}");
         }
         // Where a host's clock is behind, a reader does not go back.
         assert_eq!(next(&read(app, "?after=ffffffff").await), "ffffffff");

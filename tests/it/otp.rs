@@ -306,7 +306,7 @@ both! {
         let live = app.operator(Method::POST, "/companies", live).await.data().clone();
         let path = format!("/companies/{}", live["id"].as_str().expect("an id"));
         let refused = app.operator(Method::PATCH, &path, fixed("123456".into())).await;
-        let message = "the fixed_otp field must be left out: the company is live";
+        let message = "the fixed_otp field must be omitted: the company is live";
         assert_eq!(refused.failure(), (400, message));
     }
 
@@ -405,10 +405,10 @@ both! {
 async fn a_channel_that_is_not_set_up_is_503_and_sends_nothing() {
     let app = TestApp::start_with(Engine::Sqlite, &["--smtp-host="]).await;
     let refused = send(&app, to_email(json!({}))).await;
-    let message = "e-mail is not set up at this service: ask its operator";
+    let message = "e-mail is not configured: contact the operator of this service";
     assert_eq!(refused.failure(), (503, message));
     let refused = send(&app, to_phone(json!({}))).await;
-    let message = "text messages are not set up at this service: ask its operator";
+    let message = "text messages are not configured: contact the operator of this service";
     assert_eq!(refused.failure(), (503, message));
     assert!(queue(&app).await.is_empty());
     app.finish().await;

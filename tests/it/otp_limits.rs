@@ -98,7 +98,7 @@ both! {
         let to = |phone: &str| to_phone(json!({ "phone": phone }));
         let (home, ghana, states, jamaica) = ("+2348031234567", "+233201234567", "+12025550123", "+18765550123");
         let satellite = "+881612345678";
-        let only = |countries: &str| format!("the phone field must be a number of one of these countries: {countries}");
+        let only = |countries: &str| format!("the phone field must be a number in one of these countries: {countries}");
         let begins = "the phone field must begin with one of +234, +233".to_owned();
         for (change, refusal, allowed, refused) in [
             (json!({}), only("NG"), &[home][..], &[ghana, states, satellite][..]),
@@ -126,7 +126,7 @@ async fn countries_and_limits_are_settings() {
     let flags = ["--sms-countries=KE,GH", "--otp-sms-per-hour=0", "--otp-sends-per-hour=3"];
     let app = TestApp::start_with(Engine::Sqlite, &flags).await;
     use_gateways(&app, &["termii"]).await;
-    let message = "the phone field must be a number of one of these countries: KE, GH";
+    let message = "the phone field must be a number in one of these countries: KE, GH";
     assert_eq!(send(&app, to_phone(json!({}))).await.failure(), (400, message));
     let kenyan = |n: usize| {
         to_phone(json!({ "phone": "+254712345678", "identifier": format!("login-{n}") }))

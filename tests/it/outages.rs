@@ -21,9 +21,8 @@ use crate::{
     telemetry::{scrape, value},
 };
 
-const CANNOT_WORK: (u16, &str) = (503, "the database cannot work now, try again later");
-const UNKNOWN: (u16, &str) =
-    (500, "it is unknown whether this was done: look before you send it again");
+const CANNOT_WORK: (u16, &str) = (503, "the database is unavailable, try again later");
+const UNKNOWN: (u16, &str) = (500, "outcome unknown: check the current state before you retry");
 
 #[track_caller]
 fn is_refused_for_now(answer: &Reply) {
@@ -92,11 +91,11 @@ async fn a_server_that_is_gone_is_a_503_and_the_log_says_where_to_look() {
     }
     is_refused_for_now(&app.post("/payment/initialize", app.order("order-1")).await);
     for line in log.failures() {
-        assert!(line.contains("look whether it runs"), "{line}");
+        assert!(line.contains("check that it is running"), "{line}");
         assert!(line.contains("alarm=\"database\""), "{line}");
     }
     let ready = reply(app.client.get(format!("{}/health/ready", app.api))).await;
-    assert_eq!(ready.failure(), (503, "the database does not answer"));
+    assert_eq!(ready.failure(), (503, "the database does not respond"));
     let page = scrape(&app).await;
     let errors = value(&page, r#"tollhouse_store_errors_total{operation="read"}"#);
     assert_eq!(errors, Some(22.0), "of these and of readiness");
@@ -237,7 +236,7 @@ async fn a_commit_that_the_disk_fails_is_reported_as_unknown_and_the_host_goes_o
     assert!(!unknown.headers.contains_key("retry-after"), "nobody should repeat it blindly");
     assert_eq!(unknown.status, StatusCode::INTERNAL_SERVER_ERROR);
     let said = std::fs::read_to_string(host.database.dir.path().join("log")).expect("the log");
-    let line = said.lines().find(|line| line.contains("the answer to COMMIT is missing"));
+    let line = said.lines().find(|line| line.contains("the response to COMMIT is missing"));
     assert!(line.is_some_and(|line| line.contains("alarm=\"database\"")), "{said}");
 
     host.limit_files(None);

@@ -231,7 +231,7 @@ async fn a_slow_provider_is_a_timeout() {
     let slow = Fault::new("initialize", FaultKind::SlowAfter).times(1).delay_ms(3_000);
     app.simulators.faults().push(slow);
     let refused = app.post("/payment/initialize", app.order("order-1")).await;
-    let message = "provider_a did not answer in time, please try again later";
+    let message = "provider_a did not respond in time, please try again later";
     assert_eq!(refused.failure(), (504, message));
     let resumed = app.initialize("order-1").await;
     app.complete(&resumed, "success").await;
@@ -276,7 +276,7 @@ both! {
             (set("channels", json!(["cash"])), "the channels field must be any of card, bank, ussd, qr, mobile_money, bank_transfer"),
             (set("checkout", Value::Null), "the checkout.success_url field is required"),
             (set("checkout", json!("x")), "the checkout field must be an object"),
-            (set("checkout.success_url", json!("x")), "the checkout.success_url field must be a valid http or https URL, or the link of an app"),
+            (set("checkout.success_url", json!("x")), "the checkout.success_url field must be a valid http or https URL, or an app link"),
             (set("checkout.cancel_url", json!(7)), "the checkout.cancel_url field must be a string"),
             (set("payment_service", json!("cash")), "the payment_service field must be one of provider_a, provider_b, provider_c"),
             (set("payment_service", json!("provider_b")), "payment service key not found"),

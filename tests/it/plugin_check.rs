@@ -117,7 +117,7 @@ mod built_in {
             (
                 "notifications.parse",
                 "unsigned",
-                "expected  unauthentic or malformed\n  found     it is believed, about payment \"{}\"\n  request   [] {}\n",
+                "expected  unauthentic or malformed\n  found     accepted, about payment \"{}\"\n  request   [] {}\n",
             ),
         ] {
             assert_eq!(case(&report, function, named)["outcome"], "failed");
@@ -147,14 +147,16 @@ async fn each_way_to_misbehave_is_named() {
     let page = "fetch https://provider.example/page";
     for (mood, function, named, found) in [
         ("panic", START, "the example", "the plugin trapped"),
-        ("loop", START, "the example", "used up its processor time"),
-        ("grow", START, "the example", "more memory than allowed"),
-        ("many 17", START, "the example", "more requests than allowed"),
+        ("loop", START, "the example", "exceeded its CPU budget"),
+        ("grow", START, "the example", "exceeded its memory limit"),
+        ("many 17", START, "the example", "exceeded its limit of requests"),
         (
-            "fetch https://else.example/", START, "requests go where they may",
+            "fetch https://else.example/",
+            START,
+            "requests go to permitted origins",
             "https://else.example",
         ),
-        ("echo-secret", START, "secrets stay hidden", "the answer: vault-"),
+        ("echo-secret", START, "secrets stay hidden", "the result: vault-"),
         ("log-secret", START, "secrets stay hidden", "a log line: the secret is vault-"),
         (
             "send-secret query",
@@ -162,13 +164,18 @@ async fn each_way_to_misbehave_is_named() {
             "the example",
             "was not sent: the secret secret_key is in the URL, where the manifest does not bind it to",
         ),
-        ("gossip", START, "faults and logs name nobody", "the fault: Ada Obi has no account"),
+        (
+            "gossip",
+            START,
+            "faults and logs have no personal data",
+            "the fault: Ada Obi has no account",
+        ),
         ("concatenate", START, "hostile text: quotes", "a session with the URL"),
         ("concatenate", START, "hostile text: line breaks", "a session with the URL"),
         (page, START, "request 1: 500 with an HTML page", "a session with the URL"),
         (page, START, "request 1: 200 with {}", "a session with the URL"),
-        ("credulous", VERIFY, "request 1: 404 with an HTML page", "a payment that is success"),
-        ("credulous", VERIFY, "request 1: 401 with {}", "a payment that is success"),
+        ("credulous", VERIFY, "request 1: 404 with an HTML page", "a payment with status success"),
+        ("credulous", VERIFY, "request 1: 401 with {}", "a payment with status success"),
         ("hasty", VERIFY, "request 1: 404 with an HTML page", "not-found: no 200"),
         ("hasty", VERIFY, "request 1: 429 with an HTML page", "not-found: no 200"),
     ] {
@@ -190,8 +197,8 @@ async fn what_is_up_to_the_author_is_a_note() {
     let (random, text) = report(&moody("random-request")).await;
     let later = case(&random, "checkout.start", "the example an hour later");
     assert_eq!(later["outcome"], "noted", "{later}");
-    assert_eq!(case(&random, "checkout.start", "the example once more")["outcome"], "passed");
-    assert!(text.contains("clock or randomness are in a request"), "{text}");
+    assert_eq!(case(&random, "checkout.start", "the example repeated")["outcome"], "passed");
+    assert!(text.contains("a request depends on the clock or on randomness"), "{text}");
 
     // With its examples, which are not in a manifest that was read from a component.
     let manifest = include_str!("../guests/sprout/manifest.json");
@@ -212,7 +219,7 @@ async fn what_is_up_to_the_author_is_a_note() {
 async fn what_is_not_admitted_says_which_demand_it_fails() {
     let sprout = artifacts::SPROUT;
     for (wasm, failing, found) in [
-        (b"once upon a time".to_vec(), "manifest", "the file is no WebAssembly"),
+        (b"once upon a time".to_vec(), "manifest", "the file is not WebAssembly"),
         (b"\0asm\x01\0\0\0".to_vec(), "manifest", "the file is a module, not a component"),
         (
             b"\0asm\x0d\0\x01\0".to_vec(),
@@ -237,7 +244,7 @@ async fn what_is_not_admitted_says_which_demand_it_fails() {
         (
             repack(artifacts::ATLANTIS, |manifest| manifest["country"]["code"] = json!("ATL")),
             "country",
-            "a country's code is two capital letters",
+            "a country's code must be two capital letters",
         ),
     ] {
         let (report, text) = report(&wasm).await;
@@ -286,7 +293,7 @@ async fn settings_that_the_manifest_does_not_name_are_found() {
         manifest["secrets"]["token"]["to"] = json!(["other_url"]);
     });
     let (report, text) = report(&nameless).await;
-    let failed = case(&report, "checkout.start", "settings are the manifest's");
+    let failed = case(&report, "checkout.start", "settings are those of the manifest");
     let found = failed["found"].as_str().unwrap_or_default();
     assert!(
         failed["outcome"] == "failed" && found.contains("settings.get of \"base_url\""),

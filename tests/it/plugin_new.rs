@@ -55,7 +55,7 @@ fn every_kind_in_every_language_is_a_project_that_the_host_would_take() {
             let said = make(folder.path(), "sea_bank", kind_name, language);
             assert_eq!(
                 said.said(),
-                "sea_bank is made in sea_bank; its README.md says how to build, test and check it\n"
+                "created sea_bank in sea_bank; its README.md explains how to build, test and check it\n"
             );
             let files = files(&folder.path().join("sea_bank"), &["vendor", "wit"]);
             let text = |path: &str| files.get(Path::new(path)).unwrap_or_else(|| panic!("{path}"));
@@ -114,16 +114,16 @@ fn a_rust_project_builds_with_the_versions_of_this_release() {
 #[test]
 fn a_name_that_the_host_would_refuse_is_refused() {
     let long = "x".repeat(41);
-    let letters = "the manifest's name must be 1 to 40 of a-z, 0-9, _ and -";
-    let begin = "a plugin's name must begin with a-z, and not be tollhouse-plugin";
+    let letters = "the manifest's name must be 1 to 40 characters of a-z, 0-9, _ and -";
+    let begin = "a plugin's name must begin with a-z and must not be tollhouse-plugin";
     for (name, kind, reason) in [
         ("bank!", "provider", letters),
         (&long, "sms", letters),
         ("Bank", "sms", begin),
         ("1st", "sms", begin),
         ("tollhouse-plugin", "sms", begin),
-        ("south-sea", "country", "a country cannot be called south-sea"),
-        ("uid", "country", "a country cannot be called uid"),
+        ("south-sea", "country", "a country cannot have the name south-sea"),
+        ("uid", "country", "a country cannot have the name uid"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let refused = make(folder.path(), name, kind, "js");

@@ -71,7 +71,7 @@ async fn a_plugin_is_taken_again_whenever_it_is_built_anew() {
         &file,
         &["--credential", &base_url, "--credential", &format!("token={TOKEN}")],
     );
-    assert!(running.line("sprout 1.0.0 serves (").await.ends_with(')'));
+    assert!(running.line("sprout 1.0.0 is active (").await.ends_with(')'));
     let (api, key) = (running.line("API  ").await, running.line("API key").await);
     let begin = async |reference: &str| -> Value {
         let order = json!({
@@ -83,11 +83,11 @@ async fn a_plugin_is_taken_again_whenever_it_is_built_anew() {
     };
     assert_eq!(begin("order-1").await, json!(["card"]));
     build(&next_sprout());
-    running.line("sprout 1.1.0 serves (").await;
+    running.line("sprout 1.1.0 is active (").await;
     assert_eq!(begin("order-2").await, json!(["card", "ussd"]));
     build(b"once upon a time");
-    let said = running.line("not taken, the former one goes on serving:").await;
-    assert!(said.starts_with("the file is no WebAssembly"), "{said}");
+    let said = running.line("rejected, the previous version stays active:").await;
+    assert!(said.starts_with("the file is not WebAssembly"), "{said}");
     assert_eq!(begin("order-3").await, json!(["card", "ussd"]));
 }
 
@@ -113,7 +113,7 @@ async fn calls_that_fail_are_shown_and_nothing_is_left_behind() {
     assert_eq!(reply(request.json(&order)).await.status, 502);
     let said = running.line("checkout.start failed, unavailable \"connect\": ").await;
     assert!(!said.is_empty());
-    assert_eq!(running.line("  not answered: ").await, "no_connection");
+    assert_eq!(running.line("  no response: ").await, "no_connection");
 
     let id = running.child.id().and_then(|id| Pid::from_raw(id.cast_signed())).expect("a process");
     kill_process(id, Signal::TERM).expect("a process");
@@ -127,8 +127,12 @@ async fn what_cannot_be_run_is_said() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("sprout.wasm");
     for (wasm, more, said) in [
-        (&b"once upon a time"[..], &[][..], "tollhouse: the file is no WebAssembly"),
-        (artifacts::SPROUT, &[], "tollhouse: the account needs base_url: --credential base_url="),
+        (&b"once upon a time"[..], &[][..], "tollhouse: the file is not WebAssembly"),
+        (
+            artifacts::SPROUT,
+            &[],
+            "tollhouse: the account needs base_url: add --credential base_url=",
+        ),
         (
             artifacts::SPROUT,
             &["--credential", "base_url"],
@@ -137,7 +141,7 @@ async fn what_cannot_be_run_is_said() {
         (
             artifacts::SPROUT,
             &["--credential", "base_url=http://127.0.0.1:1", "--credential", "key=1"],
-            "tollhouse: --credential key=…: the manifest names no such credential",
+            "tollhouse: --credential key=…: the manifest has no such credential",
         ),
     ] {
         std::fs::write(&file, wasm).expect("a file");

@@ -44,7 +44,7 @@ both! {
         assert_eq!(waiting["waits_for"], json!(["address:base_url", "secret:token -> header authorization at base_url", "unsigned"]));
         assert!(app.app.plugins.get("sprout").is_none());
         let refused = change(app, "activate", json!({ "digest": waiting["digest"] })).await;
-        let reason = "this version waits for a grant of what it asks for: send grant true";
+        let reason = "this version requests capabilities that are not granted: send grant true";
         assert_eq!(refused.failure(), (409, reason));
         let granted = json!({ "digest": waiting["digest"], "grant": true });
         let active = change(app, "activate", granted).await.data()[0].clone();
@@ -174,11 +174,11 @@ both! {
         change(app, "rollback", json!({})).await.data();
         assert!(!is_new(app, &app.company, "order-2").await);
         let refused = change(app, "rollback", json!({})).await;
-        assert_eq!(refused.failure(), (409, "no other version has served before this one"));
+        assert_eq!(refused.failure(), (409, "no other version was active before this one"));
         let refused = change(app, "activate", json!({ "digest": "f".repeat(64) })).await;
-        assert_eq!(refused.failure(), (404, "there is no such version of the plugin"));
+        assert_eq!(refused.failure(), (404, "plugin version not found"));
         let unknown = app.operator(Method::POST, "/plugins/weed/rollback", json!({})).await;
-        assert_eq!(unknown.failure(), (404, "there is no such plugin"));
+        assert_eq!(unknown.failure(), (404, "plugin not found"));
     }
 
     async fn no_way_back_reads_a_secret_in_clear(app: TestApp) {
@@ -237,7 +237,7 @@ both! {
         let shown = app.operator(Method::GET, "/plugins/provider_a", Value::Null).await.data().clone();
         let remove = format!("/plugins/provider_a/{}", shown[0]["digest"].as_str().unwrap());
         let refused = app.operator(Method::DELETE, &remove, Value::Null).await;
-        assert!(refused.failure().1.contains("1 refunds on their way"), "{}", refused.body);
+        assert!(refused.failure().1.contains("1 pending refunds"), "{}", refused.body);
         app.operator(Method::POST, "/plugins/provider_a/activate", json!({})).await.data();
         app.advance(3600).await;
         assert_eq!(app.fetch("order-1").await["status"], "refunded");
@@ -262,9 +262,9 @@ both! {
         assert_eq!(verified.failure(), (400, "sprout has been deactivated"));
         // The provider sends it again.
         let told = notify(app, &url, "order-1", TOKEN).await;
-        assert_eq!(told.failure(), (503, "the provider has been deactivated, send it again later"));
+        assert_eq!(told.failure(), (503, "the provider has been deactivated, try again later"));
         let refused = change(app, "deactivate", json!({})).await;
-        assert_eq!(refused.failure(), (409, "no version of the plugin serves"));
+        assert_eq!(refused.failure(), (409, "no version of the plugin is active"));
         change(app, "activate", json!({})).await.data();
         assert_eq!(notify(app, &url, "order-1", TOKEN).await.status, 200);
         app.settle().await;
@@ -279,10 +279,10 @@ both! {
             let path = format!("/plugins/sprout/{}", digest.as_str().expect("a digest"));
             app.operator(Method::DELETE, &path, Value::Null).await
         };
-        let reason = "sprout 1.0.0 serves: deactivate it, or activate another version";
+        let reason = "sprout 1.0.0 is in use: deactivate it, or activate another version";
         assert_eq!(remove(&old).await.failure(), (409, reason));
         assert_eq!(remove(&new).await.data()["version"], "1.1.0");
-        assert_eq!(remove(&new).await.failure(), (404, "there is no such plugin"));
+        assert_eq!(remove(&new).await.failure(), (404, "plugin not found"));
         change(app, "deactivate", json!({})).await.data();
         let needed = "sprout is needed by 1 pending payments, 1 accounts with credentials";
         assert_eq!(remove(&old).await.failure(), (409, needed));
@@ -298,7 +298,7 @@ both! {
         account(Value::Null).await.data();
         remove(&old).await.data();
         let shown = app.operator(Method::GET, "/plugins/sprout", Value::Null).await;
-        assert_eq!(shown.failure(), (404, "there is no such plugin"));
+        assert_eq!(shown.failure(), (404, "plugin not found"));
         // What was given to it as a secret is never read in clear.
         let in_clear = json!({ "base_url": { "kind": "url" }, "token": { "kind": "text" } });
         let spy = repack(artifacts::SPROUT, |manifest| {

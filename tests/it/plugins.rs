@@ -93,7 +93,7 @@ both! {
         app.advance(60).await;
         let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().unwrap());
         let refused = app.operator(Method::POST, &path, Value::Null).await;
-        assert_eq!(refused.failure(), (400, "sprout cannot refund"));
+        assert_eq!(refused.failure(), (400, "sprout does not support refunds"));
         app.advance(3600).await;
         assert_eq!(app.fetch("order-1").await["status"], "success");
         assert_eq!(app.wallet().await["balance"], json!(2500.5));
@@ -263,8 +263,8 @@ fn refused_components() -> Vec<Refused> {
     let twice = with_manifest(&with_manifest(sprout, b"{}"), b"{}");
     vec![
         ("nothing", Vec::new(), "the body must be a WebAssembly component"),
-        ("garbage", b"once upon a time".to_vec(), "the file is no WebAssembly"),
-        ("half a component", sprout[..sprout.len() / 2].to_vec(), "the file is no WebAssembly"),
+        ("garbage", b"once upon a time".to_vec(), "the file is not WebAssembly"),
+        ("half a component", sprout[..sprout.len() / 2].to_vec(), "the file is not WebAssembly"),
         ("a module", b"\0asm\x01\0\0\0".to_vec(), "the file is a module, not a component"),
         (
             "no manifest",
@@ -275,12 +275,12 @@ fn refused_components() -> Vec<Refused> {
         (
             "another contract",
             renamed("@1.0.0", "@2.0.0"),
-            "the component was built for version 2.0.0 of the contract; this host speaks 1",
+            "the component was built for version 2.0.0 of the contract; this host supports version 1",
         ),
         (
             "an import of its own",
             renamed("plugin/vault@1.0.0", "plugin/files@1.0.0"),
-            "the component imports what no plugin may use",
+            "the component has an import that plugins may not use",
         ),
         (
             "an interface too little",
@@ -341,7 +341,7 @@ fn refused_manifests() -> Vec<Refused> {
         (
             "a host with a path",
             sprout_that_says("hosts", json!(["x.example/y"])),
-            "the manifest's host \"x.example/y\" is not a host name",
+            "the manifest's host \"x.example/y\" must be a host name",
         ),
         (
             "a host with a port",

@@ -95,7 +95,7 @@ both! {
         };
         assert_eq!(of("/providers/sprout", "test").await.data()["outcome"], "accepted");
         assert_eq!(of("/providers/sprout", "live").await.failure(), no_key);
-        let refused = (400, "the mode field must be test, as the company's server is");
+        let refused = (400, "the mode field must be test, the mode of the company");
         assert_eq!(of(&own, "live").await.failure(), refused);
         let other = app.new_company("Beta Lending").await;
         let of_other = format!("/companies/{}/providers/sprout", other.id);

@@ -71,10 +71,10 @@ both! {
     async fn only_what_a_trusted_publisher_signed_is_taken(app: TestApp) {
         let strict = Strict::start(app).await;
         let ours = signed(artifacts::SPROUT, &key(1));
-        let unknown = "the component is signed by nobody whom this host trusts: \
-                       name its author's key with `tollhouse publisher trust`";
-        let unsigned = "the component is not signed: its author signs it with `tollhouse plugin sign`, \
-                        or this host takes unsigned ones (plugin_unsigned)";
+        let unknown = "the component is not signed by a publisher that this host trusts: \
+                       trust its author's key with `tollhouse publisher trust`";
+        let unsigned = "the component is not signed: its author can sign it with `tollhouse plugin sign`, \
+                        or set plugin_unsigned to accept unsigned components";
         let install = async |wasm: &[u8], query: &str| {
             strict.post(app, &format!("/plugins?grant=true{query}"), wasm.to_vec()).await
         };
@@ -106,7 +106,7 @@ both! {
         assert_eq!((checks.len(), &checks[0]["check"], &checks[0]["passed"]), (1, &json!("signature"), &json!(false)));
         let lenient = app.client.post(format!("{}/internal/v1/plugins/examine", app.internal));
         let examined = reply(lenient.bearer_auth(OPERATOR_TOKEN).body(signed(artifacts::SPROUT, &key(1)))).await;
-        let said = "by nobody whom this host trusts: it counts as unsigned";
+        let said = "by an untrusted publisher: it counts as unsigned";
         assert_eq!(examined.data()["checks"][0]["said"], said);
         assert_eq!(examined.data()["asks_for"], json!(["address:base_url", "secret:token -> header authorization at base_url", "unsigned"]));
     }
@@ -173,19 +173,19 @@ both! {
         assert_eq!(lines(&trust(app, "acme", &[2, 1]).await), [line(1), line(2)]);
         assert_eq!(lines(&trust(app, "acme", &[2]).await), [line(2)]);
         let taken = trust(app, "beta", &[3, 2]).await;
-        assert_eq!(taken.failure(), (409, &*format!("the key {} is one of acme", line(2))));
+        assert_eq!(taken.failure(), (409, &*format!("the key {} belongs to the publisher acme", line(2))));
         let listed = app.operator(Method::GET, "/publishers", Value::Null).await;
         assert_eq!(listed.data().as_array().unwrap().len(), 1, "beta has no key");
         for (publisher, keys, status, reason) in [
             ("acme", json!([]), 400, "the keys field must be a list of at least one key"),
-            ("acme", json!(["hello"]), 400, "the keys.0 field must be an Ed25519 key, in the one line of its PEM file"),
-            ("Acme", json!([line(1)]), 400, "a publisher's name must be 1 to 60 of a-z, 0-9, _, - and ."),
+            ("acme", json!(["hello"]), 400, "the keys.0 field must be an Ed25519 key: the base64 line of its PEM file"),
+            ("Acme", json!([line(1)]), 400, "a publisher's name must be 1 to 60 characters of a-z, 0-9, _, - and ."),
         ] {
             let refused = app.operator(Method::PUT, &format!("/publishers/{publisher}"), json!({ "keys": keys })).await;
             assert_eq!(refused.failure(), (status, reason));
         }
         let missing = app.operator(Method::DELETE, "/publishers/beta", Value::Null).await;
-        assert_eq!(missing.failure(), (404, "there is no such publisher"));
+        assert_eq!(missing.failure(), (404, "publisher not found"));
         let wrong = try_install(app, artifacts::SPROUT.to_vec(), "signature=12").await;
         assert_eq!(wrong.failure(), (400, "the signature field must be 128 hexadecimal digits"));
     }
@@ -209,7 +209,7 @@ both! {
         assert_eq!(run(&["plugin", "install", "--grant", &component]).await.code, 1);
         fs::write(path("notes.txt"), "no component").unwrap();
         let refused = run(&["plugin", "sign", &path("notes.txt"), "--key", &secret]).await;
-        assert!(refused.code == 2 && refused.err.contains("the file is no WebAssembly"), "{}", refused.err);
+        assert!(refused.code == 2 && refused.err.contains("the file is not WebAssembly"), "{}", refused.err);
         assert_eq!(fs::read(path("notes.txt")).unwrap(), b"no component");
         let signed = run(&["plugin", "sign", &component, "--key", &secret, "--detached"]).await;
         assert!(signed.said().starts_with(&format!("{component}.sig is signed: sha256:")));

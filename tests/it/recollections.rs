@@ -213,7 +213,7 @@ both! {
         assert_eq!((&challenged["status"], &challenged["amount"]), (&json!("pending"), &json!(1_000)));
         // What is owed is being charged: nobody is debited twice.
         let more = recollect(app, charge("card", json!({}))).await;
-        assert_eq!(more.failure(), (400, "a charge under way covers what is owed"));
+        assert_eq!(more.failure(), (400, "pending charges already cover the outstanding amount"));
         pay(app, &challenged, "success", SUCCESS_CARD).await;
         assert_eq!(fetch(app, &challenged).await["status"], "success");
         assert_eq!(get_loan(app, "loan-1").await["paid"], true);
@@ -266,7 +266,7 @@ both! {
         assert_eq!(fetch(app, &begun).await["status"], "pending");
         app.advance(3_600).await;
         let given_up = fetch(app, &begun).await;
-        assert_eq!((&given_up["status"], &given_up["message"]), (&json!("failed"), &json!("the provider was not reached")));
+        assert_eq!((&given_up["status"], &given_up["message"]), (&json!("failed"), &json!("the provider could not be reached")));
         assert_eq!(remaining(&get_loan(app, "loan-1").await), [1_000.0, 500.0, 500.0]);
     }
 
@@ -288,7 +288,7 @@ both! {
         assert!(app.simulators.paystack().resolve(&format!("rec-{}", hanging["id"].as_str().unwrap()), Outcome::Success));
         app.settle().await;
         let settled = fetch(app, &hanging).await;
-        assert_eq!((&settled["status"], &settled["message"]), (&json!("success"), &json!("1000 NGN more than was owed")));
+        assert_eq!((&settled["status"], &settled["message"]), (&json!("success"), &json!("overpaid by 1000 NGN")));
         assert_eq!(get_loan(app, "loan-1").await["paid"], true);
         let last = stream(app, "transactions").await.pop().unwrap();
         assert_eq!((&last["amount"], &last["applied"], &last["overpayment"]), (&json!(1_500), &json!(500), &json!(1_000)));

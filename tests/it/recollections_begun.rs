@@ -134,7 +134,7 @@ both! {
         app.simulators.faults().push(Fault::new("charge", FaultKind::Challenge));
         recollect(app, by("card", json!({}))).await.data();
         let more = recollect(app, by("card", json!({}))).await;
-        assert_eq!(more.failure(), (400, "a charge under way covers what is owed"));
+        assert_eq!(more.failure(), (400, "pending charges already cover the outstanding amount"));
         app.advance(3 * DAY).await;
         assert_eq!(recollect(app, by("card", json!({}))).await.data()["status"], "success");
         assert_eq!(get_loan(app, "loan-1").await["paid"], true);

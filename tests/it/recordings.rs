@@ -90,7 +90,7 @@ both! {
         let writing = tokio::time::timeout(std::time::Duration::from_millis(50), writing).await;
         assert!(writing.is_err(), "whoever waits for nothing must not turn in circles");
         let missing = app.operator(Method::GET, "/plugins/provider_a/recordings/none", Value::Null).await;
-        assert_eq!(missing.failure(), (404, "there is no such recorded call"));
+        assert_eq!(missing.failure(), (404, "recorded call not found"));
     }
 }
 
@@ -302,12 +302,12 @@ async fn what_cannot_be_replayed_says_why() {
             run(app, &[&["plugin", "replay", &*component], arguments].concat()).await
         };
         let none = replay(&["--last", "5"]).await;
-        let said = "tollhouse: no call of provider_a was written down: does the host run with --plugin-recording-hours?";
+        let said = "tollhouse: no recorded calls of provider_a: run the host with --plugin-recording-hours";
         assert_eq!(none.failure(), (1, said));
-        assert_eq!(replay(&["6921"]).await.failure(), (1, "tollhouse: there is no such recorded call"));
+        assert_eq!(replay(&["6921"]).await.failure(), (1, "tollhouse: recorded call not found"));
         let wrong = file(app, "wrong.json", b"{}");
         let refused = replay(&[&wrong]).await;
-        assert!(refused.failure().1.contains("wrong.json: no recorded call: missing field"), "{}", refused.err);
+        assert!(refused.failure().1.contains("wrong.json: not a recorded call: missing field"), "{}", refused.err);
         assert_eq!(replay(&[]).await.code, 2);
         app.initialize("order-1").await;
         let call = written_down(app, "provider_a").await[0].clone();
@@ -315,7 +315,7 @@ async fn what_cannot_be_replayed_says_why() {
         let call = file(app, "call.json", call.said().as_bytes());
         let sprout = file(app, "sprout.wasm", artifacts::SPROUT);
         let another = run(app, &["plugin", "replay", &sprout, &call]).await;
-        let said = "call.json: a call of provider_a, and the component is sprout";
+        let said = "call.json: a call of provider_a, but the component is sprout";
         assert!(another.failure().1.ends_with(said), "{}", another.err);
         let misspelt = replay(&["no/such.json"]).await;
         assert!(misspelt.failure().1.starts_with("tollhouse: no/such.json: "), "{}", misspelt.err);

@@ -120,7 +120,7 @@ both! {
         let refunds = (0..6).map(|_| app.operator(Method::POST, &path, Value::Null));
         let answers = join_all(refunds).await;
         let done = answers.iter().filter(|answer| answer.status == 200).count();
-        let busy = (409, "the refund is being asked for");
+        let busy = (409, "another request for this refund is in progress");
         assert_eq!((done, answers.iter().filter(|a| a.status != 200 && a.failure() == busy).count()), (1, 5));
         let asked = app.simulators.paystack().requests();
         assert_eq!(asked.iter().filter(|(method, path)| method == "POST" && path == "/refund").count(), 1);

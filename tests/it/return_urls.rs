@@ -62,7 +62,7 @@ both! {
             for field in ["success_url", "cancel_url"] {
                 let mut checkout = json!({ "success_url": "https://lender.example/paid" });
                 checkout[field] = json!(url);
-                let message = format!("the checkout.{field} field must be a valid http or https URL, or the link of an app");
+                let message = format!("the checkout.{field} field must be a valid http or https URL, or an app link");
                 for (what, answer) in try_all(app, n, checkout).await {
                     assert_eq!(answer.failure(), (400, &*message), "{what}: {url}");
                 }

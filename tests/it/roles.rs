@@ -98,9 +98,10 @@ async fn migrate_makes_the_tables_for_hosts_whose_role_owns_none() {
         assert_eq!(early.failure().0, 2, "{}", early.err);
         assert!(early.err.contains("run `tollhouse migrate`"), "{}", early.err);
     }
-    for (role, reason) in
-        [("nobody_of_this_name", "there is no role"), (&*lab.owner, "owns the tables")]
-    {
+    for (role, reason) in [
+        ("nobody_of_this_name", "does not exist: create it with CREATE ROLE"),
+        (&*lab.owner, "owns the tables"),
+    ] {
         let refused = lab.program(&lab.owner, &["migrate", "--host-role", role]);
         assert!(refused.failure().0 == 2 && refused.err.contains(reason), "{}", refused.err);
     }
@@ -116,7 +117,7 @@ async fn migrate_makes_the_tables_for_hosts_whose_role_owns_none() {
     let check = |role: &str| lab.program(role, &["config", "check"]);
     let checked = check(&lab.owner);
     assert!(checked.code == 1 && checked.err.contains("database_as_owner"), "{}", checked.err);
-    assert!(check(&lab.host).said().ends_with("Nothing is wrong.\n"));
+    assert!(check(&lab.host).said().ends_with("No problems found.\n"));
 
     for (role, flags) in [(&lab.host, &[][..]), (&lab.owner, &["--database-as-owner"][..])] {
         let program = Command::new(env!("CARGO_BIN_EXE_tollhouse"));
@@ -212,7 +213,7 @@ fn roles_are_for_postgresql() {
     let refused = ended(migrate.current_dir(dir.path()).output().unwrap());
     assert_eq!(
         refused.failure(),
-        (2, "tollhouse: a role for hosts is for PostgreSQL: SQLite has none")
+        (2, "tollhouse: --host-role is for PostgreSQL: SQLite has no roles")
     );
 }
 

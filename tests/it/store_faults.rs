@@ -348,7 +348,7 @@ async fn a_full_disk_is_a_503_until_there_is_space() {
     let mut order = app.order("order-1");
     order["metadata"] = json!({ "filler": "x".repeat(16_000) });
     let refused = app.post("/payment/initialize", order.clone()).await;
-    assert_eq!(refused.failure(), (503, "the database cannot work now, try again later"));
+    assert_eq!(refused.failure(), (503, "the database is unavailable, try again later"));
     assert_eq!(refused.headers["retry-after"], "5");
     assert_eq!(app.get("/payment/fetch/reference/order-1").await.failure().0, 404);
 

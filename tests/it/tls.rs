@@ -214,7 +214,7 @@ async fn a_pair_that_cannot_be_used_leaves_the_old_one_serving() {
     for (certificate, key, part) in [
         (&*new.certificate, &*old.key, "key.pem"), // the certificate came, its key did not yet
         (half, &new.key, "certificate.pem: "),
-        ("", &new.key, "certificate.pem: it holds no certificate"),
+        ("", &new.key, "certificate.pem: it contains no certificate"),
         (&new.certificate, "no key", "key.pem: "),
         (&ca.certificate, &ca.key, "certificate.pem: this is a CA certificate"),
     ] {

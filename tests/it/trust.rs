@@ -121,8 +121,8 @@ both! {
         let activate = json!({ "digest": digest });
         let request = app.client.post(format!("{}/internal/v1/plugins/sprout/activate", late.internal));
         let refused = reply(request.bearer_auth(OPERATOR_TOKEN).json(&activate)).await;
-        let reason = "the component is signed by nobody whom this host trusts: \
-                      name its author's key with `tollhouse publisher trust`";
+        let reason = "the component is not signed by a publisher that this host trusts: \
+                      trust its author's key with `tollhouse publisher trust`";
         assert_eq!(refused.failure(), (400, reason));
     }
 
@@ -192,7 +192,7 @@ both! {
 
         let strict = Strict::start_with(app, &[&pin(2)]).await;
         let install = async |wasm: Vec<u8>| strict.post(app, "/plugins?grant=true", wasm).await;
-        let unknown = "the component is signed by nobody whom this host trusts: the setting plugin_publishers names whom";
+        let unknown = "the component is not signed by a publisher that this host trusts: the setting plugin_publishers lists the trusted ones";
         assert_eq!(install(signed(&next_sprout(), &key(1))).await.failure(), (400, unknown));
         let taken = install(signed(&next_sprout(), &key(2))).await.data().clone();
         assert_eq!((&taken["publisher"], &taken["state"]), (&json!("pinned"), &json!("active")));

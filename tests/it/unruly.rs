@@ -123,7 +123,7 @@ pub async fn ask(app: &TestApp, reference: &str, narration: &str) -> Reply {
 }
 
 const UNAVAILABLE: (u16, &str) = (502, "unruly is unavailable, please try again later");
-const TOO_LATE: (u16, &str) = (504, "unruly did not answer in time, please try again later");
+const TOO_LATE: (u16, &str) = (504, "unruly did not respond in time, please try again later");
 
 /// The call failed, the caller was told only that, the payment is there, and the host goes on.
 async fn costs_only_itself(app: &TestApp, reference: &str, narration: &str, expected: (u16, &str)) {
@@ -231,13 +231,13 @@ async fn reason_at(app: &TestApp, base_url: &str, narration: &str) -> String {
 async fn host_functions_are_bounded(engine: Engine) {
     let app = TestApp::start_with(engine, &["--plugin-cpu-ms=100"]).await;
     app.install(artifacts::UNRULY).await;
-    let exhausted = "the plugin used up its processor time";
+    let exhausted = "the plugin exceeded its CPU budget";
     for narration in ["host-loop-random 65536", "host-loop-hmac 1048576", "host-loop-log 8000000"] {
         assert_eq!(reason(&app, narration).await, exhausted, "{narration}");
     }
     for (narration, bound) in [
         ("host-loop-random 16777216", "exceeds limit 65536"),
-        ("host-loop-hmac 1048577", "take at most 1 MiB"),
+        ("host-loop-hmac 1048577", "accept at most 1 MiB"),
     ] {
         let reason = reason(&app, narration).await;
         assert!(reason.contains(bound), "{narration}: {reason}");
@@ -406,7 +406,7 @@ both! {
             let refused = app.operator(Method::PUT, "/providers/unruly", account).await;
             assert_eq!(refused.status, 400, "{base_url}: {}", refused.body);
             let ended = reason_at(app, base_url, "many 1").await;
-            assert!(ended.starts_with("the request may not leave: "), "{base_url}: {ended}");
+            assert!(ended.starts_with("the request is not permitted: "), "{base_url}: {ended}");
             costs_only_itself(app, &format!("order-{n}"), &format!("fetch {base_url}"), UNAVAILABLE).await;
         }
     }

@@ -104,7 +104,7 @@ both! {
             (json!({ "active": "no" }), "the active field must be a boolean"),
             (json!({ "metadata": [] }), "the metadata field must be an object"),
             (json!({ "first_name": "Bola", "metadata": (0..101).map(|n| (n.to_string(), n.into())).collect::<serde_json::Map<_, Value>>() }),
-                "the metadata field must be an object of at most 100 keys"),
+                "the metadata field must be an object with at most 100 keys"),
             (json!([]), "the body must be a JSON object"),
         ] {
             assert_eq!(edit(app, "ada", change.clone()).await.failure(), (400, message), "{change}");

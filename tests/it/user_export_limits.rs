@@ -63,7 +63,7 @@ fn refused(answer: &Reply, status: u16, message: &str, seconds: i64) {
 
 const OF_COMPANY: &str = "the company's export quota is exhausted";
 const OF_ALL: &str = "export storage is full";
-const NOT_STORED: (u16, &str) = (502, "files cannot be stored or fetched now, try again later");
+const NOT_STORED: (u16, &str) = (502, "file storage is unavailable, try again later");
 
 /// The reservation of a file that another host has just begun to write.
 async fn begin_elsewhere(app: &TestApp, company: &Company) {

@@ -11,7 +11,7 @@ use tollhouse_platform::values::money::{Minor, Money};
 use crate::app::{Reply, TestApp};
 
 const NOT_COVERED: (u16, &str) = (400, "insufficient balance, please top up your wallet.");
-const USED: (u16, &str) = (409, "the key was used before for another movement");
+const USED: (u16, &str) = (409, "the key was already used for another transaction");
 
 /// `credit` or `debit`.
 async fn order(app: &TestApp, direction: &str, body: Value) -> Reply {
@@ -79,7 +79,7 @@ both! {
         posted.await.expect("a movement");
         order(app, "credit", json!({ "amount": 1, "key": "a" })).await.data();
         let refused = order(app, "credit", json!({ "amount": 0.01, "key": "b" })).await;
-        let message = "the amount field must be less: no balance can hold the sum";
+        let message = "the amount field must be lower: the balance would be too large";
         assert_eq!(refused.failure(), (400, message));
         assert_eq!(minor(&app.wallet().await["balance"]), i64::MAX);
         order(app, "debit", json!({ "amount": 1, "key": "c" })).await.data();

@@ -63,9 +63,9 @@ describe('docs/OPERATING.md', () => {
       const logs = () => ['first', 'second', 'drill'].map((log) => `${log}.log: ${read(here, `${log}.log`)}`);
       assert.equal(code, 0, `${said}\n${logs().join('\n')}`);
       const step = (n) => said.split(`== ${n} ==\n`)[1].split(/^== \d+ ==$/m)[0];
-      assert.match(step(4), /^Nothing is wrong\.$/m);
+      assert.match(step(4), /^No problems found\.$/m);
       assert.match(step(6), /^acme is trusted/m);
-      assert.match(step(6), /^provider_a \S+ is serving/m);
+      assert.match(step(6), /^provider_a \S+ is active/m);
       assert.match(step(6), new RegExp(`https://localhost:${ports[8080]}/api/v1/notifications/provider_a/`));
       for (const n of [7, 8, 11]) assert.match(step(n), /"message":"Payment listed successfully"/);
       assert.match(step(8), /^provider_a +\S+ +active +acme/m);

@@ -112,8 +112,8 @@ for (const language of Object.keys(LANGUAGES)) {
 
       for (const [number, status, message] of [
         ['400004', 404, 'citizen data not found'],
-        ['400022', 400, 'the number field must be one that the register takes'],
-        ['400051', 400, 'citizen data cannot be given out'],
+        ['400022', 400, 'the number field must be one that the register accepts'],
+        ['400051', 400, 'citizen data cannot be disclosed'],
         ['500000', 502, outage],
         ['500001', 502, outage],
         ['500002', 502, outage],

@@ -88,7 +88,7 @@ describe('README.md and docs/guides', () => {
 
   test('install a plugin into a running host', () => {
     const said = type(commands('docs/guides/install-a-plugin.md', '## Install a plugin into a running host'));
-    assert.match(said, /^sprout 1\.0\.0 is serving/m);
+    assert.match(said, /^sprout 1\.0\.0 is active/m);
     assert.match(said, /^sprout +1\.0\.0 +active/m);
   });
 

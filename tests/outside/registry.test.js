@@ -111,7 +111,7 @@ test('a plugin is published to a registry, and installed from there', async (t) 
   for (const source of [name, pinned]) {
     const installed = tollhouse(dir, 'plugin', 'install', '--grant', source, '--plain-http');
     assert.equal(installed.status, 0, installed.stderr);
-    assert.match(installed.stdout, /^sprout 1\.0\.0 is serving/);
+    assert.match(installed.stdout, /^sprout 1\.0\.0 is active/);
   }
   const [{ publisher: signer }] = await operator('GET', '/plugins/sprout');
   assert.equal(signer, publisher);

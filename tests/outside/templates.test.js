@@ -57,7 +57,7 @@ for (const lang of ['rust', 'js', 'python']) {
         type(FOLDER, `tollhouse plugin new ${name} --kind ${kind} --lang ${lang}`);
 
         const script = commands(folder);
-        assert.match(type(folder, script), new RegExp(`^${name} 0\\.1\\.0 is serving`, 'm'));
+        assert.match(type(folder, script), new RegExp(`^${name} 0\\.1\\.0 is active`, 'm'));
         if (lang === 'rust') type(folder, 'cargo fmt --check && cargo clippy --all-targets -- -D warnings');
         if (lang === 'js') type(folder, `${TSC} ${TYPES} plugin.js`);
         if (lang === 'python') type(folder, `${MYPY} plugin.py test_plugin.py`);

@@ -246,10 +246,10 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
         listen(&app, internal, internal_routes(), closing),
     );
     if timeout_at(deadline, app.tasks.finished()).await.is_err() {
-        tracing::warn!("requests whose callers had gone were left under way");
+        tracing::warn!("shutdown timed out with requests of disconnected clients in flight");
     }
     if timeout_at(deadline, jobs::under_way(&app)).await.is_err() {
-        tracing::warn!("jobs were left under way; their leases will end");
+        tracing::warn!("shutdown timed out with jobs in flight; their leases will expire");
     }
 }
 
@@ -290,7 +290,7 @@ async fn run_sweeps(app: App) {
         tokio::time::sleep(SWEEP_INTERVAL).await;
         for sweep in app.tables.sweeps {
             if let Err(error) = sweep(app.clone()).await {
-                tracing::error!(error = %error.chain(), "what is out of date could not be cleared");
+                tracing::error!(error = %error.chain(), "expired rows could not be deleted");
             }
         }
     }

@@ -11,38 +11,35 @@ pub fn advice(error: &Error, at: &Url, ca_file: Option<&Path>) -> Option<String>
     let error = match error {
         Error::InvalidCertificate(error) => error,
         Error::InvalidMessage(_) => {
-            return Some("it does not answer in TLS: if it serves plain HTTP, internal_url begins with http://".into());
+            return Some("it does not respond in TLS: if it serves plain HTTP, begin internal_url with http://".into());
         }
         _ => return None,
     };
     let host = at.host_str().unwrap_or_default();
     Some(match error {
         CertificateError::UnknownIssuer | CertificateError::BadSignature => match ca_file {
-            None => "its certificate is signed by a CA that is not trusted here: name the CA's certificate in internal_ca_file".into(),
+            None => "its certificate is signed by a CA that is not trusted here: set internal_ca_file to the CA's certificate".into(),
             Some(file) => format!(
-                "its certificate is not signed by a CA in internal_ca_file {}, nor by one that this system trusts: name the \
-                 certificate of the CA that signed it",
+                "its certificate is not signed by a CA in internal_ca_file {}, nor by one that this system trusts: set it to the certificate of the CA that signed it",
                 file.display()
             ),
         },
         CertificateError::NotValidForNameContext { presented, .. } => format!(
-            "its certificate is not valid for {host}, but for {}: use such a name in internal_url, or make a certificate \
-             whose subject alternative names have {host}",
+            "its certificate is not valid for {host}, but for {}: use one of these names in internal_url, or create a certificate with {host} in its subject alternative names",
             presented.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", ")
         ),
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "its certificate has expired: put a new one in its place, which the host takes over by itself".into()
+            "its certificate has expired: replace the file, which the host then reloads".into()
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "its certificate is not valid yet: are the clocks of both machines right?".into()
+            "its certificate is not valid yet: check the clocks of both machines".into()
         }
         // rustls has no variant for this error or the next one.
         CertificateError::Other(error) if format!("{error:?}").contains("CaUsedAsEndEntity") => format!(
-            "its certificate is a CA certificate, which is refused as a server's: the host needs a certificate for {host} that \
-             this CA has signed, and internal_ca_file names the CA's; docs/OPERATING.md says how to make them"
+            "its certificate is a CA certificate, which is rejected as a server certificate: the host needs a certificate for {host} that this CA has signed; set internal_ca_file to the CA's (see docs/OPERATING.md)"
         ),
         CertificateError::Other(error) if format!("{error:?}").contains("EkuError") => {
-            "its certificate is not for servers: make one with extendedKeyUsage=serverAuth".into()
+            "its certificate is not for servers: create one with extendedKeyUsage=serverAuth".into()
         }
         _ => return None,
     })

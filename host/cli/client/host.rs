@@ -93,7 +93,7 @@ impl Host {
             let certificates =
                 Certificate::from_pem_bundle(&pem).map_err(|error| wrong(chain(&error)))?;
             if certificates.is_empty() {
-                return Err(wrong("it holds no certificate".to_owned()));
+                return Err(wrong("it contains no certificate".to_owned()));
             }
             client = client.tls_certs_merge(certificates);
         }
@@ -153,7 +153,9 @@ impl Host {
     fn url(&self, path: &[&str]) -> Result<Url, Failure> {
         // The URL parser removes these segments, even percent-encoded ones.
         if path.iter().any(|segment| ["", ".", ".."].contains(segment)) {
-            return Err(Failure::Usage("a name or id is empty, or consists of dots".to_owned()));
+            return Err(Failure::Usage(
+                "a name or id must not be empty or consist of dots".to_owned(),
+            ));
         }
         let mut url = self.base.clone();
         let mut segments = url.path_segments_mut().expect("http and https URLs have paths");
@@ -179,13 +181,14 @@ impl Host {
         let Ok(mut envelope) = serde_json::from_slice::<Value>(&body) else {
             let at = &self.base;
             return Err(Failure::unreachable(format!(
-                "{at} answered {status} and is no Tollhouse: is internal_url right?"
+                "{at} responded with {status} and is not a Tollhouse host: check internal_url"
             )));
         };
         if status.is_success() {
             return Ok(envelope["data"].take());
         }
-        let message = envelope["message"].as_str().unwrap_or("the host refused").to_owned();
+        let message =
+            envelope["message"].as_str().unwrap_or("the host rejected the request").to_owned();
         // A conflict on the retry means that the first request may still be in progress.
         let is_unknown = status.is_server_error() || is_second && status == StatusCode::CONFLICT;
         let status = Some(status.as_u16());
@@ -196,7 +199,7 @@ impl Host {
     }
 
     fn lost(&self, error: reqwest::Error) -> Failure {
-        let what = if error.is_connect() { "cannot be reached" } else { "did not answer" };
+        let what = if error.is_connect() { "cannot be reached" } else { "did not respond" };
         let error = error.without_url();
         let advice =
             tls::cause(&error).and_then(|error| advice(error, &self.base, self.ca_file.as_deref()));

@@ -97,8 +97,7 @@ impl Bench {
             return Err(Failure::unreachable(format!("there is no database at {url}")));
         }
         if store::missing_migrations(url.expose()).await? > 0 {
-            let what =
-                "the database is of an earlier version; `tollhouse migrate` brings it up to date";
+            let what = "the database schema is outdated: run `tollhouse migrate`";
             return Err(Failure::refused(what.to_owned()));
         }
         Ok(Store::open_migrated(url.expose(), limits, Random::system(), Role::Any).await?)

@@ -48,7 +48,7 @@ enum Action {
     New(new::New),
     /// Replay recorded calls against a component and show differences; no upstream is contacted
     #[command(after_help = "\
-A host writes calls down when it runs with --plugin-recording-hours, with nobody recognisable in them.
+A host records calls if it runs with --plugin-recording-hours. Personal data in recordings is masked.
 
 Examples:
   tollhouse plugin replay provider_a.wasm --last 100
@@ -70,9 +70,9 @@ Examples:
 enum OfHost {
     /// Install a component and activate it without a restart
     #[command(after_help = "\
-A component that asks for more than the previous version waits until that is granted; meanwhile the previous version goes on serving.
+A component that requests more than the previous version waits until that is granted; the previous version stays active.
 
-A signature is taken from the component, or from FILE.sig beside it.
+The signature is read from the component, or from FILE.sig beside it.
 
 Examples:
   tollhouse plugin install provider_a.wasm
@@ -206,14 +206,14 @@ impl OfHost {
             }
             OfHost::Rollback { name } => change(host, &name, "rollback", &json!({})).await,
             OfHost::Deactivate { name, yes } => {
-                yes.ask(&format!("Take {name} out of service, for everyone?"))?;
+                yes.ask(&format!("Deactivate {name} for all companies?"))?;
                 change(host, &name, "deactivate", &json!({})).await
             }
             OfHost::Uninstall { name, version, yes } => {
                 let digest = digest_of(host, &name, &version).await?;
-                yes.ask(&format!("Remove {name} {version}?"))?;
+                yes.ask(&format!("Uninstall {name} {version}?"))?;
                 let gone = host.delete(&["plugins", &name, &digest]).await?;
-                let said = format!("{name} {} is gone", text(&gone["version"]));
+                let said = format!("{name} {} is uninstalled", text(&gone["version"]));
                 Ok(Report::new(gone, said))
             }
         }
@@ -238,12 +238,13 @@ async fn install(
         }
         Some("waiting") => {
             let command = format!("tollhouse plugin activate {named} --grant");
-            let failure =
-                Failure::refused(format!("{named} waits for a grant of {waits_for}: {command}"));
+            let failure = Failure::refused(format!(
+                "{named} waits for a grant of {waits_for}: run {command}"
+            ));
             return Ok(Report::new(plugin, warnings.trim_start()).failing(failure));
         }
-        Some("active") => format!("{named} is serving ({})", text(&plugin["digest"])),
-        _ => format!("{named} is installed, and serves nobody ({})", text(&plugin["digest"])),
+        Some("active") => format!("{named} is active ({})", text(&plugin["digest"])),
+        _ => format!("{named} is installed, but not active ({})", text(&plugin["digest"])),
     };
     let said = match plugin["replaces"].as_str() {
         Some(former) if plugin["state"] == "active" => format!("{said}\nit replaces {former}"),
@@ -261,7 +262,7 @@ fn warnings(plugin: &Value) -> String {
 /// Asks for confirmation, then grants the capabilities and activates the version.
 async fn grant_and_activate(host: &Host, plugin: &Value, named: &str) -> Result<Report, Failure> {
     Yes::default().ask(&format!(
-        "{named} asks for {}.{}\nGrant it, and let it serve?",
+        "{named} requests {}.{}\nGrant this and activate it?",
         text(&plugin["waits_for"]),
         warnings(plugin)
     ))?;
@@ -281,11 +282,11 @@ async fn examine(host: &Host, source: &Source) -> Result<Report, Failure> {
     let report = Report::table(examined.clone(), &examined["checks"], &columns);
     Ok(match examined["admitted"] == true {
         true => report.and(&format!(
-            "It asks for {}{}",
+            "It requests {}{}",
             text(&examined["asks_for"]),
             warnings(&examined)
         )),
-        false => report.failing(Failure::refused("the host would not take it")),
+        false => report.failing(Failure::refused("the host would reject it")),
     })
 }
 
@@ -346,8 +347,9 @@ async fn digest_of(host: &Host, name: &str, version: &str) -> Result<String, Fai
         [digest] => Ok(digest.to_owned()),
         [] => Err(Failure::refused(format!("no version {version} of {name} is installed"))),
         _ => {
-            let message =
-                format!("several builds of {name} are called {version}: name one by its digest");
+            let message = format!(
+                "several builds of {name} have the version {version}: specify one by its digest"
+            );
             Err(Failure::refused(message))
         }
     }
@@ -363,7 +365,8 @@ async fn show(host: &Host, name: &str) -> Result<Report, Failure> {
     let plugins = host.get(&["plugins", name], &[]).await?;
     let mut plugins = plugins.as_array().into_iter().flatten();
     let plugin = plugins.find(|plugin| plugin["state"] == "active");
-    let plugin = plugin.ok_or_else(|| Failure::refused(format!("no version of {name} serves")))?;
+    let plugin =
+        plugin.ok_or_else(|| Failure::refused(format!("no version of {name} is active")))?;
     Ok(Report::record(
         plugin.clone(),
         &[
@@ -373,9 +376,9 @@ async fn show(host: &Host, name: &str) -> Result<Report, Failure> {
             left("signed by", |v| text(&v["publisher"])),
             left("digest", |v| text(&v["digest"])),
             left("installed", |v| text(&v["installed_at"])),
-            left("serving since", |v| text(&v["active_at"])),
+            left("active since", |v| text(&v["active_at"])),
             left("interfaces", |v| text(&v["interfaces"])),
-            left("may use", |v| text(&v["granted"])),
+            left("granted", |v| text(&v["granted"])),
             left("currencies", |v| text(&v["manifest"]["currencies"])),
             left("channels", |v| text(&v["manifest"]["channels"])),
             left("hosts", |v| text(&v["manifest"]["hosts"])),

@@ -31,7 +31,7 @@ impl New {
         let project = Project { name, kind, language };
         project.write_to(&folder).map_err(Failure::Usage)?;
         let said = format!(
-            "{} is made in {}; its README.md says how to build, test and check it",
+            "created {} in {}; its README.md explains how to build, test and check it",
             project.name,
             folder.display()
         );

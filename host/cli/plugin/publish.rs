@@ -14,7 +14,7 @@ use crate::{
 
 #[derive(Args)]
 #[command(after_help = "\
-Sign it before: its signature is published in it. It becomes an OCI artifact as other WebAssembly tools make and read it.
+Sign the component first: its signature is published with it. The OCI artifact has the format of other WebAssembly tools.
 
 Example:
   tollhouse plugin publish acme.wasm oci://registry.acme.example/plugins/acme:1.0.0")]

@@ -54,13 +54,13 @@ impl Publisher {
                 let keys = keys.iter().map(key).collect::<Result<Vec<_>, _>>()?;
                 let body = json!({ "keys": keys });
                 let publisher = host.send_json(Method::PUT, &["publishers", &name], &body).await?;
-                let said = format!("{name} is trusted: plugins that it signs are taken");
+                let said = format!("{name} is trusted: plugins that it signs are accepted");
                 Ok(Report::new(publisher, said))
             }
             Action::Distrust { name, yes } => {
-                yes.ask(&format!("Take no more plugins of {name}?"))?;
+                yes.ask(&format!("Stop trusting {name}?"))?;
                 let gone = host.delete(&["publishers", &name]).await?;
-                Ok(Report::new(gone, format!("{name} is trusted no more")))
+                Ok(Report::new(gone, format!("{name} is no longer trusted")))
             }
         }
     }

@@ -40,10 +40,12 @@ impl Registry {
         let wrong = |error: OciDistributionError| failure(name, &error);
         let (manifest, _) = client.pull_image_manifest(&reference, &auth).await.map_err(wrong)?;
         let [layer] = &manifest.layers[..] else {
-            return Err(Failure::refused(format!("{name} is no component: it has several parts")));
+            return Err(Failure::refused(format!(
+                "{name} is not a component: it does not have exactly one layer"
+            )));
         };
         if layer.media_type != COMPONENT {
-            let what = format!("{name} is no component: it is {}", layer.media_type);
+            let what = format!("{name} is not a component: its type is {}", layer.media_type);
             return Err(Failure::refused(what));
         }
         read(&client, &reference, layer).await.map_err(|why| match why {
@@ -97,7 +99,9 @@ impl Registry {
 
 fn reference(name: &str) -> Result<Reference, Failure> {
     let plain = name.strip_prefix(SCHEME).ok_or_else(|| {
-        Failure::Usage(format!("{name} must be like {SCHEME}registry.example/plugins/acme:1.0.0"))
+        Failure::Usage(format!(
+            "{name} must have the form {SCHEME}registry.example/plugins/acme:1.0.0"
+        ))
     })?;
     plain.parse().map_err(|error| Failure::Usage(format!("{name}: {error}")))
 }
@@ -113,7 +117,7 @@ fn credentials(reference: &Reference) -> Result<RegistryAuth, Failure> {
             Ok(RegistryAuth::Anonymous)
         }
         Err(error) => Err(Failure::Usage(format!(
-            "the credentials for {} cannot be had: {error}",
+            "the credentials for {} cannot be read: {error}",
             reference.registry()
         ))),
     }
@@ -150,7 +154,7 @@ fn failure(name: &str, error: &OciDistributionError) -> Failure {
         OciDistributionError::ServerError { code: 401 | 403, .. }
         | OciDistributionError::UnauthorizedError { .. }
         | OciDistributionError::AuthenticationFailure(_) => Failure::refused(format!(
-            "{name}: the registry does not take the credentials that Docker's configuration has for it: log in with `docker login`"
+            "{name}: the registry rejected the credentials in Docker's configuration: log in with `docker login`"
         )),
         OciDistributionError::ServerError { code: 500.., .. }
         | OciDistributionError::RequestError(_) => Failure::unreachable(said),

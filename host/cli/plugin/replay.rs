@@ -76,7 +76,7 @@ impl Replay {
         for id in ids {
             let call = host.get(&["plugins", plugin, "recordings", &id], &[]).await?;
             let call = serde_json::from_value(call).map_err(|error| {
-                Failure::refused(format!("{id} is of a host with another format: {error}"))
+                Failure::refused(format!("{id} has a format of another version: {error}"))
             })?;
             calls.push((id, call));
         }
@@ -87,11 +87,11 @@ impl Replay {
 fn from_file(file: &Path, plugin: &str) -> Result<Recording, Failure> {
     let text = fs::read(file).map_err(|error| at(file, &error))?;
     let call: Recording = serde_json::from_slice(&text)
-        .map_err(|error| at(file, &format!("no recorded call: {error}")))?;
+        .map_err(|error| at(file, &format!("not a recorded call: {error}")))?;
     match call.plugin == plugin {
         true => Ok(call),
         false => {
-            Err(at(file, &format!("a call of {}, and the component is {plugin}", call.plugin)))
+            Err(at(file, &format!("a call of {}, but the component is {plugin}", call.plugin)))
         }
     }
 }
@@ -103,7 +103,7 @@ async fn latest(host: &Host, plugin: &str, count: u32) -> Result<Vec<String>, Fa
     let ids: Vec<String> = docs.filter_map(|call| call["id"].as_str().map(str::to_owned)).collect();
     match ids.is_empty() {
         true => Err(Failure::refused(format!(
-            "no call of {plugin} was written down: does the host run with --plugin-recording-hours?"
+            "no recorded calls of {plugin}: run the host with --plugin-recording-hours"
         ))),
         false => Ok(ids),
     }

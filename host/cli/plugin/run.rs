@@ -43,8 +43,8 @@ const FUNDS: u64 = 1_000_000;
 
 #[derive(Args)]
 #[command(after_help = "\
-Its account takes https upstreams, and http ones on this machine. Calls of providers and gateways that fail are shown, with what the upstream
-answered; RUST_LOG=debug shows all that the host does. Ctrl-C ends it, and everything that it knew is gone.
+The account accepts https upstreams, and http ones on this machine. Failed calls of providers and gateways are shown with the responses of the
+upstream; RUST_LOG=debug shows all activity of the host. Ctrl-C stops it and discards its data.
 
 Example:
   tollhouse plugin run target/wasm32-wasip2/release/acme.wasm --credential base_url=http://127.0.0.1:9000")]
@@ -201,7 +201,7 @@ impl Plugin<'_> {
         let known =
             |name: &str| manifest.secrets.contains(name) || manifest.settings.contains_key(name);
         if let Some(name) = self.given.keys().find(|name| !known(name)) {
-            let message = format!("--credential {name}=…: the manifest names no such credential");
+            let message = format!("--credential {name}=…: the manifest has no such credential");
             return Err(Failure::Usage(message));
         }
         let mut credentials = BTreeMap::new();
@@ -214,7 +214,7 @@ impl Plugin<'_> {
                 Some(value) => drop(credentials.insert(name.clone(), value)),
                 None if setting.default.is_some() || manifest.optional.contains(name) => {}
                 None => {
-                    let message = format!("the account needs {name}: --credential {name}=…");
+                    let message = format!("the account needs {name}: add --credential {name}=…");
                     return Err(Failure::Usage(message));
                 }
             }
@@ -240,7 +240,7 @@ impl Plugin<'_> {
                 Ok(installed) => say(&said(&installed)),
                 Err(failure) => {
                     let why = visible(failure.message());
-                    say(&format!("not taken, the former one goes on serving: {why}"));
+                    say(&format!("rejected, the previous version stays active: {why}"));
                 }
             }
         }
@@ -255,9 +255,9 @@ fn failed(call: &Recorded) -> Option<String> {
     lines.extend(call.heard.answers.iter().map(|answer| match answer {
         Ok(answer) => {
             let body: String = answer.body.chars().take(MOST_SHOWN).collect();
-            format!("  answered {}: {body}", answer.status)
+            format!("  response {}: {body}", answer.status)
         }
-        Err(silence) => format!("  not answered: {}", text(&json!(silence))),
+        Err(silence) => format!("  no response: {}", text(&json!(silence))),
     }));
     Some(lines.iter().map(|line| visible(line)).collect::<Vec<_>>().join("\n"))
 }
@@ -275,7 +275,7 @@ fn said(installed: &Value) -> String {
     let warnings: String =
         warnings.map(|warning| format!("\nwarning: {}", visible(&text(warning)))).collect();
     format!(
-        "{} {} serves ({digest}){warnings}",
+        "{} {} is active ({digest}){warnings}",
         text(&installed["name"]),
         text(&installed["version"])
     )

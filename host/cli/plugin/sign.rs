@@ -16,8 +16,8 @@ use crate::terminal::{failure::Failure, output::Report};
 
 #[derive(Args)]
 #[command(after_help = "\
-The file is the private key (PKCS #8 in PEM), which only its owner may read. Its public key is printed: operators trust it under the
-author's name.
+Writes the private key (PKCS #8 in PEM) to a file that only its owner may read, and prints the public key, which operators trust under
+the author's name.
 
 Example:
   tollhouse plugin key acme.key > acme.pub")]
@@ -45,7 +45,7 @@ impl Key {
 
 #[derive(Args)]
 #[command(after_help = "\
-A component that is signed already is signed anew.
+An existing signature is replaced.
 
 Example:
   tollhouse plugin sign acme.wasm --key acme.key")]

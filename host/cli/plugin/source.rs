@@ -47,7 +47,7 @@ fn signature_beside(name: &Path) -> Result<Option<String>, Failure> {
     let signature = fs::read(&name).map_err(|error| at(&name, &error))?;
     match signature.len() {
         SIGNATURE_BYTES => Ok(Some(hex::encode(signature))),
-        _ => Err(at(&name, &format!("a signature has {SIGNATURE_BYTES} bytes"))),
+        _ => Err(at(&name, &format!("a signature must have {SIGNATURE_BYTES} bytes"))),
     }
 }
 

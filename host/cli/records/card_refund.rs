@@ -33,7 +33,7 @@ enum Action {
     },
     /// Request a failed refund again
     #[command(after_help = "\
-Not when the customer was paid by other means: they would be paid twice.
+Do not retry if the customer was refunded by other means: they would be refunded twice.
 
 Example:
   tollhouse card-refund retry 6b018eed9f8a1c2b3d4e5f60 6920280a1f2e3d4c5b6a7980")]
@@ -68,12 +68,12 @@ impl CardRefund {
                 list(&host, &query).await
             }
             Action::Retry { company, refund, yes } => {
-                yes.ask(&format!("Ask the provider to give the charge of {refund} back?"))?;
+                yes.ask(&format!("Request the refund {refund} from the provider again?"))?;
                 let path = ["companies", &*company, "card-refunds", &*refund, "retry"];
                 let refund = host.send_json(Method::POST, &path, &json!({})).await?;
                 let amount = money(&refund["amount"], &refund["currency"]);
                 let provider = text(&refund["payment_service"]);
-                let said = format!("{provider} is asked to give {amount} back");
+                let said = format!("a refund of {amount} is requested from {provider}");
                 Ok(Report::new(refund, said))
             }
         }
@@ -90,7 +90,7 @@ async fn list(host: &Host, query: &[(&str, String)]) -> Result<Report, Failure> 
         right("AMOUNT", |v| money(&v["amount"], &v["currency"])),
         left("PROVIDER", |v| text(&v["payment_service"])),
         left("PROVIDER'S REFERENCE", |v| text(&v["service_ref"])),
-        right("TRIES", |v| text(&v["tries"])),
+        right("ATTEMPTS", |v| text(&v["tries"])),
         left("MESSAGE", |v| text(&v["message"])),
         left("CREATED", |v| text(&v["created_at"])),
     ];

@@ -26,7 +26,7 @@ enum Action {
     Show(Named),
     /// Create or replace a mandate that another system created
     #[command(after_help = "\
-A direct debit is a JSON object. Its token is a secret: remove the file when it has been sent.
+A direct debit is a JSON object. Its token is a secret: delete the file afterwards.
   {\"user_id\": \"ada\", \"payment_service\": \"provider_a\", \"token\": \"AUTH_…\", \"email\": \"ada@example.com\",
    \"bank\": \"GTBank\", \"active\": true, \"default\": true}
 

@@ -38,7 +38,7 @@ enum Action {
     },
     /// List operator events, oldest first
     #[command(
-        after_help = "An event is shown a minute after it happened, so that none is missed.\n\nExample:\n  tollhouse event stream --kind wallet.low_balance"
+        after_help = "Events appear after a minute, so that none is missed.\n\nExample:\n  tollhouse event stream --kind wallet.low_balance"
     )]
     Stream(Reading),
     /// Redeliver an event, also to disabled endpoints
@@ -72,7 +72,7 @@ impl Event {
             Action::Redeliver { company, event } => {
                 let path = ["companies", &*company, "events", &event, "redeliver"];
                 let queued = host.send_json(Method::POST, &path, &json!({})).await?;
-                let said = format!("deliveries that were queued: {}", queued["deliveries"]);
+                let said = format!("queued deliveries: {}", queued["deliveries"]);
                 Ok(Report::new(queued, said))
             }
         }
@@ -104,7 +104,7 @@ async fn attempts(host: &Host, company: &str, event: &str) -> Result<Report, Fai
         left("AT", |v| text(&v["created_at"])),
         right("NUMBER", |v| text(&v["number"])),
         right("STATUS", |v| text(&v["status"])),
-        right("TOOK", |v| format!("{} ms", text(&v["duration_ms"]))),
+        right("DURATION", |v| format!("{} ms", text(&v["duration_ms"]))),
         left("URL", |v| text(&v["url"])),
         left("ERROR", |v| text(&v["error"])),
     ];

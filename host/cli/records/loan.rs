@@ -27,7 +27,7 @@ enum Action {
     Show(Named),
     /// Create a loan of another system, or replace it and keep its repayments
     #[command(after_help = "\
-A loan is a JSON object, its amount the sum of its schedule:
+A loan is a JSON object. Its amount is the sum of its schedule:
   {\"user_id\": \"ada\", \"amount\": 300, \"currency\": \"NGN\", \"disbursed\": true,
    \"schedule\": [{\"due_date\": \"2026-12-01\", \"amount\": 100}, {\"due_date\": \"2027-01-01\", \"amount\": 200}]}
 
@@ -47,7 +47,7 @@ Example:
     CreditEvents(Reading),
 }
 
-const AFTER_A_MINUTE: &str = "A repayment is shown a minute after it came, so that none is missed.";
+const AFTER_A_MINUTE: &str = "Repayments appear after a minute, so that none is missed.";
 
 #[derive(Args)]
 struct Named {

@@ -24,7 +24,7 @@ use crate::terminal::{
 pub enum Command {
     /// Show the effective settings with their sources, and all problems
     #[command(after_help = "\
-It takes what `serve` takes, reads what it would read, and starts nothing.
+Accepts the settings of `serve`, reads the same files, and starts nothing.
 
 Examples:
   tollhouse config check --config /etc/tollhouse/tollhouse.toml
@@ -69,7 +69,7 @@ async fn report(config: &Config, remote: &Remote, parsed: &Parsed) -> Report {
         match database(config, &url).await {
             Ok(0) => {}
             Ok(n) => {
-                warnings.push(format!("the database lacks {n} migrations, which serve applies"))
+                warnings.push(format!("the database lacks {n} migrations; serve applies them"))
             }
             Err(error) => problems.push(format!("database {url}: {}", chain(&error))),
         }
@@ -83,10 +83,10 @@ async fn report(config: &Config, remote: &Remote, parsed: &Parsed) -> Report {
     let json = json!({ "settings": settings, "problems": problems, "warnings": warnings });
     let mut report = Report::table(json, &settings, &columns);
     for warning in warnings {
-        report = report.and(&format!("Note: {warning}."));
+        report = report.and(&format!("Warning: {warning}."));
     }
     match problems.is_empty() {
-        true => report.and("Nothing is wrong."),
+        true => report.and("No problems found."),
         false => report.failing(Failure::refused(problems.join("\n"))),
     }
 }

@@ -17,8 +17,8 @@ use crate::terminal::{
 
 #[derive(Args)]
 #[command(after_help = "\
-On SQLite `serve` does it, too, when it starts. On PostgreSQL it changes no table, so run this before, as the role that owns the tables.
-A role that --host-role named once is granted what it needs by every later run.
+On SQLite, `serve` applies migrations at its start. On PostgreSQL it does not: run this first, as the role that owns the tables.
+Later runs repeat the grants to roles that --host-role has named.
 
 Example:
   TOLLHOUSE_DATABASE_FILE=owner-url tollhouse migrate --host-role tollhouse")]
@@ -32,7 +32,7 @@ pub struct Migrate {
 
 #[derive(Args)]
 #[command(after_help = "\
-Hosts go on serving meanwhile. The copy holds secrets sealed: keep the master key elsewhere.
+Hosts continue to serve. Secrets in the copy are sealed: keep the master key elsewhere.
 
 Example:
   tollhouse backup /backup/tollhouse-2026-11-21.db")]
@@ -45,7 +45,7 @@ pub struct Backup {
 
 #[derive(Args)]
 #[command(after_help = "\
-No host may use the database meanwhile.
+Stop all hosts of the database first.
 
 Example:
   tollhouse restore /backup/tollhouse-2026-11-21.db --replace")]
@@ -66,11 +66,11 @@ impl Migrate {
         let host_role = self.host_role.as_deref();
         let roles = store::migrate(url.expose(), limits, Random::system(), host_role).await?;
         let mut said = match missing {
-            0 => "nothing was missing".to_owned(),
+            0 => "no migrations were missing".to_owned(),
             n => format!("migrations applied: {n}"),
         };
         if !roles.is_empty() {
-            said = format!("{said}\nroles that may serve: {}", roles.join(", "));
+            said = format!("{said}\nroles of hosts: {}", roles.join(", "));
         }
         Ok(Report::new(json!({ "applied": missing, "host_roles": roles }), said))
     }
@@ -79,7 +79,7 @@ impl Migrate {
 impl Backup {
     pub async fn run(self) -> Result<Report, Failure> {
         store::backup(self.database.url()?.expose(), &self.file).await?;
-        Ok(Report::new(json!({ "file": self.file }), format!("made {}", self.file.display())))
+        Ok(Report::new(json!({ "file": self.file }), format!("created {}", self.file.display())))
     }
 }
 

@@ -44,7 +44,7 @@ pub fn init(folder: &Path) -> Result<Report, Failure> {
         .collect();
     if !taken.is_empty() {
         return Err(Failure::refused(format!(
-            "there is {} already: nothing was made",
+            "{} already exists: nothing was created",
             taken.join(" and ")
         )));
     }
@@ -54,8 +54,8 @@ pub fn init(folder: &Path) -> Result<Report, Failure> {
     let made: Vec<&PathBuf> = files.iter().map(|(file, ..)| *file).collect();
     let shown = settings.display();
     let said = format!(
-        "made {shown} with its secrets beside it.\n\n\
-         Keep a copy of master-key where the backups of the database are not. Set public_url, then:\n\n  \
+        "created {shown} with its secrets beside it.\n\n\
+         Keep a copy of master-key apart from the database backups. Set public_url, then:\n\n  \
          tollhouse config check --config {shown}\n  tollhouse serve --config {shown}"
     );
     Ok(Report::new(json!({ "made": made }), said))
@@ -65,7 +65,7 @@ pub fn init(folder: &Path) -> Result<Report, Failure> {
 fn set(mut example: String, values: &[(&str, String)]) -> String {
     for (key, value) in values {
         let line = format!("\n#{key} = ");
-        let at = example.find(&line).expect("the example has every setting");
+        let at = example.find(&line).expect("the example lists all settings");
         let end = example[at + 1..].find('\n').map_or(example.len(), |n| at + 1 + n);
         example
             .replace_range(at + 1..end, &format!("{key} = {}", toml::Value::from(value.as_str())));

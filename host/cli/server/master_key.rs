@@ -35,11 +35,11 @@ pub enum Command {
     },
     /// Reseal values of former keys while hosts serve; may be repeated
     #[command(after_help = "\
-To exchange the master key, with as many hosts as there are:
-  1. put the new key on a line after the present one in every host's master_key_file, and restart them one by one
-  2. put it before the present one everywhere, and restart them one by one
+To rotate the master key of all hosts:
+  1. add the new key on a line after the current one in every host's master_key_file, and restart the hosts one by one
+  2. move it before the current one everywhere, and restart the hosts one by one
   3. tollhouse master-key rotate
-  4. tollhouse master-key status shows nothing under the former key: take that away everywhere")]
+  4. when tollhouse master-key status shows no rows under the former key, remove that key everywhere")]
     Rotate {
         #[command(flatten)]
         access: Access,
@@ -62,7 +62,7 @@ fn new(out: Option<PathBuf>) -> Result<Report, Failure> {
         None => Ok(Report::new(json!({ "master_key": key }), key)),
         Some(file) => {
             write_new(&file, &key, 0o600)?;
-            Ok(Report::new(json!({ "file": file }), format!("made {}", file.display())))
+            Ok(Report::new(json!({ "file": file }), format!("created {}", file.display())))
         }
     }
 }
@@ -70,7 +70,7 @@ fn new(out: Option<PathBuf>) -> Result<Report, Failure> {
 async fn status(host: &Host) -> Result<Report, Failure> {
     let standing = host.get(&["master-key"], &[]).await?;
     let role = |key: &Value| match key {
-        key if *key == standing["key"] => "seals",
+        key if *key == standing["key"] => "current",
         key if standing["former"].as_array().is_some_and(|former| former.contains(key)) => "former",
         _ => "unknown to this host",
     };
@@ -90,7 +90,7 @@ async fn status(host: &Host) -> Result<Report, Failure> {
         none if none.is_empty() => "there are no former keys".to_owned(),
         keys => format!("former keys: {keys}"),
     };
-    let keys = format!("The key {} seals; {former}.", text(&standing["key"]));
+    let keys = format!("Current key: {}; {former}.", text(&standing["key"]));
     Ok(Report::table(standing.clone(), &sealed, &columns).and(&keys))
 }
 
@@ -114,17 +114,17 @@ async fn rotate(host: &Host) -> Result<Report, Failure> {
             Some(true) => break,
             Some(false) => {}
             None => {
-                let what = "the host did not say whether it is done: is it of another version?";
+                let what = "the host's response does not show whether the rotation is done: check the host's version";
                 return Err(Failure::unreachable(what));
             }
         }
     }
     let all = json!({ "resealed": resealed, "unreadable": unreadable });
-    let report = Report::new(all, format!("rows sealed anew: {resealed}"));
+    let report = Report::new(all, format!("resealed rows: {resealed}"));
     Ok(match unreadable {
         0 => report,
         n => report.failing(Failure::refused(format!(
-            "{n} rows do not open under the key that they name: the host's log says which"
+            "{n} rows cannot be opened with their key: see the host's log"
         ))),
     })
 }

@@ -33,7 +33,7 @@ Examples:
   tollhouse serve --database sqlite:///var/lib/tollhouse/tollhouse.db \\
     --master-key-file master-key --operator-token-file operator-token
 
-SIGTERM and Ctrl-C end it: requests and jobs under way are finished.")]
+SIGTERM and Ctrl-C shut it down, after it has finished requests and jobs in flight.")]
 pub struct Serve {
     #[command(flatten)]
     config: Config,
@@ -87,13 +87,14 @@ async fn serve(config: &Config) -> Result<Report, Failure> {
         );
     }
     // Before the notification: a supervisor may send the signal as soon as it has received it.
-    let signal = stop_signal()
-        .map_err(|error| Failure::refused(format!("signals cannot be heard: {error}")))?;
+    let signal = stop_signal().map_err(|error| {
+        Failure::refused(format!("signal handlers cannot be installed: {error}"))
+    })?;
     tell_systemd(NotifyState::Ready);
     let (stop, stopped) = watch::channel(false);
     tokio::spawn(async move {
         signal.await;
-        tracing::info!("finishing what is under way");
+        tracing::info!("shutting down; finishing requests and jobs in flight");
         tell_systemd(NotifyState::Stopping);
         let _ = stop.send(true);
     });
@@ -104,7 +105,7 @@ async fn serve(config: &Config) -> Result<Report, Failure> {
 /// Notifies systemd of the state, if systemd runs this host.
 fn tell_systemd(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
-        tracing::warn!(%error, "systemd could not be told how this host does");
+        tracing::warn!(%error, "systemd could not be notified");
     }
 }
 

@@ -57,7 +57,7 @@ enum Action {
     },
     /// Change the named fields of a company
     #[command(
-        after_help = "An empty text takes away what is optional:\n  tollhouse company edit 6b018eed9f8a1c2b3d4e5f60 --logo ''"
+        after_help = "An empty value clears an optional field:\n  tollhouse company edit 6b018eed9f8a1c2b3d4e5f60 --logo ''"
     )]
     Edit {
         /// The company's id
@@ -166,7 +166,7 @@ impl Company {
                     left("event secret", |v| text(&v["event_secret"])),
                 ];
                 Ok(Report::record(made, &[&FIELDS[..], &shown].concat())
-                    .and("Key and secret are not shown again."))
+                    .and("The key and the secret are not shown again."))
             }
             Action::List { page } => list_all(&host, &page).await,
             Action::Show { company } => {
@@ -175,7 +175,7 @@ impl Company {
             }
             Action::Edit { company, changes } => edit(&host, &company, changes.body()).await,
             Action::Suspend { company, yes } => {
-                yes.ask(&format!("Refuse all requests of the company {company}?"))?;
+                yes.ask(&format!("Suspend the company {company}? All its requests are rejected."))?;
                 edit(&host, &company, json!({ "active": false })).await
             }
             Action::Resume { company } => edit(&host, &company, json!({ "active": true })).await,
@@ -187,12 +187,13 @@ impl Company {
                 ))
             }
             Action::RotateEventSecret { company, yes } => {
-                yes.ask("Make a new event secret? A rotation before this one, if it was within a day, ends at once.")?;
+                yes.ask("Rotate the event secret? If it was rotated within the last day, the secret before it stops signing now.")?;
                 let path = ["companies", &company, "event-secret", "rotate"];
                 let made = host.send_json(Method::POST, &path, &json!({})).await?;
                 let fields = [left("event secret", |v| text(&v["event_secret"]))];
-                Ok(Report::record(made, &fields)
-                    .and("It is not shown again. The former one signs beside it for a day."))
+                Ok(Report::record(made, &fields).and(
+                    "It is not shown again. Events are also signed with the former one for a day.",
+                ))
             }
         }
     }

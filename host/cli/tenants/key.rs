@@ -81,11 +81,11 @@ impl Key {
                 let path = ["companies", &*company, "keys", &key, "rotate"];
                 let report = made(host.send_json(Method::POST, &path, &body).await?);
                 let former = text(&report.json["replaces"]["expires_at"]);
-                Ok(report.and(&format!("The former key is good until {former}.")))
+                Ok(report.and(&format!("The former key is valid until {former}.")))
             }
             Action::Revoke { company, key, yes } => {
                 yes.ask(&format!(
-                    "Revoke the key {key}? Whoever uses it is refused from then on."
+                    "Revoke the key {key}? Requests with it are rejected from then on."
                 ))?;
                 let revoked = host.delete(&["companies", &company, "keys", &key]).await?;
                 Ok(Report::new(revoked, "revoked"))
@@ -108,7 +108,7 @@ async fn list(host: &Host, company: &str) -> Result<Report, Failure> {
     let keys = host.get(&["companies", company, "keys"], &[]).await?;
     let columns = [
         left("KEY", |v| text(&v["id"])),
-        left("BEGINS WITH", |v| text(&v["prefix"])),
+        left("PREFIX", |v| text(&v["prefix"])),
         left("LABEL", |v| text(&v["label"])),
         left("LAST USED", |v| text(&v["last_used_at"])),
         left("EXPIRES", |v| text(&v["expires_at"])),

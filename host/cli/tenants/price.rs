@@ -29,7 +29,7 @@ enum Action {
     List,
     /// Set the named prices
     #[command(after_help = "\
-An empty price takes one away: a company then pays what the default plan says, and the default plan charges nothing.
+An empty price removes it: a company then pays the default plan's price, and without one the price that the plugin declares, or 0.
 
 Examples:
   tollhouse price set otp.email=2.5 otp.sms=4 identity.nigeria.bvn=100
@@ -42,7 +42,8 @@ Examples:
 }
 
 fn assignment(text: &str) -> Result<(String, Value), String> {
-    let (item, price) = text.split_once('=').ok_or("it must be like otp.email=2.5")?;
+    let (item, price) =
+        text.split_once('=').ok_or("it must have the form ITEM=PRICE, like otp.email=2.5")?;
     Ok((item.to_owned(), amount(price)?))
 }
 
@@ -52,7 +53,7 @@ pub fn amount(text: &str) -> Result<Value, String> {
         "" => Ok(Value::Null),
         text => match text.parse() {
             Ok(number) => Ok(Value::Number(number)),
-            Err(_) => Err(format!("{text} is no number")),
+            Err(_) => Err(format!("{text} is not a number")),
         },
     }
 }

@@ -44,7 +44,7 @@ enum Action {
     },
     /// Configure an account; other fields are unchanged
     #[command(after_help = "\
-`tollhouse plugin show PROVIDER` says which credentials a provider needs. They are a JSON object:
+`tollhouse plugin show PROVIDER` shows which credentials a provider needs. They are a JSON object:
   {\"secret_key\": \"sk_live_…\"}
 
 Examples:
@@ -106,7 +106,9 @@ impl Provider {
                     body.insert("credentials".to_owned(), credentials);
                 }
                 if *no_credentials {
-                    yes.ask("Take the credentials away? Payments that are pending on them stay unsettled.")?;
+                    yes.ask(
+                        "Remove the credentials? Pending payments of the account stay unsettled.",
+                    )?;
                     body.insert("credentials".to_owned(), Value::Null);
                 }
                 if let Some(active) = active {
@@ -128,7 +130,7 @@ impl Provider {
                         left("notification URL", |v| text(&v["notification_url"])),
                     ],
                 );
-                let url = "Enter the notification URL at the provider.";
+                let url = "Configure the notification URL at the provider.";
                 Ok(if sends { report.and(url) } else { report })
             }
         }

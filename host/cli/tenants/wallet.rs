@@ -92,7 +92,7 @@ impl Wallet {
             Action::Credit { movement } => movement.post(&host, "credit").await,
             Action::Debit { movement, yes } => {
                 let Movement { company, amount, currency, .. } = &movement;
-                yes.ask(&format!("Take {amount} {currency} out of the wallet of {company}?"))?;
+                yes.ask(&format!("Debit {amount} {currency} from the wallet of {company}?"))?;
                 movement.post(&host, "debit").await
             }
             Action::Entries { company, filter, page } => {

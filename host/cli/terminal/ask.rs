@@ -20,7 +20,8 @@ impl Yes {
             return Ok(());
         }
         if !stdin().is_terminal() {
-            let message = format!("{question} Say --yes: there is nobody to ask");
+            let message =
+                format!("{question} Confirm with --yes: standard input is not a terminal");
             return Err(Failure::Usage(message));
         }
         eprint!("{question} [y/N] ");

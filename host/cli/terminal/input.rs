@@ -39,6 +39,6 @@ pub fn object(file: &Path, example: &str) -> Result<Value, Failure> {
     done.map_err(|error| wrong(&error.to_string()))?;
     match serde_json::from_str(&read) {
         Ok(Value::Object(values)) => Ok(Value::Object(values)),
-        _ => Err(wrong(&format!("it is no JSON object like {example}"))),
+        _ => Err(wrong(&format!("it must be a JSON object like {example}"))),
     }
 }

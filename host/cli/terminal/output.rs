@@ -31,7 +31,7 @@ impl Report {
         let mut text = table(json["docs"].as_array().map_or(&[], Vec::as_slice), columns);
         if json["total_page"].as_i64().is_some_and(|pages| pages > 1) {
             let line = format!(
-                "\npage {} of {}, {} in all",
+                "\npage {} of {}, {} in total",
                 json["page"], json["total_page"], json["total"]
             );
             text.push_str(&line);
@@ -43,7 +43,7 @@ impl Report {
     pub fn part(json: Value, name: &str, columns: &[Column]) -> Report {
         let report = Report::table(json.clone(), &json[name], columns);
         match json["next"].as_str() {
-            Some(next) => report.and(&format!("Go on with --after {next}")),
+            Some(next) => report.and(&format!("Continue with --after {next}")),
             None => report,
         }
     }
@@ -187,6 +187,6 @@ mod tests {
         let page = json!({ "docs": [], "total_page": 0, "page": 1, "total": 0 });
         assert_eq!(Report::page(page, &columns).text, "none");
         let page = json!({ "docs": records, "total_page": 3, "page": 2, "total": 5 });
-        assert!(Report::page(page, &columns).text.ends_with("\npage 2 of 3, 5 in all"));
+        assert!(Report::page(page, &columns).text.ends_with("\npage 2 of 3, 5 in total"));
     }
 }

@@ -123,7 +123,7 @@ impl Clock {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one place where time enters")]
+#[expect(clippy::disallowed_methods, reason = "the only source of time")]
 fn system_ms() -> i64 {
     Utc::now().timestamp_millis()
 }

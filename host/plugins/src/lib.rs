@@ -107,15 +107,15 @@ impl From<VaultError> for Fault {
                 Fault::new(FaultCategory::Misconfigured, "no-secret", message)
             }
             VaultError::NoAlgorithm(name) => {
-                let message = format!("the host knows no algorithm {name}");
+                let message = format!("the host does not support the algorithm {name}");
                 Fault::new(FaultCategory::Invalid, "no-algorithm", message)
             }
             VaultError::TooManyPlaceholders => {
-                let message = "a call may have 64 different placeholders";
+                let message = "a call may have at most 64 different placeholders";
                 Fault::new(FaultCategory::Misconfigured, "too-many-placeholders", message)
             }
             VaultError::TooLong => {
-                let message = "vault.hmac and vault.matches take at most 1 MiB of data";
+                let message = "vault.hmac and vault.matches accept at most 1 MiB of data";
                 Fault::new(FaultCategory::Misconfigured, "too-large", message)
             }
         }
@@ -146,11 +146,13 @@ impl CallError {
     pub fn into_error(self, provider: &str) -> Error {
         let Fault { category, code, message, .. } = self.fault;
         if code == Fault::EGRESS_CLOSED {
-            return Error::Unavailable("this host runs with no_jobs: it contacts no provider");
+            return Error::Unavailable(
+                "this host runs with no_jobs and contacts no provider: use another host",
+            );
         }
         let detail = format!("{category:?} {code:?}: {message}");
         if self.timed_out {
-            let message = format!("{provider} did not answer in time, please try again later");
+            let message = format!("{provider} did not respond in time, please try again later");
             return Error::UpstreamTimeout { message, detail };
         }
         let message = format!("{provider} is unavailable, please try again later");

@@ -108,7 +108,7 @@ impl Project {
     fn check_name(&self) -> Result<(), String> {
         let refused = |reason: String| format!("{reason}; choose another name");
         if !self.name.starts_with(|c: char| c.is_ascii_lowercase()) || self.name == TAKEN {
-            let reason = format!("a plugin's name must begin with a-z, and not be {TAKEN}");
+            let reason = format!("a plugin's name must begin with a-z and must not be {TAKEN}");
             return Err(refused(reason));
         }
         let manifest = self.manifest().map_err(refused)?;

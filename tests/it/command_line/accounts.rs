@@ -21,7 +21,7 @@ both! {
         assert_eq!(rows(listed.said())[0][..2], ["provider_a", "test"]);
         let own = ["provider", "set", "provider_a", "--company", &app.company.id, "--mode", "live", "--active", "true"];
         let refused = run(app, &own).await;
-        assert_eq!(refused.failure(), (1, "tollhouse: the mode field must be test, as the company's server is"));
+        assert_eq!(refused.failure(), (1, "tollhouse: the mode field must be test, the mode of the company"));
         let wrong = json!({ "secret": "x", "base_url": "http://api.paystack.co" }).to_string();
         let wrong = file(app, "wrong.json", wrong.as_bytes());
         let refused = run(app, &["provider", "set", "provider_a", "--credentials-file", &wrong]).await;

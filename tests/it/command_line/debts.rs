@@ -56,7 +56,7 @@ both! {
         let shown = run(app, &["direct-debit", "show", id, "dd-1"]).await;
         assert_eq!(shown.said(), saved.out);
         let broken = feed(app, &put, &format!("{{\"token\": \"{token}")).await;
-        assert!(broken.failure().0 == 2 && broken.err.starts_with("tollhouse: standard input: it is no JSON object"), "{}", broken.err);
+        assert!(broken.failure().0 == 2 && broken.err.starts_with("tollhouse: standard input: it must be a JSON object"), "{}", broken.err);
         let refused = feed(app, &put, &json!({ "user_id": "ada", "token": token }).to_string()).await;
         assert_eq!(refused.failure().0, 1);
         for said in [saved, shown, broken, refused] {
@@ -82,10 +82,10 @@ both! {
         assert!(unasked.failure().0 == 2 && unasked.err.contains("--yes"), "{}", unasked.err);
         let retry = [&retry[..], &["--yes"]].concat();
         let asked = run(app, &retry).await;
-        assert_eq!(asked.said(), "provider_a is asked to give 100.00 NGN back\n");
+        assert_eq!(asked.said(), "a refund of 100.00 NGN is requested from provider_a\n");
         assert_eq!(run(app, &list).await.said(), "none\n");
         let again = run(app, &retry).await;
-        assert_eq!(again.failure(), (1, "tollhouse: only failed refund can be tried again"));
+        assert_eq!(again.failure(), (1, "tollhouse: only a failed refund can be retried"));
         let part = run(app, &["card-refund", "list", "--limit", "1"]).await;
         let end = run(app, &["card-refund", "list", "--after", part.said().trim_end().rsplit(' ').next().unwrap()]).await;
         assert_eq!(end.said(), "none\n", "the last page has no cursor");

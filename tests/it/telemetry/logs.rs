@@ -31,7 +31,7 @@ pub fn check_lines(log: &str, requests: &[String]) {
             (Some(request), _) => {
                 let id = text(request, "/id");
                 assert!(!id.is_empty() && !text(request, "/method").is_empty(), "{line}");
-                if text(&parsed, "/fields/message") == "answered" {
+                if text(&parsed, "/fields/message") == "request completed" {
                     *answered.entry(id.to_owned()).or_default() += 1;
                 }
             }

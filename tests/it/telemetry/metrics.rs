@@ -208,7 +208,7 @@ both! {
 
     async fn the_metrics_are_on_the_internal_listener_only(app: TestApp) {
         let answer = crate::app::reply(app.client.get(format!("{}/metrics", app.api))).await;
-        assert_eq!(answer.failure(), (404, "there is nothing at this path"));
+        assert_eq!(answer.failure(), (404, "path not found"));
         let page = scrape(app).await;
         assert!(page.ends_with("# EOF\n"));
         assert_eq!(value(&page, "process_start_time_seconds"), Some(1_795_251_600.0));

@@ -33,7 +33,7 @@ pub async fn create(
             return Ok(found);
         }
     }
-    Err(Error::internal("a user was neither stored nor found"))
+    Err(Error::internal("user could neither be inserted nor found"))
 }
 
 /// Returns the user with the e-mail address; `None` if the conflict no longer exists.

@@ -57,7 +57,7 @@ pub async fn export(
     most: i64,
 ) -> Result<Link> {
     if !app.workers.enabled {
-        let message = "this host runs with no_jobs: it would not remove an export file";
+        let message = "this host runs with no_jobs and cannot export users: use another host";
         return Err(Error::Unavailable(message));
     }
     let (waiting, gone) = oneshot::channel::<Infallible>();
@@ -114,12 +114,12 @@ async fn write_and_finish(
 ) -> Result<()> {
     let written = tokio::select! {
         biased;
-        _ = gone => Err(Error::Unavailable("the caller stopped waiting")),
+        _ = gone => Err(Error::Unavailable("the client disconnected")),
         written = write(app, users, &mut file, space) => written,
     };
     if let Err(error) = written {
         if let Err(error) = file.abort().await {
-            tracing::warn!(%error, "an export file was not aborted");
+            tracing::warn!(%error, "export file could not be aborted");
         }
         return Err(error);
     }
@@ -149,12 +149,12 @@ async fn discard(app: &App, company_id: &str, name: &str) {
     let Err(error) = app.files.remove(name).await else {
         return release(app, company_id, name).await;
     };
-    tracing::warn!(%error, "the file of a failed export was not removed; its job tries again");
+    tracing::warn!(%error, "file of a failed export could not be removed; its job retries");
     let (now, company_id, name) = (app.clock.now(), company_id.to_owned(), name.to_owned());
     let woken =
         app.store.write(async move |tx| jobs::wake(tx, &company_id, REMOVE_JOB, &name, now).await);
     if let Err(error) = woken.await {
-        tracing::warn!(%error, "the job of a failed export's file was not brought forward");
+        tracing::warn!(%error, "removal job of a failed export could not be rescheduled");
     }
 }
 
@@ -163,7 +163,7 @@ async fn discard(app: &App, company_id: &str, name: &str) {
 async fn release(app: &App, company_id: &str, name: &str) {
     if let Err(error) = quota::release(app, company_id, name).await {
         let error = error.chain();
-        tracing::warn!(error, "the space of a failed export was not released");
+        tracing::warn!(error, "space reserved for a failed export could not be released");
     }
 }
 
@@ -292,6 +292,6 @@ fn csv_lines(rows: impl IntoIterator<Item = [String; 23]>) -> Result<Bytes> {
 }
 
 fn storage_unavailable(error: FilesError) -> Error {
-    let message = "files cannot be stored or fetched now, try again later".to_owned();
+    let message = "file storage is unavailable, try again later".to_owned();
     Error::Upstream { message, detail: error.to_string() }
 }

@@ -40,7 +40,9 @@ async fn import_under_lease(
         insert_new(tx, &host, &company, &users, &key).await?;
         match imports::release_lease(tx, &company.id, &own).await? {
             true => Ok(()),
-            false => Err(Error::Conflict("another upload took the place of this one".to_owned())),
+            false => Err(Error::Conflict(
+                "this upload took too long and another one has started, try again later".to_owned(),
+            )),
         }
     });
     let stored = stored.await;
@@ -87,6 +89,6 @@ async fn release_lease(app: &App, company_id: String, lease: String) {
         .write(async move |tx| imports::release_lease(tx, &company_id, &lease).await)
         .await;
     if let Err(error) = ended {
-        tracing::warn!(%error, "an import's lease was not given back; it will end");
+        tracing::warn!(%error, "lease of an import could not be released; it will expire");
     }
 }

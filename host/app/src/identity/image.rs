@@ -47,7 +47,8 @@ impl ImageLimiter {
         if way == LookupMethod::Number {
             return Ok(None);
         }
-        let full = |_| Error::Unavailable("the host looks at too many images, try again later");
+        let full =
+            |_| Error::Unavailable("the host is processing too many images, try again later");
         self.0.try_acquire().map(Some).map_err(full)
     }
 }
@@ -66,9 +67,11 @@ pub async fn load(app: &App, image: &str) -> Result<Image> {
 
 async fn fetch(app: &App, url: &str) -> Result<Bytes> {
     if app.egress.images.is_closed() {
-        return Err(Error::Unavailable("this host runs with no_jobs: it fetches no image"));
+        return Err(Error::Unavailable(
+            "this host runs with no_jobs and cannot fetch images: use another host",
+        ));
     }
-    let late = |_| invalid_image("be a URL that answers within 10 seconds");
+    let late = |_| invalid_image("be a URL that responds within 10 seconds");
     timeout(TIMEOUT, follow_redirects(app, url)).await.map_err(late)?
 }
 
@@ -102,7 +105,7 @@ async fn get(app: &App, url: &str) -> Result<egress::Answer> {
     app.egress.images.send(request).await.map_err(|error| match error {
         EgressError::Forbidden(_) => invalid_image("be a public https URL"),
         EgressError::TooLarge(_) => too_large(),
-        EgressError::Timeout(_) => invalid_image("be a URL that answers within 10 seconds"),
+        EgressError::Timeout(_) => invalid_image("be a URL that responds within 10 seconds"),
         EgressError::Connect(_) | EgressError::Cut(_) => {
             invalid_image("be a URL that can be fetched")
         }

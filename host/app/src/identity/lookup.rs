@@ -218,7 +218,7 @@ async fn query_register(
 }
 
 fn unusable_identifier() -> CallError {
-    let message = "what was read on the document is no identifier";
+    let message = "the identifier read from the document is invalid";
     let fault = Fault::new(FaultCategory::Unavailable, "unexpected-answer", message);
     CallError { fault, certainty: Certainty::NotDone, timed_out: false, retry_after_s: None }
 }
@@ -245,13 +245,13 @@ fn client_error(identity: &Identity, way: LookupMethod, error: CallError) -> Err
             Error::invalid(format!("the image field must show a {noun} that can be read"))
         }
         (FaultCategory::Invalid, LookupMethod::Document, _) => {
-            Error::invalid("the image field must show a document that the register takes")
+            Error::invalid("the image field must show a document that the register accepts")
         }
         (FaultCategory::Invalid, ..) => {
             let field = &identity.identity_type().field;
-            Error::invalid(format!("the {field} field must be one that the register takes"))
+            Error::invalid(format!("the {field} field must be one that the register accepts"))
         }
-        (FaultCategory::Refused, ..) => Error::invalid(format!("{noun} data cannot be given out")),
+        (FaultCategory::Refused, ..) => Error::invalid(format!("{noun} data cannot be disclosed")),
         // The plugin's message may contain personal data, so only its category and code are logged.
         (category, ..) if timed_out => {
             let message = unavailable_message(identity);
@@ -340,7 +340,7 @@ async fn upsert(
         }
         // A concurrent lookup inserted the same record: update it.
     }
-    Err(Error::internal("what was looked up came and went"))
+    Err(Error::internal("identity record could neither be inserted nor updated"))
 }
 
 fn apply_face_match(uid: &mut Uid, record: &Record) {

@@ -122,7 +122,7 @@ impl Record {
         let opened = Record::open(app, uid);
         let log = |error: &Error| {
             let (company, id) = (&*uid.company_id, &*uid.id);
-            tracing::error!(company, id, error = %error.chain(), "what a register said cannot be read");
+            tracing::error!(company, id, error = %error.chain(), "identity record cannot be opened");
         };
         opened.inspect_err(log).ok()
     }

@@ -35,7 +35,9 @@ pub struct Now {
 /// Advances the clock, in development mode only, and runs all jobs and sweeps that become due.
 pub async fn advance_clock(State(app): State<App>, body: Body<Advance>) -> Result<Answer<Now>> {
     if !app.settings.development {
-        return Err(Error::Forbidden("the clock moves in development mode only".to_owned()));
+        return Err(Error::Forbidden(
+            "the clock can be advanced in development mode only".to_owned(),
+        ));
     }
     jobs::advance(&app, body.seconds()?).await?;
     for sweep in app.tables.sweeps {

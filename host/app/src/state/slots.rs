@@ -24,6 +24,7 @@ impl Slots {
     #[must_use]
     pub fn get<T: Any>(&self) -> &T {
         let value = self.0.get(&TypeId::of::<T>()).and_then(|value| value.downcast_ref());
-        value.unwrap_or_else(|| panic!("wiring::open left the slot of {} empty", type_name::<T>()))
+        value
+            .unwrap_or_else(|| panic!("wiring::open did not fill the slot of {}", type_name::<T>()))
     }
 }

@@ -140,7 +140,7 @@ async fn settle(server: &Server, claim: Claim, response: Response) -> Result<Res
     };
     let settled = idempotency::end(server, claim, end).await;
     if let Err(error) = settled {
-        tracing::error!(error = %error.chain(), "an idempotency key was not settled; its lease will end");
+        tracing::error!(error = %error.chain(), "idempotency key could not be completed; its lease will expire");
     }
     Ok(Response::from_parts(parts, Body::from(body)))
 }

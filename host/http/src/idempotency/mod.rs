@@ -159,7 +159,7 @@ pub async fn claim(server: &Server, name: Name<'_>, content: String) -> Result<C
 }
 
 fn under_way() -> Error {
-    Error::Conflict("the request with this Idempotency-Key is under way".to_owned())
+    Error::Conflict("the request with this Idempotency-Key is in progress".to_owned())
 }
 
 /// Ends a run. No effect if its lease was lost.

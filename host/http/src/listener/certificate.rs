@@ -17,8 +17,7 @@ pub fn refusal(der: &[u8]) -> Option<&'static str> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     if certificate.is_ca() {
         return Some(
-            "this is a CA certificate (CA:TRUE), which clients refuse as a server's: put the certificate of the host first, \
-             signed by this CA; docs/OPERATING.md says how to make one",
+            "this is a CA certificate (CA:TRUE), which clients reject as a server certificate: put the host's certificate, signed by this CA, before it (see docs/OPERATING.md)",
         );
     }
     let names = certificate.subject_alternative_name().ok()?;
@@ -26,14 +25,13 @@ pub fn refusal(der: &[u8]) -> Option<&'static str> {
         |name: &GeneralName| matches!(name, GeneralName::DNSName(_) | GeneralName::IPAddress(_));
     if !names.is_some_and(|names| names.value.general_names.iter().any(is_name)) {
         return Some(
-            "this certificate has no subject alternative name with a host name or an IP address, so that clients refuse it: \
-             make one with subjectAltName=DNS:… or IP:…; docs/OPERATING.md says how",
+            "this certificate has no subject alternative name with a host name or an IP address, so clients reject it: create one with subjectAltName=DNS:… or IP:… (see docs/OPERATING.md)",
         );
     }
     let purposes = certificate.extended_key_usage().ok()?;
     if purposes.is_some_and(|purposes| !purposes.value.server_auth && !purposes.value.any) {
         return Some(
-            "this certificate is not for servers, so that clients refuse it: make one with extendedKeyUsage=serverAuth",
+            "this certificate is not for servers, so clients reject it: create one with extendedKeyUsage=serverAuth",
         );
     }
     None

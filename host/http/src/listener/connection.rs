@@ -67,7 +67,7 @@ where
         tokio::select! {
             ended = connection.as_mut() => {
                 if let Err(error) = ended {
-                    tracing::debug!(error, "a connection ended early");
+                    tracing::debug!(error, "connection ended early");
                 }
                 return;
             }

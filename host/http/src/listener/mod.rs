@@ -61,7 +61,7 @@ impl Listener {
         let address = endpoint.address;
         let tcp = TcpListener::bind(address).await;
         let tcp =
-            tcp.map_err(|error| ListenError(format!("{address} cannot be listened on: {error}")))?;
+            tcp.map_err(|error| ListenError(format!("cannot listen on {address}: {error}")))?;
         Ok(Listener { tcp, tls })
     }
 
@@ -130,7 +130,7 @@ impl Listener {
         if timeout(limits.shutdown, ended).await.is_err() {
             tracing::warn!(
                 connections = connections.len(),
-                "connections were cut: they did not end in time"
+                "shutdown timed out; open connections were closed"
             );
         }
         connections.shutdown().await;
@@ -160,13 +160,13 @@ async fn accept(tcp: &TcpListener) -> (TcpStream, IpAddr) {
         match tcp.accept().await {
             Ok((stream, client)) => {
                 if let Err(error) = stream.set_nodelay(true) {
-                    tracing::debug!(%error, "a connection ended before it began");
+                    tracing::debug!(%error, "connection was closed before it was accepted");
                 }
                 return (stream, client.ip());
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
-                tracing::error!(%error, "no connection can be accepted");
+                tracing::error!(%error, "connections cannot be accepted");
                 tokio::time::sleep(BREATHER).await;
             }
         }

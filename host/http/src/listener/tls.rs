@@ -74,11 +74,11 @@ impl Tls {
         match timeout(time, self.acceptor.accept(stream)).await {
             Ok(Ok(stream)) => Some(stream),
             Ok(Err(error)) => {
-                tracing::debug!(%error, "a TLS handshake failed");
+                tracing::debug!(%error, "TLS handshake failed");
                 None
             }
             Err(_) => {
-                tracing::debug!("a TLS handshake took too long");
+                tracing::debug!("TLS handshake timed out");
                 None
             }
         }
@@ -113,13 +113,13 @@ impl Tls {
             let certificate = self.files.certificate.display();
             match self.reload() {
                 Ok(true) => {
-                    tracing::info!(%certificate, "the TLS certificate was exchanged");
+                    tracing::info!(%certificate, "TLS certificate was reloaded");
                     self.expires_at().inspect(|at| ends(*at));
                 }
                 Ok(false) => continue,
                 Err(error) if error.0 == said => continue,
                 Err(error) => {
-                    tracing::error!(%error, "the new TLS certificate is not used; the old one serves");
+                    tracing::error!(%error, "new TLS certificate cannot be used; the previous one stays in use");
                     said = error.0;
                     continue;
                 }
@@ -145,7 +145,7 @@ impl TlsFiles {
             CertificateDer::pem_slice_iter(&pair.certificate).collect::<Result<Vec<_>, _>>();
         let chain = chain.map_err(|error| unusable(&self.certificate, error))?;
         let Some(own) = chain.first() else {
-            return Err(unusable(&self.certificate, "it holds no certificate"));
+            return Err(unusable(&self.certificate, "it contains no certificate"));
         };
         if let Some(why) = certificate::refusal(own) {
             return Err(unusable(&self.certificate, why));

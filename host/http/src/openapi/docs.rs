@@ -160,7 +160,7 @@ pub async fn file(Path(file): Path<String>) -> Result<File> {
         LazyLock::new(|| Arc::new(Config::new(["openapi.json"]).use_base_layout()));
     let found = utoipa_swagger_ui::serve(&file, CONFIG.clone());
     let found = found.map_err(|error| Error::internal(error.to_string()))?;
-    let found = found.ok_or_else(|| Error::not_found("there is nothing at this path"))?;
+    let found = found.ok_or_else(|| Error::not_found("path not found"))?;
     let bytes = match found.bytes {
         Cow::Borrowed(built_in) => Bytes::from_static(built_in),
         Cow::Owned(made) => made.into(),

@@ -35,7 +35,7 @@ impl Schemas {
             let other = all.insert(name.clone(), schema.clone());
             assert!(
                 other.is_none_or(|other| other == schema),
-                "two types of the interface are called {name}"
+                "two types of the interface have the name {name}"
             );
         }
         all
@@ -145,7 +145,7 @@ impl Contents {
     fn tag(&self, operation_id: &str) -> &'static str {
         let known =
             self.tags.iter().find(|(module, ..)| operation_id.split('.').next() == Some(module));
-        let (_, shown, _) = known.expect("there is a tag for each module that handles requests");
+        let (_, shown, _) = known.expect("each module with handlers has a tag");
         shown
     }
 
@@ -174,9 +174,10 @@ fn responses<S>(route: &Route<S>, success: &Value, failures: &BTreeSet<u16>) -> 
         "content": success,
     }});
     for status in failures {
-        let (_, name, ..) = FAILURES.iter().find(|(known, ..)| known == status).expect(
-            "the table of failures has every status that a route, its access or an argument names",
-        );
+        let (_, name, ..) = FAILURES
+            .iter()
+            .find(|(known, ..)| known == status)
+            .expect("FAILURES lists each status of a route, its access and its arguments");
         responses[status.to_string()] = reference("responses", name);
     }
     responses
@@ -184,31 +185,34 @@ fn responses<S>(route: &Route<S>, success: &Value, failures: &BTreeSet<u16>) -> 
 
 /// All failures: status, name, remedy, and additional header.
 const FAILURES: [(u16, &str, &str, Option<&str>); 14] = [
-    (400, "Invalid", "Mend the request; `message` names the first offending field.", None),
+    (400, "Invalid", "Correct the request; `message` names the first invalid field.", None),
     (401, "Unauthorized", "Send a valid key.", Some("WWW-Authenticate")),
-    (403, "Forbidden", "Ask the operator for it.", None),
-    (404, "NotFound", "Name something that exists.", None),
+    (403, "Forbidden", "Not permitted: contact the operator.", None),
+    (404, "NotFound", "The path or the record does not exist.", None),
     (408, "TooSlow", "Send the request in time.", None),
     (
         409,
         "Conflict",
-        "Look at what is there first. With `Retry-After`: another request does this, send it again then.",
+        "Check the current state first. With `Retry-After`: another request is doing the same, retry then.",
         Some("Retry-After"),
     ),
-    (413, "TooLarge", "Send less.", None),
+    (413, "TooLarge", "Send a smaller body.", None),
     (415, "UnsupportedType", "Send another content type.", None),
     (429, "Throttled", "Wait before the next request.", Some("Retry-After")),
     (431, "HeadersTooLarge", "Send fewer or shorter headers.", None),
-    (500, "Internal", "Report it, with the request's id.", None),
-    (502, "UpstreamFailed", "Try again later: an upstream failed.", None),
-    (503, "Unavailable", "Try again later: this host cannot work now.", Some("Retry-After")),
-    (504, "UpstreamTimeout", "Try again later: an upstream gave no answer in time.", None),
+    (500, "Internal", "Report it, with the request id.", None),
+    (502, "UpstreamFailed", "Retry later: an upstream failed.", None),
+    (503, "Unavailable", "Retry later: this host is unavailable.", Some("Retry-After")),
+    (504, "UpstreamTimeout", "Retry later: an upstream did not respond in time.", None),
 ];
 
 const HEADERS: [(&str, &str); 4] = [
-    ("X-Request-Id", "The caller's id of this request, or a new one."),
-    ("Idempotent-Replayed", "`true`: the answer that was given under this key before."),
-    ("Retry-After", "Seconds to wait."),
+    ("X-Request-Id", "The client's id of this request, or a generated one."),
+    (
+        "Idempotent-Replayed",
+        "`true`: this is the stored response of an earlier request with this key.",
+    ),
+    ("Retry-After", "Time to wait before a retry, in seconds."),
     ("WWW-Authenticate", "`Bearer`."),
 ];
 
@@ -254,12 +258,12 @@ impl Webhook {
             "summary": self.summary,
             "tags": ["events"],
             "parameters": [
-                header("webhook-id", "The event's id: the same in every try."),
-                header("webhook-timestamp", "The time of this try, in seconds since 1970."),
-                header("webhook-signature", "As Standard Webhooks define it, by each secret that is good."),
+                header("webhook-id", "Event id, the same at each attempt."),
+                header("webhook-timestamp", "Time of this attempt, in Unix seconds."),
+                header("webhook-signature", "Signatures with each valid secret, as defined by Standard Webhooks."),
             ],
             "requestBody": { "content": { "application/json": { "schema": schema } }, "required": true },
-            "responses": { "2XX": { "description": "The event arrived. Anything else is tried again." } },
+            "responses": { "2XX": { "description": "The event was received. Other responses are retried." } },
             "security": [],
         }})
     }
@@ -310,35 +314,35 @@ pub fn document<S>(routes: &[Route<S>], contents: &Contents) -> Value {
 const INTRODUCTION: &str = "\
 ## Bodies
 
-Bodies are JSON. A success is
+Bodies are JSON. A success response is
 
     {\"error\": false, \"message\": \"Payment initialized successfully\", \"data\": {…}}
 
-where some have no `data`, and a failure, whose `message` says what to do, is
+where `data` may be absent. A failure response, whose `message` says what to correct, is
 
     {\"error\": true, \"message\": \"the amount field must be greater than 0\"}
 
 Amounts are numbers in the major unit with at most 2 decimals, times are RFC 3339 in UTC. In a body, `null` counts as absent, and \
-so does `\"\"` where a text is optional; unknown fields are ignored. A request that \
-needs a key is refused with 400 if it has an unknown query parameter, which the message names.
+so does `\"\"` for an optional string; unknown fields are ignored. A request that requires a key is rejected with 400 if it has \
+an unknown query parameter; the message names it.
 
-## Sending a request again
+## Idempotent requests
 
-A request that changes something may carry an `Idempotency-Key` of your making, such as a random UUID. Sent again under the same \
-key within 24 hours, it does not run again: the first answer comes back, with the header `Idempotent-Replayed: true`. Another \
-request under that key is refused with 409, and so is the same one while the first is under way. Failures are not kept but those \
-that were paid for (an identity that was not found), so after one the same request may be sent again under the same key. Do so whenever no answer came, or one that leaves open \
-what was done.
+A request that changes something may carry an `Idempotency-Key` of your choice, such as a random UUID. A repeated request with \
+the same key within 24 hours does not run again: it gets the stored response, with the header `Idempotent-Replayed: true`. \
+Another request with that key is rejected with 409, and so is the same request while the first one is in progress. Failures are \
+not stored, except those that were billed (an identity that was not found), so the same request can be retried with the same \
+key. Retry in this way if there was no response, or one that leaves the outcome open.
 
-## Too many requests
+## Rate limits
 
-A key may ask so often; beyond that the answer is 429, nothing was done, and `Retry-After` says how many seconds to wait. 503 has \
-`Retry-After`, too: the host cannot work just now.
+Each key has a rate limit. A request beyond it gets 429 and has no effect, and `Retry-After` is the time to wait in seconds. 503 \
+has `Retry-After` too: the host is temporarily unavailable.
 
 ## Request ids
 
-Every answer has an `X-Request-Id`: the one that you sent (up to 128 visible characters), or a new one. The host's log has it on \
-every line of that request; name it when you report a problem.
+Each response has an `X-Request-Id`: the one that you sent (up to 128 visible characters), or a generated one. It is on every \
+line that the host logs for that request; include it when you report a problem.
 ";
 
 fn components<S>(routes: &[Route<S>], mut schemas: Schemas) -> Value {
@@ -374,7 +378,7 @@ fn idempotency_key() -> Value {
         "name": "Idempotency-Key",
         "in": "header",
         "required": false,
-        "description": "Of the caller's making, kept for 24 hours: the same request again gives the first answer, another one is 409.",
+        "description": "Chosen by the client and kept for 24 hours: the same request gets the stored response, another one gets 409.",
         "schema": { "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" },
     })
 }

@@ -166,7 +166,7 @@ impl Fields {
     /// Reads the URL to which checkout returns a payer: http, https or an app link.
     pub fn return_url(&self, field: &str) -> Result<Option<String>> {
         let fits = |url: &Url| urls::is_http(url) || urls::is_app_link(url);
-        self.url_that(field, fits, "a valid http or https URL, or the link of an app")
+        self.url_that(field, fits, "a valid http or https URL, or an app link")
     }
 
     fn url_that(
@@ -256,7 +256,7 @@ impl Fields {
         for item in items {
             let item = item.as_str().ok_or_else(wrong)?;
             if !(1..=MOST_ITEM).contains(&item.chars().count()) {
-                return Err(self.must_be(field, "a list of texts of 1 to 100 characters"));
+                return Err(self.must_be(field, "a list of strings of 1 to 100 characters"));
             }
             if item.chars().any(char::is_control) {
                 return Err(self.must_be(field, "free of control characters"));

@@ -115,7 +115,7 @@ impl Parameters {
         let is_hex = text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
         match is_hex && [0, 8, 24].contains(&text.len()) {
             true => Ok(text.to_owned()),
-            false => Err(must_be(name, "the `next` of an answer before")),
+            false => Err(must_be(name, "the `next` of an earlier response")),
         }
     }
 

@@ -34,12 +34,12 @@ pub async fn live() -> Done {
 
 pub async fn ready(State(server): State<Server>) -> Result<Done> {
     if server.stopping.load(Ordering::Relaxed) {
-        return Err(Error::Unavailable("the host is about to stop"));
+        return Err(Error::Unavailable("the host is shutting down"));
     }
     match is_well(&server).await? {
         true if !server.runs_jobs => Ok(Done("ready, without jobs")),
         true => Ok(Done("ready")),
-        false => Err(Error::Unavailable("the database does not answer")),
+        false => Err(Error::Unavailable("the database does not respond")),
     }
 }
 
@@ -66,8 +66,8 @@ async fn look(server: &Server) -> bool {
     let why = match timeout(PATIENCE, server.store.probe()).await {
         Ok(Ok(())) => return true,
         Ok(Err(error)) => error.to_string(),
-        Err(_) => format!("it was not done within {} ms", PATIENCE.as_millis()),
+        Err(_) => format!("it did not finish within {} ms", PATIENCE.as_millis()),
     };
-    tracing::error!(error = why, "the database does not answer");
+    tracing::error!(error = why, "the database does not respond");
     false
 }

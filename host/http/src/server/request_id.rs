@@ -33,7 +33,7 @@ pub async fn trace(
         let response = next.run(request).await;
         let status = response.status().as_u16();
         exchange.answered(status);
-        tracing::info!(status, duration_ms = exchange.elapsed_ms(), "answered");
+        tracing::info!(status, duration_ms = exchange.elapsed_ms(), "request completed");
         response
     }
     .instrument(span)

@@ -95,7 +95,10 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         if self.status == HUNG_UP {
-            tracing::info!(duration_ms = self.elapsed_ms(), "the caller hung up");
+            tracing::info!(
+                duration_ms = self.elapsed_ms(),
+                "client closed the connection before the response"
+            );
         }
         self.in_flight.dec();
         let Asked { listener, method, ref route } = self.asked;

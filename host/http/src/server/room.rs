@@ -62,7 +62,7 @@ impl Room {
 
     /// Acquires a permit; 503 if none is free.
     pub fn enter(&self) -> Result<Place> {
-        let full = |_| Error::Unavailable("the host has too much to do");
+        let full = |_| Error::Unavailable("the host is overloaded");
         let permit = self.free.clone().try_acquire_owned().map_err(full)?;
         Ok(Place { _permit: permit, share: None })
     }

@@ -58,7 +58,7 @@ where
     }
     router
         .method_not_allowed_fallback(async || Error::MethodNotAllowed)
-        .fallback(async || Error::not_found("there is nothing at this path"))
+        .fallback(async || Error::not_found("path not found"))
         .layer(Extension(document))
         .layer(DefaultBodyLimit::disable()) // the pipeline limits bodies
         .layer(CatchPanicLayer::custom(answer::panicked))

@@ -86,7 +86,11 @@ fn endpoint(
             Some(TlsFiles { certificate: certificate.clone(), key: key.clone() })
         }
         (None, None) => None,
-        _ => return refuse(format!("{prefix}tls_certificate and {prefix}tls_key need each other")),
+        _ => {
+            return refuse(format!(
+                "{prefix}tls_certificate and {prefix}tls_key must be set together"
+            ));
+        }
     };
     match tls {
         Some(_) if plain_http => {
@@ -94,7 +98,7 @@ fn endpoint(
         }
         None if !plain_http && !address.ip().is_loopback() => refuse(format!(
             "{prefix}listen {address} is not loopback and would serve plain HTTP: set {prefix}tls_certificate and \
-             {prefix}tls_key, or {prefix}plain_http if a proxy in front of it does TLS"
+             {prefix}tls_key, or {prefix}plain_http if a proxy in front of it terminates TLS"
         )),
         tls => Ok(Endpoint { address, tls }),
     }
@@ -118,8 +122,8 @@ mod tests {
             ("[::]:8080", no_file, no_file, false, Some("internal_listen [::]:8080 is not")),
             ("192.168.1.1:1", no_file, no_file, false, Some("set internal_tls_certificate and")),
             (network, file, file, true, Some("exclude each other")),
-            (loopback, file, no_file, false, Some("need each other")),
-            (loopback, no_file, file, false, Some("need each other")),
+            (loopback, file, no_file, false, Some("must be set together")),
+            (loopback, no_file, file, false, Some("must be set together")),
         ] {
             let address: SocketAddr = address.parse().unwrap();
             let found = endpoint("internal_", address, certificate, key, plain_http);

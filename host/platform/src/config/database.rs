@@ -57,8 +57,7 @@ impl Database {
         };
         match unverified_server(url.expose()) {
             Some(server) if !self.database_plain => Err(ConfigError(format!(
-                "database would reach {server} without verifying its certificate: add sslmode=verify-full to the URL (and \
-                 sslrootcert=FILE for an authority of your own), or set database_plain if the network between is private"
+                "database would reach {server} without verifying its certificate: add sslmode=verify-full to the URL (and sslrootcert=FILE for a private CA), or set database_plain if the network in between is private"
             ))),
             _ => Ok(url),
         }

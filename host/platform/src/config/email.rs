@@ -97,8 +97,7 @@ impl Email {
             SmtpSecurity::Tls => Ok(Security::Tls),
             SmtpSecurity::None if loopback || self.smtp_plain_text => Ok(Security::Plain),
             SmtpSecurity::None => Err(ConfigError(format!(
-                "smtp_security none would send e-mail to {host} in the clear: use starttls or tls, or set smtp_plain_text if \
-                 the network between is private"
+                "smtp_security none would send e-mail to {host} in the clear: use starttls or tls, or set smtp_plain_text if the network in between is private"
             ))),
         }
     }
@@ -109,8 +108,7 @@ impl Email {
             (Some(username), Some(password)) => Ok(Some(Login { username, password })),
             (None, None) => Ok(None),
             _ => {
-                let what = "smtp_username needs a password, and the password a username: set smtp_password_file to a file that \
-                            holds it, or give it in TOLLHOUSE_SMTP_PASSWORD";
+                let what = "smtp_username and its password must be set together: set smtp_password_file to a file that contains the password, or TOLLHOUSE_SMTP_PASSWORD to the password itself";
                 Err(ConfigError(what.to_owned()))
             }
         }
@@ -124,7 +122,7 @@ impl Email {
 
     fn from(&self) -> Result<String, ConfigError> {
         self.email_from.clone().ok_or_else(|| {
-            ConfigError("smtp_host needs email_from: whom e-mail comes from".to_owned())
+            ConfigError("smtp_host requires email_from, the sender of e-mail".to_owned())
         })
     }
 }

@@ -51,9 +51,9 @@ impl Parsed {
         let url: Option<DatabaseUrl> = self.text("database")?.parse().ok();
         let given = self.source("database");
         let fault = if given == Source::Flag && url.is_some_and(|url| url.has_password()) {
-            "--database would show its password in the list of processes: give the URL in TOLLHOUSE_DATABASE, or in a file that database_file names"
+            "--database would show its password in the process list: set TOLLHOUSE_DATABASE to the URL, or database_file to a file that contains it"
         } else if given != Source::Default && self.source("database_file") != Source::Default {
-            "database and database_file are both given: give one of them"
+            "database and database_file are both set: set only one of them"
         } else {
             return None;
         };
@@ -71,7 +71,7 @@ impl Parsed {
                 Source::Variable => format!("{variable}_FILE"),
                 Source::File => format!("{setting} in {}", self.file()?.display()),
             };
-            let text = format!("{place} and {variable} are both given: take one of them away");
+            let text = format!("{place} and {variable} are both set: remove one of them");
             Some(ConfigError(text))
         });
         twice.collect()
@@ -214,9 +214,9 @@ fn read_file(
     let mut settings = Vec::new();
     for (key, value) in table {
         match as_flag(&value) {
-            None => {
-                refuse(format!("{key}: it must be a text, a number, true, false or a list of them"))
-            }
+            None => refuse(format!(
+                "{key}: it must be a string, a number, true, false or a list of them"
+            )),
             Some(values) => match fault(known, &key, &values) {
                 Some(what) => refuse(format!("{key}: {what}")),
                 None => settings.push((key, values)),
@@ -246,13 +246,13 @@ fn as_flag(value: &Value) -> Option<Vec<String>> {
 fn fault(settings: &Command, key: &str, values: &[String]) -> Option<String> {
     let settings = each_setting(settings.clone(), &|arg| arg.env(None::<&str>));
     if key.contains('-') || settings.get_arguments().all(|arg| arg.get_id() != key) {
-        return Some(format!("there is no such setting{}", nearest(settings, key)));
+        return Some(format!("unknown setting{}", nearest(settings, key)));
     }
     let flag = |value: &String| format!("--{}={value}", key.replace('_', "-"));
     let arguments = std::iter::once("settings".to_owned()).chain(values.iter().map(flag));
     let error = settings.try_get_matches_from(arguments).err()?;
     if error.kind() == clap::error::ErrorKind::ArgumentConflict {
-        return Some("it has one value, not several".to_owned());
+        return Some("it takes one value, not several".to_owned());
     }
     let mut said = error.to_string();
     // Such values may contain a password.
@@ -276,6 +276,6 @@ fn nearest(settings: Command, key: &str) -> String {
             format!("; did you mean {}?", meant.trim_start_matches('-').replace('-', "_"))
         }
         None if key.contains('-') => format!("; did you mean {}?", key.replace('-', "_")),
-        None => "; `tollhouse config example` shows all".to_owned(),
+        None => "; `tollhouse config example` lists all settings".to_owned(),
     }
 }

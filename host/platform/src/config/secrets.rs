@@ -74,7 +74,9 @@ fn read_or(file: Option<&Path>, key: &str, place: &str) -> Result<String, Config
     match file {
         Some(file) => read(file, key),
         None => variable(place).ok_or_else(|| {
-            ConfigError(format!("set {key} to a file that holds the secret, or give it in {place}"))
+            ConfigError(format!(
+                "set {key} to a file that contains the secret, or {place} to the secret itself"
+            ))
         }),
     }
 }

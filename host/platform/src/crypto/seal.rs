@@ -83,15 +83,13 @@ pub use __sealed_column as sealed_column;
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    #[error(
-        "the master key must be 64 hexadecimal characters (32 bytes); one that is given is not"
-    )]
+    #[error("a master key must be 64 hexadecimal characters (32 bytes)")]
     BadKey,
-    #[error("a master key is given twice: {0}")]
+    #[error("a master key is listed twice: {0}")]
     SameKey(String),
-    #[error("a sealed value names the key {0}, which this host does not have")]
+    #[error("a sealed value needs the key {0}, which this host does not have")]
     OtherKey(String),
-    #[error("a sealed value does not open: it is damaged or belongs elsewhere")]
+    #[error("a sealed value cannot be opened: it is damaged or belongs to another record")]
     Damaged,
 }
 

@@ -30,7 +30,7 @@ pub enum Error {
     #[error("{0}")]
     NotFound(String),
     /// 405: the method is not allowed; the `Allow` header lists those that are.
-    #[error("the method is not allowed here")]
+    #[error("the method is not allowed")]
     MethodNotAllowed,
     /// 409: a conflict with the current state; check it before a retry.
     #[error("{0}")]
@@ -39,7 +39,7 @@ pub enum Error {
     #[error("{message}")]
     InProgress { message: String, retry_after_s: u32 },
     /// 408: the request was not received in time.
-    #[error("the request was not sent in time")]
+    #[error("the request was not received in time")]
     TooSlow,
     /// 413: the body is too large.
     #[error("the body is too large")]
@@ -72,13 +72,13 @@ pub enum Error {
     #[error("{0}")]
     Unavailable(&'static str),
     /// 503: the database is unavailable; retry later.
-    #[error("the database cannot work now, try again later")]
+    #[error("the database is unavailable, try again later")]
     Database(#[source] store::Error),
     /// 500: the outcome of the commit is unknown; check the current state before a retry.
-    #[error("it is unknown whether this was done: look before you send it again")]
+    #[error("outcome unknown: check the current state before you retry")]
     OutcomeUnknown(#[source] store::Error),
     /// 500: the outcome is unknown, because the request was not done within this time.
-    #[error("it is unknown whether this was done: look before you send it again")]
+    #[error("outcome unknown: check the current state before you retry")]
     Late(Duration),
     /// The inner error. Earlier effects are committed, so a repeated request under the same
     /// idempotency key gets this response and does not run again.

@@ -27,7 +27,7 @@ const LEFT_BEHIND: Duration = Duration::from_secs(24 * 3600);
 /// The location of files is invalid, or they cannot be read or written now.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
-    #[error("files must be a folder or s3://BUCKET, with /PREFIX behind it or not")]
+    #[error("files must be a folder or s3://BUCKET[/PREFIX]")]
     Place,
     #[error("{0}")]
     Store(#[from] object_store::Error),

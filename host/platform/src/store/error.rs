@@ -12,11 +12,11 @@ pub enum Error {
     Unavailable { trouble: Trouble, cause: String },
     /// The response to `COMMIT` is missing: the transaction is committed or had no effect.
     #[error(
-        "the answer to COMMIT is missing, so it is unknown whether the transaction stands: {0}"
+        "the response to COMMIT is missing, so it is unknown whether the transaction is committed: {0}"
     )]
     CommitUnknown(String),
     /// A statement failed and its error was ignored; the transaction was not committed.
-    #[error("a statement of this transaction had failed before, and its error was passed over")]
+    #[error("an earlier statement of this transaction failed, and its error was ignored")]
     Aborted,
     /// A setting, or a schema, that this version cannot work with.
     #[error("{0}")]
@@ -46,32 +46,29 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Trouble::Slow => {
-                "the transaction took too long and was rolled back; if this goes on, look what the \
-                 database is busy with"
+                "the transaction took too long and was rolled back; if this persists, check the load on the database"
             }
             Trouble::Busy => {
-                "no connection to the database was free in time; if it works, allow more connections"
+                "no connection to the database was free in time; if the database responds, allow more connections"
             }
             Trouble::NoTurn => {
-                "the writer of the database was not free in time; look what it is busy with, and whether \
-                 another process has locked the database"
+                "the writer of the database was not free in time; check its load, and whether another process has locked the database"
             }
             Trouble::Conflict => {
-                "the transaction kept colliding with others; if this goes on, look what locks what"
+                "the transaction kept conflicting with others; if this persists, find the conflicting locks"
             }
             Trouble::Locked => {
-                "the database is locked by another process; end what else has opened it for writing"
+                "the database is locked by another process; end the other process that has opened it for writing"
             }
             Trouble::Full => "the disk of the database is full; free space, no restart is needed",
-            Trouble::Disk => "the disk of the database fails; look at the system's log",
+            Trouble::Disk => "the disk of the database fails; check the system log",
             Trouble::NotWritable => {
-                "the database cannot be opened or written; check that its folder exists and what this \
-                 user may do there"
+                "the database cannot be opened or written; check that its folder exists, and the permissions of this user"
             }
             Trouble::Damaged => {
                 "the database is damaged; stop the host, keep the file, and restore a backup"
             }
-            Trouble::Unreachable => "the database does not answer; look whether it runs",
+            Trouble::Unreachable => "the database does not respond; check that it is running",
             Trouble::Outdated => "the schema was changed while a connection used it",
         })
     }
@@ -86,19 +83,16 @@ pub fn is_duplicate(error: &Error) -> bool {
 
 impl Error {
     pub(super) fn slow(limit: Duration) -> Error {
-        Error::unavailable(
-            Trouble::Slow,
-            format!("it was not done within {} ms", limit.as_millis()),
-        )
+        Error::unavailable(Trouble::Slow, format!("it did not end within {} ms", limit.as_millis()))
     }
 
     pub(super) fn busy(limit: Duration) -> Error {
-        let cause = format!("it was not begun within {} ms", limit.as_millis());
+        let cause = format!("it did not begin within {} ms", limit.as_millis());
         Error::unavailable(Trouble::Busy, cause)
     }
 
     pub(super) fn no_turn(limit: Duration) -> Error {
-        let cause = format!("it was not begun within {} ms", limit.as_millis());
+        let cause = format!("it did not begin within {} ms", limit.as_millis());
         Error::unavailable(Trouble::NoTurn, cause)
     }
 
@@ -166,9 +160,9 @@ impl From<MigrateError> for Error {
     fn from(error: MigrateError) -> Error {
         match error {
             MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error.into(),
-            error => {
-                Error::Misconfigured(format!("the schema of the database does not fit: {error}"))
-            }
+            error => Error::Misconfigured(format!(
+                "the schema of the database does not match this version: {error}"
+            )),
         }
     }
 }

@@ -43,7 +43,7 @@ pub async fn check_server(url: &str, role: Role) -> Result<()> {
 async fn in_time<T>(look: impl Future<Output = Result<T>>) -> Result<T> {
     let late = |_| Error::Unavailable {
         trouble: Trouble::Unreachable,
-        cause: format!("there was no answer in {} s", PATIENCE.as_secs()),
+        cause: format!("there was no response within {} s", PATIENCE.as_secs()),
     };
     timeout(PATIENCE, look).await.map_err(late)?
 }

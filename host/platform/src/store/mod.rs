@@ -358,7 +358,7 @@ impl Store {
         if mode == Mode::Write {
             let woke_jobs = tx.woke_jobs();
             let committed = timeout(deadline, tx.commit()).await;
-            let late = || Error::CommitUnknown("it did not come in time".to_owned());
+            let late = || Error::CommitUnknown("it was not received in time".to_owned());
             committed.unwrap_or_else(|_| Err(late()))?;
             if woke_jobs {
                 self.jobs_woken.notify_waiters();
@@ -394,7 +394,7 @@ pub async fn migrate(
     match host_role {
         Some(role) if is_postgres => postgres::roles::check_host_role(url, role).await?,
         Some(_) => {
-            let text = "a role for hosts is for PostgreSQL: SQLite has none";
+            let text = "--host-role is for PostgreSQL: SQLite has no roles";
             return Err(Error::Misconfigured(text.to_owned()));
         }
         None => {}

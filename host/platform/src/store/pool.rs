@@ -33,7 +33,7 @@ impl<M: Manager<Error = sqlx::Error>> Pool<M> {
         // The most recently used connections are warm.
         let config = PoolConfig { max_size: most as usize, timeouts, queue_mode: QueueMode::Lifo };
         let pool = managed::Pool::builder(manager).config(config).runtime(Runtime::Tokio1).build();
-        Pool { pool: pool.expect("it has a runtime for its timeouts"), wait }
+        Pool { pool: pool.expect("a runtime is set for the timeouts"), wait }
     }
 
     pub(super) async fn get(&self) -> Result<Pooled<M>> {

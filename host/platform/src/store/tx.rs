@@ -91,7 +91,7 @@ impl Tx {
     }
 
     pub(super) fn connection(&mut self) -> &mut Connection {
-        self.connection.as_mut().expect("taken at the end only")
+        self.connection.as_mut().expect("the connection is taken only at the end")
     }
 
     pub(super) async fn begin(&mut self) -> Result<()> {
@@ -152,10 +152,11 @@ impl Tx {
         assert!(self.mode != Mode::Select || first_select, "Store::select takes one SELECT");
         self.fate.statements += 1;
         let unbound = parameters(sql.as_str());
-        let engine = match self.connection.as_mut().expect("taken at the end only") {
-            Connection::Sqlite(tx) => Engine::Sqlite(&mut tx.connection, sqlx::query(sql)),
-            Connection::Postgres(tx) => Engine::Postgres(tx, sqlx::query(sql)),
-        };
+        let engine =
+            match self.connection.as_mut().expect("the connection is taken only at the end") {
+                Connection::Sqlite(tx) => Engine::Sqlite(&mut tx.connection, sqlx::query(sql)),
+                Connection::Postgres(tx) => Engine::Postgres(tx, sqlx::query(sql)),
+            };
         Statement { engine, fate: &mut self.fate, unbound }
     }
 
@@ -192,7 +193,7 @@ impl Tx {
             return Err(Error::Aborted);
         }
         let done = self.connection().execute("COMMIT").await.map_err(Error::of_commit);
-        let connection = self.connection.take().expect("taken at the end only");
+        let connection = self.connection.take().expect("the connection is taken only at the end");
         if done.is_err() {
             connection.discard();
         }
@@ -219,7 +220,7 @@ impl Drop for Tx {
 }
 
 /// A statement that has not run yet.
-#[must_use = "a statement does nothing until it is asked for its result"]
+#[must_use = "a statement does nothing until its result is requested"]
 pub struct Statement<'t> {
     engine: Engine<'t>,
     fate: &'t mut Fate,

@@ -69,15 +69,15 @@ impl Collector {
     fn note(&self, sent: &Result<Response<Bytes>, HttpError>) {
         let trouble = match sent {
             Ok(answer) if answer.status().is_success() => None,
-            Ok(answer) => Some(format!("it answers {}", answer.status())),
+            Ok(answer) => Some(format!("it responded with {}", answer.status())),
             Err(error) => Some(error.to_string()),
         };
         let was_down = self.is_down.swap(trouble.is_some(), Relaxed);
         match trouble {
             Some(reason) if !was_down => {
-                tracing::warn!(reason, "the trace collector does not take spans; they are lost");
+                tracing::warn!(reason, "trace collector does not accept spans; they are lost");
             }
-            None if was_down => tracing::info!("the trace collector takes spans again"),
+            None if was_down => tracing::info!("trace collector accepts spans again"),
             _ => {}
         }
     }

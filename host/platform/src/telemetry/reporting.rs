@@ -85,7 +85,7 @@ impl Reports {
         let sent =
             tokio::task::spawn_blocking(move || traces.shutdown_with_timeout(collector::PATIENCE));
         if let Ok(Err(error)) = sent.await {
-            tracing::warn!(%error, "the last spans were not sent");
+            tracing::warn!(%error, "last spans could not be sent");
         }
     }
 }

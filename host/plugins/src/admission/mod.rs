@@ -92,13 +92,13 @@ impl Steps {
         let linked =
             self.note("imports", v1::link(&calls.linker, &component), |_| imports(&component))?;
         let contract = v1::check_types(&component);
-        self.note("types", contract, |()| "those of the contract".to_owned())?;
+        self.note("types", contract, |()| "match the contract".to_owned())?;
         let guest = self.note("interfaces", v1::Guest::load(linked, manifest.kind), |guest| {
             guest.interfaces().join(", ")
         })?;
         let plugin = Arc::new(Plugin::new(manifest, digest, guest, &calls.metrics));
         let started = calls.try_out(&plugin).await;
-        self.note("start", started, |()| "an instance, with every function".to_owned())?;
+        self.note("start", started, |()| "instantiated, with every function".to_owned())?;
         let country = plugin.manifest.check_country(&plugin.guest.interfaces());
         self.note("country", country, |()| types(&plugin.manifest))?;
         if care == Care::Full {
@@ -125,12 +125,12 @@ fn size(bytes: usize, most: usize) -> Result<(), String> {
 fn described(manifest: &Manifest) -> String {
     let asks = Capabilities::of(manifest);
     let asks = if asks.is_empty() { "nothing".to_owned() } else { asks.to_string() };
-    format!("{} {}, which asks for {asks}", manifest.name, manifest.version)
+    format!("{} {}, which requests {asks}", manifest.name, manifest.version)
 }
 
 fn types(manifest: &Manifest) -> String {
     match &manifest.country {
-        Some(country) => format!("{} types of identity", country.identities.len()),
+        Some(country) => format!("{} identity types", country.identities.len()),
         None => "none".to_owned(),
     }
 }
@@ -163,7 +163,7 @@ async fn try_examples(calls: &Calls, plugin: &Plugin) -> Result<String, String> 
             && fault.code == Fault::BROKE
         {
             let why = &fault.message;
-            return Err(format!("{function} breaks when it is called with its example: {why}"));
+            return Err(format!("{function} fails with its example: {why}"));
         }
         said.push(match in_words(&reply) {
             Ok(()) => format!("{function} ok"),

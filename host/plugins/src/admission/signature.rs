@@ -85,7 +85,8 @@ impl PrivateKey {
 
     pub fn from_pem(pem: &str) -> Result<PrivateKey, String> {
         let key = SigningKey::from_pkcs8_pem(pem);
-        key.map(PrivateKey).map_err(|_| "it is no private Ed25519 key (PKCS #8 in PEM)".to_owned())
+        key.map(PrivateKey)
+            .map_err(|_| "it is not a private Ed25519 key (PKCS #8 in PEM)".to_owned())
     }
 
     /// Returns the PEM file, zeroized on drop.
@@ -114,7 +115,7 @@ pub struct PublicKey(VerifyingKey);
 impl PublicKey {
     pub fn from_pem(pem: &str) -> Result<PublicKey, String> {
         let key = VerifyingKey::from_public_key_pem(pem);
-        key.map(PublicKey).map_err(|_| "it is no public Ed25519 key in PEM".to_owned())
+        key.map(PublicKey).map_err(|_| "it is not a public Ed25519 key in PEM".to_owned())
     }
 
     /// Returns `None` if the line is not an Ed25519 key or the key is weak.

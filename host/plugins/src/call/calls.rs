@@ -149,7 +149,7 @@ impl Calls {
             Ok(result) => result,
             Err(_) => {
                 progress.timed_out = true;
-                Err("the call took longer than allowed".to_owned())
+                Err("the call exceeded its time limit".to_owned())
             }
         };
         match progress.turned_away {
@@ -175,7 +175,7 @@ impl Calls {
                 function,
                 code,
                 said,
-                "an operator must look"
+                "plugin call requires attention"
             );
         }
         tracing::debug!(
@@ -199,11 +199,11 @@ impl Calls {
         by_stranger: bool,
     ) -> Result<bool, CallError> {
         if !plugin.health.is_fit() {
-            let message = "it broke again and again: it is in quarantine";
+            let message = "this version is in quarantine after repeated failures";
             return Err(not_asked("quarantined", message, QUARANTINED_S));
         }
         plugin.health.admit(company, by_stranger, self.clock.now()).map_err(|seconds| {
-            let message = "calls of this company broke it again and again";
+            let message = "calls of this company failed repeatedly";
             not_asked("left-alone", message, seconds)
         })
     }
@@ -215,7 +215,7 @@ impl Calls {
             tracing::error!(
                 alarm = "quarantine",
                 plugin,
-                "the plugin broke again and again, and is called no more until it is activated again"
+                "plugin version is in quarantine after repeated failures; it is not called until it is activated again"
             );
         }
     }
@@ -254,7 +254,7 @@ impl Calls {
             };
             progress.used.requests += 1;
             if progress.used.requests > self.limits.requests {
-                return Err("the plugin made more requests than allowed".to_owned());
+                return Err("the plugin exceeded its limit of requests".to_owned());
             }
             check_secrets(&request, &session, &mut progress.used.cpu)?;
             let left = deadline.saturating_duration_since(Instant::now());
@@ -298,7 +298,7 @@ impl Calls {
             }
             Err(_) if state.session.waiting_for.is_some() => {
                 let request = state.session.waiting_for.take();
-                Run::Waits(request.expect("just seen"), Box::new(state.session))
+                Run::Waits(request.expect("the run waits for it"), Box::new(state.session))
             }
             Err(_) if state.memory.starved => Run::Starved(Box::new(state.session)),
             Err(error) => {
@@ -378,7 +378,7 @@ impl Calls {
         let _slot = self.slots.take(false).await.ok_or("the engine is closed")?;
         let starting = self.start_once(&plugin.guest, plugin.label.clone());
         let started = tokio::time::timeout(self.limits.wall_clock, starting).await;
-        started.unwrap_or_else(|_| Err("the component takes too long to start".to_owned()))
+        started.unwrap_or_else(|_| Err("the component took too long to start".to_owned()))
     }
 
     async fn start_once(&self, guest: &v1::Guest, label: Arc<str>) -> Result<(), String> {
@@ -406,7 +406,7 @@ impl Calls {
 
 /// Delay before a run is repeated that lacked memory.
 const HUNGER: Duration = Duration::from_millis(20);
-const TOO_MANY: &str = "too many calls of it are under way";
+const TOO_MANY: &str = "too many calls of this plugin are in progress";
 const BUSY_S: u32 = 1;
 const QUARANTINED_S: u32 = 60;
 const CLOSED_S: u32 = 60;

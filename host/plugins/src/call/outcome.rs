@@ -70,7 +70,7 @@ pub fn why(error: &wasmtime::Error, state: &State) -> String {
     } else if let Some(ended) = error.downcast_ref::<Ended>() {
         ended.to_string()
     } else if state.memory.refused {
-        "the plugin asked for more memory than allowed".to_owned()
+        "the plugin exceeded its memory limit".to_owned()
     } else if let Some(trap) = error.downcast_ref::<Trap>() {
         format!("the plugin trapped: {trap}{}", way_there(error))
     } else {

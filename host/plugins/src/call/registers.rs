@@ -68,7 +68,7 @@ impl Registers {
     /// Never: admission rejects a component of this kind without a description.
     #[must_use]
     pub fn country(&self) -> &Country {
-        self.manifest().country.as_ref().expect("a country's manifest describes the country")
+        self.manifest().country.as_ref().expect("the manifest of a country has a country section")
     }
 
     pub async fn look_up(

@@ -78,8 +78,7 @@ impl Calls {
         breakers.admit(way, self.clock.now()).map(drop).map_err(|seconds| {
             progress.retry_after_s = Some(seconds);
             progress.heard(|| Some(Err(Silence::NoConnection)));
-            let message =
-                "the upstream gave no answer again and again: it is left alone for a while";
+            let message = "the upstream failed repeatedly: its circuit is open";
             Fault::new(FaultCategory::Unavailable, "left-alone", message)
         })
     }
@@ -97,7 +96,7 @@ pub(crate) fn hold(
         return answer;
     }
     progress.unanswered |= request.may_change_something();
-    Err(Fault::new(FaultCategory::Unavailable, "busy", "the plugin's calls hold too much memory"))
+    Err(Fault::new(FaultCategory::Unavailable, "busy", "the plugin's calls use too much memory"))
 }
 
 /// Rejects, with a reason for operators, a request with a secret where its binding forbids it.
@@ -169,9 +168,9 @@ fn check_grant(grant: &Grant, url: &str) -> Result<String, Fault> {
     let message = match Url::parse(url).map(|url| url.origin().ascii_serialization()) {
         Ok(origin) if grant.origins.contains(&origin) => return Ok(origin),
         Ok(origin) => format!(
-            "the request goes to {origin}, which was not granted: the manifest's hosts and url settings say where"
+            "no grant for requests to {origin}: the manifest's hosts and url settings determine the permitted origins"
         ),
-        Err(_) => "the request goes to what is no URL".to_owned(),
+        Err(_) => "the URL of the request is invalid".to_owned(),
     };
     Err(Fault::new(FaultCategory::Misconfigured, "not-granted", message))
 }

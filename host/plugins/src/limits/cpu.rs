@@ -9,7 +9,7 @@ use std::{
 use rustix::time::{ClockId, clock_gettime};
 
 #[derive(Debug, thiserror::Error)]
-#[error("the plugin used up its processor time")]
+#[error("the plugin exceeded its CPU budget")]
 pub struct CpuExhausted;
 
 /// Measures the CPU time of one run, which several threads may poll in turn.

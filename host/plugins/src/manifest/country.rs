@@ -152,7 +152,9 @@ impl IdentityType {
         };
         let segments: Vec<&str> = self.path.split('/').collect();
         if !is_name(name, b'_') || ["face", "image"].contains(&&**name) {
-            return must("be called by 1 to 50 of a-z, 0-9 and _, and neither face nor image");
+            return must(
+                "have a name of 1 to 50 characters of a-z, 0-9 and _, other than face and image",
+            );
         }
         if segments.len() > 3
             || !segments.iter().all(|part| is_name(part, b'-') && !RESERVED.contains(part))
@@ -162,10 +164,12 @@ impl IdentityType {
             );
         }
         if !is_name(&self.field, b'_') || ["user_id", "send_otp", "image"].contains(&&*self.field) {
-            return must("have a field of its own");
+            return must(
+                "have a field of 1 to 50 characters of a-z, 0-9 and _, other than user_id, send_otp and image",
+            );
         }
         if !self.image.starts_with("https://") && !self.image.starts_with("data:image/") {
-            return must("have an image at an https URL or in a data URL");
+            return must("have an image with an https URL or a data URL");
         }
         if self.display_name.trim().is_empty() || self.rule.trim().is_empty() {
             return must("have a display_name and a rule");
@@ -176,7 +180,7 @@ impl IdentityType {
         }
         let Prices { lookup, face, image } = self.prices;
         if [lookup, face, image].iter().any(|price| *price < Minor(0)) {
-            return must("have no price below 0");
+            return must("have prices of at least 0");
         }
         match self.identifier(&self.example) {
             Some(_) => Ok(()),
@@ -195,18 +199,21 @@ impl Country {
     /// `interfaces`: those that the component exports.
     pub(crate) fn check(&self, name: &str, interfaces: &[&str]) -> Result<(), String> {
         if NO_COUNTRIES.contains(&name) || name.contains('-') {
-            return Err(format!("a country cannot be called {name}"));
+            return Err(format!("a country cannot have the name {name}"));
         }
         let is_code = self.code.len() == 2 && self.code.bytes().all(|b| b.is_ascii_uppercase());
         if !is_code {
-            return Err("a country's code is two capital letters".to_owned());
+            return Err("a country's code must be two capital letters".to_owned());
         }
         let places = self.countries.iter().chain(&self.continents);
         if places.clone().any(|name| name.is_empty() || name.chars().any(char::is_control)) {
-            return Err("the names of countries and continents are texts on a line".to_owned());
+            return Err(
+                "the names of countries and continents must be non-empty single-line texts"
+                    .to_owned(),
+            );
         }
         if !(1..=MOST_IDENTITIES).contains(&self.identities.len()) {
-            return Err(format!("a country has 1 to {MOST_IDENTITIES} identities"));
+            return Err(format!("a country must have 1 to {MOST_IDENTITIES} identities"));
         }
         let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
         for identity in &self.identities {
@@ -300,8 +307,8 @@ mod tests {
     #[test]
     fn unreachable_and_ambiguous_identity_types_are_rejected() {
         for (field, value, reason) in [
-            ("name", json!("Virtual"), "be called by"),
-            ("name", json!("face"), "be called by"),
+            ("name", json!("Virtual"), "have a name"),
+            ("name", json!("face"), "have a name"),
             ("path", json!("nin/lookup"), "have a path"),
             ("path", json!("nin/"), "have a path"),
             ("path", json!("a/b/c/d"), "have a path"),
@@ -310,7 +317,7 @@ mod tests {
             ("rule", json!(" "), "a rule"),
             ("description", json!("a\u{1b}[2J"), "no control characters"),
             ("example", json!("12ab"), "have an example"),
-            ("prices", json!({ "face": -1 }), "no price below 0"),
+            ("prices", json!({ "face": -1 }), "prices of at least 0"),
             ("prices", json!({ "face": 0.001 }), "two decimals"),
             ("pattern", json!("["), "cannot be used"),
             ("pattern", json!("a)|(?:.*"), "cannot be used"),

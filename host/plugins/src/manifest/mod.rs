@@ -142,10 +142,10 @@ impl Manifest {
             |code: &&String| code.len() == 3 && code.bytes().all(|b| b.is_ascii_uppercase());
         match self.currencies.iter().find(|code| !is_code(code)) {
             Some(code) => {
-                Err(format!("the manifest's currency {code:?} is no code of ISO 4217, like NGN"))
+                Err(format!("the manifest's currency {code:?} is not an ISO 4217 code, like NGN"))
             }
             None if self.reference.max_length < ReferenceRules::SHORTEST => Err(format!(
-                "the manifest's reference.max_length must be at least {}: references that this host makes would not be unique",
+                "the manifest's reference.max_length must be at least {}: references that this host generates would not be unique",
                 ReferenceRules::SHORTEST
             )),
             None => Ok(self),
@@ -200,7 +200,9 @@ impl Manifest {
     fn check(&self) -> Result<(), String> {
         let named = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
         if self.name.is_empty() || self.name.len() > 40 || !self.name.chars().all(named) {
-            return Err("the manifest's name must be 1 to 40 of a-z, 0-9, _ and -".to_owned());
+            return Err(
+                "the manifest's name must be 1 to 40 characters of a-z, 0-9, _ and -".to_owned()
+            );
         }
         // Operators see them in a prompt of one line.
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
@@ -209,7 +211,7 @@ impl Manifest {
         if let Some(name) = self.secrets.names().chain(self.settings.keys()).find(|n| !is_plain(n))
         {
             return Err(format!(
-                "the manifest's {name:?} must be 1 to 40 of letters, digits, _, - and ."
+                "the manifest's {name:?} must be 1 to 40 characters: letters, digits, _, - and ."
             ));
         }
         let is_host = |host: &String| {
@@ -218,7 +220,7 @@ impl Manifest {
         };
         if let Some(host) = self.hosts.iter().find(|host| !is_host(host)) {
             return Err(format!(
-                "the manifest's host {host:?} is not a host name: without scheme, port and path"
+                "the manifest's host {host:?} must be a host name without scheme, port and path"
             ));
         }
         if let Some(name) = self.secrets.names().find(|name| self.settings.contains_key(*name)) {
@@ -230,7 +232,7 @@ impl Manifest {
             |name: &&String| self.secrets.contains(name) || self.settings.contains_key(*name);
         match self.optional.iter().find(|name| !known(name)) {
             Some(name) => {
-                Err(format!("the manifest's optional {name:?} is no secret and no setting"))
+                Err(format!("the manifest's optional {name:?} is neither a secret nor a setting"))
             }
             None => Ok(()),
         }
@@ -255,7 +257,7 @@ impl Manifest {
 fn unreadable(error: BinaryReaderError) -> String {
     let reason = error.to_string();
     let words: Vec<&str> = reason.split_whitespace().collect();
-    format!("the file is no WebAssembly: {}", words.join(" "))
+    format!("the file is not WebAssembly: {}", words.join(" "))
 }
 
 /// Manifest sections: those of the component itself, and those of modules inside it.
@@ -385,7 +387,7 @@ mod tests {
             ),
             (
                 r#"{"kind":"sms","name":"a","version":"1.0.0","display_name":"A","currencies":["naira"]}"#,
-                "the manifest's currency \"naira\" is no code",
+                "the manifest's currency \"naira\" is not an ISO 4217 code",
             ),
             (r#"{"kind":"sms"}"#, "the manifest cannot be read: missing field `name`"),
             ("[", "the manifest cannot be read: "),
@@ -412,7 +414,7 @@ mod tests {
     #[test]
     fn files_that_are_not_components_are_rejected_with_a_reason() {
         let refused = Manifest::read(b"hello").unwrap_err();
-        assert!(refused.contains("no WebAssembly") && !refused.contains('\n'), "{refused}");
+        assert!(refused.contains("not WebAssembly") && !refused.contains('\n'), "{refused}");
         assert!(Manifest::read(b"\0asm\x01\0\0\0").unwrap_err().contains("not a component"));
         assert!(
             Manifest::read(b"\0asm\x0d\0\x01\0").unwrap_err().contains("no tollhouse:manifest")

@@ -72,7 +72,7 @@ impl Plugins {
             let error = Error::from(error).chain();
             tracing::warn!(
                 error,
-                "changes of plugins are not told here: they are looked for every second"
+                "plugin change notifications are unavailable; polling every second"
             );
             tokio::time::sleep(LOOK).await;
         }
@@ -126,10 +126,10 @@ impl Plugins {
         begun: &mut HashSet<String>,
     ) -> Option<Arc<Plugin>> {
         let (digest, made) =
-            made.map_err(|error| tracing::error!(%error, "a plugin was not made ready")).ok()?;
+            made.map_err(|error| tracing::error!(%error, "plugin version could not be loaded: its task panicked")).ok()?;
         begun.remove(&digest);
         made.unwrap_or_else(|error| {
-            tracing::error!(error = %error.chain(), "a component cannot be read");
+            tracing::error!(error = %error.chain(), "component could not be read");
             self.0.following.refuse(&digest, self.0.clock.now());
             None
         })
@@ -160,7 +160,7 @@ impl Plugins {
     /// missing ones; until they are loaded, the previous version serves.
     pub(crate) async fn adopt(&self, db: &Store, ready: &[Arc<Plugin>]) -> Result<Vec<PluginRow>> {
         if let Err(error) = self.tell_of_the_unfit(db).await {
-            tracing::error!(error = %error.chain(), "the registry does not hear which plugins broke");
+            tracing::error!(error = %error.chain(), "quarantines could not be saved");
         }
         let _adopting = self.0.following.adopting.lock().await;
         let rows = db.select(async |tx| store::current(tx).await).await?;
@@ -237,13 +237,18 @@ impl Plugins {
                 tracing::info!(
                     plugin = &*plugin.label,
                     digest = plugin.digest,
-                    "plugin taken over"
+                    "plugin version loaded"
                 );
                 Ok(Some(plugin))
             }
             Err(reason) => {
                 let (plugin, digest) = (&row.name, &row.digest);
-                tracing::error!(plugin, digest, reason, "plugin not taken over");
+                tracing::error!(
+                    plugin,
+                    digest,
+                    reason,
+                    "plugin version could not be loaded on this host"
+                );
                 self.0.following.refuse(digest, self.0.clock.now());
                 Ok(None)
             }

@@ -118,7 +118,7 @@ impl Plugins {
             let rows = store::versions(tx, &row.name).await?;
             let kept = rows.into_iter().find(|kept| kept.digest == row.digest);
             let kept =
-                kept.ok_or_else(|| Error::internal("a plugin is gone that was just kept"))?;
+                kept.ok_or_else(|| Error::internal("plugin disappeared after it was stored"))?;
             Ok::<_, Error>((kept, waits_for))
         });
         let (row, waits_for) = kept.await?;
@@ -237,7 +237,7 @@ impl Plugins {
             let row = rows.into_iter().find(|row| row.digest == digest).ok_or_else(missing)?;
             if serves(&row.life()) {
                 let message = format!(
-                    "{name} {} serves: deactivate it, or activate another version",
+                    "{name} {} is in use: deactivate it, or activate another version",
                     row.version
                 );
                 return Err(Error::Conflict(message));
@@ -291,12 +291,12 @@ fn serves(version: &Version) -> bool {
 
 fn changed_meanwhile(name: &str) -> Error {
     Error::Conflict(format!(
-        "{name} was changed meanwhile: look which version serves and try again"
+        "{name} was changed by another request: check its active version and retry"
     ))
 }
 
 pub fn missing() -> Error {
-    Error::not_found("there is no such plugin")
+    Error::not_found("plugin not found")
 }
 
 async fn change(tx: &mut Tx, name: &str, wanted: &Change, now: Timestamp) -> Result<Vec<Version>> {

@@ -182,7 +182,9 @@ impl Plugins {
         Ok(self.admit_known(wasm).await.plugin.and_then(|plugin| {
             match plugin.manifest.name == row.name {
                 true => Ok(plugin),
-                false => Err(format!("the component is the plugin {}", plugin.manifest.name)),
+                false => {
+                    Err(format!("the component belongs to the plugin {}", plugin.manifest.name))
+                }
             }
         }))
     }
@@ -268,7 +270,7 @@ async fn stored(
     let component = db.select(async |tx| store::component(tx, &row.digest).await).await?;
     Ok(match component {
         Some((wasm,)) if signature::digest(&wasm) == row.digest => Ok(wasm),
-        Some(_) => Err("what is kept under its digest is another component".to_owned()),
-        None => Err("its component is gone".to_owned()),
+        Some(_) => Err("the component stored under its digest is a different one".to_owned()),
+        None => Err("its component is missing".to_owned()),
     })
 }

@@ -37,7 +37,7 @@ impl Absence {
             Absence::Deactivated => Error::Invalid(format!("{name} has been deactivated")),
             Absence::NotReady => Error::Busy {
                 message: format!("{name} is unavailable, please try again later"),
-                detail: "it serves elsewhere, and is not ready here".to_owned(),
+                detail: "it is active, but not loaded on this host yet".to_owned(),
                 retry_after_s: READY_SOON,
             },
         }

@@ -64,10 +64,10 @@ pub fn changed(mut all: Vec<Version>, change: Change, now: Timestamp) -> Result<
         }
         Change::Canary(digest, share) => {
             if fit(&all, &digest)?.state == State::Active {
-                return Err(Error::Conflict("this version serves everyone already".to_owned()));
+                return Err(Error::Conflict("this version is already active".to_owned()));
             }
             if !all.iter().any(|version| version.state == State::Active) {
-                let message = "no version serves beside which this one could be tried: activate it";
+                let message = "a canary requires an active version: activate this version instead";
                 return Err(Error::Conflict(message.to_owned()));
             }
             retire(&mut all, |state| state == State::Canary);
@@ -108,7 +108,8 @@ fn fit<'a>(all: &'a [Version], digest: &str) -> Result<&'a Version> {
     let version = found.ok_or_else(no_version)?;
     match version.state {
         State::Waiting => {
-            let message = "this version waits for a grant of what it asks for: send grant true";
+            let message =
+                "this version requests capabilities that are not granted: send grant true";
             Err(Error::Conflict(message.to_owned()))
         }
         _ => Ok(version),
@@ -127,19 +128,21 @@ fn last_served(all: &[Version]) -> Option<String> {
 }
 
 fn no_version() -> Error {
-    Error::not_found("there is no such version of the plugin")
+    Error::not_found("plugin version not found")
 }
 
 fn none_serves() -> Error {
-    Error::Conflict("no version of the plugin serves".to_owned())
+    Error::Conflict("no version of the plugin is active".to_owned())
 }
 
 fn none_served() -> Error {
-    Error::Conflict("no version of the plugin has served yet: name one by its digest".to_owned())
+    Error::Conflict(
+        "no version of the plugin has been active yet: specify one by its digest".to_owned(),
+    )
 }
 
 fn no_former() -> Error {
-    Error::Conflict("no other version has served before this one".to_owned())
+    Error::Conflict("no other version was active before this one".to_owned())
 }
 
 #[cfg(test)]
@@ -208,16 +211,16 @@ mod tests {
         let activate = |digest: &str| Change::Activate(Some(digest.to_owned()));
         let canary = |digest: &str| Change::Canary(digest.to_owned(), Share::default());
         for (before, change, reason) in [
-            ("a:active:1", activate("b"), "no such version"),
-            ("a:waiting:-", activate("a"), "waits for a grant"),
-            ("a:ready:-", Change::Activate(None), "has served yet"),
-            ("a:active:1 b:waiting:-", canary("b"), "waits for a grant"),
-            ("a:active:1", canary("a"), "serves everyone already"),
-            ("a:ready:1 b:ready:-", canary("b"), "beside which"),
+            ("a:active:1", activate("b"), "version not found"),
+            ("a:waiting:-", activate("a"), "not granted"),
+            ("a:ready:-", Change::Activate(None), "has been active yet"),
+            ("a:active:1 b:waiting:-", canary("b"), "not granted"),
+            ("a:active:1", canary("a"), "already active"),
+            ("a:ready:1 b:ready:-", canary("b"), "requires an active version"),
             ("a:active:1 b:ready:-", Change::RollBack, "no other version"),
             ("a:active:1 b:waiting:-", Change::RollBack, "no other version"),
-            ("a:ready:1", Change::RollBack, "no version of the plugin serves"),
-            ("a:ready:1", Change::Deactivate, "no version of the plugin serves"),
+            ("a:ready:1", Change::RollBack, "no version of the plugin is active"),
+            ("a:ready:1", Change::Deactivate, "no version of the plugin is active"),
         ] {
             let refused = changed(versions(before), change.clone(), Timestamp(9)).unwrap_err();
             assert!(refused.to_string().contains(reason), "{before}, {change:?}: {refused}");

@@ -92,12 +92,12 @@ pub enum Entry {
 /// The reason why a host function ended the instance.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Ended {
-    #[error("the call waits for an answer")]
+    #[error("the call waits for a response")]
     Waiting,
     /// The point of divergence, without the plugin's data.
-    #[error("the call asked for something else when it was run again: {0}")]
+    #[error("the call is not deterministic: {0}")]
     Nondeterministic(String),
-    #[error("the call asked the cache more often than allowed")]
+    #[error("the call exceeded its limit of cache reads")]
     TooManyQuestions,
 }
 
@@ -129,13 +129,14 @@ impl HttpRequest {
         } else if self.body != other.body {
             "body"
         } else {
-            "time-out"
+            "timeout"
         };
         part.to_owned()
     }
 
     pub fn too_large() -> Fault {
-        let message = "a request may have 8 MiB with its URL and headers, and 256 headers";
+        let message =
+            "a request may have at most 8 MiB, including its URL and headers, and 256 headers";
         Fault::new(FaultCategory::Misconfigured, "too-large", message)
     }
 }
@@ -201,10 +202,10 @@ impl Session {
             }
             Some(Entry::Http(asked, answer)) if *asked == request => answer.clone(),
             Some(Entry::Http(asked, _)) => {
-                return Err(self.astray(&format!("it has another {}", asked.differs(&request))));
+                return Err(self.astray(&format!("has another {}", asked.differs(&request))));
             }
             Some(Entry::Cached(..)) => {
-                return Err(self.astray("it is a request, and was a question to the cache"));
+                return Err(self.astray("is a request, not a cache read"));
             }
         };
         self.position += 1;
@@ -226,10 +227,10 @@ impl Session {
             }
             Some(Entry::Cached(asked, value)) if *asked == key => value.clone(),
             Some(Entry::Cached(..)) => {
-                return Err(self.astray("it asks the cache for another key"));
+                return Err(self.astray("is a cache read with another key"));
             }
             Some(Entry::Http(..)) => {
-                return Err(self.astray("it is a question to the cache, and was a request"));
+                return Err(self.astray("is a cache read, not a request"));
             }
         };
         self.position += 1;
@@ -244,7 +245,10 @@ impl Session {
     }
 
     fn astray(&self, how: &str) -> Ended {
-        Ended::Nondeterministic(format!("of what it asks for, number {}: {how}", self.position + 1))
+        Ended::Nondeterministic(format!(
+            "in a later run, request or cache read {} {how}",
+            self.position + 1
+        ))
     }
 
     pub fn keep(&self, key: String, value: String, ttl_seconds: u32) {
@@ -390,7 +394,7 @@ mod tests {
 
         let mut astray = session(again.journal);
         let ended = astray.send(request("a")).unwrap_err().to_string();
-        let how = "of what it asks for, number 1: it is a request, and was a question to the cache";
+        let how = "in a later run, request or cache read 1 is a request, not a cache read";
         assert!(ended.ends_with(how), "{ended}");
     }
 
@@ -404,13 +408,13 @@ mod tests {
             (HttpRequest { headers: vec![], ..asked.clone() }, "another number of headers"),
             (HttpRequest { headers: header("2"), ..asked.clone() }, "another header x-id"),
             (HttpRequest { body: None, ..asked.clone() }, "another body"),
-            (HttpRequest { timeout_ms: Some(1), ..asked.clone() }, "another time-out"),
+            (HttpRequest { timeout_ms: Some(1), ..asked.clone() }, "another timeout"),
         ] {
             let mut journal = Journal::new(1, Timestamp(0));
             let answer = HttpResponse { status: 200, headers: vec![], body: vec![] };
             journal.entries.push(Entry::Http(asked.clone(), Ok(answer)));
             let ended = session(journal).send(other).unwrap_err().to_string();
-            assert!(ended.ends_with(&format!("number 1: it has {how}")), "{ended}");
+            assert!(ended.ends_with(&format!("read 1 has {how}")), "{ended}");
         }
     }
 

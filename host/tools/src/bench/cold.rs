@@ -25,7 +25,8 @@ pub struct Cold {
 
 /// Measures cold starts, each in a new engine.
 pub async fn measure(subject: &Subject, starts: u32) -> Result<Cold, String> {
-    let folder = TempDir::new().map_err(|error| format!("no temporary folder: {error}"))?;
+    let folder =
+        TempDir::new().map_err(|error| format!("a temporary folder cannot be created: {error}"))?;
     let uncached = Limits { code_cache: None, ..subject.limits.clone() };
     let random = Random::system();
     let sealer =

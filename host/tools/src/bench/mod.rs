@@ -77,7 +77,7 @@ impl Subject {
 fn engine(limits: &Limits, script: &Arc<Script>) -> Result<Plugins, String> {
     let (egress, clock) = (Egress::scripted(script.clone()), Clock::system());
     let plugins = Plugins::new(limits.clone(), egress, clock, Random::system());
-    plugins.map_err(|error| format!("no engine: {error:#}"))
+    plugins.map_err(|error| format!("the engine cannot be created: {error:#}"))
 }
 
 /// Measures every function of every subject, in rounds, so that disturbances affect all of them.

@@ -114,7 +114,7 @@ impl Report {
             bars: bars(&self.components),
             functions: functions.collect(),
         };
-        page.render().expect("a template that writes into memory")
+        page.render().expect("rendering into a String cannot fail")
     }
 }
 
@@ -160,20 +160,20 @@ fn groups(rows: &[&Row]) -> Vec<Group> {
         measure("Fresh to floor", |row| format!("{:.2}", row.ratio)),
     ];
     let takes = [
-        measure("Answer", |row| row.answer.clone()),
+        measure("Result", |row| row.answer.clone()),
         measure("Runs", |row| row.runs.to_string()),
-        measure("Processor time, µs", |row| short(row.cpu_us)),
+        measure("CPU time, µs", |row| short(row.cpu_us)),
         measure("Peak memory, KiB", |row| row.peak_memory_kib.to_string()),
     ];
     let saturated = [
         measure("Calls per second", |row| short(row.saturated.per_second)),
-        measure("Calls at once", |row| row.saturated.at_once.to_string()),
+        measure("Concurrent calls", |row| row.saturated.at_once.to_string()),
         measure("Median, µs", |row| short(row.saturated.p50_us)),
         measure("99th percentile, µs", |row| short(row.saturated.p99_us)),
     ];
     vec![
         Group { title: "One call at a time, µs", measures: alone.into() },
-        Group { title: "What a call takes", measures: takes.into() },
+        Group { title: "Resources of a call", measures: takes.into() },
         Group { title: "Saturated", measures: saturated.into() },
     ]
 }
@@ -191,23 +191,23 @@ fn bars(components: &[Component]) -> Vec<Bars> {
     let mut bars = vec![
         Bars::new(
             "Cold start with the compiler, ms",
-            "less is better",
+            "lower is better",
             &of(|c| times(&c.cold_compiled)),
         ),
         Bars::new(
-            "Cold start from compiled code, ms",
-            "less is better",
+            "Cold start from cached code, ms",
+            "lower is better",
             &of(|c| times(&c.cold_cached)),
         ),
         Bars::new(
             "Size of the component, KiB",
-            "less is better",
+            "lower is better",
             &of(|c| (c.size_kib as f64, None)),
         ),
     ];
     if components.iter().all(|component| component.idle_kib.is_some()) {
         let idle = of(|c| (c.idle_kib.unwrap_or_default() as f64, None));
-        bars.push(Bars::new("Memory while idle, KiB", "less is better", &idle));
+        bars.push(Bars::new("Memory while idle, KiB", "lower is better", &idle));
     }
     bars
 }
@@ -222,7 +222,7 @@ fn throughput(rows: &[&Row]) -> Bars {
         let range = (saturated.least_per_second, saturated.most_per_second);
         (row.of, (saturated.per_second, Some(range)))
     });
-    Bars::new("Calls per second, saturated", "more is better", &values.collect::<Vec<_>>())
+    Bars::new("Calls per second, saturated", "higher is better", &values.collect::<Vec<_>>())
 }
 
 impl Curves {
@@ -273,7 +273,7 @@ impl Curves {
 fn described_curve(row: &Row) -> String {
     let Latency { p50_us, p99_us, max_us, .. } = &row.fresh;
     format!(
-        "{}: half of the calls within {} microseconds, 99 of 100 within {}, all within {}; the floor's median is {}. ",
+        "{}: median {} microseconds, 99th percentile {}, maximum {}; median of the floor {}. ",
         row.plugin,
         short(*p50_us),
         short(*p99_us),

@@ -282,7 +282,7 @@ fn comparisons(rows: &[Row]) -> Vec<Comparison> {
 fn doubts(machine: &Machine, rows: &[Row]) -> Vec<String> {
     let mut doubts = Vec::new();
     if !machine.optimised {
-        let what = "this is a debug build: only a release build is as fast as production";
+        let what = "this is a debug build, which is slower than production";
         doubts.push(what.to_owned());
     }
     if machine.load > machine.cores as f64 / 2.0 {

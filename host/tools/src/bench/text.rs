@@ -8,14 +8,14 @@ use super::{
 };
 
 const LEGEND: &str = "\
-fresh   through this host, a fresh instance for each run; from its rounds come percentiles and noise
-floor   the same runs under wasmtime alone; the ratio is fresh to that
-warm    one instance for all calls, under wasmtime alone: what keeping instances would save
+fresh   a new instance for each run in this host; percentiles and noise are those of fresh calls
+floor   the same runs under wasmtime alone; the ratio is fresh to floor
+warm    one instance for all calls, under wasmtime alone: the possible gain from reusing instances
 native  the call's requests, signatures and JSON without WebAssembly and without the plugin's logic:
-        a plugin that is compiled for this machine takes longer than that
-noise   how far apart the medians of the rounds are
-cold    from the component's bytes to its first answer, compiled or from the cache of compiled code
-idle    memory of one that is installed and waits";
+        a lower bound for a plugin in native code
+noise   spread of the medians of the rounds
+cold    from the component's bytes to its first response, compiled or from the code cache
+idle    memory of an installed component without calls";
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -30,7 +30,7 @@ impl fmt::Display for Report {
         self.write_comparisons(f)?;
         writeln!(f, "\n{LEGEND}")?;
         for doubt in &self.doubts {
-            writeln!(f, "doubtful: {doubt}")?;
+            writeln!(f, "warning: {doubt}")?;
         }
         Ok(())
     }
@@ -88,10 +88,13 @@ impl Report {
     fn write_loads(&self, f: &mut Formatter<'_>, name: usize) -> fmt::Result {
         let titles =
             ["runs", "cpu", "peak KiB", "calls/s", "at once", "p50", "p99"].map(str::to_owned);
-        writeln!(f, "\nWhat a call takes; and as many at once as still add throughput")?;
+        writeln!(
+            f,
+            "\nResources of a call; throughput with as many concurrent calls as increase it"
+        )?;
         for (function, rows) in self.by_function() {
             let answer = rows.iter().map(|row| row.answer.len()).max().unwrap_or(0).max(6);
-            write!(f, "\n{function:name$} {:answer$}", "answer")?;
+            write!(f, "\n{function:name$} {:answer$}", "result")?;
             write_wide(f, &titles)?;
             for Row { plugin, answer: said, runs, cpu_us, peak_memory_kib, saturated, .. } in rows {
                 write!(f, "{plugin:name$} {said:answer$}")?;

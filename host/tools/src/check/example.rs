@@ -14,8 +14,8 @@ use super::{
 use tollhouse_plugins::{Call, EXAMPLE_SECRET, Reply};
 
 const CASE: &str = "the example";
-const SAME_MOMENT: &str = "the example once more";
-const CACHED: &str = "the example with what the cache holds";
+const SAME_MOMENT: &str = "the example repeated";
+const CACHED: &str = "the example with a warm cache";
 const LATER: &str = "the example an hour later";
 
 /// Returns the effects of the example call, with which other cases are compared.
@@ -30,7 +30,7 @@ pub async fn inspect(inspection: &mut Inspection<'_>) -> Ran {
 
     let again = inspection.run(Plan::examples(), SAME_MOMENT).await;
     let differs = difference(&ran, &again);
-    let demanded = "the same requests byte for byte, and the same answer: a call is a function of what it is given";
+    let demanded = "the same requests byte for byte, and the same result: a call must depend on its inputs only";
     inspection.note(
         SAME_MOMENT,
         match differs {
@@ -55,7 +55,7 @@ pub async fn inspect(inspection: &mut Inspection<'_>) -> Ran {
     inspection.saw(&later, LATER, &[]);
     let note = |(found, _): (String, Option<&Seen>)| Outcome::Noted {
         note: format!(
-            "clock or randomness are in a request, so that a repetition is another one: {found}"
+            "a request depends on the clock or on randomness, so a retry differs: {found}"
         ),
     };
     inspection.note(LATER, difference(&ran, &later).map_or(Outcome::Passed, note));
@@ -69,7 +69,8 @@ fn judge(call: &Call, ran: &Ran) -> Outcome {
     }
     match (&ran.reply, call) {
         (Err(_), _) => {
-            let demanded = "success: the manifest's examples are what the provider answers then";
+            let demanded =
+                "success: the manifest's examples must be the provider's responses on success";
             Outcome::Failed(failing(demanded, ran, last))
         }
         (Ok(Reply::Refused(_)), _) => Outcome::Failed(failing(lacking_notification(), ran, last)),
@@ -89,7 +90,7 @@ fn lacking(seen: &Seen) -> String {
     let path = Url::parse(&seen.url).map_or_else(|_| seen.url.clone(), |url| url.path().to_owned());
     let to = format!("{} {path}", seen.method);
     format!(
-        "an example for each request: add {{\"to\": {to:?}, \"body\": …}} with what the provider answers to examples.answers in the manifest"
+        "an example for each request: add {{\"to\": {to:?}, \"body\": …}} with the provider's response to examples.answers in the manifest"
     )
 }
 
@@ -105,9 +106,9 @@ fn empty(reply: &Reply) -> Option<&'static str> {
         Reply::Session(session) if session.url.is_empty() => Some("a session with a URL"),
         Reply::Accepted(id) if id.is_empty() => Some("the gateway's id of the message"),
         Reply::Refund(refund) if refund.provider_id.is_empty() => {
-            Some("a refund with the id that refunds.check is asked for")
+            Some("a refund with the id that refunds.check needs")
         }
-        Reply::Notifications(told) if told.is_empty() => Some("what the notification is about"),
+        Reply::Notifications(told) if told.is_empty() => Some("a notification with a subject"),
         _ => None,
     }
 }
@@ -129,7 +130,7 @@ fn worth_a_note(call: &Call, reply: &Reply, requests: &[Seen]) -> Option<String>
     {
         let _ = write!(
             note,
-            "the reference {reference} is in no request: a repetition is not known by it"
+            "the reference {reference} is in no request, so the provider cannot recognize a retry"
         );
     }
     if let (Reply::Payment(payment), Some(asked)) = (reply, order) {
@@ -138,7 +139,7 @@ fn worth_a_note(call: &Call, reply: &Reply, requests: &[Seen]) -> Option<String>
             let (told, asked) = (readable::money(told), readable::money(asked));
             let _ = write!(
                 note,
-                "the payment is of {told}, and {asked} was asked for: the host compares them"
+                "the payment is of {told}, but {asked} was requested: the host compares them"
             );
         }
     }

@@ -91,7 +91,7 @@ fn judge(usual: &Ran, ran: &Ran) -> Outcome {
         Ok(_) => Outcome::Passed,
         Err(CallError { fault, .. }) if fault.category == FaultCategory::Invalid => Outcome::Passed,
         Err(_) if ran.requests.iter().any(|seen| seen.example.is_none()) => Outcome::Noted {
-            note: "a request has no example, so that nobody knows whether the call would succeed"
+            note: "a request has no example, so it is unknown whether the call would succeed"
                 .to_owned(),
         },
         Err(_) => Outcome::Failed(failing("success, or invalid", ran, ran.requests.last())),

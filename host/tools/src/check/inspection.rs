@@ -73,7 +73,7 @@ impl<'s> Inspection<'s> {
         let near = [
             ("requests", taken.requests as f64, limits.requests as f64),
             ("KiB of memory", taken.memory_kib as f64, (limits.memory_bytes >> 10) as f64),
-            ("ms of processor time", taken.cpu_ms, cpu_ms),
+            ("ms of CPU time", taken.cpu_ms, cpu_ms),
         ];
         let near: Vec<String> = near
             .into_iter()

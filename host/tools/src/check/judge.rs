@@ -36,7 +36,7 @@ pub enum Judgement {
 }
 
 pub const BROKE: &str = "a value or a fault, within the limits";
-const UNAVAILABLE: &str = "unavailable: the upstream is out of order, slow or unreadable";
+const UNAVAILABLE: &str = "unavailable: the upstream failed, or its response is late or unreadable";
 
 impl Said {
     pub fn of(call: &Call, reply: &Result<Reply, CallError>) -> Said {
@@ -86,12 +86,14 @@ fn out_of_order(function: &str, meaning: Meaning, said: Said) -> Judgement {
             Judgement::Fine
         }
         Said::Fault(Category::Other) => {
-            Judgement::Note("other raises an alarm; unavailable is asked again without one")
+            Judgement::Note("other raises an alarm; unavailable is retried without one")
         }
-        Said::Waits => Judgement::Note("nothing was said: unavailable tells operators why"),
+        Said::Waits => Judgement::Note(
+            "the response has no result: unavailable would show operators the reason",
+        ),
         // Some upstreams respond to a removal with an empty body.
         Said::Done(_) if function == "saved-card.deauthorize" && meaning == Meaning::OutOfOrder => {
-            Judgement::Note("takes an answer that says nothing for a yes")
+            Judgement::Note("treats an empty response as a success")
         }
         Said::Fault(_) | Said::Done(_) | Said::Broke => Judgement::Wrong(UNAVAILABLE),
     }
@@ -101,26 +103,28 @@ fn not_let_in(kind: Kind, said: Said) -> Judgement {
     match said {
         Said::Fault(Category::Misconfigured) => Judgement::Fine,
         Said::Fault(Category::Invalid | Category::Refused) if kind == Kind::Sms => {
-            Judgement::Wrong("misconfigured: nothing was said about the number")
+            Judgement::Wrong("misconfigured: the response is not about the number")
         }
         Said::Fault(Category::NotFound) | Said::Done(_) => {
-            Judgement::Wrong("misconfigured: the upstream does not let the account in")
+            Judgement::Wrong("misconfigured: the upstream rejects the account")
         }
-        _ => Judgement::Note("misconfigured tells the operator that the account is not let in"),
+        _ => Judgement::Note(
+            "misconfigured would show the operator that the upstream rejects the account",
+        ),
     }
 }
 
 fn refused(function: &str, said: Said) -> Judgement {
     match said {
-        Said::Done(Outcome::Failed) if function == "verification.verify" => {
-            Judgement::Wrong("no failed: that is for an explicit and final no")
-        }
+        Said::Done(Outcome::Failed) if function == "verification.verify" => Judgement::Wrong(
+            "a result other than failed, which requires an explicit and final refusal",
+        ),
         Said::Done(Outcome::Success | Outcome::Other) => {
             Judgement::Wrong("a fault: the upstream refused")
         }
-        Said::Fault(Category::NotFound) => {
-            Judgement::Wrong("no not-found: nothing was said about what was asked for")
-        }
+        Said::Fault(Category::NotFound) => Judgement::Wrong(
+            "a result other than not-found: the response is not about the requested record",
+        ),
         _ => Judgement::Fine,
     }
 }
@@ -129,23 +133,21 @@ fn unknown(kind: Kind, function: &str, meaning: Meaning, said: Said) -> Judgemen
     let verifies = function == "verification.verify";
     match said {
         Said::Done(Outcome::Success) if verifies && meaning == Meaning::UnknownValues => {
-            Judgement::Wrong("pending or a fault: success is only for money that was taken")
+            Judgement::Wrong("pending or a fault: success requires that the money was taken")
         }
-        Said::Done(Outcome::Success) => {
-            Judgement::Note("takes a status whose word it does not know for a success")
-        }
+        Said::Done(Outcome::Success) => Judgement::Note("treats an unknown status as a success"),
         Said::Done(Outcome::Failed) if verifies && meaning == Meaning::UnknownWords => {
-            Judgement::Wrong("pending: failed and reversed are for words that are known")
+            Judgement::Wrong("pending: failed and reversed require a known status")
         }
-        Said::Fault(Category::NotFound) if kind != Kind::Provider || verifies => {
-            Judgement::Wrong("no not-found for an answer that is not understood")
-        }
+        Said::Fault(Category::NotFound) if kind != Kind::Provider || verifies => Judgement::Wrong(
+            "a result other than not-found, because the response is not understood",
+        ),
         Said::Fault(Category::Invalid | Category::Refused) if kind == Kind::Sms => {
-            Judgement::Wrong("other: the gateway says something that is not known")
+            Judgement::Wrong("other: the gateway's response is unknown")
         }
-        Said::Fault(Category::Invalid | Category::Refused | Category::NotFound) => {
-            Judgement::Note("takes words that it does not know for a no: was nothing done?")
-        }
+        Said::Fault(Category::Invalid | Category::Refused | Category::NotFound) => Judgement::Note(
+            "treats unknown words as a refusal: the operation may have taken effect",
+        ),
         _ => Judgement::Fine,
     }
 }

@@ -87,15 +87,15 @@ pub fn reply(reply: &Result<Reply, CallError>) -> String {
         Ok(Reply::Deauthorized(done)) => done.to_string(),
         Ok(Reply::Refund(refund)) => {
             let status = format!("{:?}", refund.status).to_lowercase();
-            format!("a refund that is {status}, with the id {:?}", refund.provider_id)
+            format!("a refund with status {status} and id {:?}", refund.provider_id)
         }
         Ok(Reply::Notifications(told)) => believed(told),
         Ok(Reply::Refused(Refusal::Unauthentic)) => "unauthentic".to_owned(),
         Ok(Reply::Refused(Refusal::Malformed(why))) => format!("malformed: {why}"),
-        Ok(Reply::Accepted(id)) => format!("a message that was accepted, with the id {id:?}"),
+        Ok(Reply::Accepted(id)) => format!("an accepted message with id {id:?}"),
         Ok(Reply::Entry(_)) => "an entry".to_owned(),
         Ok(Reply::Compared(_, comparison)) => {
-            format!("an entry, and that the faces match: {}", comparison.matches)
+            format!("an entry; faces match: {}", comparison.matches)
         }
         Ok(Reply::Read(identifier, _)) => format!("an entry for {identifier:?}"),
     };
@@ -104,7 +104,7 @@ pub fn reply(reply: &Result<Reply, CallError>) -> String {
 
 fn payment(payment: &ProviderPayment) -> String {
     let status = format!("{:?}", payment.status).to_lowercase();
-    format!("a payment that is {status}, of {}", money(&payment.amount))
+    format!("a payment with status {status}, of {}", money(&payment.amount))
 }
 
 fn believed(told: &[Notification]) -> String {
@@ -112,7 +112,7 @@ fn believed(told: &[Notification]) -> String {
         let subject = format!("{:?}", told.subject).to_lowercase();
         format!("{subject} {:?}", told.service_ref)
     });
-    format!("it is believed, about {}", about.collect::<Vec<_>>().join(", "))
+    format!("accepted, about {}", about.collect::<Vec<_>>().join(", "))
 }
 
 pub fn money(money: &Money) -> String {

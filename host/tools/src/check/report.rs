@@ -69,7 +69,7 @@ impl Report {
                 true => Outcome::Passed,
                 false => {
                     let expected =
-                        "what hosts ask of every component: PLUGINS.md, \"Installing\"".to_owned();
+                        "the requirements of hosts: PLUGINS.md, \"Installing\"".to_owned();
                     Outcome::Failed(Failing { expected, found, ..Failing::default() })
                 }
             },
@@ -139,7 +139,7 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "\n{:24}{:>8}{:>14}{:>10}",
-            "the most of a call", "requests", "memory KiB", "cpu ms"
+            "maximum of a call", "requests", "memory KiB", "cpu ms"
         )?;
         for Taken { function, requests, memory_kib, cpu_ms } in &self.functions {
             writeln!(f, "{function:24}{requests:>8}{memory_kib:>14}{cpu_ms:>10.1}")?;

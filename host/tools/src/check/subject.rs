@@ -58,7 +58,8 @@ impl Subject {
         let limits = Limits { instances: limits.instances.min(INSTANCES), ..limits };
         let egress = Egress::scripted(upstream.script());
         let plugins = Plugins::new(limits.clone(), egress, clock.clone(), random.clone());
-        let plugins = plugins.map_err(|error| format!("no engine: {error:#}"))?;
+        let plugins =
+            plugins.map_err(|error| format!("the engine cannot be created: {error:#}"))?;
         let (checks, admitted) = plugins.inspect(wasm).await;
         let subject = admitted.map(|plugin| {
             let used = Arc::<Mutex<Usage>>::default();

@@ -49,12 +49,12 @@ impl Watch {
         for (place, text) in said(ran) {
             let quoted = || format!("{}: {}", place.name(), readable::short(&text));
             if holds_secret(place, &text) && self.secrets.is_none() {
-                let expected = "no secret and no placeholder of one but in headers and bodies";
+                let expected = "secrets and their placeholders only in headers and bodies";
                 self.secrets = Some(failing(expected, quoted()));
             }
             let about = matches!(place, Place::Fault | Place::Log);
             if about && names_somebody(&text, private) && self.people.is_none() {
-                let expected = "nothing about anybody in faults and log lines";
+                let expected = "no personal data in faults and log lines";
                 self.people = Some(failing(expected, quoted()));
             }
         }
@@ -62,21 +62,24 @@ impl Watch {
         if let Some(name) = unknown
             && self.settings.is_none()
         {
-            let expected = "settings that the manifest names; a secret comes from the vault";
+            let expected = "only settings of the manifest; secrets come from the vault";
             self.settings = Some(failing(expected, format!("settings.get of {name}")));
         }
         // A call that broke may have exceeded the number of requests.
         let broke = ran.reply.as_ref().is_err_and(judge::broke);
         if ran.used.requests > ran.requests.len() && !broke && self.destinations.is_none() {
-            let expected = "requests to origins that the manifest names, in https, without headers of the host's own";
+            let expected = "requests to origins of the manifest, over https, without headers reserved for the host";
             let stayed = ran.used.requests - ran.requests.len();
-            let found = format!("{stayed} that may not leave; {}", readable::reply(&ran.reply));
+            let found = format!(
+                "{stayed} requests that are not permitted; {}",
+                readable::reply(&ran.reply)
+            );
             self.destinations = Some(failing(expected, found));
         }
         if let Some(found) = bad_raw(ran)
             && self.raw.is_none()
         {
-            self.raw = Some(failing("raw: JSON text, without what charges again", found));
+            self.raw = Some(failing("raw: JSON text without the token of the instrument", found));
         }
     }
 
@@ -84,10 +87,10 @@ impl Watch {
         let outcome = |failing: Option<Failing>| failing.map_or(Outcome::Passed, Outcome::Failed);
         [
             ("secrets stay hidden", outcome(self.secrets)),
-            ("faults and logs name nobody", outcome(self.people)),
-            ("requests go where they may", outcome(self.destinations)),
-            ("raw can be shown", outcome(self.raw)),
-            ("settings are the manifest's", outcome(self.settings)),
+            ("faults and logs have no personal data", outcome(self.people)),
+            ("requests go to permitted origins", outcome(self.destinations)),
+            ("raw is JSON without a token", outcome(self.raw)),
+            ("settings are those of the manifest", outcome(self.settings)),
         ]
     }
 }
@@ -98,7 +101,7 @@ impl Place {
             Place::Url => "the URL of a request",
             Place::Fault => "the fault",
             Place::Log => "a log line",
-            Place::Value => "the answer",
+            Place::Value => "the result",
         }
     }
 }
@@ -173,10 +176,10 @@ fn bad_raw(ran: &Ran) -> Option<String> {
         _ => return None,
     };
     if !raw.is_empty() && serde_json::from_str::<serde::de::IgnoredAny>(raw).is_err() {
-        return Some(format!("no JSON: {}", readable::short(raw)));
+        return Some(format!("not JSON: {}", readable::short(raw)));
     }
     let charges_again = token.is_some_and(|token| !token.is_empty() && raw.contains(&**token));
-    charges_again.then(|| format!("the instrument's token is in it: {}", readable::short(raw)))
+    charges_again.then(|| format!("it contains the instrument's token: {}", readable::short(raw)))
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ fn readable(request: &Request) -> Value {
     let mut readable =
         json!({ "method": method, "url": url, "headers": headers, "body": parsed(body) });
     if !answered {
-        readable["answer"] = json!("not known: the recorded call made no such request");
+        readable["answer"] = json!("unknown: the recorded call made no such request");
     }
     readable
 }

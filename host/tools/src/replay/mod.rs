@@ -49,11 +49,14 @@ impl Replayer {
         let hosts =
             hosts.filter_map(|setting| Some(Url::parse(setting).ok()?.host_str()?.to_owned()));
         let policy = EgressPolicy { allow_loopback: true, allow_private: hosts.collect() };
-        let egress = Egress::new(policy).map_err(|error| format!("no egress: {error}"))?;
-        let nobody = Arc::new(|_: &_| Err(EgressError::Forbidden("nothing leaves".to_owned())));
+        let egress = Egress::new(policy)
+            .map_err(|error| format!("the HTTP client cannot be created: {error}"))?;
+        let nobody =
+            Arc::new(|_: &_| Err(EgressError::Forbidden("replays send no requests".to_owned())));
         let (clock, random) = (Clock::system(), Random::seeded(SEED));
         let plugins = Plugins::new(limits, egress.with_script(nobody), clock, random);
-        let plugins = plugins.map_err(|error| format!("no engine: {error:#}"))?;
+        let plugins =
+            plugins.map_err(|error| format!("the engine cannot be created: {error:#}"))?;
         plugins.try_out(Signed::component(file)).await.map(Replayer)
     }
 
@@ -85,7 +88,7 @@ impl fmt::Display for Replayed {
             write!(f, "\n    {difference}")?;
         }
         if !faithful {
-            f.write_str("\n    (what is masked here made the recorded version do something else than it did then)")?;
+            f.write_str("\n    (inexact: with the masked data, even the recorded version behaves differently)")?;
         }
         Ok(())
     }

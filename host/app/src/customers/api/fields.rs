@@ -214,7 +214,8 @@ fn metadata_of(
     match metadata.len() <= MAX_METADATA_KEYS {
         true => Ok(Json(metadata)),
         false => {
-            Err(body.must_be("metadata", &format!("an object of at most {MAX_METADATA_KEYS} keys")))
+            Err(body
+                .must_be("metadata", &format!("an object with at most {MAX_METADATA_KEYS} keys")))
         }
     }
 }

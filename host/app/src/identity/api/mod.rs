@@ -72,7 +72,7 @@ pub async fn look_up(
     company.check_feature(FEATURE)?;
     app.plugins.must_be_ready(&country)?;
     let found = catalog::find_by_path(&app.plugins, &company.id, &country, &path);
-    let (identity, way) = found.ok_or_else(|| Error::not_found("there is nothing at this path"))?;
+    let (identity, way) = found.ok_or_else(|| Error::not_found("path not found"))?;
     let order = LookupRequest {
         subject: read_subject(&identity, way, &body)?,
         identity: identity.clone(),
@@ -83,7 +83,7 @@ pub async fn look_up(
     let found = lookup::look_up(&app, &company, order).await?;
     let message = format!("{} lookup successful", identity.identity_type().display_name);
     if let Some(Err(error)) = &found.code_sent {
-        tracing::warn!(error = %error.chain(), "a code for an identity was not sent");
+        tracing::warn!(error = %error.chain(), "verification code of an identity record could not be sent");
     }
     let expires_at = found.uid.expires_at;
     let data = LookupResult {

@@ -72,7 +72,7 @@ async fn set_active(
 ) -> Result<Answer<catalog::View>> {
     catalog::check_ready(&app.plugins, &identity)?;
     let known = catalog::find_by_name(&app.plugins, &identity);
-    let known = known.ok_or_else(|| Error::not_found("identity not found"))?;
+    let known = known.ok_or_else(|| Error::not_found("identity type not found"))?;
     let active = body.active()?;
     let (db, host) = (app.store.clone(), app.clone());
     db.write(async move |tx| {

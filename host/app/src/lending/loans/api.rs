@@ -134,13 +134,13 @@ async fn upsert(
     let must =
         |field: &str, what: &str| Err(Error::Invalid(format!("the {field} field must be {what}")));
     if known.user_key != new.user_key {
-        return must("user_id", "that of the loan");
+        return must("user_id", "unchanged");
     }
     if known.currency != new.currency {
-        return must("currency", "that of the loan");
+        return must("currency", "unchanged");
     }
     if known.amount_paid > new.amount {
-        return must("amount", "at least what was repaid");
+        return must("amount", "at least the amount already repaid");
     }
     let loan = Loan {
         amount_paid: known.amount_paid,

@@ -186,7 +186,7 @@ pub async fn fetch_by_reference(
         let found = store::find_by_reference(tx, &company.id, &reference).await?;
         let recollection = found.ok_or_else(not_found)?;
         let loan = loans::find(tx, &company.id, &recollection.loan_id).await?;
-        let loan = loan.ok_or_else(|| Error::internal("a recollection has no loan"))?;
+        let loan = loan.ok_or_else(|| Error::internal("loan of a recollection not found"))?;
         let entries = loans::list_installments(tx, &company.id, &loan.id).await?;
         let user = users::find_by_id(tx, &company.id, &recollection.user_key).await?;
         Ok((recollection, loan.view(entries), user))

@@ -100,7 +100,7 @@ async fn next_step(
         due_at: entry.due_at,
     };
     if !store::record_collection(tx, installment, id, now).await? {
-        return Err(Error::internal("an installment was collected under the loan's lock"));
+        return Err(Error::internal("installment was already collected while its loan was locked"));
     }
     Ok(charged.map_or(CollectionStep::Skipped, |recollection| {
         CollectionStep::Charge(recollection.into())
@@ -138,7 +138,7 @@ async fn create_charge(
     }
     let Ok(provider) = app.plugins.provider(&new.payment_service, &company.id) else {
         // Retry: another host, or this one later, may serve the plugin.
-        let text = format!("{} is not served by this host", new.payment_service);
+        let text = format!("plugin {} is not loaded on this host", new.payment_service);
         return Err(Error::internal(text));
     };
     create::assign_reference(&mut new, &provider);

@@ -37,7 +37,8 @@ pub async fn attempt(
         if !is_first {
             return Ok(recollection);
         }
-        return settle::fail(app, recollection, "what was to be charged is there no more").await;
+        return settle::fail(app, recollection, "the card or direct debit is no longer available")
+            .await;
     };
     match charge(app, &recollection, means).await? {
         Ok(seen) => {
@@ -55,7 +56,7 @@ pub async fn attempt(
         Err(error) => {
             let error = error.into_error(&recollection.payment_service);
             let (company, id, error) = (&recollection.company_id, &recollection.id, error.chain());
-            tracing::warn!(company, recollection = id, error, "a charge may not have been heard");
+            tracing::warn!(company, recollection = id, error, "outcome of a charge is unknown");
             Ok(recollection)
         }
     }

@@ -215,7 +215,7 @@ async fn compose(
         most.0 -= store::pending_charges(tx, &loan.company_id, &loan.id, now).await?.0;
     }
     if most <= Minor(0) {
-        return Err(Error::invalid("a charge under way covers what is owed"));
+        return Err(Error::invalid("pending charges already cover the outstanding amount"));
     }
     let user = users::find_by_id(tx, &loan.company_id, &loan.user_key).await?;
     let user = user.ok_or_else(|| Error::not_found("user not found"))?;
@@ -235,7 +235,7 @@ async fn compose(
             let account = providers::resolve(tx, company, &provider).await?;
             let served = providers::plugin_of(app, &provider, &company.id)?;
             if !served.manifest().currencies.contains(&new.currency) {
-                let message = format!("{provider} does not take {}", new.currency);
+                let message = format!("{provider} does not support {}", new.currency);
                 return Err(Error::Invalid(message));
             }
             if user.email.is_none() {
@@ -356,7 +356,7 @@ pub async fn with_mandate(
 pub async fn begin(tx: &mut Tx, new: &Recollection) -> Result<()> {
     let Recollection { account_id, service_ref, updated_at, .. } = new;
     if !notifications::reserve(tx, account_id, service_ref, &owner(new), *updated_at).await? {
-        return Err(Error::internal("a new reference is taken"));
+        return Err(Error::internal("generated reference is already taken"));
     }
     if let Some(at) = next_check(new.status.of_charge(), new.checks_start_at(), *updated_at) {
         jobs::wake(tx, &new.company_id, SETTLE_JOB, &new.id, at).await?;
@@ -416,7 +416,7 @@ async fn record_session(
             let Recollection { account_id, service_ref, .. } = &recollection;
             let (owner, new) = (owner(&recollection), &session.service_ref);
             if !notifications::replace(tx, account_id, service_ref, new, &owner, now).await? {
-                return Err(Error::internal("a returned reference is taken"));
+                return Err(Error::internal("reference returned by the provider is already taken"));
             }
             recollection.service_ref = session.service_ref;
         }

@@ -70,7 +70,7 @@ pub async fn verify(app: &App, recollection: Recollection) -> Result<Recollectio
             charge::attempt(app, recollection, Attempt::Retry).await?
         }
         UnknownChargeStep::GiveUp => {
-            fail(app, recollection, "the provider was not reached").await?
+            fail(app, recollection, "the provider could not be reached").await?
         }
     };
     Ok(RecollectionVerification::Known(settled.into()))
@@ -96,7 +96,10 @@ pub async fn record(
             Transition::Succeeded => {
                 if now.status == Status::Failed {
                     let id = &now.id;
-                    tracing::warn!(recollection = id, "a failed one turned out to be a success");
+                    tracing::warn!(
+                        recollection = id,
+                        "recollection succeeded after it was recorded as failed"
+                    );
                 }
                 let now = with_provider_result(now, &app, seen);
                 return Ok(RecollectionVerification::Known(
@@ -183,7 +186,7 @@ pub async fn succeed(
     let (_, repaid) = loans::apply_repayment(tx, app, loan, &repayment).await?;
     if repaid.overpayment > Minor(0) {
         let more = repaid.overpayment.to_major();
-        recollection.message = format!("{more} {} more than was owed", recollection.currency);
+        recollection.message = format!("overpaid by {more} {}", recollection.currency);
     }
     recollection.status = Status::Success;
     recollection.updated_at = now;

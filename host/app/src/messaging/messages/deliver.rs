@@ -59,7 +59,7 @@ pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
 }
 
 fn timed_out() -> Result<SendOutcome> {
-    Ok(SendOutcome::Retryable { reason: "not taken in time".to_owned() })
+    Ok(SendOutcome::Retryable { reason: "attempt timed out".to_owned() })
 }
 
 /// Marks a queued message as in flight; `None` if it is no longer queued.
@@ -84,7 +84,7 @@ async fn attempt(app: &App, message: &Message, content: &str) -> Result<SendOutc
 
 async fn send_email(app: &App, message: &Message, letter: MessageContent) -> SendOutcome {
     let Some(mailer) = &app.mailer else {
-        return SendOutcome::Retryable { reason: "e-mail is not set up".to_owned() };
+        return SendOutcome::Retryable { reason: "e-mail is not configured".to_owned() };
     };
     let rendered = letter.text.email();
     let email = Email {
@@ -146,7 +146,7 @@ async fn record(
         SendOutcome::Rejected { reason } | SendOutcome::Retryable { reason } => {
             message.reason = reason
         }
-        SendOutcome::Expired if message.reason.is_empty() => message.reason = "too late".to_owned(),
+        SendOutcome::Expired if message.reason.is_empty() => message.reason = "expired".to_owned(),
         SendOutcome::Expired => {}
     }
     if !matches!(after, NextStep::Retry(_)) {

@@ -96,8 +96,9 @@ pub async fn accounts(
 /// Checks that a text message of a company can go to a gateway. 400 if gateways are installed and
 /// the company has an account at none of them; 503 if none is installed or one is deactivated.
 pub async fn check(tx: &mut Tx, app: &App, company: &Company) -> Result<()> {
-    let not_set_up =
-        || Error::Unavailable("text messages are not set up at this service: ask its operator");
+    let not_set_up = || {
+        Error::Unavailable("text messages are not configured: contact the operator of this service")
+    };
     if !accounts(tx, app, company, 1).await?.is_empty() {
         return Ok(());
     }
@@ -129,8 +130,8 @@ pub async fn send(
         let credentials = match account.open_credentials(app) {
             Ok(credentials) => credentials,
             Err(error) => {
-                tracing::error!(gateway = name, error = %error.chain(), "an account cannot be opened");
-                reasons.push(format!("{name}: credentials"));
+                tracing::error!(gateway = name, error = %error.chain(), "credentials of a gateway account cannot be opened");
+                reasons.push(format!("{name}: credentials cannot be opened"));
                 continue;
             }
         };
@@ -148,7 +149,7 @@ pub async fn send(
         }
     }
     if reasons.is_empty() {
-        reasons.push("no gateway is set up".to_owned());
+        reasons.push("no gateway is configured".to_owned());
     }
     SendOutcome::Retryable { reason: reasons.join(", ") }
 }

@@ -136,9 +136,9 @@ fn seal_context(company_id: &str, id: &str) -> String {
 /// send to, or if it has no account at a gateway; 503 if the channel is not set up.
 pub async fn check(tx: &mut Tx, app: &App, company: &Company, to: &Destination) -> Result<()> {
     match to.channel {
-        Channel::Email if app.mailer.is_none() => {
-            Err(Error::Unavailable("e-mail is not set up at this service: ask its operator"))
-        }
+        Channel::Email if app.mailer.is_none() => Err(Error::Unavailable(
+            "e-mail is not configured: contact the operator of this service",
+        )),
         Channel::Email => Ok(()),
         Channel::Sms => {
             company.check_phone(&to.to, &app.settings.sms_countries)?;

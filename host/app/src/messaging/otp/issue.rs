@@ -98,7 +98,7 @@ async fn record_rejected_sends(app: &App, company: &Company, order: CodeRequest)
     match app.store.write(note).await {
         Ok(()) | Err(Error::Throttled(_)) => {}
         Err(error) => {
-            tracing::warn!(error = %error.chain(), "a refused message was not noted");
+            tracing::warn!(error = %error.chain(), "rejected message could not be recorded");
         }
     }
 }
@@ -133,7 +133,7 @@ async fn issue(tx: &mut Tx, app: &App, company: &Company, order: &CodeRequest) -
             == PostOutcome::Duplicate
         {
             // A concurrent run of this request has sent it: roll back.
-            return Err(Error::Conflict("this request is being run already".to_owned()));
+            return Err(Error::Conflict("this request is already in progress".to_owned()));
         }
         let message = NewMessage {
             destination,

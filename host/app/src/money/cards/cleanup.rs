@@ -88,7 +88,12 @@ pub fn revoke_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
             }
             app.metrics.alarms.count_alarm("card not revoked");
             let (company, id, error) = (&card.company_id, &card.id, error.chain());
-            tracing::error!(company, card = id, error, "gave up telling a provider of a deletion");
+            tracing::error!(
+                company,
+                card = id,
+                error,
+                "token of a deleted card could not be revoked; giving up"
+            );
         }
         destroy_token(&app, card).await
     }

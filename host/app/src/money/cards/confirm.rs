@@ -98,7 +98,10 @@ async fn record(
 /// Records a successful charge. A removed card stays hidden: its charge is only refunded.
 async fn succeed(tx: &mut Tx, app: &App, mut card: Card, seen: &ProviderPayment) -> Result<()> {
     if card.status == Status::Failed {
-        tracing::warn!(card = card.id, "a failed verification charge turned out to be a success");
+        tracing::warn!(
+            card = card.id,
+            "verification charge succeeded after it was recorded as failed"
+        );
     }
     card.transaction_id.clone_from(&seen.transaction_id);
     if card.removed_at.is_some() {

@@ -137,7 +137,7 @@ async fn reserve(tx: &mut Tx, card: &Card) -> Result<()> {
     let Card { account_id, service_ref, updated_at, .. } = card;
     match notifications::reserve(tx, account_id, service_ref, &owner(card), *updated_at).await? {
         true => Ok(()),
-        false => Err(Error::internal("a new reference is taken")),
+        false => Err(Error::internal("generated reference is already taken")),
     }
 }
 
@@ -167,7 +167,7 @@ async fn record_session(app: &App, card: Card, session: CheckoutSession) -> Resu
             let Card { account_id, service_ref, .. } = &card;
             let (owner, new) = (owner(&card), &session.service_ref);
             if !notifications::replace(tx, account_id, service_ref, new, &owner, now).await? {
-                return Err(Error::internal("a returned reference is taken"));
+                return Err(Error::internal("reference returned by the provider is already taken"));
             }
             card.service_ref = session.service_ref;
         }

@@ -94,7 +94,7 @@ async fn with_reference(app: &App, refund: Refund) -> Result<Refund> {
     let store = async move |tx: &mut Tx| store::update_refund(tx, &stored, stored.status).await;
     match db.write(store).await? {
         true => Ok(refund),
-        false => Err(Error::Unavailable("the refund changed meanwhile")),
+        false => Err(Error::Unavailable("the refund was changed by another request, try again")),
     }
 }
 
@@ -179,7 +179,7 @@ pub async fn retry(tx: &mut Tx, app: &App, company_id: &str, id: &str) -> Result
     let found = store::lock_refund(tx, company_id, id).await?;
     let refund = found.ok_or_else(|| Error::not_found("refund not found"))?;
     if refund.status != RefundStatus::Failed {
-        return Err(Error::invalid("only failed refund can be tried again"));
+        return Err(Error::invalid("only a failed refund can be retried"));
     }
     let now = app.clock.now();
     let refund = Refund {

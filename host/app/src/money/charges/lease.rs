@@ -111,7 +111,7 @@ impl Leased {
                 Ok(false) => return std::future::pending().await,
                 Err(error) => {
                     let (table, id) = (self.table, &self.id);
-                    tracing::warn!(?table, id, %error, "a lease was not extended");
+                    tracing::warn!(?table, id, %error, "lease could not be extended");
                 }
             }
         }

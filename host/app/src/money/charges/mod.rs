@@ -175,7 +175,12 @@ pub fn retry_or_give_up(job: &Job, error: Error) -> Result<Next> {
         return Err(error);
     }
     let (kind, subject, error) = (&job.kind, &job.subject, error.chain());
-    tracing::error!(kind, subject, error, "gave up asking the provider about a charge");
+    tracing::error!(
+        kind,
+        subject,
+        error,
+        "charge could not be verified with the provider; giving up"
+    );
     Ok(Next::Done)
 }
 
@@ -208,7 +213,7 @@ pub fn alarm(
         asked_currency = asked.currency,
         seen_minor = seen.amount.minor.0,
         seen_currency = seen.amount.currency,
-        "the provider has taken something else than was asked for"
+        "charge at the provider differs from the requested one"
     );
 }
 

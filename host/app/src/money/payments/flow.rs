@@ -129,7 +129,8 @@ async fn record(app: &App, company: &Company, order: PaymentRequest) -> Result<R
                 notifications::release(tx, &payment.account_id, &payment.service_ref).await?;
                 let existing =
                     store::find_by_reference(tx, &company.id, &payment.reference).await?;
-                let existing = existing.ok_or_else(|| Error::internal("a reference came and went"));
+                let existing = existing
+                    .ok_or_else(|| Error::internal("payment could neither be inserted nor found"));
                 existing.map(|payment| Recorded::Existing(payment.into()))
             }
         }
@@ -229,7 +230,7 @@ async fn reserve_reference(tx: &mut Tx, app: &App, mut payment: Payment) -> Resu
     if !rules.accept(&payment.reference) || !reserve(tx, &payment).await? {
         payment.service_ref = generate_reference(app, &payment)?;
         if !reserve(tx, &payment).await? {
-            return Err(Error::internal("a new reference is taken"));
+            return Err(Error::internal("generated reference is already taken"));
         }
     }
     Ok(payment)
@@ -348,7 +349,7 @@ async fn reassign_reference(
         }
         payment.service_ref = generate_reference(&app, &payment)?;
         if !reserve(tx, &payment).await? {
-            return Err(Error::internal("a new reference is taken"));
+            return Err(Error::internal("generated reference is already taken"));
         }
         Ok(Some(store::update(tx, &payment).await?))
     })
@@ -392,7 +393,7 @@ async fn record_session(app: &App, payment: Payment, session: CheckoutSession) -
 }
 
 fn reference_conflict(payment: &Payment) -> Error {
-    let message = format!("{} gave an unusable answer", payment.payment_service);
+    let message = format!("{} returned an unusable response", payment.payment_service);
     Error::Upstream { message, detail: "its reference belongs to another record".to_owned() }
 }
 

@@ -85,7 +85,10 @@ async fn request(app: &App, payment: &Payment, force: bool) -> Result<(Payment, 
         let payment = store::lock(tx, &company_id, &id).await?.ok_or_else(not_found)?;
         let provider = settle::provider(&app, &payment)?;
         if !provider.offers("refunds") {
-            return Err(Error::Invalid(format!("{} cannot refund", payment.payment_service)));
+            return Err(Error::Invalid(format!(
+                "{} does not support refunds",
+                payment.payment_service
+            )));
         }
         let before = store::find_refund(tx, &company_id, &id).await?;
         match (payment.status, before) {
@@ -93,7 +96,10 @@ async fn request(app: &App, payment: &Payment, force: bool) -> Result<(Payment, 
             (Status::Success, Some(refund)) if refund.is_in_progress() => {
                 let lease = refund.lease.clone();
                 let taken = acquire_lease(tx, &app, refund).await?;
-                let busy = || lease.conflict(app.clock.now(), "the refund is being asked for");
+                let busy = || {
+                    lease
+                        .conflict(app.clock.now(), "another request for this refund is in progress")
+                };
                 return Ok((payment, taken.ok_or_else(busy)?, Attempt::Retry));
             }
             (Status::Success, _) => {}
@@ -241,7 +247,10 @@ async fn record(
     if seen.status == plugins::RefundStatus::Failed && refund.status == RefundStatus::Requested {
         record_rejection(app, refund, seen.message).await?;
         let message = format!("{} refused the refund", payment.payment_service);
-        return Err(Error::Upstream { message, detail: "the refund failed at once".to_owned() });
+        return Err(Error::Upstream {
+            message,
+            detail: "the refund failed immediately".to_owned(),
+        });
     }
     let (db, app, refund) = (app.store.clone(), app.clone(), refund.clone());
     db.write(async move |tx| {
@@ -283,7 +292,7 @@ async fn record(
 fn alarm(app: &App, payment: &Payment, what: &'static str) {
     app.metrics.alarms.count_alarm(what);
     let (company, payment) = (&payment.company_id, &payment.id);
-    tracing::error!(alarm = what, company, payment, "an operator must look after a refund");
+    tracing::error!(alarm = what, company, payment, "refund requires attention");
 }
 
 /// Records a rejected refund and credits the wallet again.

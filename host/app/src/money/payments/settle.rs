@@ -153,7 +153,7 @@ async fn succeed(
     seen: &ProviderPayment,
 ) -> Result<PaymentVerification> {
     if payment.status == Status::Failed {
-        tracing::warn!(payment = payment.id, "a failed payment turned out to be a success");
+        tracing::warn!(payment = payment.id, "payment succeeded after it was recorded as failed");
     }
     let now = app.clock.now();
     let payment = Payment {
@@ -295,7 +295,11 @@ pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
             (Ok(_), next) => Ok(next.map_or(Next::Done, Next::At)),
             (Err(error), None) if job.failures >= MAX_FAILURES => {
                 let (payment, error) = (payment.id, error.chain());
-                tracing::error!(payment, error, "gave up asking the provider about a payment");
+                tracing::error!(
+                    payment,
+                    error,
+                    "payment could not be verified with the provider; giving up"
+                );
                 Ok(Next::Done)
             }
             (Err(error), _) => Err(error),

@@ -46,16 +46,16 @@ pub async fn rotate(State(app): State<App>, body: Body<NextRows>) -> Result<Answ
     let Step { resealed, damaged, cursor } = step.await?;
     for Damaged { column, company_id, error } in &damaged {
         // Without the row's id: see `Cursor::seal`.
-        tracing::error!(column, company = company_id, %error, "not sealed anew");
+        tracing::error!(column, company = company_id, %error, "value could not be resealed");
     }
     let done = cursor.is_none();
     let cursor = cursor.map(|cursor| cursor.seal(&app)).transpose()?;
     let answer = Resealed { resealed, unreadable: damaged.len(), cursor, done };
-    Answer::data(answer, "Sealed anew successfully")
+    Answer::data(answer, "Values resealed successfully")
 }
 
 fn read(app: &App, body: &Body<NextRows>) -> Result<Option<Cursor>> {
     let Some(sealed) = body.cursor()? else { return Ok(None) };
     let cursor = Cursor::open(app, &sealed);
-    cursor.map(Some).ok_or_else(|| body.must_be("cursor", "that of the answer before"))
+    cursor.map(Some).ok_or_else(|| body.must_be("cursor", "the cursor of the previous response"))
 }

@@ -98,7 +98,7 @@ impl LedgerScan {
             tracing::error!(
                 alarm = "ledger",
                 company,
-                "a balance seems not to be the sum of its entries, which are too many to be summed up at once"
+                "a ledger balance seems to differ from the sum of its entries, which are too many to recompute at once"
             );
         }
     }
@@ -203,7 +203,7 @@ impl LedgerProgress {
                     alarm = "ledger",
                     company = self.company_id,
                     transaction = self.last_transaction,
-                    "a transaction does not sum to zero"
+                    "a ledger transaction does not sum to zero"
                 );
             }
         }
@@ -236,7 +236,7 @@ impl LedgerProgress {
                 company = self.company_id,
                 account,
                 currency,
-                "a balance is not the sum of its entries"
+                "a ledger balance differs from the sum of its entries"
             );
         }
         Ok(Some(wrong.len() as i64))

@@ -49,7 +49,7 @@ impl Monitor {
         };
         let seen = seen.await;
         if let Err(error) = &seen {
-            tracing::error!(error = %error.chain(), "the database cannot be looked at");
+            tracing::error!(error = %error.chain(), "the database could not be polled");
         }
         app.metrics.monitor.store_up.set(seen.is_ok().into());
     }
@@ -69,7 +69,7 @@ impl Monitor {
                 company = company_id,
                 currency,
                 minor,
-                "a book does not sum to zero"
+                "a ledger does not sum to zero"
             );
         }
         self.unbalanced = off;

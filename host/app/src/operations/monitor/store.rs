@@ -189,14 +189,14 @@ pub async fn plugin_uses(tx: &mut Tx, plugin: &str) -> Result<Vec<(String, i64)>
              WHERE payment_service = $1 AND status = 'pending'
          UNION ALL SELECT 'pending repayments', COUNT(*) FROM recollections
              WHERE payment_service = $1 AND status = 'pending'
-         UNION ALL SELECT 'refunds on their way', COUNT(*) FROM payments
+         UNION ALL SELECT 'pending refunds', COUNT(*) FROM payments
              JOIN refunds ON refunds.company_id = payments.company_id AND refunds.payment_id = payments.id
              WHERE payments.payment_service = $1 AND refunds.status IN ('requested', 'pending')
          UNION ALL SELECT 'saved cards', COUNT(*) FROM cards
              WHERE payment_service = $1 AND status IN ('pending', 'valid') AND removed_at IS NULL
-         UNION ALL SELECT 'deleted cards that it has not heard of', COUNT(*) FROM cards
+         UNION ALL SELECT 'deleted cards with unrevoked tokens', COUNT(*) FROM cards
              WHERE payment_service = $1 AND removed_at IS NOT NULL AND token IS NOT NULL
-         UNION ALL SELECT 'verification charges on their way back', COUNT(*) FROM card_refunds
+         UNION ALL SELECT 'pending refunds of verification charges', COUNT(*) FROM card_refunds
              WHERE payment_service = $1 AND status IN ('requested', 'pending')
          UNION ALL SELECT 'direct debits', COUNT(*) FROM direct_debits
              WHERE payment_service = $1 AND active

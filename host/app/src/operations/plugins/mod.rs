@@ -297,7 +297,7 @@ pub async fn canary(
     let share = Share { percent: u8::try_from(percent).unwrap_or(0), companies };
     let wanted = Change::Canary(digest, share);
     let rows = change(&app, plugin, wanted, grant, "plugin.canary", detail).await?;
-    Answer::data(views(&app, rows), "Plugin is tried successfully")
+    Answer::data(views(&app, rows), "Canary started successfully")
 }
 
 pub async fn roll_back(

@@ -113,7 +113,7 @@ pub async fn trust(
     }
     for (position, key) in keys.iter().enumerate() {
         if PublicKey::from_line(key).is_none() {
-            let what = "an Ed25519 key, in the one line of its PEM file";
+            let what = "an Ed25519 key: the base64 line of its PEM file";
             return Err(body.must_be(&format!("keys.{position}"), what));
         }
     }
@@ -135,14 +135,14 @@ async fn set(
     for key in keys {
         let owner = store::add(tx, publisher, key, app.clock.now()).await?;
         if owner != publisher {
-            return Err(Error::Conflict(format!("the key {key} is one of {owner}")));
+            return Err(Error::Conflict(format!("the key {key} belongs to the publisher {owner}")));
         }
     }
     let detail = json!({ "publisher": publisher, "keys": keys });
     audit::record(tx, app, audit::SERVICE, "publisher.trust", detail).await?;
     let mut trusted = from_rows(store::of_publisher(tx, publisher).await?);
-    let trusted = trusted.pop().ok_or_else(|| Error::internal("a publisher has lost its keys"))?;
-    Answer::data(trusted, "Publisher is trusted successfully")
+    let trusted = trusted.pop().ok_or_else(|| Error::internal("publisher has no keys"))?;
+    Answer::data(trusted, "Publisher trusted successfully")
 }
 
 /// Removes a publisher. Its installed versions continue to serve, also on hosts that start later.
@@ -158,10 +158,10 @@ pub async fn distrust(
             store::remove(tx, &publisher, &row.key, app.clock.now()).await?;
         }
         let gone = from_rows(rows).pop();
-        let gone = gone.ok_or_else(|| Error::not_found("there is no such publisher"))?;
+        let gone = gone.ok_or_else(|| Error::not_found("publisher not found"))?;
         let detail = json!({ "publisher": publisher });
         audit::record(tx, &app, audit::SERVICE, "publisher.distrust", detail).await?;
-        Answer::data(gone, "Publisher is trusted no more")
+        Answer::data(gone, "Publisher removed successfully")
     })
     .await
 }

@@ -51,8 +51,7 @@ pub async fn fetch(
     Path((plugin, recording)): Path<(String, String)>,
 ) -> Result<Answer<Map<String, Value>>> {
     let found = app.store.select(async |tx| store::find(tx, &plugin, &recording).await).await?;
-    let (company, sealed) =
-        found.ok_or_else(|| Error::not_found("there is no such recorded call"))?;
+    let (company, sealed) = found.ok_or_else(|| Error::not_found("recorded call not found"))?;
     let opened = app.sealer.open(&store::context(&company, &recording), &sealed);
     let text = opened.map_err(Error::internal)?;
     let recording: Map<String, Value> = serde_json::from_str(&text).map_err(Error::internal)?;

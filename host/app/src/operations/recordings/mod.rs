@@ -66,7 +66,7 @@ pub fn recorder() -> (Recorder, RecordingQueue) {
 pub async fn persist(app: App) {
     loop {
         if let Err(error) = persist_batch(&app).await {
-            tracing::error!(error = %error.chain(), "calls of plugins could not be written down");
+            tracing::error!(error = %error.chain(), "plugin calls could not be recorded");
         }
     }
 }

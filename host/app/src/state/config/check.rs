@@ -44,8 +44,10 @@ pub fn warnings(config: &Config) -> Vec<String> {
     let open = files.filter(|(_, file)| {
         fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
     });
-    open.map(|(key, file)| format!("{key} {} is open to others: chmod 600", file.display()))
-        .collect()
+    open.map(|(key, file)| {
+        format!("{key} {} is accessible to other users: chmod 600", file.display())
+    })
+    .collect()
 }
 
 fn reject(what: impl Into<String>) -> Result<(), ConfigError> {
@@ -65,7 +67,7 @@ fn operator_token(config: &Config) -> Result<(), ConfigError> {
     let token = config.operator_token.read()?;
     if !token.bytes().all(|b| b.is_ascii_graphic()) || token.len() < MIN_TOKEN_CHARACTERS {
         return reject(format!(
-            "the operator's token must be at least {MIN_TOKEN_CHARACTERS} visible characters without blanks"
+            "the operator token must be at least {MIN_TOKEN_CHARACTERS} visible characters without spaces"
         ));
     }
     Ok(())
@@ -80,7 +82,7 @@ fn public_url(config: &Config) -> Result<(), ConfigError> {
     let listeners = &config.listeners;
     match &listeners.public_url {
         None if listeners.listen.ip().is_unspecified() => reject(
-            "public_url is needed: listen names no address that providers could send notifications to",
+            "public_url is required for webhooks of providers, because listen is a wildcard address",
         ),
         None => Ok(()),
         Some(url) => match Url::parse(url) {
@@ -98,7 +100,7 @@ fn development(config: &Config) -> Result<(), ConfigError> {
     let listeners = [config.listeners.listen, config.listeners.internal_listen];
     if config.service.development && listeners.iter().any(|address| !address.ip().is_loopback()) {
         return reject(
-            "development is for loopback only: it lets the clock be moved. Take it away, or listen on 127.0.0.1",
+            "development is for loopback only, because it allows clients to advance the clock: remove it, or listen on 127.0.0.1",
         );
     }
     Ok(())
@@ -107,7 +109,7 @@ fn development(config: &Config) -> Result<(), ConfigError> {
 fn plugin_publishers(config: &Config) -> Result<(), ConfigError> {
     match config.plugins.plugin_unsigned && !config.plugins.plugin_publishers.is_empty() {
         true => reject(
-            "plugin_unsigned takes plugins that none of plugin_publishers has signed: take one of the two away",
+            "plugin_unsigned also accepts plugins that none of plugin_publishers has signed: remove one of the two settings",
         ),
         false => Ok(()),
     }

@@ -76,9 +76,9 @@ impl Setting {
 #[must_use]
 pub fn example() -> String {
     let mut text = String::from(
-        "# Settings of Tollhouse. What is commented out shows the default, or \"\" where there is none.\n\
-         # A variable (TOLLHOUSE_…) counts before this file, and a flag before the variable.\n\
-         # `tollhouse config check --config FILE` says what is wrong, and what counts.\n",
+        "# Settings of Tollhouse. Commented lines show the default, or \"\" if there is none.\n\
+         # A variable (TOLLHOUSE_…) overrides this file, and a flag overrides the variable.\n\
+         # `tollhouse config check --config FILE` prints errors and the effective values.\n",
     );
     let mut topic = String::new();
     for setting in settings() {
@@ -101,7 +101,7 @@ pub fn table() -> String {
     for setting in settings() {
         if setting.topic != topic {
             topic.clone_from(&setting.topic);
-            let head = "| Flag | Variable | Unit | Default | What |\n|---|---|---|---|---|";
+            let head = "| Flag | Variable | Unit | Default | Description |\n|---|---|---|---|---|";
             write!(text, "\n**{topic}**\n\n{head}\n").expect("writing to a String succeeds");
         }
         let default = setting.default.as_ref().map_or("–".to_owned(), |d| format!("`{d}`"));

@@ -37,7 +37,7 @@ pub struct Otp {
     #[arg(
         long,
         env = "TOLLHOUSE_OTP_WRONG_PER_HOUR",
-        value_name = "tries per hour",
+        value_name = "attempts per hour",
         default_value_t = 30
     )]
     pub otp_wrong_per_hour: u32,

@@ -8,7 +8,7 @@ use url::{Host, Url};
 use tollhouse_platform::config::ConfigError;
 
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "The host to talk to")]
+#[command(next_help_heading = "Connection to the host")]
 pub struct Remote {
     /// URL of the internal interface of the host that commands use
     #[arg(
@@ -43,8 +43,7 @@ impl Remote {
         }
         let host = url.host_str().unwrap_or_default();
         Err(ConfigError(format!(
-            "internal_url would send the operator's token to {host} in the clear: use https, or set internal_url_plain_http \
-             if the network between is private"
+            "internal_url would send the operator token to {host} in the clear: use https, or set internal_url_plain_http if the network in between is private"
         )))
     }
 }

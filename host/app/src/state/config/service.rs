@@ -110,7 +110,7 @@ pub struct Service {
 
 fn replaced(_: &str) -> Result<String, &'static str> {
     Err(
-        "it is given per purpose now: allow_private_plugins, allow_private_events, allow_private_images",
+        "it was replaced by one setting per purpose: allow_private_plugins, allow_private_events, allow_private_images",
     )
 }
 

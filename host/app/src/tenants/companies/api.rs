@@ -229,7 +229,7 @@ pub async fn edit(
 fn countries_of(body: &Fields, codes: Option<Vec<String>>) -> Result<Option<Vec<String>>> {
     match &codes {
         Some(codes) if codes.is_empty() || !codes.iter().all(|code| phone::has_numbers(code)) => {
-            Err(body.must_be("countries", "a list of ISO 3166 codes of countries, such as NG"))
+            Err(body.must_be("countries", "a list of ISO 3166 country codes, such as NG"))
         }
         _ => Ok(codes),
     }
@@ -254,7 +254,7 @@ fn read_sms(app: &App, body: &Body<CompanyChange>) -> Result<SmsChange> {
     if gateway.as_ref().is_some_and(|name| {
         app.plugins.get(name).is_none_or(|plugin| plugin.manifest().kind != Kind::Sms)
     }) {
-        return Err(body.must_be("sms_gateway", "an installed gateway for text messages"));
+        return Err(body.must_be("sms_gateway", "an installed SMS gateway"));
     }
     let sender = body.sms_sender()?;
     let prefixes = body.sms_prefixes()?;
@@ -264,9 +264,7 @@ fn read_sms(app: &App, body: &Body<CompanyChange>) -> Result<SmsChange> {
         text == "+" || text.len() <= 16 && text.strip_prefix('+').is_some_and(digits)
     };
     if prefixes.iter().flatten().any(|prefix| !is_prefix(prefix)) {
-        return Err(
-            body.must_be("sms_prefixes", "a list of beginnings of E.164 numbers, such as +234")
-        );
+        return Err(body.must_be("sms_prefixes", "a list of E.164 number prefixes, such as +234"));
     }
     let fixed_otp = body.fixed_otp()?;
     if fixed_otp.as_ref().is_some_and(|code| code.len() < 4 || !is_digits(code)) {
@@ -278,7 +276,7 @@ fn read_sms(app: &App, body: &Body<CompanyChange>) -> Result<SmsChange> {
 impl SmsChange {
     fn apply(self, body: &Body<CompanyChange>, company: &mut Company) -> Result<()> {
         if self.fixed_otp.is_some() && !company.is_test() {
-            return Err(body.must_be("fixed_otp", "left out: the company is live"));
+            return Err(body.must_be("fixed_otp", "omitted: the company is live"));
         }
         if body.has("sms_gateway") {
             company.sms_gateway = self.gateway;

@@ -65,7 +65,7 @@ impl Company {
         match phone::is_of(phone, countries) {
             true => Ok(()),
             false => Err(Error::invalid(format!(
-                "the phone field must be a number of one of these countries: {}",
+                "the phone field must be a number in one of these countries: {}",
                 countries.join(", ")
             ))),
         }
@@ -120,7 +120,7 @@ impl Company {
                 Err(error) => tracing::warn!(
                     company = self.id,
                     %error,
-                    "the previous event secret does not open; events are signed without it"
+                    "previous event secret cannot be opened; events are signed without it"
                 ),
             }
         }
@@ -203,7 +203,7 @@ fn record_key_use(app: &App, holder: &KeyHolder, now: Timestamp) {
         let noted =
             db.write(async move |tx| store::record_key_use(tx, &company_id, &id, now).await);
         if let Err(error) = noted.await {
-            tracing::warn!(%error, "the last use of a key was not noted");
+            tracing::warn!(%error, "last use of an API key could not be recorded");
         }
     });
 }

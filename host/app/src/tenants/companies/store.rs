@@ -90,7 +90,7 @@ impl Company {
     /// Replaces the event secret. The old one becomes the previous one, unless it cannot be opened.
     pub fn rotate_event_secret(&mut self, sealer: &Sealer, new: &str) {
         let former = self.open_event_secret(sealer).inspect_err(|error| {
-            tracing::warn!(company = self.id, %error, "the former event secret does not open");
+            tracing::warn!(company = self.id, %error, "event secret cannot be opened; events are signed with the new one only");
         });
         let context = (PREVIOUS_EVENT_SECRET.context)(&self.id, &self.id);
         self.previous_event_secret = former.ok().map(|former| sealer.seal(&context, &former));

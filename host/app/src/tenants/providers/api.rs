@@ -117,9 +117,7 @@ impl Owner {
         let company = companies::find(app, id).await?;
         let (own, sent) = (Mode::of(&company), mode.and_then(Mode::from_name));
         if sent.is_some_and(|sent| sent != own) {
-            return Err(
-                fields.must_be("mode", &format!("{}, as the company's server is", own.name()))
-            );
+            return Err(fields.must_be("mode", &format!("{}, the mode of the company", own.name())));
         }
         Ok(Owner { mode: own, key: company.id.clone(), audit_company_id: company.id })
     }

@@ -42,18 +42,18 @@ impl ProbeOutcome {
                 format!("{provider} was reached and refused the credentials")
             }
             ProbeOutcome::Forbidden => {
-                format!("the request to {provider} may not leave this host: check its URL settings")
+                format!("the request to {provider} is not permitted: check its URL settings")
             }
             ProbeOutcome::Unreachable => format!("{provider} could not be reached"),
             ProbeOutcome::TimedOut => format!("{provider} did not respond in time"),
-            ProbeOutcome::Unavailable => format!("{provider} is out of order now, try again later"),
+            ProbeOutcome::Unavailable => format!("{provider} is unavailable, try again later"),
             ProbeOutcome::Unclear => {
                 format!(
-                    "the response of {provider} does not show whether the credentials are good: check its URL settings"
+                    "the response of {provider} does not show whether the credentials are valid: check its URL settings"
                 )
             }
             ProbeOutcome::NotTestable => format!(
-                "{provider} cannot be tested without a paid call: an SMS gateway sends a message, a register looks somebody up"
+                "{provider} cannot be tested without a paid call: an SMS gateway would send a message, a register would look up a person"
             ),
         }
     }

@@ -136,7 +136,7 @@ async fn post_transfer(
             let before = store::find_posted(tx, &company, &movement.key).await?;
             let Money { minor, currency } = &movement.money;
             if before != Some((kind.to_owned(), currency.clone(), *minor)) {
-                let message = "the key was used before for another movement";
+                let message = "the key was already used for another transaction";
                 return Err(Error::Conflict(message.to_owned()));
             }
         } else {

@@ -133,7 +133,9 @@ async fn post_entries(
             store::add_to_balance(tx, company_id, id, &name, currency, amount, floor).await?;
         let balance = balance.ok_or_else(|| match must_cover {
             true => Error::NotCovered,
-            false => Error::invalid("the amount field must be less: no balance can hold the sum"),
+            false => {
+                Error::invalid("the amount field must be lower: the balance would be too large")
+            }
         })?;
         if account == &movement.from {
             left = Some(balance);

@@ -17,7 +17,7 @@ use tollhouse_platform::{
 };
 use tollhouse_plugins::{Absence, Notification, Refusal};
 
-const UNKNOWN: &str = "there is no such notification account";
+const UNKNOWN: &str = "notification account not found";
 
 /// Responds once the webhook is stored; jobs do the rest.
 #[instrument(target = SPANS, name = "notifications.receive", skip_all)]
@@ -74,10 +74,10 @@ pub async fn receive(
 fn plugin_unavailable(app: &App, provider: &str) -> Error {
     match app.plugins.absence(provider) {
         Some(Absence::Deactivated) => {
-            Error::Unavailable("the provider has been deactivated, send it again later")
+            Error::Unavailable("the provider has been deactivated, try again later")
         }
         Some(Absence::NotReady) => {
-            Error::Unavailable("the provider is not ready here, send it again later")
+            Error::Unavailable("the provider is not ready on this host, try again later")
         }
         None => Error::not_found(UNKNOWN),
     }

@@ -50,7 +50,7 @@ async fn load(app: &App, job: &Job) -> Result<Option<Loaded>> {
                 return Ok(None);
             };
             let event = store::find_event(tx, company_id, &delivery.event_id).await?;
-            let event = event.ok_or_else(|| Error::internal("a delivery without its event"))?;
+            let event = event.ok_or_else(|| Error::internal("event of a delivery not found"))?;
             let secrets = companies::get(tx, company_id).await?.event_secrets(app)?;
             Ok(Some((delivery, event, secrets)))
         })
@@ -135,7 +135,7 @@ async fn record(
         }
     };
     let delivery = store::lock_delivery(tx, company_id, &loaded.id).await?;
-    let mut delivery = delivery.ok_or_else(|| Error::internal("a delivery that is gone"))?;
+    let mut delivery = delivery.ok_or_else(|| Error::internal("delivery not found"))?;
     let is_current = delivery.version() == loaded.version();
     delivery.attempts += 1;
     let attempt = Attempt {
@@ -173,7 +173,9 @@ async fn apply_outcome(
             store::enable(tx, &delivery.company_id, &delivery.url).await?;
             Ok(Next::Done)
         }
-        DeliveryOutcome::Gone => disable(tx, app, delivery, "the receiver answered 410").await,
+        DeliveryOutcome::Gone => {
+            disable(tx, app, delivery, "the endpoint responded with 410").await
+        }
         DeliveryOutcome::Failed { .. } if has_failed_too_long(failing_since, now) => {
             disable(tx, app, delivery, "five days of failures").await
         }
@@ -191,7 +193,7 @@ async fn apply_outcome(
 
 async fn disable(tx: &mut Tx, app: &App, delivery: &mut Delivery, reason: &str) -> Result<Next> {
     let company = &*delivery.company_id;
-    tracing::warn!(company, reason, "an event destination was disabled");
+    tracing::warn!(company, reason, "webhook endpoint was disabled");
     store::disable(tx, company, &delivery.url, reason, app.clock.now()).await?;
     delivery.state = "disabled".to_owned();
     Ok(Next::Done)

@@ -213,7 +213,7 @@ async fn run<H: Host>(host: &H, job: Job) {
         Next::At(at) => store::reschedule(tx, &job, at, now, failures).await,
     });
     if let Err(error) = ended.await {
-        tracing::error!(%error, "a job's end was not recorded; its lease will end");
+        tracing::error!(%error, "job result was not recorded; the job runs again when its lease expires");
     }
 }
 
@@ -264,7 +264,7 @@ pub async fn under_way<H: Host>(host: &H) {
 /// jobs have run. 403 on a host whose workers are disabled.
 pub async fn advance<H: Host>(host: &H, seconds: i64) -> Result<()> {
     if !host.workers().enabled {
-        return Err(Error::Forbidden("a host with no_jobs does not move the clock".to_owned()));
+        return Err(Error::Forbidden("a host with no_jobs cannot advance the clock".to_owned()));
     }
     let _alone = host.workers().moving.write().await;
     let target = host.workers().clock.now().plus_seconds(seconds);

@@ -65,7 +65,7 @@ impl Tasks {
             while let Err(panic) = AssertUnwindSafe(async { work().await }).catch_unwind().await {
                 metrics.panicked(name);
                 let error = panicked(panic).chain();
-                tracing::error!(task = name, error, "a background task is begun again");
+                tracing::error!(task = name, error, "background task is restarted");
                 tokio::time::sleep(PAUSE).await;
             }
         })

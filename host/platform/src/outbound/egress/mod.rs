@@ -117,19 +117,19 @@ pub struct Answer {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EgressError {
     /// Nothing was sent.
-    #[error("the request may not leave: {0}")]
+    #[error("the request is not permitted: {0}")]
     Forbidden(String),
     /// Nothing was sent.
     #[error("no connection to {0}")]
     Connect(String),
     /// The request may have arrived.
-    #[error("no answer in time from {0}")]
+    #[error("no response in time from {0}")]
     Timeout(String),
     /// The request may have arrived.
-    #[error("the connection to {0} broke before the answer was complete")]
+    #[error("the connection to {0} was lost before the response was complete")]
     Cut(String),
     /// The request has arrived.
-    #[error("the answer of {0} is larger than allowed")]
+    #[error("the response of {0} is larger than allowed")]
     TooLarge(String),
 }
 
@@ -230,12 +230,12 @@ impl Egress {
     /// Checks a URL as far as possible before name resolution.
     fn permit(&self, url: &str) -> Result<Url, EgressError> {
         let forbidden = |what: &str| EgressError::Forbidden(what.to_owned());
-        let url = Url::parse(url).map_err(|_| forbidden("the URL is none"))?;
+        let url = Url::parse(url).map_err(|_| forbidden("the URL is invalid"))?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(forbidden("the URL holds credentials"));
+            return Err(forbidden("the URL contains credentials"));
         }
         let literal = match url.host() {
-            None => return Err(forbidden("the URL names no host")),
+            None => return Err(forbidden("the URL has no host")),
             Some(Host::Ipv4(ip)) => Some(IpAddr::V4(ip)),
             Some(Host::Ipv6(ip)) => Some(IpAddr::V6(ip)),
             Some(Host::Domain(_)) => None,
@@ -265,16 +265,16 @@ impl EgressPolicy {
 fn compose(url: Url, request: &Outgoing) -> Result<reqwest::Request, EgressError> {
     let forbidden = |what: &str| EgressError::Forbidden(what.to_owned());
     let method = Method::from_bytes(request.method.as_bytes())
-        .map_err(|_| forbidden("the method is no HTTP method"))?;
+        .map_err(|_| forbidden("the method is not an HTTP method"))?;
     let mut outgoing = reqwest::Request::new(method, url);
     for (name, value) in &request.headers {
         if RESERVED_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
             return Err(forbidden("a header is reserved for the host"));
         }
         let name = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| forbidden("a header's name is no name"))?;
+            .map_err(|_| forbidden("a header name is invalid"))?;
         let value = HeaderValue::from_bytes(value.as_bytes())
-            .map_err(|_| forbidden("a header's value is not one line"))?;
+            .map_err(|_| forbidden("a header value is invalid"))?;
         outgoing.headers_mut().append(name, value);
     }
     *outgoing.body_mut() = request.body.clone().map(reqwest::Body::from);
@@ -336,7 +336,7 @@ fn refused_by_policy(error: &reqwest::Error) -> bool {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("{0} has no address that may be reached")]
+#[error("{0} has no permitted address")]
 struct NotPublic(String);
 
 /// Resolves names to the addresses that the policy permits.

@@ -45,7 +45,7 @@ pub(super) fn message(email: &Email, from: &Address, to: &Address) -> Vec<u8> {
                 .singlepart(part(ContentType::TEXT_PLAIN, &email.text))
                 .singlepart(part(ContentType::TEXT_HTML, &email.html)),
         );
-    message.expect("it has a sender and a recipient").formatted()
+    message.expect("the message has a sender and a recipient").formatted()
 }
 
 /// Makes a header text one line, short, and free of "=?", which begins an encoded word (RFC 2047).

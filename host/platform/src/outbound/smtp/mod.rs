@@ -55,9 +55,9 @@ pub struct Login {
 pub enum SettingsError {
     #[error("email_from must be an e-mail address, like no-reply@example.com")]
     From,
-    #[error("smtp_ca_file holds no certificate that can be used")]
+    #[error("smtp_ca_file contains no usable certificate")]
     Ca,
-    #[error("the certificates of the usual authorities cannot be read")]
+    #[error("the system's CA certificates cannot be read")]
     Authorities,
 }
 
@@ -112,7 +112,7 @@ impl Mailer {
         let timeouts = Timeouts { recycle: Some(TEST), ..Timeouts::default() };
         let config = PoolConfig { max_size: most, timeouts, queue_mode: QueueMode::Lifo };
         let sessions = Pool::builder(server).config(config).runtime(Runtime::Tokio1).build();
-        let sessions = sessions.expect("it has a runtime for its timeouts");
+        let sessions = sessions.expect("a runtime is set for the timeouts");
         Ok(Mailer { sessions, from, timeout })
     }
 
@@ -120,7 +120,7 @@ impl Mailer {
     /// been accepted too, so a retry may deliver it twice, under the same id.
     pub async fn send(&self, email: &Email) -> Result<(), SmtpError> {
         let to = compose::address(&email.to)
-            .ok_or(SmtpError::last("the recipient's address cannot be used"))?;
+            .ok_or(SmtpError::last("the recipient's address is invalid"))?;
         let message = compose::message(email, &self.from, &to);
         let mut session = match timeout(self.timeout, self.sessions.get()).await {
             Ok(Ok(session)) => session,
@@ -129,6 +129,6 @@ impl Mailer {
             Err(_) => return Err(SmtpError::again("no connection to the mail server in time")),
         };
         let sent = timeout(self.timeout, session.send(&self.from, &to, &message)).await;
-        sent.unwrap_or(Err(SmtpError::again("no answer of the mail server in time")))
+        sent.unwrap_or(Err(SmtpError::again("no response of the mail server in time")))
     }
 }

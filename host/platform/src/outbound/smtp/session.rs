@@ -74,7 +74,7 @@ impl Server {
         .map_err(|error| failed(&error, "the mail server refused the connection"))?;
         if self.security == Security::StartTls {
             let secured = connection.starttls(self.tls.clone(), &self.hello).await;
-            secured.map_err(|error| failed(&error, "the mail server does not do STARTTLS"))?;
+            secured.map_err(|error| failed(&error, "the mail server does not support STARTTLS"))?;
         }
         if let Some(credentials) = &self.credentials {
             let known = [Mechanism::Plain, Mechanism::Login];
@@ -104,11 +104,11 @@ impl Manager for Server {
 
     async fn recycle(&self, session: &mut Session, metrics: &Metrics) -> RecycleResult<SmtpError> {
         if !session.in_step || metrics.last_used() > UNUSED {
-            return Err(RecycleError::message("a conversation that is over"));
+            return Err(RecycleError::message("the session is over"));
         }
         session.in_step = false;
         let answer = session.connection.command(Rset).await;
-        answer.map_err(|error| failed(&error, "the mail server ended the conversation"))?;
+        answer.map_err(|error| failed(&error, "the mail server ended the session"))?;
         session.in_step = true;
         Ok(())
     }
@@ -138,7 +138,9 @@ impl Session {
         let mut parameters = Vec::new();
         if !AsRef::<str>::as_ref(to).is_ascii() {
             if !connection.server_info().supports_feature(Extension::SmtpUtfEight) {
-                return Err(SmtpError::last("the mail server takes no such address"));
+                return Err(SmtpError::last(
+                    "the mail server does not support non-ASCII addresses",
+                ));
             }
             let eight_bit = MailParameter::Body(MailBodyParameter::EightBitMime);
             parameters = vec![MailParameter::SmtpUtfEight, eight_bit];
@@ -150,7 +152,7 @@ impl Session {
         let data = connection.command(Data).await;
         let data = data.map_err(|error| refused(&error, "the mail server refused the message"))?;
         if !data.has_code(354) {
-            return Err(SmtpError::again("the mail server does not speak SMTP"));
+            return Err(SmtpError::again("the mail server sent an invalid response"));
         }
         let taken = connection.message(message).await;
         taken.map_err(|error| refused(&error, "the mail server refused the message"))?;
@@ -171,9 +173,9 @@ fn failed(error: &Error, refused: &'static str) -> SmtpError {
         Some(_) => refused,
         None if error.is_client() => refused,
         None if tls::cause(error).is_some() => {
-            "the mail server's certificate or its TLS was not accepted: see smtp_host and smtp_ca_file"
+            "TLS with the mail server failed: check its certificate, smtp_host and smtp_ca_file"
         }
-        None => "the connection to the mail server broke",
+        None => "the connection to the mail server was lost",
     };
     SmtpError { is_final: false, code: error.status().map(u16::from), reason }
 }

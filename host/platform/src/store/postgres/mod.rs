@@ -144,7 +144,7 @@ impl Manager for Sessions {
     ) -> RecycleResult<sqlx::Error> {
         let outdated = Some(metrics.created) < *self.earliest.lock();
         if outdated || metrics.age() > OLD {
-            return Err(RecycleError::message("to be opened anew"));
+            return Err(RecycleError::message("to be reopened"));
         }
         if metrics.last_used() > IDLE {
             connection.ping().await?;

@@ -80,7 +80,7 @@ async fn check_grantee(connection: &mut PgConnection, role: &str) -> Result<()> 
     let found: Option<(bool,)> =
         sqlx::query_as(found).bind(role).fetch_optional(connection).await?;
     let wrong = match found {
-        None => format!("there is no role {role}: make it with CREATE ROLE"),
+        None => format!("the role {role} does not exist: create it with CREATE ROLE"),
         Some((true,)) => {
             format!("{role} owns the tables, or is a superuser: name another role for hosts")
         }
@@ -135,7 +135,7 @@ pub(in crate::store) async fn check(url: &str, schema: &Migrator, role: Role) ->
     if missing > 0 {
         return Err(Error::Misconfigured(format!(
             "the database lacks {missing} migrations, or its role may not read the tables: run \
-             `tollhouse migrate` as the role that owns them, with --host-role for the role that serves"
+             `tollhouse migrate` as the role that owns them, with --host-role for the role of the hosts"
         )));
     }
     let owns = "SELECT current_user::text, EXISTS (
@@ -148,9 +148,7 @@ pub(in crate::store) async fn check(url: &str, schema: &Migrator, role: Role) ->
     connection.close().await?;
     if owns && role == Role::OwnsNothing {
         return Err(Error::Misconfigured(format!(
-            "the database's role {name} owns the tables, or is a superuser: a fault of the host could \
-             remove what protects the ledger. Use another role, to which `tollhouse migrate --host-role` \
-             grants what a host needs, or set database_as_owner"
+            "the database role {name} owns the tables, or is a superuser: a bug in the host could remove the protections of the ledger. Use another role, to which `tollhouse migrate --host-role` grants the required privileges, or set database_as_owner"
         )));
     }
     Ok(())

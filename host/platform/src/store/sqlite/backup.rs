@@ -30,7 +30,7 @@ pub async fn backup(url: &str, to: &Path) -> Result<(), BackupError> {
     let database = sqlite_file(url, "back it up with pg_dump")?;
     fs::metadata(&database).map_err(|error| not_writable(&database, &error))?;
     if to.exists() {
-        return Err(refused(format!("{} exists: name another file", to.display())));
+        return Err(refused(format!("{} already exists: choose another file", to.display())));
     }
     let _in_use = InUse::shared(&database)?;
     let copy = copy(&mut open(&database, false).await?, to).await?;
@@ -45,12 +45,12 @@ pub async fn restore(from: &Path, url: &str, replace: bool) -> Result<(), Backup
     must_exist(from)?;
     let Some(_alone) = InUse::alone(&database)? else {
         let database = database.display();
-        return Err(refused(format!("{database} is in use: stop the host, and try again")));
+        return Err(refused(format!("{database} is in use: stop the host and retry")));
     };
     if !replace && database.exists() {
         let database = database.display();
         return Err(refused(format!(
-            "{database} exists: allow it to be replaced, or name another"
+            "{database} already exists: replace it with --replace, or choose another"
         )));
     }
     // Without a log, nothing is pending, and the copy may be on a read-only file system.
@@ -131,7 +131,7 @@ async fn copy(from: &mut SqliteConnection, to: &Path) -> Result<NamedTempFile, B
     let copy =
         tempfile::Builder::new().prefix(".tollhouse-").tempfile_in(folder(to)).map_err(at)?;
     let path =
-        copy.path().to_str().ok_or_else(|| refused(format!("{} is no UTF-8", to.display())))?;
+        copy.path().to_str().ok_or_else(|| refused(format!("{} is not UTF-8", to.display())))?;
     let vacuum = sqlx::query("VACUUM INTO $1").bind(path.to_owned());
     vacuum.execute(from).await.map_err(Error::from)?;
     copy.as_file().sync_all().map_err(at)?;
@@ -177,11 +177,11 @@ async fn check(connection: &mut SqliteConnection, file: &Path) -> Result<(), Bac
     }
     let applied = schema::in_sqlite(connection).await?;
     if applied.is_empty() {
-        return Err(refused(format!("{shown} is no database of Tollhouse")));
+        return Err(refused(format!("{shown} is not a Tollhouse database")));
     }
     schema::missing(&crate::store::sqlite_schema(), &applied).map(drop).map_err(|error| {
         refused(format!(
-            "{shown} has another schema: {error}; use the Tollhouse that wrote it, or a later one"
+            "{shown} has another schema: {error}; use the version of Tollhouse that created it, or a later one"
         ))
     })
 }

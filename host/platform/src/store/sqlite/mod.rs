@@ -102,7 +102,7 @@ impl Sqlite {
                 // After a panic, the outcome of the write is unknown, and the writer continues.
                 let mut run = || catch_unwind(AssertUnwindSafe(|| runtime.block_on(writer.run())));
                 while run().is_err() {
-                    tracing::error!("the writer of the database is begun again after a panic");
+                    tracing::error!("database writer is restarted after a panic");
                 }
             })
             .map_err(sqlx::Error::Io)?;
@@ -305,7 +305,7 @@ where
 
     fn answer(self: Box<Self>, committed: Result<()>) {
         let done = match committed {
-            Ok(()) => self.done.expect("it has run"),
+            Ok(()) => self.done.expect("the write has run"),
             Err(error) => Ok(Err(error.into())),
         };
         // Ignored: the caller may have stopped waiting.

@@ -38,7 +38,7 @@ impl FromStr for TrustedKey {
         let (publisher, key) = text.split_once('=').ok_or("it must be NAME=KEY")?;
         check_name(publisher)?;
         let key = PublicKey::from_line(key);
-        let key = key.ok_or("the key must be an Ed25519 key, in the one line of its PEM file")?;
+        let key = key.ok_or("the key must be an Ed25519 key: the base64 line of its PEM file")?;
         Ok(TrustedKey { publisher: publisher.to_owned(), key })
     }
 }
@@ -119,9 +119,9 @@ impl TrustPolicy {
     ) -> std::result::Result<String, String> {
         match (signer, component.signatures.is_empty(), self.takes_unsigned) {
             (Some(signer), ..) => Ok(format!("by {}", signer.publisher)),
-            (None, true, true) => Ok("none: this host takes unsigned components".to_owned()),
+            (None, true, true) => Ok("none: this host accepts unsigned components".to_owned()),
             (None, false, true) => {
-                Ok("by nobody whom this host trusts: it counts as unsigned".to_owned())
+                Ok("by an untrusted publisher: it counts as unsigned".to_owned())
             }
             (None, true, false) => Err(UNSIGNED.to_owned()),
             (None, false, false) => Err(self.unknown()),
@@ -130,24 +130,24 @@ impl TrustPolicy {
 
     fn unknown(&self) -> String {
         let what_to_do = match self.is_pinned() {
-            true => "the setting plugin_publishers names whom",
-            false => "name its author's key with `tollhouse publisher trust`",
+            true => "the setting plugin_publishers lists the trusted ones",
+            false => "trust its author's key with `tollhouse publisher trust`",
         };
-        format!("the component is signed by nobody whom this host trusts: {what_to_do}")
+        format!("the component is not signed by a publisher that this host trusts: {what_to_do}")
     }
 }
 
-const UNSIGNED: &str = "the component is not signed: its author signs it with \
-    `tollhouse plugin sign`, or this host takes unsigned ones (plugin_unsigned)";
-const NOT_KEPT: &str = "the signature of the component was not kept when it was installed: \
-    install the same file again";
+const UNSIGNED: &str = "the component is not signed: its author can sign it with \
+    `tollhouse plugin sign`, or set plugin_unsigned to accept unsigned components";
+const NOT_KEPT: &str =
+    "the signature of the component was not stored at installation: install the same file again";
 
 /// Checks a publisher's name, which is shown in grants and parsed by programs.
 pub fn check_name(name: &str) -> std::result::Result<(), &'static str> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-.".contains(c);
     match (1..=60).contains(&name.len()) && name.chars().all(allowed) {
         true => Ok(()),
-        false => Err("a publisher's name must be 1 to 60 of a-z, 0-9, _, - and ."),
+        false => Err("a publisher's name must be 1 to 60 characters of a-z, 0-9, _, - and ."),
     }
 }
 

@@ -26,9 +26,9 @@ const SOURCES: [(&str, &str); 6] = [
 static CONTRACT: LazyLock<Resolve> = LazyLock::new(|| {
     let mut sources = SourceMap::default();
     SOURCES.iter().for_each(|(path, text)| sources.push_str(path, *text));
-    let parsed = sources.parse().map_err(|(_, error)| error).expect("the bindings parse it, too");
+    let parsed = sources.parse().map_err(|(_, error)| error).expect("the bindings parse it too");
     let mut contract = Resolve::default();
-    contract.push_group(parsed).expect("the bindings resolve it, too");
+    contract.push_group(parsed).expect("the bindings resolve it too");
     contract
 });
 
@@ -159,7 +159,7 @@ fn members(what: &str, expected: Members<'_, &Type>, found: Members<'_, Found>) 
     }
     let known = |name: &str| expected.iter().any(|(expected, _)| *expected == name);
     if let Some((odd, _)) = found.iter().find(|(name, _)| !known(name)) {
-        return Some(format!("{what} {odd} is not the contract's"));
+        return Some(format!("{what} {odd} is not in the contract"));
     }
     iter::zip(&expected, &found).enumerate().find_map(|(at, ((name, expected), (other, found)))| {
         if name != other {

@@ -274,7 +274,7 @@ pub fn notifications(
     told: Vec<exported::notifications::Notification>,
 ) -> Result<Vec<Notification>, Refusal> {
     if told.len() > MOST_NOTIFICATIONS {
-        let why = format!("it tells of {} records; at most 100 are taken", told.len());
+        let why = format!("it refers to {} records; the maximum is 100", told.len());
         return Err(Refusal::Malformed(why));
     }
     Ok(told.into_iter().map(Into::into).collect())

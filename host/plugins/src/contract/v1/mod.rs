@@ -242,7 +242,7 @@ pub fn check_versions(component: &Component) -> Result<(), String> {
             Ok(version) if version.major == MAJOR => {}
             _ => {
                 return Err(format!(
-                    "the component was built for version {version} of the contract; this host speaks {MAJOR}"
+                    "the component was built for version {version} of the contract; this host supports version {MAJOR}"
                 ));
             }
         }
@@ -256,8 +256,7 @@ pub fn link(linker: &Linker<State>, component: &Component) -> Result<InstancePre
         let drifts = drift::of_imports(component);
         match drifts.is_empty() {
             true => format!(
-                "the component imports what no plugin may use (the contract and WASI 0.2 without wasi:http is all that \
-                 there is; requests go through tollhouse:plugin/http): {error:#}"
+                "the component has an import that plugins may not use (available are the contract and WASI 0.2 without wasi:http; requests go through tollhouse:plugin/http): {error:#}"
             ),
             false => format!("an import differs from the contract: {}", drifts.join("; ")),
         }

@@ -105,7 +105,7 @@ impl TryFrom<wit::Entry> for Entry {
         }
         // Invalid details contain personal data and must not be quoted.
         let details: Map<String, Value> = serde_json::from_str(&entry.details)
-            .map_err(|_| unusable("the details are no JSON object"))?;
+            .map_err(|_| unusable("the details are not a JSON object"))?;
         Ok(Entry { details, email: entry.email.map(short), phone: entry.phone.map(short) })
     }
 }

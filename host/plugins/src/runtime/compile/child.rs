@@ -51,7 +51,7 @@ impl Compiler {
             Compiler::Here => {
                 let (engine, wasm) = (engine.clone(), wasm.to_vec());
                 let work = tokio::task::spawn_blocking(move || precompile(&engine, &wasm));
-                work.await.map_err(|_| "compiling the component panicked".to_owned())?
+                work.await.map_err(|_| "compilation of the component panicked".to_owned())?
             }
             Compiler::Child { program, memory_bytes, time } => {
                 let mut command = Command::new(program);
@@ -71,7 +71,7 @@ impl Compiler {
                 let child = command.spawn().map_err(|error| not_started(program, &error))?;
                 let late = || {
                     let most = time.as_secs();
-                    format!("compiling the component takes longer than {most} s")
+                    format!("compilation of the component takes longer than {most} s")
                 };
                 let done = timeout(*time, talk(child, wasm, *memory_bytes)).await;
                 done.unwrap_or_else(|_| Err(late()))
@@ -82,7 +82,7 @@ impl Compiler {
 
 /// Sends the component to the child and receives the machine code.
 async fn talk(mut child: Child, wasm: &[u8], memory_bytes: u64) -> Result<Vec<u8>, String> {
-    let lost = |error: io::Error| format!("the compiler cannot be talked to: {error}");
+    let lost = |error: io::Error| format!("communication with the compiler failed: {error}");
     let (mut to, from) = (child.stdin.take(), child.stdout.take());
     let said = child.stderr.take();
     let (mut code, mut reason) = (Vec::new(), Vec::new());
@@ -98,7 +98,7 @@ async fn talk(mut child: Child, wasm: &[u8], memory_bytes: u64) -> Result<Vec<u8
             let read = from.take(MOST_CODE_BYTES + 1).read_to_end(&mut code).await?;
             if read as u64 > MOST_CODE_BYTES {
                 let most = MOST_CODE_BYTES >> 20;
-                return Err(io::Error::other(format!("it makes more than {most} MiB of code")));
+                return Err(io::Error::other(format!("it generates more than {most} MiB of code")));
             }
         }
         Ok(())
@@ -129,12 +129,12 @@ fn ended(status: ExitStatus, said: &str, memory_bytes: u64) -> String {
         }
         Some(_) => format!("the compiler failed: {line}"),
         None if status.signal() == Some(Signal::XCPU.as_raw()) => {
-            "compiling the component takes too much time".to_owned()
+            "compilation of the component takes too much CPU time".to_owned()
         }
         // An allocator without memory aborts.
         None => {
             let most = memory_bytes >> 20;
-            format!("compiling the component takes more memory than {most} MiB")
+            format!("compilation of the component takes more than {most} MiB of memory")
         }
     }
 }
@@ -160,7 +160,7 @@ pub fn compile_as_child(
         // One second more, so that the signal is SIGXCPU and not SIGKILL.
         let maximum = if resource == Resource::Cpu { most.saturating_add(1) } else { most };
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(maximum) })
-            .map_err(|error| format!("the compiler cannot be bounded: {error}"))
+            .map_err(|error| format!("the limits of the compiler cannot be set: {error}"))
     };
     limit(Resource::Data, memory_bytes)?;
     limit(Resource::Cpu, seconds.saturating_mul(2))?; // sum of all threads
@@ -169,7 +169,8 @@ pub fn compile_as_child(
     let io = |error: io::Error| format!("the component cannot be read or written: {error}");
     io::stdin().lock().read_to_end(&mut wasm).map_err(io)?;
     let limits = Limits { memory_bytes: call_memory_bytes, instances: 1, ..Limits::default() };
-    let engine = engine::for_compiling(&limits).map_err(|error| format!("no engine: {error:#}"))?;
+    let engine = engine::for_compiling(&limits)
+        .map_err(|error| format!("the engine cannot be created: {error:#}"))?;
     let code = engine.precompile_component(&wasm).map_err(|error| format!("{error:#}"))?;
     let mut out = io::stdout().lock();
     out.write_all(&code).and_then(|()| out.flush()).map_err(io)

@@ -46,7 +46,7 @@ impl CodeCache {
         };
         let Some(reason) = reason else { return true };
         let folder = self.folder.display();
-        tracing::warn!(%folder, reason, "the folder of compiled components is not used");
+        tracing::warn!(%folder, reason, "code cache is not used");
         false
     }
 
@@ -79,7 +79,7 @@ impl CodeCache {
         let mac = self.sealer.digest(&[PURPOSE, name.as_bytes(), code]);
         let file = self.folder.join(name);
         if let Err(error) = write_whole(&[mac.as_bytes(), &[LINE_END], code], &file) {
-            tracing::warn!(file = %file.display(), %error, "a compiled component was not kept");
+            tracing::warn!(file = %file.display(), %error, "compiled component could not be cached");
         }
     }
 
@@ -119,10 +119,10 @@ fn create_unfinished(file: &Path) -> io::Result<(PathBuf, File)> {
 /// Returns why the folder is not used. A missing folder is created when it is needed.
 pub fn fault(folder: &Path) -> Option<String> {
     match fs::metadata(folder) {
-        Ok(found) if !found.is_dir() => Some(format!("{} is no folder", folder.display())),
+        Ok(found) if !found.is_dir() => Some(format!("{} is not a folder", folder.display())),
         Ok(found) if is_private(&found) => None,
         Ok(_) => Some(
-            "it belongs to somebody else or others may write into it: empty it, own it, and set its mode to 0700"
+            "it belongs to another user or is writable by others: empty it, own it, and set its mode to 0700"
                 .to_owned(),
         ),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,

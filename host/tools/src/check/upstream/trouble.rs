@@ -82,7 +82,7 @@ impl Trouble {
     pub fn name(self) -> &'static str {
         match self {
             Trouble::NoConnection => "no connection",
-            Trouble::TimeOut => "time-out",
+            Trouble::TimeOut => "timeout",
             Trouble::Cut => "connection cut after sending",
             Trouble::TooLarge => "200 with a body over the limit",
             Trouble::ServerError => "500 with an HTML page",
@@ -94,11 +94,11 @@ impl Trouble {
             Trouble::NotFoundPage => "404 with an HTML page",
             Trouble::Unauthorized => "401 with {}",
             Trouble::Forbidden => "403 with {}",
-            Trouble::OtherWords => "the example with other words",
-            Trouble::OtherValues => "the example with other words, numbers and truth values",
-            Trouble::Refusal => "400 with other words",
-            Trouble::Gossip => "the example with words about the customer",
-            Trouble::RefusalWithGossip => "400 with words about the customer",
+            Trouble::OtherWords => "the example with unknown words",
+            Trouble::OtherValues => "the example with unknown words, numbers and booleans",
+            Trouble::Refusal => "400 with unknown words",
+            Trouble::Gossip => "the example with personal data",
+            Trouble::RefusalWithGossip => "400 with personal data",
         }
     }
 
