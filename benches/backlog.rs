@@ -181,7 +181,7 @@ impl Fleet {
         self.clock.advance_to(NOW.plus_seconds(2 * 24 * 3_600));
         let began = Instant::now();
         let work: Vec<JoinHandle<()>> =
-            self.hosts.iter().map(|host| tokio::spawn(jobs::work(host.clone()))).collect();
+            self.hosts.iter().map(|host| tokio::spawn(jobs::run_workers(host.clone()))).collect();
         while store.select(count_repaid_loans).await.expect("a count") < count {
             tokio::time::sleep(POLL).await;
         }

@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use tokio::task::JoinHandle;
 use tollhouse_platform::{
     clock::Clock,
-    outbound::egress::{Answer, Egress, EgressError, Outgoing},
+    outbound::egress::{Egress, EgressError, EgressRequest, EgressResponse},
     random::Random,
 };
 use tollhouse_plugins::{Call, Callable, Credentials, Limits, Plugins};
@@ -121,6 +121,6 @@ impl PluginPair {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a script may fail")]
-fn answer(_: &Outgoing) -> Result<Answer, EgressError> {
-    Ok(Answer { status: 200, headers: Vec::new(), body: PAID.into() })
+fn answer(_: &EgressRequest) -> Result<EgressResponse, EgressError> {
+    Ok(EgressResponse { status: 200, headers: Vec::new(), body: PAID.into() })
 }

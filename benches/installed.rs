@@ -61,7 +61,7 @@ impl Host {
     async fn create(count: usize) -> Host {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let url = format!("sqlite://{}", folder.path().join("bench.db").display());
-        let store = Store::open(&url, store::Limits::default(), Random::system()).await;
+        let store = Store::open(&url, store::StoreLimits::default(), Random::system()).await;
         let random = Random::system();
         let sealer = Sealer::new(&new_master_key(&random), random).expect("a key");
         let code = CodeCache::new(folder.path().join("code"), sealer);

@@ -4,7 +4,7 @@ use tollhouse_platform::store::params;
 use tollhouse_platform::{
     clock::Clock,
     random::Random,
-    store::{self, Limits, Store},
+    store::{self, Store, StoreLimits},
 };
 
 use crate::{Bench, database, divide};
@@ -13,7 +13,7 @@ const READERS: u32 = 32;
 
 pub fn measure(bench: &mut Bench) {
     for database in database::create_for_each_engine(&bench.runtime) {
-        let store = Store::open(&database.url, Limits::default(), Random::system());
+        let store = Store::open(&database.url, StoreLimits::default(), Random::system());
         let store = bench.runtime.block_on(store).expect("a database");
         for writers in [1, 32, 128] {
             let name = format!("store/write/{}/{writers}", database.engine);

@@ -11,7 +11,7 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use tollhouse_app::state::config::describe;
-use tollhouse_platform::config::layers::{self, Parsed};
+use tollhouse_platform::config::layers::{self, ParsedSettings};
 
 use self::{
     records::{audit, card_refund, direct_debit, event, identity, loan, message, payment},
@@ -106,24 +106,24 @@ async fn main() -> ExitCode {
     let parsed = match layers::parse(Cli::command(), &describe::command(), arguments) {
         Ok(parsed) => parsed,
         Err(error) if error.use_stderr() && json => {
-            return Failure::Usage(error.to_string()).tell(json);
+            return Failure::Usage(error.to_string()).print(json);
         }
         Err(error) => error.exit(),
     };
     match execute(&parsed).await {
         Ok(report) => {
             report.print(json);
-            report.failure.map_or(ExitCode::SUCCESS, |failure| failure.tell(json))
+            report.failure.map_or(ExitCode::SUCCESS, |failure| failure.print(json))
         }
-        Err(failure) => failure.tell(json),
+        Err(failure) => failure.print(json),
     }
 }
 
-async fn execute(parsed: &Parsed) -> Result<Report, Failure> {
+async fn execute(parsed: &ParsedSettings) -> Result<Report, Failure> {
     let cli = Cli::from_arg_matches(&parsed.matches).map_err(|e| Failure::Usage(e.to_string()))?;
     let checks = matches!(&cli.command, Command::Config(config::Command::Check { .. }));
-    if !checks && !parsed.wrong.is_empty() {
-        return Err(Failure::settings(parsed.wrong.clone()));
+    if !checks && !parsed.errors.is_empty() {
+        return Err(Failure::settings(parsed.errors.clone()));
     }
     match cli.command {
         Command::Serve(serve) => serve.run().await,

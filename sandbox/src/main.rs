@@ -23,7 +23,7 @@ use tollhouse_app::{
     wiring,
 };
 use tollhouse_http as http;
-use tollhouse_platform::{background::jobs::Companion, clock::Clock, random::Random};
+use tollhouse_platform::{background::jobs::RunSimulators, clock::Clock, random::Random};
 use tollhouse_sandbox::Simulators;
 use tracing_subscriber::EnvFilter;
 
@@ -110,7 +110,7 @@ async fn run(options: Options) -> Result<(), Failure> {
     let addresses = [public.local_addr()?, internal.local_addr()?];
     let config = configure(&options, addresses, simulators.smtp_addr(), &Random::system())?;
     let settle = simulators.clone();
-    let companion: Companion = Box::new(move || {
+    let companion: RunSimulators = Box::new(move || {
         let simulators = settle.clone();
         async move { simulators.run_until_idle().await }.boxed()
     });

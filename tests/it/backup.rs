@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tollhouse_app::operations::audit;
 use tollhouse_platform::{
     random::Random,
-    store::{self, BackupError, Limits, Store, backup, restore},
+    store::{self, BackupError, Store, StoreLimits, backup, restore},
 };
 
 use crate::{
@@ -27,7 +27,7 @@ fn url(file: &Path) -> String {
 }
 
 async fn open(file: &Path) -> Store {
-    let store = Store::open(&url(file), Limits::default(), Random::seeded(1)).await;
+    let store = Store::open(&url(file), StoreLimits::default(), Random::seeded(1)).await;
     store.expect("a database that opens")
 }
 

@@ -131,7 +131,7 @@ both! {
             tx.sql("DELETE FROM _sqlx_migrations WHERE version = 16").run().await
         };
         app.app.store.write(undo).await.expect("statements");
-        Store::open(&app.database.url, store::Limits::default(), Random::system()).await.expect("a migration");
+        Store::open(&app.database.url, store::StoreLimits::default(), Random::system()).await.expect("a migration");
         let before = get(app, &own(app, "")).await;
         assert_eq!((&before["sms_prefixes"], &before["countries"]), (&json!(["+"]), &Value::Null));
         let new = app.new_company("Beta Lending").await;
@@ -286,7 +286,7 @@ both! {
     async fn the_last_use_of_a_key_is_recorded_at_most_once_a_minute(app: TestApp) {
         let key = new_key(app, json!({})).await;
         let last_used_at = async || {
-            app.app.tasks.finished().await; // it is recorded in the background
+            app.app.tasks.wait_until_idle().await; // it is recorded in the background
             let keys = get(app, &own(app, "/keys")).await;
             let keys = keys.as_array().unwrap();
             keys.iter().find(|k| k["id"] == key["id"]).expect("the key")["last_used_at"].clone()
@@ -305,7 +305,7 @@ both! {
         let key = new_key(app, json!({})).await;
         let known = text(&key, "api_key");
         let last_used_at = async || {
-            app.app.tasks.finished().await;
+            app.app.tasks.wait_until_idle().await;
             let keys = get(app, &own(app, "/keys")).await;
             keys.as_array().unwrap().iter().map(|key| key["last_used_at"].clone()).collect::<Vec<_>>()
         };

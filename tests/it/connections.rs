@@ -117,7 +117,7 @@ both! {
         for company in [&app.company, &revoked] {
             app.request(company, Method::GET, "/payment/list", None).await.data();
         }
-        app.app.tasks.finished().await;
+        app.app.tasks.wait_until_idle().await;
         let keys = format!("/companies/{}/keys", revoked.id);
         let key = app.operator(Method::GET, &keys, Value::Null).await.data()[0]["id"].clone();
         let path = format!("{keys}/{}", key.as_str().expect("an id"));

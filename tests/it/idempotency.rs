@@ -273,7 +273,7 @@ both! {
             _ = with_key(begin(app, &order), "k") => panic!("a response before that of the provider"),
             () = begun => {}
         }
-        app.app.tasks.finished().await;
+        app.app.tasks.wait_until_idle().await;
         let again = with_key(begin(app, &order), "k").await;
         assert!(is_replay(&again) && again.data()["checkout"]["url"].is_string(), "{}", again.body);
         assert_eq!(payments(app).await, 1);

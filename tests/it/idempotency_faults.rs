@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
 use tollhouse_app::{routes, state::App, wiring};
 use tollhouse_http as http;
-use tollhouse_http::idempotency::{self, Answer, Claim, Claimed, End, Name};
+use tollhouse_http::idempotency::{
+    self, Claim, ClaimOutcome, Completion, RequestKey, StoredResponse,
+};
 use tollhouse_platform::random::Random;
 use tollhouse_sandbox::{Fault, FaultKind};
 
@@ -47,16 +49,16 @@ both! {
     async fn a_response_after_the_lease_was_retaken_is_not_stored(app: TestApp) {
         let claim = async |key: &str| {
             let (company_id, method, path) = (&*app.company.id, "POST", "/api/v1/payment/initialize");
-            idempotency::claim(&app.app.server, Name { company_id, method, path, key }, "content".to_owned()).await
+            idempotency::claim(&app.app.server, RequestKey { company_id, method, path, key }, "content".to_owned()).await
         };
         let run = async |key: &str| match claim(key).await.expect("a claim") {
-            Claimed::Run(claim) => claim,
-            Claimed::Replay(answer) => panic!("unexpected replay: {answer:?}"),
+            ClaimOutcome::Run(claim) => claim,
+            ClaimOutcome::Replay(answer) => panic!("unexpected replay: {answer:?}"),
         };
-        let answer = |body: &str| Answer { status: 200, content_type: None, body: body.to_owned() };
+        let answer = |body: &str| StoredResponse { status: 200, content_type: None, body: body.to_owned() };
         let keep = async |claim: &Claim, body: &str| {
-            let kept = End::Keep(answer(body), None);
-            idempotency::end(&app.app.server, claim.clone(), kept).await.expect("a write");
+            let kept = Completion::StoreResponse(answer(body), None);
+            idempotency::complete(&app.app.server, claim.clone(), kept).await.expect("a write");
         };
         for (key, late_first) in [("late first", true), ("late last", false)] {
             let late = run(key).await;
@@ -64,15 +66,15 @@ both! {
             let retaken = run(key).await;
             if late_first {
                 keep(&late, "late").await;
-                idempotency::end(&app.app.server, late, End::Free).await.expect("a write");
+                idempotency::complete(&app.app.server, late, Completion::Release).await.expect("a write");
                 assert!(claim(key).await.is_err(), "the new owner holds the lease");
                 keep(&retaken, "retaken").await;
             } else {
                 keep(&retaken, "retaken").await;
                 keep(&late, "late").await;
-                idempotency::end(&app.app.server, late, End::Free).await.expect("a write");
+                idempotency::complete(&app.app.server, late, Completion::Release).await.expect("a write");
             }
-            let Ok(Claimed::Replay(kept)) = claim(key).await else { panic!("no response is stored") };
+            let Ok(ClaimOutcome::Replay(kept)) = claim(key).await else { panic!("no response is stored") };
             assert_eq!(kept, answer("retaken"), "{key}");
         }
     }

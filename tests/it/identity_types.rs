@@ -68,7 +68,7 @@ both! {
             tx.sql("DELETE FROM _sqlx_migrations WHERE version = 17").run().await
         };
         app.app.store.write(extended).await.expect("statements");
-        Store::open(&app.database.url, store::Limits::default(), Random::system()).await.expect("a migration");
+        Store::open(&app.database.url, store::StoreLimits::default(), Random::system()).await.expect("a migration");
         let found = bvn(app, BVN).await;
         assert_eq!(found.data()["expires_at"], json!(NOW.plus_seconds(30 * 24 * 3600)));
     }

@@ -197,9 +197,9 @@ both! {
         let of = |access| routes_of(app, access).into_iter().map(|(_, route)| route.path).collect::<Vec<_>>();
         let (documents, health) = (["/openapi.json", "/docs", "/docs/{file}"], ["/health/live", "/health/ready"]);
         // All routes that need no key. A further one needs a reason here.
-        assert_eq!(of(Access::Open), [&documents[..], &["/api/v1/user/file/{file}", "/api/v1/notifications/{provider}/{account}"], &documents].concat());
+        assert_eq!(of(Access::Unauthenticated), [&documents[..], &["/api/v1/user/file/{file}", "/api/v1/notifications/{provider}/{account}"], &documents].concat());
         // All routes that bypass the request limits. A further one needs a reason here.
-        assert_eq!(of(Access::Always), [&health[..], &health, &["/metrics"]].concat());
+        assert_eq!(of(Access::Unthrottled), [&health[..], &health, &["/metrics"]].concat());
         for (base, _, route) in app.routes().into_iter().filter(|(_, _, route)| !is_common(route.path)) {
             let public = base == app.api;
             assert_ne!(route.access, if public { Access::Operator } else { Access::Company });

@@ -25,10 +25,9 @@ fn verifications(app: &TestApp) -> usize {
 async fn wake(app: &TestApp, payment: &serde_json::Value) {
     let (company, now) = (app.company.id.clone(), app.app.clock.now());
     let payment = payment["id"].as_str().unwrap().to_owned();
-    let woken = app
-        .app
-        .store
-        .write(async move |tx| jobs::wake(tx, &company, payments::SETTLE_JOB, &payment, now).await);
+    let woken = app.app.store.write(async move |tx| {
+        jobs::enqueue(tx, &company, payments::SETTLE_JOB, &payment, now).await
+    });
     let woken: store::Result<()> = woken.await;
     woken.expect("a job that is woken");
 }

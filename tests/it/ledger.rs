@@ -12,7 +12,7 @@ use tollhouse_app::tenants::wallet::{self, LedgerAccount, LedgerTransaction, Ove
 use tollhouse_platform::{
     error,
     random::Random,
-    store::{self, Limits, Store},
+    store::{self, Store, StoreLimits},
     values::money::{Minor, Money},
 };
 
@@ -365,7 +365,8 @@ async fn database_of_before(engine: Engine) -> Database {
 }
 
 async fn open(database: &Database) -> Result<Store, store::Error> {
-    let limits = Limits { wait: Duration::from_millis(200), ..Limits::default() };
+    let limits =
+        StoreLimits { acquire_timeout: Duration::from_millis(200), ..StoreLimits::default() };
     Store::open(&database.url, limits, Random::seeded(1)).await
 }
 

@@ -193,7 +193,7 @@ async fn a_request_under_a_key_that_takes_too_long_goes_on_and_its_answer_is_kep
     assert!(!late.headers.contains_key("retry-after"));
     let under_way = "the request with this Idempotency-Key is in progress";
     assert_eq!(send().await.failure(), (409, under_way));
-    app.app.tasks.finished().await;
+    app.app.tasks.wait_until_idle().await;
     let again = send().await;
     assert_eq!(again.headers["idempotent-replayed"], "true");
     assert!(again.data()["checkout"]["url"].is_string());

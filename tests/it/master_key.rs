@@ -13,7 +13,7 @@ use tollhouse_platform::{
     crypto::seal::{Sealer, new_master_key},
     error,
     random::Random,
-    store::{self, Assembled},
+    store::{self, DynamicStatement},
 };
 
 use crate::{
@@ -225,27 +225,27 @@ async fn pay_at(app: &TestApp, company: &Company, reference: &str) -> u16 {
 }
 
 /// What somebody does who can write to the database.
-async fn update_company(app: &TestApp, set: Assembled) {
-    let update = set.then(" WHERE id = ").value(&*app.company.id);
-    let updated = app.app.store.write(async move |tx| tx.assembled(&update).run().await);
+async fn update_company(app: &TestApp, set: DynamicStatement) {
+    let update = set.append(" WHERE id = ").bind(&*app.company.id);
+    let updated = app.app.store.write(async move |tx| tx.dynamic(&update).run().await);
     assert_eq!(updated.await.unwrap(), 1);
 }
 
-fn set(text: &'static str) -> Assembled {
-    Assembled::default().then("UPDATE companies SET ").then(text)
+fn set(text: &'static str) -> DynamicStatement {
+    DynamicStatement::default().append("UPDATE companies SET ").append(text)
 }
 
 /// Both secrets of the company, sealed as versions did that did not tell the two apart.
-fn set_alike(app: &TestApp, current: &str, previous: &str) -> Assembled {
+fn set_alike(app: &TestApp, current: &str, previous: &str) -> DynamicStatement {
     let context = format!("companies/{}/event_secret", app.company.id);
     let seal = |secret: &str| app.app.sealer.seal(&context, secret);
     let until = app.app.clock.now().plus_seconds(3_600);
     set("event_secret = ")
-        .value(seal(current))
-        .then(", previous_event_secret = ")
-        .value(seal(previous))
-        .then(", previous_event_secret_until = ")
-        .value(until)
+        .bind(seal(current))
+        .append(", previous_event_secret = ")
+        .bind(seal(previous))
+        .append(", previous_event_secret_until = ")
+        .bind(until)
 }
 
 fn sum(steps: &[Value], what: &str) -> u64 {

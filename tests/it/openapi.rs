@@ -47,8 +47,8 @@ fn every_route_is_an_operation_with_its_failures_and_the_other_way_round() {
             assert!(described.remove(&(route.method.to_owned(), path.clone())), "{what}");
             let operation = &document["paths"][path][route.method];
             let mut expected = match route.access {
-                Access::Always => vec!["200", "431", "500"],
-                Access::Open => vec!["200", "431", "500", "503"],
+                Access::Unthrottled => vec!["200", "431", "500"],
+                Access::Unauthenticated => vec!["200", "431", "500", "503"],
                 Access::Operator => vec!["200", "400", "401", "429", "431", "500", "503"],
                 Access::Company => vec!["200", "400", "401", "403", "429", "431", "500", "503"],
             };

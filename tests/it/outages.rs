@@ -158,7 +158,7 @@ async fn stored_events(app: &TestApp) -> i32 {
 async fn a_file_that_another_process_has_locked_is_a_503_and_the_log_says_so() {
     let app = TestApp::start_with(Engine::Sqlite, &["--database-wait-ms=300"]).await;
     app.get("/payment/list").await.data();
-    app.app.tasks.finished().await;
+    app.app.tasks.wait_until_idle().await;
     let log = Log::start();
     let mut other = SqliteConnection::connect(&app.database.url).await.expect("a connection");
     sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.expect("the lock");

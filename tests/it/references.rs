@@ -185,7 +185,7 @@ both! {
         app.app.store.write(async move |tx| -> store::Result<()> {
             let lose = "UPDATE card_refunds SET status = 'requested', provider_id = '' RETURNING id";
             let (refund,): (String,) = tx.sql(lose).one().await?;
-            jobs::wake(tx, &company, "card.refund", &refund, now).await
+            jobs::enqueue(tx, &company, "card.refund", &refund, now).await
         }).await.expect("a refund");
         app.advance(2 * 3_600).await;
         assert_eq!(app.operator(Method::GET, &path, Value::Null).await.data()["status"], "done");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tollhouse_platform::{
     random::Random,
-    store::{self, Limits, Store},
+    store::{self, Store, StoreLimits},
 };
 use url::Url;
 
@@ -233,7 +233,7 @@ async fn isolation_and_durability_do_not_depend_on_the_defaults_of_role_or_serve
     assert_eq!(shown(&mut plain, "synchronous_commit").await, "off");
     assert_eq!(shown(&mut plain, "transaction_isolation").await, "serializable");
 
-    let store = Store::open(&lab.url(&lab.owner), Limits::default(), Random::seeded(1)).await;
+    let store = Store::open(&lab.url(&lab.owner), StoreLimits::default(), Random::seeded(1)).await;
     let store = store.expect("a database that opens");
     let settings = async |tx: &mut store::Tx| -> store::Result<_> {
         let (isolation,): (String,) = tx.sql("SHOW transaction_isolation").one().await?;

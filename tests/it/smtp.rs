@@ -12,7 +12,9 @@ use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::TcpListener,
 };
-use tollhouse_platform::outbound::smtp::{Email, Login, Mailer, Security, Settings, SmtpError};
+use tollhouse_platform::outbound::smtp::{
+    Mailer, OutgoingEmail, SmtpCredentials, SmtpEncryption, SmtpError, SmtpSettings,
+};
 
 use self::aiosmtpd::Server;
 use crate::{app::NOW, ports};
@@ -51,8 +53,8 @@ impl Authority {
     }
 }
 
-fn settings(security: Security, port: u16) -> Settings {
-    Settings {
+fn settings(security: SmtpEncryption, port: u16) -> SmtpSettings {
+    SmtpSettings {
         host: "localhost".into(),
         port,
         security,
@@ -65,15 +67,15 @@ fn settings(security: Security, port: u16) -> Settings {
 }
 
 fn plain(port: u16) -> Mailer {
-    Mailer::new(settings(Security::Plain, port)).expect("settings")
+    Mailer::new(settings(SmtpEncryption::Plain, port)).expect("settings")
 }
 
-fn login([username, password]: [&str; 2]) -> Option<Login> {
-    Some(Login { username: username.into(), password: password.into() })
+fn login([username, password]: [&str; 2]) -> Option<SmtpCredentials> {
+    Some(SmtpCredentials { username: username.into(), password: password.into() })
 }
 
-fn email(to: &str) -> Email {
-    Email {
+fn email(to: &str) -> OutgoingEmail {
+    OutgoingEmail {
         id: "6922a0d0f0a1b2c3d4e5f607".into(),
         from_name: "Acme Lending".into(),
         to: to.into(),
@@ -95,14 +97,14 @@ async fn messages_arrive_by_every_kind_of_security_over_one_connection() {
     let authority = Authority::new();
     let pair = authority.sign("localhost");
     for (kind, security, user) in [
-        ("starttls", Security::StartTls, USER),
-        ("starttls", Security::StartTls, NOBODY),
-        ("tls", Security::Tls, USER),
-        ("plain", Security::Plain, NOBODY),
-        ("plain", Security::Plain, USER),
+        ("starttls", SmtpEncryption::StartTls, USER),
+        ("starttls", SmtpEncryption::StartTls, NOBODY),
+        ("tls", SmtpEncryption::Tls, USER),
+        ("plain", SmtpEncryption::Plain, NOBODY),
+        ("plain", SmtpEncryption::Plain, USER),
     ] {
         let Some(mut server) = Server::start(kind, Some(&pair), user).await else { return };
-        let mailer = Mailer::new(Settings {
+        let mailer = Mailer::new(SmtpSettings {
             ca: Some(authority.pem.clone().into()),
             login: if user == NOBODY { None } else { login(user) },
             ..settings(security, server.port)
@@ -146,7 +148,7 @@ async fn only_a_verdict_on_the_recipient_is_final_and_the_connection_goes_on() {
         ("ada@example.com\r\nDATA", true, None),
     ] {
         let failed = failure(&mailer, to).await;
-        assert_eq!((failed.is_final, failed.code), (is_final, code), "{to}: {failed}");
+        assert_eq!((failed.is_permanent, failed.code), (is_final, code), "{to}: {failed}");
         mailer.send(&email("ada@example.com")).await.expect("a message after it");
         peers.push(server.next("message").await["peer"].clone());
     }
@@ -157,8 +159,8 @@ async fn only_a_verdict_on_the_recipient_is_final_and_the_connection_goes_on() {
 #[tokio::test]
 async fn what_is_wrong_with_us_is_never_final() {
     let Some(server) = Server::start("plain", None, USER).await else { return };
-    let with = |change: fn(&mut Settings)| {
-        let mut settings = settings(Security::Plain, server.port);
+    let with = |change: fn(&mut SmtpSettings)| {
+        let mut settings = settings(SmtpEncryption::Plain, server.port);
         settings.login = login(USER);
         change(&mut settings);
         Mailer::new(settings).expect("settings")
@@ -172,7 +174,7 @@ async fn what_is_wrong_with_us_is_never_final() {
         (plain(closed), None, "no connection"),
     ] {
         let failed = failure(&mailer, "ada@example.com").await;
-        assert_eq!((failed.is_final, failed.code), (false, code), "{failed}");
+        assert_eq!((failed.is_permanent, failed.code), (false, code), "{failed}");
         assert!(failed.reason.contains(reason), "{failed}");
     }
     assert!(!server.rest().await.iter().any(|event| event["event"] == "message"));
@@ -181,7 +183,7 @@ async fn what_is_wrong_with_us_is_never_final() {
 #[tokio::test]
 async fn a_server_that_is_not_the_right_one_is_told_nothing() {
     let (authority, other) = (Authority::new(), Authority::new());
-    for (security, kind) in [(Security::StartTls, "starttls"), (Security::Tls, "tls")] {
+    for (security, kind) in [(SmtpEncryption::StartTls, "starttls"), (SmtpEncryption::Tls, "tls")] {
         for (signed_by, name, kind, reason) in [
             (&authority, "other.example", kind, "certificate"),
             (&other, "localhost", kind, "certificate"),
@@ -190,13 +192,13 @@ async fn a_server_that_is_not_the_right_one_is_told_nothing() {
         ] {
             let pair = signed_by.sign(name);
             let Some(server) = Server::start(kind, Some(&pair), NOBODY).await else { return };
-            let mailer = Mailer::new(Settings {
+            let mailer = Mailer::new(SmtpSettings {
                 ca: Some(authority.pem.clone().into()),
                 login: login(USER),
                 ..settings(security, server.port)
             });
             let failed = failure(&mailer.expect("settings"), "ada@example.com").await;
-            assert_eq!((failed.is_final, failed.code), (false, None), "{failed}");
+            assert_eq!((failed.is_permanent, failed.code), (false, None), "{failed}");
             assert!(failed.reason.contains(reason), "{name} {kind}: {failed}");
             let heard = server.rest().await;
             let hellos = heard.iter().all(|event| event["event"] == "hello");
@@ -211,9 +213,9 @@ async fn answers_that_came_before_tls_are_not_believed() {
     let authority = Authority::new();
     let pair = authority.sign("localhost");
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let settings = Settings {
+    let settings = SmtpSettings {
         ca: Some(authority.pem.clone().into()),
-        ..settings(Security::StartTls, listener.local_addr().unwrap().port())
+        ..settings(SmtpEncryption::StartTls, listener.local_addr().unwrap().port())
     };
     let Some(mut server) = Server::start("starttls", Some(&pair), NOBODY).await else { return };
     let mailer = Mailer::new(settings).expect("settings");
@@ -244,7 +246,7 @@ async fn answers_that_came_before_tls_are_not_believed() {
         () = between => panic!("the connection ended before the message did"),
     };
     let failed = sent.expect_err("a handshake that failed");
-    assert_eq!((failed.is_final, failed.code), (false, None), "{failed}");
+    assert_eq!((failed.is_permanent, failed.code), (false, None), "{failed}");
     assert_eq!(server.next("hello").await["name"], "mail.example.com");
     assert!(server.rest().await.is_empty(), "nothing was said after it");
 }
@@ -252,7 +254,10 @@ async fn answers_that_came_before_tls_are_not_believed() {
 #[tokio::test]
 async fn a_conversation_that_was_left_is_not_used_again() {
     let Some(mut server) = Server::start("plain", None, NOBODY).await else { return };
-    let mailer = Mailer::new(Settings { connections: 1, ..settings(Security::Plain, server.port) });
+    let mailer = Mailer::new(SmtpSettings {
+        connections: 1,
+        ..settings(SmtpEncryption::Plain, server.port)
+    });
     let mailer = mailer.expect("settings");
     let late = email("late@example.com");
     let left = tokio::select! {
@@ -269,17 +274,22 @@ async fn a_conversation_that_was_left_is_not_used_again() {
 async fn a_server_that_says_nothing_is_left_in_time() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let settings =
-        Settings { timeout: Duration::from_millis(50), ..settings(Security::Plain, port) };
+    let settings = SmtpSettings {
+        timeout: Duration::from_millis(50),
+        ..settings(SmtpEncryption::Plain, port)
+    };
     let failed = failure(&Mailer::new(settings).expect("settings"), "ada@example.com").await;
-    assert_eq!((failed.is_final, failed.code), (false, None));
+    assert_eq!((failed.is_permanent, failed.code), (false, None));
     assert!(failed.reason.contains("in time"), "{failed}");
 }
 
 #[tokio::test]
 async fn no_more_connections_are_made_than_allowed() {
     let Some(mut server) = Server::start("plain", None, NOBODY).await else { return };
-    let mailer = Mailer::new(Settings { connections: 2, ..settings(Security::Plain, server.port) });
+    let mailer = Mailer::new(SmtpSettings {
+        connections: 2,
+        ..settings(SmtpEncryption::Plain, server.port)
+    });
     let mailer = mailer.expect("settings");
     let emails: Vec<_> = (0..12).map(|_| email("ada@example.com")).collect();
     for sent in join_all(emails.iter().map(|email| mailer.send(email))).await {

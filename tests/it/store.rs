@@ -7,7 +7,7 @@ use tollhouse_app::operations::audit;
 use tollhouse_platform::{
     error::{Error, Result},
     random::Random,
-    store::{self, Limits, Store, Tx, params},
+    store::{self, Store, StoreLimits, Tx, params},
 };
 
 use crate::app::TestApp;
@@ -164,7 +164,7 @@ both! {
 #[tokio::test]
 async fn a_database_of_another_kind_is_refused() {
     for url in ["none", "mysql://localhost/tollhouse", "tollhouse.db"] {
-        let refused = Store::open(url, Limits::default(), Random::system())
+        let refused = Store::open(url, StoreLimits::default(), Random::system())
             .await
             .err()
             .expect("a refusal")
@@ -181,7 +181,7 @@ async fn what_is_announced_is_heard_once_it_is_committed() {
     const CHANNEL: &str = "tollhouse_test_announcements";
     let Some(server) = crate::app::postgres() else { return };
     let app = TestApp::start(crate::app::Engine::Postgres(server)).await;
-    let another = Store::open(&app.database.url, Limits::default(), Random::system()).await;
+    let another = Store::open(&app.database.url, StoreLimits::default(), Random::system()).await;
     let another = another.expect("another host's store");
     let (heard, mut hears) = tokio::sync::mpsc::unbounded_channel();
     let listening = tokio::spawn(async move {
@@ -194,12 +194,12 @@ async fn what_is_announced_is_heard_once_it_is_committed() {
     next().await; // what was said before may have been missed
     let db = &app.app.store;
     let taken_back = db.write(async |tx| -> Result<()> {
-        tx.announce(CHANNEL).await?;
+        tx.notify(CHANNEL).await?;
         Err(Error::invalid("told to fail"))
     });
     assert!(taken_back.await.is_err());
     for _ in 0..2 {
-        db.write(async |tx| tx.announce(CHANNEL).await).await.expect("an announcement");
+        db.write(async |tx| tx.notify(CHANNEL).await).await.expect("an announcement");
         next().await;
     }
     listening.abort();

@@ -18,7 +18,7 @@ use tollhouse_app::operations::audit;
 use tollhouse_platform::{
     error,
     random::Random,
-    store::{self, Error, Limits, Store, Trouble, Tx},
+    store::{self, Error, Store, StoreLimits, Tx, UnavailableReason},
 };
 
 use crate::{
@@ -28,12 +28,15 @@ use crate::{
 };
 
 /// More than any test needs to get a turn; so what is late is late for another reason.
-const PATIENT: Limits =
-    Limits { connections: 4, wait: Duration::from_secs(30), deadline: Duration::from_secs(30) };
+const PATIENT: StoreLimits = StoreLimits {
+    connections: 4,
+    acquire_timeout: Duration::from_secs(30),
+    transaction_timeout: Duration::from_secs(30),
+};
 const SOON: Duration = Duration::from_millis(200);
 
 /// Another store on the database of `app`.
-async fn open(app: &TestApp, limits: Limits) -> Store {
+async fn open(app: &TestApp, limits: StoreLimits) -> Store {
     Store::open(&app.database.url, limits, Random::seeded(1)).await.expect("a database that opens")
 }
 
@@ -43,7 +46,7 @@ async fn write(store: &Store, app: &TestApp, action: &'static str) -> store::Res
 }
 
 #[track_caller]
-fn trouble<T>(done: store::Result<T>) -> Trouble {
+fn trouble<T>(done: store::Result<T>) -> UnavailableReason {
     match done {
         Err(Error::Unavailable { trouble, .. }) => trouble,
         Err(error) => panic!("another error: {error}"),
@@ -53,7 +56,7 @@ fn trouble<T>(done: store::Result<T>) -> Trouble {
 
 both! {
     async fn what_takes_too_long_is_rolled_back_and_harms_no_other(app: TestApp) {
-        let store = open(app, Limits { deadline: SOON, ..PATIENT }).await;
+        let store = open(app, StoreLimits { transaction_timeout: SOON, ..PATIENT }).await;
         let (host, company) = (app.app.clone(), app.company.id.clone());
         let slow = store.write(async move |tx| -> store::Result<()> {
             audit::record(tx, &host, &company, "slow", json!({})).await?;
@@ -61,7 +64,7 @@ both! {
         });
         let quick = join_all((0..20).map(|_| write(&store, app, "quick")));
         let (slow, quick) = join(slow, quick).await;
-        assert_eq!(trouble(slow), Trouble::Slow);
+        assert_eq!(trouble(slow), UnavailableReason::TimedOut);
         assert!(quick.iter().all(Result::is_ok), "{quick:?}");
         assert_eq!(count(&app.app.store, &app.company.id, "slow").await, 0);
         assert_eq!(count(&app.app.store, &app.company.id, "quick").await, 20);
@@ -73,23 +76,23 @@ both! {
         const CHANGE: &str = "UPDATE companies SET name = 'slow' WHERE 0 < (SELECT COUNT(*) FROM (
              WITH RECURSIVE n (i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n)
              SELECT i FROM n) AS endless)";
-        let store = open(app, Limits { deadline: SOON, connections: 1, ..PATIENT }).await;
+        let store = open(app, StoreLimits { transaction_timeout: SOON, connections: 1, ..PATIENT }).await;
         for _ in 0..2 {
             let read = store.read(async |tx| tx.sql(ENDLESS).one::<(i64,)>().await).await;
-            assert_eq!(trouble(read), Trouble::Slow);
+            assert_eq!(trouble(read), UnavailableReason::TimedOut);
             let select = store.select(async |tx| tx.sql(ENDLESS).one::<(i64,)>().await).await;
-            assert_eq!(trouble(select), Trouble::Slow);
+            assert_eq!(trouble(select), UnavailableReason::TimedOut);
         }
         let quick = || join_all((0..5).map(|_| write(&store, app, "quick")));
         let slow = store.write(async |tx| tx.sql(CHANGE).run().await);
         let ((before, slow), after) = join(join(quick(), slow), quick()).await;
-        assert_eq!(trouble(slow), Trouble::Slow);
+        assert_eq!(trouble(slow), UnavailableReason::TimedOut);
         assert!(before.iter().chain(&after).all(Result::is_ok), "{before:?} {after:?}");
         assert_eq!(count(&app.app.store, &app.company.id, "quick").await, 10);
     }
 
     async fn who_waits_too_long_for_a_turn_hears_so_and_nothing_is_done(app: TestApp) {
-        let store = open(app, Limits { wait: SOON, connections: 1, ..PATIENT }).await;
+        let store = open(app, StoreLimits { acquire_timeout: SOON, connections: 1, ..PATIENT }).await;
         let (held, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let holder = {
             let (store, held, release) = (store.clone(), held.clone(), release.clone());
@@ -104,7 +107,7 @@ both! {
         };
         held.notified().await;
         let sqlite = app.database.url.starts_with("sqlite");
-        let expected = if sqlite { Trouble::NoTurn } else { Trouble::Busy };
+        let expected = if sqlite { UnavailableReason::WriterBusy } else { UnavailableReason::PoolExhausted };
         assert_eq!(trouble(write(&store, app, "late").await), expected);
         release.notify_one();
         holder.await.expect("no panic").expect("a commit");
@@ -213,7 +216,7 @@ async fn both_of_a_serialization_failure_are_done() {
 async fn a_commit_whose_answer_is_lost_is_neither_failed_nor_done_again() {
     on_postgres(async |app| {
         let proxy = Proxy::start(&app.database.url).await;
-        let limits = Limits { connections: 1, ..PATIENT };
+        let limits = StoreLimits { connections: 1, ..PATIENT };
         let store = Store::open(&proxy.url, limits, Random::seeded(1)).await.expect("a database");
         proxy.cut_next("COMMIT\0");
         let lost = write(&store, app, "lost").await.expect_err("an answer that did not come");
@@ -233,7 +236,7 @@ async fn a_commit_whose_answer_is_lost_is_neither_failed_nor_done_again() {
 async fn a_connection_that_breaks_before_the_commit_is_replaced_and_the_work_done_again() {
     on_postgres(async |app| {
         let proxy = Proxy::start(&app.database.url).await;
-        let limits = Limits { connections: 1, ..PATIENT };
+        let limits = StoreLimits { connections: 1, ..PATIENT };
         let store = Store::open(&proxy.url, limits, Random::seeded(1)).await.expect("a database");
         for statement in ["INSERT INTO audit_log", "BEGIN\0"] {
             proxy.cut_next(statement);
@@ -251,7 +254,7 @@ async fn a_connection_that_breaks_before_the_commit_is_replaced_and_the_work_don
 async fn a_select_is_one_round_trip() {
     on_postgres(async |app| {
         let proxy = Proxy::start(&app.database.url).await;
-        let limits = Limits { connections: 1, ..PATIENT };
+        let limits = StoreLimits { connections: 1, ..PATIENT };
         let store = Store::open(&proxy.url, limits, Random::seeded(1)).await.expect("a database");
         let select = async || {
             let one = store.select(async |tx: &mut Tx| tx.sql("SELECT 1").one::<(i32,)>().await);
@@ -272,7 +275,7 @@ async fn a_server_that_comes_back_is_asked_on_new_connections_only() {
     on_postgres(async |app| {
         let proxy = Proxy::start(&app.database.url).await;
         // More connections than a transaction is tried.
-        let limits = Limits { connections: 8, ..PATIENT };
+        let limits = StoreLimits { connections: 8, ..PATIENT };
         let store = Store::open(&proxy.url, limits, Random::seeded(1)).await.expect("a database");
         let select = async || -> store::Result<(i32,)> {
             store.select(async |tx: &mut Tx| tx.sql("SELECT 1").one().await).await
@@ -299,7 +302,7 @@ async fn a_migration_under_a_running_host_fails_nothing() {
     const ALL: &str = "SELECT * FROM audit_log WHERE company_id = $1 LIMIT 1";
     on_postgres(async |app| {
         // More connections than a transaction is tried.
-        let store = open(app, Limits { connections: 8, ..PATIENT }).await;
+        let store = open(app, StoreLimits { connections: 8, ..PATIENT }).await;
         let company = app.company.id.clone();
         let read = async || -> store::Result<(String,)> {
             store.select(async |tx: &mut Tx| tx.sql(ALL).bind(&company).one().await).await
@@ -360,10 +363,10 @@ async fn a_full_disk_is_a_503_until_there_is_space() {
 #[tokio::test]
 async fn a_file_that_another_process_writes_is_a_503_until_it_is_done() {
     let app = TestApp::start(Engine::Sqlite).await;
-    let store = open(&app, Limits { wait: SOON, ..PATIENT }).await;
+    let store = open(&app, StoreLimits { acquire_timeout: SOON, ..PATIENT }).await;
     let mut other = SqliteConnection::connect(&app.database.url).await.expect("a connection");
     sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.expect("the lock");
-    assert_eq!(trouble(write(&store, &app, "locked").await), Trouble::Locked);
+    assert_eq!(trouble(write(&store, &app, "locked").await), UnavailableReason::Locked);
     let reads = count(&store, &app.company.id, "locked").await;
     sqlx::query("ROLLBACK").execute(&mut other).await.expect("no lock");
     write(&store, &app, "locked").await.expect("a turn");
@@ -376,14 +379,14 @@ async fn a_database_that_cannot_be_opened_is_named_with_what_to_do() {
     let dir = tempfile::tempdir().expect("a folder");
     let file = |name: &str| format!("sqlite://{}", dir.path().join(name).display());
     let open = async |url: &str| {
-        let limits = Limits { wait: SOON, ..PATIENT };
+        let limits = StoreLimits { acquire_timeout: SOON, ..PATIENT };
         Store::open(url, limits, Random::seeded(1)).await.map(drop)
     };
-    assert_eq!(trouble(open(&file("no/such/folder.db")).await), Trouble::NotWritable);
+    assert_eq!(trouble(open(&file("no/such/folder.db")).await), UnavailableReason::NotWritable);
     std::fs::create_dir(dir.path().join("folder.db")).expect("a folder");
-    assert_eq!(trouble(open(&file("folder.db")).await), Trouble::NotWritable);
+    assert_eq!(trouble(open(&file("folder.db")).await), UnavailableReason::NotWritable);
     std::fs::write(dir.path().join("letter.db"), "Dear reader, ".repeat(500)).expect("a file");
-    assert_eq!(trouble(open(&file("letter.db")).await), Trouble::Damaged);
+    assert_eq!(trouble(open(&file("letter.db")).await), UnavailableReason::Corrupt);
 
     let create = file("locked.db?mode=rwc");
     let mut other = SqliteConnection::connect(&create).await.expect("a connection");
@@ -391,7 +394,7 @@ async fn a_database_that_cannot_be_opened_is_named_with_what_to_do() {
     let refused = open(&file("locked.db")).await;
     let text = refused.as_ref().expect_err("a refusal").to_string();
     assert!(text.contains("locked by another process"), "{text}");
-    assert_eq!(trouble(refused), Trouble::Locked);
+    assert_eq!(trouble(refused), UnavailableReason::Locked);
 }
 
 // ---- both ---------------------------------------------------------------------------------------
@@ -400,7 +403,7 @@ async fn a_database_that_cannot_be_opened_is_named_with_what_to_do() {
 async fn hosts_that_start_together_on_a_new_database_all_start() {
     for engine in [Some(Engine::Sqlite), postgres().map(Engine::Postgres)].into_iter().flatten() {
         let database = Database::create(engine).await;
-        let limits = Limits { connections: 1, ..PATIENT };
+        let limits = StoreLimits { connections: 1, ..PATIENT };
         let open = || Store::open(&database.url, limits, Random::seeded(1));
         let opened = join_all((0..6).map(|_| open())).await;
         let errors: Vec<&Error> = opened.iter().filter_map(|store| store.as_ref().err()).collect();

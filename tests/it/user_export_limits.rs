@@ -201,7 +201,7 @@ both! {
         assert_eq!(late.failure(), (503, "the request took too long"));
         release.send_replace(true);
         hold.await.expect("no panic").expect("a transaction");
-        app.app.tasks.finished().await;
+        app.app.tasks.wait_until_idle().await;
         assert_eq!((stored(app), counted(app).await), ((0, 0), (0, 0)));
     }
 }

@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 use tollhouse_app::customers::{Filter, Sort, explain, metadata_digests};
-use tollhouse_platform::values::listing::{Order, Page, Period};
+use tollhouse_platform::values::listing::{PageRequest, Period, SortOrder};
 
 use crate::app::TestApp;
 
@@ -43,7 +43,7 @@ async fn fill(app: &TestApp) {
 
 /// What each step of counting, of finding the first page, and of finding users by their ids, says.
 async fn plan(app: &TestApp, filter: Filter, sort: Sort) -> [String; 3] {
-    let page = Page { number: 1, limit: 50 };
+    let page = PageRequest { number: 1, limit: 50 };
     let plan = app
         .app
         .store
@@ -56,7 +56,7 @@ both! {
     async fn lists_are_found_by_indexes(app: TestApp) {
         fill(app).await;
         let is_sqlite = app.database.url.starts_with("sqlite");
-        let newest = Sort::Created(Order::Descending);
+        let newest = Sort::Created(SortOrder::Descending);
         let words = |words: &[&str]| Filter { words: words.iter().map(|word| (*word).to_owned()).collect(), ..Filter::default() };
         let now = app.app.clock.now();
         let today = Period { from: now.plus_seconds(-60), before: now.plus_seconds(60) };
@@ -65,9 +65,9 @@ both! {
         let by_user_id = if is_sqlite { "sqlite_autoindex_users" } else { "users_company_id_user_id_key" };
         for (what, filter, sort, counted_by, found_by) in [
             ("all", Filter::default(), newest, "", "users_listed"),
-            ("by change", Filter::default(), Sort::Updated(Order::Ascending), "", "users_by_change"),
-            ("by first name", Filter::default(), Sort::FirstName(Order::Ascending), "", "users_by_first_name"),
-            ("by last name", Filter::default(), Sort::LastName(Order::Descending), "", "users_by_last_name"),
+            ("by change", Filter::default(), Sort::Updated(SortOrder::Ascending), "", "users_by_change"),
+            ("by first name", Filter::default(), Sort::FirstName(SortOrder::Ascending), "", "users_by_first_name"),
+            ("by last name", Filter::default(), Sort::LastName(SortOrder::Descending), "", "users_by_last_name"),
             ("a user_id", Filter { user_id: Some("customer-7".into()), ..Filter::default() }, newest, by_user_id, by_user_id),
             ("a flag", Filter { active: Some(true), ..Filter::default() }, newest, "", "users_listed"),
             ("a country", Filter { country: Some("ghana".into()), ..Filter::default() }, newest, "", "users_listed"),

@@ -18,7 +18,7 @@ use tollhouse_http as http;
 use tollhouse_http::{
     Access, Interface, Server,
     openapi::{
-        self, Contents, Tag, Webhook,
+        self, DocumentContents, Tag, Webhook,
         docs::{self, Document},
     },
     server::metrics,
@@ -85,11 +85,11 @@ macro_rules! routes {
 #[must_use]
 pub fn public_routes() -> Vec<Route> {
     routes! {
-        get  "/health/live" Always health::live "Check liveness" [];
-        get  "/health/ready" Always health::ready "Check readiness" [503];
-        get  "/openapi.json" Open docs::openapi "Fetch this document" [];
-        get  "/docs" Open docs::page "Show this document in a viewer" [];
-        get  "/docs/{file}" Open docs::file "Fetch a file of the viewer" [];
+        get  "/health/live" Unthrottled health::live "Check liveness" [];
+        get  "/health/ready" Unthrottled health::ready "Check readiness" [503];
+        get  "/openapi.json" Unauthenticated docs::openapi "Fetch this document" [];
+        get  "/docs" Unauthenticated docs::page "Show this document in a viewer" [];
+        get  "/docs/{file}" Unauthenticated docs::file "Fetch a file of the viewer" [];
         post "/api/v1/user/create" Company users::api::create "Create a user, or return the one with this e-mail address" [];
         post "/api/v1/otp/send" Company otp::api::send "Send a one-time password" [503];
         post "/api/v1/otp/verify" Company otp::api::verify "Verify a one-time password" [];
@@ -97,7 +97,7 @@ pub fn public_routes() -> Vec<Route> {
         post "/api/v1/user/bulk/create" Company users::api::bulk::create "Create users in bulk" [];
         get  "/api/v1/user/export" Company users::api::export::export "Export users to a file" [502];
         get  "/api/v1/user/sample-csv" Company users::api::export::sample "Create a sample CSV file" [];
-        get  "/api/v1/user/file/{file}" Open users::api::export::fetch "Download a file by its link" [400 403 502];
+        get  "/api/v1/user/file/{file}" Unauthenticated users::api::export::fetch "Download a file by its link" [400 403 502];
         get  "/api/v1/user/list" Company users::api::list "List users" [];
         put  "/api/v1/user/edit/{user_id}" Company users::api::edit "Edit a user" [];
         get  "/api/v1/user/email-verification/send/{user_id}" Company users::api::send_email "Send a code to a user's e-mail address" [503];
@@ -125,7 +125,7 @@ pub fn public_routes() -> Vec<Route> {
         get  "/api/v1/payment/fetch/{id}" Company payments::api::fetch "Fetch a payment" [];
         get  "/api/v1/payment/fetch/reference/{reference}" Company payments::api::fetch_by_reference "Fetch a payment by its reference" [];
         get  "/api/v1/payment/list" Company payments::api::list "List payments" [];
-        post "/api/v1/notifications/{provider}/{account}" Open notifications::api::receive "Receive a provider webhook" [400 401 503];
+        post "/api/v1/notifications/{provider}/{account}" Unauthenticated notifications::api::receive "Receive a provider webhook" [400 401 503];
     }
 }
 
@@ -133,12 +133,12 @@ pub fn public_routes() -> Vec<Route> {
 #[must_use]
 pub fn internal_routes() -> Vec<Route> {
     let mut routes = routes! {
-        get    "/health/live" Always health::live "Check liveness" [];
-        get    "/health/ready" Always health::ready "Check readiness" [503];
-        get    "/metrics" Always metrics::scrape "Fetch Prometheus metrics" [];
-        get    "/openapi.json" Open docs::openapi "Fetch this document" [];
-        get    "/docs" Open docs::page "Show this document in a viewer" [];
-        get    "/docs/{file}" Open docs::file "Fetch a file of the viewer" [];
+        get    "/health/live" Unthrottled health::live "Check liveness" [];
+        get    "/health/ready" Unthrottled health::ready "Check readiness" [503];
+        get    "/metrics" Unthrottled metrics::scrape "Fetch Prometheus metrics" [];
+        get    "/openapi.json" Unauthenticated docs::openapi "Fetch this document" [];
+        get    "/docs" Unauthenticated docs::page "Show this document in a viewer" [];
+        get    "/docs/{file}" Unauthenticated docs::file "Fetch a file of the viewer" [];
         post   "/internal/v1/companies" Operator companies::api::create "Create a company with its first API key" [];
         get    "/internal/v1/companies" Operator companies::api::list "List companies" [];
         get    "/internal/v1/companies/{company}" Operator companies::api::fetch "Fetch a company" [];
@@ -255,15 +255,15 @@ pub fn document(routes: &[Route]) -> Value {
     openapi::document(routes, &contents(routes))
 }
 
-fn contents(routes: &[Route]) -> Contents {
+fn contents(routes: &[Route]) -> DocumentContents {
     match is_internal(routes) {
-        true => Contents {
+        true => DocumentContents {
             title: "Tollhouse: internal interface",
             introduction: INTERNAL_INTRODUCTION,
             tags: TAGS,
             webhooks: Vec::new(),
         },
-        false => Contents {
+        false => DocumentContents {
             title: "Tollhouse",
             introduction: PUBLIC_INTRODUCTION,
             tags: TAGS,
@@ -286,7 +286,7 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
         routes,
         state: Shared(app.clone()),
         principals: app.clone(),
-        largest_body: Box::new(largest_body),
+        max_body_size: Box::new(largest_body),
     };
     http::router(&app.server, interface)
 }

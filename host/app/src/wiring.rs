@@ -27,10 +27,10 @@ use crate::{
     tenants::{companies, providers},
     webhooks::outgoing as events,
 };
-use tollhouse_http::{Listener, Readiness, Server, idempotency, server, stopped};
+use tollhouse_http::{Listener, Readiness, Server, idempotency, server, wait_for_stop};
 use tollhouse_platform::{
     background::{
-        jobs::{self, Companion, Handler, Workers},
+        jobs::{self, Handler, RunSimulators, Workers},
         tasks::Tasks,
     },
     clock::Clock,
@@ -105,7 +105,7 @@ impl App {
         config: &Config,
         clock: Clock,
         random: Random,
-        companion: Option<Companion>,
+        companion: Option<RunSimulators>,
     ) -> Result<App, Box<dyn Error + Send + Sync>> {
         let settings = Settings::new(config)?;
         let sealer = Sealer::new(&config.master_key.read()?, random.clone())?;
@@ -120,7 +120,7 @@ impl App {
         let accepted_keys = companies::AcceptedKeys::load(&store, clock.now()).await?;
         let (rates, tasks) = (RateLimits::new(config, &clock), Tasks::default());
         let workers = new_workers(no_jobs, &store, &clock, &random, &tasks, companion);
-        let (metrics, server_metrics) = (Metrics::default(), server::Metrics::default());
+        let (metrics, server_metrics) = (Metrics::default(), server::ServerMetrics::default());
         let telemetry = Telemetry::new(clock.now())
             .with(|registry| server_metrics.register(registry))
             .with(|registry| metrics.register(registry))
@@ -130,7 +130,7 @@ impl App {
             .with(|registry| workers.metrics.register(registry))
             .with(|registry| tasks.metrics.register(registry))
             .with(|registry| recordings.register(registry));
-        let server = Server::new(server::Parts {
+        let server = Server::new(server::ServerParts {
             store: store.clone(),
             clock: clock.clone(),
             random: random.clone(),
@@ -178,7 +178,7 @@ async fn open_store(
     Ok(match config.service.development {
         true => Store::open(url.expose(), limits, random).await?,
         false => {
-            let role = config.database.role();
+            let role = config.database.role_policy();
             Store::open_migrated(url.expose(), limits, random, role).await?
         }
     })
@@ -190,14 +190,14 @@ fn new_workers(
     clock: &Clock,
     random: &Random,
     tasks: &Tasks,
-    companion: Option<Companion>,
+    companion: Option<RunSimulators>,
 ) -> Workers<App> {
-    let parts = jobs::Parts {
+    let parts = jobs::WorkerParts {
         store: store.clone(),
         clock: clock.clone(),
         random: random.clone(),
         tasks: tasks.clone(),
-        companion,
+        simulators: companion,
     };
     let workers = Workers::new(JOBS, parts);
     if no_jobs { workers.disabled() } else { workers }
@@ -221,7 +221,7 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
     let mut beside = Vec::new();
     if app.workers.enabled {
         beside.extend([
-            spawn_supervised(&app, "jobs", jobs::work),
+            spawn_supervised(&app, "jobs", jobs::run_workers),
             spawn_supervised(&app, "cleaning", run_sweeps),
         ]);
     }
@@ -233,22 +233,22 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
     ]);
     let (close, closing) = watch::channel(false);
     let stopping = async {
-        stopped(stop).await;
+        wait_for_stop(stop).await;
         app.server.stopping.store(true, Ordering::Relaxed);
-        tokio::time::sleep(app.server.limits.drain).await;
+        tokio::time::sleep(app.server.limits.drain_delay).await;
         beside.iter().for_each(JoinHandle::abort);
         close.send_replace(true);
-        Instant::now() + app.server.limits.shutdown
+        Instant::now() + app.server.limits.shutdown_timeout
     };
     let (deadline, (), ()) = tokio::join!(
         stopping,
         listen(&app, public, public_routes(), closing.clone()),
         listen(&app, internal, internal_routes(), closing),
     );
-    if timeout_at(deadline, app.tasks.finished()).await.is_err() {
+    if timeout_at(deadline, app.tasks.wait_until_idle()).await.is_err() {
         tracing::warn!("shutdown timed out with requests of disconnected clients in flight");
     }
-    if timeout_at(deadline, jobs::under_way(&app)).await.is_err() {
+    if timeout_at(deadline, jobs::wait_until_idle(&app)).await.is_err() {
         tracing::warn!("shutdown timed out with jobs in flight; their leases will expire");
     }
 }
@@ -259,7 +259,7 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let host = app.clone();
-    app.tasks.keep(name, move || work(host.clone()))
+    app.tasks.spawn_supervised(name, move || work(host.clone()))
 }
 
 /// Serves one listener until `close` is `true`.
@@ -281,7 +281,7 @@ async fn release_unused(app: App) {
     loop {
         tokio::time::sleep(SWEEP_INTERVAL).await;
         app.rate_limits.prune();
-        app.store.close_unused();
+        app.store.close_idle();
     }
 }
 

@@ -7,7 +7,7 @@ use url::Url;
 
 /// Explains a problem with the certificate of the host at `at`. `None` for other failures.
 /// `ca_file` is the setting `internal_ca_file`.
-pub fn advice(error: &Error, at: &Url, ca_file: Option<&Path>) -> Option<String> {
+pub fn explain_tls_error(error: &Error, at: &Url, ca_file: Option<&Path>) -> Option<String> {
     let error = match error {
         Error::InvalidCertificate(error) => error,
         Error::InvalidMessage(_) => {
@@ -26,7 +26,7 @@ pub fn advice(error: &Error, at: &Url, ca_file: Option<&Path>) -> Option<String>
         },
         CertificateError::NotValidForNameContext { presented, .. } => format!(
             "its certificate is not valid for {host}, but for {}: use one of these names in internal_url, or create a certificate with {host} in its subject alternative names",
-            presented.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", ")
+            presented.iter().map(|name| name_in_debug_format(name)).collect::<Vec<_>>().join(", ")
         ),
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "its certificate has expired: replace the file, which the host then reloads".into()
@@ -46,7 +46,7 @@ pub fn advice(error: &Error, at: &Url, ca_file: Option<&Path>) -> Option<String>
 }
 
 /// Extracts the name from rustls's debug format: `DnsName("api.example.com")`.
-fn plain(name: &str) -> &str {
+fn name_in_debug_format(name: &str) -> &str {
     let within = name.split_once('(').map_or(name, |(_, within)| within);
     within.trim_end_matches(')').trim_matches('"')
 }

@@ -9,16 +9,16 @@ use tollhouse_app::state::config::Remote;
 use tollhouse_platform::{config::secrets::OperatorToken, crypto::tls, random::Random};
 use url::Url;
 
-use super::certificate::advice;
+use super::certificate::explain_tls_error;
 use crate::terminal::failure::{Failure, chain};
 
 /// Timeouts of connecting and of the whole request, which includes compiling an installed plugin.
-const CONNECT: Duration = Duration::from_secs(10);
-const ANSWER: Duration = Duration::from_secs(300);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The connection settings of a command.
 #[derive(Args)]
-pub struct Access {
+pub struct HostAccess {
     #[command(flatten)]
     remote: Remote,
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub struct Access {
 
 /// The page of a list.
 #[derive(Args)]
-pub struct Page {
+pub struct PageArgs {
     /// Page number, from 1
     #[arg(long, default_value_t = 1)]
     page: u32,
@@ -36,7 +36,7 @@ pub struct Page {
     limit: u32,
 }
 
-impl Page {
+impl PageArgs {
     pub fn query(&self) -> Vec<(&'static str, String)> {
         vec![("page", self.page.to_string()), ("limit", self.limit.to_string())]
     }
@@ -44,7 +44,7 @@ impl Page {
 
 /// The cursor and limit of a feed.
 #[derive(Args)]
-pub struct Part {
+pub struct CursorArgs {
     /// Cursor that the previous response returned
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
@@ -53,7 +53,7 @@ pub struct Part {
     limit: u32,
 }
 
-impl Part {
+impl CursorArgs {
     pub fn query(self) -> Vec<(&'static str, String)> {
         let after = self.after.map(|after| ("after", after));
         after.into_iter().chain([("limit", self.limit.to_string())]).collect()
@@ -61,11 +61,11 @@ impl Part {
 }
 
 /// Returns the name of a choice, which the API uses too.
-pub fn name(choice: &impl ValueEnum) -> String {
+pub fn choice_name(choice: &impl ValueEnum) -> String {
     choice.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
-pub struct Host {
+pub struct HostClient {
     client: Client,
     base: Url,
     ca_file: Option<PathBuf>,
@@ -73,8 +73,8 @@ pub struct Host {
     random: Random,
 }
 
-impl Host {
-    pub fn new(access: &Access) -> Result<Host, Failure> {
+impl HostClient {
+    pub fn new(access: &HostAccess) -> Result<HostClient, Failure> {
         let remote = &access.remote;
         let base = remote.url()?;
         let token = access.operator_token.read()?;
@@ -83,8 +83,8 @@ impl Host {
         let mut client = Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
-            .connect_timeout(CONNECT)
-            .timeout(ANSWER);
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(RESPONSE_TIMEOUT);
         if let Some(file) = &remote.internal_ca_file {
             let wrong = |error: String| {
                 Failure::Usage(format!("internal_ca_file {}: {error}", file.display()))
@@ -99,17 +99,17 @@ impl Host {
         }
         let client = client.build().map_err(|error| Failure::Usage(chain(&error)))?;
         let ca_file = remote.internal_ca_file.clone();
-        Ok(Host { client, base, ca_file, token, random: Random::system() })
+        Ok(HostClient { client, base, ca_file, token, random: Random::system() })
     }
 
     /// Returns a client of a host that this process has started.
-    pub fn on_this_machine(address: SocketAddr, token: &str) -> Result<Host, Failure> {
+    pub fn on_loopback(address: SocketAddr, token: &str) -> Result<HostClient, Failure> {
         tls::install_provider();
-        let client = Client::builder().no_proxy().timeout(ANSWER).build();
+        let client = Client::builder().no_proxy().timeout(RESPONSE_TIMEOUT).build();
         let client = client.map_err(|error| Failure::Usage(chain(&error)))?;
         let base = Url::parse(&format!("http://{address}")).expect("the URL is valid");
         let token = token.to_owned();
-        Ok(Host { client, base, ca_file: None, token, random: Random::system() })
+        Ok(HostClient { client, base, ca_file: None, token, random: Random::system() })
     }
 
     pub fn base(&self) -> &Url {
@@ -130,7 +130,7 @@ impl Host {
         path: &[&str],
         body: &Value,
     ) -> Result<Value, Failure> {
-        self.change(self.client.request(method, self.url(path)?).json(body)).await
+        self.send_change(self.client.request(method, self.url(path)?).json(body)).await
     }
 
     pub async fn post_bytes(
@@ -143,11 +143,11 @@ impl Host {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        self.change(self.client.post(url).body(body)).await
+        self.send_change(self.client.post(url).body(body)).await
     }
 
     pub async fn delete(&self, path: &[&str]) -> Result<Value, Failure> {
-        self.change(self.client.delete(self.url(path)?)).await
+        self.send_change(self.client.delete(self.url(path)?)).await
     }
 
     fn url(&self, path: &[&str]) -> Result<Url, Failure> {
@@ -165,7 +165,7 @@ impl Host {
     }
 
     /// Sends a change with an idempotency key, so that it takes effect once.
-    async fn change(&self, request: RequestBuilder) -> Result<Value, Failure> {
+    async fn send_change(&self, request: RequestBuilder) -> Result<Value, Failure> {
         self.send(request.header("Idempotency-Key", self.random.token(""))).await
     }
 
@@ -174,10 +174,10 @@ impl Host {
         let request = request.bearer_auth(&self.token);
         let again = request.try_clone().expect("bodies are in memory");
         let (answer, is_second) = match exchange(request).await {
-            Err(error) if is_cut(&error) => (exchange(again).await, true),
+            Err(error) if is_connection_lost(&error) => (exchange(again).await, true),
             answer => (answer, false),
         };
-        let (status, body) = answer.map_err(|error| self.lost(error))?;
+        let (status, body) = answer.map_err(|error| self.no_response(error))?;
         let Ok(mut envelope) = serde_json::from_slice::<Value>(&body) else {
             let at = &self.base;
             return Err(Failure::unreachable(format!(
@@ -198,11 +198,11 @@ impl Host {
         })
     }
 
-    fn lost(&self, error: reqwest::Error) -> Failure {
+    fn no_response(&self, error: reqwest::Error) -> Failure {
         let what = if error.is_connect() { "cannot be reached" } else { "did not respond" };
         let error = error.without_url();
-        let advice =
-            tls::cause(&error).and_then(|error| advice(error, &self.base, self.ca_file.as_deref()));
+        let advice = tls::find_error(&error)
+            .and_then(|error| explain_tls_error(error, &self.base, self.ca_file.as_deref()));
         let why = advice.unwrap_or_else(|| chain(&error));
         let at = self.base.origin().ascii_serialization(); // without user name and password
         Failure::unreachable(format!("the host at {at} {what}: {why}"))
@@ -215,6 +215,6 @@ async fn exchange(request: RequestBuilder) -> reqwest::Result<(StatusCode, Vec<u
 }
 
 /// Returns whether the host may have received the request and a retry may yield its response.
-fn is_cut(error: &reqwest::Error) -> bool {
+fn is_connection_lost(error: &reqwest::Error) -> bool {
     !error.is_connect() && !error.is_timeout() && !error.is_builder()
 }

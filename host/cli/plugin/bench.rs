@@ -9,10 +9,10 @@ use std::{
 use clap::{ArgGroup, Args};
 use serde_json::json;
 use tollhouse_platform::{
-    config::database::Database,
+    config::database::DatabaseSettings,
     error::Error,
     random::Random,
-    store::{self, Role, Store},
+    store::{self, RolePolicy, Store},
 };
 use tollhouse_plugins::{Signed, registry, settings::Plugins};
 use tollhouse_tools::bench::{self, Effort, Subject};
@@ -43,7 +43,7 @@ pub struct Bench {
           value_parser = clap::value_parser!(u32).range(1..=1_000))]
     cold_starts: u32,
     #[command(flatten)]
-    database: Database,
+    database: DatabaseSettings,
     #[command(flatten)]
     plugins: Plugins,
 }
@@ -56,7 +56,7 @@ impl Bench {
             subjects.push(subject.map_err(|why| Failure::refused(format!("{name}: {why}")))?);
         }
         // Before the measurement, which takes minutes: fails if the file cannot be written.
-        let page = self.html.as_deref().map(Page::create).transpose()?;
+        let page = self.html.as_deref().map(HtmlFile::create).transpose()?;
         let effort = Effort { iterations: self.iterations, cold_starts: self.cold_starts };
         let report = bench::compare(subjects, effort).await.map_err(Failure::refused)?;
         if let Some(page) = page {
@@ -100,27 +100,27 @@ impl Bench {
             let what = "the database schema is outdated: run `tollhouse migrate`";
             return Err(Failure::refused(what.to_owned()));
         }
-        Ok(Store::open_migrated(url.expose(), limits, Random::system(), Role::Any).await?)
+        Ok(Store::open_migrated(url.expose(), limits, Random::system(), RolePolicy::Any).await?)
     }
 }
 
-struct Page<'p> {
+struct HtmlFile<'p> {
     path: &'p Path,
     file: File,
 }
 
-impl Page<'_> {
-    fn create(path: &Path) -> Result<Page<'_>, Failure> {
+impl HtmlFile<'_> {
+    fn create(path: &Path) -> Result<HtmlFile<'_>, Failure> {
         let file = File::create(path);
-        let file = file.map_err(|error| unwritten(path, &error))?;
-        Ok(Page { path, file })
+        let file = file.map_err(|error| write_failure(path, &error))?;
+        Ok(HtmlFile { path, file })
     }
 
     fn write(mut self, page: &str) -> Result<(), Failure> {
-        self.file.write_all(page.as_bytes()).map_err(|error| unwritten(self.path, &error))
+        self.file.write_all(page.as_bytes()).map_err(|error| write_failure(self.path, &error))
     }
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+fn write_failure(path: &Path, error: &std::io::Error) -> Failure {
     Failure::Usage(format!("{}: {error}", path.display()))
 }

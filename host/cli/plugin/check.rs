@@ -28,9 +28,8 @@ impl Check {
         let report = Report::new(json!(found), found.to_string());
         Ok(match failed {
             0 => report,
-            _ => {
-                report.failing(Failure::refused(format!("{name}: {failed} of {all} cases failed")))
-            }
+            _ => report
+                .with_failure(Failure::refused(format!("{name}: {failed} of {all} cases failed"))),
         })
     }
 }

@@ -17,11 +17,11 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use self::source::Source;
+use self::source::ComponentSource;
 use crate::{
-    client::host::{Access, Host, Page},
+    client::host::{HostAccess, HostClient, PageArgs},
     terminal::{
-        ask::Yes,
+        confirmation::Confirmation,
         failure::Failure,
         output::{Report, left, text},
     },
@@ -30,7 +30,7 @@ use crate::{
 #[derive(Args)]
 pub struct Plugin {
     #[command(flatten)]
-    access: Access,
+    access: HostAccess,
     #[command(subcommand)]
     action: Action,
 }
@@ -38,7 +38,7 @@ pub struct Plugin {
 #[derive(Subcommand)]
 enum Action {
     #[command(flatten)]
-    OfHost(OfHost),
+    OnHost(HostAction),
     /// Compare the performance of plugins, without a host or a network
     Bench(bench::Bench),
     /// Run the conformance check: upstream failures and hostile input, without a host or a network
@@ -67,7 +67,7 @@ Examples:
 
 /// Commands that call a host.
 #[derive(Subcommand)]
-enum OfHost {
+enum HostAction {
     /// Install a component and activate it without a restart
     #[command(after_help = "\
 A component that requests more than the previous version waits until that is granted; the previous version stays active.
@@ -79,7 +79,7 @@ Examples:
   tollhouse plugin install oci://registry.acme.example/plugins/acme:1.0.0")]
     Install {
         #[command(flatten)]
-        source: Source,
+        source: ComponentSource,
         /// Grant all requested capabilities without confirmation
         #[arg(long)]
         grant: bool,
@@ -90,7 +90,7 @@ Examples:
     /// Show requested capabilities and admission checks of a component without installing it
     Examine {
         #[command(flatten)]
-        source: Source,
+        source: ComponentSource,
     },
     /// List all installed versions and their states
     List,
@@ -106,7 +106,7 @@ Examples:
         #[arg(long)]
         company: Option<String>,
         #[command(flatten)]
-        page: Page,
+        page: PageArgs,
     },
     /// Show a recorded call: its input, transcript and effects
     Recording { name: String, id: String },
@@ -141,7 +141,7 @@ Examples:
     Deactivate {
         name: String,
         #[command(flatten)]
-        yes: Yes,
+        yes: Confirmation,
     },
     /// Uninstall an inactive version
     Uninstall {
@@ -149,14 +149,14 @@ Examples:
         /// Version, or the first digits of its digest
         version: String,
         #[command(flatten)]
-        yes: Yes,
+        yes: Confirmation,
     },
 }
 
 impl Plugin {
     pub async fn run(self) -> Result<Report, Failure> {
         match self.action {
-            Action::OfHost(action) => action.run(&Host::new(&self.access)?).await,
+            Action::OnHost(action) => action.run(&HostClient::new(&self.access)?).await,
             Action::Bench(bench) => bench.run().await,
             Action::Check(check) => check.run().await,
             Action::New(new) => new.run(),
@@ -169,49 +169,51 @@ impl Plugin {
     }
 }
 
-impl OfHost {
-    async fn run(self, host: &Host) -> Result<Report, Failure> {
+impl HostAction {
+    async fn run(self, host: &HostClient) -> Result<Report, Failure> {
         match self {
-            OfHost::Install { source, grant, inactive } => {
+            HostAction::Install { source, grant, inactive } => {
                 install(host, &source, grant, !inactive).await
             }
-            OfHost::Examine { source } => examine(host, &source).await,
-            OfHost::List => list(host).await,
-            OfHost::Show { name } => show(host, &name).await,
-            OfHost::Recordings { name, function, company, page } => {
+            HostAction::Examine { source } => examine(host, &source).await,
+            HostAction::List => list(host).await,
+            HostAction::Show { name } => show(host, &name).await,
+            HostAction::Recordings { name, function, company, page } => {
                 let chosen = [("function", function), ("company", company)];
                 let chosen = chosen.into_iter().filter_map(|(name, value)| Some((name, value?)));
                 let query: Vec<_> = page.query().into_iter().chain(chosen).collect();
                 recordings(host, &name, &query).await
             }
-            OfHost::Recording { name, id } => {
+            HostAction::Recording { name, id } => {
                 let call = host.get(&["plugins", &name, "recordings", &id], &[]).await?;
                 let text = format!("{call:#}");
                 Ok(Report::new(call, text))
             }
-            OfHost::Activate { name, version, grant } => {
+            HostAction::Activate { name, version, grant } => {
                 let digest = match version {
-                    Some(version) => Some(digest_of(host, &name, &version).await?),
+                    Some(version) => Some(resolve_digest(host, &name, &version).await?),
                     None => None,
                 };
                 let body = json!({ "digest": digest, "grant": grant });
-                change(host, &name, "activate", &body).await
+                change_plugin(host, &name, "activate", &body).await
             }
-            OfHost::Canary { name, version, percent, companies, grant } => {
-                let digest = digest_of(host, &name, &version).await?;
+            HostAction::Canary { name, version, percent, companies, grant } => {
+                let digest = resolve_digest(host, &name, &version).await?;
                 let body = json!({
                     "digest": digest, "percent": percent, "companies": companies, "grant": grant,
                 });
-                change(host, &name, "canary", &body).await
+                change_plugin(host, &name, "canary", &body).await
             }
-            OfHost::Rollback { name } => change(host, &name, "rollback", &json!({})).await,
-            OfHost::Deactivate { name, yes } => {
-                yes.ask(&format!("Deactivate {name} for all companies?"))?;
-                change(host, &name, "deactivate", &json!({})).await
+            HostAction::Rollback { name } => {
+                change_plugin(host, &name, "rollback", &json!({})).await
             }
-            OfHost::Uninstall { name, version, yes } => {
-                let digest = digest_of(host, &name, &version).await?;
-                yes.ask(&format!("Uninstall {name} {version}?"))?;
+            HostAction::Deactivate { name, yes } => {
+                yes.confirm(&format!("Deactivate {name} for all companies?"))?;
+                change_plugin(host, &name, "deactivate", &json!({})).await
+            }
+            HostAction::Uninstall { name, version, yes } => {
+                let digest = resolve_digest(host, &name, &version).await?;
+                yes.confirm(&format!("Uninstall {name} {version}?"))?;
                 let gone = host.delete(&["plugins", &name, &digest]).await?;
                 let said = format!("{name} {} is uninstalled", text(&gone["version"]));
                 Ok(Report::new(gone, said))
@@ -221,8 +223,8 @@ impl OfHost {
 }
 
 async fn install(
-    host: &Host,
-    source: &Source,
+    host: &HostClient,
+    source: &ComponentSource,
     grant: bool,
     activate: bool,
 ) -> Result<Report, Failure> {
@@ -241,7 +243,7 @@ async fn install(
             let failure = Failure::refused(format!(
                 "{named} waits for a grant of {waits_for}: run {command}"
             ));
-            return Ok(Report::new(plugin, warnings.trim_start()).failing(failure));
+            return Ok(Report::new(plugin, warnings.trim_start()).with_failure(failure));
         }
         Some("active") => format!("{named} is active ({})", text(&plugin["digest"])),
         _ => format!("{named} is installed, but not active ({})", text(&plugin["digest"])),
@@ -260,17 +262,21 @@ fn warnings(plugin: &Value) -> String {
 }
 
 /// Asks for confirmation, then grants the capabilities and activates the version.
-async fn grant_and_activate(host: &Host, plugin: &Value, named: &str) -> Result<Report, Failure> {
-    Yes::default().ask(&format!(
+async fn grant_and_activate(
+    host: &HostClient,
+    plugin: &Value,
+    named: &str,
+) -> Result<Report, Failure> {
+    Confirmation::default().confirm(&format!(
         "{named} requests {}.{}\nGrant this and activate it?",
         text(&plugin["waits_for"]),
         warnings(plugin)
     ))?;
     let body = json!({ "digest": plugin["digest"], "grant": true });
-    change(host, plugin["name"].as_str().unwrap_or_default(), "activate", &body).await
+    change_plugin(host, plugin["name"].as_str().unwrap_or_default(), "activate", &body).await
 }
 
-async fn examine(host: &Host, source: &Source) -> Result<Report, Failure> {
+async fn examine(host: &HostClient, source: &ComponentSource) -> Result<Report, Failure> {
     let found = source.read().await?;
     let query = found.query(&[]);
     let examined = host.post_bytes(&["plugins", "examine"], &query, found.file).await?;
@@ -281,21 +287,25 @@ async fn examine(host: &Host, source: &Source) -> Result<Report, Failure> {
     ];
     let report = Report::table(examined.clone(), &examined["checks"], &columns);
     Ok(match examined["admitted"] == true {
-        true => report.and(&format!(
+        true => report.with_note(&format!(
             "It requests {}{}",
             text(&examined["asks_for"]),
             warnings(&examined)
         )),
-        false => report.failing(Failure::refused("the host would reject it")),
+        false => report.with_failure(Failure::refused("the host would reject it")),
     })
 }
 
-async fn list(host: &Host) -> Result<Report, Failure> {
+async fn list(host: &HostClient) -> Result<Report, Failure> {
     let plugins = host.get(&["plugins"], &[]).await?;
-    Ok(versions(plugins))
+    Ok(version_report(plugins))
 }
 
-async fn recordings(host: &Host, name: &str, query: &[(&str, String)]) -> Result<Report, Failure> {
+async fn recordings(
+    host: &HostClient,
+    name: &str,
+    query: &[(&str, String)],
+) -> Result<Report, Failure> {
     let columns = [
         left("ID", |v| text(&v["id"])),
         left("FUNCTION", |v| text(&v["function"])),
@@ -307,11 +317,11 @@ async fn recordings(host: &Host, name: &str, query: &[(&str, String)]) -> Result
     Ok(Report::page(host.get(&["plugins", name, "recordings"], query).await?, &columns))
 }
 
-fn versions(plugins: Value) -> Report {
+fn version_report(plugins: Value) -> Report {
     let columns = [
         left("NAME", |v| text(&v["name"])),
         left("VERSION", |v| text(&v["version"])),
-        left("STATE", state),
+        left("STATE", format_state),
         left("SIGNED BY", |v| text(&v["publisher"])),
         left("INSTALLED", |v| text(&v["installed_at"])),
         left("DIGEST", |v| text(&v["digest"])),
@@ -320,7 +330,7 @@ fn versions(plugins: Value) -> Report {
 }
 
 /// Formats a version's state, with the share and the companies of a canary.
-fn state(plugin: &Value) -> String {
+fn format_state(plugin: &Value) -> String {
     if !plugin["quarantined_at"].is_null() {
         return format!("{} (quarantined)", text(&plugin["state"]));
     }
@@ -335,7 +345,7 @@ fn state(plugin: &Value) -> String {
 }
 
 /// Returns the digest of the only version with this name or digest prefix.
-async fn digest_of(host: &Host, name: &str, version: &str) -> Result<String, Failure> {
+async fn resolve_digest(host: &HostClient, name: &str, version: &str) -> Result<String, Failure> {
     let plugins = host.get(&["plugins", name], &[]).await?;
     let plugins = plugins.as_array().into_iter().flatten();
     let is_meant = |plugin: &&Value| {
@@ -356,12 +366,17 @@ async fn digest_of(host: &Host, name: &str, version: &str) -> Result<String, Fai
 }
 
 /// Changes a plugin and returns its installed versions.
-async fn change(host: &Host, name: &str, what: &str, body: &Value) -> Result<Report, Failure> {
+async fn change_plugin(
+    host: &HostClient,
+    name: &str,
+    what: &str,
+    body: &Value,
+) -> Result<Report, Failure> {
     let plugins = host.send_json(Method::POST, &["plugins", name, what], body).await?;
-    Ok(versions(plugins))
+    Ok(version_report(plugins))
 }
 
-async fn show(host: &Host, name: &str) -> Result<Report, Failure> {
+async fn show(host: &HostClient, name: &str) -> Result<Report, Failure> {
     let plugins = host.get(&["plugins", name], &[]).await?;
     let mut plugins = plugins.as_array().into_iter().flatten();
     let plugin = plugins.find(|plugin| plugin["state"] == "active");

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 use tollhouse_plugins::Manifest;
 
-use super::sign::at;
+use super::sign::file_failure;
 use crate::{
     plugin::registry::Registry,
     terminal::{failure::Failure, output::Report},
@@ -30,9 +30,9 @@ pub struct Publish {
 
 impl Publish {
     pub async fn run(self) -> Result<Report, Failure> {
-        let component = fs::read(&self.file).map_err(|error| at(&self.file, &error))?;
+        let component = fs::read(&self.file).map_err(|error| file_failure(&self.file, &error))?;
         // Rejects files that no host would install.
-        let manifest = Manifest::read(&component).map_err(|why| at(&self.file, &why))?;
+        let manifest = Manifest::read(&component).map_err(|why| file_failure(&self.file, &why))?;
         let pinned = self.registry.push(&self.name, component, &manifest).await?;
         let said = format!("{} {} is published: {pinned}", manifest.name, manifest.version);
         Ok(Report::new(json!({ "published": pinned }), said))

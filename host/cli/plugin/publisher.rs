@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tollhouse_plugins::PublicKey;
 
 use crate::{
-    client::host::{Access, Host},
+    client::host::{HostAccess, HostClient},
     terminal::{
-        ask::Yes,
+        confirmation::Confirmation,
         failure::Failure,
         output::{Report, left, text},
     },
@@ -19,7 +19,7 @@ use crate::{
 #[derive(Args)]
 pub struct Publisher {
     #[command(flatten)]
-    access: Access,
+    access: HostAccess,
     #[command(subcommand)]
     action: Action,
 }
@@ -41,13 +41,13 @@ enum Action {
     Distrust {
         name: String,
         #[command(flatten)]
-        yes: Yes,
+        yes: Confirmation,
     },
 }
 
 impl Publisher {
     pub async fn run(self) -> Result<Report, Failure> {
-        let host = Host::new(&self.access)?;
+        let host = HostClient::new(&self.access)?;
         match self.action {
             Action::List => Ok(table(host.get(&["publishers"], &[]).await?)),
             Action::Trust { name, keys } => {
@@ -58,7 +58,7 @@ impl Publisher {
                 Ok(Report::new(publisher, said))
             }
             Action::Distrust { name, yes } => {
-                yes.ask(&format!("Stop trusting {name}?"))?;
+                yes.confirm(&format!("Stop trusting {name}?"))?;
                 let gone = host.delete(&["publishers", &name]).await?;
                 Ok(Report::new(gone, format!("{name} is no longer trusted")))
             }

@@ -37,7 +37,7 @@ impl Registry {
     pub async fn pull(&self, name: &str) -> Result<Vec<u8>, Failure> {
         let (reference, client) = (reference(name)?, self.client());
         let auth = credentials(&reference)?;
-        let wrong = |error: OciDistributionError| failure(name, &error);
+        let wrong = |error: OciDistributionError| registry_failure(name, &error);
         let (manifest, _) = client.pull_image_manifest(&reference, &auth).await.map_err(wrong)?;
         let [layer] = &manifest.layers[..] else {
             return Err(Failure::refused(format!(
@@ -48,11 +48,11 @@ impl Registry {
             let what = format!("{name} is not a component: its type is {}", layer.media_type);
             return Err(Failure::refused(what));
         }
-        read(&client, &reference, layer).await.map_err(|why| match why {
-            Unread::TooLarge(most) => {
+        read_component(&client, &reference, layer).await.map_err(|why| match why {
+            PullError::TooLarge(most) => {
                 Failure::refused(format!("{name} is larger than {most} bytes"))
             }
-            Unread::Failed(error) => failure(name, &error),
+            PullError::Failed(error) => registry_failure(name, &error),
         })
     }
 
@@ -81,7 +81,7 @@ impl Registry {
         ]);
         let layers = [layer];
         let manifest = OciImageManifest::build(&layers, &config, Some(about));
-        let wrong = |error: OciDistributionError| failure(name, &error);
+        let wrong = |error: OciDistributionError| registry_failure(name, &error);
         client.push(&reference, &layers, config, &auth, Some(manifest)).await.map_err(wrong)?;
         let digest = client.fetch_manifest_digest(&reference, &auth).await.map_err(wrong)?;
         Ok(format!("{SCHEME}{}/{}@{digest}", reference.registry(), reference.repository()))
@@ -123,24 +123,24 @@ fn credentials(reference: &Reference) -> Result<RegistryAuth, Failure> {
     }
 }
 
-enum Unread {
+enum PullError {
     TooLarge(usize),
     Failed(OciDistributionError),
 }
 
 /// Reads a component up to the size limit of a host.
-async fn read(
+async fn read_component(
     client: &Client,
     reference: &Reference,
     layer: &OciDescriptor,
-) -> Result<Vec<u8>, Unread> {
+) -> Result<Vec<u8>, PullError> {
     let most = Limits::default().component_bytes;
-    let stream = client.pull_blob_stream(reference, layer).await.map_err(Unread::Failed)?;
+    let stream = client.pull_blob_stream(reference, layer).await.map_err(PullError::Failed)?;
     let (mut stream, mut component) = (stream.stream, Vec::new());
     while let Some(bytes) = stream.next().await {
-        let bytes = bytes.map_err(|error| Unread::Failed(error.into()))?;
+        let bytes = bytes.map_err(|error| PullError::Failed(error.into()))?;
         if component.len() + bytes.len() > most {
-            return Err(Unread::TooLarge(most));
+            return Err(PullError::TooLarge(most));
         }
         component.extend_from_slice(&bytes);
     }
@@ -148,7 +148,7 @@ async fn read(
 }
 
 /// Classifies an error: rejected by the registry, or registry unreachable.
-fn failure(name: &str, error: &OciDistributionError) -> Failure {
+fn registry_failure(name: &str, error: &OciDistributionError) -> Failure {
     let said = format!("{name}: {}", chain(error));
     match error {
         OciDistributionError::ServerError { code: 401 | 403, .. }

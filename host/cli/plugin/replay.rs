@@ -10,9 +10,9 @@ use serde_json::json;
 use tollhouse_plugins::{Manifest, recording::Recording, settings::Plugins};
 use tollhouse_tools::replay::Replayer;
 
-use super::sign::at;
+use super::sign::file_failure;
 use crate::{
-    client::host::{Access, Host},
+    client::host::{HostAccess, HostClient},
     terminal::{failure::Failure, output::Report},
 };
 
@@ -31,15 +31,15 @@ pub struct Replay {
 }
 
 /// A recorded call and its name in the report.
-type Named = (String, Recording);
+type NamedRecording = (String, Recording);
 
 impl Replay {
-    pub async fn run(self, access: &Access) -> Result<Report, Failure> {
-        let file = fs::read(&self.file).map_err(|error| at(&self.file, &error))?;
-        let name = Manifest::read(&file).map_err(|error| at(&self.file, &error))?.name;
+    pub async fn run(self, access: &HostAccess) -> Result<Report, Failure> {
+        let file = fs::read(&self.file).map_err(|error| file_failure(&self.file, &error))?;
+        let name = Manifest::read(&file).map_err(|error| file_failure(&self.file, &error))?.name;
         let (names, calls): (Vec<_>, Vec<_>) = self.read(access, &name).await?.into_iter().unzip();
         let replayer = Replayer::load(file, self.plugins.limits(), &calls).await;
-        let replayer = replayer.map_err(|error| at(&self.file, &error))?;
+        let replayer = replayer.map_err(|error| file_failure(&self.file, &error))?;
         let mut replayed = Vec::new();
         for (name, call) in names.iter().zip(&calls) {
             replayed.push(replayer.replay(name, call).await);
@@ -51,13 +51,17 @@ impl Replay {
             0 => report,
             _ => {
                 let all = replayed.len();
-                report.failing(Failure::refused(format!("{differ} of {all} calls differ")))
+                report.with_failure(Failure::refused(format!("{differ} of {all} calls differ")))
             }
         })
     }
 
     /// Reads the calls from files and, only if necessary, from the host.
-    async fn read(&self, access: &Access, plugin: &str) -> Result<Vec<Named>, Failure> {
+    async fn read(
+        &self,
+        access: &HostAccess,
+        plugin: &str,
+    ) -> Result<Vec<NamedRecording>, Failure> {
         let mut calls = Vec::new();
         let is_file = |call: &String| call.contains(['/', '.']);
         let (files, mut ids): (Vec<String>, Vec<String>) =
@@ -68,7 +72,7 @@ impl Replay {
         if ids.is_empty() && self.last.is_none() {
             return Ok(calls);
         }
-        let host = Host::new(access)?;
+        let host = HostClient::new(access)?;
         if let Some(last) = self.last {
             let latest = latest(&host, plugin, last).await?;
             ids.extend(latest.into_iter().filter(|id| !self.calls.contains(id)));
@@ -85,18 +89,19 @@ impl Replay {
 }
 
 fn from_file(file: &Path, plugin: &str) -> Result<Recording, Failure> {
-    let text = fs::read(file).map_err(|error| at(file, &error))?;
+    let text = fs::read(file).map_err(|error| file_failure(file, &error))?;
     let call: Recording = serde_json::from_slice(&text)
-        .map_err(|error| at(file, &format!("not a recorded call: {error}")))?;
+        .map_err(|error| file_failure(file, &format!("not a recorded call: {error}")))?;
     match call.plugin == plugin {
         true => Ok(call),
-        false => {
-            Err(at(file, &format!("a call of {}, but the component is {plugin}", call.plugin)))
-        }
+        false => Err(file_failure(
+            file,
+            &format!("a call of {}, but the component is {plugin}", call.plugin),
+        )),
     }
 }
 
-async fn latest(host: &Host, plugin: &str, count: u32) -> Result<Vec<String>, Failure> {
+async fn latest(host: &HostClient, plugin: &str, count: u32) -> Result<Vec<String>, Failure> {
     let query = [("limit", count.to_string())];
     let listed = host.get(&["plugins", plugin, "recordings"], &query).await?;
     let docs = listed["docs"].as_array().into_iter().flatten();

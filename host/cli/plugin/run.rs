@@ -19,27 +19,27 @@ use tollhouse_app::{
     wiring,
 };
 use tollhouse_http::Listener;
-use tollhouse_platform::{clock::Clock, random::Random, telemetry::Reporting};
+use tollhouse_platform::{clock::Clock, random::Random, telemetry::TelemetryConfig};
 use tollhouse_plugins::{EXAMPLE_SECRET, Fault, Kind, Manifest, Recorded};
 use tracing::level_filters::LevelFilter;
 
 use crate::{
-    client::host::Host,
+    client::host::HostClient,
     server::serve::stop_signal,
     terminal::{
         failure::{Failure, chain},
-        output::{Report, text, visible},
+        output::{Report, text, without_control_characters},
     },
 };
 
 /// Polling interval of the file, and how long it must be unchanged before it is read.
-const LOOK: Duration = Duration::from_millis(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
 /// Maximum time for calls in flight at shutdown.
-const GRACE: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of characters that are shown of a response body.
-const MOST_SHOWN: usize = 300;
+const MAX_SHOWN_CHARACTERS: usize = 300;
 /// Wallet balance of the trial company in the major unit, more than trials use up.
-const FUNDS: u64 = 1_000_000;
+const TRIAL_BALANCE: u64 = 1_000_000;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -68,14 +68,14 @@ impl Run {
         let folder = tempfile::Builder::new().permissions(private).tempdir();
         let folder = folder.map_err(|error| Failure::Usage(error.to_string()))?;
         let stopped = stop_signal().map_err(|error| Failure::refused(error.to_string()))?;
-        let Served { host, api, token, stop, served } = self.serve(folder.path()).await?;
-        let plugin = Plugin { file: &self.file, given: &given, host: &host };
+        let RunningHost { host, api, token, stop, served } = self.serve(folder.path()).await?;
+        let plugin = DevelopedPlugin { file: &self.file, given: &given, host: &host };
         let work = async {
             let installed = plugin.install().await?;
-            say(&said(&installed));
-            let key = company(&host, &installed).await?;
-            say(&format!("\n{}", told(&api, &host, &token, &key, &installed)));
-            plugin.follow().await;
+            print_line(&format_installed(&installed));
+            let key = create_trial_company(&host, &installed).await?;
+            print_line(&format!("\n{}", format_access(&api, &host, &token, &key, &installed)));
+            plugin.reinstall_on_change().await;
             Ok(())
         };
         let ended = tokio::select! {
@@ -84,12 +84,12 @@ impl Run {
         };
         let _ = stop.send(true);
         // Until it ends, the host writes to the folder.
-        let _ = tokio::time::timeout(GRACE, served).await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, served).await;
         ended.map(|()| Report::new(Value::Null, ""))
     }
 
     /// Starts a development host with its own database.
-    async fn serve(&self, folder: &Path) -> Result<Served, Failure> {
+    async fn serve(&self, folder: &Path) -> Result<RunningHost, Failure> {
         let next = if self.port == 0 { 0 } else { self.port.saturating_add(1) };
         let (public, internal) = (bind(self.port).await?, bind(next).await?);
         let address = |listener: &TcpListener| {
@@ -115,26 +115,27 @@ impl Run {
             "--development".to_owned(),
             "--plugin-unsigned".to_owned(),
         ])?;
-        let reporting = Reporting { level: LevelFilter::WARN, ..config.telemetry.reporting() };
+        let reporting =
+            TelemetryConfig { level: LevelFilter::WARN, ..config.telemetry.telemetry_config() };
         drop(reporting.start().map_err(|error| Failure::Usage(chain(&*error)))?);
         let app = App::open(&config, Clock::system(), random, None).await;
         let app = app.map_err(|error| Failure::refused(chain(&*error)))?;
         app.plugins.recorded_by(Arc::new(|call| {
-            if let Some(failed) = failed(&call) {
-                say(&failed);
+            if let Some(failed) = format_failed_call(&call) {
+                print_line(&failed);
             }
         }));
         let (stop, stopped) = watch::channel(false);
         let (public, internal) = (Listener::plain(public), Listener::plain(internal));
         let served = tokio::spawn(wiring::serve(app, public, internal, stopped));
-        let host = Host::on_this_machine(internal_listen, &token)?;
-        Ok(Served { host, api: format!("http://{listen}"), token, stop, served })
+        let host = HostClient::on_loopback(internal_listen, &token)?;
+        Ok(RunningHost { host, api: format!("http://{listen}"), token, stop, served })
     }
 }
 
 /// A running host.
-struct Served {
-    host: Host,
+struct RunningHost {
+    host: HostClient,
     api: String,
     /// The operator token.
     token: String,
@@ -145,7 +146,7 @@ struct Served {
 }
 
 /// Prints a line. The reader may have closed the pipe.
-fn say(line: &str) {
+fn print_line(line: &str) {
     drop(writeln!(std::io::stdout().lock(), "{line}"));
 }
 
@@ -175,13 +176,13 @@ fn read_credentials(given: &[String]) -> Result<BTreeMap<&str, &str>, Failure> {
 }
 
 /// The plugin under development.
-struct Plugin<'a> {
+struct DevelopedPlugin<'a> {
     file: &'a Path,
     given: &'a BTreeMap<&'a str, &'a str>,
-    host: &'a Host,
+    host: &'a HostClient,
 }
 
-impl Plugin<'_> {
+impl DevelopedPlugin<'_> {
     /// Installs the component and configures its account.
     async fn install(&self) -> Result<Value, Failure> {
         let failed =
@@ -223,24 +224,24 @@ impl Plugin<'_> {
     }
 
     /// Reinstalls the component when its file changes.
-    async fn follow(&self) {
-        let mut known = stamp(self.file);
+    async fn reinstall_on_change(&self) {
+        let mut known = file_version(self.file);
         loop {
-            tokio::time::sleep(LOOK).await;
-            let now = stamp(self.file);
+            tokio::time::sleep(POLL_INTERVAL).await;
+            let now = file_version(self.file);
             if now == known || now.is_none() {
                 continue;
             }
-            tokio::time::sleep(LOOK).await;
-            if stamp(self.file) != now {
+            tokio::time::sleep(POLL_INTERVAL).await;
+            if file_version(self.file) != now {
                 continue;
             }
             known = now;
             match self.install().await {
-                Ok(installed) => say(&said(&installed)),
+                Ok(installed) => print_line(&format_installed(&installed)),
                 Err(failure) => {
-                    let why = visible(failure.message());
-                    say(&format!("rejected, the previous version stays active: {why}"));
+                    let why = without_control_characters(failure.message());
+                    print_line(&format!("rejected, the previous version stays active: {why}"));
                 }
             }
         }
@@ -248,32 +249,33 @@ impl Plugin<'_> {
 }
 
 /// Formats a failed call with its upstream responses.
-fn failed(call: &Recorded) -> Option<String> {
+fn format_failed_call(call: &Recorded) -> Option<String> {
     let Fault { code, message, .. } = call.fault.as_ref()?;
     let mut lines =
         vec![format!("{} failed, {} {code:?}: {message}", call.call.function(), call.outcome)];
     lines.extend(call.heard.answers.iter().map(|answer| match answer {
         Ok(answer) => {
-            let body: String = answer.body.chars().take(MOST_SHOWN).collect();
+            let body: String = answer.body.chars().take(MAX_SHOWN_CHARACTERS).collect();
             format!("  response {}: {body}", answer.status)
         }
         Err(silence) => format!("  no response: {}", text(&json!(silence))),
     }));
-    Some(lines.iter().map(|line| visible(line)).collect::<Vec<_>>().join("\n"))
+    Some(lines.iter().map(|line| without_control_characters(line)).collect::<Vec<_>>().join("\n"))
 }
 
 /// Returns the modification time and size, which detect a change.
-fn stamp(file: &Path) -> Option<(SystemTime, u64)> {
+fn file_version(file: &Path) -> Option<(SystemTime, u64)> {
     let found = fs::metadata(file).ok()?;
     Some((found.modified().ok()?, found.len()))
 }
 
-fn said(installed: &Value) -> String {
+fn format_installed(installed: &Value) -> String {
     let digest = installed["digest"].as_str().unwrap_or_default();
     let digest = digest.get(..8).unwrap_or_default();
     let warnings = installed["warnings"].as_array().into_iter().flatten();
-    let warnings: String =
-        warnings.map(|warning| format!("\nwarning: {}", visible(&text(warning)))).collect();
+    let warnings: String = warnings
+        .map(|warning| format!("\nwarning: {}", without_control_characters(&text(warning))))
+        .collect();
     format!(
         "{} {} is active ({digest}){warnings}",
         text(&installed["name"]),
@@ -282,11 +284,11 @@ fn said(installed: &Value) -> String {
 }
 
 /// Creates a company with a balance that prefers the plugin. Returns its API key.
-async fn company(host: &Host, installed: &Value) -> Result<String, Failure> {
+async fn create_trial_company(host: &HostClient, installed: &Value) -> Result<String, Failure> {
     let new = json!({ "name": "Trial Lending", "server": "test" });
     let company = host.send_json(Method::POST, &["companies"], &new).await?;
     let id = company["id"].as_str().unwrap_or_default();
-    let credit = json!({ "amount": FUNDS, "key": "trial" });
+    let credit = json!({ "amount": TRIAL_BALANCE, "key": "trial" });
     host.send_json(Method::POST, &["companies", id, "wallet", "credit"], &credit).await?;
     let name = &installed["name"];
     let choice = match kind(installed) {
@@ -303,7 +305,13 @@ fn kind(installed: &Value) -> Option<Kind> {
 }
 
 /// Formats the addresses and credentials of the host, with an example request.
-fn told(api: &str, host: &Host, token: &str, key: &str, installed: &Value) -> String {
+fn format_access(
+    api: &str,
+    host: &HostClient,
+    token: &str,
+    key: &str,
+    installed: &Value,
+) -> String {
     let (path, body) = match kind(installed) {
         Some(Kind::Sms) => (
             "otp/send".to_owned(),

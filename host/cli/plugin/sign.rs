@@ -35,7 +35,7 @@ impl Key {
                 let created =
                     OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.file);
                 let written = created.and_then(|mut file| file.write_all(key.to_pem().as_ref()));
-                written.map_err(|error| at(&self.file, &error))?;
+                written.map_err(|error| file_failure(&self.file, &error))?;
                 key.public()
             }
         };
@@ -63,15 +63,15 @@ pub struct Sign {
 impl Sign {
     pub fn run(self) -> Result<Report, Failure> {
         let key = private_key(&self.key)?;
-        let file = fs::read(&self.file).map_err(|error| at(&self.file, &error))?;
+        let file = fs::read(&self.file).map_err(|error| file_failure(&self.file, &error))?;
         let component = Signed::read(file);
-        Manifest::read(&component.wasm).map_err(|why| at(&self.file, &why))?;
+        Manifest::read(&component.wasm).map_err(|why| file_failure(&self.file, &why))?;
         let signature = key.sign(&component.wasm);
         let (target, bytes) = match self.detached {
-            true => (beside(&self.file), signature.to_vec()),
+            true => (signature_path(&self.file), signature.to_vec()),
             false => (self.file, Signed::embed(&component.wasm, &signature)),
         };
-        fs::write(&target, bytes).map_err(|error| at(&target, &error))?;
+        fs::write(&target, bytes).map_err(|error| file_failure(&target, &error))?;
         let (target, digest) = (target.display().to_string(), component.digest());
         let said = format!("{target} is signed: sha256:{digest}");
         Ok(Report::new(json!({ "file": target, "digest": digest }), said))
@@ -79,17 +79,17 @@ impl Sign {
 }
 
 /// Returns the path of a component's detached signature.
-pub fn beside(file: &Path) -> PathBuf {
+pub fn signature_path(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".sig");
     name.into()
 }
 
 fn private_key(file: &Path) -> Result<PrivateKey, Failure> {
-    let pem = fs::read_to_string(file).map_err(|error| at(file, &error))?;
-    PrivateKey::from_pem(&pem).map_err(|why| at(file, &why))
+    let pem = fs::read_to_string(file).map_err(|error| file_failure(file, &error))?;
+    PrivateKey::from_pem(&pem).map_err(|why| file_failure(file, &why))
 }
 
-pub fn at(file: &Path, why: &impl std::fmt::Display) -> Failure {
+pub fn file_failure(file: &Path, why: &impl std::fmt::Display) -> Failure {
     Failure::Usage(format!("{}: {why}", file.display()))
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::{
-    client::host::{Access, Host, Page},
+    client::host::{HostAccess, HostClient, PageArgs},
     terminal::{
         failure::Failure,
         output::{Report, left, text},
@@ -16,14 +16,14 @@ pub struct Audit {
     /// The company's id; without it, entries of the service as a whole
     company: Option<String>,
     #[command(flatten)]
-    page: Page,
+    page: PageArgs,
     #[command(flatten)]
-    access: Access,
+    access: HostAccess,
 }
 
 impl Audit {
     pub async fn run(self) -> Result<Report, Failure> {
-        let host = Host::new(&self.access)?;
+        let host = HostClient::new(&self.access)?;
         let path = match &self.company {
             Some(company) => vec!["companies", company, "audit"],
             None => vec!["audit"],

@@ -5,9 +5,9 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::{
-    client::host::{Access, Host, Part, name},
+    client::host::{CursorArgs, HostAccess, HostClient, choice_name},
     terminal::{
-        ask::Yes,
+        confirmation::Confirmation,
         failure::Failure,
         output::{Report, left, money, right, text},
     },
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Args)]
 pub struct CardRefund {
     #[command(flatten)]
-    access: Access,
+    access: HostAccess,
     #[command(subcommand)]
     action: Action,
 }
@@ -29,7 +29,7 @@ enum Action {
         #[arg(long)]
         status: Option<Status>,
         #[command(flatten)]
-        part: Part,
+        part: CursorArgs,
     },
     /// Request a failed refund again
     #[command(after_help = "\
@@ -43,7 +43,7 @@ Example:
         /// The refund's id, as `card-refund list` shows it
         refund: String,
         #[command(flatten)]
-        yes: Yes,
+        yes: Confirmation,
     },
 }
 
@@ -60,15 +60,15 @@ enum Status {
 
 impl CardRefund {
     pub async fn run(self) -> Result<Report, Failure> {
-        let host = Host::new(&self.access)?;
+        let host = HostClient::new(&self.access)?;
         match self.action {
             Action::List { status, part } => {
                 let mut query = part.query();
-                query.extend(status.map(|status| ("status", name(&status))));
+                query.extend(status.map(|status| ("status", choice_name(&status))));
                 list(&host, &query).await
             }
             Action::Retry { company, refund, yes } => {
-                yes.ask(&format!("Request the refund {refund} from the provider again?"))?;
+                yes.confirm(&format!("Request the refund {refund} from the provider again?"))?;
                 let path = ["companies", &*company, "card-refunds", &*refund, "retry"];
                 let refund = host.send_json(Method::POST, &path, &json!({})).await?;
                 let amount = money(&refund["amount"], &refund["currency"]);
@@ -80,7 +80,7 @@ impl CardRefund {
     }
 }
 
-async fn list(host: &Host, query: &[(&str, String)]) -> Result<Report, Failure> {
+async fn list(host: &HostClient, query: &[(&str, String)]) -> Result<Report, Failure> {
     let refunds = host.get(&["card-refunds"], query).await?;
     let columns = [
         left("REFUND", |v| text(&v["id"])),
@@ -94,5 +94,5 @@ async fn list(host: &Host, query: &[(&str, String)]) -> Result<Report, Failure> 
         left("MESSAGE", |v| text(&v["message"])),
         left("CREATED", |v| text(&v["created_at"])),
     ];
-    Ok(Report::part(refunds, "refunds", &columns))
+    Ok(Report::feed_page(refunds, "refunds", &columns))
 }

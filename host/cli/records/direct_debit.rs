@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 
 use crate::{
-    client::host::{Access, Host},
+    client::host::{HostAccess, HostClient},
     terminal::{
         failure::Failure,
         input::Input,
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Args)]
 pub struct DirectDebit {
     #[command(flatten)]
-    access: Access,
+    access: HostAccess,
     #[command(subcommand)]
     action: Action,
 }
@@ -23,7 +23,7 @@ pub struct DirectDebit {
 #[derive(Subcommand)]
 enum Action {
     /// Show a mandate, without its token
-    Show(Named),
+    Show(MandateArgs),
     /// Create or replace a mandate that another system created
     #[command(after_help = "\
 A direct debit is a JSON object. Its token is a secret: delete the file afterwards.
@@ -35,14 +35,14 @@ Examples:
   tollhouse direct-debit put 6b018eed9f8a1c2b3d4e5f60 dd-1 --file - < dd-1.json")]
     Put {
         #[command(flatten)]
-        named: Named,
+        named: MandateArgs,
         #[command(flatten)]
         input: Input,
     },
 }
 
 #[derive(Args)]
-struct Named {
+struct MandateArgs {
     /// The company's id
     company: String,
     /// The mandate's id
@@ -51,7 +51,7 @@ struct Named {
 
 impl DirectDebit {
     pub async fn run(self) -> Result<Report, Failure> {
-        let host = Host::new(&self.access)?;
+        let host = HostClient::new(&self.access)?;
         let (Action::Show(named) | Action::Put { named, .. }) = &self.action;
         let path = ["companies", &*named.company, "direct-debits", &*named.direct_debit];
         let direct_debit = match &self.action {

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    client::host::{Access, Host, Page, Part},
+    client::host::{CursorArgs, HostAccess, HostClient, PageArgs},
     terminal::{
         failure::Failure,
         output::{Report, left, right, text},
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Args)]
 pub struct Event {
     #[command(flatten)]
-    access: Access,
+    access: HostAccess,
     #[command(subcommand)]
     action: Action,
 }
@@ -27,7 +27,7 @@ enum Action {
         /// The company's id
         company: String,
         #[command(flatten)]
-        page: Page,
+        page: PageArgs,
     },
     /// List the delivery attempts of an event
     Attempts {
@@ -40,7 +40,7 @@ enum Action {
     #[command(
         after_help = "Events appear after a minute, so that none is missed.\n\nExample:\n  tollhouse event stream --kind wallet.low_balance"
     )]
-    Stream(Reading),
+    Stream(StreamArgs),
     /// Redeliver an event, also to disabled endpoints
     Redeliver {
         /// The company's id
@@ -51,7 +51,7 @@ enum Action {
 }
 
 #[derive(Args)]
-struct Reading {
+struct StreamArgs {
     /// Kind of event, for example wallet.low_balance
     #[arg(long)]
     kind: Option<String>,
@@ -59,12 +59,12 @@ struct Reading {
     #[arg(long)]
     company: Option<String>,
     #[command(flatten)]
-    part: Part,
+    part: CursorArgs,
 }
 
 impl Event {
     pub async fn run(self) -> Result<Report, Failure> {
-        let host = Host::new(&self.access)?;
+        let host = HostClient::new(&self.access)?;
         match self.action {
             Action::List { company, page } => list(&host, &company, &page).await,
             Action::Attempts { company, event } => attempts(&host, &company, &event).await,
@@ -79,7 +79,7 @@ impl Event {
     }
 }
 
-async fn list(host: &Host, company: &str, page: &Page) -> Result<Report, Failure> {
+async fn list(host: &HostClient, company: &str, page: &PageArgs) -> Result<Report, Failure> {
     let events = host.get(&["companies", company, "events"], &page.query()).await?;
     let columns = [
         left("EVENT", |v| text(&v["id"])),
@@ -98,7 +98,7 @@ fn deliveries(deliveries: &Value) -> String {
     if said.is_empty() { "-".to_owned() } else { said.join(", ") }
 }
 
-async fn attempts(host: &Host, company: &str, event: &str) -> Result<Report, Failure> {
+async fn attempts(host: &HostClient, company: &str, event: &str) -> Result<Report, Failure> {
     let attempts = host.get(&["companies", company, "events", event, "attempts"], &[]).await?;
     let columns = [
         left("AT", |v| text(&v["created_at"])),
@@ -111,8 +111,8 @@ async fn attempts(host: &Host, company: &str, event: &str) -> Result<Report, Fai
     Ok(Report::table(attempts.clone(), &attempts, &columns))
 }
 
-async fn stream(host: &Host, reading: Reading) -> Result<Report, Failure> {
-    let Reading { kind, company, part } = reading;
+async fn stream(host: &HostClient, reading: StreamArgs) -> Result<Report, Failure> {
+    let StreamArgs { kind, company, part } = reading;
     let mut query = part.query();
     let named = [("kind", kind), ("company", company)];
     query.extend(named.into_iter().filter_map(|(name, value)| Some((name, value?))));
@@ -123,5 +123,5 @@ async fn stream(host: &Host, reading: Reading) -> Result<Report, Failure> {
         left("COMPANY", |v| text(&v["company_id"])),
         left("DATA", |v| v["data"].to_string()),
     ];
-    Ok(Report::part(read, "events", &columns))
+    Ok(Report::feed_page(read, "events", &columns))
 }

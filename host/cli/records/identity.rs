@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    client::host::{Access, Host},
+    client::host::{HostAccess, HostClient},
     terminal::{
         failure::Failure,
         output::{Report, left, text},
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Args)]
 pub struct Identity {
     #[command(flatten)]
-    access: Access,
+    access: HostAccess,
     /// The company's id; without it, the command applies to all companies
     #[arg(long, global = true, value_name = "COMPANY")]
     company: Option<String>,
@@ -41,7 +41,7 @@ enum Action {
 
 impl Identity {
     pub async fn run(self) -> Result<Report, Failure> {
-        let host = Host::new(&self.access)?;
+        let host = HostClient::new(&self.access)?;
         let company = self.company.as_deref();
         let mut path: Vec<&str> = company.map_or_else(Vec::new, |id| vec!["companies", id]);
         path.push("identities");

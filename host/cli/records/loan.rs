@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::Value;
 
 use crate::{
-    client::host::{Access, Host, Part},
+    client::host::{CursorArgs, HostAccess, HostClient},
     terminal::{
         failure::Failure,
         input::Input,
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Args)]
 pub struct Loan {
     #[command(flatten)]
-    access: Access,
+    access: HostAccess,
     #[command(subcommand)]
     action: Action,
 }
@@ -24,7 +24,7 @@ pub struct Loan {
 #[derive(Subcommand)]
 enum Action {
     /// Show a loan and its schedule
-    Show(Named),
+    Show(LoanArgs),
     /// Create a loan of another system, or replace it and keep its repayments
     #[command(after_help = "\
 A loan is a JSON object. Its amount is the sum of its schedule:
@@ -35,22 +35,22 @@ Example:
   tollhouse loan put 6b018eed9f8a1c2b3d4e5f60 loan-1 --file loan-1.json")]
     Put {
         #[command(flatten)]
-        named: Named,
+        named: LoanArgs,
         #[command(flatten)]
         input: Input,
     },
     /// List repayments, oldest first
     #[command(after_help = AFTER_A_MINUTE)]
-    Transactions(Reading),
+    Transactions(FeedArgs),
     /// List credit-score events, oldest first
     #[command(after_help = AFTER_A_MINUTE)]
-    CreditEvents(Reading),
+    CreditEvents(FeedArgs),
 }
 
 const AFTER_A_MINUTE: &str = "Repayments appear after a minute, so that none is missed.";
 
 #[derive(Args)]
-struct Named {
+struct LoanArgs {
     /// The company's id
     company: String,
     /// The loan's id
@@ -58,17 +58,17 @@ struct Named {
 }
 
 #[derive(Args)]
-struct Reading {
+struct FeedArgs {
     /// The company's id
     #[arg(long)]
     company: Option<String>,
     #[command(flatten)]
-    part: Part,
+    part: CursorArgs,
 }
 
 impl Loan {
     pub async fn run(self) -> Result<Report, Failure> {
-        let host = Host::new(&self.access)?;
+        let host = HostClient::new(&self.access)?;
         match self.action {
             Action::Show(named) => Ok(report(host.get(&named.path(), &[]).await?)),
             Action::Put { named, input } => {
@@ -81,7 +81,7 @@ impl Loan {
     }
 }
 
-impl Named {
+impl LoanArgs {
     fn path(&self) -> [&str; 4] {
         ["companies", &self.company, "loans", &self.loan]
     }
@@ -109,18 +109,18 @@ fn report(loan: Value) -> Report {
         right("AMOUNT", |v| money(&v["amount"], &v["currency"])),
         right("REMAINING", |v| money(&v["amount_remaining"], &v["currency"])),
     ];
-    Report::record(loan, &fields).over(&schedule, &columns)
+    Report::record(loan, &fields).with_table(&schedule, &columns)
 }
 
-impl Reading {
-    async fn read(self, host: &Host, stream: &str) -> Result<Value, Failure> {
+impl FeedArgs {
+    async fn read(self, host: &HostClient, stream: &str) -> Result<Value, Failure> {
         let mut query = self.part.query();
         query.extend(self.company.map(|company| ("company", company)));
         host.get(&[stream], &query).await
     }
 }
 
-async fn transactions(host: &Host, reading: Reading) -> Result<Report, Failure> {
+async fn transactions(host: &HostClient, reading: FeedArgs) -> Result<Report, Failure> {
     let read = reading.read(host, "transactions").await?;
     let columns = [
         left("REPAID", |v| text(&v["data"]["repaid_at"])),
@@ -131,10 +131,10 @@ async fn transactions(host: &Host, reading: Reading) -> Result<Report, Failure> 
         right("AMOUNT", |v| money(&v["data"]["amount"], &v["data"]["currency"])),
         right("APPLIED", |v| money(&v["data"]["applied"], &v["data"]["currency"])),
     ];
-    Ok(Report::part(read, "entries", &columns))
+    Ok(Report::feed_page(read, "entries", &columns))
 }
 
-async fn credit_events(host: &Host, reading: Reading) -> Result<Report, Failure> {
+async fn credit_events(host: &HostClient, reading: FeedArgs) -> Result<Report, Failure> {
     let read = reading.read(host, "credit-events").await?;
     let columns = [
         left("REPAID", |v| text(&v["data"]["repaid_at"])),
@@ -145,5 +145,5 @@ async fn credit_events(host: &Host, reading: Reading) -> Result<Report, Failure>
         right("DAYS LATE", |v| text(&v["data"]["days_late"])),
         left("PAID", |v| text(&v["data"]["paid"])),
     ];
-    Ok(Report::part(read, "entries", &columns))
+    Ok(Report::feed_page(read, "entries", &columns))
 }

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::{
-    client::host::{Access, Host, Page, name},
+    client::host::{HostAccess, HostClient, PageArgs, choice_name},
     terminal::{
         failure::Failure,
         output::{Report, left, right, text},
@@ -13,7 +13,7 @@ use crate::{
 #[derive(Args)]
 pub struct Message {
     #[command(flatten)]
-    access: Access,
+    access: HostAccess,
     #[command(subcommand)]
     action: Action,
 }
@@ -29,7 +29,7 @@ enum Action {
         #[arg(long)]
         channel: Option<Channel>,
         #[command(flatten)]
-        page: Page,
+        page: PageArgs,
     },
 }
 
@@ -50,11 +50,11 @@ enum Channel {
 
 impl Message {
     pub async fn run(self) -> Result<Report, Failure> {
-        let host = Host::new(&self.access)?;
+        let host = HostClient::new(&self.access)?;
         let Action::List { company, state, channel, page } = self.action;
         let mut query = page.query();
-        query.extend(state.iter().map(|state| ("state", name(state))));
-        query.extend(channel.iter().map(|channel| ("channel", name(channel))));
+        query.extend(state.iter().map(|state| ("state", choice_name(state))));
+        query.extend(channel.iter().map(|channel| ("channel", choice_name(channel))));
         let messages = host.get(&["companies", &company, "messages"], &query).await?;
         let columns = [
             left("MESSAGE", |v| text(&v["id"])),

@@ -5,9 +5,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    client::host::{Access, Host, Page},
+    client::host::{HostAccess, HostClient, PageArgs},
     terminal::{
-        ask::Yes,
+        confirmation::Confirmation,
         failure::Failure,
         output::{Column, Report, left, money, right, text},
     },
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Args)]
 pub struct Payment {
     #[command(flatten)]
-    access: Access,
+    access: HostAccess,
     #[command(subcommand)]
     action: Action,
 }
@@ -31,29 +31,29 @@ enum Action {
         /// The company's id
         company: String,
         #[command(flatten)]
-        filter: Filter,
+        filter: PaymentFilter,
         #[command(flatten)]
-        page: Page,
+        page: PageArgs,
     },
     /// Show a payment and its refund
-    Show(Named),
+    Show(PaymentArgs),
     /// Verify a payment with the provider now, and record the outcome
-    Verify(Named),
+    Verify(PaymentArgs),
     /// Refund a successful payment in full
     Refund {
         #[command(flatten)]
-        named: Named,
+        named: PaymentArgs,
         /// Allow a negative wallet balance
         #[arg(long)]
         force: bool,
         #[command(flatten)]
-        yes: Yes,
+        yes: Confirmation,
     },
 }
 
 /// A payment, by its id or by its reference.
 #[derive(Args)]
-struct Named {
+struct PaymentArgs {
     /// The company's id
     company: String,
     /// The payment's id
@@ -65,7 +65,7 @@ struct Named {
 }
 
 #[derive(Args)]
-struct Filter {
+struct PaymentFilter {
     /// Status: pending, success, failed or refunded
     #[arg(long)]
     status: Option<String>,
@@ -85,7 +85,7 @@ struct Filter {
 
 impl Payment {
     pub async fn run(self) -> Result<Report, Failure> {
-        let host = Host::new(&self.access)?;
+        let host = HostClient::new(&self.access)?;
         match self.action {
             Action::List { company, filter, page } => list(&host, &company, filter, &page).await,
             Action::Show(named) => show(&host, &named).await,
@@ -99,7 +99,7 @@ impl Payment {
                 let payment = named.fetch(&host).await?;
                 let amount = money(&payment["amount"], &payment["currency"]);
                 let whose = format!("{}, {}", text(&payment["reference"]), text(&payment["email"]));
-                yes.ask(&format!("Refund {amount} ({whose})?"))?;
+                yes.confirm(&format!("Refund {amount} ({whose})?"))?;
                 let path = ["companies", &*named.company, "payments", id(&payment), "refund"];
                 let body = json!({ "force": force });
                 let refunded = host.send_json(Method::POST, &path, &body).await?;
@@ -113,8 +113,8 @@ fn id(payment: &Value) -> &str {
     payment["id"].as_str().unwrap_or_default()
 }
 
-impl Named {
-    async fn fetch(&self, host: &Host) -> Result<Value, Failure> {
+impl PaymentArgs {
+    async fn fetch(&self, host: &HostClient) -> Result<Value, Failure> {
         match (&self.payment, &self.reference) {
             (_, Some(reference)) => {
                 host.get(&["companies", &self.company, "payments", "reference", reference], &[])
@@ -146,7 +146,7 @@ const FIELDS: [Column; 15] = [
     left("refund", |v| text(&v["refund"]["status"])),
 ];
 
-async fn show(host: &Host, named: &Named) -> Result<Report, Failure> {
+async fn show(host: &HostClient, named: &PaymentArgs) -> Result<Report, Failure> {
     let mut payment = named.fetch(host).await?;
     let path = ["companies", &*named.company, "payments", id(&payment), "refund"];
     payment["refund"] = match host.get(&path, &[]).await {
@@ -157,7 +157,12 @@ async fn show(host: &Host, named: &Named) -> Result<Report, Failure> {
     Ok(Report::record(payment, &FIELDS))
 }
 
-async fn list(host: &Host, company: &str, filter: Filter, page: &Page) -> Result<Report, Failure> {
+async fn list(
+    host: &HostClient,
+    company: &str,
+    filter: PaymentFilter,
+    page: &PageArgs,
+) -> Result<Report, Failure> {
     let filter = [
         ("status", filter.status),
         ("provider", filter.provider),

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tollhouse_app::state::config::{Config, Remote, check, describe};
 use tollhouse_platform::{
     config::{
-        database::{DatabaseUrl, without_password},
-        layers::{Parsed, Source},
+        database::{DatabaseUrl, hide_passwords},
+        layers::{ParsedSettings, SettingSource},
     },
     store,
 };
@@ -47,7 +47,7 @@ Examples:
 }
 
 impl Command {
-    pub async fn run(self, parsed: &Parsed) -> Result<Report, Failure> {
+    pub async fn run(self, parsed: &ParsedSettings) -> Result<Report, Failure> {
         match self {
             Command::Check { config, remote } => Ok(report(&config, &remote, parsed).await),
             Command::Init { folder } => init(&folder),
@@ -59,8 +59,8 @@ impl Command {
     }
 }
 
-async fn report(config: &Config, remote: &Remote, parsed: &Parsed) -> Report {
-    let mut problems = parsed.wrong.clone();
+async fn report(config: &Config, remote: &Remote, parsed: &ParsedSettings) -> Report {
+    let mut problems = parsed.errors.clone();
     problems.extend(check::problems(config));
     problems.extend(remote.url().err());
     let mut problems: Vec<String> = problems.into_iter().map(|problem| problem.0).collect();
@@ -83,11 +83,11 @@ async fn report(config: &Config, remote: &Remote, parsed: &Parsed) -> Report {
     let json = json!({ "settings": settings, "problems": problems, "warnings": warnings });
     let mut report = Report::table(json, &settings, &columns);
     for warning in warnings {
-        report = report.and(&format!("Warning: {warning}."));
+        report = report.with_note(&format!("Warning: {warning}."));
     }
     match problems.is_empty() {
-        true => report.and("No problems found."),
-        false => report.failing(Failure::refused(problems.join("\n"))),
+        true => report.with_note("No problems found."),
+        false => report.with_failure(Failure::refused(problems.join("\n"))),
     }
 }
 
@@ -96,23 +96,23 @@ async fn database(config: &Config, url: &DatabaseUrl) -> store::Result<usize> {
     if url.is_sqlite() || config.service.development {
         return store::missing_migrations(url.expose()).await;
     }
-    store::check_server(url.expose(), config.database.role()).await.map(|()| 0)
+    store::check_server(url.expose(), config.database.role_policy()).await.map(|()| 0)
 }
 
 /// Returns the effective settings, without secrets.
-fn settings(config: &Config, parsed: &Parsed) -> Value {
+fn settings(config: &Config, parsed: &ParsedSettings) -> Value {
     let each = describe::settings().into_iter().map(|setting| {
         let source = match parsed.source(&setting.key) {
-            Source::Flag => "flag",
-            Source::Variable => "variable",
-            Source::File => "file",
-            Source::Default => "default",
+            SettingSource::Flag => "flag",
+            SettingSource::Variable => "variable",
+            SettingSource::File => "file",
+            SettingSource::Default => "default",
         };
         let value = match &*setting.key {
             "database" => Some(config.database.database.to_string()),
             // Any setting may be a URL with a password.
-            key => parsed.text(key).map(|text| {
-                let hidden = Url::parse(&text).ok().and_then(without_password);
+            key => parsed.raw_value(key).map(|text| {
+                let hidden = Url::parse(&text).ok().and_then(hide_passwords);
                 hidden.map_or(text, String::from)
             }),
         };

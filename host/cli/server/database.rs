@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use tollhouse_platform::{
-    config::database::Database,
+    config::database::DatabaseSettings,
     random::Random,
     store::{self, BackupError},
 };
@@ -27,7 +27,7 @@ pub struct Migrate {
     #[arg(long, value_name = "ROLE")]
     host_role: Option<String>,
     #[command(flatten)]
-    database: Database,
+    database: DatabaseSettings,
 }
 
 #[derive(Args)]
@@ -40,7 +40,7 @@ pub struct Backup {
     /// Target file, which must not exist; it appears once the copy is complete
     file: PathBuf,
     #[command(flatten)]
-    database: Database,
+    database: DatabaseSettings,
 }
 
 #[derive(Args)]
@@ -56,7 +56,7 @@ pub struct Restore {
     #[arg(long)]
     replace: bool,
     #[command(flatten)]
-    database: Database,
+    database: DatabaseSettings,
 }
 
 impl Migrate {

@@ -23,7 +23,7 @@ pub fn init(folder: &Path) -> Result<Report, Failure> {
     let token = folder.join("operator-token");
     let settings = folder.join("tollhouse.toml");
     let database = format!("sqlite://{}", folder.join("tollhouse.db").display());
-    let text = set(
+    let text = set_values(
         describe::example(),
         &[
             ("database", database),
@@ -62,7 +62,7 @@ pub fn init(folder: &Path) -> Result<Report, Failure> {
 }
 
 /// Sets values in the example.
-fn set(mut example: String, values: &[(&str, String)]) -> String {
+fn set_values(mut example: String, values: &[(&str, String)]) -> String {
     for (key, value) in values {
         let line = format!("\n#{key} = ");
         let at = example.find(&line).expect("the example lists all settings");

@@ -9,7 +9,7 @@ use tollhouse_platform::{crypto::seal, random::Random};
 
 use super::init::write_new;
 use crate::{
-    client::host::{Access, Host},
+    client::host::{HostAccess, HostClient},
     terminal::{
         failure::Failure,
         output::{Report, left, right, text},
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Delay before a request that was rate-limited is retried.
-const PAUSE: Duration = Duration::from_secs(1);
+const RATE_LIMIT_DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -31,7 +31,7 @@ pub enum Command {
     /// Show the host's keys and the number of values sealed under each
     Status {
         #[command(flatten)]
-        access: Access,
+        access: HostAccess,
     },
     /// Reseal values of former keys while hosts serve; may be repeated
     #[command(after_help = "\
@@ -42,7 +42,7 @@ To rotate the master key of all hosts:
   4. when tollhouse master-key status shows no rows under the former key, remove that key everywhere")]
     Rotate {
         #[command(flatten)]
-        access: Access,
+        access: HostAccess,
     },
 }
 
@@ -50,8 +50,8 @@ impl Command {
     pub async fn run(self) -> Result<Report, Failure> {
         match self {
             Command::New { out } => new(out),
-            Command::Status { access } => status(&Host::new(&access)?).await,
-            Command::Rotate { access } => rotate(&Host::new(&access)?).await,
+            Command::Status { access } => status(&HostClient::new(&access)?).await,
+            Command::Rotate { access } => rotate(&HostClient::new(&access)?).await,
         }
     }
 }
@@ -67,7 +67,7 @@ fn new(out: Option<PathBuf>) -> Result<Report, Failure> {
     }
 }
 
-async fn status(host: &Host) -> Result<Report, Failure> {
+async fn status(host: &HostClient) -> Result<Report, Failure> {
     let standing = host.get(&["master-key"], &[]).await?;
     let role = |key: &Value| match key {
         key if *key == standing["key"] => "current",
@@ -91,10 +91,10 @@ async fn status(host: &Host) -> Result<Report, Failure> {
         keys => format!("former keys: {keys}"),
     };
     let keys = format!("Current key: {}; {former}.", text(&standing["key"]));
-    Ok(Report::table(standing.clone(), &sealed, &columns).and(&keys))
+    Ok(Report::table(standing.clone(), &sealed, &columns).with_note(&keys))
 }
 
-async fn rotate(host: &Host) -> Result<Report, Failure> {
+async fn rotate(host: &HostClient) -> Result<Report, Failure> {
     let (mut resealed, mut unreadable) = (0, 0);
     let mut cursor = Value::Null;
     loop {
@@ -102,7 +102,7 @@ async fn rotate(host: &Host) -> Result<Report, Failure> {
         let step = match host.send_json(Method::POST, &["master-key", "rotate"], &body).await {
             // A long rotation exceeds the rate limit of operators.
             Err(Failure::Refused { status: Some(429), .. }) => {
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RATE_LIMIT_DELAY).await;
                 continue;
             }
             step => step?,
@@ -123,7 +123,7 @@ async fn rotate(host: &Host) -> Result<Report, Failure> {
     let report = Report::new(all, format!("resealed rows: {resealed}"));
     Ok(match unreadable {
         0 => report,
-        n => report.failing(Failure::refused(format!(
+        n => report.with_failure(Failure::refused(format!(
             "{n} rows cannot be opened with their key: see the host's log"
         ))),
     })

@@ -51,10 +51,10 @@ impl Serve {
         if !config.service.development {
             forbid_dumps().map_err(|error| Failure::refused(chain(&error)))?;
         }
-        let reports = config.telemetry.reporting().start();
+        let reports = config.telemetry.telemetry_config().start();
         let reports = reports.map_err(|error| Failure::Usage(chain(&*error)))?;
         let served = serve(&config).await;
-        reports.finish().await;
+        reports.shutdown().await;
         served
     }
 }
@@ -74,7 +74,7 @@ fn this_program() -> PathBuf {
 
 async fn serve(config: &Config) -> Result<Report, Failure> {
     let opened = App::open(config, Clock::system(), Random::system(), None).await;
-    let app = opened.map_err(not_opened)?;
+    let app = opened.map_err(open_failure)?;
     let public = bind(config.listeners.public()).await?;
     let internal = bind(config.listeners.internal()).await?;
     let address = |listener: &Listener| {
@@ -90,12 +90,12 @@ async fn serve(config: &Config) -> Result<Report, Failure> {
     let signal = stop_signal().map_err(|error| {
         Failure::refused(format!("signal handlers cannot be installed: {error}"))
     })?;
-    tell_systemd(NotifyState::Ready);
+    notify_systemd(NotifyState::Ready);
     let (stop, stopped) = watch::channel(false);
     tokio::spawn(async move {
         signal.await;
         tracing::info!("shutting down; finishing requests and jobs in flight");
-        tell_systemd(NotifyState::Stopping);
+        notify_systemd(NotifyState::Stopping);
         let _ = stop.send(true);
     });
     wiring::serve(app, public, internal, stopped).await;
@@ -103,14 +103,14 @@ async fn serve(config: &Config) -> Result<Report, Failure> {
 }
 
 /// Notifies systemd of the state, if systemd runs this host.
-fn tell_systemd(state: NotifyState<'_>) {
+fn notify_systemd(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
         tracing::warn!(%error, "systemd could not be notified");
     }
 }
 
 /// Database errors keep their own exit code, because a restart may succeed.
-fn not_opened(error: Box<dyn Error + Send + Sync>) -> Failure {
+fn open_failure(error: Box<dyn Error + Send + Sync>) -> Failure {
     if let Some(error) = error.downcast_ref::<store::Error>() {
         return error.clone().into();
     }

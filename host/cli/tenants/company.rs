@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::price::amount;
 use crate::{
-    client::host::{Access, Host, Page},
+    client::host::{HostAccess, HostClient, PageArgs},
     terminal::{
-        ask::Yes,
+        confirmation::Confirmation,
         failure::Failure,
         output::{Column, Report, left, text},
     },
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Args)]
 pub struct Company {
     #[command(flatten)]
-    access: Access,
+    access: HostAccess,
     #[command(subcommand)]
     action: Action,
 }
@@ -48,7 +48,7 @@ enum Action {
     /// List companies, newest first
     List {
         #[command(flatten)]
-        page: Page,
+        page: PageArgs,
     },
     /// Show a company
     Show {
@@ -70,7 +70,7 @@ enum Action {
         /// The company's id
         company: String,
         #[command(flatten)]
-        yes: Yes,
+        yes: Confirmation,
     },
     /// Resume a suspended company
     Resume {
@@ -85,14 +85,14 @@ enum Action {
         /// The company's id
         company: String,
         #[command(flatten)]
-        terms: Terms,
+        terms: SubscriptionChanges,
     },
     /// Rotate a company's event secret; for a day, the former one signs too
     RotateEventSecret {
         /// The company's id
         company: String,
         #[command(flatten)]
-        yes: Yes,
+        yes: Confirmation,
     },
 }
 
@@ -139,7 +139,7 @@ struct Changes {
 
 #[derive(Args)]
 #[group(required = true, multiple = true)]
-struct Terms {
+struct SubscriptionChanges {
     #[arg(long, value_name = "BOOL")]
     active: Option<bool>,
     /// Time of expiry, for example 2027-06-30T00:00:00Z, or `never`
@@ -152,7 +152,7 @@ struct Terms {
 
 impl Company {
     pub async fn run(self) -> Result<Report, Failure> {
-        let host = Host::new(&self.access)?;
+        let host = HostClient::new(&self.access)?;
         match self.action {
             Action::Create { name, server, event_url, logo, countries } => {
                 let server = server.to_possible_value().map(|value| value.get_name().to_owned());
@@ -166,7 +166,7 @@ impl Company {
                     left("event secret", |v| text(&v["event_secret"])),
                 ];
                 Ok(Report::record(made, &[&FIELDS[..], &shown].concat())
-                    .and("The key and the secret are not shown again."))
+                    .with_note("The key and the secret are not shown again."))
             }
             Action::List { page } => list_all(&host, &page).await,
             Action::Show { company } => {
@@ -175,7 +175,9 @@ impl Company {
             }
             Action::Edit { company, changes } => edit(&host, &company, changes.body()).await,
             Action::Suspend { company, yes } => {
-                yes.ask(&format!("Suspend the company {company}? All its requests are rejected."))?;
+                yes.confirm(&format!(
+                    "Suspend the company {company}? All its requests are rejected."
+                ))?;
                 edit(&host, &company, json!({ "active": false })).await
             }
             Action::Resume { company } => edit(&host, &company, json!({ "active": true })).await,
@@ -187,11 +189,11 @@ impl Company {
                 ))
             }
             Action::RotateEventSecret { company, yes } => {
-                yes.ask("Rotate the event secret? If it was rotated within the last day, the secret before it stops signing now.")?;
+                yes.confirm("Rotate the event secret? If it was rotated within the last day, the secret before it stops signing now.")?;
                 let path = ["companies", &company, "event-secret", "rotate"];
                 let made = host.send_json(Method::POST, &path, &json!({})).await?;
                 let fields = [left("event secret", |v| text(&v["event_secret"]))];
-                Ok(Report::record(made, &fields).and(
+                Ok(Report::record(made, &fields).with_note(
                     "It is not shown again. Events are also signed with the former one for a day.",
                 ))
             }
@@ -205,7 +207,7 @@ const FIELDS: [Column; 16] = [
     left("server", |v| text(&v["server"])),
     left("active", |v| text(&v["active"])),
     left("subscription", |v| subscription(&v["subscription"])),
-    left("features", |v| all_or(&v["subscription"]["features"])),
+    left("features", |v| list_or_all_features(&v["subscription"]["features"])),
     left("event URL", |v| text(&v["event_url"])),
     left("logo", |v| text(&v["logo"])),
     left("payment service", |v| text(&v["payment_service"])),
@@ -226,7 +228,7 @@ fn subscription(subscription: &Value) -> String {
     }
 }
 
-fn all_or(some: &Value) -> String {
+fn list_or_all_features(some: &Value) -> String {
     match some {
         Value::Null => "all".to_owned(),
         some => text(some),
@@ -271,7 +273,7 @@ impl Changes {
     }
 }
 
-impl Terms {
+impl SubscriptionChanges {
     fn body(self) -> Value {
         let mut body = Map::new();
         if let Some(active) = self.active {
@@ -290,12 +292,12 @@ impl Terms {
     }
 }
 
-async fn edit(host: &Host, company: &str, changes: Value) -> Result<Report, Failure> {
+async fn edit(host: &HostClient, company: &str, changes: Value) -> Result<Report, Failure> {
     let edited = host.send_json(Method::PATCH, &["companies", company], &changes).await?;
     Ok(Report::record(edited, &FIELDS))
 }
 
-async fn list_all(host: &Host, page: &Page) -> Result<Report, Failure> {
+async fn list_all(host: &HostClient, page: &PageArgs) -> Result<Report, Failure> {
     let companies = host.get(&["companies"], &page.query()).await?;
     let columns = [
         left("COMPANY", |v| text(&v["id"])),

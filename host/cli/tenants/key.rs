@@ -5,9 +5,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    client::host::{Access, Host},
+    client::host::{HostAccess, HostClient},
     terminal::{
-        ask::Yes,
+        confirmation::Confirmation,
         failure::Failure,
         output::{Report, left, text},
     },
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Args)]
 pub struct Key {
     #[command(flatten)]
-    access: Access,
+    access: HostAccess,
     #[command(subcommand)]
     action: Action,
 }
@@ -62,13 +62,13 @@ enum Action {
         /// The key's id, as `key list` shows it
         key: String,
         #[command(flatten)]
-        yes: Yes,
+        yes: Confirmation,
     },
 }
 
 impl Key {
     pub async fn run(self) -> Result<Report, Failure> {
-        let host = Host::new(&self.access)?;
+        let host = HostClient::new(&self.access)?;
         match self.action {
             Action::Create { company, label, expires_at } => {
                 let body = json!({ "label": label, "expires_at": expires_at });
@@ -81,10 +81,10 @@ impl Key {
                 let path = ["companies", &*company, "keys", &key, "rotate"];
                 let report = made(host.send_json(Method::POST, &path, &body).await?);
                 let former = text(&report.json["replaces"]["expires_at"]);
-                Ok(report.and(&format!("The former key is valid until {former}.")))
+                Ok(report.with_note(&format!("The former key is valid until {former}.")))
             }
             Action::Revoke { company, key, yes } => {
-                yes.ask(&format!(
+                yes.confirm(&format!(
                     "Revoke the key {key}? Requests with it are rejected from then on."
                 ))?;
                 let revoked = host.delete(&["companies", &company, "keys", &key]).await?;
@@ -101,10 +101,10 @@ fn made(key: Value) -> Report {
         left("label", |v| text(&v["label"])),
         left("expires", |v| text(&v["expires_at"])),
     ];
-    Report::record(key, &fields).and("The API key is not shown again.")
+    Report::record(key, &fields).with_note("The API key is not shown again.")
 }
 
-async fn list(host: &Host, company: &str) -> Result<Report, Failure> {
+async fn list(host: &HostClient, company: &str) -> Result<Report, Failure> {
     let keys = host.get(&["companies", company, "keys"], &[]).await?;
     let columns = [
         left("KEY", |v| text(&v["id"])),

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    client::host::{Access, Host},
+    client::host::{HostAccess, HostClient},
     terminal::{
         failure::Failure,
         output::{Report, left, money, right, text},
@@ -18,7 +18,7 @@ pub struct Price {
     #[arg(long, global = true, value_name = "COMPANY")]
     company: Option<String>,
     #[command(flatten)]
-    access: Access,
+    access: HostAccess,
     #[command(subcommand)]
     action: Action,
 }
@@ -60,7 +60,7 @@ pub fn amount(text: &str) -> Result<Value, String> {
 
 impl Price {
     pub async fn run(self) -> Result<Report, Failure> {
-        let host = Host::new(&self.access)?;
+        let host = HostClient::new(&self.access)?;
         let path = match &self.company {
             Some(company) => vec!["companies", company, "prices"],
             None => vec!["prices"],

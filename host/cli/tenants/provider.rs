@@ -7,9 +7,9 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    client::host::{Access, Host, name},
+    client::host::{HostAccess, HostClient, choice_name},
     terminal::{
-        ask::Yes,
+        confirmation::Confirmation,
         failure::Failure,
         input,
         output::{Report, left, text},
@@ -22,7 +22,7 @@ pub struct Provider {
     #[arg(long, global = true, value_name = "COMPANY")]
     company: Option<String>,
     #[command(flatten)]
-    access: Access,
+    access: HostAccess,
     #[command(subcommand)]
     action: Action,
 }
@@ -67,7 +67,7 @@ Examples:
         #[arg(long)]
         mode: Option<Mode>,
         #[command(flatten)]
-        yes: Yes,
+        yes: Confirmation,
     },
     /// Test an account: verify a payment that does not exist, which has no cost and no effect
     #[command(after_help = "\
@@ -88,7 +88,7 @@ Examples:
 
 impl Provider {
     pub async fn run(self) -> Result<Report, Failure> {
-        let host = Host::new(&self.access)?;
+        let host = HostClient::new(&self.access)?;
         let mut path = match &self.company {
             Some(company) => vec!["companies", company, "providers"],
             None => vec!["providers"],
@@ -106,7 +106,7 @@ impl Provider {
                     body.insert("credentials".to_owned(), credentials);
                 }
                 if *no_credentials {
-                    yes.ask(
+                    yes.confirm(
                         "Remove the credentials? Pending payments of the account stay unsettled.",
                     )?;
                     body.insert("credentials".to_owned(), Value::Null);
@@ -115,7 +115,7 @@ impl Provider {
                     body.insert("active".to_owned(), (*active).into());
                 }
                 if let Some(mode) = mode {
-                    body.insert("mode".to_owned(), name(mode).into());
+                    body.insert("mode".to_owned(), choice_name(mode).into());
                 }
                 path.push(provider);
                 let set = host.send_json(Method::PUT, &path, &Value::Object(body)).await?;
@@ -131,14 +131,14 @@ impl Provider {
                     ],
                 );
                 let url = "Configure the notification URL at the provider.";
-                Ok(if sends { report.and(url) } else { report })
+                Ok(if sends { report.with_note(url) } else { report })
             }
         }
     }
 }
 
-async fn test(host: &Host, path: &[&str], mode: Option<&Mode>) -> Result<Report, Failure> {
-    let body = mode.map_or_else(|| json!({}), |mode| json!({ "mode": name(mode) }));
+async fn test(host: &HostClient, path: &[&str], mode: Option<&Mode>) -> Result<Report, Failure> {
+    let body = mode.map_or_else(|| json!({}), |mode| json!({ "mode": choice_name(mode) }));
     let tested = host.send_json(Method::POST, path, &body).await?;
     let (outcome, detail) = (text(&tested["outcome"]), text(&tested["detail"]));
     let report = Report::record(
@@ -153,14 +153,14 @@ async fn test(host: &Host, path: &[&str], mode: Option<&Mode>) -> Result<Report,
     );
     Ok(match &*outcome {
         "accepted" | "not_testable" => report,
-        _ => report.failing(Failure::refused(detail)),
+        _ => report.with_failure(Failure::refused(detail)),
     })
 }
 
-async fn list(host: &Host, path: &[&str], mode: Option<&Mode>) -> Result<Report, Failure> {
+async fn list(host: &HostClient, path: &[&str], mode: Option<&Mode>) -> Result<Report, Failure> {
     let mut accounts = host.get(path, &[]).await?;
     if let (Some(mode), Some(all)) = (mode, accounts.as_array_mut()) {
-        all.retain(|account| account["mode"] == name(mode));
+        all.retain(|account| account["mode"] == choice_name(mode));
     }
     let columns = [
         left("PROVIDER", |v| text(&v["provider"])),

@@ -5,9 +5,9 @@ use reqwest::Method;
 use serde_json::{Number, Value, json};
 
 use crate::{
-    client::host::{Access, Host, Page},
+    client::host::{HostAccess, HostClient, PageArgs},
     terminal::{
-        ask::Yes,
+        confirmation::Confirmation,
         failure::Failure,
         output::{Report, left, money, right, text},
     },
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Args)]
 pub struct Wallet {
     #[command(flatten)]
-    access: Access,
+    access: HostAccess,
     #[command(subcommand)]
     action: Action,
 }
@@ -34,7 +34,7 @@ enum Action {
     )]
     Credit {
         #[command(flatten)]
-        movement: Movement,
+        movement: PostingArgs,
     },
     /// Debit a wallet; fails if the balance is insufficient
     #[command(
@@ -42,9 +42,9 @@ enum Action {
     )]
     Debit {
         #[command(flatten)]
-        movement: Movement,
+        movement: PostingArgs,
         #[command(flatten)]
-        yes: Yes,
+        yes: Confirmation,
     },
     /// List ledger entries of a company, newest first
     #[command(
@@ -54,14 +54,14 @@ enum Action {
         /// The company's id
         company: String,
         #[command(flatten)]
-        filter: Filter,
+        filter: EntryFilter,
         #[command(flatten)]
-        page: Page,
+        page: PageArgs,
     },
 }
 
 #[derive(Args)]
-struct Movement {
+struct PostingArgs {
     /// The company's id
     company: String,
     /// Amount in the major unit, with at most two decimals, for example 250.50
@@ -75,7 +75,7 @@ struct Movement {
 }
 
 #[derive(Args)]
-struct Filter {
+struct EntryFilter {
     /// Ledger account: wallet, pending, billing, operator or provider:NAME
     #[arg(long)]
     account: Option<String>,
@@ -86,13 +86,13 @@ struct Filter {
 
 impl Wallet {
     pub async fn run(self) -> Result<Report, Failure> {
-        let host = Host::new(&self.access)?;
+        let host = HostClient::new(&self.access)?;
         match self.action {
             Action::Show { company } => show(&host, &company).await,
             Action::Credit { movement } => movement.post(&host, "credit").await,
             Action::Debit { movement, yes } => {
-                let Movement { company, amount, currency, .. } = &movement;
-                yes.ask(&format!("Debit {amount} {currency} from the wallet of {company}?"))?;
+                let PostingArgs { company, amount, currency, .. } = &movement;
+                yes.confirm(&format!("Debit {amount} {currency} from the wallet of {company}?"))?;
                 movement.post(&host, "debit").await
             }
             Action::Entries { company, filter, page } => {
@@ -102,7 +102,7 @@ impl Wallet {
     }
 }
 
-async fn show(host: &Host, company: &str) -> Result<Report, Failure> {
+async fn show(host: &HostClient, company: &str) -> Result<Report, Failure> {
     let wallet = host.get(&["companies", company, "wallet"], &[]).await?;
     let balances = wallet["balances"].as_object().into_iter().flatten();
     let balances = balances.map(|(currency, held)| {
@@ -116,8 +116,8 @@ async fn show(host: &Host, company: &str) -> Result<Report, Failure> {
     Ok(Report::table(wallet.clone(), &Value::from_iter(balances), &columns))
 }
 
-impl Movement {
-    async fn post(self, host: &Host, direction: &str) -> Result<Report, Failure> {
+impl PostingArgs {
+    async fn post(self, host: &HostClient, direction: &str) -> Result<Report, Failure> {
         let body = json!({ "amount": self.amount, "key": self.key, "currency": self.currency });
         let path = ["companies", &self.company, "wallet", direction];
         let moved = host.send_json(Method::POST, &path, &body).await?;
@@ -127,10 +127,10 @@ impl Movement {
 }
 
 async fn entries(
-    host: &Host,
+    host: &HostClient,
     company: &str,
-    filter: Filter,
-    page: &Page,
+    filter: EntryFilter,
+    page: &PageArgs,
 ) -> Result<Report, Failure> {
     let mut query = page.query();
     let filter = [("account", filter.account), ("created_at", filter.created)];

@@ -5,7 +5,7 @@ use std::{error::Error, io::Write, process::ExitCode};
 use serde_json::json;
 use tollhouse_platform::{config::ConfigError, store};
 
-use super::output::visible;
+use super::output::without_control_characters;
 
 /// An error message that states what to do.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Failure {
     }
 
     /// Writes the failure to standard error and returns the exit code.
-    pub fn tell(self, json: bool) -> ExitCode {
+    pub fn print(self, json: bool) -> ExitCode {
         let (kind, code, status, message) = match self {
             Failure::Refused { status, message } => ("refused", 1, status, message),
             Failure::Usage(message) => ("usage", 2, None, message),
@@ -50,7 +50,9 @@ impl Failure {
         let said = match json {
             true => json!({ "error": kind, "status": status, "message": message }).to_string(),
             false => {
-                let lines = message.lines().map(|line| format!("tollhouse: {}", visible(line)));
+                let lines = message
+                    .lines()
+                    .map(|line| format!("tollhouse: {}", without_control_characters(line)));
                 lines.collect::<Vec<_>>().join("\n")
             }
         };

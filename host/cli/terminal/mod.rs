@@ -1,6 +1,6 @@
 //! Input and output of commands: confirmations, input files, reports and failures.
 
-pub mod ask;
+pub mod confirmation;
 pub mod failure;
 pub mod input;
 pub mod output;

@@ -40,10 +40,10 @@ impl Report {
     }
 
     /// Returns a part of a feed, with the cursor of the next one.
-    pub fn part(json: Value, name: &str, columns: &[Column]) -> Report {
+    pub fn feed_page(json: Value, name: &str, columns: &[Column]) -> Report {
         let report = Report::table(json.clone(), &json[name], columns);
         match json["next"].as_str() {
-            Some(next) => report.and(&format!("Continue with --after {next}")),
+            Some(next) => report.with_note(&format!("Continue with --after {next}")),
             None => report,
         }
     }
@@ -52,7 +52,7 @@ impl Report {
     pub fn record(json: Value, fields: &[Column]) -> Report {
         let width = fields.iter().map(|field| field.title.len()).max().unwrap_or(0);
         let lines = fields.iter().map(|field| {
-            format!("{:width$}  {}", field.title, visible(&(field.cell)(&json)))
+            format!("{:width$}  {}", field.title, without_control_characters(&(field.cell)(&json)))
                 .trim_end()
                 .to_owned()
         });
@@ -62,19 +62,19 @@ impl Report {
 
     /// Appends a table to the text.
     #[must_use]
-    pub fn over(self, records: &Value, columns: &[Column]) -> Report {
-        self.and(&table(records.as_array().map_or(&[], Vec::as_slice), columns))
+    pub fn with_table(self, records: &Value, columns: &[Column]) -> Report {
+        self.with_note(&table(records.as_array().map_or(&[], Vec::as_slice), columns))
     }
 
     /// Appends a note to the text.
     #[must_use]
-    pub fn and(mut self, line: &str) -> Report {
+    pub fn with_note(mut self, line: &str) -> Report {
         self.text = format!("{}\n\n{line}", self.text);
         self
     }
 
     #[must_use]
-    pub fn failing(self, failure: Failure) -> Report {
+    pub fn with_failure(self, failure: Failure) -> Report {
         Report { failure: Some(failure), ..self }
     }
 
@@ -140,7 +140,9 @@ fn table(records: &[Value], columns: &[Column]) -> String {
         return "none".to_owned();
     }
     let titles = columns.iter().map(|column| column.title.to_owned()).collect();
-    let row = |record| columns.iter().map(|column| visible(&(column.cell)(record))).collect();
+    let row = |record| {
+        columns.iter().map(|column| without_control_characters(&(column.cell)(record))).collect()
+    };
     let rows: Vec<Vec<String>> = std::iter::once(titles).chain(records.iter().map(row)).collect();
     let width = |n: usize| rows.iter().map(|row| row[n].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns.len()).map(width).collect();
@@ -158,7 +160,7 @@ fn table(records: &[Value], columns: &[Column]) -> String {
 }
 
 /// Replaces control characters, which could move the terminal's cursor.
-pub fn visible(cell: &str) -> String {
+pub fn without_control_characters(cell: &str) -> String {
     cell.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 

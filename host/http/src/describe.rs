@@ -2,7 +2,7 @@
 
 use axum::{Extension, extract::State, http::HeaderMap};
 
-use super::{Get, Run, openapi::Operation};
+use super::{GetOnly, IdempotentRequest, openapi::Operation};
 use crate::request::query::Takes;
 use tollhouse_platform::error::Result;
 
@@ -76,7 +76,7 @@ macro_rules! unseen {
     };
 }
 
-unseen!(State<T>, Extension<T>, HeaderMap, Get, Run);
+unseen!(State<T>, Extension<T>, HeaderMap, GetOnly, IdempotentRequest);
 
 impl<Answer: Describe> Describe for Result<Answer> {
     fn describe(operation: &mut Operation<'_>) {

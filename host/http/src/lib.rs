@@ -3,23 +3,24 @@
 //! The pipeline of a request is `server/gate.rs`: access, concurrency permit, rate, body,
 //! `Idempotency-Key`. Conversion of errors to HTTP is in one place (`answer.rs`).
 
-pub mod answer;
 pub mod describe;
 pub mod idempotency;
 pub mod listener;
 pub mod openapi;
 pub mod request;
+pub mod response;
 pub mod route;
 pub mod server;
 pub mod settings;
 
 pub use self::{
-    idempotency::header::Run,
+    idempotency::header::IdempotentRequest,
     listener::{
-        Endpoint, ListenError, Listener, stopped,
+        Endpoint, ListenError, Listener,
         tls::{Tls, TlsError, TlsFiles},
+        wait_for_stop,
     },
-    request::get::Get,
+    request::get::GetOnly,
     route::{Access, Route},
     server::{
         Server,
@@ -27,5 +28,5 @@ pub use self::{
         health::Readiness,
         router::{Interface, router},
     },
-    settings::limits::Limits,
+    settings::limits::ServerLimits,
 };

@@ -12,9 +12,9 @@ pub enum Access {
     /// The operator, authenticated by the operator token, on the internal listener only.
     Operator,
     /// Unauthenticated clients: the handler decides which requests to trust.
-    Open,
+    Unauthenticated,
     /// Unauthenticated clients, even under overload: health and metrics must stay available.
-    Always,
+    Unthrottled,
 }
 
 /// A route: one method of one path. `S` is the state of its handler.

@@ -130,7 +130,7 @@ fn system_ms() -> i64 {
 
 /// Parses a date in exactly this format; chrono alone accepts blanks and signs as digits.
 #[must_use]
-pub fn date(text: &str, format: &str) -> Option<NaiveDate> {
+pub fn parse_date(text: &str, format: &str) -> Option<NaiveDate> {
     let date = NaiveDate::parse_from_str(text, format).ok()?;
     (date.format(format).to_string() == text).then_some(date)
 }

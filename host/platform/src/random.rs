@@ -24,7 +24,7 @@ impl Random {
     }
 
     /// Restarts the stream of this seed for all clones, to repeat a run exactly.
-    pub fn rewind(&self, seed: u64) {
+    pub fn reseed(&self, seed: u64) {
         self.with(|rng| *rng = StdRng::seed_from_u64(seed));
     }
 
@@ -51,7 +51,7 @@ impl Random {
     /// Returns an internal record id: 4 bytes of Unix seconds and 8 random bytes, in hexadecimal.
     #[must_use]
     pub fn id(&self, now: Timestamp) -> String {
-        first_id(now) + &hex::encode(self.bytes::<8>())
+        id_lower_bound(now) + &hex::encode(self.bytes::<8>())
     }
 
     /// Returns `prefix` and 160 random bits in hexadecimal, for values that must be unguessable.
@@ -67,7 +67,7 @@ impl Random {
 
 /// Returns a text that sorts before all ids of this second and later, and after all earlier ones.
 #[must_use]
-pub fn first_id(now: Timestamp) -> String {
+pub fn id_lower_bound(now: Timestamp) -> String {
     let seconds = u32::try_from(now.unix_seconds()).unwrap_or(u32::MAX);
     hex::encode(seconds.to_be_bytes())
 }
@@ -99,7 +99,7 @@ mod tests {
         let random = Random::seeded(1);
         let (early, late) = (random.id(Timestamp(1_000_000)), random.id(Timestamp(2_000_000)));
         assert!(early < late);
-        let first = first_id(Timestamp(2_000_000));
+        let first = id_lower_bound(Timestamp(2_000_000));
         assert!(early < first && first < late);
         assert!(early.len() == 24 && early.bytes().all(|b| b.is_ascii_hexdigit()));
     }

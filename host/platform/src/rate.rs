@@ -11,31 +11,32 @@ use crate::clock::Clock;
 /// The rate limit is exceeded: the bucket is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests, try again in {seconds} seconds")]
-pub struct Exceeded {
+pub struct RateLimitExceeded {
     /// Seconds until the next token; at least 1.
     pub seconds: u64,
 }
 
-impl Exceeded {
+impl RateLimitExceeded {
     /// Rounds `wait` up to whole seconds.
     #[must_use]
-    pub fn after(wait: Duration) -> Exceeded {
+    pub fn after(wait: Duration) -> RateLimitExceeded {
         let seconds = wait.as_millis().div_ceil(1_000).max(1);
-        Exceeded { seconds: seconds.try_into().unwrap_or(u64::MAX) }
+        RateLimitExceeded { seconds: seconds.try_into().unwrap_or(u64::MAX) }
     }
 }
 
 /// Token buckets, one per key: `burst` tokens each, refilled by one token per `interval`.
 pub struct Limiter<K: Clone + Eq + Hash>(Option<Buckets<K>>);
 
-type Buckets<K> = RateLimiter<K, DashMapStateStore<K>, Ticks, NoOpMiddleware<Duration>>;
+type Buckets<K> = RateLimiter<K, DashMapStateStore<K>, GovernorClock, NoOpMiddleware<Duration>>;
 
 impl<K: Clone + Eq + Hash> Limiter<K> {
     /// Creates a limiter. An `interval` of zero disables it.
     #[must_use]
     pub fn new(interval: Duration, burst: NonZeroU32, clock: Clock) -> Limiter<K> {
         let quota = Quota::with_period(interval).map(|quota| quota.allow_burst(burst));
-        let buckets = |quota| RateLimiter::new(quota, DashMapStateStore::default(), Ticks(clock));
+        let buckets =
+            |quota| RateLimiter::new(quota, DashMapStateStore::default(), GovernorClock(clock));
         Limiter(quota.map(buckets))
     }
 
@@ -47,10 +48,10 @@ impl<K: Clone + Eq + Hash> Limiter<K> {
     }
 
     /// Takes a token from the bucket of a key.
-    pub fn check(&self, key: &K) -> Result<(), Exceeded> {
+    pub fn check(&self, key: &K) -> Result<(), RateLimitExceeded> {
         let Some(buckets) = &self.0 else { return Ok(()) };
         buckets.check_key(key).map_err(|until| {
-            Exceeded::after(until.wait_time_from(clock::Clock::now(buckets.clock())))
+            RateLimitExceeded::after(until.wait_time_from(clock::Clock::now(buckets.clock())))
         })
     }
 
@@ -65,9 +66,9 @@ impl<K: Clone + Eq + Hash> Limiter<K> {
 
 /// The injected clock as time source of the limiter.
 #[derive(Clone)]
-struct Ticks(Clock);
+struct GovernorClock(Clock);
 
-impl clock::Clock for Ticks {
+impl clock::Clock for GovernorClock {
     type Instant = Duration;
 
     fn now(&self) -> Duration {
@@ -84,7 +85,7 @@ mod tests {
         Limiter::per_second(2, NonZeroU32::new(5).unwrap(), clock.clone())
     }
 
-    fn taken(limiter: &Limiter<String>, key: &str) -> usize {
+    fn count_allowed(limiter: &Limiter<String>, key: &str) -> usize {
         (0..100).take_while(|_| limiter.check(&key.to_owned()).is_ok()).count()
     }
 
@@ -93,15 +94,15 @@ mod tests {
         let clock = Clock::frozen_at(Timestamp(1_000_000));
         let limiter = five_then_two_per_second(&clock);
         let advance = |ms| clock.advance_to(clock.now().plus_ms(ms));
-        assert_eq!((taken(&limiter, "a"), taken(&limiter, "b")), (5, 5));
-        assert_eq!(limiter.check(&"a".to_owned()), Err(Exceeded { seconds: 1 }));
+        assert_eq!((count_allowed(&limiter, "a"), count_allowed(&limiter, "b")), (5, 5));
+        assert_eq!(limiter.check(&"a".to_owned()), Err(RateLimitExceeded { seconds: 1 }));
         advance(1_000);
-        assert_eq!(taken(&limiter, "a"), 2);
+        assert_eq!(count_allowed(&limiter, "a"), 2);
         limiter.prune(); // keeps buckets in use
-        assert_eq!(taken(&limiter, "a"), 0);
+        assert_eq!(count_allowed(&limiter, "a"), 0);
         advance(60_000);
         limiter.prune();
-        assert_eq!((taken(&limiter, "a"), taken(&limiter, "b")), (5, 5));
+        assert_eq!((count_allowed(&limiter, "a"), count_allowed(&limiter, "b")), (5, 5));
     }
 
     #[test]
@@ -109,9 +110,9 @@ mod tests {
         let clock = Clock::frozen_at(Timestamp(0));
         let limiter = Limiter::new(Duration::from_secs(60), NonZeroU32::MIN, clock.clone());
         limiter.check(&1).unwrap();
-        assert_eq!(limiter.check(&1), Err(Exceeded { seconds: 60 }));
+        assert_eq!(limiter.check(&1), Err(RateLimitExceeded { seconds: 60 }));
         clock.advance_to(Timestamp(59_001));
-        assert_eq!(limiter.check(&1), Err(Exceeded { seconds: 1 }));
+        assert_eq!(limiter.check(&1), Err(RateLimitExceeded { seconds: 1 }));
         clock.advance_to(Timestamp(60_000));
         assert_eq!(limiter.check(&1), Ok(()));
     }
@@ -120,6 +121,6 @@ mod tests {
     fn a_rate_of_zero_limits_nothing() {
         let clock = Clock::frozen_at(Timestamp(0));
         let limiter = Limiter::per_second(0, NonZeroU32::MIN, clock);
-        assert_eq!(taken(&limiter, "a"), 100);
+        assert_eq!(count_allowed(&limiter, "a"), 100);
     }
 }

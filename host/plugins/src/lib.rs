@@ -157,7 +157,7 @@ impl CallError {
         }
         let message = format!("{provider} is unavailable, please try again later");
         match self.retry_after_s {
-            Some(retry_after_s) => Error::Busy { message, detail, retry_after_s },
+            Some(retry_after_s) => Error::RetryLater { message, detail, retry_after_s },
             None => Error::Upstream { message, detail },
         }
     }

@@ -15,8 +15,8 @@ use prometheus_client::{
 use tracing::{Span, field::Empty, info_span};
 
 use tollhouse_platform::telemetry::{
-    metric::{Histograms, Label, waiting_seconds, working_seconds},
-    spans::{self, SPANS},
+    metric::{Histograms, Label, wait_time_histogram, work_time_histogram},
+    spans::{self, SPAN_TARGET},
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -107,11 +107,11 @@ impl Default for PluginMetrics {
             calls: Family::default(),
             unknown: Family::default(),
             under_way: Family::default(),
-            duration: Family::new_with_constructor(waiting_seconds),
-            cpu: Family::new_with_constructor(working_seconds),
+            duration: Family::new_with_constructor(wait_time_histogram),
+            cpu: Family::new_with_constructor(work_time_histogram),
             memory: Family::new_with_constructor(memory),
             runs: Family::default(),
-            slot_wait: working_seconds(),
+            slot_wait: work_time_histogram(),
             cache: Family::default(),
         }
     }
@@ -269,7 +269,7 @@ impl FunctionMeter {
 #[must_use]
 pub fn call_span(plugin: &str, version: &str, digest: &str, function: &str) -> Span {
     info_span!(
-        target: SPANS,
+        target: SPAN_TARGET,
         "plugin call",
         otel.name = format!("{plugin} {function}"),
         otel.status_code = Empty,
@@ -294,7 +294,7 @@ pub fn called(span: &Span, call: &CallMeasured, requests: usize) {
     span.record("plugin.requests", requests);
     span.record("plugin.cpu_us", call.cpu.as_micros() as u64);
     if call.outcome != CallOutcome::Ok {
-        spans::failed(span);
+        spans::mark_failed(span);
     }
 }
 

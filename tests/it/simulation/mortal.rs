@@ -42,7 +42,7 @@ impl Mortal {
         };
         let started = tokio::task::spawn_blocking(start).await;
         let (runtime, (app, api, internal)) = started.expect("a host");
-        app.store.end_after(transactions);
+        app.store.crash_after(transactions);
         Mortal { app, api, internal, runtime: Some(runtime) }
     }
 
@@ -51,7 +51,7 @@ impl Mortal {
         tokio::select! {
             biased;
             done = work => Some(done),
-            () = self.app.store.ended() => None,
+            () = self.app.store.crashed() => None,
         }
     }
 

@@ -61,8 +61,8 @@ async fn eventful() -> String {
     ask(&app, "order-3", "cached").await.data();
     app.operator(Method::GET, "/plugins", Value::Null).await.data();
     Monitor::default().poll(&app.app).await;
-    app.app.server.metrics.listeners.certificate_ends("public", app.app.clock.now());
-    app.app.server.metrics.listeners.refused("public");
+    app.app.server.metrics.listeners.set_certificate_expiry("public", app.app.clock.now());
+    app.app.server.metrics.listeners.record_refused("public");
     let page = scrape(&app).await;
     app.finish().await;
     page

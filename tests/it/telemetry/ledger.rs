@@ -5,7 +5,7 @@ use serde_json::json;
 use tollhouse_app::{operations::monitor::Monitor, state::App};
 use tollhouse_platform::{
     clock::Timestamp,
-    random::{Random, first_id},
+    random::{Random, id_lower_bound},
     store,
 };
 
@@ -76,7 +76,7 @@ impl Host {
 
 /// Moves 1 kobo from the operator to the wallet, again and again, under ids that begin with those of a second.
 async fn post(app: &TestApp, table: &str, second: Timestamp, movements: i64) {
-    let (company, first) = (app.company.id.clone(), first_id(second));
+    let (company, first) = (app.company.id.clone(), id_lower_bound(second));
     let insert: &str = String::leak(format!(
         "INSERT INTO {table} (company_id, transaction_id, line, account, currency, amount_minor)
          WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $3)

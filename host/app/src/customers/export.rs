@@ -17,7 +17,7 @@ use super::{
 };
 use crate::state::App;
 use tollhouse_platform::{
-    background::jobs::{self, Job, Next},
+    background::jobs::{self, Job, JobResult},
     clock::Timestamp,
     error::{Error, Result},
     outbound::files::{FilesError, NewFile, new_name},
@@ -138,7 +138,7 @@ async fn finish_reservation(
     app.store
         .write(async move |tx| {
             space.finish(tx, removed_at).await?;
-            Ok(jobs::wake(tx, &company_id, REMOVE_JOB, &name, removed_at).await?)
+            Ok(jobs::enqueue(tx, &company_id, REMOVE_JOB, &name, removed_at).await?)
         })
         .await
 }
@@ -151,8 +151,9 @@ async fn discard(app: &App, company_id: &str, name: &str) {
     };
     tracing::warn!(%error, "file of a failed export could not be removed; its job retries");
     let (now, company_id, name) = (app.clock.now(), company_id.to_owned(), name.to_owned());
-    let woken =
-        app.store.write(async move |tx| jobs::wake(tx, &company_id, REMOVE_JOB, &name, now).await);
+    let woken = app
+        .store
+        .write(async move |tx| jobs::enqueue(tx, &company_id, REMOVE_JOB, &name, now).await);
     if let Err(error) = woken.await {
         tracing::warn!(%error, "removal job of a failed export could not be rescheduled");
     }
@@ -174,7 +175,7 @@ async fn reserve(app: &App, company_id: &str, name: &str) -> Result<Reservation>
     app.store
         .write(async move |tx| {
             let space = Reservation::begin(tx, &host, &company_id, &name, removed_at).await?;
-            jobs::wake(tx, &company_id, REMOVE_JOB, &name, removed_at).await?;
+            jobs::enqueue(tx, &company_id, REMOVE_JOB, &name, removed_at).await?;
             Ok(space)
         })
         .await
@@ -230,7 +231,7 @@ pub async fn open(
     signature: &str,
 ) -> Result<BoxStream<'static, std::io::Result<Bytes>>> {
     let expired = || Error::Forbidden("this link has expired or was altered".to_owned());
-    if !app.sealer.is_digest(signature, &signed_values(name, expires)) {
+    if !app.sealer.verify_digest(signature, &signed_values(name, expires)) {
         return Err(expired());
     }
     let until = expires.parse().ok().map(|seconds: i64| Timestamp(0).plus_seconds(seconds));
@@ -244,11 +245,11 @@ pub async fn open(
     app.files.read(name).await.map_err(storage_unavailable)?.ok_or_else(expired)
 }
 
-pub fn remove_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+pub fn remove_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
     async move {
         app.files.remove(&job.subject).await.map_err(storage_unavailable)?;
         quota::release(&app, &job.company_id, &job.subject).await?;
-        Ok(Next::Done)
+        Ok(JobResult::Done)
     }
     .boxed()
 }

@@ -107,7 +107,7 @@ impl ExportLimits {
         }
         if needed > of_all {
             let message = "export storage is full";
-            return Err(Error::Full { message, retry_after_s: retry_after_s(all, now) });
+            return Err(Error::StorageFull { message, retry_after_s: retry_after_s(all, now) });
         }
         Ok(needed.saturating_add(STEP_BYTES).min(of_company).min(of_all))
     }

@@ -68,7 +68,8 @@ pub async fn verify(
 /// Bound to the address: a code sent to a previous address is invalid for the new one.
 fn code_key(user: &User, channel: Channel) -> CodeKey {
     let address = address(user, channel).unwrap_or_default();
-    let address = if channel == Channel::Email { email::key(address) } else { address.to_owned() };
+    let address =
+        if channel == Channel::Email { email::comparison_key(address) } else { address.to_owned() };
     CodeKey {
         scope: "user",
         identifier: user.id.clone(),

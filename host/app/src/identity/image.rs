@@ -14,7 +14,7 @@ use super::catalog::LookupMethod;
 use crate::state::App;
 use tollhouse_platform::{
     error::{Error, Result},
-    outbound::egress::{self, EgressError, Outgoing},
+    outbound::egress::{self, EgressError, EgressRequest},
 };
 use tollhouse_plugins::Image;
 
@@ -92,28 +92,28 @@ async fn follow_redirects(app: &App, url: &str) -> Result<Bytes> {
     Err(invalid_image(&format!("be a URL that redirects at most {MAX_REDIRECTS} times")))
 }
 
-async fn get(app: &App, url: &str) -> Result<egress::Answer> {
-    let request = Outgoing {
+async fn get(app: &App, url: &str) -> Result<egress::EgressResponse> {
+    let request = EgressRequest {
         sender: SENDER.into(),
         method: "GET".to_owned(),
         url: url.to_owned(),
         headers: vec![("accept".to_owned(), "image/jpeg, image/png".to_owned())],
         body: None,
         timeout: TIMEOUT,
-        most_response_bytes: MAX_BYTES,
+        max_response_bytes: MAX_BYTES,
     };
     app.egress.images.send(request).await.map_err(|error| match error {
         EgressError::Forbidden(_) => invalid_image("be a public https URL"),
         EgressError::TooLarge(_) => too_large(),
         EgressError::Timeout(_) => invalid_image("be a URL that responds within 10 seconds"),
-        EgressError::Connect(_) | EgressError::Cut(_) => {
+        EgressError::Connect(_) | EgressError::ConnectionLost(_) => {
             invalid_image("be a URL that can be fetched")
         }
     })
 }
 
 /// Returns the target of a redirect: its `Location`, which may be relative.
-fn redirect_target(url: &str, answer: &egress::Answer) -> Option<String> {
+fn redirect_target(url: &str, answer: &egress::EgressResponse) -> Option<String> {
     let (_, location) =
         answer.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("location"))?;
     Some(Url::parse(url).ok()?.join(location).ok()?.into())

@@ -38,7 +38,7 @@ use crate::{
 use tollhouse_platform::{
     error::{Error, Result},
     store::{Json, Tx},
-    telemetry::spans::SPANS,
+    telemetry::spans::SPAN_TARGET,
 };
 use tollhouse_plugins::{
     CallError, Certainty, Comparison, Credentials, Entry, Fault, FaultCategory, Image, Person,
@@ -104,7 +104,7 @@ impl LookupSubject<String> {
     }
 }
 
-#[instrument(target = SPANS, name = "identity.lookup", skip_all)]
+#[instrument(target = SPAN_TARGET, name = "identity.lookup", skip_all)]
 pub async fn look_up(
     app: &App,
     company: &Company,
@@ -120,8 +120,8 @@ pub async fn look_up(
         charge_fee(app, company, &identity, method, run.as_deref()).await?;
         query_register(&context, &identity, subject).await
     };
-    let result =
-        result.map_err(|error| Error::Standing(client_error(&identity, method, error).into()))?;
+    let result = result
+        .map_err(|error| Error::AfterCommit(client_error(&identity, method, error).into()))?;
     let link = (context.user.map(|user| user.id), user_id);
     let (uid, record) = store_result(app, company, &identity, link, result).await?;
     let code_sent =
@@ -261,7 +261,7 @@ fn client_error(identity: &Identity, way: LookupMethod, error: CallError) -> Err
             let (message, detail) =
                 (unavailable_message(identity), format!("{category:?} {:?}", fault.code));
             match retry_after_s {
-                Some(retry_after_s) => Error::Busy { message, detail, retry_after_s },
+                Some(retry_after_s) => Error::RetryLater { message, detail, retry_after_s },
                 None => Error::Upstream { message, detail },
             }
         }

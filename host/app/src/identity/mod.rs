@@ -185,7 +185,7 @@ pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
     async move {
         let now = app.clock.now();
         let erased =
-            app.store.write_in_pieces(async move |tx, most| store::sweep(tx, now, most).await);
+            app.store.write_in_batches(async move |tx, most| store::sweep(tx, now, most).await);
         erased.await.map_err(Error::from)
     }
     .boxed()

@@ -4,7 +4,7 @@ use super::{Method, seal_context};
 use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
-    store::{Assembled, FromRow, Json, Result, Tx, params},
+    store::{DynamicStatement, FromRow, Json, Result, Tx, params},
 };
 
 /// A UID record.
@@ -37,13 +37,13 @@ pub async fn lock_by_lookup(
     company_id: &str,
     lookups: &[String],
 ) -> Result<Option<Uid>> {
-    let sql = Assembled::default()
-        .then("SELECT * FROM uids WHERE company_id = ")
-        .value(company_id)
-        .then(" AND lookup")
-        .among(lookups)
-        .then(" ORDER BY created_at DESC LIMIT 1 FOR UPDATE");
-    Ok(tx.assembled(&sql).all().await?.pop())
+    let sql = DynamicStatement::default()
+        .append("SELECT * FROM uids WHERE company_id = ")
+        .bind(company_id)
+        .append(" AND lookup")
+        .append_in(lookups)
+        .append(" ORDER BY created_at DESC LIMIT 1 FOR UPDATE");
+    Ok(tx.dynamic(&sql).all().await?.pop())
 }
 
 /// Inserts a record; `false` if a concurrent lookup inserted it first.

@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use crate::state::App;
 use tollhouse_http::{
-    answer::Answer,
     request::{
         body::Body,
         fields::{Whole, fields},
     },
+    response::DataResponse,
 };
 use tollhouse_platform::{
     background::jobs,
@@ -33,7 +33,10 @@ pub struct Now {
 }
 
 /// Advances the clock, in development mode only, and runs all jobs and sweeps that become due.
-pub async fn advance_clock(State(app): State<App>, body: Body<Advance>) -> Result<Answer<Now>> {
+pub async fn advance_clock(
+    State(app): State<App>,
+    body: Body<Advance>,
+) -> Result<DataResponse<Now>> {
     if !app.settings.development {
         return Err(Error::Forbidden(
             "the clock can be advanced in development mode only".to_owned(),
@@ -43,5 +46,5 @@ pub async fn advance_clock(State(app): State<App>, body: Body<Advance>) -> Resul
     for sweep in app.tables.sweeps {
         sweep(app.clone()).await?;
     }
-    Answer::data(Now { now: app.clock.now() }, "Clock advanced successfully")
+    DataResponse::data(Now { now: app.clock.now() }, "Clock advanced successfully")
 }

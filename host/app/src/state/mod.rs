@@ -125,7 +125,7 @@ impl App {
     }
 }
 
-impl jobs::Host for App {
+impl jobs::JobHost for App {
     fn workers(&self) -> &Workers<App> {
         &self.parts.workers
     }

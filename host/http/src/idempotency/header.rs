@@ -14,21 +14,21 @@ use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
-    answer::{self, KeptUntil},
-    settings::limits::{late, received},
+    idempotency::{self, Claim, ClaimOutcome, Completion, RequestKey, StoredResponse},
+    server::Server,
 };
 use crate::{
-    idempotency::{self, Answer, Claim, Claimed, End, Name},
-    server::Server,
+    response::{self, ReplayUntil},
+    settings::limits::{buffered_body, timeout_error},
 };
 use tollhouse_platform::{
     crypto::seal::fingerprint,
-    error::{Error, Result, Standing},
+    error::{EffectCommitted, Error, Result},
 };
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-const MOST_BYTES: usize = 255;
+const MAX_KEY_BYTES: usize = 255;
 
 /// Returns the key of a request that may change something; 400 if it is malformed.
 pub fn key(request: &Request) -> Result<Option<&str>> {
@@ -39,7 +39,7 @@ pub fn key(request: &Request) -> Result<Option<&str>> {
     let Some(value) = values.next() else { return Ok(None) };
     let key = value.to_str().unwrap_or_default();
     let visible = key.bytes().all(|b| b.is_ascii_graphic());
-    if key.is_empty() || key.len() > MOST_BYTES || !visible || values.next().is_some() {
+    if key.is_empty() || key.len() > MAX_KEY_BYTES || !visible || values.next().is_some() {
         let message = "the Idempotency-Key header must be 1 to 255 visible characters";
         return Err(Error::invalid(message));
     }
@@ -48,9 +48,9 @@ pub fn key(request: &Request) -> Result<Option<&str>> {
 
 /// Names for what a request with a key creates and its client does not name: the same in each run,
 /// so that a run finds what an interrupted one created.
-pub struct Run(Option<idempotency::RunId>);
+pub struct IdempotentRequest(Option<idempotency::IdempotentRequestId>);
 
-impl Run {
+impl IdempotentRequest {
     /// Returns a name such as `pay-…`; `None` for a request without a key.
     #[must_use]
     pub fn name(&self, prefix: &str) -> Option<String> {
@@ -58,17 +58,17 @@ impl Run {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Run {
+impl<S: Sync> FromRequestParts<S> for IdempotentRequest {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Run, Infallible> {
-        Ok(Run(parts.extensions.get().cloned()))
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<IdempotentRequest, Infallible> {
+        Ok(IdempotentRequest(parts.extensions.get().cloned()))
     }
 }
 
 /// Runs the request unless it ran before under this key. It runs to completion even if the client
 /// disconnects or times out, so that its response can be replayed. `held` is dropped at the end.
-pub async fn once(
+pub async fn run_once(
     server: &Server,
     company_id: String,
     key: String,
@@ -76,7 +76,7 @@ pub async fn once(
     next: Next,
     held: impl Send + 'static,
 ) -> Result<Response> {
-    let (method, time) = (request.method().clone(), server.limits.request);
+    let (method, time) = (request.method().clone(), server.limits.request_timeout);
     let running = server.clone();
     let run = server.tasks.spawn(async move {
         let answer = claim_and_run(&running, &company_id, &key, request, next).await;
@@ -86,7 +86,7 @@ pub async fn once(
     });
     match timeout(time, run).await {
         Ok(done) => done.map_err(Error::internal),
-        Err(_) => Err(late(&method, time)),
+        Err(_) => Err(timeout_error(&method, time)),
     }
 }
 
@@ -98,54 +98,60 @@ async fn claim_and_run(
     next: Next,
 ) -> Result<Response> {
     // Measured before the lease begins, so that the run ends before the lease.
-    let (longest, began) = (idempotency::longest_run(server), Instant::now());
-    let (mut request, body) = received(request).await?;
+    let (longest, began) = (idempotency::max_run_time(server), Instant::now());
+    let (mut request, body) = buffered_body(request).await?;
     let (method, path) = (request.method().as_str(), request.uri().path());
-    let content = content(request.uri().query(), request.headers(), &body);
-    match idempotency::claim(server, Name { company_id, method, path, key }, content).await? {
-        Claimed::Replay(answer) => replay(answer),
-        Claimed::Run(claim) => {
+    let content = content_digest(request.uri().query(), request.headers(), &body);
+    match idempotency::claim(server, RequestKey { company_id, method, path, key }, content).await? {
+        ClaimOutcome::Replay(answer) => replay(answer),
+        ClaimOutcome::Run(claim) => {
             request.extensions_mut().insert(claim.run.clone());
             let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
             match timeout_at(began + longest, answer).await {
-                Ok(answer) => settle(server, claim, answer.unwrap_or_else(answer::panicked)).await,
+                Ok(answer) => {
+                    store_response(server, claim, answer.unwrap_or_else(response::panic_response))
+                        .await
+                }
                 // The lease is kept: work of this run may not have ended.
-                Err(_) => Err(Error::Late(longest)),
+                Err(_) => Err(Error::TimedOut(longest)),
             }
         }
     }
 }
 
 /// Returns the digest of query string, content type and body.
-fn content(query: Option<&str>, headers: &HeaderMap, body: &[u8]) -> String {
+fn content_digest(query: Option<&str>, headers: &HeaderMap, body: &[u8]) -> String {
     let content_type = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
     fingerprint(&[query.unwrap_or_default().as_bytes(), content_type.unwrap_or_default(), body])
 }
 
 /// Stores the response if an effect is committed, and frees the key if there is none. After a
 /// server error the effect is uncertain. A failure here does not change the response.
-async fn settle(server: &Server, claim: Claim, response: Response) -> Result<Response> {
+async fn store_response(server: &Server, claim: Claim, response: Response) -> Result<Response> {
     let (parts, body) = response.into_parts();
     let body = body.collect().await.map_err(Error::internal)?.to_bytes();
     let end = if parts.status.is_server_error() {
-        End::GiveBack
-    } else if parts.status.is_success() || parts.extensions.get::<Standing>().is_some() {
+        Completion::AllowRetry
+    } else if parts.status.is_success() || parts.extensions.get::<EffectCommitted>().is_some() {
         let content_type = parts.headers.get(header::CONTENT_TYPE);
         let content_type = content_type.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let body = String::from_utf8_lossy(&body).into_owned();
-        let until = parts.extensions.get().map(|KeptUntil(at)| *at);
-        End::Keep(Answer { status: parts.status.as_u16(), content_type, body }, until)
+        let until = parts.extensions.get().map(|ReplayUntil(at)| *at);
+        Completion::StoreResponse(
+            StoredResponse { status: parts.status.as_u16(), content_type, body },
+            until,
+        )
     } else {
-        End::Free
+        Completion::Release
     };
-    let settled = idempotency::end(server, claim, end).await;
+    let settled = idempotency::complete(server, claim, end).await;
     if let Err(error) = settled {
         tracing::error!(error = %error.chain(), "idempotency key could not be completed; its lease will expire");
     }
     Ok(Response::from_parts(parts, Body::from(body)))
 }
 
-fn replay(answer: Answer) -> Result<Response> {
+fn replay(answer: StoredResponse) -> Result<Response> {
     let status = StatusCode::from_u16(answer.status).map_err(Error::internal)?;
     let mut response = (status, answer.body).into_response();
     let headers = response.headers_mut();
@@ -193,13 +199,13 @@ mod tests {
         let typed =
             |value| HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(value))]);
         let json = typed("application/json");
-        let same = content(None, &json, b"{}");
-        assert_eq!(content(Some(""), &json, b"{}"), same);
+        let same = content_digest(None, &json, b"{}");
+        assert_eq!(content_digest(Some(""), &json, b"{}"), same);
         for other in [
-            content(None, &json, b"{} "),
-            content(None, &typed("text/plain"), b"{}"),
-            content(Some("a=1"), &json, b"{}"),
-            content(Some("application/json{}"), &HeaderMap::new(), b""),
+            content_digest(None, &json, b"{} "),
+            content_digest(None, &typed("text/plain"), b"{}"),
+            content_digest(Some("a=1"), &json, b"{}"),
+            content_digest(Some("application/json{}"), &HeaderMap::new(), b""),
         ] {
             assert_ne!(other, same);
         }

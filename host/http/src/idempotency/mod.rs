@@ -22,14 +22,14 @@ use tollhouse_platform::{
 };
 
 /// Time for which a response is stored.
-const KEPT_SECONDS: i64 = 24 * 3600;
+const RETENTION_SECONDS: i64 = 24 * 3600;
 /// Time for which a request may run after its client's timeout.
 const GRACE: Duration = Duration::from_secs(15);
 /// Time by which a lease exceeds the longest run, so that two runs never overlap.
 const LEASE_MARGIN: Duration = Duration::from_secs(15);
 
 /// The identity of a request: the principal's key for one route.
-pub struct Name<'r> {
+pub struct RequestKey<'r> {
     /// The company; empty for operators.
     pub company_id: &'r str,
     pub method: &'r str,
@@ -39,7 +39,7 @@ pub struct Name<'r> {
 
 /// A stored response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct StoredResponse {
     pub status: u16,
     pub content_type: Option<String>,
     pub body: String,
@@ -47,12 +47,12 @@ pub struct Answer {
 
 /// An id that all runs of one request share: 24 hexadecimal characters.
 #[derive(Clone, Debug)]
-pub struct RunId(pub String);
+pub struct IdempotentRequestId(pub String);
 
 /// The right to run a request.
 #[derive(Clone)]
 pub struct Claim {
-    pub run: RunId,
+    pub run: IdempotentRequestId,
     /// True if it ran before, and may have had effects.
     is_rerun: bool,
     company_id: String,
@@ -61,53 +61,53 @@ pub struct Claim {
 }
 
 /// The end of a run.
-pub enum End {
+pub enum Completion {
     /// The response is replayed for a day, or until an earlier time.
-    Keep(Answer, Option<Timestamp>),
+    StoreResponse(StoredResponse, Option<Timestamp>),
     /// There was no effect: the key may be used for another request.
-    Free,
+    Release,
     /// Effects are possible: the same request may run again immediately, no other may use the key.
-    GiveBack,
+    AllowRetry,
 }
 
-pub enum Claimed {
+pub enum ClaimOutcome {
     Run(Claim),
-    Replay(Answer),
+    Replay(StoredResponse),
 }
 
 /// The state of a known key, for a new request.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+enum KeyState {
     /// The row is expired, and counts as absent.
-    Forgotten,
+    Expired,
     /// The lease has expired without a response.
-    Retake,
+    LeaseExpired,
     Replay,
-    UnderWay,
-    OtherRequest,
+    InProgress,
+    DifferentRequest,
 }
 
-fn judge(row: &store::Row, same: bool, now: Timestamp) -> Verdict {
+fn key_state(row: &store::Row, same: bool, now: Timestamp) -> KeyState {
     match (&row.answer, same) {
-        _ if row.expires_at <= now => Verdict::Forgotten,
-        (_, false) => Verdict::OtherRequest,
-        (Some(_), true) => Verdict::Replay,
-        (None, true) if row.lease_until <= now => Verdict::Retake,
-        (None, true) => Verdict::UnderWay,
+        _ if row.expires_at <= now => KeyState::Expired,
+        (_, false) => KeyState::DifferentRequest,
+        (Some(_), true) => KeyState::Replay,
+        (None, true) if row.lease_until <= now => KeyState::LeaseExpired,
+        (None, true) => KeyState::InProgress,
     }
 }
 
 /// Returns the longest time of a run. Later it might no longer be the only one.
 #[must_use]
-pub fn longest_run(server: &Server) -> Duration {
-    server.limits.request + GRACE
+pub fn max_run_time(server: &Server) -> Duration {
+    server.limits.request_timeout + GRACE
 }
 
 /// Claims a key. 409 if it was used with another request, or if its request is in progress.
 /// `content` is the digest of what was sent.
-pub async fn claim(server: &Server, name: Name<'_>, content: String) -> Result<Claimed> {
+pub async fn claim(server: &Server, name: RequestKey<'_>, content: String) -> Result<ClaimOutcome> {
     let mut claim = Claim {
-        run: RunId(server.random.id(server.clock.now())),
+        run: IdempotentRequestId(server.random.id(server.clock.now())),
         is_rerun: false,
         company_id: name.company_id.to_owned(),
         id: fingerprint(&[name.method, name.path, name.key]),
@@ -116,7 +116,7 @@ pub async fn claim(server: &Server, name: Name<'_>, content: String) -> Result<C
     let (server, db) = (server.clone(), server.store.clone());
     db.write(async move |tx| {
         let now = server.clock.now();
-        let lasting = (longest_run(&server) + LEASE_MARGIN).as_secs();
+        let lasting = (max_run_time(&server) + LEASE_MARGIN).as_secs();
         let lease_until = now.plus_seconds(i64::try_from(lasting).unwrap_or(i64::MAX));
         let mut row = store::Row {
             run_id: claim.run.0.clone(),
@@ -124,33 +124,33 @@ pub async fn claim(server: &Server, name: Name<'_>, content: String) -> Result<C
             lease: Some(claim.lease.clone()),
             lease_until,
             answer: None,
-            expires_at: now.plus_seconds(KEPT_SECONDS),
+            expires_at: now.plus_seconds(RETENTION_SECONDS),
         };
         let Some(found) = store::lock(tx, &claim.company_id, &claim.id).await? else {
             let first = store::insert(tx, &claim.company_id, &claim.id, &row).await?;
-            return if first { Ok(Claimed::Run(claim)) } else { Err(under_way()) };
+            return if first { Ok(ClaimOutcome::Run(claim)) } else { Err(in_progress_error()) };
         };
         // An expired row may be sealed under a key that was removed since.
         let is_same = found.expires_at <= now
             || server.sealer.open(&claim.context("content"), &found.content)? == content;
-        match judge(&found, is_same, now) {
-            Verdict::Retake => {
+        match key_state(&found, is_same, now) {
+            KeyState::LeaseExpired => {
                 row.run_id.clone_from(&found.run_id);
-                (claim.run, claim.is_rerun) = (RunId(found.run_id), true);
+                (claim.run, claim.is_rerun) = (IdempotentRequestId(found.run_id), true);
                 store::update(tx, &claim.company_id, &claim.id, &row).await?;
-                Ok(Claimed::Run(claim))
+                Ok(ClaimOutcome::Run(claim))
             }
-            Verdict::Forgotten => {
+            KeyState::Expired => {
                 store::update(tx, &claim.company_id, &claim.id, &row).await?;
-                Ok(Claimed::Run(claim))
+                Ok(ClaimOutcome::Run(claim))
             }
-            Verdict::Replay => {
+            KeyState::Replay => {
                 let sealed = found.answer.unwrap_or_default();
                 let answer = server.sealer.open(&claim.context("answer"), &sealed)?;
-                Ok(Claimed::Replay(serde_json::from_str(&answer).map_err(Error::internal)?))
+                Ok(ClaimOutcome::Replay(serde_json::from_str(&answer).map_err(Error::internal)?))
             }
-            Verdict::UnderWay => Err(under_way()),
-            Verdict::OtherRequest => {
+            KeyState::InProgress => Err(in_progress_error()),
+            KeyState::DifferentRequest => {
                 Err(Error::Conflict("the Idempotency-Key was used with another request".to_owned()))
             }
         }
@@ -158,28 +158,30 @@ pub async fn claim(server: &Server, name: Name<'_>, content: String) -> Result<C
     .await
 }
 
-fn under_way() -> Error {
+fn in_progress_error() -> Error {
     Error::Conflict("the request with this Idempotency-Key is in progress".to_owned())
 }
 
 /// Ends a run. No effect if its lease was lost.
-pub async fn end(server: &Server, claim: Claim, end: End) -> Result<()> {
+pub async fn complete(server: &Server, claim: Claim, end: Completion) -> Result<()> {
     let (sealed, until) = match &end {
-        End::Keep(answer, until) => {
+        Completion::StoreResponse(answer, until) => {
             let text = serde_json::to_string(answer).map_err(Error::internal)?;
             (Some(server.sealer.seal(&claim.context("answer"), &text)), *until)
         }
-        End::Free | End::GiveBack => (None, None),
+        Completion::Release | Completion::AllowRetry => (None, None),
     };
     let until = until.unwrap_or(Timestamp(i64::MAX));
     // The row still identifies what an earlier run may have left.
-    let frees = matches!(end, End::Free) && !claim.is_rerun;
+    let frees = matches!(end, Completion::Release) && !claim.is_rerun;
     let (db, now) = (server.store.clone(), server.clock.now());
     db.write(async move |tx| {
         let Claim { company_id, id, lease, .. } = &claim;
         match frees {
-            true => store::release(tx, company_id, id, lease).await?,
-            false => store::end(tx, company_id, id, lease, sealed.as_deref(), [now, until]).await?,
+            true => store::delete(tx, company_id, id, lease).await?,
+            false => {
+                store::complete(tx, company_id, id, lease, sealed.as_deref(), [now, until]).await?
+            }
         }
         Ok(())
     })
@@ -191,7 +193,7 @@ pub fn sweep(server: Server) -> BoxFuture<'static, Result<u64>> {
     async move {
         let now = server.clock.now();
         let swept =
-            server.store.write_in_pieces(async move |tx, most| store::sweep(tx, now, most).await);
+            server.store.write_in_batches(async move |tx, most| store::sweep(tx, now, most).await);
         swept.await.map_err(Error::from)
     }
     .boxed()
@@ -223,17 +225,17 @@ mod tests {
             expires_at: Timestamp(expires_at),
         };
         for (row, same, verdict) in [
-            (row(true, 5, 20), true, Verdict::Replay),
-            (row(true, 5, 20), false, Verdict::OtherRequest),
-            (row(true, 5, 10), true, Verdict::Forgotten),
-            (row(true, 5, 10), false, Verdict::Forgotten),
-            (row(false, 11, 20), true, Verdict::UnderWay),
-            (row(false, 11, 20), false, Verdict::OtherRequest),
-            (row(false, 10, 20), true, Verdict::Retake),
-            (row(false, 10, 20), false, Verdict::OtherRequest),
-            (row(false, 5, 10), true, Verdict::Forgotten),
+            (row(true, 5, 20), true, KeyState::Replay),
+            (row(true, 5, 20), false, KeyState::DifferentRequest),
+            (row(true, 5, 10), true, KeyState::Expired),
+            (row(true, 5, 10), false, KeyState::Expired),
+            (row(false, 11, 20), true, KeyState::InProgress),
+            (row(false, 11, 20), false, KeyState::DifferentRequest),
+            (row(false, 10, 20), true, KeyState::LeaseExpired),
+            (row(false, 10, 20), false, KeyState::DifferentRequest),
+            (row(false, 5, 10), true, KeyState::Expired),
         ] {
-            assert_eq!(judge(&row, same, Timestamp(10)), verdict, "{row:?} {same}");
+            assert_eq!(key_state(&row, same, Timestamp(10)), verdict, "{row:?} {same}");
         }
     }
 }

@@ -74,7 +74,7 @@ pub async fn update(tx: &mut Tx, company_id: &str, id: &str, row: &Row) -> Resul
 }
 
 /// Deletes the row. No effect if its lease was lost.
-pub async fn release(tx: &mut Tx, company_id: &str, id: &str, lease: &str) -> Result<()> {
+pub async fn delete(tx: &mut Tx, company_id: &str, id: &str, lease: &str) -> Result<()> {
     tx.sql("DELETE FROM idempotency_keys WHERE company_id = $1 AND id = $2 AND lease = $3")
         .params(params![company_id, id, lease])
         .run()
@@ -83,7 +83,7 @@ pub async fn release(tx: &mut Tx, company_id: &str, id: &str, lease: &str) -> Re
 }
 
 /// Ends a lease that is still held, with or without a response. Keeps the row, at most `until`.
-pub async fn end(
+pub async fn complete(
     tx: &mut Tx,
     company_id: &str,
     id: &str,

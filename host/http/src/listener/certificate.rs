@@ -13,7 +13,7 @@ pub fn expires_at(der: &[u8]) -> Option<Timestamp> {
 
 /// Returns why clients refuse a server certificate (RFC 5280, 4.2.1; RFC 9525), and the remedy.
 /// `None` also if it cannot be parsed: TLS refuses that itself.
-pub fn refusal(der: &[u8]) -> Option<&'static str> {
+pub fn rejection_reason(der: &[u8]) -> Option<&'static str> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     if certificate.is_ca() {
         return Some(
@@ -68,7 +68,7 @@ mod tests {
         let whole = certificate((2026, 11, 21));
         for length in 0..whole.len() {
             assert_eq!(expires_at(&whole[..length]), None, "{length}");
-            assert_eq!(refusal(&whole[..length]), None, "{length}");
+            assert_eq!(rejection_reason(&whole[..length]), None, "{length}");
         }
         assert_eq!(expires_at(b"once upon a time"), None);
     }
@@ -90,7 +90,7 @@ mod tests {
             parameters.is_ca = is_ca;
             parameters.extended_key_usages = purposes.to_vec();
             let key = rcgen::KeyPair::generate().unwrap();
-            let found = refusal(parameters.self_signed(&key).unwrap().der());
+            let found = rejection_reason(parameters.self_signed(&key).unwrap().der());
             match (found, refused) {
                 (None, None) => {}
                 (Some(found), Some(part)) if found.contains(part) => {}

@@ -27,7 +27,7 @@ use tokio::{
 };
 use tower::Service;
 
-use crate::settings::limits::Limits;
+use crate::settings::limits::ServerLimits;
 use tollhouse_platform::error::Error;
 
 /// Time for a client to close its connection after a graceful shutdown.
@@ -35,33 +35,37 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Factor between our header limits and hyper's, so that requests between them get our 431.
 const HEADROOM: usize = 2;
-const LEAST_BUFFER: usize = 64 << 10;
+const MIN_BUFFER_BYTES: usize = 64 << 10;
 
 /// The connection preface of HTTP/2 clients (RFC 9113, 3.4).
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// hyper's default limit of headers, which is raised only if ours is not below it.
-const MOST_UNASKED_HEADERS: usize = 100;
+const DEFAULT_MAX_HEADERS: usize = 100;
 
 /// Serves until the client leaves, a timeout expires, or `closing` resolves and requests end.
-pub async fn serve<I>(io: I, router: Router, limits: &Limits, closing: impl Future<Output = ()>)
-where
+pub async fn serve<I>(
+    io: I,
+    router: Router,
+    limits: &ServerLimits,
+    closing: impl Future<Output = ()>,
+) where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let activity = Arc::new(Activity::new(Instant::now()));
+    let activity = Arc::new(ConnectionTimers::new(Instant::now()));
     let service = service_fn(|request: Request<Incoming>| {
-        let open = activity.open(Instant::now());
+        let open = activity.begin_request(Instant::now());
         let answer = router.clone().call(request.map(Body::new));
         async move {
             let answer: Response<Body> = answer.await?;
-            Ok::<_, Infallible>(answer.map(|body| Held { body, _open: open }))
+            Ok::<_, Infallible>(answer.map(|body| TrackedBody { body, _open: open }))
         }
     });
-    let io = TokioIo::new(Watched { io, activity: activity.clone() });
+    let io = TokioIo::new(TrackedSocket { io, activity: activity.clone() });
     let builder = builder(limits);
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut closing = pin!(closing);
-    let mut check = pin!(sleep_until(activity.due(limits, Instant::now()).until));
+    let mut check = pin!(sleep_until(activity.next_deadline(limits, Instant::now()).until));
     let mut told_to_leave = false;
     loop {
         tokio::select! {
@@ -76,18 +80,18 @@ where
                 connection.as_mut().graceful_shutdown();
             }
             () = check.as_mut() => {
-                let due = activity.due(limits, Instant::now());
-                let again = match due.what {
-                    What::Nothing => due.until,
-                    What::Idle if told_to_leave => return,
-                    What::Idle => {
+                let due = activity.next_deadline(limits, Instant::now());
+                let again = match due.action {
+                    TimeoutAction::Nothing => due.until,
+                    TimeoutAction::Idle if told_to_leave => return,
+                    TimeoutAction::Idle => {
                         told_to_leave = true;
                         connection.as_mut().graceful_shutdown();
                         Instant::now() + GRACE
                     }
                     // The next read of the socket ends the connection.
-                    What::SlowHeaders if activity.cut() => Instant::now() + GRACE,
-                    What::SlowHeaders | What::Stuck => return,
+                    TimeoutAction::SlowHeaders if activity.abort() => Instant::now() + GRACE,
+                    TimeoutAction::SlowHeaders | TimeoutAction::Stuck => return,
                 };
                 check.as_mut().reset(again);
             }
@@ -95,14 +99,14 @@ where
     }
 }
 
-fn builder(limits: &Limits) -> Builder<TokioExecutor> {
+fn builder(limits: &ServerLimits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     let header_bytes = limits.header_bytes.saturating_mul(HEADROOM);
     let mut http1 = builder.http1();
     // hyper's own timeout would include the pause between two requests.
     http1.timer(TokioTimer::new()).header_read_timeout(None);
-    http1.max_buf_size(header_bytes.max(LEAST_BUFFER));
-    if limits.header_count >= MOST_UNASKED_HEADERS {
+    http1.max_buf_size(header_bytes.max(MIN_BUFFER_BYTES));
+    if limits.header_count >= DEFAULT_MAX_HEADERS {
         http1.max_headers(limits.header_count.saturating_mul(HEADROOM));
     }
     builder
@@ -117,7 +121,7 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
 // ---- timers -------------------------------------------------------------------------------------
 
 /// The state of a connection that determines its timeouts.
-struct Activity(Mutex<State>);
+struct ConnectionTimers(Mutex<State>);
 
 struct State {
     /// Start of each request whose response has not ended.
@@ -145,7 +149,7 @@ enum Protocol {
 impl Protocol {
     fn after(self, bytes: &[u8]) -> Protocol {
         let Protocol::Unknown(before) = self else { return self };
-        let rest = &PREFACE[before..];
+        let rest = &HTTP2_PREFACE[before..];
         let bytes = &bytes[..bytes.len().min(rest.len())];
         match rest.strip_prefix(bytes) {
             None => Protocol::Http1,
@@ -156,13 +160,13 @@ impl Protocol {
 }
 
 /// The action that is due, or the time of the next check.
-struct Due {
-    what: What,
+struct NextDeadline {
+    action: TimeoutAction,
     until: Instant,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum What {
+enum TimeoutAction {
     Nothing,
     Idle,
     SlowHeaders,
@@ -170,9 +174,9 @@ enum What {
     Stuck,
 }
 
-impl Activity {
-    fn new(now: Instant) -> Activity {
-        Activity(Mutex::new(State {
+impl ConnectionTimers {
+    fn new(now: Instant) -> ConnectionTimers {
+        ConnectionTimers(Mutex::new(State {
             open: HashMap::new(),
             next: 0,
             since: now,
@@ -187,16 +191,16 @@ impl Activity {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open(self: &Arc<Activity>, now: Instant) -> Open {
+    fn begin_request(self: &Arc<ConnectionTimers>, now: Instant) -> OpenRequest {
         let mut state = self.state();
         state.in_headers = false;
         state.next += 1;
         let number = state.next;
         state.open.insert(number, now);
-        Open { activity: self.clone(), number }
+        OpenRequest { activity: self.clone(), number }
     }
 
-    fn heard(&self, bytes: &[u8], now: Instant) {
+    fn record_input(&self, bytes: &[u8], now: Instant) {
         let mut state = self.state();
         state.protocol = state.protocol.after(bytes);
         if state.protocol == Protocol::Http2 {
@@ -207,48 +211,52 @@ impl Activity {
     }
 
     /// Cuts the connection. Returns whether the client can still receive a 408 over HTTP/1.1.
-    fn cut(&self) -> bool {
+    fn abort(&self) -> bool {
         let mut state = self.state();
         let first = !state.cut;
         state.cut = true;
         first && state.unread_since.is_none() && state.protocol == Protocol::Http1
     }
 
-    fn due(&self, limits: &Limits, now: Instant) -> Due {
+    fn next_deadline(&self, limits: &ServerLimits, now: Instant) -> NextDeadline {
         let state = self.state();
         let (what, begun, time) = match state.open.values().min() {
-            Some(oldest) => (What::Stuck, *oldest, limits.longest_request()),
-            None if state.in_headers => (What::SlowHeaders, state.since, limits.headers),
-            None => (What::Idle, state.since, limits.keep_alive),
+            Some(oldest) => (TimeoutAction::Stuck, *oldest, limits.max_request_time()),
+            None if state.in_headers => {
+                (TimeoutAction::SlowHeaders, state.since, limits.header_timeout)
+            }
+            None => (TimeoutAction::Idle, state.since, limits.idle_timeout),
         };
-        let mut due = Due { what, until: begun + time };
+        let mut due = NextDeadline { action: what, until: begun + time };
         if let Some(since) = state.unread_since
-            && since + limits.answer < due.until
+            && since + limits.write_timeout < due.until
         {
-            due = Due { what: What::Stuck, until: since + limits.answer };
+            due =
+                NextDeadline { action: TimeoutAction::Stuck, until: since + limits.write_timeout };
         }
         if due.until <= now {
             return due;
         }
         // A phase that begins meanwhile may have a shorter timeout.
-        let soonest = now + limits.headers.min(limits.keep_alive).min(limits.answer);
-        Due { what: What::Nothing, until: soonest.min(due.until) }
+        let soonest =
+            now + limits.header_timeout.min(limits.idle_timeout).min(limits.write_timeout);
+        NextDeadline { action: TimeoutAction::Nothing, until: soonest.min(due.until) }
     }
 
     /// Records whether all output has been flushed.
-    fn sent(&self, all: bool, now: Instant) {
+    fn record_output(&self, all: bool, now: Instant) {
         let mut state = self.state();
         state.unread_since = if all { None } else { state.unread_since.or(Some(now)) };
     }
 }
 
 /// A request, from its headers to the end of its response.
-struct Open {
-    activity: Arc<Activity>,
+struct OpenRequest {
+    activity: Arc<ConnectionTimers>,
     number: u64,
 }
 
-impl Drop for Open {
+impl Drop for OpenRequest {
     fn drop(&mut self) {
         let mut state = self.activity.state();
         state.open.remove(&self.number);
@@ -257,12 +265,12 @@ impl Drop for Open {
 }
 
 /// A response body that keeps its request open.
-struct Held {
+struct TrackedBody {
     body: Body,
-    _open: Open,
+    _open: OpenRequest,
 }
 
-impl HttpBody for Held {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -285,12 +293,12 @@ impl HttpBody for Held {
 // ---- the socket ---------------------------------------------------------------------------------
 
 /// The socket of the client, which reports its activity.
-struct Watched<I> {
+struct TrackedSocket<I> {
     io: I,
-    activity: Arc<Activity>,
+    activity: Arc<ConnectionTimers>,
 }
 
-impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Watched<I> {
+impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for TrackedSocket<I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -298,7 +306,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Watched<I> {
     ) -> Poll<io::Result<()>> {
         if self.activity.state().cut {
             // Best effort: a client that sends slowly gets no extra time to read.
-            let _ = Pin::new(&mut self.io).poll_write(context, too_slow().as_bytes());
+            let _ = Pin::new(&mut self.io).poll_write(context, timeout_response().as_bytes());
             let _ = Pin::new(&mut self.io).poll_shutdown(context);
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
@@ -306,15 +314,15 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Watched<I> {
         let read = Pin::new(&mut self.io).poll_read(context, buffer);
         let bytes = &buffer.filled()[before..];
         if !bytes.is_empty() {
-            self.activity.heard(bytes, Instant::now());
+            self.activity.record_input(bytes, Instant::now());
         }
         read
     }
 }
 
 /// The response to a request whose headers are late.
-fn too_slow() -> String {
-    let body = json!({ "error": true, "message": Error::TooSlow.to_string() }).to_string();
+fn timeout_response() -> String {
+    let body = json!({ "error": true, "message": Error::RequestTimeout.to_string() }).to_string();
     let length = body.len();
     format!(
         "HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\nconnection: close\r\n\
@@ -322,24 +330,24 @@ fn too_slow() -> String {
     )
 }
 
-impl<I> Watched<I> {
+impl<I> TrackedSocket<I> {
     /// Records a pending write. A completed one may still be buffered: only a flush is certain.
-    fn note<T>(&self, written: Poll<T>) -> Poll<T> {
+    fn record_write<T>(&self, written: Poll<T>) -> Poll<T> {
         if written.is_pending() {
-            self.activity.sent(false, Instant::now());
+            self.activity.record_output(false, Instant::now());
         }
         written
     }
 }
 
-impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
+impl<I: AsyncWrite + Unpin> AsyncWrite for TrackedSocket<I> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write(context, bytes);
-        self.note(written)
+        self.record_write(written)
     }
 
     fn poll_write_vectored(
@@ -348,7 +356,7 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.io).poll_write_vectored(context, parts);
-        self.note(written)
+        self.record_write(written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -357,7 +365,7 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.io).poll_flush(context);
-        self.activity.sent(flushed.is_ready(), Instant::now());
+        self.activity.record_output(flushed.is_ready(), Instant::now());
         flushed
     }
 
@@ -370,25 +378,25 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
 mod tests {
     use super::*;
 
-    fn limits() -> Limits {
+    fn limits() -> ServerLimits {
         let seconds = Duration::from_secs;
-        Limits {
+        ServerLimits {
             connections: 1,
             address_connections: 1,
             requests: 1,
-            handshake: seconds(1),
-            headers: seconds(10),
+            handshake_timeout: seconds(1),
+            header_timeout: seconds(10),
             header_bytes: 1,
             header_count: 1,
-            body: seconds(30),
+            body_timeout: seconds(30),
             body_bytes: 1,
-            request: seconds(120),
-            answer: seconds(30),
-            keep_alive: seconds(60),
+            request_timeout: seconds(120),
+            write_timeout: seconds(30),
+            idle_timeout: seconds(60),
             http2_streams: 1,
             http2_resets: 1,
-            drain: seconds(0),
-            shutdown: seconds(1),
+            drain_delay: seconds(0),
+            shutdown_timeout: seconds(1),
         }
     }
 
@@ -396,51 +404,51 @@ mod tests {
     fn each_phase_of_a_connection_has_its_timeout() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let due = |activity: &Activity, seconds| {
-            let due = activity.due(&limits(), at(seconds));
-            (due.what, (due.until - start).as_secs())
+        let due = |activity: &ConnectionTimers, seconds| {
+            let due = activity.next_deadline(&limits(), at(seconds));
+            (due.action, (due.until - start).as_secs())
         };
-        let activity = Arc::new(Activity::new(start));
-        assert_eq!(due(&activity, 0), (What::Nothing, 10)); // the shortest timeout
-        assert_eq!(due(&activity, 59), (What::Nothing, 60));
-        assert_eq!(due(&activity, 60).0, What::Idle);
+        let activity = Arc::new(ConnectionTimers::new(start));
+        assert_eq!(due(&activity, 0), (TimeoutAction::Nothing, 10)); // the shortest timeout
+        assert_eq!(due(&activity, 59), (TimeoutAction::Nothing, 60));
+        assert_eq!(due(&activity, 60).0, TimeoutAction::Idle);
 
-        activity.heard(b"GET", at(50));
-        activity.heard(b" / ", at(58)); // does not extend the timeout
-        assert_eq!(due(&activity, 59), (What::Nothing, 60));
-        assert_eq!(due(&activity, 60).0, What::SlowHeaders);
+        activity.record_input(b"GET", at(50));
+        activity.record_input(b" / ", at(58)); // does not extend the timeout
+        assert_eq!(due(&activity, 59), (TimeoutAction::Nothing, 60));
+        assert_eq!(due(&activity, 60).0, TimeoutAction::SlowHeaders);
 
-        let open = activity.open(at(60));
-        assert_eq!(due(&activity, 60 + 179), (What::Nothing, 60 + 180));
-        assert_eq!(due(&activity, 60 + 180).0, What::Stuck);
+        let open = activity.begin_request(at(60));
+        assert_eq!(due(&activity, 60 + 179), (TimeoutAction::Nothing, 60 + 180));
+        assert_eq!(due(&activity, 60 + 180).0, TimeoutAction::Stuck);
         drop(open);
-        assert_eq!(due(&activity, 0).0, What::Nothing);
+        assert_eq!(due(&activity, 0).0, TimeoutAction::Nothing);
     }
 
     #[test]
     fn the_write_timeout_begins_with_the_first_pending_byte() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let activity = Activity::new(start);
-        activity.sent(false, at(5));
-        activity.sent(false, at(30)); // some was sent meanwhile
-        assert_eq!(activity.due(&limits(), at(34)).what, What::Nothing);
-        assert_eq!(activity.due(&limits(), at(35)).what, What::Stuck);
-        activity.sent(true, at(35));
-        assert_eq!(activity.due(&limits(), at(36)).what, What::Nothing);
+        let activity = ConnectionTimers::new(start);
+        activity.record_output(false, at(5));
+        activity.record_output(false, at(30)); // some was sent meanwhile
+        assert_eq!(activity.next_deadline(&limits(), at(34)).action, TimeoutAction::Nothing);
+        assert_eq!(activity.next_deadline(&limits(), at(35)).action, TimeoutAction::Stuck);
+        activity.record_output(true, at(35));
+        assert_eq!(activity.next_deadline(&limits(), at(36)).action, TimeoutAction::Nothing);
     }
 
     #[test]
     fn http2_bytes_between_requests_are_not_slow_headers() {
         let start = Instant::now();
-        for size in 1..=PREFACE.len() {
-            let activity = Activity::new(start);
-            PREFACE.chunks(size).for_each(|bytes| activity.heard(bytes, start));
-            activity.heard(b"ping", start);
-            let late = activity.due(&limits(), start + Duration::from_secs(11));
-            assert_eq!(late.what, What::Nothing, "{size}");
-            let idle = activity.due(&limits(), start + Duration::from_secs(60));
-            assert_eq!(idle.what, What::Idle, "{size}");
+        for size in 1..=HTTP2_PREFACE.len() {
+            let activity = ConnectionTimers::new(start);
+            HTTP2_PREFACE.chunks(size).for_each(|bytes| activity.record_input(bytes, start));
+            activity.record_input(b"ping", start);
+            let late = activity.next_deadline(&limits(), start + Duration::from_secs(11));
+            assert_eq!(late.action, TimeoutAction::Nothing, "{size}");
+            let idle = activity.next_deadline(&limits(), start + Duration::from_secs(60));
+            assert_eq!(idle.action, TimeoutAction::Idle, "{size}");
         }
     }
 
@@ -454,11 +462,11 @@ mod tests {
             (b"PRI * HTTP/2.0\r\n", false),
             (b"P", false),
         ] {
-            let activity = Activity::new(start);
-            bytes.chunks(1).for_each(|byte| activity.heard(byte, start));
-            let late = activity.due(&limits(), start + Duration::from_secs(10));
-            assert_eq!(late.what, What::SlowHeaders, "{bytes:?}");
-            assert_eq!(activity.cut(), told, "{bytes:?}");
+            let activity = ConnectionTimers::new(start);
+            bytes.chunks(1).for_each(|byte| activity.record_input(byte, start));
+            let late = activity.next_deadline(&limits(), start + Duration::from_secs(10));
+            assert_eq!(late.action, TimeoutAction::SlowHeaders, "{bytes:?}");
+            assert_eq!(activity.abort(), told, "{bytes:?}");
         }
     }
 }

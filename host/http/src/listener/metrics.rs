@@ -7,12 +7,12 @@ use prometheus_client::{
 
 use tollhouse_platform::{
     clock::Timestamp,
-    telemetry::metric::{Label, Precise},
+    telemetry::metric::{FloatGauge, Label},
 };
 
 #[derive(Clone, Default)]
 pub struct ListenerMetrics {
-    certificate_expiry: Family<Label<&'static str>, Precise>,
+    certificate_expiry: Family<Label<&'static str>, FloatGauge>,
     refused: Family<Label<&'static str>, Counter>,
 }
 
@@ -32,12 +32,12 @@ impl ListenerMetrics {
     }
 
     /// Records that `listener` closed a connection of an address above its limit.
-    pub fn refused(&self, listener: &'static str) {
+    pub fn record_refused(&self, listener: &'static str) {
         self.refused.get_or_create(&[("listener", listener)]).inc();
     }
 
     /// Records the expiry of the certificate of `listener`, which is `public` or `internal`.
-    pub fn certificate_ends(&self, listener: &'static str, at: Timestamp) {
+    pub fn set_certificate_expiry(&self, listener: &'static str, at: Timestamp) {
         let gauge = self.certificate_expiry.get_or_create(&[("listener", listener)]);
         gauge.set(at.unix_seconds() as f64);
     }

@@ -27,15 +27,15 @@ use tokio::{
 
 use self::tls::{Tls, TlsFiles};
 use crate::{
-    server::{Server, shares::Shares},
-    settings::limits::Limits,
+    server::{Server, owner_limit::OwnerLimiter},
+    settings::limits::ServerLimits,
 };
 
 /// HSTS for two years.
-const TRANSPORT: HeaderValue = HeaderValue::from_static("max-age=63072000");
+const HSTS: HeaderValue = HeaderValue::from_static("max-age=63072000");
 
 /// Pause after the system lacked the resources to accept a connection.
-const BREATHER: Duration = Duration::from_millis(500);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// The address of a listener, with or without TLS.
 #[derive(Clone, Debug)]
@@ -90,27 +90,31 @@ impl Listener {
             None => router,
         };
         let room = Arc::new(Semaphore::new(limits.connections));
-        let addresses = Shares::default();
+        let addresses = OwnerLimiter::default();
         let mut connections = JoinSet::new();
-        let following = tls.clone().map(|tls| {
-            let metrics = server.metrics.listeners.clone();
-            server.tasks.keep("certificates", move || {
-                let (tls, metrics) = (tls.clone(), metrics.clone());
-                async move { tls.follow(|at| metrics.certificate_ends(name, at)).await }
-            })
-        });
-        let closing = stopped(close.clone());
+        let following =
+            tls.clone().map(|tls| {
+                let metrics = server.metrics.listeners.clone();
+                server.tasks.spawn_supervised("certificates", move || {
+                    let (tls, metrics) = (tls.clone(), metrics.clone());
+                    async move {
+                        tls.reload_on_change(|at| metrics.set_certificate_expiry(name, at)).await
+                    }
+                })
+            });
+        let closing = wait_for_stop(close.clone());
         let accepting = async {
             loop {
                 let Ok(permit) = room.clone().acquire_owned().await else { return };
                 let (stream, address) = accept(&tcp).await;
-                let Some(share) = addresses.take(client(address), limits.address_connections)
+                let Some(share) = addresses
+                    .try_acquire(connection_limit_key(address), limits.address_connections)
                 else {
-                    server.metrics.listeners.refused(name);
+                    server.metrics.listeners.record_refused(name);
                     continue;
                 };
                 let (tls, router, limits) = (tls.clone(), router.clone(), limits.clone());
-                let closing = stopped(close.clone());
+                let closing = wait_for_stop(close.clone());
                 connections.spawn(async move {
                     serve_stream(stream, tls, router, &limits, closing).await;
                     drop((permit, share));
@@ -127,7 +131,7 @@ impl Listener {
             following.abort();
         }
         let ended = async { while connections.join_next().await.is_some() {} };
-        if timeout(limits.shutdown, ended).await.is_err() {
+        if timeout(limits.shutdown_timeout, ended).await.is_err() {
             tracing::warn!(
                 connections = connections.len(),
                 "shutdown timed out; open connections were closed"
@@ -141,13 +145,13 @@ async fn serve_stream(
     stream: TcpStream,
     tls: Option<Arc<Tls>>,
     router: Router,
-    limits: &Limits,
+    limits: &ServerLimits,
     closing: impl Future<Output = ()>,
 ) {
     match tls {
         None => connection::serve(stream, router, limits, closing).await,
         Some(tls) => {
-            if let Some(stream) = tls.accept(stream, limits.handshake).await {
+            if let Some(stream) = tls.accept(stream, limits.handshake_timeout).await {
                 connection::serve(stream, router, limits, closing).await;
             }
         }
@@ -164,36 +168,36 @@ async fn accept(tcp: &TcpListener) -> (TcpStream, IpAddr) {
                 }
                 return (stream, client.ip());
             }
-            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) if is_connection_error(&error) => {}
             Err(error) => {
                 tracing::error!(%error, "connections cannot be accepted");
-                tokio::time::sleep(BREATHER).await;
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
 }
 
 /// Returns the key for counting connections: the IPv4 address, or the /64 network of a site.
-fn client(address: IpAddr) -> IpAddr {
+fn connection_limit_key(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (!0 << 64)).into(),
         address => address,
     }
 }
 
-fn is_of_one_connection(error: &io::Error) -> bool {
+fn is_connection_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     [ConnectionAborted, ConnectionRefused, ConnectionReset].contains(&error.kind())
 }
 
 /// Adds the HSTS header.
 async fn strict_transport(mut response: Response) -> Response {
-    response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, TRANSPORT);
+    response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
     response
 }
 
 /// Resolves when `stop` is `true`, and never if its sender is dropped.
-pub async fn stopped(mut stop: watch::Receiver<bool>) {
+pub async fn wait_for_stop(mut stop: watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
         std::future::pending::<()>().await;
     }
@@ -212,7 +216,11 @@ mod tests {
             ("2001:db8:1:3:3:4:5:6", "2001:db8:1:3::"),
         ] {
             let address: IpAddr = address.parse().unwrap();
-            assert_eq!(client(address), counts_as.parse::<IpAddr>().unwrap(), "{address}");
+            assert_eq!(
+                connection_limit_key(address),
+                counts_as.parse::<IpAddr>().unwrap(),
+                "{address}"
+            );
         }
     }
 }

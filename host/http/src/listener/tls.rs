@@ -23,7 +23,7 @@ use super::certificate;
 use tollhouse_platform::{clock::Timestamp, crypto::tls::provider};
 
 /// Interval between checks for changed files.
-const FOLLOW: Duration = Duration::from_secs(5);
+const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A certificate or key is unusable; the text names the file.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ pub struct TlsFiles {
 
 /// The contents of both files.
 #[derive(PartialEq, Eq)]
-struct Pair {
+struct PemFiles {
     certificate: Vec<u8>,
     key: Vec<u8>,
 }
@@ -47,15 +47,15 @@ struct Pair {
 pub struct Tls {
     files: TlsFiles,
     /// The last pair that was read, usable or not.
-    seen: Mutex<Pair>,
-    current: Arc<Current>,
+    last_read: Mutex<PemFiles>,
+    current: Arc<CurrentCertificate>,
     acceptor: TlsAcceptor,
 }
 
 impl Tls {
     pub fn open(files: TlsFiles) -> Result<Tls, TlsError> {
         let seen = files.read()?;
-        let current = Arc::new(Current(ArcSwap::from_pointee(files.certified(&seen)?)));
+        let current = Arc::new(CurrentCertificate(ArcSwap::from_pointee(files.parse(&seen)?)));
         let provider = Arc::new(provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -63,7 +63,7 @@ impl Tls {
         let mut config = config.with_no_client_auth().with_cert_resolver(current.clone());
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        Ok(Tls { files, seen: Mutex::new(seen), current, acceptor })
+        Ok(Tls { files, last_read: Mutex::new(seen), current, acceptor })
     }
 
     /// Accepts a TLS connection; `None` if the handshake fails or takes longer than `time`.
@@ -87,11 +87,11 @@ impl Tls {
     /// Loads changed files, and returns whether there were any. An unusable pair is not served.
     pub fn reload(&self) -> Result<bool, TlsError> {
         let pair = self.files.read()?;
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.last_read.lock().unwrap_or_else(PoisonError::into_inner);
         if *seen == pair {
             return Ok(false);
         }
-        let certified = self.files.certified(&pair);
+        let certified = self.files.parse(&pair);
         *seen = pair;
         self.current.0.store(Arc::new(certified?));
         Ok(true)
@@ -105,11 +105,11 @@ impl Tls {
 
     /// Reloads the files when they change. Calls `ends` with the expiry of the certificate in use,
     /// now and after each change. An error is logged once. Never returns.
-    pub async fn follow(&self, ends: impl Fn(Timestamp)) {
+    pub async fn reload_on_change(&self, ends: impl Fn(Timestamp)) {
         let mut said = String::new();
         self.expires_at().inspect(|at| ends(*at));
         loop {
-            tokio::time::sleep(FOLLOW).await;
+            tokio::time::sleep(RELOAD_INTERVAL).await;
             let certificate = self.files.certificate.display();
             match self.reload() {
                 Ok(true) => {
@@ -132,40 +132,40 @@ impl Tls {
 impl TlsFiles {
     /// Checks that a listener could use the files.
     pub fn check(&self) -> Result<(), TlsError> {
-        self.certified(&self.read()?).map(drop)
+        self.parse(&self.read()?).map(drop)
     }
 
-    fn read(&self) -> Result<Pair, TlsError> {
-        let read = |path: &Path| std::fs::read(path).map_err(|error| unusable(path, error));
-        Ok(Pair { certificate: read(&self.certificate)?, key: read(&self.key)? })
+    fn read(&self) -> Result<PemFiles, TlsError> {
+        let read = |path: &Path| std::fs::read(path).map_err(|error| unusable_file(path, error));
+        Ok(PemFiles { certificate: read(&self.certificate)?, key: read(&self.key)? })
     }
 
-    fn certified(&self, pair: &Pair) -> Result<CertifiedKey, TlsError> {
+    fn parse(&self, pair: &PemFiles) -> Result<CertifiedKey, TlsError> {
         let chain =
             CertificateDer::pem_slice_iter(&pair.certificate).collect::<Result<Vec<_>, _>>();
-        let chain = chain.map_err(|error| unusable(&self.certificate, error))?;
+        let chain = chain.map_err(|error| unusable_file(&self.certificate, error))?;
         let Some(own) = chain.first() else {
-            return Err(unusable(&self.certificate, "it contains no certificate"));
+            return Err(unusable_file(&self.certificate, "it contains no certificate"));
         };
-        if let Some(why) = certificate::refusal(own) {
-            return Err(unusable(&self.certificate, why));
+        if let Some(why) = certificate::rejection_reason(own) {
+            return Err(unusable_file(&self.certificate, why));
         }
         let key = PrivateKeyDer::from_pem_slice(&pair.key);
-        let key = key.map_err(|error| unusable(&self.key, error))?;
+        let key = key.map_err(|error| unusable_file(&self.key, error))?;
         let certified = CertifiedKey::from_der(chain, key, &provider());
-        certified.map_err(|error| unusable(&self.key, error))
+        certified.map_err(|error| unusable_file(&self.key, error))
     }
 }
 
-fn unusable(file: &Path, why: impl std::fmt::Display) -> TlsError {
+fn unusable_file(file: &Path, why: impl std::fmt::Display) -> TlsError {
     TlsError(format!("{}: {why}", file.display()))
 }
 
 /// The certificate for new connections.
 #[derive(Debug)]
-struct Current(ArcSwap<CertifiedKey>);
+struct CurrentCertificate(ArcSwap<CertifiedKey>);
 
-impl ResolvesServerCert for Current {
+impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.0.load_full())
     }

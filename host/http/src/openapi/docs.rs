@@ -20,12 +20,12 @@ use crate::request::path::Path;
 use tollhouse_platform::error::{Error, Result};
 
 /// Scripts and requests of this host only. The viewer writes styles into its page.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
     img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; \
     form-action 'none'; frame-ancestors 'none'";
 
 /// Links are relative, to work behind a proxy's prefix.
-const PAGE: &str = r#"<!doctype html>
+const VIEWER_HTML: &str = r#"<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <title>Tollhouse</title>
@@ -47,7 +47,7 @@ struct Inner {
     routes: Value,
     operations: Box<dyn RuntimeOperations>,
     /// The last document, with the versions of its runtime operations.
-    latest: Mutex<Option<(Vec<String>, Written)>>,
+    latest: Mutex<Option<(Vec<String>, RenderedDocument)>>,
 }
 
 /// Operations that are known only at run time.
@@ -60,7 +60,7 @@ pub trait RuntimeOperations: Send + Sync + 'static {
 }
 
 #[derive(Clone)]
-struct Written {
+struct RenderedDocument {
     json: Bytes,
     etag: HeaderValue,
 }
@@ -73,7 +73,7 @@ impl Document {
         Document(Arc::new(Inner { routes, operations, latest: Mutex::default() }))
     }
 
-    fn now(&self) -> Written {
+    fn current(&self) -> RenderedDocument {
         let versions = self.0.operations.versions();
         let mut latest = self.0.latest.lock().unwrap_or_else(PoisonError::into_inner);
         match &*latest {
@@ -81,7 +81,7 @@ impl Document {
             _ => {
                 let mut document = self.0.routes.clone();
                 self.0.operations.add_to(&mut document);
-                let written = Written::new(&document);
+                let written = RenderedDocument::new(&document);
                 *latest = Some((versions, written.clone()));
                 written
             }
@@ -89,54 +89,57 @@ impl Document {
     }
 }
 
-impl Written {
-    fn new(document: &Value) -> Written {
+impl RenderedDocument {
+    fn new(document: &Value) -> RenderedDocument {
         let json = document.to_string();
         let etag = format!("\"{}\"", hex::encode(Sha256::digest(&json)));
         let etag = HeaderValue::from_str(&etag).expect("hexadecimal digits are a header's value");
-        Written { json: json.into(), etag }
+        RenderedDocument { json: json.into(), etag }
     }
 }
 
 /// The document, or 304 if the client already has it.
-pub struct Described(Response);
+pub struct DocumentResponse(Response);
 
-impl IntoResponse for Described {
+impl IntoResponse for DocumentResponse {
     fn into_response(self) -> Response {
         self.0
     }
 }
 
-impl Describe for Described {
+impl Describe for DocumentResponse {
     fn describe(operation: &mut Operation<'_>) {
-        operation.answers("application/json", json!({ "type": "object" }));
+        operation.set_response("application/json", json!({ "type": "object" }));
     }
 }
 
-pub async fn openapi(Extension(document): Extension<Document>, headers: HeaderMap) -> Described {
-    let document = document.now();
+pub async fn openapi(
+    Extension(document): Extension<Document>,
+    headers: HeaderMap,
+) -> DocumentResponse {
+    let document = document.current();
     let fresh = [
         (header::ETAG, document.etag.clone()),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
     ];
     if headers.get(header::IF_NONE_MATCH) == Some(&document.etag) {
-        return Described((StatusCode::NOT_MODIFIED, fresh).into_response());
+        return DocumentResponse((StatusCode::NOT_MODIFIED, fresh).into_response());
     }
     let json = [(header::CONTENT_TYPE, "application/json")];
-    Described((fresh, json, document.json).into_response())
+    DocumentResponse((fresh, json, document.json).into_response())
 }
 
 /// A file of the viewer.
-pub struct File {
+pub struct ViewerFile {
     content_type: String,
     bytes: Bytes,
 }
 
-impl IntoResponse for File {
+impl IntoResponse for ViewerFile {
     fn into_response(self) -> Response {
         let headers = [
             (header::CONTENT_TYPE, self.content_type.as_str()),
-            (header::CONTENT_SECURITY_POLICY, POLICY),
+            (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
             (header::REFERRER_POLICY, "no-referrer"),
             (header::CACHE_CONTROL, "max-age=3600"),
@@ -145,17 +148,17 @@ impl IntoResponse for File {
     }
 }
 
-impl Describe for File {
+impl Describe for ViewerFile {
     fn describe(operation: &mut Operation<'_>) {
-        operation.answers("*/*", json!({}));
+        operation.set_response("*/*", json!({}));
     }
 }
 
-pub async fn page() -> File {
-    File { content_type: "text/html; charset=utf-8".to_owned(), bytes: PAGE.into() }
+pub async fn page() -> ViewerFile {
+    ViewerFile { content_type: "text/html; charset=utf-8".to_owned(), bytes: VIEWER_HTML.into() }
 }
 
-pub async fn file(Path(file): Path<String>) -> Result<File> {
+pub async fn file(Path(file): Path<String>) -> Result<ViewerFile> {
     static CONFIG: LazyLock<Arc<Config<'static>>> =
         LazyLock::new(|| Arc::new(Config::new(["openapi.json"]).use_base_layout()));
     let found = utoipa_swagger_ui::serve(&file, CONFIG.clone());
@@ -165,5 +168,5 @@ pub async fn file(Path(file): Path<String>) -> Result<File> {
         Cow::Borrowed(built_in) => Bytes::from_static(built_in),
         Cow::Owned(made) => made.into(),
     };
-    Ok(File { content_type: found.content_type, bytes })
+    Ok(ViewerFile { content_type: found.content_type, bytes })
 }

@@ -14,8 +14,8 @@ use tollhouse_platform::error::Failure;
 
 /// Named schemas of requests and of responses, in which one type may differ.
 struct Schemas {
-    taken: SchemaGenerator,
-    given: SchemaGenerator,
+    requests: SchemaGenerator,
+    responses: SchemaGenerator,
 }
 
 impl Schemas {
@@ -26,12 +26,12 @@ impl Schemas {
         });
         let taken = settings.clone().for_deserialize().with_transform(required_texts_are_not_empty);
         let taken = taken.into_generator();
-        Schemas { taken, given: settings.for_serialize().into_generator() }
+        Schemas { requests: taken, responses: settings.for_serialize().into_generator() }
     }
 
     fn named(mut self) -> BTreeMap<String, Value> {
-        let mut all: BTreeMap<_, _> = self.taken.take_definitions(true).into_iter().collect();
-        for (name, schema) in self.given.take_definitions(true) {
+        let mut all: BTreeMap<_, _> = self.requests.take_definitions(true).into_iter().collect();
+        for (name, schema) in self.responses.take_definitions(true) {
             let other = all.insert(name.clone(), schema.clone());
             assert!(
                 other.is_none_or(|other| other == schema),
@@ -65,41 +65,41 @@ pub struct Operation<'d> {
 }
 
 impl Operation<'_> {
-    pub fn takes_parameter(&mut self, parameter: Value) {
+    pub fn add_parameter(&mut self, parameter: Value) {
         self.parameters.push(parameter);
     }
 
-    pub fn takes_body(&mut self, content_type: &str, schema: Value, required: bool) {
+    pub fn add_body(&mut self, content_type: &str, schema: Value, required: bool) {
         let body = self.body.get_or_insert_with(|| json!({ "content": {}, "required": required }));
         body["content"][content_type] = json!({ "schema": schema });
-        self.fails(&[413]);
+        self.add_failures(&[413]);
     }
 
-    pub fn answers(&mut self, content_type: &str, schema: Value) {
+    pub fn set_response(&mut self, content_type: &str, schema: Value) {
         self.success = json!({ content_type: { "schema": schema } });
     }
 
     /// Adds failure statuses to those that follow from the access.
-    pub fn fails(&mut self, statuses: &[u16]) {
+    pub fn add_failures(&mut self, statuses: &[u16]) {
         self.failures.extend(statuses);
     }
 
     /// Returns the schema of a type in requests: a reference if the type has a name.
-    pub fn taken<T: JsonSchema>(&mut self) -> Value {
-        self.schemas.taken.subschema_for::<T>().to_value()
+    pub fn request_schema<T: JsonSchema>(&mut self) -> Value {
+        self.schemas.requests.subschema_for::<T>().to_value()
     }
 
     /// Like [`Operation::taken`], but never a reference.
-    pub fn taken_in_full<T: JsonSchema>(&mut self) -> Value {
-        T::json_schema(&mut self.schemas.taken).to_value()
+    pub fn inline_request_schema<T: JsonSchema>(&mut self) -> Value {
+        T::json_schema(&mut self.schemas.requests).to_value()
     }
 
     /// Returns the schema of a type in responses.
-    pub fn given<T: JsonSchema>(&mut self) -> Value {
-        self.schemas.given.subschema_for::<T>().to_value()
+    pub fn response_schema<T: JsonSchema>(&mut self) -> Value {
+        self.schemas.responses.subschema_for::<T>().to_value()
     }
 
-    fn finish<S>(self, route: &Route<S>, contents: &Contents) -> Value {
+    fn finish<S>(self, route: &Route<S>, contents: &DocumentContents) -> Value {
         let id = route.id();
         let mut operation = json!({
             "operationId": id,
@@ -108,7 +108,7 @@ impl Operation<'_> {
             "parameters": self.parameters,
             "responses": responses(route, &self.success, &self.failures),
             "security": match route.access {
-                Access::Open | Access::Always => json!([]),
+                Access::Unauthenticated | Access::Unthrottled => json!([]),
                 Access::Company => json!([{ "company": [] }]),
                 Access::Operator => json!([{ "operator": [] }]),
             },
@@ -132,7 +132,7 @@ fn headers<'n>(names: impl IntoIterator<Item = &'n str>) -> Value {
 pub type Tag = (&'static str, &'static str, &'static str);
 
 /// The content of a document beside its operations.
-pub struct Contents {
+pub struct DocumentContents {
     pub title: &'static str,
     /// Markdown. The text on bodies, retries and request ids follows it.
     pub introduction: &'static str,
@@ -141,7 +141,7 @@ pub struct Contents {
     pub webhooks: Vec<Webhook>,
 }
 
-impl Contents {
+impl DocumentContents {
     fn tag(&self, operation_id: &str) -> &'static str {
         let known =
             self.tags.iter().find(|(module, ..)| operation_id.split('.').next() == Some(module));
@@ -217,11 +217,11 @@ const HEADERS: [(&str, &str); 4] = [
 ];
 
 /// Returns the failures that may occur before the handler.
-fn failures_on_the_way<S>(route: &Route<S>) -> Vec<u16> {
+fn pipeline_failures<S>(route: &Route<S>) -> Vec<u16> {
     let mut failures = vec![431, 500];
     match route.access {
-        Access::Always => {}
-        Access::Open => failures.push(503),
+        Access::Unthrottled => {}
+        Access::Unauthenticated => failures.push(503),
         Access::Operator => failures.extend([400, 401, 429, 503]),
         Access::Company => failures.extend([400, 401, 403, 429, 503]),
     }
@@ -252,7 +252,7 @@ impl Webhook {
                 "schema": { "type": "string" },
             })
         };
-        let schema = (self.schema)(&mut schemas.given);
+        let schema = (self.schema)(&mut schemas.responses);
         json!({ "post": {
             "operationId": self.kind,
             "summary": self.summary,
@@ -271,7 +271,7 @@ impl Webhook {
 
 /// Returns the document of the listener that has these routes.
 #[must_use]
-pub fn document<S>(routes: &[Route<S>], contents: &Contents) -> Value {
+pub fn document<S>(routes: &[Route<S>], contents: &DocumentContents) -> Value {
     let mut schemas = Schemas::new();
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for route in routes {
@@ -283,11 +283,11 @@ pub fn document<S>(routes: &[Route<S>], contents: &Contents) -> Value {
             failures: BTreeSet::new(),
             schemas: &mut schemas,
         };
-        operation.fails(&failures_on_the_way(route));
-        operation.fails(route.fails);
+        operation.add_failures(&pipeline_failures(route));
+        operation.add_failures(route.fails);
         (route.describe)(&mut operation);
         if route.takes_idempotency_key() {
-            operation.takes_parameter(reference("parameters", "Idempotency-Key"));
+            operation.add_parameter(reference("parameters", "Idempotency-Key"));
         }
         paths
             .entry(route.path.replace("{*", "{"))
@@ -346,7 +346,7 @@ line that the host logs for that request; include it when you report a problem.
 ";
 
 fn components<S>(routes: &[Route<S>], mut schemas: Schemas) -> Value {
-    let failure = schemas.given.subschema_for::<Failure>();
+    let failure = schemas.responses.subschema_for::<Failure>();
     let responses = FAILURES.iter().map(|(_, name, description, more)| {
         let response = json!({
             "description": description,

@@ -37,12 +37,12 @@ impl<S: Send + Sync, T: From<Fields>> FromRequest<S> for Body<T> {
 
     async fn from_request(request: Request, state: &S) -> Result<Body<T>> {
         let json = is_json(&request);
-        let Raw(body) = Raw::from_request(request, state).await?;
+        let RawBody(body) = RawBody::from_request(request, state).await?;
         if body.is_empty() {
             return Ok(Fields::default().into());
         }
         if json != Some(true) {
-            return Err(Error::UnsupportedType("application/json"));
+            return Err(Error::UnsupportedMediaType("application/json"));
         }
         match serde_json::from_slice(&body) {
             Ok(Value::Object(values)) => Ok(Fields::from(values).into()),
@@ -56,10 +56,10 @@ impl<S: Send + Sync, T: From<Fields>> FromRequest<S> for Body<T> {
 pub enum Upload<T> {
     Json(Body<T>),
     /// `None` if the form lacks the file.
-    Form(Option<File>),
+    Form(Option<UploadedFile>),
 }
 
-pub struct File {
+pub struct UploadedFile {
     pub name: Option<String>,
     pub bytes: Bytes,
 }
@@ -77,7 +77,7 @@ impl<S: Send + Sync, T: From<Fields>> FromRequest<S> for Upload<T> {
         if !content_type.to_ascii_lowercase().starts_with("multipart/form-data") {
             let body = Body::from_request(request, state).await;
             return body.map(Upload::Json).map_err(|error| match error {
-                Error::UnsupportedType(_) => Error::UnsupportedType(TYPES),
+                Error::UnsupportedMediaType(_) => Error::UnsupportedMediaType(TYPES),
                 error => error,
             });
         }
@@ -88,7 +88,7 @@ impl<S: Send + Sync, T: From<Fields>> FromRequest<S> for Upload<T> {
             if part.name() == Some(FILE) {
                 let name = part.file_name().map(str::to_owned);
                 let bytes = part.bytes().await.map_err(unreadable)?;
-                return Ok(Upload::Form(Some(File { name, bytes })));
+                return Ok(Upload::Form(Some(UploadedFile { name, bytes })));
             }
         }
         Ok(Upload::Form(None))
@@ -97,12 +97,12 @@ impl<S: Send + Sync, T: From<Fields>> FromRequest<S> for Upload<T> {
 
 impl<T: JsonSchema> Describe for Upload<T> {
     fn describe(operation: &mut Operation<'_>) {
-        let schema = operation.taken::<T>();
-        operation.takes_body("application/json", schema, true);
+        let schema = operation.request_schema::<T>();
+        operation.add_body("application/json", schema, true);
         let file = json!({ "type": "string", "contentMediaType": "text/csv" });
         let form = json!({ "type": "object", "properties": { FILE: file }, "required": [FILE] });
-        operation.takes_body("multipart/form-data", form, true);
-        operation.fails(&[415]);
+        operation.add_body("multipart/form-data", form, true);
+        operation.add_failures(&[415]);
     }
 }
 
@@ -115,31 +115,31 @@ fn is_json(request: &Request) -> Option<bool> {
 
 impl<T: JsonSchema> Describe for Body<T> {
     fn describe(operation: &mut Operation<'_>) {
-        let required = operation.taken_in_full::<T>().get("required").is_some();
-        let schema = operation.taken::<T>();
-        operation.takes_body("application/json", schema, required);
-        operation.fails(&[415]);
+        let required = operation.inline_request_schema::<T>().get("required").is_some();
+        let schema = operation.request_schema::<T>();
+        operation.add_body("application/json", schema, required);
+        operation.add_failures(&[415]);
     }
 }
 
 /// A body of any type, unparsed.
-pub struct Raw(pub Bytes);
+pub struct RawBody(pub Bytes);
 
-impl<S: Send + Sync> FromRequest<S> for Raw {
+impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = Error;
 
-    async fn from_request(request: Request, state: &S) -> Result<Raw> {
+    async fn from_request(request: Request, state: &S) -> Result<RawBody> {
         let read = Bytes::from_request(request, state).await;
-        read.map(Raw).map_err(|rejection| match rejection.status() {
+        read.map(RawBody).map_err(|rejection| match rejection.status() {
             StatusCode::PAYLOAD_TOO_LARGE => Error::TooLarge,
             _ => Error::invalid("the body could not be read"),
         })
     }
 }
 
-impl Describe for Raw {
+impl Describe for RawBody {
     fn describe(operation: &mut Operation<'_>) {
-        operation.takes_body("*/*", json!({}), false);
+        operation.add_body("*/*", json!({}), false);
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
 use tollhouse_platform::{
     clock::Timestamp,
     error::Result,
-    values::money::{MOST_MINOR, Minor},
+    values::money::{MAX_MINOR, Minor},
 };
 
 /// Declares the fields of a body or a query string: `fields! { Body Name { field: Kind, … } }`.
@@ -281,10 +281,10 @@ kinds! {
         { "type": "number", "multipleOf": 0.01 };
     /// Like `Decimal`, at least 0.
     NonNegative -> Minor = |fields, name| fields.non_negative(name),
-        { "type": "number", "minimum": 0, "maximum": Minor(MOST_MINOR), "multipleOf": 0.01 };
+        { "type": "number", "minimum": 0, "maximum": Minor(MAX_MINOR), "multipleOf": 0.01 };
     /// Like `Decimal`, greater than 0.
     Amount -> Minor = |fields, name| fields.amount(name).map(Some),
-        { "type": "number", "exclusiveMinimum": 0, "maximum": Minor(MOST_MINOR), "multipleOf": 0.01, "examples": [2500.5] };
+        { "type": "number", "exclusiveMinimum": 0, "maximum": Minor(MAX_MINOR), "multipleOf": 0.01, "examples": [2500.5] };
     Time -> Timestamp = |fields, name| fields.timestamp(name),
         { "type": "string", "format": "date-time", "maxLength": 40 };
     /// A list of texts without duplicates.

@@ -9,14 +9,14 @@ use axum::{
 use tollhouse_platform::error::Error;
 
 /// Accepts GET only: HEAD, which axum also routes to GET handlers, must have no effect.
-pub struct Get;
+pub struct GetOnly;
 
-impl<S: Sync> FromRequestParts<S> for Get {
+impl<S: Sync> FromRequestParts<S> for GetOnly {
     type Rejection = Response;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Get, Response> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<GetOnly, Response> {
         if parts.method == Method::GET {
-            return Ok(Get);
+            return Ok(GetOnly);
         }
         let mut response = Error::MethodNotAllowed.into_response();
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET"));

@@ -10,13 +10,13 @@ use super::urls;
 use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
-    values::money::{AmountError, MOST_MINOR, Minor},
+    values::money::{AmountError, MAX_MINOR, Minor},
 };
 
-const MOST_URL_BYTES: usize = 2_048;
+const MAX_URL_BYTES: usize = 2_048;
 /// Maximum length of a text in a list, in characters.
-const MOST_ITEM: usize = 100;
-const MOST_OBJECT_BYTES: usize = 16 << 10;
+const MAX_ITEM_CHARACTERS: usize = 100;
+const MAX_OBJECT_BYTES: usize = 16 << 10;
 
 /// The fields of a JSON object, and its position in the request.
 #[derive(Clone, Debug, Default)]
@@ -128,12 +128,12 @@ impl Fields {
 
     pub fn one_of(&self, field: &str, allowed: &[&str]) -> Result<Option<String>> {
         let text = self.text(field, 100)?;
-        text.iter().try_for_each(|text| self.must_be_among(field, text, allowed))?;
+        text.iter().try_for_each(|text| self.require_one_of(field, text, allowed))?;
         Ok(text)
     }
 
     /// Checks the text of a field.
-    pub fn must_be_among(&self, field: &str, text: &str, allowed: &[&str]) -> Result<()> {
+    pub fn require_one_of(&self, field: &str, text: &str, allowed: &[&str]) -> Result<()> {
         match allowed.contains(&text) {
             true => Ok(()),
             false => Err(self.must_be(field, &format!("one of {}", allowed.join(", ")))),
@@ -160,22 +160,22 @@ impl Fields {
 
     /// Reads an absolute http or https URL without credentials.
     pub fn url(&self, field: &str) -> Result<Option<String>> {
-        self.url_that(field, urls::is_http, "a valid http or https URL")
+        self.checked_url(field, urls::is_http, "a valid http or https URL")
     }
 
     /// Reads the URL to which checkout returns a payer: http, https or an app link.
     pub fn return_url(&self, field: &str) -> Result<Option<String>> {
         let fits = |url: &Url| urls::is_http(url) || urls::is_app_link(url);
-        self.url_that(field, fits, "a valid http or https URL, or an app link")
+        self.checked_url(field, fits, "a valid http or https URL, or an app link")
     }
 
-    fn url_that(
+    fn checked_url(
         &self,
         field: &str,
         fits: impl Fn(&Url) -> bool,
         what: &str,
     ) -> Result<Option<String>> {
-        let Some(text) = self.text(field, MOST_URL_BYTES)? else { return Ok(None) };
+        let Some(text) = self.text(field, MAX_URL_BYTES)? else { return Ok(None) };
         match Url::parse(&text) {
             Ok(url) if fits(&url) => Ok(Some(text)),
             _ => Err(self.must_be(field, what)),
@@ -193,7 +193,9 @@ impl Fields {
     pub fn integer(&self, field: &str, least: i64, most: i64) -> Result<Option<i64>> {
         let number = match self.value(field) {
             None => return Ok(None),
-            Some(Value::Number(number)) => Minor::from_major(number).ok().and_then(Minor::whole),
+            Some(Value::Number(number)) => {
+                Minor::from_major(number).ok().and_then(Minor::to_whole_major)
+            }
             Some(_) => None,
         };
         match number {
@@ -215,7 +217,7 @@ impl Fields {
                 Err(self.must_be(field, "a number with at most 2 decimals"))
             }
             Err(AmountError::TooLarge) => {
-                let most = Minor(MOST_MINOR).to_major();
+                let most = Minor(MAX_MINOR).to_major();
                 Err(self.must_be(field, &format!("at most {most}")))
             }
         }
@@ -255,7 +257,7 @@ impl Fields {
         let mut set: Vec<String> = Vec::new();
         for item in items {
             let item = item.as_str().ok_or_else(wrong)?;
-            if !(1..=MOST_ITEM).contains(&item.chars().count()) {
+            if !(1..=MAX_ITEM_CHARACTERS).contains(&item.chars().count()) {
                 return Err(self.must_be(field, "a list of strings of 1 to 100 characters"));
             }
             if item.chars().any(char::is_control) {
@@ -282,10 +284,10 @@ impl Fields {
             None => Ok(None),
             Some(Value::Object(object)) => {
                 let bytes = serde_json::to_vec(object).map_err(Error::internal)?.len();
-                if bytes > MOST_OBJECT_BYTES {
+                if bytes > MAX_OBJECT_BYTES {
                     return Err(self.must_be(field, "at most 16 KiB of JSON"));
                 }
-                if !object.iter().all(|(name, value)| is_plain(name) && is_storable(value)) {
+                if !object.iter().all(|(name, value)| has_no_nul(name) && is_storable(value)) {
                     return Err(self.must_be(field, "free of NUL characters and extreme numbers"));
                 }
                 Ok(Some(object.clone()))
@@ -337,21 +339,21 @@ impl Fields {
 fn is_storable(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) => true,
-        Value::Number(number) => has_usual_exponent(&number.to_string()),
-        Value::String(text) => is_plain(text),
+        Value::Number(number) => has_double_exponent(&number.to_string()),
+        Value::String(text) => has_no_nul(text),
         Value::Array(items) => items.iter().all(is_storable),
         Value::Object(fields) => {
-            fields.iter().all(|(name, value)| is_plain(name) && is_storable(value))
+            fields.iter().all(|(name, value)| has_no_nul(name) && is_storable(value))
         }
     }
 }
 
-fn is_plain(text: &str) -> bool {
+fn has_no_nul(text: &str) -> bool {
     !text.contains('\0')
 }
 
 /// Returns whether the exponent is in the range of a double.
-fn has_usual_exponent(number: &str) -> bool {
+fn has_double_exponent(number: &str) -> bool {
     let exponent = number.split_once(['e', 'E']).map(|(_, exponent)| exponent.parse::<i32>());
     exponent.is_none_or(|exponent| exponent.is_ok_and(|exponent| exponent.abs() <= 308))
 }
@@ -367,7 +369,7 @@ mod tests {
         values.into()
     }
 
-    fn said<T: std::fmt::Debug>(result: Result<T>) -> String {
+    fn error_text<T: std::fmt::Debug>(result: Result<T>) -> String {
         result.unwrap_err().to_string()
     }
 
@@ -380,23 +382,29 @@ mod tests {
         }));
         let nested = body.nested("nested").unwrap();
         for (message, expected) in [
-            (said(body.text("t", 9)), "the t field must be a string"),
-            (said(body.text("long", 3)), "the long field must be at most 3 characters"),
-            (said(body.text("line", 9)), "the line field must be free of control characters"),
-            (said(body.visible("blank", 9)), "the blank field must be visible characters only"),
-            (said(body.required_text("absent", 9)), "the absent field is required"),
-            (said(body.number("n")), "the n field must be a number"),
-            (said(body.number("many")), "the many field must be a number with at most 2 decimals"),
-            (said(body.amount("zero")), "the zero field must be greater than 0"),
-            (said(body.amount("absent")), "the absent field is required"),
-            (said(body.boolean("b")), "the b field must be a boolean"),
-            (said(body.url("u")), "the u field must be a valid http or https URL"),
-            (said(body.set_of("list", &["card"])), "the list field must be any of card"),
-            (said(body.object("o")), "the o field must be an object"),
-            (said(body.integer("i", 0, 5)), "the i field must be a whole number from 0 to 5"),
-            (said(body.email("mail")), "the mail field must be a valid email address"),
-            (said(nested.url("u")), "the nested.u field must be a valid http or https URL"),
-            (said(nested.required_text("absent", 9)), "the nested.absent field is required"),
+            (error_text(body.text("t", 9)), "the t field must be a string"),
+            (error_text(body.text("long", 3)), "the long field must be at most 3 characters"),
+            (error_text(body.text("line", 9)), "the line field must be free of control characters"),
+            (
+                error_text(body.visible("blank", 9)),
+                "the blank field must be visible characters only",
+            ),
+            (error_text(body.required_text("absent", 9)), "the absent field is required"),
+            (error_text(body.number("n")), "the n field must be a number"),
+            (
+                error_text(body.number("many")),
+                "the many field must be a number with at most 2 decimals",
+            ),
+            (error_text(body.amount("zero")), "the zero field must be greater than 0"),
+            (error_text(body.amount("absent")), "the absent field is required"),
+            (error_text(body.boolean("b")), "the b field must be a boolean"),
+            (error_text(body.url("u")), "the u field must be a valid http or https URL"),
+            (error_text(body.set_of("list", &["card"])), "the list field must be any of card"),
+            (error_text(body.object("o")), "the o field must be an object"),
+            (error_text(body.integer("i", 0, 5)), "the i field must be a whole number from 0 to 5"),
+            (error_text(body.email("mail")), "the mail field must be a valid email address"),
+            (error_text(nested.url("u")), "the nested.u field must be a valid http or https URL"),
+            (error_text(nested.required_text("absent", 9)), "the nested.absent field is required"),
         ] {
             assert_eq!(message, expected);
         }
@@ -463,15 +471,15 @@ mod tests {
             json!({ "users": [{ "a": 1 }, { "b": { "c": 5 } }], "none": [], "bad": [1], "text": "x" }),
         );
         let rows = body.rows("users", 2).unwrap().unwrap();
-        assert_eq!(said(rows[0].text("a", 9)), "row 1: the a field must be a string");
-        assert_eq!(said(rows[1].required_text("x", 9)), "row 2: the x field is required");
+        assert_eq!(error_text(rows[0].text("a", 9)), "row 1: the a field must be a string");
+        assert_eq!(error_text(rows[1].required_text("x", 9)), "row 2: the x field is required");
         let nested = rows[1].nested("b").unwrap();
-        assert_eq!(said(nested.text("c", 9)), "row 2: the b.c field must be a string");
+        assert_eq!(error_text(nested.text("c", 9)), "row 2: the b.c field must be a string");
         assert!(
             body.rows("none", 2).unwrap().is_none() && body.rows("absent", 2).unwrap().is_none()
         );
-        assert_eq!(said(body.rows("users", 1)), "the users field must be at most 1");
-        assert_eq!(said(body.rows("bad", 1)), "row 1 must be an object");
-        assert_eq!(said(body.rows("text", 1)), "the text field must be a list");
+        assert_eq!(error_text(body.rows("users", 1)), "the users field must be at most 1");
+        assert_eq!(error_text(body.rows("bad", 1)), "row 1 must be an object");
+        assert_eq!(error_text(body.rows("text", 1)), "the text field must be a list");
     }
 }

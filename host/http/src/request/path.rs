@@ -61,7 +61,7 @@ impl<T> Describe for Path<T> {
         for name in names.map(|name| name.trim_matches(['*', '}'])) {
             let known = PARAMETERS.iter().find(|(known, _)| *known == name);
             let (_, description) = known.expect("PARAMETERS lists each path parameter");
-            operation.takes_parameter(json!({
+            operation.add_parameter(json!({
                 "name": name,
                 "in": "path",
                 "required": true,
@@ -69,6 +69,6 @@ impl<T> Describe for Path<T> {
                 "schema": { "type": "string", "minLength": 1 },
             }));
         }
-        operation.fails(&[404]);
+        operation.add_failures(&[404]);
     }
 }

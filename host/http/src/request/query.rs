@@ -15,9 +15,9 @@ use url::form_urlencoded;
 use super::fields::{Declared, Field, PLAIN, fields, inline_schema};
 use crate::openapi::{Describe, Operation};
 use tollhouse_platform::{
-    clock::date,
+    clock::parse_date,
     error::{Error, Result},
-    values::listing::{Order, Page, Period},
+    values::listing::{PageRequest, Period, SortOrder},
 };
 
 /// A query string of the parameters that `T` declares by [`fields!`](super::fields), all optional.
@@ -52,14 +52,18 @@ impl<S: Send + Sync, T: From<Parameters>> FromRequestParts<S> for Query<T> {
 pub type Takes = fn(&str) -> bool;
 
 /// Maximum length of an unknown parameter's name in an error, in characters.
-const MOST_REPEATED: usize = 100;
+const MAX_ECHOED_CHARACTERS: usize = 100;
 
 /// Refuses unknown query parameters: a list with a misspelt filter would return everything.
-pub async fn check(State(takes): State<Takes>, request: Request, next: Next) -> Response {
+pub async fn reject_unknown_parameters(
+    State(takes): State<Takes>,
+    request: Request,
+    next: Next,
+) -> Response {
     let query = request.uri().query().unwrap_or_default();
     let mut names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
     if let Some(unknown) = names.find(|name| !takes(name)) {
-        let name: String = unknown.chars().take(MOST_REPEATED).collect();
+        let name: String = unknown.chars().take(MAX_ECHOED_CHARACTERS).collect();
         return Error::invalid(format!("unknown query parameter: {name}")).into_response();
     }
     next.run(request).await
@@ -71,12 +75,12 @@ impl<T: JsonSchema + Declared> Describe for Query<T> {
     }
 
     fn describe(operation: &mut Operation<'_>) {
-        let declared = operation.taken_in_full::<T>();
+        let declared = operation.inline_request_schema::<T>();
         for (name, schema) in declared["properties"].as_object().into_iter().flatten() {
             let mut schema = schema.clone();
             let fields = schema.as_object_mut().expect("every kind writes its schema as an object");
             let description = fields.shift_remove("description").unwrap_or("".into());
-            operation.takes_parameter(json!({
+            operation.add_parameter(json!({
                 "name": name,
                 "in": "query",
                 "required": false,
@@ -122,7 +126,7 @@ impl Parameters {
     /// Reads `DD-MM-YYYY` or `DD-MM-YYYY/DD-MM-YYYY`: whole days in UTC, including the last one.
     fn days(&self, name: &str) -> Result<Option<Period>> {
         let Some(text) = self.text(name) else { return Ok(None) };
-        let day = |text: &str| date(text, "%d-%m-%Y");
+        let day = |text: &str| parse_date(text, "%d-%m-%Y");
         let (first, last) = text.split_once('/').unwrap_or((text, text));
         let period = day(first).zip(day(last)).filter(|(first, last)| first <= last);
         let period = period.and_then(|(first, last)| Period::of_days(first, last));
@@ -157,8 +161,8 @@ impl Parameters {
 
     fn words(&self, name: &str) -> Result<Vec<String>> {
         let text = self.text(name).unwrap_or_default();
-        if text.chars().count() > MOST_SEARCH {
-            return Err(must_be(name, &format!("at most {MOST_SEARCH} characters")));
+        if text.chars().count() > MAX_SEARCH_CHARACTERS {
+            return Err(must_be(name, &format!("at most {MAX_SEARCH_CHARACTERS} characters")));
         }
         Ok(text.split_whitespace().map(str::to_owned).collect())
     }
@@ -171,16 +175,16 @@ impl Parameters {
         });
         let mut all: Vec<_> = given.collect();
         all.sort();
-        match all.len() <= MOST_KEYS {
+        match all.len() <= MAX_KEYS {
             true => Ok(all),
-            false => Err(must_be(name, &format!("at most {MOST_KEYS} parameters"))),
+            false => Err(must_be(name, &format!("at most {MAX_KEYS} parameters"))),
         }
     }
 
-    fn order(&self, name: &str) -> Result<Option<Order>> {
+    fn order(&self, name: &str) -> Result<Option<SortOrder>> {
         Ok(self.one_of(name, &["asc", "desc"])?.map(|text| match &*text {
-            "asc" => Order::Ascending,
-            _ => Order::Descending,
+            "asc" => SortOrder::Ascending,
+            _ => SortOrder::Descending,
         }))
     }
 
@@ -233,10 +237,10 @@ macro_rules! kinds {
 const DAYS: &str = r"^(\d{2}-\d{2}-\d{4}(/\d{2}-\d{2}-\d{4})?)?$";
 /// An id, the second with which ids begin, or nothing.
 const CURSOR: &str = "^([0-9a-f]{8}([0-9a-f]{16})?)?$";
-const MOST_PAGES: i64 = 1_000_000_000;
+const MAX_PAGES: i64 = 1_000_000_000;
 /// Maximum length of a search: longer than any searched field, with few enough words.
-const MOST_SEARCH: usize = 500;
-const MOST_KEYS: usize = 20;
+const MAX_SEARCH_CHARACTERS: usize = 500;
+const MAX_KEYS: usize = 20;
 
 kinds! {
     /// A text that is compared exactly.
@@ -245,8 +249,8 @@ kinds! {
     /// The `next` of the previous response; empty for the first page.
     Cursor -> String = |parameters, name| parameters.cursor(name),
         { "type": "string", "pattern": CURSOR };
-    PageNumber -> i64 = |parameters, name| parameters.whole(name, 1, MOST_PAGES),
-        { "type": "integer", "minimum": 1, "maximum": MOST_PAGES, "default": 1 };
+    PageNumber -> i64 = |parameters, name| parameters.whole(name, 1, MAX_PAGES),
+        { "type": "integer", "minimum": 1, "maximum": MAX_PAGES, "default": 1 };
     /// A limit; a number above `MOST` counts as `MOST`.
     Limit<const DEFAULT, const MOST> -> i64 = |parameters, name| parameters.capped(name, DEFAULT, MOST),
         { "type": "integer", "minimum": 1, "default": DEFAULT };
@@ -256,9 +260,9 @@ kinds! {
     /// An optional limit.
     AtMost -> Option<i64> = |parameters, name| match parameters.text(name) {
             None => Ok(None),
-            Some(_) => parameters.whole(name, 1, MOST_PAGES).map(Some),
+            Some(_) => parameters.whole(name, 1, MAX_PAGES).map(Some),
         },
-        { "type": "integer", "minimum": 1, "maximum": MOST_PAGES };
+        { "type": "integer", "minimum": 1, "maximum": MAX_PAGES };
     Days -> Option<Period> = |parameters, name| parameters.days(name),
         { "type": "string", "pattern": DAYS, "examples": ["01-11-2026/30-11-2026"] };
     Truth -> Option<bool> = |parameters, name| parameters.truth(name),
@@ -271,14 +275,14 @@ kinds! {
         { "type": "string", "pattern": r"^(\d+(/\d+)?)?$", "examples": ["18/30"] };
     /// Words that must all be found.
     Words -> Vec<String> = |parameters, name| parameters.words(name),
-        { "type": "string", "maxLength": MOST_SEARCH, "pattern": PLAIN };
+        { "type": "string", "maxLength": MAX_SEARCH_CHARACTERS, "pattern": PLAIN };
     /// `asc` is ascending, any other text descending.
-    AscElseDesc -> Option<Order> = |parameters, name| Ok(parameters.text(name).map(|text| match text {
-            "asc" => Order::Ascending,
-            _ => Order::Descending,
+    AscElseDesc -> Option<SortOrder> = |parameters, name| Ok(parameters.text(name).map(|text| match text {
+            "asc" => SortOrder::Ascending,
+            _ => SortOrder::Descending,
         })),
         { "type": "string", "examples": ["asc", "desc"], "pattern": PLAIN };
-    Direction -> Option<Order> = |parameters, name| parameters.order(name),
+    Direction -> Option<SortOrder> = |parameters, name| parameters.order(name),
         { "type": "string", "enum": ["asc", "desc"] };
 }
 
@@ -300,7 +304,7 @@ impl Field<Parameters> for ByKey {
 inline_schema! { ByKey [] {
     "type": "object",
     "additionalProperties": { "type": "string", "pattern": PLAIN },
-    "maxProperties": MOST_KEYS,
+    "maxProperties": MAX_KEYS,
 } }
 
 fields! {
@@ -314,8 +318,8 @@ fields! {
 }
 
 impl Pages {
-    pub fn read(&self) -> Result<Page> {
-        Ok(Page { number: self.page()?, limit: self.limit()? })
+    pub fn read(&self) -> Result<PageRequest> {
+        Ok(PageRequest { number: self.page()?, limit: self.limit()? })
     }
 }
 
@@ -337,12 +341,12 @@ mod tests {
             let refused = query(&[(name, value)]).read().unwrap_err().to_string();
             assert!(refused.starts_with(&format!("the {name} field must be")), "{refused}");
         }
-        assert_eq!(query(&[]).read().unwrap(), Page { number: 1, limit: 50 });
+        assert_eq!(query(&[]).read().unwrap(), PageRequest { number: 1, limit: 50 });
         for (limit, counts_as) in
             [("1000", 1_000), ("1001", 1_000), ("99999999999999999999", 1_000)]
         {
             let page = query(&[("limit", limit)]).read().unwrap();
-            assert_eq!(page, Page { number: 1, limit: counts_as });
+            assert_eq!(page, PageRequest { number: 1, limit: counts_as });
         }
     }
 

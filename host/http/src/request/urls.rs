@@ -4,7 +4,7 @@ use url::Url;
 
 /// Schemes that browsers or phones execute, that read local content, that wrap another URL, or that
 /// start a call or a message. None belongs to an app.
-const REFUSED: [&str; 25] = [
+const REFUSED_SCHEMES: [&str; 25] = [
     "about", "android-app", "blob", "chrome", "chrome-extension", "content", "data", "feed",
     "file", "filesystem", "ftp", "intent", "jar", "javascript", "livescript", "mailto",
     "moz-extension", "resource", "sms", "smsto", "tel", "vbscript", "view-source", "ws", "wss",
@@ -25,7 +25,7 @@ pub(super) fn is_app_link(url: &Url) -> bool {
     let is_web = ["http", "https"].contains(&url.scheme());
     !is_web
         && url.scheme().len() > 1
-        && !REFUSED.contains(&url.scheme())
+        && !REFUSED_SCHEMES.contains(&url.scheme())
         && !url.cannot_be_a_base() // `mailto:ada@example.com`
         && !has_credentials(url)
 }

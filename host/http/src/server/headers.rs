@@ -11,7 +11,11 @@ use super::Server;
 use crate::settings::limits::check_headers;
 
 /// Limits request headers. Forbids caching of API responses, and content sniffing.
-pub async fn guard(State(server): State<Server>, request: Request, next: Next) -> Response {
+pub async fn apply_header_policy(
+    State(server): State<Server>,
+    request: Request,
+    next: Next,
+) -> Response {
     let path = request.uri().path();
     let private = path.starts_with("/api/") || path.starts_with("/internal/");
     let checked = check_headers(&server.limits, path, request.headers());

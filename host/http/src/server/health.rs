@@ -9,64 +9,64 @@ use axum::extract::State;
 use tokio::{sync::Mutex, time::timeout};
 
 use super::Server;
-use crate::answer::Done;
+use crate::response::MessageResponse;
 use tollhouse_platform::error::{Error, Result};
 
 /// Time for which a check is reused, because any client may request one without a key.
-const FRESH: Duration = Duration::from_secs(1);
+const MAX_CHECK_AGE: Duration = Duration::from_secs(1);
 
 /// Timeout of a check: far above the normal time, and below the timeout of load balancers.
-const PATIENCE: Duration = Duration::from_secs(2);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The last check of the database, shared by all requests.
 #[derive(Clone, Default)]
-pub struct Readiness(Arc<Mutex<Option<Look>>>);
+pub struct Readiness(Arc<Mutex<Option<DatabaseCheck>>>);
 
 #[derive(Clone, Copy)]
-struct Look {
+struct DatabaseCheck {
     at: Duration,
-    is_well: bool,
+    is_healthy: bool,
 }
 
-pub async fn live() -> Done {
-    Done("alive")
+pub async fn live() -> MessageResponse {
+    MessageResponse("alive")
 }
 
-pub async fn ready(State(server): State<Server>) -> Result<Done> {
+pub async fn ready(State(server): State<Server>) -> Result<MessageResponse> {
     if server.stopping.load(Ordering::Relaxed) {
         return Err(Error::Unavailable("the host is shutting down"));
     }
-    match is_well(&server).await? {
-        true if !server.runs_jobs => Ok(Done("ready, without jobs")),
-        true => Ok(Done("ready")),
+    match is_database_healthy(&server).await? {
+        true if !server.runs_jobs => Ok(MessageResponse("ready, without jobs")),
+        true => Ok(MessageResponse("ready")),
         false => Err(Error::Unavailable("the database does not respond")),
     }
 }
 
 /// Returns whether the database works, from a check at most 1 s old.
-async fn is_well(server: &Server) -> Result<bool> {
+async fn is_database_healthy(server: &Server) -> Result<bool> {
     let mut last = server.readiness.0.clone().lock_owned().await;
     if let Some(look) = *last
-        && server.clock.elapsed().saturating_sub(look.at) < FRESH
+        && server.clock.elapsed().saturating_sub(look.at) < MAX_CHECK_AGE
     {
-        return Ok(look.is_well);
+        return Ok(look.is_healthy);
     }
     // Spawned, so that it completes: otherwise clients that disconnect could start many checks.
     let host = server.clone();
     let look = server.tasks.spawn(async move {
-        let is_well = look(&host).await;
-        *last = Some(Look { at: host.clock.elapsed(), is_well });
+        let is_well = check_database(&host).await;
+        *last = Some(DatabaseCheck { at: host.clock.elapsed(), is_healthy: is_well });
         is_well
     });
     look.await.map_err(Error::internal)
 }
 
 /// Checks the database, for at most [`PATIENCE`].
-async fn look(server: &Server) -> bool {
-    let why = match timeout(PATIENCE, server.store.probe()).await {
+async fn check_database(server: &Server) -> bool {
+    let why = match timeout(CHECK_TIMEOUT, server.store.probe()).await {
         Ok(Ok(())) => return true,
         Ok(Err(error)) => error.to_string(),
-        Err(_) => format!("it did not finish within {} ms", PATIENCE.as_millis()),
+        Err(_) => format!("it did not finish within {} ms", CHECK_TIMEOUT.as_millis()),
     };
     tracing::error!(error = why, "the database does not respond");
     false

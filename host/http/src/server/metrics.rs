@@ -9,23 +9,23 @@ use serde_json::json;
 
 use super::Server;
 use crate::openapi::{Describe, Operation};
-use tollhouse_platform::telemetry::OPENMETRICS;
+use tollhouse_platform::telemetry::OPENMETRICS_CONTENT_TYPE;
 
 /// All metrics, as text.
-pub struct Page(String);
+pub struct MetricsPage(String);
 
-impl IntoResponse for Page {
+impl IntoResponse for MetricsPage {
     fn into_response(self) -> Response {
-        ([(header::CONTENT_TYPE, OPENMETRICS)], self.0).into_response()
+        ([(header::CONTENT_TYPE, OPENMETRICS_CONTENT_TYPE)], self.0).into_response()
     }
 }
 
-impl Describe for Page {
+impl Describe for MetricsPage {
     fn describe(operation: &mut Operation<'_>) {
-        operation.answers(OPENMETRICS, json!({ "type": "string" }));
+        operation.set_response(OPENMETRICS_CONTENT_TYPE, json!({ "type": "string" }));
     }
 }
 
-pub async fn scrape(State(server): State<Server>) -> Page {
-    Page(server.telemetry.scrape())
+pub async fn scrape(State(server): State<Server>) -> MetricsPage {
+    MetricsPage(server.telemetry.scrape())
 }

@@ -1,15 +1,15 @@
 //! Serves requests: router, pipeline, and the responses that all routes share.
 
 pub mod auth;
-pub mod gate;
+pub mod concurrency;
 pub mod headers;
 pub mod health;
 pub mod metrics;
+pub mod owner_limit;
+pub mod pipeline;
 pub mod request_id;
 pub mod request_metrics;
-pub mod room;
 pub mod router;
-pub mod shares;
 
 use std::{
     ops::Deref,
@@ -17,7 +17,7 @@ use std::{
 };
 
 use self::{health::Readiness, request_metrics::RequestMetrics};
-use crate::{listener::metrics::ListenerMetrics, settings::limits::Limits};
+use crate::{listener::metrics::ListenerMetrics, settings::limits::ServerLimits};
 use tollhouse_platform::{
     background::tasks::Tasks,
     clock::Clock,
@@ -29,18 +29,18 @@ use tollhouse_platform::{
 
 /// The server of one host, for both of its listeners. Cheap to clone.
 #[derive(Clone)]
-pub struct Server(Arc<Parts>);
+pub struct Server(Arc<ServerParts>);
 
 /// The parts of a host that the server needs.
-pub struct Parts {
+pub struct ServerParts {
     pub store: Store,
     pub clock: Clock,
     pub random: Random,
     pub sealer: Sealer,
     pub tasks: Tasks,
-    pub limits: Limits,
+    pub limits: ServerLimits,
     /// Registered in `telemetry`.
-    pub metrics: Metrics,
+    pub metrics: ServerMetrics,
     pub telemetry: Telemetry,
     pub readiness: Readiness,
     /// True during shutdown, when readiness returns 503.
@@ -51,12 +51,12 @@ pub struct Parts {
 
 /// Metrics of the server.
 #[derive(Clone, Default)]
-pub struct Metrics {
+pub struct ServerMetrics {
     pub requests: RequestMetrics,
     pub listeners: ListenerMetrics,
 }
 
-impl Metrics {
+impl ServerMetrics {
     pub fn register(&self, registry: &mut Registry) {
         self.requests.register(registry);
         self.listeners.register(registry);
@@ -65,15 +65,15 @@ impl Metrics {
 
 impl Server {
     #[must_use]
-    pub fn new(parts: Parts) -> Server {
+    pub fn new(parts: ServerParts) -> Server {
         Server(Arc::new(parts))
     }
 }
 
 impl Deref for Server {
-    type Target = Parts;
+    type Target = ServerParts;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &ServerParts {
         &self.0
     }
 }

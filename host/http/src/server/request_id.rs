@@ -12,8 +12,8 @@ use tracing::Instrument;
 use super::Server;
 use tollhouse_platform::telemetry::spans;
 
-const HEADER: HeaderName = HeaderName::from_static("x-request-id");
-const MOST_BYTES: usize = 128;
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const MAX_ID_BYTES: usize = 128;
 
 /// The state is the server and the name of its listener.
 pub async fn trace(
@@ -21,7 +21,8 @@ pub async fn trace(
     request: Request,
     next: Next,
 ) -> Response {
-    let id = callers(request.headers()).unwrap_or_else(|| server.random.id(server.clock.now()));
+    let id = client_request_id(request.headers())
+        .unwrap_or_else(|| server.random.id(server.clock.now()));
     let method = request.method().clone();
     // The route, not the path: paths hold e-mail addresses and references.
     let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
@@ -32,22 +33,22 @@ pub async fn trace(
         let mut exchange = exchange; // dropped within the span
         let response = next.run(request).await;
         let status = response.status().as_u16();
-        exchange.answered(status);
+        exchange.set_status(status);
         tracing::info!(status, duration_ms = exchange.elapsed_ms(), "request completed");
         response
     }
     .instrument(span)
     .instrument(traced.clone())
     .await;
-    spans::answered(&traced, response.status().as_u16());
+    spans::record_status(&traced, response.status().as_u16());
     if let Ok(value) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(HEADER, value);
+        response.headers_mut().insert(REQUEST_ID, value);
     }
     response
 }
 
-fn callers(headers: &HeaderMap) -> Option<String> {
-    let id = headers.get(&HEADER)?.to_str().ok()?;
+fn client_request_id(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get(&REQUEST_ID)?.to_str().ok()?;
     let visible = |b: u8| b.is_ascii_graphic();
-    (!id.is_empty() && id.len() <= MOST_BYTES && id.bytes().all(visible)).then(|| id.to_owned())
+    (!id.is_empty() && id.len() <= MAX_ID_BYTES && id.bytes().all(visible)).then(|| id.to_owned())
 }

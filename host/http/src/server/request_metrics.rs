@@ -9,15 +9,15 @@ use prometheus_client::{
 };
 
 use tollhouse_platform::telemetry::{
-    metric::{Histograms, Label, waiting_seconds},
-    spans::known,
+    metric::{Histograms, Label, wait_time_histogram},
+    spans::known_method,
 };
 
 /// Status of a request whose client closed the connection before the response.
-const HUNG_UP: u16 = 499;
+const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Asked {
+struct RequestLabels {
     /// `public` or `internal`.
     listener: &'static str,
     method: &'static str,
@@ -26,7 +26,7 @@ struct Asked {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Answered {
+struct ResponseLabels {
     listener: &'static str,
     method: &'static str,
     route: Arc<str>,
@@ -35,16 +35,16 @@ struct Answered {
 
 #[derive(Clone)]
 pub struct RequestMetrics {
-    answered: Family<Answered, Counter>,
-    duration: Histograms<Asked>,
+    requests: Family<ResponseLabels, Counter>,
+    duration: Histograms<RequestLabels>,
     in_flight: Family<Label<&'static str>, Gauge>,
 }
 
 impl Default for RequestMetrics {
     fn default() -> RequestMetrics {
         RequestMetrics {
-            answered: Family::default(),
-            duration: Family::new_with_constructor(waiting_seconds),
+            requests: Family::default(),
+            duration: Family::new_with_constructor(wait_time_histogram),
             in_flight: Family::default(),
         }
     }
@@ -52,7 +52,7 @@ impl Default for RequestMetrics {
 
 impl RequestMetrics {
     pub fn register(&self, registry: &mut Registry) {
-        registry.register("http_requests", "Requests by status", self.answered.clone());
+        registry.register("http_requests", "Requests by status", self.requests.clone());
         registry.register_with_unit(
             "http_request_duration",
             "Time from request headers to response headers",
@@ -64,49 +64,56 @@ impl RequestMetrics {
 
     /// Records the start of a request. `route` is the pattern of its path.
     #[must_use]
-    pub fn begin(&self, listener: &'static str, method: &str, route: Arc<str>) -> Exchange {
+    pub fn begin(&self, listener: &'static str, method: &str, route: Arc<str>) -> InFlightRequest {
         let in_flight = self.in_flight.get_or_create_owned(&[("listener", listener)]);
         in_flight.inc();
-        let asked = Asked { listener, method: known(method), route };
-        Exchange { metrics: self.clone(), asked, in_flight, began: Instant::now(), status: HUNG_UP }
+        let asked = RequestLabels { listener, method: known_method(method), route };
+        InFlightRequest {
+            metrics: self.clone(),
+            labels: asked,
+            in_flight,
+            began: Instant::now(),
+            status: CLIENT_CLOSED_REQUEST,
+        }
     }
 }
 
 /// A request in flight. Recorded when dropped, with status 499 unless it was answered.
-pub struct Exchange {
+pub struct InFlightRequest {
     metrics: RequestMetrics,
-    asked: Asked,
+    labels: RequestLabels,
     in_flight: Gauge,
     began: Instant,
     status: u16,
 }
 
-impl Exchange {
+impl InFlightRequest {
     #[must_use]
     pub fn elapsed_ms(&self) -> f64 {
         self.began.elapsed().as_micros() as f64 / 1_000.0
     }
 
-    pub fn answered(&mut self, status: u16) {
+    pub fn set_status(&mut self, status: u16) {
         self.status = status;
     }
 }
 
-impl Drop for Exchange {
+impl Drop for InFlightRequest {
     fn drop(&mut self) {
-        if self.status == HUNG_UP {
+        if self.status == CLIENT_CLOSED_REQUEST {
             tracing::info!(
                 duration_ms = self.elapsed_ms(),
                 "client closed the connection before the response"
             );
         }
         self.in_flight.dec();
-        let Asked { listener, method, ref route } = self.asked;
-        let answered = Answered { listener, method, route: route.clone(), status: self.status };
-        self.metrics.answered.get_or_create(&answered).inc();
+        let RequestLabels { listener, method, ref route } = self.labels;
+        let answered =
+            ResponseLabels { listener, method, route: route.clone(), status: self.status };
+        self.metrics.requests.get_or_create(&answered).inc();
         self.metrics
             .duration
-            .get_or_create(&self.asked)
+            .get_or_create(&self.labels)
             .observe(self.began.elapsed().as_secs_f64());
     }
 }

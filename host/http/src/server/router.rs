@@ -6,17 +6,18 @@ use tower_http::catch_panic::CatchPanicLayer;
 use super::{
     Server,
     auth::Principals,
-    gate::{self, Gate},
-    headers, request_id,
-    room::Rooms,
+    concurrency::ConcurrencyLimiters,
+    headers,
+    pipeline::{self, RequestPipeline},
+    request_id,
 };
 use crate::{
-    Access, Route, answer, openapi::docs::Document, request::query, settings::limits::Sizes,
+    Access, Route, openapi::docs::Document, request::query, response, settings::limits::BodyLimits,
 };
 use tollhouse_platform::error::Error;
 
 /// Returns the largest body of a path in bytes, if it may exceed the general limit.
-pub type LargestBody = Box<dyn Fn(&str) -> Option<usize>>;
+pub type MaxBodySize = Box<dyn Fn(&str) -> Option<usize>>;
 
 /// The interface of one listener.
 pub struct Interface<S, P> {
@@ -26,7 +27,7 @@ pub struct Interface<S, P> {
     pub state: S,
     pub principals: P,
     pub document: Document,
-    pub largest_body: LargestBody,
+    pub max_body_size: MaxBodySize,
 }
 
 /// Builds the router of one listener.
@@ -35,24 +36,27 @@ where
     S: Clone + Send + Sync + 'static,
     P: Principals,
 {
-    let Interface { name, routes, state, principals, document, largest_body } = interface;
-    let rooms = Rooms::new(server.limits.requests);
+    let Interface { name, routes, state, principals, document, max_body_size: largest_body } =
+        interface;
+    let rooms = ConcurrencyLimiters::new(server.limits.requests);
     let mut router = Router::new();
     for Route { path, access, takes, handler, .. } in routes {
         let usual = server.limits.body_bytes;
-        let sizes = Sizes { usual, most: largest_body(path).map_or(usual, |most| usual.max(most)) };
+        let sizes =
+            BodyLimits { usual, max: largest_body(path).map_or(usual, |most| usual.max(most)) };
         let (server, principals, rooms) = (server.clone(), principals.clone(), rooms.clone());
-        let gate = Gate { server, principals, access, sizes, rooms };
+        let gate = RequestPipeline { server, principals, access, sizes, limiters: rooms };
         let gated = |handler: MethodRouter<S>| -> MethodRouter<S> {
-            handler.layer(middleware::from_fn_with_state(gate, gate::pass))
+            handler.layer(middleware::from_fn_with_state(gate, pipeline::handle))
         };
         let handler = match access {
-            Access::Always => handler,
+            Access::Unthrottled => handler,
             // Providers and load balancers may add parameters.
-            Access::Open => gated(handler),
-            Access::Company | Access::Operator => {
-                gated(handler.layer(middleware::from_fn_with_state(takes, query::check)))
-            }
+            Access::Unauthenticated => gated(handler),
+            Access::Company | Access::Operator => gated(
+                handler
+                    .layer(middleware::from_fn_with_state(takes, query::reject_unknown_parameters)),
+            ),
         };
         router = router.route(path, handler);
     }
@@ -61,8 +65,8 @@ where
         .fallback(async || Error::not_found("path not found"))
         .layer(Extension(document))
         .layer(DefaultBodyLimit::disable()) // the pipeline limits bodies
-        .layer(CatchPanicLayer::custom(answer::panicked))
-        .layer(middleware::from_fn_with_state(server.clone(), headers::guard))
+        .layer(CatchPanicLayer::custom(response::panic_response))
+        .layer(middleware::from_fn_with_state(server.clone(), headers::apply_header_policy))
         .layer(middleware::from_fn_with_state((server.clone(), name), request_id::trace))
         .with_state(state)
 }

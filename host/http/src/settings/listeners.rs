@@ -9,7 +9,7 @@ use tollhouse_platform::config::ConfigError;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Listeners")]
-pub struct Listeners {
+pub struct ListenerSettings {
     /// Address of the public listener: the API and the webhooks of providers
     #[arg(
         long,
@@ -51,7 +51,7 @@ pub struct Listeners {
     pub public_url: Option<String>,
 }
 
-impl Listeners {
+impl ListenerSettings {
     #[must_use]
     pub fn public_url(&self) -> String {
         let scheme = if self.tls_certificate.is_some() { "https" } else { "http" };

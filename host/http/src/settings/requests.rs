@@ -4,11 +4,11 @@ use std::{num::NonZeroU32, time::Duration};
 
 use clap::{Args, builder::RangedI64ValueParser};
 
-use crate::Limits;
+use crate::ServerLimits;
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Requests")]
-pub struct Requests {
+pub struct RequestSettings {
     /// Maximum number of connections per listener; further ones wait in the accept queue
     #[arg(long, env = "TOLLHOUSE_MAX_CONNECTIONS", value_name = "connections",
           default_value_t = 4_096, value_parser = positive())]
@@ -87,32 +87,32 @@ pub struct Requests {
     pub shutdown_s: u32,
 }
 
-impl Requests {
+impl RequestSettings {
     #[must_use]
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> ServerLimits {
         let seconds = |seconds: u32| Duration::from_secs(seconds.into());
         let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
         let kib = |kib: u32| count(kib).saturating_mul(1 << 10);
-        Limits {
+        ServerLimits {
             connections: count(self.max_connections),
             address_connections: match self.max_connections_per_address {
                 0 => usize::MAX,
                 most => count(most),
             },
             requests: count(self.max_requests),
-            handshake: seconds(self.tls_handshake_timeout_s),
-            headers: seconds(self.header_timeout_s),
+            handshake_timeout: seconds(self.tls_handshake_timeout_s),
+            header_timeout: seconds(self.header_timeout_s),
             header_bytes: kib(self.max_header_kib),
             header_count: count(self.max_headers),
-            body: seconds(self.body_timeout_s),
+            body_timeout: seconds(self.body_timeout_s),
             body_bytes: kib(self.max_body_kib),
-            request: seconds(self.request_timeout_s),
-            answer: seconds(self.answer_timeout_s),
-            keep_alive: seconds(self.keep_alive_s),
+            request_timeout: seconds(self.request_timeout_s),
+            write_timeout: seconds(self.answer_timeout_s),
+            idle_timeout: seconds(self.keep_alive_s),
             http2_streams: self.http2_streams,
             http2_resets: count(self.http2_resets),
-            drain: seconds(self.drain_s),
-            shutdown: seconds(self.shutdown_s),
+            drain_delay: seconds(self.drain_s),
+            shutdown_timeout: seconds(self.shutdown_s),
         }
     }
 }

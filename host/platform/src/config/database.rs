@@ -7,11 +7,11 @@ use url::Url;
 
 use super::secrets;
 use crate::config::ConfigError;
-use crate::store::{Limits, Role, unverified_server};
+use crate::store::{RolePolicy, StoreLimits, unverified_server};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Database")]
-pub struct Database {
+pub struct DatabaseSettings {
     /// Database URL: `sqlite://FILE` or `postgres://…`
     #[arg(
         long,
@@ -45,12 +45,12 @@ pub struct Database {
     pub database_deadline_ms: u64,
 }
 
-impl Database {
+impl DatabaseSettings {
     /// Returns the URL in `database_file`, else `database`. Refuses a server beyond loopback whose
     /// certificate would not be verified, unless `database_plain` is set.
     pub fn url(&self) -> Result<DatabaseUrl, ConfigError> {
         let url: DatabaseUrl = match &self.database_file {
-            Some(file) => secrets::read(file, "database_file")?.parse().map_err(|wrong| {
+            Some(file) => secrets::read_file(file, "database_file")?.parse().map_err(|wrong| {
                 ConfigError(format!("database_file {}: {wrong}", file.display()))
             })?,
             None => self.database.clone(),
@@ -64,16 +64,16 @@ impl Database {
     }
 
     #[must_use]
-    pub fn role(&self) -> Role {
-        if self.database_as_owner { Role::Any } else { Role::OwnsNothing }
+    pub fn role_policy(&self) -> RolePolicy {
+        if self.database_as_owner { RolePolicy::Any } else { RolePolicy::NonOwner }
     }
 
     #[must_use]
-    pub fn limits(&self) -> Limits {
-        Limits {
+    pub fn limits(&self) -> StoreLimits {
+        StoreLimits {
             connections: self.database_connections,
-            wait: Duration::from_millis(self.database_wait_ms),
-            deadline: Duration::from_millis(self.database_deadline_ms),
+            acquire_timeout: Duration::from_millis(self.database_wait_ms),
+            transaction_timeout: Duration::from_millis(self.database_deadline_ms),
         }
     }
 }
@@ -117,7 +117,7 @@ impl fmt::Display for DatabaseUrl {
         if self.is_sqlite() {
             return f.write_str(&self.0);
         }
-        match Url::parse(&self.0).map(without_password) {
+        match Url::parse(&self.0).map(hide_passwords) {
             Ok(Some(shown)) => f.write_str(shown.as_str()),
             Ok(None) => f.write_str(&self.0),
             Err(_) => f.write_str("postgres://(hidden)"),
@@ -127,7 +127,7 @@ impl fmt::Display for DatabaseUrl {
 
 /// Returns the URL with its passwords hidden; `None` if it has none.
 #[must_use]
-pub fn without_password(mut url: Url) -> Option<Url> {
+pub fn hide_passwords(mut url: Url) -> Option<Url> {
     let mut secret = url.password().is_some();
     if secret {
         // Cannot fail: a URL with a password has a host.
@@ -160,7 +160,7 @@ mod tests {
     #[derive(clap::Parser)]
     struct Flags {
         #[command(flatten)]
-        database: Database,
+        database: DatabaseSettings,
     }
 
     #[test]

@@ -6,11 +6,11 @@ use clap::{ArgAction, Args, ValueEnum};
 use url::Host;
 
 use crate::config::{ConfigError, secrets::SmtpPassword};
-use crate::outbound::smtp::{Login, Mailer, Security, Settings};
+use crate::outbound::smtp::{Mailer, SmtpCredentials, SmtpEncryption, SmtpSettings};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "E-mail")]
-pub struct Email {
+pub struct EmailSettings {
     /// Host name of the SMTP server for all e-mail. Without it, no e-mail is sent
     #[arg(long, env = "TOLLHOUSE_SMTP_HOST", value_name = "host name")]
     pub smtp_host: Option<String>,
@@ -54,13 +54,13 @@ pub enum SmtpSecurity {
     None,
 }
 
-impl Email {
+impl EmailSettings {
     /// Returns `None` if `smtp_host` is not set.
     pub fn mailer(&self) -> Result<Option<Mailer>, ConfigError> {
         let Some(host) = self.smtp_host.as_deref().filter(|host| !host.is_empty()) else {
             return Ok(None);
         };
-        let settings = Settings {
+        let settings = SmtpSettings {
             host: host.to_owned(),
             port: self.port(),
             security: self.security(host)?,
@@ -82,7 +82,7 @@ impl Email {
     }
 
     /// Refuses unencrypted SMTP beyond loopback, unless `smtp_plain_text` is set.
-    fn security(&self, host: &str) -> Result<Security, ConfigError> {
+    fn security(&self, host: &str) -> Result<SmtpEncryption, ConfigError> {
         let address: Option<IpAddr> = host.parse().ok();
         if address.is_none() && Host::parse(host).is_err() {
             let what = "smtp_host must be a host name or an address; the port goes into smtp_port";
@@ -93,19 +93,19 @@ impl Email {
             None => host.eq_ignore_ascii_case("localhost"),
         };
         match self.smtp_security {
-            SmtpSecurity::Starttls => Ok(Security::StartTls),
-            SmtpSecurity::Tls => Ok(Security::Tls),
-            SmtpSecurity::None if loopback || self.smtp_plain_text => Ok(Security::Plain),
+            SmtpSecurity::Starttls => Ok(SmtpEncryption::StartTls),
+            SmtpSecurity::Tls => Ok(SmtpEncryption::Tls),
+            SmtpSecurity::None if loopback || self.smtp_plain_text => Ok(SmtpEncryption::Plain),
             SmtpSecurity::None => Err(ConfigError(format!(
                 "smtp_security none would send e-mail to {host} in the clear: use starttls or tls, or set smtp_plain_text if the network in between is private"
             ))),
         }
     }
 
-    fn login(&self) -> Result<Option<Login>, ConfigError> {
+    fn login(&self) -> Result<Option<SmtpCredentials>, ConfigError> {
         let username = self.smtp_username.clone().filter(|name| !name.is_empty());
         match (username, self.smtp_password.read()?) {
-            (Some(username), Some(password)) => Ok(Some(Login { username, password })),
+            (Some(username), Some(password)) => Ok(Some(SmtpCredentials { username, password })),
             (None, None) => Ok(None),
             _ => {
                 let what = "smtp_username and its password must be set together: set smtp_password_file to a file that contains the password, or TOLLHOUSE_SMTP_PASSWORD to the password itself";
@@ -131,8 +131,8 @@ impl Email {
 mod tests {
     use super::*;
 
-    fn email(host: &str, smtp_security: SmtpSecurity, smtp_plain_text: bool) -> Email {
-        Email {
+    fn email(host: &str, smtp_security: SmtpSecurity, smtp_plain_text: bool) -> EmailSettings {
+        EmailSettings {
             smtp_host: Some(host.to_owned()),
             smtp_port: None,
             smtp_security,

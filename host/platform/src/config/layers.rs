@@ -12,10 +12,10 @@ use super::secrets;
 use crate::config::{ConfigError, database::DatabaseUrl};
 
 /// The flag that names the settings file; the only setting that the file cannot contain.
-pub const FILE: &str = "config";
+pub const CONFIG_FLAG: &str = "config";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum SettingSource {
     Flag,
     Variable,
     File,
@@ -23,36 +23,38 @@ pub enum Source {
 }
 
 /// A parsed command line, completed from variables and file.
-pub struct Parsed {
+pub struct ParsedSettings {
     pub matches: ArgMatches,
     /// Errors in the file and the variables. Invalid values are ignored, to check the rest too.
-    pub wrong: Vec<ConfigError>,
+    pub errors: Vec<ConfigError>,
     /// Keys that the file sets.
     in_file: Vec<String>,
 }
 
-impl Parsed {
+impl ParsedSettings {
     /// Returns the source of a setting's value in the given command.
     #[must_use]
-    pub fn source(&self, key: &str) -> Source {
-        let given = leaf(&self.matches);
+    pub fn source(&self, key: &str) -> SettingSource {
+        let given = innermost_matches(&self.matches);
         let known = given.try_contains_id(key).is_ok();
         match known.then(|| given.value_source(key)).flatten() {
-            Some(ValueSource::CommandLine) => Source::Flag,
-            Some(ValueSource::EnvVariable) => Source::Variable,
-            _ if self.in_file.iter().any(|set| set == key) => Source::File,
-            _ => Source::Default,
+            Some(ValueSource::CommandLine) => SettingSource::Flag,
+            Some(ValueSource::EnvVariable) => SettingSource::Variable,
+            _ if self.in_file.iter().any(|set| set == key) => SettingSource::File,
+            _ => SettingSource::Default,
         }
     }
 
     /// Refuses a flag that shows a password in the process list, and setting both `database` and
     /// `database_file`.
-    fn database_fault(&self) -> Option<ConfigError> {
-        let url: Option<DatabaseUrl> = self.text("database")?.parse().ok();
+    fn database_error(&self) -> Option<ConfigError> {
+        let url: Option<DatabaseUrl> = self.raw_value("database")?.parse().ok();
         let given = self.source("database");
-        let fault = if given == Source::Flag && url.is_some_and(|url| url.has_password()) {
+        let fault = if given == SettingSource::Flag && url.is_some_and(|url| url.has_password()) {
             "--database would show its password in the process list: set TOLLHOUSE_DATABASE to the URL, or database_file to a file that contains it"
-        } else if given != Source::Default && self.source("database_file") != Source::Default {
+        } else if given != SettingSource::Default
+            && self.source("database_file") != SettingSource::Default
+        {
             "database and database_file are both set: set only one of them"
         } else {
             return None;
@@ -62,14 +64,14 @@ impl Parsed {
 
     /// Returns an error for each secret that both a file and a variable set, because it would be
     /// unclear which one applies. A file that is named by a flag overrides the variable.
-    fn secrets_given_twice(&self) -> Vec<ConfigError> {
-        let twice = secrets::PLACES.iter().filter_map(|(setting, variable)| {
+    fn conflicting_secrets(&self) -> Vec<ConfigError> {
+        let twice = secrets::SECRET_SOURCES.iter().filter_map(|(setting, variable)| {
             let set = std::env::var_os(variable).is_some_and(|value| !value.is_empty());
-            self.text(setting).filter(|_| set)?;
+            self.raw_value(setting).filter(|_| set)?;
             let place = match self.source(setting) {
-                Source::Flag | Source::Default => return None,
-                Source::Variable => format!("{variable}_FILE"),
-                Source::File => format!("{setting} in {}", self.file()?.display()),
+                SettingSource::Flag | SettingSource::Default => return None,
+                SettingSource::Variable => format!("{variable}_FILE"),
+                SettingSource::File => format!("{setting} in {}", self.file()?.display()),
             };
             let text = format!("{place} and {variable} are both set: remove one of them");
             Some(ConfigError(text))
@@ -79,13 +81,13 @@ impl Parsed {
 
     /// Returns the path of the settings file, if one is given.
     fn file(&self) -> Option<&PathBuf> {
-        leaf(&self.matches).try_get_one(FILE).ok().flatten()
+        innermost_matches(&self.matches).try_get_one(CONFIG_FLAG).ok().flatten()
     }
 
     /// Returns the raw value of a setting, if the command accepts it and it has one.
     #[must_use]
-    pub fn text(&self, key: &str) -> Option<String> {
-        let values = leaf(&self.matches).try_get_raw(key).ok()??;
+    pub fn raw_value(&self, key: &str) -> Option<String> {
+        let values = innermost_matches(&self.matches).try_get_raw(key).ok()??;
         Some(values.map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(","))
     }
 }
@@ -96,28 +98,28 @@ pub fn parse(
     command: Command,
     settings: &Command,
     arguments: Vec<OsString>,
-) -> Result<Parsed, clap::Error> {
-    let command = each(command, &|arg| match variable(&arg) {
-        None if arg.get_id() == FILE => arg.env(None::<&str>),
+) -> Result<ParsedSettings, clap::Error> {
+    let command = map_arguments(command, &|arg| match env_value(&arg) {
+        None if arg.get_id() == CONFIG_FLAG => arg.env(None::<&str>),
         _ => arg,
     });
-    let flags = each_setting(command.clone(), &|arg| arg.env(None::<&str>));
+    let flags = map_settings(command.clone(), &|arg| arg.env(None::<&str>));
     let flags = flags.try_get_matches_from(&arguments)?;
     let mut wrong = Vec::new();
-    let file = leaf(&flags).try_get_one::<PathBuf>(FILE).ok().flatten();
+    let file = innermost_matches(&flags).try_get_one::<PathBuf>(CONFIG_FLAG).ok().flatten();
     // A command without settings, such as the one that creates the file, works without it.
-    let file = file.filter(|_| takes_settings(&command, &flags));
+    let file = file.filter(|_| accepts_settings(&command, &flags));
     let file = file.map_or_else(Vec::new, |path| read_file(path, settings, &mut wrong));
     check_variables(&command, settings, &flags, &mut wrong);
-    let complete = each_setting(command, &|arg| {
+    let complete = map_settings(command, &|arg| {
         let set = file.iter().find(|(key, _)| arg.get_id() == key.as_str());
         let arg = match set {
             Some((_, values)) => arg.default_values(values.clone()),
             None => arg,
         };
-        match variable(&arg) {
+        match env_value(&arg) {
             Some(value)
-                if fault(settings, arg.get_id().as_str(), std::slice::from_ref(&value))
+                if value_error(settings, arg.get_id().as_str(), std::slice::from_ref(&value))
                     .is_none() =>
             {
                 arg
@@ -127,14 +129,14 @@ pub fn parse(
     });
     let matches = complete.try_get_matches_from(&arguments)?;
     let in_file = file.into_iter().map(|(key, _)| key).collect();
-    let mut parsed = Parsed { matches, wrong, in_file };
-    parsed.wrong.extend(parsed.database_fault());
-    parsed.wrong.extend(parsed.secrets_given_twice());
+    let mut parsed = ParsedSettings { matches, errors: wrong, in_file };
+    parsed.errors.extend(parsed.database_error());
+    parsed.errors.extend(parsed.conflicting_secrets());
     Ok(parsed)
 }
 
 /// Returns the matches of the innermost command.
-fn leaf(mut matches: &ArgMatches) -> &ArgMatches {
+fn innermost_matches(mut matches: &ArgMatches) -> &ArgMatches {
     while let Some((_, inner)) = matches.subcommand() {
         matches = inner;
     }
@@ -142,27 +144,27 @@ fn leaf(mut matches: &ArgMatches) -> &ArgMatches {
 }
 
 fn is_setting(arg: &Arg) -> bool {
-    arg.get_env().is_some() && arg.get_id() != FILE
+    arg.get_env().is_some() && arg.get_id() != CONFIG_FLAG
 }
 
-fn each_setting(command: Command, change: &impl Fn(Arg) -> Arg) -> Command {
-    each(command, &|arg| if is_setting(&arg) { change(arg) } else { arg })
+fn map_settings(command: Command, change: &impl Fn(Arg) -> Arg) -> Command {
+    map_arguments(command, &|arg| if is_setting(&arg) { change(arg) } else { arg })
 }
 
-fn each(command: Command, change: &impl Fn(Arg) -> Arg) -> Command {
-    command.mut_args(change).mut_subcommands(|inner| each(inner, change))
+fn map_arguments(command: Command, change: &impl Fn(Arg) -> Arg) -> Command {
+    command.mut_args(change).mut_subcommands(|inner| map_arguments(inner, change))
 }
 
 /// Returns whether the given command, or one around it, accepts a setting.
-fn takes_settings(command: &Command, given: &ArgMatches) -> bool {
+fn accepts_settings(command: &Command, given: &ArgMatches) -> bool {
     let inner =
         given.subcommand().and_then(|(name, inner)| Some((command.find_subcommand(name)?, inner)));
     command.get_arguments().any(is_setting)
-        || inner.is_some_and(|(command, given)| takes_settings(command, given))
+        || inner.is_some_and(|(command, given)| accepts_settings(command, given))
 }
 
 /// Returns the value of a setting's variable. An empty one counts as unset.
-fn variable(arg: &Arg) -> Option<String> {
+fn env_value(arg: &Arg) -> Option<String> {
     let value = std::env::var_os(arg.get_env()?).filter(|value| !value.is_empty())?;
     Some(value.to_string_lossy().into_owned())
 }
@@ -180,8 +182,8 @@ fn check_variables(
         check_variables(command, settings, inner, wrong);
     }
     for arg in command.get_arguments().filter(|arg| is_setting(arg)) {
-        let (Some(value), Some(name)) = (variable(arg), arg.get_env()) else { continue };
-        if let Some(what) = fault(settings, arg.get_id().as_str(), &[value]) {
+        let (Some(value), Some(name)) = (env_value(arg), arg.get_env()) else { continue };
+        if let Some(what) = value_error(settings, arg.get_id().as_str(), &[value]) {
             wrong.push(ConfigError(format!("{}: {what}", name.to_string_lossy())));
         }
     }
@@ -213,11 +215,11 @@ fn read_file(
     };
     let mut settings = Vec::new();
     for (key, value) in table {
-        match as_flag(&value) {
+        match to_flag_values(&value) {
             None => refuse(format!(
                 "{key}: it must be a string, a number, true, false or a list of them"
             )),
-            Some(values) => match fault(known, &key, &values) {
+            Some(values) => match value_error(known, &key, &values) {
                 Some(what) => refuse(format!("{key}: {what}")),
                 None => settings.push((key, values)),
             },
@@ -226,14 +228,14 @@ fn read_file(
     settings
 }
 
-fn as_flag(value: &Value) -> Option<Vec<String>> {
+fn to_flag_values(value: &Value) -> Option<Vec<String>> {
     match value {
         Value::String(text) => Some(vec![text.clone()]),
         Value::Integer(number) => Some(vec![number.to_string()]),
         Value::Float(number) => Some(vec![number.to_string()]),
         Value::Boolean(yes) => Some(vec![yes.to_string()]),
         Value::Array(values) => {
-            let values: Option<Vec<_>> = values.iter().map(as_flag).collect();
+            let values: Option<Vec<_>> = values.iter().map(to_flag_values).collect();
             values
                 .filter(|values| values.iter().all(|one| one.len() == 1))
                 .map(|values| values.concat())
@@ -243,10 +245,10 @@ fn as_flag(value: &Value) -> Option<Vec<String>> {
 }
 
 /// Returns clap's error for the values of a setting, if they are invalid.
-fn fault(settings: &Command, key: &str, values: &[String]) -> Option<String> {
-    let settings = each_setting(settings.clone(), &|arg| arg.env(None::<&str>));
+fn value_error(settings: &Command, key: &str, values: &[String]) -> Option<String> {
+    let settings = map_settings(settings.clone(), &|arg| arg.env(None::<&str>));
     if key.contains('-') || settings.get_arguments().all(|arg| arg.get_id() != key) {
-        return Some(format!("unknown setting{}", nearest(settings, key)));
+        return Some(format!("unknown setting{}", suggestion(settings, key)));
     }
     let flag = |value: &String| format!("--{}={value}", key.replace('_', "-"));
     let arguments = std::iter::once("settings".to_owned()).chain(values.iter().map(flag));
@@ -266,7 +268,7 @@ fn fault(settings: &Command, key: &str, values: &[String]) -> Option<String> {
 }
 
 /// Returns the end of the error for an unknown key: the most similar setting, if there is one.
-fn nearest(settings: Command, key: &str) -> String {
+fn suggestion(settings: Command, key: &str) -> String {
     let flag = format!("--{}=", key.replace('_', "-"));
     let error = settings.try_get_matches_from(["settings", &flag]).err();
     let meant = error.as_ref().and_then(|error| error.get(clap::error::ContextKind::SuggestedArg));

@@ -7,7 +7,7 @@ use clap::Args;
 use crate::config::ConfigError;
 
 /// Each secret: the setting that names its file, and the variable that contains it.
-pub(super) const PLACES: [(&str, &str); 3] = [
+pub(super) const SECRET_SOURCES: [(&str, &str); 3] = [
     (OperatorToken::SETTING, OperatorToken::VARIABLE),
     (MasterKey::SETTING, MasterKey::VARIABLE),
     (SmtpPassword::SETTING, SmtpPassword::VARIABLE),
@@ -43,7 +43,7 @@ impl OperatorToken {
     const VARIABLE: &str = "TOLLHOUSE_OPERATOR_TOKEN";
 
     pub fn read(&self) -> Result<String, ConfigError> {
-        read_or(self.operator_token_file.as_deref(), Self::SETTING, Self::VARIABLE)
+        read_file_or_env(self.operator_token_file.as_deref(), Self::SETTING, Self::VARIABLE)
     }
 }
 
@@ -52,7 +52,7 @@ impl MasterKey {
     const VARIABLE: &str = "TOLLHOUSE_MASTER_KEY";
 
     pub fn read(&self) -> Result<String, ConfigError> {
-        read_or(self.master_key_file.as_deref(), Self::SETTING, Self::VARIABLE)
+        read_file_or_env(self.master_key_file.as_deref(), Self::SETTING, Self::VARIABLE)
     }
 }
 
@@ -63,17 +63,17 @@ impl SmtpPassword {
     /// Returns `None` if neither the file nor the variable is set.
     pub fn read(&self) -> Result<Option<String>, ConfigError> {
         match &self.smtp_password_file {
-            Some(file) => read(file, Self::SETTING).map(Some),
-            None => Ok(variable(Self::VARIABLE)),
+            Some(file) => read_file(file, Self::SETTING).map(Some),
+            None => Ok(env_value(Self::VARIABLE)),
         }
     }
 }
 
 /// Reads the secret from the file if one is named, else from the variable `place`.
-fn read_or(file: Option<&Path>, key: &str, place: &str) -> Result<String, ConfigError> {
+fn read_file_or_env(file: Option<&Path>, key: &str, place: &str) -> Result<String, ConfigError> {
     match file {
-        Some(file) => read(file, key),
-        None => variable(place).ok_or_else(|| {
+        Some(file) => read_file(file, key),
+        None => env_value(place).ok_or_else(|| {
             ConfigError(format!(
                 "set {key} to a file that contains the secret, or {place} to the secret itself"
             ))
@@ -81,13 +81,13 @@ fn read_or(file: Option<&Path>, key: &str, place: &str) -> Result<String, Config
     }
 }
 
-fn variable(name: &str) -> Option<String> {
+fn env_value(name: &str) -> Option<String> {
     let text = std::env::var(name).unwrap_or_default().trim().to_owned();
     (!text.is_empty()).then_some(text)
 }
 
 /// Reads the file that the setting `key` names, without surrounding whitespace.
-pub fn read(file: &Path, key: &str) -> Result<String, ConfigError> {
+pub fn read_file(file: &Path, key: &str) -> Result<String, ConfigError> {
     let wrong = |what: String| ConfigError(format!("{key} {}: {what}", file.display()));
     let text = fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
     match text.trim() {

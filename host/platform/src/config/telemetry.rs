@@ -5,14 +5,14 @@ use tracing::level_filters::LevelFilter;
 use url::Url;
 
 use crate::config::ConfigError;
-use crate::telemetry::Reporting;
+use crate::telemetry::TelemetryConfig;
 
 /// OpenTelemetry's standard variable for `otlp_endpoint`.
-const STANDARD: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+const OTEL_ENDPOINT_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Telemetry")]
-pub struct Telemetry {
+pub struct TelemetrySettings {
     /// Format of the logs on standard error
     #[arg(long, env = "TOLLHOUSE_LOG_FORMAT", value_name = "format", value_enum, default_value_t = LogFormat::Human)]
     pub log_format: LogFormat,
@@ -25,10 +25,10 @@ pub struct Telemetry {
     pub otlp_sample_ratio: f64,
 }
 
-impl Telemetry {
+impl TelemetrySettings {
     #[must_use]
-    pub fn reporting(&self) -> Reporting {
-        Reporting {
+    pub fn telemetry_config(&self) -> TelemetryConfig {
+        TelemetryConfig {
             json: self.log_format == LogFormat::Json,
             level: LevelFilter::INFO,
             otlp_endpoint: self.endpoint().map(|(_, url)| url),
@@ -39,7 +39,8 @@ impl Telemetry {
     /// Returns the collector's URL, preceded by the name of its setting.
     fn endpoint(&self) -> Option<(&'static str, String)> {
         let own = self.otlp_endpoint.clone().map(|url| ("otlp_endpoint", url));
-        let standard = || Some((STANDARD, std::env::var(STANDARD).ok()?));
+        let standard =
+            || Some((OTEL_ENDPOINT_VARIABLE, std::env::var(OTEL_ENDPOINT_VARIABLE).ok()?));
         own.or_else(standard).filter(|(_, url)| !url.is_empty())
     }
 

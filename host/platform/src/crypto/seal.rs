@@ -84,11 +84,11 @@ pub use __sealed_column as sealed_column;
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
     #[error("a master key must be 64 hexadecimal characters (32 bytes)")]
-    BadKey,
+    InvalidKey,
     #[error("a master key is listed twice: {0}")]
-    SameKey(String),
+    DuplicateKey(String),
     #[error("a sealed value needs the key {0}, which this host does not have")]
-    OtherKey(String),
+    UnknownKey(String),
     #[error("a sealed value cannot be opened: it is damaged or belongs to another record")]
     Damaged,
 }
@@ -104,7 +104,7 @@ impl Key {
         let key: [u8; KEY_BYTES] = hex::decode(hexadecimal)
             .ok()
             .and_then(|bytes| bytes.try_into().ok())
-            .ok_or(SealError::BadKey)?;
+            .ok_or(SealError::InvalidKey)?;
         let id = hex::encode(&Sha256::digest(key)[..4]);
         let derived = mac(&key).chain_update(DIGEST_KEY).finalize().into_bytes();
         Ok(Key { id, cipher: XChaCha20Poly1305::new(&key.into()), mac: mac(&derived) })
@@ -117,7 +117,7 @@ impl Key {
         })
     }
 
-    fn written_digest<P: AsRef<[u8]>>(&self, parts: &[P]) -> String {
+    fn encode_digest<P: AsRef<[u8]>>(&self, parts: &[P]) -> String {
         format!("d1.{}.{}", self.id, hex::encode(self.digest(parts).finalize().into_bytes()))
     }
 }
@@ -133,12 +133,12 @@ impl Sealer {
         for key in master_keys.split_whitespace().map(Key::new) {
             let key = key?;
             if keys.iter().any(|known| known.id == key.id) {
-                return Err(SealError::SameKey(key.id));
+                return Err(SealError::DuplicateKey(key.id));
             }
             keys.push(key);
         }
         match keys.is_empty() {
-            true => Err(SealError::BadKey),
+            true => Err(SealError::InvalidKey),
             false => Ok(Sealer { keys: keys.into(), random }),
         }
     }
@@ -177,7 +177,7 @@ impl Sealer {
             return Err(SealError::Damaged);
         };
         let key = self.keys.iter().find(|key| key.id == id);
-        let key = key.ok_or_else(|| SealError::OtherKey(id.to_owned()))?;
+        let key = key.ok_or_else(|| SealError::UnknownKey(id.to_owned()))?;
         let body = BASE64.decode(body).map_err(|_| SealError::Damaged)?;
         let (nonce, sealed) = body.split_at_checked(NONCE_BYTES).ok_or(SealError::Damaged)?;
         let nonce: [u8; NONCE_BYTES] = nonce.try_into().map_err(|_| SealError::Damaged)?;
@@ -216,18 +216,18 @@ impl Sealer {
     /// the key, a short text such as a six-digit code cannot be found by brute force.
     #[must_use]
     pub fn digest<P: AsRef<[u8]>>(&self, parts: &[P]) -> String {
-        self.keys[0].written_digest(parts)
+        self.keys[0].encode_digest(parts)
     }
 
     /// Returns the digest under each key, the sealing one first, to find older values.
     #[must_use]
     pub fn digests(&self, parts: &[&str]) -> Vec<String> {
-        self.keys.iter().map(|key| key.written_digest(parts)).collect()
+        self.keys.iter().map(|key| key.encode_digest(parts)).collect()
     }
 
     /// Returns, in constant time, whether `digest` is that of these texts under any of the keys.
     #[must_use]
-    pub fn is_digest<P: AsRef<[u8]>>(&self, digest: &str, parts: &[P]) -> bool {
+    pub fn verify_digest<P: AsRef<[u8]>>(&self, digest: &str, parts: &[P]) -> bool {
         let Some(("d1", rest)) = digest.split_once('.') else { return false };
         let Some((id, digest)) = rest.split_once('.') else { return false };
         let key = self.keys.iter().find(|key| key.id == id);
@@ -271,13 +271,13 @@ mod tests {
             (&both, ["acm", "elogin", "123456"], false),
             (&sealer(&new), ["acme", "login", "123456"], false),
         ] {
-            assert_eq!(sealer.is_digest(&digest, &parts), same, "{parts:?}");
+            assert_eq!(sealer.verify_digest(&digest, &parts), same, "{parts:?}");
         }
         assert_ne!(both.digest(&["acme", "login", "123456"]), digest);
         let parts = ["acme", "login", "123456"];
         assert_eq!(both.digests(&parts), [both.digest(&parts), digest.clone()]);
         for bad in ["", "d1", "d1.x", "v1.x.00", &digest[..digest.len() - 2]] {
-            assert!(!both.is_digest(bad, &["acme", "login", "123456"]), "{bad}");
+            assert!(!both.verify_digest(bad, &["acme", "login", "123456"]), "{bad}");
         }
     }
 
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(sealer.open("companies/1", &sealed).unwrap(), "whsec_abc");
         assert!(matches!(sealer.open("companies/2", &sealed), Err(SealError::Damaged)));
         let other = Sealer::new(&"08".repeat(32), Random::seeded(1)).unwrap();
-        assert!(matches!(other.open("companies/1", &sealed), Err(SealError::OtherKey(_))));
+        assert!(matches!(other.open("companies/1", &sealed), Err(SealError::UnknownKey(_))));
         assert!(matches!(sealer.open("companies/1", "v1.x"), Err(SealError::Damaged)));
     }
 
@@ -303,7 +303,7 @@ mod tests {
         let anew = both.seal("c", "text");
         assert!(both.is_under_former_key(&sealed) && !both.is_under_former_key(&anew));
         assert_eq!(sealer(&new).open("c", &anew).unwrap(), "text");
-        assert!(matches!(sealer(&old).open("c", &anew), Err(SealError::OtherKey(_))));
+        assert!(matches!(sealer(&old).open("c", &anew), Err(SealError::UnknownKey(_))));
         let (first, second) = (sealer(&new), sealer(&old));
         assert_eq!(both.key_id(), first.key_id());
         assert_eq!(both.former_key_ids().collect::<Vec<_>>(), [second.key_id()]);
@@ -314,10 +314,10 @@ mod tests {
         let (key, half) = ("07".repeat(32), "07".repeat(16));
         for bad in ["", "abc", &half, &format!("{key} {half}"), &format!("{key}{key}")] {
             let refused = Sealer::new(bad, Random::seeded(1)).err();
-            assert_eq!(refused, Some(SealError::BadKey), "{bad}");
+            assert_eq!(refused, Some(SealError::InvalidKey), "{bad}");
         }
         let twice = Sealer::new(&format!("{key}\n{key}"), Random::seeded(1)).err();
-        assert!(matches!(twice, Some(SealError::SameKey(_))));
+        assert!(matches!(twice, Some(SealError::DuplicateKey(_))));
         let drawn = new_master_key(&Random::seeded(1));
         assert!(Sealer::new(&drawn, Random::seeded(1)).is_ok());
     }

@@ -17,7 +17,7 @@ pub fn install_provider() {
 /// Returns the TLS failure among the causes of an error. The error inside an `io::Error` is not
 /// among its sources, and may be another `io::Error`.
 #[must_use]
-pub fn cause<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
+pub fn find_error<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(found) = error.downcast_ref() {

@@ -6,9 +6,9 @@ mod response;
 
 use std::{any::Any, time::Duration};
 
-use crate::{crypto::seal::SealError, rate::Exceeded, store};
+use crate::{crypto::seal::SealError, rate::RateLimitExceeded, store};
 
-pub use self::response::{Failure, Standing};
+pub use self::response::{EffectCommitted, Failure};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -19,7 +19,7 @@ pub enum Error {
     Invalid(String),
     /// 400: the wallet balance is insufficient.
     #[error("insufficient balance, please top up your wallet.")]
-    NotCovered,
+    InsufficientBalance,
     /// 401: the API key or operator token is missing or invalid.
     #[error("{0}")]
     Unauthorized(&'static str),
@@ -40,25 +40,25 @@ pub enum Error {
     InProgress { message: String, retry_after_s: u32 },
     /// 408: the request was not received in time.
     #[error("the request was not received in time")]
-    TooSlow,
+    RequestTimeout,
     /// 413: the body is too large.
     #[error("the body is too large")]
     TooLarge,
     /// 415: the body needs another content type.
     #[error("the content type must be {0}")]
-    UnsupportedType(&'static str),
+    UnsupportedMediaType(&'static str),
     /// 431: the headers are too many or too large.
     #[error("the headers are too large")]
     HeadersTooLarge,
     /// 429: too many requests; retry after the given time.
     #[error(transparent)]
-    Throttled(#[from] Exceeded),
+    RateLimited(#[from] RateLimitExceeded),
     /// 429: the company's storage quota is exhausted; retry after `retry_after_s`.
     #[error("{message}, try again in {retry_after_s} seconds")]
     QuotaExceeded { message: &'static str, retry_after_s: u64 },
     /// 503: storage for all companies is full; retry after `retry_after_s`.
     #[error("{message}, try again in {retry_after_s} seconds")]
-    Full { message: &'static str, retry_after_s: u64 },
+    StorageFull { message: &'static str, retry_after_s: u64 },
     /// 502: an upstream failed; retry later.
     #[error("{message}")]
     Upstream { message: String, detail: String },
@@ -67,7 +67,7 @@ pub enum Error {
     UpstreamTimeout { message: String, detail: String },
     /// 503: this host does not call an upstream now; retry after `retry_after_s`.
     #[error("{message}")]
-    Busy { message: String, detail: String, retry_after_s: u32 },
+    RetryLater { message: String, detail: String, retry_after_s: u32 },
     /// 503: this host cannot serve the request now; retry later.
     #[error("{0}")]
     Unavailable(&'static str),
@@ -79,11 +79,11 @@ pub enum Error {
     OutcomeUnknown(#[source] store::Error),
     /// 500: the outcome is unknown, because the request was not done within this time.
     #[error("outcome unknown: check the current state before you retry")]
-    Late(Duration),
+    TimedOut(Duration),
     /// The inner error. Earlier effects are committed, so a repeated request under the same
     /// idempotency key gets this response and does not run again.
     #[error(transparent)]
-    Standing(Box<Error>),
+    AfterCommit(Box<Error>),
     /// 500: an internal error, to be reported.
     #[error("internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -101,17 +101,17 @@ impl Error {
     /// Returns the error with its causes and details, for logs and never for clients.
     #[must_use]
     pub fn chain(&self) -> String {
-        if let Error::Standing(error) = self {
+        if let Error::AfterCommit(error) = self {
             return error.chain();
         }
         let mut text = self.to_string();
         if let Error::Upstream { detail, .. }
         | Error::UpstreamTimeout { detail, .. }
-        | Error::Busy { detail, .. } = self
+        | Error::RetryLater { detail, .. } = self
         {
             text = format!("{text}: {detail}");
         }
-        if let Error::Late(time) = self {
+        if let Error::TimedOut(time) = self {
             text = format!("{text}: not done within {} s", time.as_secs());
         }
         let mut cause = std::error::Error::source(self);
@@ -129,7 +129,7 @@ impl Error {
 
 /// Converts a caught panic to an internal error: only the work that panicked fails.
 #[must_use]
-pub fn panicked(panic: Box<dyn Any + Send>) -> Error {
+pub fn from_panic(panic: Box<dyn Any + Send>) -> Error {
     let what = panic.downcast_ref::<&str>().copied().map(str::to_owned);
     let what = what.or_else(|| panic.downcast_ref::<String>().cloned());
     Error::internal(format!("panic: {}", what.unwrap_or_default()))

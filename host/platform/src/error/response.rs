@@ -18,45 +18,46 @@ pub struct Failure {
 
 /// Extension of a response: effects before the failure are committed.
 #[derive(Clone, Copy)]
-pub struct Standing;
+pub struct EffectCommitted;
 
 /// Converts an error to a response. Nothing else logs its internal details.
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
-        if let Error::Standing(error) = self {
+        if let Error::AfterCommit(error) = self {
             let mut response = error.into_response();
-            response.extensions_mut().insert(Standing);
+            response.extensions_mut().insert(EffectCommitted);
             return response;
         }
         let status = match &self {
-            Error::Invalid(_) | Error::NotCovered => StatusCode::BAD_REQUEST,
+            Error::Invalid(_) | Error::InsufficientBalance => StatusCode::BAD_REQUEST,
             Error::Unauthorized(_) => StatusCode::UNAUTHORIZED,
             Error::Forbidden(_) => StatusCode::FORBIDDEN,
             Error::NotFound(_) => StatusCode::NOT_FOUND,
             Error::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Error::Conflict(_) | Error::InProgress { .. } => StatusCode::CONFLICT,
-            Error::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Error::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Error::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Error::UnsupportedType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Error::UnsupportedMediaType(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Error::HeadersTooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            Error::Throttled(_) | Error::QuotaExceeded { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Error::RateLimited(_) | Error::QuotaExceeded { .. } => StatusCode::TOO_MANY_REQUESTS,
             Error::Upstream { .. } => StatusCode::BAD_GATEWAY,
             Error::UpstreamTimeout { .. } => StatusCode::GATEWAY_TIMEOUT,
-            Error::Busy { .. }
-            | Error::Full { .. }
+            Error::RetryLater { .. }
+            | Error::StorageFull { .. }
             | Error::Unavailable(_)
             | Error::Database(_) => StatusCode::SERVICE_UNAVAILABLE,
-            Error::Late(_) | Error::OutcomeUnknown(_) | Error::Internal(_) | Error::Standing(_) => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
+            Error::TimedOut(_)
+            | Error::OutcomeUnknown(_)
+            | Error::Internal(_)
+            | Error::AfterCommit(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         match &self {
             Error::Internal(_) => tracing::error!(error = %self.chain(), "request failed"),
-            Error::Late(_) => tracing::warn!(error = %self.chain(), "request failed"),
+            Error::TimedOut(_) => tracing::warn!(error = %self.chain(), "request failed"),
             Error::Database(error) | Error::OutcomeUnknown(error) => {
                 tracing::error!(alarm = "database", %error, "request failed");
             }
-            Error::Upstream { .. } | Error::UpstreamTimeout { .. } | Error::Busy { .. } => {
+            Error::Upstream { .. } | Error::UpstreamTimeout { .. } | Error::RetryLater { .. } => {
                 tracing::warn!(error = %self.chain(), "upstream failed");
             }
             _ => {}
@@ -70,13 +71,12 @@ impl IntoResponse for Error {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
         }
         let retry_after = match &self {
-            Error::Throttled(exceeded) => Some(HeaderValue::from(exceeded.seconds)),
-            Error::Busy { retry_after_s, .. } | Error::InProgress { retry_after_s, .. } => {
+            Error::RateLimited(exceeded) => Some(HeaderValue::from(exceeded.seconds)),
+            Error::RetryLater { retry_after_s, .. } | Error::InProgress { retry_after_s, .. } => {
                 Some(HeaderValue::from(*retry_after_s))
             }
-            Error::QuotaExceeded { retry_after_s, .. } | Error::Full { retry_after_s, .. } => {
-                Some(HeaderValue::from(*retry_after_s))
-            }
+            Error::QuotaExceeded { retry_after_s, .. }
+            | Error::StorageFull { retry_after_s, .. } => Some(HeaderValue::from(*retry_after_s)),
             Error::Unavailable(_) | Error::Database(_) => Some(HeaderValue::from_static("5")),
             _ => None,
         };

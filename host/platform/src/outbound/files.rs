@@ -22,13 +22,13 @@ use crate::{clock::Timestamp, crypto::tls, random::Random};
 /// Size of an upload part. At most two parts of a file are in memory.
 const PART_BYTES: usize = 8 << 20;
 /// Age at which a file is swept from a folder: its link has expired, or its host crashed.
-const LEFT_BEHIND: Duration = Duration::from_secs(24 * 3600);
+const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// The location of files is invalid, or they cannot be read or written now.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     #[error("files must be a folder or s3://BUCKET[/PREFIX]")]
-    Place,
+    InvalidLocation,
     #[error("{0}")]
     Store(#[from] object_store::Error),
     #[error("{0}")]
@@ -39,10 +39,10 @@ pub type Result<T> = std::result::Result<T, FilesError>;
 
 /// The location of files. Cheap to clone.
 #[derive(Clone)]
-pub struct Files(Place);
+pub struct Files(Location);
 
 #[derive(Clone)]
-enum Place {
+enum Location {
     /// Created on first use.
     Folder(PathBuf),
     Bucket {
@@ -58,29 +58,29 @@ impl Files {
         let Some(bucket) = place.strip_prefix("s3://") else {
             let is_folder = !place.is_empty() && !place.contains("://");
             return if is_folder {
-                Ok(Files(Place::Folder(place.into())))
+                Ok(Files(Location::Folder(place.into())))
             } else {
-                Err(FilesError::Place)
+                Err(FilesError::InvalidLocation)
             };
         };
         let (bucket, prefix) = bucket.split_once('/').unwrap_or((bucket, ""));
         if bucket.is_empty() {
-            return Err(FilesError::Place);
+            return Err(FilesError::InvalidLocation);
         }
         tls::install_provider();
         let store = AmazonS3Builder::from_env().with_bucket_name(bucket).build()?;
-        Ok(Files(Place::Bucket { store: Arc::new(store), prefix: prefix.into() }))
+        Ok(Files(Location::Bucket { store: Arc::new(store), prefix: prefix.into() }))
     }
 
     /// Creates a file, which appears only when it is finished.
     pub fn create(&self, name: &str) -> Result<NewFile> {
-        let (store, path) = self.at(name)?;
+        let (store, path) = self.locate(name)?;
         Ok(NewFile(BufWriter::with_capacity(store, path, PART_BYTES).with_max_concurrency(1)))
     }
 
     /// Returns the bytes of a file; `None` if it does not exist.
     pub async fn read(&self, name: &str) -> Result<Option<BoxStream<'static, io::Result<Bytes>>>> {
-        let (store, path) = self.at(name)?;
+        let (store, path) = self.locate(name)?;
         match store.get(&path).await {
             Ok(found) => {
                 Ok(Some(found.into_stream().map(|part| part.map_err(io::Error::other)).boxed()))
@@ -92,8 +92,8 @@ impl Files {
 
     /// Removes a file if it exists, and in a folder also what a crashed host left of it.
     pub async fn remove(&self, name: &str) -> Result<()> {
-        let (store, path) = self.at(name)?;
-        if let Place::Folder(folder) = &self.0 {
+        let (store, path) = self.locate(name)?;
+        if let Location::Folder(folder) = &self.0 {
             match fs::remove_file(folder.join(format!("{name}#1"))) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
                 _ => {}
@@ -108,7 +108,7 @@ impl Files {
     /// Removes generated files older than 24 hours from a folder, and returns their number. Other
     /// files stay. A bucket needs a lifecycle rule of its own.
     pub fn sweep(&self, now: Timestamp) -> Result<u64> {
-        let Place::Folder(folder) = &self.0 else { return Ok(0) };
+        let Location::Folder(folder) = &self.0 else { return Ok(0) };
         let files = match fs::read_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
             files => files?,
@@ -116,9 +116,9 @@ impl Files {
         let mut swept = 0;
         for file in files {
             let file = file?;
-            if is_ours(&file.file_name().to_string_lossy())
+            if is_generated_name(&file.file_name().to_string_lossy())
                 && let Ok(changed) = file.metadata().and_then(|about| about.modified())
-                && DateTime::<Utc>::from(changed) < now.to_datetime() - LEFT_BEHIND
+                && DateTime::<Utc>::from(changed) < now.to_datetime() - MAX_AGE
             {
                 // Another host may have removed it first.
                 swept += u64::from(fs::remove_file(file.path()).is_ok());
@@ -127,10 +127,10 @@ impl Files {
         Ok(swept)
     }
 
-    fn at(&self, name: &str) -> Result<(Arc<dyn ObjectStore>, Path)> {
+    fn locate(&self, name: &str) -> Result<(Arc<dyn ObjectStore>, Path)> {
         match &self.0 {
-            Place::Bucket { store, prefix } => Ok((store.clone(), prefix.clone().join(name))),
-            Place::Folder(folder) => {
+            Location::Bucket { store, prefix } => Ok((store.clone(), prefix.clone().join(name))),
+            Location::Folder(folder) => {
                 // The files contain personal data: only this user may read them.
                 DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
                 let store = LocalFileSystem::new_with_prefix(folder)?;
@@ -147,7 +147,7 @@ pub fn new_name(random: &Random) -> String {
 }
 
 /// Returns whether [`new_name`] made a name. Incomplete files have `#` and a number behind it.
-fn is_ours(name: &str) -> bool {
+fn is_generated_name(name: &str) -> bool {
     let name = name.split_once('#').map_or(name, |(name, _)| name);
     let digits = name.strip_suffix(".csv").unwrap_or_default();
     digits.len() == 40 && digits.bytes().all(|b| b.is_ascii_hexdigit())
@@ -192,10 +192,10 @@ mod tests {
     #[test]
     fn only_generated_file_names_are_recognized() {
         let name = new_name(&Random::seeded(1));
-        assert!(is_ours(&name) && is_ours(&format!("{name}#1")), "{name}");
+        assert!(is_generated_name(&name) && is_generated_name(&format!("{name}#1")), "{name}");
         for other in ["tollhouse.db", "tollhouse.db-lock", "backup.csv", "", "x", &name[1..], "#1"]
         {
-            assert!(!is_ours(other), "{other}");
+            assert!(!is_generated_name(other), "{other}");
         }
     }
 }

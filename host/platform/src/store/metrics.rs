@@ -7,7 +7,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::telemetry::metric::{Histograms, Label, working_seconds};
+use crate::telemetry::metric::{Histograms, Label, work_time_histogram};
 
 #[derive(Clone)]
 pub struct StoreMetrics {
@@ -23,7 +23,7 @@ const OPERATIONS: [&str; 2] = ["read", "write"];
 impl Default for StoreMetrics {
     fn default() -> StoreMetrics {
         let metrics = StoreMetrics {
-            duration: Family::new_with_constructor(working_seconds),
+            duration: Family::new_with_constructor(work_time_histogram),
             errors: Family::default(),
             retries: Family::default(),
             group: Histogram::new([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]),
@@ -53,20 +53,20 @@ impl StoreMetrics {
         registry.register("store_group_size", "Writes per group commit", self.group.clone());
     }
 
-    pub fn ended(&self, operation: &'static str, duration: Duration) {
+    pub fn record_duration(&self, operation: &'static str, duration: Duration) {
         self.duration.get_or_create(&[("operation", operation)]).observe(duration.as_secs_f64());
     }
 
-    pub fn failed(&self, operation: &'static str) {
+    pub fn record_error(&self, operation: &'static str) {
         self.errors.get_or_create(&[("operation", operation)]).inc();
     }
 
-    pub fn retried(&self, operation: &'static str) {
+    pub fn record_retry(&self, operation: &'static str) {
         self.retries.get_or_create(&[("operation", operation)]).inc();
     }
 
     /// Records the number of writes in a group commit.
-    pub fn grouped(&self, writes: usize) {
+    pub fn record_group(&self, writes: usize) {
         self.group.observe(writes as f64);
     }
 }

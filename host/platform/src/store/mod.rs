@@ -26,14 +26,14 @@
 //! 4. a row lock is `FOR UPDATE` or `FOR UPDATE SKIP LOCKED`, removed for SQLite's single writer;
 //! 5. nullable parameters are compared as `CAST($1 AS TEXT) IS NULL`, sums are cast to `BIGINT`.
 
-mod assembled;
 mod columns;
+mod crash_point;
+mod dynamic_statement;
 mod error;
-mod lifespan;
-mod look;
 pub mod metrics;
 mod pool;
 mod postgres;
+mod preflight;
 mod schema;
 mod sqlite;
 mod tx;
@@ -53,27 +53,27 @@ use tokio::{
 };
 use tracing::Instrument;
 
-pub use self::{
-    assembled::{Assembled, Value},
-    error::{Error, Trouble, is_duplicate},
-    look::{check_server, missing_migrations},
-    postgres::unverified_server,
-    tx::{Param, Params, Record, Statement, Tx},
-};
 use self::{
-    lifespan::Lifespan,
+    crash_point::CrashPoint,
     postgres::Postgres,
     sqlite::Sqlite,
     tx::{Connection, Mode},
 };
+pub use self::{
+    dynamic_statement::{DynamicStatement, SqlValue},
+    error::{Error, UnavailableReason, is_duplicate},
+    postgres::unverified_server,
+    preflight::{check_server, missing_migrations},
+    tx::{Param, Params, Record, Statement, Tx},
+};
 pub use crate::store::{
-    postgres::roles::Role,
+    postgres::roles::RolePolicy,
     sqlite::backup::{BackupError, backup, restore},
 };
 use crate::{
     random::Random,
     store::metrics::StoreMetrics,
-    telemetry::{Each, Registry, spans},
+    telemetry::{ComputedGauges, Registry, spans},
 };
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -83,28 +83,32 @@ const READ: &str = "read";
 const WRITE: &str = "write";
 
 /// Rows per batch of a long write.
-const PIECE: i64 = 1_000;
+const BATCH_ROWS: i64 = 1_000;
 /// Maximum number of attempts of a transaction after conflicts or broken connections.
-const TRIES: u32 = 5;
+const MAX_ATTEMPTS: u32 = 5;
 /// Maximum delay before the second attempt; it doubles with each further one.
-const FIRST_PAUSE_MS: i64 = 40;
+const FIRST_BACKOFF_MS: i64 = 40;
 /// Idle time after which the server ends a transaction, in deadlines.
-const IDLE_DEADLINES: u32 = 3;
+const IDLE_TIMEOUT_FACTOR: u32 = 3;
 
 /// Limits of a host's use of the database.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct StoreLimits {
     /// Maximum number of connections; on SQLite, of readers.
     pub connections: u32,
     /// Timeout for a connection, or for the SQLite writer.
-    pub wait: Duration,
+    pub acquire_timeout: Duration,
     /// Timeout of one run of a closure, and of its commit.
-    pub deadline: Duration,
+    pub transaction_timeout: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { connections: 16, wait: Duration::from_secs(5), deadline: Duration::from_secs(10) }
+impl Default for StoreLimits {
+    fn default() -> StoreLimits {
+        StoreLimits {
+            connections: 16,
+            acquire_timeout: Duration::from_secs(5),
+            transaction_timeout: Duration::from_secs(10),
+        }
     }
 }
 
@@ -112,11 +116,11 @@ impl Default for Limits {
 #[derive(Clone)]
 pub struct Store {
     engine: Engine,
-    limits: Limits,
+    limits: StoreLimits,
     random: Random,
-    jobs_woken: Arc<Notify>,
+    worker_wakeup: Arc<Notify>,
     metrics: StoreMetrics,
-    lifespan: Lifespan,
+    crash_point: CrashPoint,
 }
 
 #[derive(Clone)]
@@ -126,7 +130,7 @@ enum Engine {
 }
 
 /// A failed run of a closure.
-struct Failed<E> {
+struct FailedRun<E> {
     error: E,
     /// The error of the database, if there was one.
     cause: Option<Error>,
@@ -134,9 +138,9 @@ struct Failed<E> {
     is_transient: bool,
 }
 
-impl<E: From<Error>> From<Error> for Failed<E> {
-    fn from(error: Error) -> Failed<E> {
-        Failed {
+impl<E: From<Error>> From<Error> for FailedRun<E> {
+    fn from(error: Error) -> FailedRun<E> {
+        FailedRun {
             is_transient: error.is_transient(),
             cause: Some(error.clone()),
             error: error.into(),
@@ -146,7 +150,7 @@ impl<E: From<Error>> From<Error> for Failed<E> {
 
 impl Store {
     /// Opens `sqlite://FILE` or `postgres://…` and applies the missing migrations.
-    pub async fn open(url: &str, limits: Limits, random: Random) -> Result<Store> {
+    pub async fn open(url: &str, limits: StoreLimits, random: Random) -> Result<Store> {
         check_url(url)?;
         if url.starts_with("postgres") {
             postgres::roles::migrate(url, &postgres_schema()).await?;
@@ -158,9 +162,9 @@ impl Store {
     /// are an error, and so is a role that could alter the tables if `role` forbids that.
     pub async fn open_migrated(
         url: &str,
-        limits: Limits,
+        limits: StoreLimits,
         random: Random,
-        role: Role,
+        role: RolePolicy,
     ) -> Result<Store> {
         check_url(url)?;
         if url.starts_with("postgres") {
@@ -169,7 +173,7 @@ impl Store {
         Store::connect(url, limits, random).await
     }
 
-    async fn connect(url: &str, limits: Limits, random: Random) -> Result<Store> {
+    async fn connect(url: &str, limits: StoreLimits, random: Random) -> Result<Store> {
         let (jobs_woken, metrics) = (Arc::new(Notify::new()), StoreMetrics::default());
         let engine = if url.starts_with("postgres") {
             Engine::Postgres(Postgres::open(url, limits).await?)
@@ -179,7 +183,14 @@ impl Store {
                 Sqlite::open(url, limits, &sqlite_schema(), woken, metrics.clone()).await?,
             )
         };
-        Ok(Store { engine, limits, random, jobs_woken, metrics, lifespan: Lifespan::default() })
+        Ok(Store {
+            engine,
+            limits,
+            random,
+            worker_wakeup: jobs_woken,
+            metrics,
+            crash_point: CrashPoint::default(),
+        })
     }
 
     /// Runs `work` on one read-only snapshot.
@@ -188,7 +199,7 @@ impl Store {
         F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
         E: From<Error>,
     {
-        self.measured(READ, self.run(Mode::Read, work)).await
+        self.measure(READ, self.run(Mode::Read, work)).await
     }
 
     /// Runs `work`, which is one `SELECT`: on PostgreSQL one round trip, not three.
@@ -197,7 +208,7 @@ impl Store {
         F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone,
         E: From<Error>,
     {
-        self.measured(READ, self.run(Mode::Select, work)).await
+        self.measure(READ, self.run(Mode::Select, work)).await
     }
 
     /// Runs `work` in a transaction and commits it, unless `work` fails.
@@ -208,21 +219,21 @@ impl Store {
         E: From<Error> + Send + 'static,
     {
         match &self.engine {
-            Engine::Sqlite(sqlite) => self.measured(WRITE, sqlite.write(work)).await,
-            Engine::Postgres(_) => self.measured(WRITE, self.run(Mode::Write, work)).await,
+            Engine::Sqlite(sqlite) => self.measure(WRITE, sqlite.write(work)).await,
+            Engine::Postgres(_) => self.measure(WRITE, self.run(Mode::Write, work)).await,
         }
     }
 
     /// Runs `work` on batches of 1,000 rows until it returns 0, each in its own transaction so that
     /// other writers can interleave. Returns the sum.
-    pub async fn write_in_pieces<F>(&self, work: F) -> Result<u64>
+    pub async fn write_in_batches<F>(&self, work: F) -> Result<u64>
     where
         F: AsyncFnOnce(&mut Tx, i64) -> Result<u64> + Clone + Send + 'static,
     {
         let mut found = 0;
         loop {
             let work = work.clone();
-            match self.write(async move |tx| work(tx, PIECE).await).await? {
+            match self.write(async move |tx| work(tx, BATCH_ROWS).await).await? {
                 0 => return Ok(found),
                 some => found += some,
             }
@@ -244,42 +255,46 @@ impl Store {
     }
 
     /// Closes idle connections. Call it periodically.
-    pub fn close_unused(&self) {
+    pub fn close_idle(&self) {
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.close_unused(),
-            Engine::Postgres(postgres) => postgres.close_unused(),
+            Engine::Sqlite(sqlite) => sqlite.close_idle(),
+            Engine::Postgres(postgres) => postgres.close_idle(),
         }
     }
 
     /// Test only: simulates a crash. After this many transactions, each further one blocks forever.
-    pub fn end_after(&self, transactions: usize) {
-        self.lifespan.end_after(transactions);
+    pub fn crash_after(&self, transactions: usize) {
+        self.crash_point.crash_after(transactions);
     }
 
     /// Resolves when a transaction beyond the limit of [`Store::end_after`] is requested.
-    pub async fn ended(&self) {
-        self.lifespan.ended().await;
+    pub async fn crashed(&self) {
+        self.crash_point.crashed().await;
     }
 
     /// Returns the time after which no transaction can still be committed, on any host with these
     /// limits: one run, the server's idle timeout, and the commit.
     #[must_use]
-    pub fn longest_transaction(&self) -> Duration {
-        self.limits.deadline * (1 + IDLE_DEADLINES + 1)
+    pub fn max_transaction_time(&self) -> Duration {
+        self.limits.transaction_timeout * (1 + IDLE_TIMEOUT_FACTOR + 1)
     }
 
     /// Calls `heard` after each announcement on a channel by any host, and when one may have been
     /// missed. Returns only an error; on SQLite, never.
-    pub async fn listen(&self, channel: &'static str, heard: impl Fn()) -> Result<Infallible> {
+    pub async fn listen(
+        &self,
+        channel: &'static str,
+        on_notification: impl Fn(),
+    ) -> Result<Infallible> {
         match &self.engine {
             Engine::Sqlite(_) => std::future::pending().await,
-            Engine::Postgres(postgres) => postgres.listen(channel, heard).await,
+            Engine::Postgres(postgres) => postgres.listen(channel, on_notification).await,
         }
     }
 
     /// Resolves when this process commits a transaction that wakes jobs.
-    pub fn jobs_woken(&self) -> Notified<'_> {
-        self.jobs_woken.notified()
+    pub fn worker_wakeup(&self) -> Notified<'_> {
+        self.worker_wakeup.notified()
     }
 
     /// Registers the metrics of this store.
@@ -294,14 +309,18 @@ impl Store {
             let used = all.saturating_sub(idle);
             vec![([("state", "used")], used as f64), ([("state", "idle")], idle as f64)]
         };
-        registry.register("store_connections", "Pooled connections by state", Each(connections));
+        registry.register(
+            "store_connections",
+            "Pooled connections by state",
+            ComputedGauges(connections),
+        );
     }
 
-    async fn measured<F: Future>(&self, operation: &'static str, work: F) -> F::Output {
-        self.lifespan.begin().await;
+    async fn measure<F: Future>(&self, operation: &'static str, work: F) -> F::Output {
+        self.crash_point.begin().await;
         let began = Instant::now();
         let done = work.instrument(spans::transaction(operation)).await;
-        self.metrics.ended(operation, began.elapsed());
+        self.metrics.record_duration(operation, began.elapsed());
         done
     }
 
@@ -314,54 +333,58 @@ impl Store {
         for tries in 1.. {
             // Boxed, so that callers do not hold it on the stack.
             let run = Box::pin(self.run_once(mode, work.clone()));
-            let Failed { error, cause, is_transient } = match run.await {
+            let FailedRun { error, cause, is_transient } = match run.await {
                 Ok(done) => return Ok(done),
                 Err(failed) => failed,
             };
             if let Engine::Postgres(postgres) = &self.engine
-                && cause.as_ref().is_some_and(Error::concerns_all)
+                && cause.as_ref().is_some_and(Error::invalidates_connections)
             {
-                postgres.renew();
+                postgres.invalidate_connections();
             }
-            if tries == TRIES || !is_transient {
-                if cause.as_ref().is_some_and(Error::is_trouble) {
-                    self.metrics.failed(operation);
+            if tries == MAX_ATTEMPTS || !is_transient {
+                if cause.as_ref().is_some_and(Error::is_unavailable) {
+                    self.metrics.record_error(operation);
                 }
                 return Err(error);
             }
-            self.metrics.retried(operation);
-            self.pause(tries).await;
+            self.metrics.record_retry(operation);
+            self.back_off(tries).await;
         }
         unreachable!("the last try returns")
     }
 
-    async fn run_once<T, E, F>(&self, mode: Mode, work: F) -> Result<T, Failed<E>>
+    async fn run_once<T, E, F>(&self, mode: Mode, work: F) -> Result<T, FailedRun<E>>
     where
         F: AsyncFnOnce(&mut Tx) -> Result<T, E>,
         E: From<Error>,
     {
-        let deadline = self.limits.deadline;
+        let deadline = self.limits.transaction_timeout;
         let connection = self.connection().await;
         // Not retried: the pool has already waited.
-        let connection =
-            connection.map_err(|error| Failed { is_transient: false, ..Failed::from(error) })?;
+        let connection = connection
+            .map_err(|error| FailedRun { is_transient: false, ..FailedRun::from(error) })?;
         let mut tx = Tx::new(connection, mode);
         let run = timeout(deadline, async {
             tx.begin().await?;
             work(&mut tx).await
         });
-        let done = run.await.map_err(|_| Error::slow(deadline))?;
+        let done = run.await.map_err(|_| Error::timed_out(deadline))?;
         let done = done.map_err(|error| {
-            let cause = tx.failed().cloned();
-            Failed { is_transient: cause.as_ref().is_some_and(Error::is_transient), error, cause }
+            let cause = tx.failure().cloned();
+            FailedRun {
+                is_transient: cause.as_ref().is_some_and(Error::is_transient),
+                error,
+                cause,
+            }
         })?;
         if mode == Mode::Write {
-            let woke_jobs = tx.woke_jobs();
+            let woke_jobs = tx.wakes_workers();
             let committed = timeout(deadline, tx.commit()).await;
             let late = || Error::CommitUnknown("it was not received in time".to_owned());
             committed.unwrap_or_else(|_| Err(late()))?;
             if woke_jobs {
-                self.jobs_woken.notify_waiters();
+                self.worker_wakeup.notify_waiters();
             }
         }
         Ok(done)
@@ -375,8 +398,8 @@ impl Store {
     }
 
     /// Waits longer each time, with jitter, so that conflicting transactions do not meet again.
-    async fn pause(&self, tries: u32) {
-        let most = FIRST_PAUSE_MS << (tries - 1);
+    async fn back_off(&self, tries: u32) {
+        let most = FIRST_BACKOFF_MS << (tries - 1);
         let ms = self.random.up_to(most / 2) + most / 2;
         tokio::time::sleep(Duration::from_millis(ms.unsigned_abs())).await;
     }
@@ -386,7 +409,7 @@ impl Store {
 /// earlier call, what a host needs, and returns these roles.
 pub async fn migrate(
     url: &str,
-    limits: Limits,
+    limits: StoreLimits,
     random: Random,
     host_role: Option<&str>,
 ) -> Result<Vec<String>> {
@@ -400,7 +423,11 @@ pub async fn migrate(
         None => {}
     }
     Store::open(url, limits, random).await?;
-    if is_postgres { postgres::roles::grant(url, host_role).await } else { Ok(Vec::new()) }
+    if is_postgres {
+        postgres::roles::grant_host_roles(url, host_role).await
+    } else {
+        Ok(Vec::new())
+    }
 }
 
 fn check_url(url: &str) -> Result<()> {

@@ -13,37 +13,37 @@ use tokio::time::timeout;
 use super::{Error, Result};
 
 /// Timeout of the check that a connection still works.
-const TEST: Duration = Duration::from_secs(1);
+const HEALTH_CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 /// Idle time after which a connection is closed, to free resources of server and network.
-const UNUSED: Duration = Duration::from_secs(600);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A pool of connections. Cheap to clone.
 pub(super) struct Pool<M: Manager> {
     pool: managed::Pool<M>,
-    wait: Duration,
+    acquire_timeout: Duration,
 }
 
 /// A connection, returned to the pool when dropped.
-pub(super) type Pooled<M> = Object<M>;
+pub(super) type PooledConnection<M> = Object<M>;
 
 impl<M: Manager<Error = sqlx::Error>> Pool<M> {
     /// `wait` is the timeout for a working connection, including the time to open one.
     pub(super) fn new(manager: M, most: u32, wait: Duration) -> Pool<M> {
-        let timeouts = Timeouts { recycle: Some(TEST), ..Timeouts::default() };
+        let timeouts = Timeouts { recycle: Some(HEALTH_CHECK_TIMEOUT), ..Timeouts::default() };
         // The most recently used connections are warm.
         let config = PoolConfig { max_size: most as usize, timeouts, queue_mode: QueueMode::Lifo };
         let pool = managed::Pool::builder(manager).config(config).runtime(Runtime::Tokio1).build();
-        Pool { pool: pool.expect("a runtime is set for the timeouts"), wait }
+        Pool { pool: pool.expect("a runtime is set for the timeouts"), acquire_timeout: wait }
     }
 
-    pub(super) async fn get(&self) -> Result<Pooled<M>> {
-        match timeout(self.wait, self.pool.get()).await {
+    pub(super) async fn get(&self) -> Result<PooledConnection<M>> {
+        match timeout(self.acquire_timeout, self.pool.get()).await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(PoolError::Backend(error))) => Err(error.into()),
             Ok(Err(error)) => Err(Error::unreachable(error.to_string())),
             // If all permitted connections exist, they are in use; otherwise none could be opened.
-            Err(_) if self.is_full() => Err(Error::busy(self.wait)),
-            Err(_) => Err(Error::silent(self.wait)),
+            Err(_) if self.is_full() => Err(Error::pool_exhausted(self.acquire_timeout)),
+            Err(_) => Err(Error::connect_timed_out(self.acquire_timeout)),
         }
     }
 
@@ -53,8 +53,8 @@ impl<M: Manager<Error = sqlx::Error>> Pool<M> {
     }
 
     /// Closes idle connections. A LIFO pool would keep the least recently used ones open.
-    pub(super) fn close_unused(&self) {
-        drop(self.pool.retain(|_, metrics| metrics.last_used() < UNUSED));
+    pub(super) fn close_idle(&self) {
+        drop(self.pool.retain(|_, metrics| metrics.last_used() < IDLE_TIMEOUT));
     }
 
     /// Returns the number of connections and how many of them are idle.
@@ -66,6 +66,6 @@ impl<M: Manager<Error = sqlx::Error>> Pool<M> {
 
 impl<M: Manager> Clone for Pool<M> {
     fn clone(&self) -> Pool<M> {
-        Pool { pool: self.pool.clone(), wait: self.wait }
+        Pool { pool: self.pool.clone(), acquire_timeout: self.acquire_timeout }
     }
 }

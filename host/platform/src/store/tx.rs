@@ -8,10 +8,13 @@ use sqlx::{
     sqlite::{Sqlite, SqliteArguments, SqliteRow},
 };
 
-use super::{Assembled, Error, Result, Value, pool::Pooled, postgres::Sessions, sqlite::Handles};
+use super::{
+    DynamicStatement, Error, Result, SqlValue, pool::PooledConnection, postgres::PostgresManager,
+    sqlite::SqliteManager,
+};
 
 /// Timeout for restoring a connection that was left during a statement or transaction.
-const CLEAN_UP: Duration = Duration::from_secs(10);
+const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
@@ -27,23 +30,23 @@ pub struct Tx {
     /// `None` when the transaction has ended.
     connection: Option<Connection>,
     mode: Mode,
-    fate: Fate,
-    woke_jobs: bool,
+    state: TxState,
+    wakes_workers: bool,
 }
 
 /// The state of a transaction.
 #[derive(Default)]
-struct Fate {
+struct TxState {
     statements: usize,
-    under_way: bool,
+    is_running: bool,
     /// The error of a statement. No other may run after it: PostgreSQL refuses them, and SQLite may
     /// have ended the transaction.
     failed: Option<Error>,
 }
 
 pub(super) enum Connection {
-    Sqlite(Pooled<Handles>),
-    Postgres(Pooled<Sessions>),
+    Sqlite(PooledConnection<SqliteManager>),
+    Postgres(PooledConnection<PostgresManager>),
 }
 
 impl Connection {
@@ -67,13 +70,13 @@ impl Connection {
     /// Removes the connection from the pool, whatever it is doing.
     fn discard(self) {
         match self {
-            Connection::Sqlite(sqlite) => drop(Pooled::take(sqlite)),
-            Connection::Postgres(postgres) => drop(Pooled::take(postgres)),
+            Connection::Sqlite(sqlite) => drop(PooledConnection::take(sqlite)),
+            Connection::Postgres(postgres) => drop(PooledConnection::take(postgres)),
         }
     }
 
     async fn clean_up(mut self, mode: Mode) {
-        let cleaned = tokio::time::timeout(CLEAN_UP, async {
+        let cleaned = tokio::time::timeout(CLEAN_UP_TIMEOUT, async {
             match mode {
                 Mode::Select => self.ping().await,
                 Mode::Write | Mode::Read => self.execute("ROLLBACK").await,
@@ -87,7 +90,7 @@ impl Connection {
 
 impl Tx {
     pub(super) fn new(connection: Connection, mode: Mode) -> Tx {
-        Tx { connection: Some(connection), mode, fate: Fate::default(), woke_jobs: false }
+        Tx { connection: Some(connection), mode, state: TxState::default(), wakes_workers: false }
     }
 
     pub(super) fn connection(&mut self) -> &mut Connection {
@@ -107,7 +110,7 @@ impl Tx {
             (Mode::Write, Connection::Postgres(_)) => "BEGIN",
         };
         let begun = connection.execute(begin).await;
-        self.fate.note(begun)
+        self.state.record_result(begun)
     }
 
     /// Starts a statement: bind its parameters, then request its result.
@@ -121,78 +124,79 @@ impl Tx {
     }
 
     /// Like [`Tx::sql`], for an assembled statement, whose parameters are bound.
-    pub fn assembled(&mut self, sql: &Assembled) -> Statement<'_> {
+    pub fn dynamic(&mut self, sql: &DynamicStatement) -> Statement<'_> {
         let text = if self.is_sqlite() { without_row_locks(&sql.text) } else { None };
         // Safe: its text consists of pieces of this program.
         let text = text.unwrap_or_else(|| AssertSqlSafe(sql.text.clone()).into_sql_str());
         let statement = self.statement(text);
         sql.values.iter().fold(statement, |statement, value| match value {
-            Value::Text(text) => statement.bind(text.clone()),
-            Value::Whole(number) => statement.bind(*number),
-            Value::Flag(flag) => statement.bind(*flag),
+            SqlValue::Text(text) => statement.bind(text.clone()),
+            SqlValue::Integer(number) => statement.bind(*number),
+            SqlValue::Boolean(flag) => statement.bind(*flag),
         })
     }
 
     /// Returns the engine's query plan for a statement, one line per step.
-    pub async fn explain(&mut self, sql: &Assembled) -> Result<Vec<String>> {
+    pub async fn explain(&mut self, sql: &DynamicStatement) -> Result<Vec<String>> {
         let is_sqlite = self.is_sqlite();
         let explain = if is_sqlite { "EXPLAIN QUERY PLAN " } else { "EXPLAIN " };
-        let sql = Assembled { text: format!("{explain}{}", sql.text), values: sql.values.clone() };
+        let sql =
+            DynamicStatement { text: format!("{explain}{}", sql.text), values: sql.values.clone() };
         if is_sqlite {
-            let steps: Vec<(i64, i64, i64, String)> = self.assembled(&sql).all().await?;
+            let steps: Vec<(i64, i64, i64, String)> = self.dynamic(&sql).all().await?;
             return Ok(steps.into_iter().map(|(.., step)| step).collect());
         }
-        let steps: Vec<(String,)> = self.assembled(&sql).all().await?;
+        let steps: Vec<(String,)> = self.dynamic(&sql).all().await?;
         Ok(steps.into_iter().map(|(step,)| step).collect())
     }
 
     fn statement(&mut self, sql: SqlStr) -> Statement<'_> {
         let is_select = sql.as_str().trim_start().starts_with("SELECT");
-        let first_select = self.fate.statements == 0 && is_select;
+        let first_select = self.state.statements == 0 && is_select;
         assert!(self.mode != Mode::Select || first_select, "Store::select takes one SELECT");
-        self.fate.statements += 1;
-        let unbound = parameters(sql.as_str());
+        self.state.statements += 1;
+        let unbound = count_parameters(sql.as_str());
         let engine =
             match self.connection.as_mut().expect("the connection is taken only at the end") {
                 Connection::Sqlite(tx) => Engine::Sqlite(&mut tx.connection, sqlx::query(sql)),
                 Connection::Postgres(tx) => Engine::Postgres(tx, sqlx::query(sql)),
             };
-        Statement { engine, fate: &mut self.fate, unbound }
+        Statement { engine, state: &mut self.state, unbound }
     }
 
     /// Wakes the workers after the commit.
-    pub fn wake_jobs(&mut self) {
-        self.woke_jobs = true;
+    pub fn wake_workers(&mut self) {
+        self.wakes_workers = true;
     }
 
     /// Notifies hosts that [`Store::listen`](super::Store::listen) on this channel, after the
     /// commit. No effect on SQLite: hosts on one file must poll.
-    pub async fn announce(&mut self, channel: &'static str) -> Result<()> {
+    pub async fn notify(&mut self, channel: &'static str) -> Result<()> {
         if self.is_sqlite() {
             return Ok(());
         }
         self.sql("SELECT pg_notify($1, '')").bind(channel).run().await.map(drop)
     }
 
-    pub(super) fn woke_jobs(&self) -> bool {
-        self.woke_jobs
+    pub(super) fn wakes_workers(&self) -> bool {
+        self.wakes_workers
     }
 
     /// Returns the error of the statement that failed, if one did.
-    pub(super) fn failed(&self) -> Option<&Error> {
-        self.fate.failed.as_ref()
+    pub(super) fn failure(&self) -> Option<&Error> {
+        self.state.failed.as_ref()
     }
 
     /// Clears the failure after a rollback to a savepoint before it.
-    pub(super) fn forget_failure(&mut self) {
-        self.fate.failed = None;
+    pub(super) fn clear_failure(&mut self) {
+        self.state.failed = None;
     }
 
     pub(super) async fn commit(mut self) -> Result<()> {
-        if self.fate.failed.is_some() {
+        if self.state.failed.is_some() {
             return Err(Error::Aborted);
         }
-        let done = self.connection().execute("COMMIT").await.map_err(Error::of_commit);
+        let done = self.connection().execute("COMMIT").await.map_err(Error::from_commit);
         let connection = self.connection.take().expect("the connection is taken only at the end");
         if done.is_err() {
             connection.discard();
@@ -212,7 +216,7 @@ impl Drop for Tx {
     /// Rolls back in the background what was not committed.
     fn drop(&mut self) {
         let is_clean =
-            self.mode == Mode::Select && !self.fate.under_way && self.fate.failed.is_none();
+            self.mode == Mode::Select && !self.state.is_running && self.state.failed.is_none();
         if let Some(connection) = self.connection.take().filter(|_| !is_clean) {
             tokio::spawn(connection.clean_up(self.mode));
         }
@@ -223,7 +227,7 @@ impl Drop for Tx {
 #[must_use = "a statement does nothing until its result is requested"]
 pub struct Statement<'t> {
     engine: Engine<'t>,
-    fate: &'t mut Fate,
+    state: &'t mut TxState,
     unbound: usize,
 }
 
@@ -274,9 +278,9 @@ macro_rules! __params {
     ($($value:expr),* $(,)?) => { $crate::store::params!(@ () $(, $value)*) };
 }
 
-impl Fate {
-    fn note<T>(&mut self, answer: sqlx::Result<T>) -> Result<T> {
-        self.under_way = false;
+impl TxState {
+    fn record_result<T>(&mut self, answer: sqlx::Result<T>) -> Result<T> {
+        self.is_running = false;
         answer.map_err(|error| self.failed.insert(error.into()).clone())
     }
 }
@@ -301,26 +305,26 @@ impl<'t> Statement<'t> {
     }
 
     pub async fn optional<T: Record>(self) -> Result<Option<T>> {
-        let (engine, fate) = self.bound()?;
+        let (engine, fate) = self.require_all_bound()?;
         let record = match engine {
             Engine::Sqlite(conn, query) => {
-                fate.note(query.fetch_optional(conn).await)?.as_ref().map(T::from_row)
+                fate.record_result(query.fetch_optional(conn).await)?.as_ref().map(T::from_row)
             }
             Engine::Postgres(conn, query) => {
-                fate.note(query.fetch_optional(conn).await)?.as_ref().map(T::from_row)
+                fate.record_result(query.fetch_optional(conn).await)?.as_ref().map(T::from_row)
             }
         };
         Ok(record.transpose()?)
     }
 
     pub async fn all<T: Record>(self) -> Result<Vec<T>> {
-        let (engine, fate) = self.bound()?;
+        let (engine, fate) = self.require_all_bound()?;
         let records: sqlx::Result<Vec<T>> = match engine {
             Engine::Sqlite(conn, query) => {
-                fate.note(query.fetch_all(conn).await)?.iter().map(T::from_row).collect()
+                fate.record_result(query.fetch_all(conn).await)?.iter().map(T::from_row).collect()
             }
             Engine::Postgres(conn, query) => {
-                fate.note(query.fetch_all(conn).await)?.iter().map(T::from_row).collect()
+                fate.record_result(query.fetch_all(conn).await)?.iter().map(T::from_row).collect()
             }
         };
         Ok(records?)
@@ -328,25 +332,25 @@ impl<'t> Statement<'t> {
 
     /// Runs the statement. Returns the number of affected rows.
     pub async fn run(self) -> Result<u64> {
-        let (engine, fate) = self.bound()?;
+        let (engine, fate) = self.require_all_bound()?;
         match engine {
             Engine::Sqlite(conn, query) => {
-                Ok(fate.note(query.execute(conn).await)?.rows_affected())
+                Ok(fate.record_result(query.execute(conn).await)?.rows_affected())
             }
             Engine::Postgres(conn, query) => {
-                Ok(fate.note(query.execute(conn).await)?.rows_affected())
+                Ok(fate.record_result(query.execute(conn).await)?.rows_affected())
             }
         }
     }
 
     /// Requires that all parameters are bound: SQLite would read a missing one as NULL.
-    fn bound(self) -> Result<(Engine<'t>, &'t mut Fate)> {
+    fn require_all_bound(self) -> Result<(Engine<'t>, &'t mut TxState)> {
         assert_eq!(self.unbound, 0, "fewer values than parameters");
-        if self.fate.failed.is_some() {
+        if self.state.failed.is_some() {
             return Err(Error::Aborted);
         }
-        self.fate.under_way = true;
-        Ok((self.engine, self.fate))
+        self.state.is_running = true;
+        Ok((self.engine, self.state))
     }
 }
 
@@ -359,7 +363,7 @@ fn without_row_locks(sql: &str) -> Option<SqlStr> {
 }
 
 /// Returns the highest `$n` of a statement.
-fn parameters(sql: &str) -> usize {
+fn count_parameters(sql: &str) -> usize {
     let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
     let numbers = sql.split('$').skip(1).filter_map(|s| s[..digits(s)].parse().ok());
     numbers.max().unwrap_or(0)

@@ -20,7 +20,7 @@ use tokio::runtime::Handle;
 use crate::crypto::tls;
 
 /// Timeout for exporting a batch, and for the last export at shutdown.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Creates the tracer provider. Sampling depends on the trace id alone: the sampled flag of a
 /// client's `traceparent` is ignored, and hosts that share a trace agree.
@@ -33,7 +33,7 @@ pub fn provider(
         .with_http_client(Collector::new()?)
         .with_protocol(Protocol::HttpBinary)
         .with_endpoint(format!("{}/v1/traces", endpoint.trim_end_matches('/')))
-        .with_timeout(PATIENCE)
+        .with_timeout(EXPORT_TIMEOUT)
         .build()?;
     let resource = Resource::builder()
         .with_service_name("tollhouse")
@@ -60,13 +60,13 @@ impl Collector {
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
-            .timeout(PATIENCE)
+            .timeout(EXPORT_TIMEOUT)
             .build()?;
         Ok(Collector { client, runtime: Handle::current(), is_down: AtomicBool::new(false) })
     }
 
     /// Logs when the collector becomes unavailable or available again, not every batch.
-    fn note(&self, sent: &Result<Response<Bytes>, HttpError>) {
+    fn log_availability(&self, sent: &Result<Response<Bytes>, HttpError>) {
         let trouble = match sent {
             Ok(answer) if answer.status().is_success() => None,
             Ok(answer) => Some(format!("it responded with {}", answer.status())),
@@ -84,10 +84,10 @@ impl Collector {
 }
 
 /// The return type that `#[async_trait]` would generate, written out to avoid that dependency.
-type Sending<'t> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 't>>;
+type SendFuture<'t> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 't>>;
 
 impl HttpClient for Collector {
-    fn send_bytes<'s, 't>(&'s self, request: Request<Bytes>) -> Sending<'t>
+    fn send_bytes<'s, 't>(&'s self, request: Request<Bytes>) -> SendFuture<'t>
     where
         's: 't,
         Self: 't,
@@ -95,7 +95,7 @@ impl HttpClient for Collector {
         Box::pin(async move {
             let exchange = exchange(self.client.clone(), request);
             let sent = self.runtime.spawn(exchange).await.unwrap_or_else(|gone| Err(gone.into()));
-            self.note(&sent);
+            self.log_availability(&sent);
             sent
         })
     }

@@ -11,20 +11,20 @@ use prometheus_client::{
 pub type Histograms<L> = Family<L, Histogram, fn() -> Histogram>;
 
 /// A floating-point gauge.
-pub type Precise = Gauge<f64, AtomicU64>;
+pub type FloatGauge = Gauge<f64, AtomicU64>;
 
 /// A single label as name and value, where a struct would add nothing.
 pub type Label<V> = [(&'static str, V); 1];
 
 /// Creates a histogram of waits for clients or networks, in seconds: 1 ms to 30 s.
-pub fn waiting_seconds() -> Histogram {
+pub fn wait_time_histogram() -> Histogram {
     Histogram::new([
         0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
     ])
 }
 
 /// Creates a histogram of local work, in seconds: 50 us to 10 s.
-pub fn working_seconds() -> Histogram {
+pub fn work_time_histogram() -> Histogram {
     Histogram::new([
         0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
         1.0, 10.0,
@@ -32,9 +32,9 @@ pub fn working_seconds() -> Histogram {
 }
 
 /// A gauge that is computed at each scrape.
-pub struct Now<F>(pub F);
+pub struct ComputedGauge<F>(pub F);
 
-impl<F: Fn() -> f64> EncodeMetric for Now<F> {
+impl<F: Fn() -> f64> EncodeMetric for ComputedGauge<F> {
     fn encode(&self, mut encoder: MetricEncoder) -> fmt::Result {
         encoder.encode_gauge(&(self.0)())
     }
@@ -44,16 +44,16 @@ impl<F: Fn() -> f64> EncodeMetric for Now<F> {
     }
 }
 
-impl<F> fmt::Debug for Now<F> {
+impl<F> fmt::Debug for ComputedGauge<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Now")
     }
 }
 
 /// Labelled gauges that are computed at each scrape.
-pub struct Each<F>(pub F);
+pub struct ComputedGauges<F>(pub F);
 
-impl<L: EncodeLabelSet, F: Fn() -> Vec<(L, f64)>> EncodeMetric for Each<F> {
+impl<L: EncodeLabelSet, F: Fn() -> Vec<(L, f64)>> EncodeMetric for ComputedGauges<F> {
     fn encode(&self, mut encoder: MetricEncoder) -> fmt::Result {
         for (labels, value) in (self.0)() {
             encoder.encode_family(&labels)?.encode_gauge(&value)?;
@@ -66,7 +66,7 @@ impl<L: EncodeLabelSet, F: Fn() -> Vec<(L, f64)>> EncodeMetric for Each<F> {
     }
 }
 
-impl<F> fmt::Debug for Each<F> {
+impl<F> fmt::Debug for ComputedGauges<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Each")
     }

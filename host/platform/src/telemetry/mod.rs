@@ -6,16 +6,16 @@
 
 mod collector;
 pub mod metric;
+mod output;
 mod process;
-mod reporting;
 pub mod spans;
 
 use prometheus_client::encoding::text;
 pub use prometheus_client::{metrics::counter::Counter, registry::Registry};
 
 pub use self::{
-    metric::{Each, Now},
-    reporting::{Reporting, Reports},
+    metric::{ComputedGauge, ComputedGauges},
+    output::{TelemetryConfig, TraceExporter},
 };
 use crate::clock::Timestamp;
 
@@ -25,7 +25,8 @@ pub struct Telemetry {
 }
 
 /// The content type of [`Telemetry::scrape`].
-pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub const OPENMETRICS_CONTENT_TYPE: &str =
+    "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 impl Telemetry {
     /// Creates the registry with the process metrics. `started` is the start time of this host.

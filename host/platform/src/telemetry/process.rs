@@ -35,11 +35,11 @@ impl Collector for Process {
         };
         let started = self.started.0 as f64 / 1_000.0;
         gauge("process_start_time", "Start time (Unix time).", Some(Unit::Seconds), Some(started))?;
-        let resident = status("VmRSS:").map(|kib| kib * 1_024.0);
+        let resident = process_status("VmRSS:").map(|kib| kib * 1_024.0);
         gauge("process_resident_memory", "Resident memory size.", Some(Unit::Bytes), resident)?;
-        gauge("process_threads", "Number of threads.", None, status("Threads:"))?;
+        gauge("process_threads", "Number of threads.", None, process_status("Threads:"))?;
         gauge("process_open_fds", "Number of open file descriptors.", None, open_files())?;
-        gauge("process_max_fds", "Maximum number of open file descriptors.", None, most_files())?;
+        gauge("process_max_fds", "Maximum number of open file descriptors.", None, max_files())?;
         let Some(seconds) = cpu_seconds() else { return Ok(()) };
         let (name, help) = ("process_cpu", "User and system CPU time.");
         let unit = Some(&Unit::Seconds);
@@ -49,7 +49,7 @@ impl Collector for Process {
 }
 
 /// Returns a number from `/proc/self/status`.
-fn status(field: &str) -> Option<f64> {
+fn process_status(field: &str) -> Option<f64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(field))?;
     line.split_whitespace().next()?.parse().ok()
@@ -60,7 +60,7 @@ fn open_files() -> Option<f64> {
     Some(fs::read_dir("/proc/self/fd").ok()?.count().saturating_sub(1) as f64)
 }
 
-fn most_files() -> Option<f64> {
+fn max_files() -> Option<f64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()
@@ -81,10 +81,10 @@ mod tests {
 
     #[test]
     fn process_metrics_are_read_from_proc() {
-        assert!(status("VmRSS:").is_some_and(|kib| kib > 1_000.0));
-        assert!(status("Threads:").is_some_and(|threads| threads >= 1.0));
+        assert!(process_status("VmRSS:").is_some_and(|kib| kib > 1_000.0));
+        assert!(process_status("Threads:").is_some_and(|threads| threads >= 1.0));
         assert!(open_files().is_some_and(|open| open >= 3.0));
-        assert!(most_files().is_some_and(|most| most >= 3.0));
+        assert!(max_files().is_some_and(|most| most >= 3.0));
         assert!(cpu_seconds().is_some_and(|seconds| (0.0..1e6).contains(&seconds)));
     }
 }

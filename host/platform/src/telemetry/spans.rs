@@ -11,14 +11,14 @@ use tracing::{Span, field::Empty, info_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 /// Target of the spans that are exported.
-pub const SPANS: &str = "spans";
+pub const SPAN_TARGET: &str = "spans";
 
 /// Creates the span of an incoming request, which continues the trace in a `traceparent` header.
 #[must_use]
 pub fn request(id: &str, method: &str, route: &str, headers: &HeaderMap) -> Span {
-    let method = known(method);
+    let method = known_method(method);
     let span = info_span!(
-        target: SPANS,
+        target: SPAN_TARGET,
         "request",
         otel.name = format!("{method} {route}"),
         otel.kind = "server",
@@ -37,7 +37,7 @@ pub fn request(id: &str, method: &str, route: &str, headers: &HeaderMap) -> Span
 }
 
 /// Records the status of a response; 5xx marks the span as failed.
-pub fn answered(span: &Span, status: u16) {
+pub fn record_status(span: &Span, status: u16) {
     span.record("http.response.status_code", status);
     if status >= 500 {
         span.record("otel.status_code", "ERROR");
@@ -47,7 +47,7 @@ pub fn answered(span: &Span, status: u16) {
 #[must_use]
 pub fn job(kind: &str, failures: i64) -> Span {
     info_span!(
-        target: SPANS,
+        target: SPAN_TARGET,
         "job",
         otel.name = kind,
         otel.kind = "consumer",
@@ -60,9 +60,9 @@ pub fn job(kind: &str, failures: i64) -> Span {
 /// Creates the span of an outgoing request. The trace context is not propagated to the upstream.
 #[must_use]
 pub fn egress(sender: &str, method: &str) -> Span {
-    let method = known(method);
+    let method = known_method(method);
     info_span!(
-        target: SPANS,
+        target: SPAN_TARGET,
         "egress",
         otel.name = method,
         otel.kind = "client",
@@ -78,22 +78,22 @@ pub fn egress(sender: &str, method: &str) -> Span {
 /// Creates the span of a transaction, which includes the wait for a connection or the writer.
 #[must_use]
 pub fn transaction(kind: &'static str) -> Span {
-    info_span!(target: SPANS, "transaction", otel.name = kind, otel.kind = "client", otel.status_code = Empty)
+    info_span!(target: SPAN_TARGET, "transaction", otel.name = kind, otel.kind = "client", otel.status_code = Empty)
 }
 
 /// Records why an outgoing request got no response.
-pub fn gone_wrong(span: &Span, kind: &str) {
+pub fn record_failure(span: &Span, kind: &str) {
     span.record("error.type", kind);
-    failed(span);
+    mark_failed(span);
 }
 
-pub fn failed(span: &Span) {
+pub fn mark_failed(span: &Span) {
     span.record("otel.status_code", "ERROR");
 }
 
 /// Returns a standard HTTP method, or `other` for one invented by a client or plugin.
 #[must_use]
-pub fn known(method: &str) -> &'static str {
+pub fn known_method(method: &str) -> &'static str {
     let known = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
     known.into_iter().find(|known| *known == method).unwrap_or("other")
 }

@@ -11,7 +11,7 @@ pub fn is_valid(text: &str) -> bool {
 
 /// Returns the form in which addresses are compared: case-insensitive.
 #[must_use]
-pub fn key(address: &str) -> String {
+pub fn comparison_key(address: &str) -> String {
     address.to_lowercase()
 }
 

@@ -50,14 +50,14 @@ pub const PERIODS: [&str; 8] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum SortOrder {
     Ascending,
     Descending,
 }
 
 /// A requested page, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct PageRequest {
     pub number: i64,
     pub limit: i64,
 }
@@ -65,7 +65,7 @@ pub struct Page {
 /// One page of a list.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ListOf{T}")]
-pub struct Listed<T> {
+pub struct ListPage<T> {
     /// Total number of items.
     pub total: i64,
     /// Number of this page, counted from 1.
@@ -82,16 +82,16 @@ pub struct Listed<T> {
     pub docs: Vec<T>,
 }
 
-impl Page {
+impl PageRequest {
     #[must_use]
     pub fn offset(self) -> i64 {
         (self.number - 1).saturating_mul(self.limit)
     }
 
     #[must_use]
-    pub fn of<T>(self, total: i64, docs: Vec<T>) -> Listed<T> {
+    pub fn to_list_page<T>(self, total: i64, docs: Vec<T>) -> ListPage<T> {
         let pages = (total + self.limit - 1) / self.limit;
-        Listed {
+        ListPage {
             total,
             page: self.number,
             per_page: self.limit,
@@ -137,7 +137,7 @@ mod tests {
             (2, 20, 21, 1, 0, 2),
             (9, 20, 21, 8, 0, 2),
         ] {
-            let listed = Page { number, limit }.of::<()>(total, vec![]);
+            let listed = PageRequest { number, limit }.to_list_page::<()>(total, vec![]);
             assert_eq!((listed.prev, listed.next, listed.total_page), (prev, next, pages));
         }
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use serde_json::Number;
 
 /// Maximum of one amount: far below where sums in `i64` overflow or doubles of clients lose a unit.
-pub const MOST_MINOR: i64 = 1_000_000_000_000_000;
+pub const MAX_MINOR: i64 = 1_000_000_000_000_000;
 
 /// The currency in which wallets are billed.
 pub const BILLING_CURRENCY: &str = "NGN";
@@ -54,15 +54,15 @@ impl Minor {
         let power = u32::try_from(zeros).ok().and_then(|zeros| 10_i64.checked_pow(zeros));
         let minor = significant.parse::<i64>().ok().zip(power).and_then(|(n, p)| n.checked_mul(p));
         match minor {
-            Some(minor) if minor <= MOST_MINOR && whole.starts_with('-') => Ok(Minor(-minor)),
-            Some(minor) if minor <= MOST_MINOR => Ok(Minor(minor)),
+            Some(minor) if minor <= MAX_MINOR && whole.starts_with('-') => Ok(Minor(-minor)),
+            Some(minor) if minor <= MAX_MINOR => Ok(Minor(minor)),
             _ => Err(AmountError::TooLarge),
         }
     }
 
     /// Returns the amount in the major unit, if it has no decimals.
     #[must_use]
-    pub fn whole(self) -> Option<i64> {
+    pub fn to_whole_major(self) -> Option<i64> {
         (self.0 % 100 == 0).then_some(self.0 / 100)
     }
 
@@ -120,7 +120,7 @@ mod tests {
             ("1e3", Ok(100_000)),
             ("-3", Ok(-3_00)),
             ("0.001", Err(AmountError::TooManyDecimals)),
-            ("10000000000000", Ok(MOST_MINOR)),
+            ("10000000000000", Ok(MAX_MINOR)),
             ("10000000000000.01", Err(AmountError::TooLarge)),
             ("-10000000000000.01", Err(AmountError::TooLarge)),
             ("-92233720368547758.08", Err(AmountError::TooLarge)), // i64::MIN in minor units

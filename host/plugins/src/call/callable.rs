@@ -23,7 +23,7 @@ use crate::{
 use tollhouse_platform::{
     clock::{Clock, Timestamp},
     error::Error,
-    outbound::egress::{Answer, Egress, EgressError, Outgoing},
+    outbound::egress::{Egress, EgressError, EgressRequest, EgressResponse},
     random::Random,
 };
 
@@ -155,7 +155,7 @@ impl Callable {
         &self,
         began: Timestamp,
         known: Heard,
-        script: impl Fn(&Outgoing) -> Result<Answer, EgressError> + Send + Sync + 'static,
+        script: impl Fn(&EgressRequest) -> Result<EgressResponse, EgressError> + Send + Sync + 'static,
         recorder: Recorder,
     ) -> Callable {
         let (clock, random) = (Clock::frozen_at(began), Random::seeded(REPEATED_SEED));

@@ -48,7 +48,7 @@ use crate::{
 };
 use tollhouse_platform::{
     clock::Clock,
-    outbound::egress::{self, Egress, EgressError, Outgoing},
+    outbound::egress::{self, Egress, EgressError, EgressRequest},
     random::Random,
 };
 
@@ -343,7 +343,10 @@ impl Calls {
     /// Returns a copy whose requests are answered by a script and whose metrics are separate.
     pub fn scripted(
         &self,
-        script: impl Fn(&Outgoing) -> Result<egress::Answer, EgressError> + Send + Sync + 'static,
+        script: impl Fn(&EgressRequest) -> Result<egress::EgressResponse, EgressError>
+        + Send
+        + Sync
+        + 'static,
     ) -> Calls {
         self.scripted_at(self.clock.clone(), self.random.clone(), script)
     }
@@ -353,7 +356,10 @@ impl Calls {
         &self,
         clock: Clock,
         random: Random,
-        script: impl Fn(&Outgoing) -> Result<egress::Answer, EgressError> + Send + Sync + 'static,
+        script: impl Fn(&EgressRequest) -> Result<egress::EgressResponse, EgressError>
+        + Send
+        + Sync
+        + 'static,
     ) -> Calls {
         let metrics = PluginMetrics::default();
         Calls {

@@ -17,7 +17,7 @@ use crate::{
         vault::Placeholders,
     },
 };
-use tollhouse_platform::outbound::egress::{self, EgressError, Outgoing};
+use tollhouse_platform::outbound::egress::{self, EgressError, EgressRequest};
 
 /// Time reserved after a request's timeout, so that the request times out before the call.
 const GRACE: Duration = Duration::from_millis(20);
@@ -43,14 +43,14 @@ impl Calls {
         let way = (session.grant.scope.clone(), origin);
         self.check_breaker(&way, progress)?;
         let wanted = request.timeout_ms.map(|ms| Duration::from_millis(u64::from(ms)));
-        let outgoing = Outgoing {
+        let outgoing = EgressRequest {
             sender: plugin.name.clone(),
             method: request.method.clone(),
             url: request.url.clone(),
             headers,
             body,
             timeout: wanted.unwrap_or(left).min(left.saturating_sub(GRACE)),
-            most_response_bytes: self.limits.response_bytes,
+            max_response_bytes: self.limits.response_bytes,
         };
         // Until the response arrives, an abort of the call must assume that the request was sent.
         let sent_before = std::mem::replace(&mut progress.sent, true);
@@ -60,7 +60,7 @@ impl Calls {
         }
         progress.timed_out = matches!(answer, Err(EgressError::Timeout(_)));
         match &answer {
-            Err(error) if !error.sent() => progress.sent = sent_before,
+            Err(error) if !error.may_have_reached_upstream() => progress.sent = sent_before,
             Err(_) => progress.unanswered |= request.may_change_something(),
             Ok(_) => {}
         }
@@ -152,7 +152,7 @@ fn fill(request: &HttpRequest, placeholders: &Placeholders) -> Option<Filled> {
 }
 
 /// Redacts secrets from a response.
-fn clean(answer: egress::Answer, session: &Session) -> HttpResponse {
+fn clean(answer: egress::EgressResponse, session: &Session) -> HttpResponse {
     let secrets = session.grant.secrets.redactor(&session.placeholders);
     let headers = answer.headers.into_iter();
     let headers = headers.map(|(name, value)| (name, secrets.clean_text(&value)));
@@ -180,17 +180,21 @@ fn fault_of(error: EgressError) -> Fault {
         EgressError::Forbidden(_) => (FaultCategory::Misconfigured, "forbidden"),
         EgressError::Connect(_) => (FaultCategory::Unavailable, "connect"),
         EgressError::Timeout(_) => (FaultCategory::Unavailable, "timeout"),
-        EgressError::Cut(_) | EgressError::TooLarge(_) => (FaultCategory::Unavailable, "cut"),
+        EgressError::ConnectionLost(_) | EgressError::TooLarge(_) => {
+            (FaultCategory::Unavailable, "cut")
+        }
     };
     Fault::new(category, code, error.to_string())
 }
 
 /// Returns whether the upstream responded. 502, 503 and 504 are a gateway's responses.
-fn is_answered(answer: &Result<egress::Answer, EgressError>) -> bool {
+fn is_answered(answer: &Result<egress::EgressResponse, EgressError>) -> bool {
     match answer {
         Ok(answer) => ![502, 503, 504].contains(&answer.status),
         Err(EgressError::Forbidden(_) | EgressError::TooLarge(_)) => true,
-        Err(EgressError::Connect(_) | EgressError::Timeout(_) | EgressError::Cut(_)) => false,
+        Err(EgressError::Connect(_) | EgressError::Timeout(_) | EgressError::ConnectionLost(_)) => {
+            false
+        }
     }
 }
 

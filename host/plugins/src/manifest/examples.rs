@@ -12,7 +12,7 @@ use crate::{
     runtime::{session::Grant, vault::Placeholders},
 };
 use tollhouse_platform::{
-    outbound::egress::{Answer, EgressError, Outgoing},
+    outbound::egress::{EgressError, EgressRequest, EgressResponse},
     values::money::{Minor, Money},
 };
 
@@ -64,14 +64,17 @@ impl Examples {
     /// Returns the script that replaces the upstream.
     pub fn script(
         &self,
-    ) -> impl Fn(&Outgoing) -> Result<Answer, EgressError> + Send + Sync + 'static {
+    ) -> impl Fn(&EgressRequest) -> Result<EgressResponse, EgressError> + Send + Sync + 'static
+    {
         let fitting = self.fitting();
-        let none = Answer { status: 503, headers: Vec::new(), body: Bytes::new() };
+        let none = EgressResponse { status: 503, headers: Vec::new(), body: Bytes::new() };
         move |request| Ok(fitting(request).unwrap_or_else(|| none.clone()))
     }
 
     /// Returns a function that finds the response to a request.
-    pub fn fitting(&self) -> impl Fn(&Outgoing) -> Option<Answer> + Send + Sync + 'static {
+    pub fn fitting(
+        &self,
+    ) -> impl Fn(&EgressRequest) -> Option<EgressResponse> + Send + Sync + 'static {
         let answers = self.answers.iter().filter_map(|example| {
             let (method, end) = example.to.split_once(' ')?;
             let body = match &example.body {
@@ -79,10 +82,10 @@ impl Examples {
                 json => json.to_string(),
             };
             let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-            let answer = Answer { status: example.status, headers, body: body.into() };
+            let answer = EgressResponse { status: example.status, headers, body: body.into() };
             Some((method.to_owned(), end.to_owned(), answer))
         });
-        let answers: Vec<(String, String, Answer)> = answers.collect();
+        let answers: Vec<(String, String, EgressResponse)> = answers.collect();
         move |request| {
             let path = request.url.split('?').next().unwrap_or_default();
             let fitting = answers
@@ -305,16 +308,16 @@ mod tests {
         .unwrap();
         let script = examples.script();
         let answer = |method: &str, url: &str| {
-            let request = Outgoing {
+            let request = EgressRequest {
                 sender: std::sync::Arc::default(),
                 method: method.to_owned(),
                 url: url.to_owned(),
                 headers: vec![],
                 body: None,
                 timeout: std::time::Duration::ZERO,
-                most_response_bytes: 0,
+                max_response_bytes: 0,
             };
-            let Answer { status, body, .. } = script(&request).unwrap();
+            let EgressResponse { status, body, .. } = script(&request).unwrap();
             (status, String::from_utf8_lossy(&body).into_owned())
         };
         let to = |status, body: &str| (status, body.to_owned());

@@ -12,7 +12,7 @@ use crate::{
     Answered, CallError, Callable, Credentials, EXAMPLE_SECRET, End, Recorded, Refusal, Reply,
     Silence, Vouched, outcome,
 };
-use tollhouse_platform::outbound::egress::{Answer, EgressError, Outgoing};
+use tollhouse_platform::outbound::egress::{EgressError, EgressRequest, EgressResponse};
 
 /// The externally visible effects of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ pub async fn by(plugin: &Callable, recording: &Recording) -> Did {
 async fn make(plugin: &Callable, recording: &Recording, turn: Turn) -> Did {
     let upstream = Arc::new(Mutex::new(Upstream::new(recording, turn)));
     let (asked, told) = (upstream.clone(), upstream.clone());
-    let script = move |request: &Outgoing| lock(&asked).answer(request);
+    let script = move |request: &EgressRequest| lock(&asked).answer(request);
     let recorder = Arc::new(move |recorded: Recorded| lock(&told).vault = recorded.heard.vouched);
     let known = recording.heard.clone();
     let plugin = plugin.once_more(recording.began(), known, script, recorder);
@@ -123,7 +123,7 @@ impl Upstream {
         Upstream { left: left.collect(), turn, requests: Vec::new(), vault: Vec::new() }
     }
 
-    fn answer(&mut self, request: &Outgoing) -> Result<Answer, EgressError> {
+    fn answer(&mut self, request: &EgressRequest) -> Result<EgressResponse, EgressError> {
         let Said { answer, answered, .. } = self.next(request);
         let body = request.body.as_deref().unwrap_or_default();
         self.requests.push(Request {
@@ -135,13 +135,13 @@ impl Upstream {
         });
         match answer {
             Ok(Answered { status, headers, body }) => {
-                Ok(Answer { status, headers, body: body.into() })
+                Ok(EgressResponse { status, headers, body: body.into() })
             }
             Err(silence) => Err(silence.of_origin("the upstream")),
         }
     }
 
-    fn next(&mut self, request: &Outgoing) -> Said {
+    fn next(&mut self, request: &EgressRequest) -> Said {
         let wanted = Some((request.method.clone(), path(&request.url)));
         let next = match self.turn {
             Turn::InOrder => (!self.left.is_empty()).then_some(0),

@@ -30,7 +30,7 @@ use tollhouse_platform::{
     outbound::egress::Egress,
     random::Random,
     store::Store,
-    telemetry::{Each, Now, Registry},
+    telemetry::{ComputedGauge, ComputedGauges, Registry},
 };
 
 type PluginLabels = [(&'static str, String); 3];
@@ -212,19 +212,19 @@ impl Plugins {
         calls.metrics.register(registry);
         let (slots, all) = (calls.slots.clone(), calls.limits.instances);
         let in_use = move || f64::from(all) - slots.free() as f64;
-        registry.register("plugin_slots_in_use", "Instances in use", Now(in_use));
-        registry.register("plugin_slots", "Instance limit", Now(move || f64::from(all)));
+        registry.register("plugin_slots_in_use", "Instances in use", ComputedGauge(in_use));
+        registry.register("plugin_slots", "Instance limit", ComputedGauge(move || f64::from(all)));
         let breakers = calls.breakers.clone();
         let clock = calls.clock.clone();
         let open =
             move || breakers.as_ref().map_or(0, |breakers| breakers.open(clock.now())) as f64;
         let what = "Open circuits of accounts and upstreams";
-        registry.register("plugin_upstreams_left_alone", what, Now(open));
+        registry.register("plugin_upstreams_left_alone", what, ComputedGauge(open));
         let plugins = self.clone();
-        let serving = Each(move || plugins.labelled());
+        let serving = ComputedGauges(move || plugins.labelled());
         registry.register("plugin_serving", "Versions that receive calls on this host", serving);
         let plugins = self.clone();
-        let not_ready = Now(move || plugins.not_ready() as f64);
+        let not_ready = ComputedGauge(move || plugins.not_ready() as f64);
         let what = "Active plugins that are not loaded on this host";
         registry.register("plugin_not_ready", what, not_ready);
     }

@@ -35,7 +35,7 @@ impl Absence {
     pub fn of(self, name: &str) -> Error {
         match self {
             Absence::Deactivated => Error::Invalid(format!("{name} has been deactivated")),
-            Absence::NotReady => Error::Busy {
+            Absence::NotReady => Error::RetryLater {
                 message: format!("{name} is unavailable, please try again later"),
                 detail: "it is active, but not loaded on this host yet".to_owned(),
                 retry_after_s: READY_SOON,

@@ -141,7 +141,7 @@ pub async fn change(
         .run()
         .await?;
     }
-    tx.announce(CHANGED).await
+    tx.notify(CHANGED).await
 }
 
 /// Quarantines a version and notifies all hosts.
@@ -153,7 +153,7 @@ pub async fn quarantine(tx: &mut Tx, name: &str, digest: &str, now: Timestamp) -
     .params(params![name, digest, now])
     .run()
     .await?;
-    tx.announce(CHANGED).await
+    tx.notify(CHANGED).await
 }
 
 /// Ends the quarantine of a version at an operator's request.
@@ -186,7 +186,7 @@ pub async fn remove(
     .run()
     .await?;
     if row.served_at.is_none() {
-        return tx.announce(CHANGED).await;
+        return tx.notify(CHANGED).await;
     }
     tx.sql(
         "INSERT INTO plugin_versions_gone (name, digest, version, kind, secrets, uninstalled_at)
@@ -196,7 +196,7 @@ pub async fn remove(
     .params(params![&row.name, &row.digest, &row.version, kind, Json(secrets), now])
     .run()
     .await?;
-    tx.announce(CHANGED).await
+    tx.notify(CHANGED).await
 }
 
 /// An uninstalled version, with which later ones are compared.

@@ -97,7 +97,7 @@ impl Silence {
             EgressError::Forbidden(_) => None,
             EgressError::Connect(_) => Some(Silence::NoConnection),
             EgressError::Timeout(_) => Some(Silence::NoAnswer),
-            EgressError::Cut(_) => Some(Silence::Cut),
+            EgressError::ConnectionLost(_) => Some(Silence::Cut),
             EgressError::TooLarge(_) => Some(Silence::TooLarge),
         }
     }
@@ -108,7 +108,7 @@ impl Silence {
         match self {
             Silence::NoConnection => EgressError::Connect(origin),
             Silence::NoAnswer => EgressError::Timeout(origin),
-            Silence::Cut => EgressError::Cut(origin),
+            Silence::Cut => EgressError::ConnectionLost(origin),
             Silence::TooLarge => EgressError::TooLarge(origin),
         }
     }

@@ -125,7 +125,7 @@ mod tests {
             url: "https://a.example".to_owned(),
             headers: vec![("Content-Type".to_owned(), kind.to_owned())],
             body: Bytes::from_static(body.as_bytes()),
-            answer: Err(tollhouse_platform::outbound::egress::EgressError::Cut(
+            answer: Err(tollhouse_platform::outbound::egress::EgressError::ConnectionLost(
                 "a.example".to_owned(),
             )),
             example: None,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::upstream::Seen;
 use tollhouse_platform::{
-    outbound::egress::{Answer, EgressError},
+    outbound::egress::{EgressError, EgressResponse},
     values::money::Money,
 };
 use tollhouse_plugins::{CallError, FaultCategory, Notification, ProviderPayment, Refusal, Reply};
@@ -24,10 +24,10 @@ fn headers(named: &[(String, String)]) -> String {
     format!("[{}]", all.join("; "))
 }
 
-pub fn answer(answer: &Result<Answer, EgressError>) -> String {
+pub fn answer(answer: &Result<EgressResponse, EgressError>) -> String {
     match answer {
         Err(error) => error.to_string(),
-        Ok(Answer { status, body, .. }) => with_body(status.to_string(), body),
+        Ok(EgressResponse { status, body, .. }) => with_body(status.to_string(), body),
     }
 }
 

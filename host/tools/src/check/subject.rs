@@ -82,13 +82,13 @@ impl Subject {
 
     /// Makes the same for an account, whose cache keeps the values of earlier calls.
     pub async fn run_for(&self, account: &Credentials, call: &Call, plan: Plan) -> Ran {
-        self.random.rewind(SEED);
+        self.random.reseed(SEED);
         self.made(account, call, plan).await
     }
 
     /// Makes a call an hour later, with other randomness.
     pub async fn run_later(&self, call: &Call, plan: Plan) -> Ran {
-        self.random.rewind(SEED + 1);
+        self.random.reseed(SEED + 1);
         self.clock.advance_to(self.clock.now().plus_seconds(3600));
         let account = self.account();
         self.made(&account, call, plan).await

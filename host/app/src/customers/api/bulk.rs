@@ -11,12 +11,12 @@ use crate::{
     tenants::companies::{AuthenticatedCompany, Company},
 };
 use tollhouse_http::{
-    Run,
-    answer::Done,
+    IdempotentRequest,
     request::{
         body::{Body, Fields, Upload},
         fields::{Rows, fields},
     },
+    response::MessageResponse,
 };
 use tollhouse_platform::error::{Error, Result};
 
@@ -32,13 +32,13 @@ fields! {
 pub async fn create(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    run: Run,
+    run: IdempotentRequest,
     upload: Upload<NewUsers>,
-) -> Result<Done> {
+) -> Result<MessageResponse> {
     company.check_feature(FEATURE)?;
     let users = read_users(&app, &company, &upload)?;
     import::import(&app, &company, users, run.name("user")).await?;
-    Ok(Done("Users created successfully"))
+    Ok(MessageResponse("Users created successfully"))
 }
 
 fn read_users(app: &App, company: &Company, upload: &Upload<NewUsers>) -> Result<Vec<User>> {

@@ -8,13 +8,13 @@ use super::{
 };
 use crate::{state::App, tenants::companies::AuthenticatedCompany};
 use tollhouse_http::{
-    Get,
-    answer::{Answer, Attachment},
+    GetOnly,
     request::{
         fields::fields,
         path::Path,
         query::{AtMost, Exactly, Query},
     },
+    response::{Attachment, DataResponse},
 };
 use tollhouse_platform::error::Result;
 
@@ -28,22 +28,22 @@ fields! {
 
 pub async fn export(
     State(app): State<App>,
-    _: Get,
+    _: GetOnly,
     AuthenticatedCompany(company): AuthenticatedCompany,
     cap: Query<Cap>,
     query: Query<UserFilter>,
-) -> Result<Answer<Link>> {
+) -> Result<DataResponse<Link>> {
     let most = cap.limit()?.unwrap_or(i64::MAX);
     let (filter, sort) = read_filter(&query, app.clock.now().to_datetime().date_naive())?;
     let link = export::export(&app, &company.id, filter, sort, most).await?;
-    Answer::data(link, "Users exported successfully")
+    DataResponse::data(link, "Users exported successfully")
 }
 
 pub async fn sample(
     State(app): State<App>,
     AuthenticatedCompany(_): AuthenticatedCompany,
-) -> Result<Answer<Link>> {
-    Answer::data(export::sample(&app), "Sample csv fetched successfully")
+) -> Result<DataResponse<Link>> {
+    DataResponse::data(export::sample(&app), "Sample csv fetched successfully")
 }
 
 fields! {

@@ -10,7 +10,7 @@ use tollhouse_http::request::{
         Choice, Email, Flag, HttpUrl, Object, OneOf, PathSegment, Phone, Prose, Text, Whole, fields,
     },
 };
-use tollhouse_platform::{clock::date, error::Result, store::Json, values::email::one_line};
+use tollhouse_platform::{clock::parse_date, error::Result, store::Json, values::email::one_line};
 
 /// Maximum number of keys in a user's metadata.
 const MAX_METADATA_KEYS: usize = 100;
@@ -192,7 +192,7 @@ fn set_optional<T>(body: &Fields, field: &str, sent: Option<T>, into: &mut Optio
 fn birth_date_of(app: &App, body: &Fields, text: Option<String>) -> Result<Option<String>> {
     let Some(text) = text else { return Ok(None) };
     let today = app.clock.now().to_datetime().date_naive();
-    match date(&text, "%d/%m/%Y").filter(|born| *born <= today) {
+    match parse_date(&text, "%d/%m/%Y").filter(|born| *born <= today) {
         Some(born) => Ok(Some(born.format(ISO_DATE).to_string())),
         None => Err(body.must_be("date_of_birth", "a past date in the form DD/MM/YYYY")),
     }

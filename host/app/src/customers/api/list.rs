@@ -12,19 +12,19 @@ use super::super::{
 };
 use crate::{state::App, tenants::companies::AuthenticatedCompany};
 use tollhouse_http::{
-    answer::Answer,
     request::{
         fields::{Choice, OneOf, fields},
         query::{
             AscElseDesc, ByKey, Days, Exactly, PageNumber, Query, Range, StrictLimit, Truth, Words,
         },
     },
+    response::DataResponse,
 };
 use tollhouse_platform::{
     error::Result,
     values::{
         email::one_line,
-        listing::{Listed, Order, PERIODS, Page, Period},
+        listing::{ListPage, PERIODS, PageRequest, Period, SortOrder},
     },
 };
 
@@ -78,9 +78,9 @@ pub async fn list(
     AuthenticatedCompany(company): AuthenticatedCompany,
     pages: Query<UserPages>,
     query: Query<UserFilter>,
-) -> Result<Answer<Listed<View>>> {
+) -> Result<DataResponse<ListPage<View>>> {
     let now = app.clock.now();
-    let page = Page { number: pages.page()?, limit: pages.limit()? };
+    let page = PageRequest { number: pages.page()?, limit: pages.limit()? };
     let (filter, sort) = read_filter(&query, now.to_datetime().date_naive())?;
     let (total, users) = app
         .store
@@ -90,7 +90,7 @@ pub async fn list(
         })
         .await?;
     let docs = users.into_iter().map(|user| user.view(now)).collect();
-    Answer::data(page.of(total, docs), "Users fetched successfully")
+    DataResponse::data(page.to_list_page(total, docs), "Users fetched successfully")
 }
 
 /// Reads parameters in the order of the specification, so that errors name the first invalid one.
@@ -146,7 +146,7 @@ fn read_sort(query: &Query<UserFilter>) -> Result<Sort> {
     let first_name = query.sort_first_name()?.map(Sort::FirstName);
     let last_name = query.sort_last_name()?.map(Sort::LastName);
     let named = created.or(updated).or(first_name).or(last_name);
-    Ok(named.unwrap_or(Sort::Created(Order::Descending)))
+    Ok(named.unwrap_or(Sort::Created(SortOrder::Descending)))
 }
 
 /// Returns the first and last birth date of people of these ages. The first need not be a date: it

@@ -16,13 +16,13 @@ use crate::{
     tenants::companies::{AuthenticatedCompany, Company},
 };
 use tollhouse_http::{
-    Get, Run,
-    answer::{Answer, Done},
+    GetOnly, IdempotentRequest,
     request::{
         body::Body,
         fields::{Text, fields},
         path::Path,
     },
+    response::{DataResponse, MessageResponse},
 };
 use tollhouse_platform::{
     error::{Error, Result},
@@ -33,13 +33,13 @@ pub async fn create(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
     body: Body<NewUser>,
-) -> Result<Answer<View>> {
+) -> Result<DataResponse<View>> {
     company.check_feature(FEATURE)?;
     let (user, chosen) = read_new_user(&app, &company.id, &body)?;
     let (db, host) = (app.store.clone(), app.clone());
     let user =
         db.write(async move |tx| create::create(tx, &host, &company, user, chosen).await).await?;
-    Answer::data(user.view(app.clock.now()), "User created successfully")
+    DataResponse::data(user.view(app.clock.now()), "User created successfully")
 }
 
 /// Returns a user by e-mail address, else by `user_id`, else by internal id.
@@ -47,10 +47,10 @@ pub async fn fetch(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(email_or_id): Path<String>,
-) -> Result<Answer<View>> {
+) -> Result<DataResponse<View>> {
     let user =
         app.store.read(async |tx| find_or_not_found(tx, &company.id, &email_or_id).await).await?;
-    Answer::data(user.view(app.clock.now()), "User fetched successfully")
+    DataResponse::data(user.view(app.clock.now()), "User fetched successfully")
 }
 
 async fn find_or_not_found(tx: &mut Tx, company_id: &str, name: &str) -> Result<User> {
@@ -70,7 +70,7 @@ pub async fn edit(
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(user_id): Path<String>,
     body: Body<UserChange>,
-) -> Result<Answer<View>> {
+) -> Result<DataResponse<View>> {
     let (db, host) = (app.store.clone(), app.clone());
     let user = db
         .write(async move |tx| {
@@ -81,7 +81,7 @@ pub async fn edit(
             update(tx, &before, user).await
         })
         .await?;
-    Answer::data(user.view(app.clock.now()), "User updated successfully")
+    DataResponse::data(user.view(app.clock.now()), "User updated successfully")
 }
 
 /// Stores a changed user. 400 if another user has the `user_id` or the e-mail address.
@@ -108,22 +108,22 @@ async fn update(tx: &mut Tx, before: &User, user: User) -> Result<User> {
 
 pub async fn send_email(
     State(app): State<App>,
-    _: Get,
+    _: GetOnly,
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(user_id): Path<String>,
-) -> Result<Done> {
+) -> Result<MessageResponse> {
     send(app, company, user_id, Channel::Email).await?;
-    Ok(Done("Email verification token sent successfully"))
+    Ok(MessageResponse("Email verification token sent successfully"))
 }
 
 pub async fn send_phone(
     State(app): State<App>,
-    _: Get,
+    _: GetOnly,
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(user_id): Path<String>,
-) -> Result<Done> {
+) -> Result<MessageResponse> {
     send(app, company, user_id, Channel::Sms).await?;
-    Ok(Done("Phone verification token sent successfully"))
+    Ok(MessageResponse("Phone verification token sent successfully"))
 }
 
 async fn send(app: App, company: Company, user_id: String, channel: Channel) -> Result<()> {
@@ -145,29 +145,29 @@ fields! {
 pub async fn verify_email(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    run: Run,
+    run: IdempotentRequest,
     Path(user_id): Path<String>,
     body: Body<Token>,
-) -> Result<Done> {
+) -> Result<MessageResponse> {
     verify(app, company, run, user_id, body, Channel::Email).await?;
-    Ok(Done("Email verified successfully"))
+    Ok(MessageResponse("Email verified successfully"))
 }
 
 pub async fn verify_phone(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    run: Run,
+    run: IdempotentRequest,
     Path(user_id): Path<String>,
     body: Body<Token>,
-) -> Result<Done> {
+) -> Result<MessageResponse> {
     verify(app, company, run, user_id, body, Channel::Sms).await?;
-    Ok(Done("Phone verified successfully"))
+    Ok(MessageResponse("Phone verified successfully"))
 }
 
 async fn verify(
     app: App,
     company: Company,
-    run: Run,
+    run: IdempotentRequest,
     user_id: String,
     body: Body<Token>,
     channel: Channel,

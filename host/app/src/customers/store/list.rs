@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::User;
 use tollhouse_platform::{
-    store::{Assembled, Result, Tx, Value},
-    values::listing::{Order, Page, Period},
+    store::{DynamicStatement, Result, SqlValue, Tx},
+    values::listing::{PageRequest, Period, SortOrder},
 };
 
 /// Filter of users; empty and `None` match all.
@@ -32,21 +32,21 @@ pub struct Filter {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    Created(Order),
-    Updated(Order),
-    FirstName(Order),
-    LastName(Order),
+    Created(SortOrder),
+    Updated(SortOrder),
+    FirstName(SortOrder),
+    LastName(SortOrder),
 }
 
 /// A cursor: the position after a user.
 #[derive(Clone, Debug)]
 pub struct UserCursor {
-    key: Value,
+    key: SqlValue,
     id: String,
 }
 
 impl Sort {
-    fn order(self) -> Order {
+    fn order(self) -> SortOrder {
         let (Sort::Created(order)
         | Sort::Updated(order)
         | Sort::FirstName(order)
@@ -57,27 +57,27 @@ impl Sort {
     /// The `ORDER BY` clause; ids break ties.
     fn order_by(self) -> &'static str {
         match self {
-            Sort::Created(Order::Ascending) => " ORDER BY created_at, id",
-            Sort::Created(Order::Descending) => " ORDER BY created_at DESC, id DESC",
-            Sort::Updated(Order::Ascending) => " ORDER BY updated_at, id",
-            Sort::Updated(Order::Descending) => " ORDER BY updated_at DESC, id DESC",
-            Sort::FirstName(Order::Ascending) => " ORDER BY first_name, id",
-            Sort::FirstName(Order::Descending) => " ORDER BY first_name DESC, id DESC",
-            Sort::LastName(Order::Ascending) => " ORDER BY last_name, id",
-            Sort::LastName(Order::Descending) => " ORDER BY last_name DESC, id DESC",
+            Sort::Created(SortOrder::Ascending) => " ORDER BY created_at, id",
+            Sort::Created(SortOrder::Descending) => " ORDER BY created_at DESC, id DESC",
+            Sort::Updated(SortOrder::Ascending) => " ORDER BY updated_at, id",
+            Sort::Updated(SortOrder::Descending) => " ORDER BY updated_at DESC, id DESC",
+            Sort::FirstName(SortOrder::Ascending) => " ORDER BY first_name, id",
+            Sort::FirstName(SortOrder::Descending) => " ORDER BY first_name DESC, id DESC",
+            Sort::LastName(SortOrder::Ascending) => " ORDER BY last_name, id",
+            Sort::LastName(SortOrder::Descending) => " ORDER BY last_name DESC, id DESC",
         }
     }
 
     fn after_condition(self) -> &'static str {
         match (self, self.order()) {
-            (Sort::Created(_), Order::Ascending) => " AND (created_at, id) > (",
-            (Sort::Created(_), Order::Descending) => " AND (created_at, id) < (",
-            (Sort::Updated(_), Order::Ascending) => " AND (updated_at, id) > (",
-            (Sort::Updated(_), Order::Descending) => " AND (updated_at, id) < (",
-            (Sort::FirstName(_), Order::Ascending) => " AND (first_name, id) > (",
-            (Sort::FirstName(_), Order::Descending) => " AND (first_name, id) < (",
-            (Sort::LastName(_), Order::Ascending) => " AND (last_name, id) > (",
-            (Sort::LastName(_), Order::Descending) => " AND (last_name, id) < (",
+            (Sort::Created(_), SortOrder::Ascending) => " AND (created_at, id) > (",
+            (Sort::Created(_), SortOrder::Descending) => " AND (created_at, id) < (",
+            (Sort::Updated(_), SortOrder::Ascending) => " AND (updated_at, id) > (",
+            (Sort::Updated(_), SortOrder::Descending) => " AND (updated_at, id) < (",
+            (Sort::FirstName(_), SortOrder::Ascending) => " AND (first_name, id) > (",
+            (Sort::FirstName(_), SortOrder::Descending) => " AND (first_name, id) < (",
+            (Sort::LastName(_), SortOrder::Ascending) => " AND (last_name, id) > (",
+            (Sort::LastName(_), SortOrder::Descending) => " AND (last_name, id) < (",
         }
     }
 
@@ -95,7 +95,7 @@ impl Sort {
 }
 
 pub async fn count(tx: &mut Tx, company_id: &str, filter: &Filter) -> Result<i64> {
-    let (total,) = tx.assembled(&count_query(company_id, filter)).one().await?;
+    let (total,) = tx.dynamic(&count_query(company_id, filter)).one().await?;
     Ok(total)
 }
 
@@ -104,9 +104,9 @@ pub async fn list_page(
     company_id: &str,
     filter: &Filter,
     sort: Sort,
-    page: Page,
+    page: PageRequest,
 ) -> Result<Vec<User>> {
-    tx.assembled(&page_query(company_id, filter, sort, page)).all().await
+    tx.dynamic(&page_query(company_id, filter, sort, page)).all().await
 }
 
 /// Returns the query plans for counting, paging and lookup by ids, for benchmarks.
@@ -115,7 +115,7 @@ pub async fn explain(
     company_id: &str,
     filter: &Filter,
     sort: Sort,
-    page: Page,
+    page: PageRequest,
 ) -> Result<[Vec<String>; 3]> {
     let counting = tx.explain(&count_query(company_id, filter)).await?;
     let paging = tx.explain(&page_query(company_id, filter, sort, page)).await?;
@@ -132,56 +132,61 @@ pub async fn list_ids(
     place: Option<&UserCursor>,
     most: i64,
 ) -> Result<Vec<String>> {
-    let mut sql = with_filter(Assembled::default().then("SELECT id"), company_id, filter);
+    let mut sql = with_filter(DynamicStatement::default().append("SELECT id"), company_id, filter);
     if let Some(place) = place {
-        sql = sql.then(sort.after_condition()).value(place.key.clone()).then(", ");
-        sql = sql.value(place.id.as_str()).then(")");
+        sql = sql.append(sort.after_condition()).bind(place.key.clone()).append(", ");
+        sql = sql.bind(place.id.as_str()).append(")");
     }
     let ids: Vec<(String,)> =
-        tx.assembled(&sql.then(sort.order_by()).then(" LIMIT ").value(most)).all().await?;
+        tx.dynamic(&sql.append(sort.order_by()).append(" LIMIT ").bind(most)).all().await?;
     Ok(ids.into_iter().map(|(id,)| id).collect())
 }
 
 /// Returns users in the order of the ids. Missing users are omitted.
 pub async fn list_by_ids(tx: &mut Tx, company_id: &str, ids: &[String]) -> Result<Vec<User>> {
-    let users: Vec<User> = tx.assembled(&ids_query(company_id, ids)).all().await?;
+    let users: Vec<User> = tx.dynamic(&ids_query(company_id, ids)).all().await?;
     let mut users: HashMap<String, User> =
         users.into_iter().map(|user| (user.id.clone(), user)).collect();
     Ok(ids.iter().filter_map(|id| users.remove(id)).collect())
 }
 
 /// Unordered: otherwise an engine with an index in that order would scan all of it.
-fn ids_query(company_id: &str, ids: &[String]) -> Assembled {
-    Assembled::default()
-        .then("SELECT * FROM users WHERE company_id = ")
-        .value(company_id)
-        .then(" AND id")
-        .among(ids)
+fn ids_query(company_id: &str, ids: &[String]) -> DynamicStatement {
+    DynamicStatement::default()
+        .append("SELECT * FROM users WHERE company_id = ")
+        .bind(company_id)
+        .append(" AND id")
+        .append_in(ids)
 }
 
-fn count_query(company_id: &str, filter: &Filter) -> Assembled {
-    with_filter(Assembled::default().then("SELECT COUNT(*)"), company_id, filter)
+fn count_query(company_id: &str, filter: &Filter) -> DynamicStatement {
+    with_filter(DynamicStatement::default().append("SELECT COUNT(*)"), company_id, filter)
 }
 
 /// Selects ids first, by an index alone, whose rows are short.
-fn page_query(company_id: &str, filter: &Filter, sort: Sort, page: Page) -> Assembled {
-    let select = Assembled::default().then("SELECT listed.* FROM (SELECT id AS found");
+fn page_query(
+    company_id: &str,
+    filter: &Filter,
+    sort: Sort,
+    page: PageRequest,
+) -> DynamicStatement {
+    let select = DynamicStatement::default().append("SELECT listed.* FROM (SELECT id AS found");
     with_filter(select, company_id, filter)
-        .then(sort.order_by())
-        .then(" LIMIT ")
-        .value(page.limit)
-        .then(" OFFSET ")
-        .value(page.offset())
-        .then(") page CROSS JOIN users listed WHERE id = found AND company_id = ")
-        .value(company_id)
-        .then(sort.order_by())
+        .append(sort.order_by())
+        .append(" LIMIT ")
+        .bind(page.limit)
+        .append(" OFFSET ")
+        .bind(page.offset())
+        .append(") page CROSS JOIN users listed WHERE id = found AND company_id = ")
+        .bind(company_id)
+        .append(sort.order_by())
 }
 
 /// Adds the conditions of the filter.
-fn with_filter(select: Assembled, company_id: &str, filter: &Filter) -> Assembled {
-    let mut sql = select.then(" FROM users WHERE company_id = ").value(company_id);
+fn with_filter(select: DynamicStatement, company_id: &str, filter: &Filter) -> DynamicStatement {
+    let mut sql = select.append(" FROM users WHERE company_id = ").bind(company_id);
     if filter.matches_none {
-        sql = sql.then(" AND FALSE");
+        sql = sql.append(" AND FALSE");
     }
     for (condition, text) in [
         (" AND id = ", &filter.id),
@@ -189,7 +194,7 @@ fn with_filter(select: Assembled, company_id: &str, filter: &Filter) -> Assemble
         (" AND country = ", &filter.country),
     ] {
         if let Some(text) = text {
-            sql = sql.then(condition).value(text.as_str());
+            sql = sql.append(condition).bind(text.as_str());
         }
     }
     for (condition, flag) in [
@@ -198,18 +203,20 @@ fn with_filter(select: Assembled, company_id: &str, filter: &Filter) -> Assemble
         (" AND phone_verified = ", filter.phone_verified),
     ] {
         if let Some(flag) = flag {
-            sql = sql.then(condition).value(flag);
+            sql = sql.append(condition).bind(flag);
         }
     }
     if let Some([first, last]) = &filter.birth_dates {
-        sql = sql.then(" AND date_of_birth >= ").value(first.as_str());
-        sql = sql.then(" AND date_of_birth <= ").value(last.as_str());
+        sql = sql.append(" AND date_of_birth >= ").bind(first.as_str());
+        sql = sql.append(" AND date_of_birth <= ").bind(last.as_str());
     }
     if let Some([least, most]) = filter.years_of_employment {
-        sql = sql.then(" AND years_of_employment BETWEEN ").value(least).then(" AND ").value(most);
+        sql =
+            sql.append(" AND years_of_employment BETWEEN ").bind(least).append(" AND ").bind(most);
     }
     if let Some(Period { from, before }) = filter.created {
-        sql = sql.then(" AND created_at >= ").value(from).then(" AND created_at < ").value(before);
+        sql =
+            sql.append(" AND created_at >= ").bind(from).append(" AND created_at < ").bind(before);
     }
     for digests in &filter.metadata {
         sql = with_metadata(sql, company_id, digests);
@@ -217,16 +224,16 @@ fn with_filter(select: Assembled, company_id: &str, filter: &Filter) -> Assemble
     with_words(sql, company_id, &filter.words)
 }
 
-fn with_metadata(sql: Assembled, company_id: &str, digests: &[String]) -> Assembled {
-    sql.then(" AND id IN (SELECT id FROM user_metadata WHERE company_id = ")
-        .value(company_id)
-        .then(" AND digest")
-        .among(digests)
-        .then(")")
+fn with_metadata(sql: DynamicStatement, company_id: &str, digests: &[String]) -> DynamicStatement {
+    sql.append(" AND id IN (SELECT id FROM user_metadata WHERE company_id = ")
+        .bind(company_id)
+        .append(" AND digest")
+        .append_in(digests)
+        .append(")")
 }
 
 /// The index holds trigrams; shorter words are searched in all remaining rows.
-fn with_words(mut sql: Assembled, company_id: &str, words: &[String]) -> Assembled {
+fn with_words(mut sql: DynamicStatement, company_id: &str, words: &[String]) -> DynamicStatement {
     let (long, short): (Vec<&String>, _) = words.iter().partition(|word| word.chars().count() >= 3);
     for (found_in, words) in [
         (" AND id IN (SELECT id FROM user_phrases WHERE company_id = ", long),
@@ -235,27 +242,27 @@ fn with_words(mut sql: Assembled, company_id: &str, words: &[String]) -> Assembl
         if words.is_empty() {
             continue;
         }
-        sql = sql.then(found_in).value(company_id);
+        sql = sql.append(found_in).bind(company_id);
         for word in words {
             sql = with_word(sql, word);
         }
-        sql = sql.then(")");
+        sql = sql.append(")");
     }
     sql
 }
 
 /// SQLite cannot use its index for a pattern with an escape: a broader pattern without one narrows
 /// the rows first.
-fn with_word(mut sql: Assembled, word: &str) -> Assembled {
+fn with_word(mut sql: DynamicStatement, word: &str) -> DynamicStatement {
     let special = ['%', '_', '\\', '!'];
-    sql = sql.then(" AND words LIKE ").value(format!("%{}%", word.replace(special, "_")));
+    sql = sql.append(" AND words LIKE ").bind(format!("%{}%", word.replace(special, "_")));
     if word.contains(special) {
         let mut exact = String::new();
         for c in word.chars() {
             exact.extend(special.contains(&c).then_some('!'));
             exact.push(c);
         }
-        sql = sql.then(" AND words LIKE ").value(format!("%{exact}%")).then(" ESCAPE '!'");
+        sql = sql.append(" AND words LIKE ").bind(format!("%{exact}%")).append(" ESCAPE '!'");
     }
     sql
 }

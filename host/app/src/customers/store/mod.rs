@@ -100,7 +100,7 @@ fn bind<'t>(statement: Statement<'t>, user: &'t User) -> Statement<'t> {
         &user.last_name,
         &user.middle_name,
         &user.email,
-        user.email.as_deref().map(tollhouse_platform::values::email::key),
+        user.email.as_deref().map(tollhouse_platform::values::email::comparison_key),
         &user.phone,
         &user.date_of_birth,
         &user.gender,
@@ -148,14 +148,14 @@ pub async fn find_by_user_id_or_id(
 /// Returns the user with this e-mail address and locks its row until the transaction ends.
 pub async fn lock_by_email(tx: &mut Tx, company_id: &str, email: &str) -> Result<Option<User>> {
     tx.sql("SELECT * FROM users WHERE company_id = $1 AND email_key = $2 FOR UPDATE")
-        .params(params![company_id, tollhouse_platform::values::email::key(email)])
+        .params(params![company_id, tollhouse_platform::values::email::comparison_key(email)])
         .optional()
         .await
 }
 
 pub async fn find_by_email(tx: &mut Tx, company_id: &str, email: &str) -> Result<Option<User>> {
     tx.sql("SELECT * FROM users WHERE company_id = $1 AND email_key = $2")
-        .params(params![company_id, tollhouse_platform::values::email::key(email)])
+        .params(params![company_id, tollhouse_platform::values::email::comparison_key(email)])
         .optional()
         .await
 }

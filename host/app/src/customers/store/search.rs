@@ -5,7 +5,7 @@ use serde_json::{Number, Value};
 use super::User;
 use tollhouse_platform::{
     crypto::seal::fingerprint,
-    store::{Assembled, Result, Tx},
+    store::{DynamicStatement, Result, Tx},
 };
 
 /// Numbers with a larger exponent are compared as written: they would have too many digits.
@@ -31,12 +31,12 @@ pub async fn index(tx: &mut Tx, users: &[&User]) -> Result<()> {
 
 async fn insert_rows(tx: &mut Tx, into: &'static str, rows: &[[String; 3]]) -> Result<()> {
     for some in rows.chunks(ROWS_PER_STATEMENT) {
-        let mut sql = Assembled::default().then(into);
+        let mut sql = DynamicStatement::default().append(into);
         for (n, [first, second, third]) in some.iter().enumerate() {
-            sql = sql.then(if n == 0 { "(" } else { ", (" }).value(first.as_str()).then(", ");
-            sql = sql.value(second.as_str()).then(", ").value(third.as_str()).then(")");
+            sql = sql.append(if n == 0 { "(" } else { ", (" }).bind(first.as_str()).append(", ");
+            sql = sql.bind(second.as_str()).append(", ").bind(third.as_str()).append(")");
         }
-        tx.assembled(&sql).run().await?;
+        tx.dynamic(&sql).run().await?;
     }
     Ok(())
 }

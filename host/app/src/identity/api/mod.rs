@@ -19,13 +19,13 @@ use crate::{
     tenants::companies::{AuthenticatedCompany, Company},
 };
 use tollhouse_http::{
-    Get, Run,
-    answer::{Answer, Done},
+    GetOnly, IdempotentRequest,
     request::{
         body::Body,
         fields::{Flag, Prose, Text, fields},
         path::Path,
     },
+    response::{DataResponse, MessageResponse},
 };
 use tollhouse_platform::{
     error::{Error, Result},
@@ -65,10 +65,10 @@ pub struct LookupResult {
 pub async fn look_up(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    run: Run,
+    run: IdempotentRequest,
     Path((country, path)): Path<(String, String)>,
     body: Body<Lookup>,
-) -> Result<Answer<LookupResult>> {
+) -> Result<DataResponse<LookupResult>> {
     company.check_feature(FEATURE)?;
     app.plugins.must_be_ready(&country)?;
     let found = catalog::find_by_path(&app.plugins, &company.id, &country, &path);
@@ -91,7 +91,7 @@ pub async fn look_up(
         otp_sent: matches!(found.code_sent, Some(Ok(()))),
         otp_error: found.code_sent.and_then(Result::err).map(|error| error.to_string()),
     };
-    Ok(Answer::data(data, &message)?.kept_until(expires_at))
+    Ok(DataResponse::data(data, &message)?.replay_until(expires_at))
 }
 
 fn read_subject(
@@ -124,17 +124,17 @@ fn unknown_lookup() -> Error {
 
 pub async fn send(
     State(app): State<App>,
-    _: Get,
+    _: GetOnly,
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(uid_id): Path<String>,
-) -> Result<Done> {
+) -> Result<MessageResponse> {
     let now = app.clock.now();
     let uid = app.store.select(async |tx| store::find(tx, &company.id, &uid_id, now).await).await?;
     let uid = uid.ok_or_else(unknown_lookup)?;
     let record = Record::open(&app, &uid)?;
     verification::check_verifiable_by_code(&app, &uid, &record)?;
     verification::send(&app, &company, &uid, &record, None).await?;
-    Ok(Done("Verification token sent successfully"))
+    Ok(MessageResponse("Verification token sent successfully"))
 }
 
 fields! {
@@ -148,10 +148,10 @@ fields! {
 pub async fn verify(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    run: Run,
+    run: IdempotentRequest,
     Path(uid_id): Path<String>,
     body: Body<UidToken>,
-) -> Result<Done> {
+) -> Result<MessageResponse> {
     let (db, host, run) = (app.store.clone(), app.clone(), run.name("uid"));
     let checked = async move |tx: &mut Tx| {
         let uid = store::lock(tx, &company.id, &uid_id, host.clock.now()).await?;
@@ -166,14 +166,14 @@ pub async fn verify(
         Error::Invalid(_) if tried => Error::invalid("invalid token"),
         error => error,
     })?;
-    Ok(Done("Uid verified successfully"))
+    Ok(MessageResponse("Uid verified successfully"))
 }
 
 pub async fn list(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(user_id): Path<String>,
-) -> Result<Answer<Vec<View>>> {
+) -> Result<DataResponse<Vec<View>>> {
     let uids = app.store.read(async |tx| list_for_user(tx, &app, &company, &user_id).await).await?;
     let identities = catalog::all(&app.plugins);
     let view = |uid: Uid| {
@@ -181,7 +181,7 @@ pub async fn list(
         let identity = identities.iter().find(|identity| identity.name() == uid.identity);
         Some(uid.view(record, identity))
     };
-    Answer::data(uids.into_iter().filter_map(view).collect(), "Uids fetched successfully")
+    DataResponse::data(uids.into_iter().filter_map(view).collect(), "Uids fetched successfully")
 }
 
 async fn list_for_user(
@@ -198,6 +198,6 @@ async fn list_for_user(
 pub async fn identities(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-) -> Result<Answer<Vec<catalog::View>>> {
+) -> Result<DataResponse<Vec<catalog::View>>> {
     operators::all(&app, &company.id).await
 }

@@ -6,36 +6,36 @@ use serde_json::json;
 use super::super::{catalog, store};
 use crate::{operations::audit, state::App, tenants::companies};
 use tollhouse_http::{
-    answer::Answer,
     request::{
         body::Body,
         fields::{Flag, fields},
         path::Path,
     },
+    response::DataResponse,
 };
 use tollhouse_platform::error::{Error, Result};
 
-pub async fn list(State(app): State<App>) -> Result<Answer<Vec<catalog::View>>> {
+pub async fn list(State(app): State<App>) -> Result<DataResponse<Vec<catalog::View>>> {
     all(&app, store::ALL_COMPANIES).await
 }
 
 pub async fn list_for_company(
     State(app): State<App>,
     Path(company): Path<String>,
-) -> Result<Answer<Vec<catalog::View>>> {
+) -> Result<DataResponse<Vec<catalog::View>>> {
     companies::find(&app, &company).await?;
     all(&app, &company).await
 }
 
 /// Lists all types, with those active that the company can use.
-pub async fn all(app: &App, company_id: &str) -> Result<Answer<Vec<catalog::View>>> {
+pub async fn all(app: &App, company_id: &str) -> Result<DataResponse<Vec<catalog::View>>> {
     let off = app.store.select(async |tx| store::list_disabled(tx, company_id).await).await?;
     let view = |identity: catalog::Identity| {
         let active = !off.contains(&(identity.name(),));
         identity.view(active)
     };
     let views = catalog::all(&app.plugins).into_iter().map(view).collect();
-    Answer::data(views, "Identities fetched successfully")
+    DataResponse::data(views, "Identities fetched successfully")
 }
 
 fields! {
@@ -50,7 +50,7 @@ pub async fn switch(
     State(app): State<App>,
     Path((country, identity)): Path<(String, String)>,
     body: Body<IdentitySwitch>,
-) -> Result<Answer<catalog::View>> {
+) -> Result<DataResponse<catalog::View>> {
     set_active(app, store::ALL_COMPANIES.to_owned(), format!("{country}.{identity}"), body).await
 }
 
@@ -58,7 +58,7 @@ pub async fn switch_for_company(
     State(app): State<App>,
     Path((company, country, identity)): Path<(String, String, String)>,
     body: Body<IdentitySwitch>,
-) -> Result<Answer<catalog::View>> {
+) -> Result<DataResponse<catalog::View>> {
     companies::find(&app, &company).await?;
     set_active(app, company, format!("{country}.{identity}"), body).await
 }
@@ -69,7 +69,7 @@ async fn set_active(
     company_id: String,
     identity: String,
     body: Body<IdentitySwitch>,
-) -> Result<Answer<catalog::View>> {
+) -> Result<DataResponse<catalog::View>> {
     catalog::check_ready(&app.plugins, &identity)?;
     let known = catalog::find_by_name(&app.plugins, &identity);
     let known = known.ok_or_else(|| Error::not_found("identity type not found"))?;
@@ -80,7 +80,7 @@ async fn set_active(
         let off = store::is_disabled(tx, &company_id, &identity).await?;
         let detail = json!({ "identity": identity, "active": active });
         audit::record(tx, &host, &company_id, "identity.switch", detail).await?;
-        Answer::data(known.view(!off), "Identity updated successfully")
+        DataResponse::data(known.view(!off), "Identity updated successfully")
     })
     .await
 }

@@ -14,17 +14,17 @@ use crate::{
     tenants::companies,
 };
 use tollhouse_http::{
-    answer::Answer,
     request::{
         body::Body,
         fields::{Amount, Flag, Rows, Text, fields},
         path::Path,
         query::Query,
     },
+    response::DataResponse,
 };
 use tollhouse_platform::{
     background::jobs,
-    clock::{Timestamp, date},
+    clock::{Timestamp, parse_date},
     error::{Error, Result},
     store::Tx,
     values::money::Minor,
@@ -69,7 +69,7 @@ const DAY_SECONDS: i64 = 24 * 3600;
 
 fn read_installment(body: &Body<DueInstallment>) -> Result<NewInstallment> {
     let (text, amount) = (body.due_date()?, body.amount()?);
-    let day = date(&text, "%Y-%m-%d").and_then(|day| day.and_hms_opt(0, 0, 0));
+    let day = parse_date(&text, "%Y-%m-%d").and_then(|day| day.and_hms_opt(0, 0, 0));
     let (at, late_at) = match (day, Timestamp::parse(&text)) {
         (Some(day), _) => {
             let at = Timestamp(day.and_utc().timestamp_millis());
@@ -88,11 +88,11 @@ pub async fn put(
     State(app): State<App>,
     Path((company, id)): Path<(String, String)>,
     body: Body<LoanChange>,
-) -> Result<Answer<View>> {
+) -> Result<DataResponse<View>> {
     companies::find(&app, &company).await?;
     let (user_id, amount) = (body.user_id()?, body.amount()?);
     let (currency, disbursed) = (body.currency()?, body.disbursed()?);
-    body.must_be_among("currency", &currency, &["NGN", "USD"])?;
+    body.require_one_of("currency", &currency, &["NGN", "USD"])?;
     let dues = body.schedule()?.iter().map(read_installment).collect::<Result<Vec<_>>>()?;
     let sum = dues.iter().try_fold(0_i64, |sum, due| sum.checked_add(due.amount.0));
     if sum != Some(amount.0) {
@@ -120,7 +120,7 @@ pub async fn put(
         let detail = json!({ "loan": loan.id, "amount": loan.amount, "disbursed": loan.disbursed });
         audit::record(tx, &app, &company, "loan.put", detail).await?;
         schedule_collection(tx, &loan, &entries).await?;
-        Answer::data(loan.view(entries), "Loan saved successfully")
+        DataResponse::data(loan.view(entries), "Loan saved successfully")
     })
     .await
 }
@@ -170,7 +170,7 @@ async fn upsert(
 async fn schedule_collection(tx: &mut Tx, loan: &Loan, entries: &[Installment]) -> Result<()> {
     let dues = entries.iter().filter(|entry| entry.automatic && entry.remaining > Minor(0));
     if let Some(first) = dues.map(|entry| entry.due_at).min() {
-        jobs::wake(tx, &loan.company_id, COLLECT_JOB, &loan.id, first).await?;
+        jobs::enqueue(tx, &loan.company_id, COLLECT_JOB, &loan.id, first).await?;
     }
     Ok(())
 }
@@ -178,7 +178,7 @@ async fn schedule_collection(tx: &mut Tx, loan: &Loan, entries: &[Installment]) 
 pub async fn fetch(
     State(app): State<App>,
     Path((company, id)): Path<(String, String)>,
-) -> Result<Answer<View>> {
+) -> Result<DataResponse<View>> {
     let read = async |tx: &mut Tx| -> Result<_> {
         let loan = store::find(tx, &company, &id).await?;
         let loan = loan.ok_or_else(|| Error::not_found("loan not found"))?;
@@ -186,21 +186,21 @@ pub async fn fetch(
         Ok((loan, entries))
     };
     let (loan, entries) = app.store.read(read).await?;
-    Answer::data(loan.view(entries), "Loan fetched successfully")
+    DataResponse::data(loan.view(entries), "Loan fetched successfully")
 }
 
 pub async fn transactions(
     State(app): State<App>,
     query: Query<Reading>,
-) -> Result<Answer<FeedPage>> {
+) -> Result<DataResponse<FeedPage>> {
     let part = streams::read(&app, TRANSACTIONS, &query).await?;
-    Answer::data(part, "Transactions fetched successfully")
+    DataResponse::data(part, "Transactions fetched successfully")
 }
 
 pub async fn credit_events(
     State(app): State<App>,
     query: Query<Reading>,
-) -> Result<Answer<FeedPage>> {
+) -> Result<DataResponse<FeedPage>> {
     let part = streams::read(&app, CREDIT_EVENTS, &query).await?;
-    Answer::data(part, "Credit score events fetched successfully")
+    DataResponse::data(part, "Credit score events fetched successfully")
 }

@@ -8,12 +8,12 @@ use serde_json::json;
 use super::{Mandate, seal_context, store};
 use crate::{customers as users, operations::audit, state::App, tenants::companies};
 use tollhouse_http::{
-    answer::Answer,
     request::{
         body::Body,
         fields::{Choice, Email, Flag, OneOf, Text, fields},
         path::Path,
     },
+    response::DataResponse,
 };
 use tollhouse_platform::{
     clock::Timestamp,
@@ -88,7 +88,7 @@ pub async fn put(
     State(app): State<App>,
     Path((company, id)): Path<(String, String)>,
     body: Body<DirectDebitChange>,
-) -> Result<Answer<View>> {
+) -> Result<DataResponse<View>> {
     companies::find(&app, &company).await?;
     let (user_id, payment_service) = (body.user_id()?, body.payment_service()?);
     let (token, email) = (body.token()?, body.email()?);
@@ -98,7 +98,7 @@ pub async fn put(
     let is_default = body.default()?.unwrap_or(false) && active;
     match app.plugins.provider(&payment_service, &company) {
         Ok(plugin) if plugin.offers("direct-debit") => {}
-        Err(busy @ Error::Busy { .. }) => return Err(busy),
+        Err(busy @ Error::RetryLater { .. }) => return Err(busy),
         _ => return Err(body.must_be("payment_service", "a provider that debits bank accounts")),
     }
     let db = app.store.clone();
@@ -129,7 +129,7 @@ pub async fn put(
         let mandate = store::upsert(tx, &mandate).await?;
         let detail = json!({ "direct_debit": mandate.id, "active": active, "default": is_default });
         audit::record(tx, &app, &company, "direct_debit.put", detail).await?;
-        Answer::data(mandate.view(), "Direct debit saved successfully")
+        DataResponse::data(mandate.view(), "Direct debit saved successfully")
     })
     .await
 }
@@ -137,9 +137,9 @@ pub async fn put(
 pub async fn fetch(
     State(app): State<App>,
     Path((company, id)): Path<(String, String)>,
-) -> Result<Answer<View>> {
+) -> Result<DataResponse<View>> {
     let read = async |tx: &mut Tx| store::find(tx, &company, &id).await;
     let found = app.store.select(read).await?;
     let mandate = found.ok_or_else(|| Error::not_found("direct debit not found"))?;
-    Answer::data(mandate.view(), "Direct debit fetched successfully")
+    DataResponse::data(mandate.view(), "Direct debit fetched successfully")
 }

@@ -21,20 +21,20 @@ use crate::{
     },
 };
 use tollhouse_http::{
-    Run,
-    answer::Answer,
+    IdempotentRequest,
     request::{
         body::Body,
         fields::{Decimal, Flag, HttpUrl, Object, ReturnUrl, Text, Time, Visible, fields},
         path::Path,
         query::{Days, Direction, Exactly, Limit, PageNumber, Query},
     },
+    response::DataResponse,
 };
 use tollhouse_platform::{
     error::{Error, Result},
     store::Tx,
     values::{
-        listing::{self, Listed, Page},
+        listing::{self, ListPage, PageRequest},
         money::Minor,
     },
 };
@@ -82,9 +82,9 @@ fields! {
 pub async fn create(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    run: Run,
+    run: IdempotentRequest,
     body: Body<NewRecollection>,
-) -> Result<Answer<View<LoanId>>> {
+) -> Result<DataResponse<View<LoanId>>> {
     company.check_feature(FEATURE)?;
     let (loan, amount) = (body.loan()?, body.amount()?);
     if amount.is_some_and(|amount| amount <= Minor(0)) {
@@ -101,7 +101,7 @@ pub async fn create(
     let recollection = create::create(&app, &company, order).await?;
     let user = user_of(&app, &recollection).await?;
     let user = user.map(|user| user.view(app.clock.now()));
-    Answer::data(recollection.view(user), "Recollection created successfully")
+    DataResponse::data(recollection.view(user), "Recollection created successfully")
 }
 
 fn read_method(
@@ -140,7 +140,7 @@ pub async fn verify(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(reference): Path<String>,
-) -> Result<Answer<View<LoanId>>> {
+) -> Result<DataResponse<View<LoanId>>> {
     company.check_feature(FEATURE)?;
     let found = find_by_reference(&app, &company, &reference).await?;
     let recollection = match (found.with_provider, found.status) {
@@ -155,20 +155,20 @@ pub async fn verify(
     }
     let user = user_of(&app, &recollection).await?;
     let user = user.map(|user| user.view(app.clock.now()));
-    Answer::data(recollection.view(user), "Recollection verified successfully")
+    DataResponse::data(recollection.view(user), "Recollection verified successfully")
 }
 
 pub async fn fetch(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(id): Path<String>,
-) -> Result<Answer<View<LoanId>>> {
+) -> Result<DataResponse<View<LoanId>>> {
     company.check_feature(FEATURE)?;
     let found = app.store.select(async |tx| store::find(tx, &company.id, &id).await).await?;
     let recollection = found.ok_or_else(not_found)?;
     let user = user_of(&app, &recollection).await?;
     let user = user.map(|user| user.view(app.clock.now()));
-    Answer::data(recollection.view(user), "Recollection fetched successfully")
+    DataResponse::data(recollection.view(user), "Recollection fetched successfully")
 }
 
 async fn find_by_reference(app: &App, company: &Company, reference: &str) -> Result<Recollection> {
@@ -180,7 +180,7 @@ pub async fn fetch_by_reference(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(reference): Path<String>,
-) -> Result<Answer<View<loans::View>>> {
+) -> Result<DataResponse<View<loans::View>>> {
     company.check_feature(FEATURE)?;
     let read = async |tx: &mut Tx| -> Result<_> {
         let found = store::find_by_reference(tx, &company.id, &reference).await?;
@@ -193,7 +193,7 @@ pub async fn fetch_by_reference(
     };
     let (recollection, loan, user) = app.store.read(read).await?;
     let user = user.map(|user| user.view(app.clock.now()));
-    Answer::data(recollection.view_with_loan(user, loan), "Recollection fetched successfully")
+    DataResponse::data(recollection.view_with_loan(user, loan), "Recollection fetched successfully")
 }
 
 fields! {
@@ -219,15 +219,15 @@ pub async fn list(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
     query: Query<Wanted>,
-) -> Result<Answer<Listed<View<LoanId>>>> {
+) -> Result<DataResponse<ListPage<View<LoanId>>>> {
     company.check_feature(FEATURE)?;
-    let page = Page { number: query.page()?, limit: query.limit()? };
+    let page = PageRequest { number: query.page()?, limit: query.limit()? };
     let user_id = query.user_id()?;
     let filter = Filter { user_key: None, loan: query.loan()?, created: query.date_created_at()? };
     let sort = match (query.sort_created_at()?, query.sort_updated_at()?) {
         (None, Some(order)) => Sort::Updated(order),
         (Some(order), _) => Sort::Created(order),
-        (None, None) => Sort::Created(listing::Order::Descending),
+        (None, None) => Sort::Created(listing::SortOrder::Descending),
     };
     let read = async |tx: &mut Tx| -> Result<_> {
         let mut filter = filter;
@@ -249,5 +249,8 @@ pub async fn list(
         let user = users.iter().find(|user| user.id == found.user_key);
         found.view(user.cloned().map(|user| user.view(now)))
     });
-    Answer::data(page.of(total, docs.collect()), "Recollections fetched successfully")
+    DataResponse::data(
+        page.to_list_page(total, docs.collect()),
+        "Recollections fetched successfully",
+    )
 }

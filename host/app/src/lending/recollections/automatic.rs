@@ -25,7 +25,7 @@ use crate::{
     },
 };
 use tollhouse_platform::{
-    background::jobs::{Job, Next},
+    background::jobs::{Job, JobResult},
     clock::Timestamp,
     error::{Error, Result},
     store::Tx,
@@ -41,18 +41,20 @@ enum CollectionStep {
     NotBefore(Option<Timestamp>),
 }
 
-pub fn collect_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+pub fn collect_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
     async move {
         let (db, host) = (app.store.clone(), app.clone());
         let (company_id, loan_id) = (job.company_id, job.subject);
         let due =
             db.write(async move |tx| next_step(tx, &host, &company_id, &loan_id).await).await?;
         match due {
-            CollectionStep::NotBefore(at) => Ok(at.map_or(Next::Done, Next::At)),
-            CollectionStep::Skipped => Ok(Next::At(app.clock.now())),
+            CollectionStep::NotBefore(at) => {
+                Ok(at.map_or(JobResult::Done, JobResult::RescheduleAt))
+            }
+            CollectionStep::Skipped => Ok(JobResult::RescheduleAt(app.clock.now())),
             CollectionStep::Charge(recollection) => {
                 charge::attempt(&app, *recollection, Attempt::First).await?;
-                Ok(Next::At(app.clock.now()))
+                Ok(JobResult::RescheduleAt(app.clock.now()))
             }
         }
     }
@@ -179,7 +181,7 @@ fn failure_reason(checked: Result<()>) -> Result<Option<Error>> {
         Ok(()) => Ok(None),
         Err(
             reason @ (Error::Invalid(_)
-            | Error::NotCovered
+            | Error::InsufficientBalance
             | Error::NotFound(_)
             | Error::Forbidden(_)),
         ) => Ok(Some(reason)),

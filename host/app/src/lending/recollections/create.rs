@@ -29,7 +29,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::{Json, Tx},
-    telemetry::spans::SPANS,
+    telemetry::spans::SPAN_TARGET,
     values::money::Minor,
 };
 use tollhouse_plugins::{CheckoutOrder, CheckoutSession, Provider};
@@ -74,7 +74,7 @@ pub enum Attempt {
     Retry,
 }
 
-#[instrument(target = SPANS, name = "recollections.create", skip_all)]
+#[instrument(target = SPAN_TARGET, name = "recollections.create", skip_all)]
 pub async fn create(
     app: &App,
     company: &Company,
@@ -359,7 +359,7 @@ pub async fn begin(tx: &mut Tx, new: &Recollection) -> Result<()> {
         return Err(Error::internal("generated reference is already taken"));
     }
     if let Some(at) = next_check(new.status.of_charge(), new.checks_start_at(), *updated_at) {
-        jobs::wake(tx, &new.company_id, SETTLE_JOB, &new.id, at).await?;
+        jobs::enqueue(tx, &new.company_id, SETTLE_JOB, &new.id, at).await?;
     }
     Ok(())
 }

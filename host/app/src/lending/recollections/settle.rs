@@ -19,10 +19,10 @@ use crate::{
     webhooks::{incoming as notifications, outgoing as events},
 };
 use tollhouse_platform::{
-    background::jobs::{Job, Next},
+    background::jobs::{Job, JobResult},
     error::{Error, Result},
     store::Tx,
-    telemetry::spans::SPANS,
+    telemetry::spans::SPAN_TARGET,
     values::money::{Minor, Money},
 };
 use tollhouse_plugins::{PaymentStatus, ProviderPayment};
@@ -45,7 +45,7 @@ impl RecollectionVerification {
 }
 
 /// Verifies a recollection with the provider and records the outcome.
-#[instrument(target = SPANS, name = "recollections.verify", skip_all)]
+#[instrument(target = SPAN_TARGET, name = "recollections.verify", skip_all)]
 pub async fn verify(app: &App, recollection: Recollection) -> Result<RecollectionVerification> {
     let Recollection { company_id, id, payment_service, account_id, .. } = &recollection;
     let desk = ChargeVerifier::open(app, company_id, payment_service, account_id).await?;
@@ -259,20 +259,20 @@ async fn emit(
 }
 
 /// Settles a recollection after a webhook and on schedule.
-pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
     async move {
         let find = async |tx: &mut Tx| store::find(tx, &job.company_id, &job.subject).await;
-        let Some(recollection) = app.store.select(find).await? else { return Ok(Next::Done) };
+        let Some(recollection) = app.store.select(find).await? else { return Ok(JobResult::Done) };
         let (begun_at, before) = (recollection.checks_start_at(), recollection.status);
         let settled = verify(&app, recollection).await.map(RecollectionVerification::into_inner);
         let status = settled.as_ref().map_or(before, |settled| settled.status);
         match (settled, next_check(status.of_charge(), begun_at, app.clock.now())) {
             (Err(error), None) => charges::retry_or_give_up(&job, error),
             (Err(error), _) => Err(error),
-            (Ok(_), Some(next)) => Ok(Next::At(next)),
+            (Ok(_), Some(next)) => Ok(JobResult::RescheduleAt(next)),
             (Ok(recollection), None) => {
                 release_fee(&app, recollection).await?;
-                Ok(Next::Done)
+                Ok(JobResult::Done)
             }
         }
     }

@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use super::{ABANDONED_SECONDS, Lease, Status};
 use tollhouse_platform::{
     clock::Timestamp,
-    store::{Assembled, FromRow, Json, Result, Tx, params},
+    store::{DynamicStatement, FromRow, Json, Result, Tx, params},
     values::{
-        listing::{Order, Page, Period},
+        listing::{PageRequest, Period, SortOrder},
         money::{Minor, Money},
     },
 };
@@ -179,25 +179,25 @@ pub struct Filter {
 
 #[derive(Clone, Copy, Debug)]
 pub enum Sort {
-    Created(Order),
-    Updated(Order),
+    Created(SortOrder),
+    Updated(SortOrder),
 }
 
 impl Filter {
-    fn apply_to(&self, select: &'static str, company_id: &str) -> Assembled {
-        let mut sql = Assembled::default()
-            .then(select)
-            .then(" FROM recollections WHERE company_id = ")
-            .value(company_id);
+    fn apply_to(&self, select: &'static str, company_id: &str) -> DynamicStatement {
+        let mut sql = DynamicStatement::default()
+            .append(select)
+            .append(" FROM recollections WHERE company_id = ")
+            .bind(company_id);
         if let Some(user_key) = &self.user_key {
-            sql = sql.then(" AND user_key = ").value(user_key.as_str());
+            sql = sql.append(" AND user_key = ").bind(user_key.as_str());
         }
         if let Some(loan) = &self.loan {
-            sql = sql.then(" AND loan_id = ").value(loan.as_str());
+            sql = sql.append(" AND loan_id = ").bind(loan.as_str());
         }
         if let Some(Period { from, before }) = self.created {
-            sql = sql.then(" AND created_at >= ").value(from);
-            sql = sql.then(" AND created_at < ").value(before);
+            sql = sql.append(" AND created_at >= ").bind(from);
+            sql = sql.append(" AND created_at < ").bind(before);
         }
         sql
     }
@@ -209,18 +209,18 @@ pub async fn list(
     company_id: &str,
     filter: &Filter,
     sort: Sort,
-    page: Page,
+    page: PageRequest,
 ) -> Result<(i64, Vec<Recollection>)> {
-    let (total,) = tx.assembled(&filter.apply_to("SELECT COUNT(*)", company_id)).one().await?;
+    let (total,) = tx.dynamic(&filter.apply_to("SELECT COUNT(*)", company_id)).one().await?;
     let order = match sort {
-        Sort::Created(Order::Ascending) => " ORDER BY created_at, id",
-        Sort::Created(Order::Descending) => " ORDER BY created_at DESC, id DESC",
-        Sort::Updated(Order::Ascending) => " ORDER BY updated_at, id",
-        Sort::Updated(Order::Descending) => " ORDER BY updated_at DESC, id DESC",
+        Sort::Created(SortOrder::Ascending) => " ORDER BY created_at, id",
+        Sort::Created(SortOrder::Descending) => " ORDER BY created_at DESC, id DESC",
+        Sort::Updated(SortOrder::Ascending) => " ORDER BY updated_at, id",
+        Sort::Updated(SortOrder::Descending) => " ORDER BY updated_at DESC, id DESC",
     };
-    let sql = filter.apply_to(recollections!(""), company_id).then(order);
-    let sql = sql.then(" LIMIT ").value(page.limit).then(" OFFSET ").value(page.offset());
-    Ok((total, tx.assembled(&sql).all().await?))
+    let sql = filter.apply_to(recollections!(""), company_id).append(order);
+    let sql = sql.append(" LIMIT ").bind(page.limit).append(" OFFSET ").bind(page.offset());
+    Ok((total, tx.dynamic(&sql).all().await?))
 }
 
 /// The key of a collected installment.

@@ -10,17 +10,17 @@ use super::{
 };
 use crate::{state::App, tenants::companies};
 use tollhouse_http::{
-    answer::Answer,
     request::{
         fields::{Choice, OneOf, fields},
         path::Path,
         query::{Limit, PageNumber, Query},
     },
+    response::DataResponse,
 };
 use tollhouse_platform::{
     clock::Timestamp,
     error::Result,
-    values::listing::{Listed, Page},
+    values::listing::{ListPage, PageRequest},
 };
 
 pub struct States;
@@ -81,8 +81,8 @@ pub async fn list(
     State(app): State<App>,
     Path(company): Path<String>,
     query: Query<MessageList>,
-) -> Result<Answer<Listed<View>>> {
-    let page = Page { number: query.page()?, limit: query.limit()? };
+) -> Result<DataResponse<ListPage<View>>> {
+    let page = PageRequest { number: query.page()?, limit: query.limit()? };
     let filter = Filter { state: query.state()?, channel: query.channel()? };
     let (total, messages) = app
         .store
@@ -92,7 +92,7 @@ pub async fn list(
         })
         .await?;
     let messages = messages.into_iter().map(view).collect();
-    Answer::data(page.of(total, messages), "Messages fetched successfully")
+    DataResponse::data(page.to_list_page(total, messages), "Messages fetched successfully")
 }
 
 fn view(message: Message) -> View {

@@ -20,20 +20,20 @@ use crate::{
     tenants::{companies, wallet},
 };
 use tollhouse_platform::{
-    background::jobs::{Job, LEASE_SECONDS, Next},
+    background::jobs::{Job, JobResult, LEASE_SECONDS},
     error::{Error, Result},
-    outbound::smtp::{Email, SmtpError},
+    outbound::smtp::{OutgoingEmail, SmtpError},
     store::Tx,
-    telemetry::spans::SPANS,
+    telemetry::spans::SPAN_TARGET,
 };
 use tollhouse_plugins::TextMessage;
 
 /// Maximum duration of an attempt: less than its lease, so that no other host repeats it meanwhile.
 const MAX_ATTEMPT_MS: i64 = (LEASE_SECONDS - 20) * 1_000;
 
-pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
     async move {
-        let Some(message) = begin_attempt(&app, &job).await? else { return Ok(Next::Done) };
+        let Some(message) = begin_attempt(&app, &job).await? else { return Ok(JobResult::Done) };
         let left = message.give_up_at.0 - app.clock.now().0;
         let outcome = match (&message.content, u64::try_from(left.min(MAX_ATTEMPT_MS))) {
             (Some(content), Ok(ms @ 1..)) => {
@@ -48,9 +48,9 @@ pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
         let waited =
             Duration::from_millis(u64::try_from(now.0 - message.created_at.0).unwrap_or(0));
         let (seen, next) = match next {
-            NextStep::Delivered => (MessageOutcome::Delivered, Next::Done),
-            NextStep::Failed => (MessageOutcome::Failed, Next::Done),
-            NextStep::Retry(at) => (MessageOutcome::Retried, Next::At(at)),
+            NextStep::Delivered => (MessageOutcome::Delivered, JobResult::Done),
+            NextStep::Failed => (MessageOutcome::Failed, JobResult::Done),
+            NextStep::Retry(at) => (MessageOutcome::Retried, JobResult::RescheduleAt(at)),
         };
         app.metrics.messages.count_attempt(message.channel.name(), seen, waited);
         Ok(next)
@@ -71,7 +71,7 @@ async fn begin_attempt(app: &App, job: &Job) -> Result<Option<Message>> {
         .await
 }
 
-#[instrument(target = SPANS, name = "messages.deliver", skip_all)]
+#[instrument(target = SPAN_TARGET, name = "messages.deliver", skip_all)]
 async fn attempt(app: &App, message: &Message, content: &str) -> Result<SendOutcome> {
     let context = seal_context(&message.company_id, &message.id);
     let letter = app.sealer.open(&context, content)?;
@@ -87,7 +87,7 @@ async fn send_email(app: &App, message: &Message, letter: MessageContent) -> Sen
         return SendOutcome::Retryable { reason: "e-mail is not configured".to_owned() };
     };
     let rendered = letter.text.email();
-    let email = Email {
+    let email = OutgoingEmail {
         id: message.id.clone(),
         from_name: letter.text.company,
         to: letter.to,
@@ -99,7 +99,7 @@ async fn send_email(app: &App, message: &Message, letter: MessageContent) -> Sen
     match mailer.send(&email).await {
         Ok(()) => SendOutcome::Accepted { via: "smtp".to_owned(), id: None },
         Err(error) => {
-            let SmtpError { is_final, .. } = error;
+            let SmtpError { is_permanent: is_final, .. } = error;
             let reason = format!("smtp: {error}");
             if is_final {
                 SendOutcome::Rejected { reason }

@@ -54,7 +54,7 @@ impl Gateways {
     pub fn check_ready(&self, app: &App, company: &Company) -> Result<()> {
         for name in self.in_order(company.sms_gateway.as_deref()) {
             app.plugins.must_be_ready(&name).map_err(|error| match error {
-                Error::Busy { detail, retry_after_s, .. } => Error::Busy {
+                Error::RetryLater { detail, retry_after_s, .. } => Error::RetryLater {
                     message: "text messages cannot be sent now, please try again later".to_owned(),
                     detail: format!("{name}: {detail}"),
                     retry_after_s,

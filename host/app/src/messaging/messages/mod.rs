@@ -84,7 +84,7 @@ impl Destination {
     #[must_use]
     pub fn key(&self) -> String {
         let to = match self.channel {
-            Channel::Email => tollhouse_platform::values::email::key(&self.to),
+            Channel::Email => tollhouse_platform::values::email::comparison_key(&self.to),
             Channel::Sms => self.to.clone(),
         };
         format!("{}:{to}", self.channel.name())
@@ -160,7 +160,7 @@ pub async fn enqueue(tx: &mut Tx, app: &App, company_id: &str, new: NewMessage<'
     message.give_up_at = new.give_up_at;
     store::insert(tx, &message).await?;
     let job = message.channel.job_kind();
-    jobs::wake(tx, company_id, job, &message.id, now).await.map_err(Error::from)
+    jobs::enqueue(tx, company_id, job, &message.id, now).await.map_err(Error::from)
 }
 
 /// Records a message refused before it was queued, for support. It has no content and no fee.
@@ -224,7 +224,7 @@ pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
     async move {
         let before = app.settings.retention_cutoff(app.clock.now());
         let swept =
-            app.store.write_in_pieces(async move |tx, most| store::sweep(tx, before, most).await);
+            app.store.write_in_batches(async move |tx, most| store::sweep(tx, before, most).await);
         swept.await.map_err(Error::from)
     }
     .boxed()

@@ -8,7 +8,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx, Type, params},
-    values::listing::Page,
+    values::listing::PageRequest,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, Type)]
@@ -166,7 +166,7 @@ pub async fn list(
     tx: &mut Tx,
     company_id: &str,
     filter: &Filter,
-    page: Page,
+    page: PageRequest,
 ) -> Result<(i64, Vec<Message>)> {
     let (total,) = tx
         .sql(

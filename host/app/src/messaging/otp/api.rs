@@ -9,12 +9,12 @@ use crate::{
     tenants::companies::{AuthenticatedCompany, Company},
 };
 use tollhouse_http::{
-    Run,
-    answer::Done,
+    IdempotentRequest,
     request::{
         body::Body,
         fields::{Choice, Email, Phone, Prose, SomeOf, Text, Whole, fields},
     },
+    response::MessageResponse,
 };
 use tollhouse_platform::{
     error::{Error, Result},
@@ -68,17 +68,17 @@ fields! {
 pub async fn send(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    run: Run,
+    run: IdempotentRequest,
     body: Body<NewCode>,
-) -> Result<Done> {
+) -> Result<MessageResponse> {
     company.check_feature(FEATURE)?;
     let order = read(&company, &run, &body)?;
     super::send(&app, &company, async move |_: &mut Tx, _: &App, _: &Company| Ok(order)).await?;
-    Ok(Done("OTP sent successfully"))
+    Ok(MessageResponse("OTP sent successfully"))
 }
 
 /// Reads fields in the order of the specification, so that errors name the first invalid one.
-fn read(company: &Company, run: &Run, body: &Body<NewCode>) -> Result<CodeRequest> {
+fn read(company: &Company, run: &IdempotentRequest, body: &Body<NewCode>) -> Result<CodeRequest> {
     let identifier = body.identifier()?;
     let channels = body.channels()?;
     let wants = |channel: Channel| channels.iter().any(|name| name == channel.name());
@@ -131,9 +131,9 @@ fields! {
 pub async fn verify(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    run: Run,
+    run: IdempotentRequest,
     body: Body<CodeTry>,
-) -> Result<Done> {
+) -> Result<MessageResponse> {
     let identifier = body.identifier()?;
     let kind = body.r#type()?.unwrap_or_else(|| DEFAULT_TYPE.to_owned());
     let (key, token, run) = (key(identifier, kind), body.token()?, run.name("otp"));
@@ -141,5 +141,5 @@ pub async fn verify(
     let checked =
         async move |tx: &mut Tx| check(tx, &host, &company.id, &key, &token, run.as_deref()).await;
     finish_check(&app, db.write(checked).await)?;
-    Ok(Done("OTP verified successfully"))
+    Ok(MessageResponse("OTP verified successfully"))
 }

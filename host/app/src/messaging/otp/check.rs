@@ -7,7 +7,7 @@ use crate::state::App;
 use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
-    rate::Exceeded,
+    rate::RateLimitExceeded,
     store::{Json, Tx},
 };
 
@@ -40,7 +40,7 @@ pub async fn check(
     };
     let is_run = |run| {
         let used_by = code.used_by.as_deref().unwrap_or_default();
-        app.sealer.is_digest(used_by, &key.digest_input(company_id, run))
+        app.sealer.verify_digest(used_by, &key.digest_input(company_id, run))
     };
     if code.digest.is_none() && run.is_some_and(is_run) {
         return Ok(CheckOutcome::Passed);
@@ -52,10 +52,10 @@ pub async fn check(
     }
     let mut counted = code.recent_wrong_attempts(now);
     if let Some(pause) = retry_after(&counted, app.settings.otp.wrong_per_hour, now) {
-        return Err(Error::Throttled(Exceeded::after(pause)));
+        return Err(Error::RateLimited(RateLimitExceeded::after(pause)));
     }
     let digest = code.digest.as_deref().unwrap_or_default();
-    let passed = app.sealer.is_digest(digest, &key.digest_input(company_id, token));
+    let passed = app.sealer.verify_digest(digest, &key.digest_input(company_id, token));
     if passed {
         code.digest = None;
         code.used_by = run.map(|run| app.sealer.digest(&key.digest_input(company_id, run)));
@@ -87,7 +87,7 @@ pub fn finish_check(app: &App, checked: Result<CheckOutcome>) -> Result<()> {
             let message = "too many invalid attempts, please request a new otp";
             ("cancelled", Err(Error::invalid(message)))
         }
-        Err(error @ Error::Throttled(_)) => ("throttled", Err(error)),
+        Err(error @ Error::RateLimited(_)) => ("throttled", Err(error)),
         Err(error) => return Err(error),
     };
     app.metrics.alarms.count_code(noted);

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{WATCH_JOB, store};
 use crate::{operations::operator_events, state::App};
 use tollhouse_platform::{
-    background::jobs::{self, Job, Next},
+    background::jobs::{self, Job, JobResult},
     clock::Timestamp,
     error::{Error, Result},
     store::Tx,
@@ -30,7 +30,7 @@ pub async fn count_sent(tx: &mut Tx, company_id: &str, now: Timestamp) -> Result
     let slot = slot_of(now);
     if store::add_counts(tx, company_id, slot, [1, 0]).await? == 1 {
         let look_at = slot.plus_ms(SLOT_MS + CHECK_DELAY_MS);
-        jobs::wake(tx, company_id, WATCH_JOB, &slot.0.to_string(), look_at).await?;
+        jobs::enqueue(tx, company_id, WATCH_JOB, &slot.0.to_string(), look_at).await?;
     }
     Ok(())
 }
@@ -42,12 +42,12 @@ pub async fn count_verified(tx: &mut Tx, company_id: &str, sent_at: Timestamp) -
 }
 
 /// Checks the hour that ends with a slot. Emits one event an hour if few codes were verified.
-pub fn watch_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+pub fn watch_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
     async move {
         let last = Timestamp(job.subject.parse().map_err(Error::internal)?);
         let db = app.store.clone();
         db.write(async move |tx| check_slots(tx, &app, &job.company_id, last).await).await?;
-        Ok(Next::Done)
+        Ok(JobResult::Done)
     }
     .boxed()
 }

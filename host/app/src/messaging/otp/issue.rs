@@ -73,7 +73,7 @@ where
         return Ok(());
     };
     if let Some(order) = order
-        && matches!(error, Error::NotCovered)
+        && matches!(error, Error::InsufficientBalance)
     {
         record_rejected_sends(app, company, order).await;
     }
@@ -96,7 +96,7 @@ async fn record_rejected_sends(app: &App, company: &Company, order: CodeRequest)
         Ok(())
     };
     match app.store.write(note).await {
-        Ok(()) | Err(Error::Throttled(_)) => {}
+        Ok(()) | Err(Error::RateLimited(_)) => {}
         Err(error) => {
             tracing::warn!(error = %error.chain(), "rejected message could not be recorded");
         }

@@ -6,7 +6,7 @@ use super::store;
 use crate::{messaging::messages::Destination, state::App};
 use tollhouse_platform::{
     error::{Error, Result},
-    rate::Exceeded,
+    rate::RateLimitExceeded,
     store::Tx,
 };
 
@@ -57,7 +57,7 @@ pub async fn take_available_tokens<'d>(
     for destination in destinations {
         match take_destination_token(tx, app, company_id, what, destination).await {
             Ok(()) => taken.push(destination),
-            Err(Error::Throttled(_)) => {}
+            Err(Error::RateLimited(_)) => {}
             Err(error) => return Err(error),
         }
     }
@@ -107,5 +107,5 @@ async fn take_token(
     let full_at = store::full_at(tx, company_id, key).await?.unwrap_or(now);
     let ms = full_at.0 - now.0 - interval_ms * (per_hour - 1);
     let wait = Duration::from_millis(u64::try_from(ms).unwrap_or(0));
-    Err(Error::Throttled(Exceeded::after(wait)))
+    Err(Error::RateLimited(RateLimitExceeded::after(wait)))
 }

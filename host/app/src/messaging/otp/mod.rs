@@ -121,7 +121,7 @@ pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
     async move {
         let now = app.clock.now();
         let swept =
-            app.store.write_in_pieces(async move |tx, most| store::sweep(tx, now, most).await);
+            app.store.write_in_batches(async move |tx, most| store::sweep(tx, now, most).await);
         swept.await.map_err(Error::from)
     }
     .boxed()

@@ -22,14 +22,14 @@ use crate::{
     },
 };
 use tollhouse_http::{
-    Run,
-    answer::{Answer, Done},
+    IdempotentRequest,
     request::{
         body::Body,
         fields::{Choice, OneOf, ReturnUrl, Text, fields},
         path::Path,
         query::{Cursor, Direction, Limit, Query, Truth},
     },
+    response::{DataResponse, MessageResponse},
 };
 use tollhouse_platform::{
     error::{Error, Result},
@@ -68,9 +68,9 @@ fields! {
 pub async fn create(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    run: Run,
+    run: IdempotentRequest,
     body: Body<NewCard>,
-) -> Result<Answer<Created>> {
+) -> Result<DataResponse<Created>> {
     company.check_feature(FEATURE)?;
     let (user_id, currency) = (body.user_id()?, body.currency()?);
     let checkout = body.checkout()?;
@@ -79,7 +79,7 @@ pub async fn create(
     let provider = providers::choose_provider(&app, &company, sent.as_deref(), &body)?;
     if let Ok(plugin) = app.plugins.provider(&provider, &company.id) {
         let takes: Vec<&str> = plugin.manifest().currencies.iter().map(String::as_str).collect();
-        body.must_be_among("currency", &currency, &takes)?;
+        body.require_one_of("currency", &currency, &takes)?;
         if !plugin.offers("saved-card") {
             return Err(body.must_be("payment_service", "a provider that saves cards"));
         }
@@ -89,14 +89,14 @@ pub async fn create(
     let order =
         CardRequest { user_id, money, success_url, cancel_url, provider, run: run.name("card") };
     let card = create::create(&app, &company, order).await?;
-    Answer::data(card.created(), "Card created successfully")
+    DataResponse::data(card.created(), "Card created successfully")
 }
 
 pub async fn verify(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(card): Path<String>,
-) -> Result<Answer<View>> {
+) -> Result<DataResponse<View>> {
     company.check_feature(FEATURE)?;
     let card = find_or_not_found(&app, &company, &card).await?;
     match card.status {
@@ -109,7 +109,7 @@ pub async fn verify(
     match (card.status, mismatch) {
         (Status::Pending, Some(mismatch)) => Err(Error::invalid(mismatch)),
         (Status::Pending, None) => Err(Error::invalid("payment still pending")),
-        (Status::Valid, _) => Answer::data(card.view(), "Card verified successfully"),
+        (Status::Valid, _) => DataResponse::data(card.view(), "Card verified successfully"),
         (Status::Failed | Status::Duplicate | Status::Unusable, _) => Err(not_verified(card)),
     }
 }
@@ -124,9 +124,9 @@ pub async fn fetch(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(card): Path<String>,
-) -> Result<Answer<View>> {
+) -> Result<DataResponse<View>> {
     company.check_feature(FEATURE)?;
-    Answer::data(
+    DataResponse::data(
         find_or_not_found(&app, &company, &card).await?.view(),
         "Card fetched successfully",
     )
@@ -151,24 +151,24 @@ pub async fn list(
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(user_id): Path<String>,
     query: Query<Wanted>,
-) -> Result<Answer<Vec<View>>> {
+) -> Result<DataResponse<Vec<View>>> {
     company.check_feature(FEATURE)?;
     let (valid, order) = (query.valid()?, query.sort_created_at()?);
-    let order = order.unwrap_or(listing::Order::Descending);
+    let order = order.unwrap_or(listing::SortOrder::Descending);
     let read = async |tx: &mut Tx| -> Result<Vec<Card>> {
         let user = users::find_by_email_or_id(tx, &company.id, &user_id).await?;
         let user = user.ok_or_else(|| Error::not_found("user not found"))?;
         Ok(store::list_for_user(tx, &company.id, &user.id, valid, order).await?)
     };
     let cards = app.store.read(read).await?;
-    Answer::data(cards.iter().map(Card::view).collect(), "Cards retrieved successfully")
+    DataResponse::data(cards.iter().map(Card::view).collect(), "Cards retrieved successfully")
 }
 
 pub async fn set_default(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(card): Path<String>,
-) -> Result<Answer<View>> {
+) -> Result<DataResponse<View>> {
     company.check_feature(FEATURE)?;
     let db = app.store.clone();
     db.write(async move |tx| {
@@ -189,7 +189,7 @@ pub async fn set_default(
             card.updated_at = now;
             store::update(tx, &card).await?;
         }
-        Answer::data(card.view(), "Default card set successfully")
+        DataResponse::data(card.view(), "Default card set successfully")
     })
     .await
 }
@@ -207,13 +207,13 @@ pub async fn delete(
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(card): Path<String>,
     query: Query<Deleting>,
-) -> Result<Done> {
+) -> Result<MessageResponse> {
     company.check_feature(FEATURE)?;
     let default_too = query.delete_default()?.unwrap_or(false);
     let db = app.store.clone();
     db.write(async move |tx| cleanup::delete(tx, &app, &company.id, &card, default_too).await)
         .await?;
-    Ok(Done("Card deleted successfully"))
+    Ok(MessageResponse("Card deleted successfully"))
 }
 
 // ---- operator endpoints -------------------------------------------------------------------------
@@ -244,25 +244,28 @@ pub struct CardRefunds {
     next: Option<String>,
 }
 
-pub async fn refunds(State(app): State<App>, query: Query<Refunds>) -> Result<Answer<CardRefunds>> {
+pub async fn refunds(
+    State(app): State<App>,
+    query: Query<Refunds>,
+) -> Result<DataResponse<CardRefunds>> {
     let (status, after, limit) = (query.status()?, query.after()?, query.limit()?);
     let read = async |tx: &mut Tx| store::list_refunds(tx, status.as_ref(), &after, limit).await;
     let refunds = app.store.select(read).await?;
     let is_full = i64::try_from(refunds.len()).is_ok_and(|read| read == limit);
     let next = refunds.last().filter(|_| is_full).map(|last| last.id.clone());
-    Answer::data(CardRefunds { refunds, next }, "Refunds fetched successfully")
+    DataResponse::data(CardRefunds { refunds, next }, "Refunds fetched successfully")
 }
 
 pub async fn retry_refund(
     State(app): State<App>,
     Path((company, refund)): Path<(String, String)>,
-) -> Result<Answer<Refund>> {
+) -> Result<DataResponse<Refund>> {
     let db = app.store.clone();
     db.write(async move |tx| {
         let detail = json!({ "refund": refund });
         audit::record(tx, &app, &company, "card_refund.retry", detail).await?;
         let refund = refund::retry(tx, &app, &company, &refund).await?;
-        Answer::data(refund, "Refund requested successfully")
+        DataResponse::data(refund, "Refund requested successfully")
     })
     .await
 }

@@ -6,7 +6,7 @@ use futures::{FutureExt, future::BoxFuture};
 use super::{Card, REVOKE_JOB, Status, not_found, store};
 use crate::{customers as users, money::charges::ChargeVerifier, state::App};
 use tollhouse_platform::{
-    background::jobs::{self, Job, Next},
+    background::jobs::{self, Job, JobResult},
     clock::Timestamp,
     error::{Error, Result},
     store::Tx,
@@ -68,19 +68,19 @@ pub async fn delete(
         store::update(tx, &Card { is_default: true, updated_at: now, ..next }).await?;
     }
     if card.token.is_some() {
-        jobs::wake(tx, company_id, REVOKE_JOB, id, now).await?;
+        jobs::enqueue(tx, company_id, REVOKE_JOB, id, now).await?;
     }
     Ok(())
 }
 
 /// Deauthorizes the token of a deleted card at the provider, then destroys it.
-pub fn revoke_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+pub fn revoke_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
     async move {
         let find = async |tx: &mut Tx| store::find_any(tx, &job.company_id, &job.subject).await;
         let card = app.store.select(find).await?;
         let Some(card) = card.filter(|card| card.removed_at.is_some() && card.token.is_some())
         else {
-            return Ok(Next::Done);
+            return Ok(JobResult::Done);
         };
         if let Err(error) = revoke(&app, &card).await {
             if job.failures < MAX_FAILURES {
@@ -122,14 +122,14 @@ async fn revoke(app: &App, card: &Card) -> Result<()> {
     }
 }
 
-async fn destroy_token(app: &App, card: Card) -> Result<Next> {
+async fn destroy_token(app: &App, card: Card) -> Result<JobResult> {
     let db = app.store.clone();
     db.write(async move |tx| {
         users::lock(tx, &card.company_id, &card.user_key).await?;
         if let Some(card) = store::find_any(tx, &card.company_id, &card.id).await? {
             store::update(tx, &Card { token: None, ..card }).await?;
         }
-        Ok(Next::Done)
+        Ok(JobResult::Done)
     })
     .await
 }
@@ -139,7 +139,7 @@ pub fn sweep(app: App) -> BoxFuture<'static, Result<u64>> {
     async move {
         let before = app.clock.now().plus_seconds(-RETENTION_SECONDS);
         let swept =
-            app.store.write_in_pieces(async move |tx, most| store::sweep(tx, before, most).await);
+            app.store.write_in_batches(async move |tx, most| store::sweep(tx, before, most).await);
         swept.await.map_err(Error::from)
     }
     .boxed()

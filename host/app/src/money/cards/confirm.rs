@@ -14,10 +14,10 @@ use crate::{
     webhooks::{incoming as notifications, outgoing as events},
 };
 use tollhouse_platform::{
-    background::jobs::{Job, Next},
+    background::jobs::{Job, JobResult},
     error::Result,
     store::Tx,
-    telemetry::spans::SPANS,
+    telemetry::spans::SPAN_TARGET,
 };
 use tollhouse_plugins::{Instrument, PaymentStatus, ProviderPayment};
 
@@ -28,7 +28,7 @@ const NOT_REUSABLE: &str = "the card cannot be charged again";
 
 /// Verifies a card's charges with the provider and records the outcome. Returns the mismatch if an
 /// amount or currency differs from the requested one; the card is then not verified.
-#[instrument(target = SPANS, name = "cards.verify", skip_all)]
+#[instrument(target = SPAN_TARGET, name = "cards.verify", skip_all)]
 pub async fn verify(app: &App, card: &Card) -> Result<Option<&'static str>> {
     let desk = ChargeVerifier::open(app, &card.company_id, &card.payment_service, &card.account_id)
         .await?;
@@ -182,12 +182,12 @@ async fn emit(tx: &mut Tx, app: &App, card: &Card, kind: &'static str) -> Result
 
 /// Verifies a card's charge after a webhook and on schedule. A card that is not valid after one day
 /// is removed; its session is checked for two more days.
-pub fn confirm_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+pub fn confirm_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
     async move {
         let find = async |tx: &mut Tx| store::find_any(tx, &job.company_id, &job.subject).await;
-        let Some(card) = app.store.select(find).await? else { return Ok(Next::Done) };
+        let Some(card) = app.store.select(find).await? else { return Ok(JobResult::Done) };
         let asked = verify(&app, &card).await;
-        let Some(card) = app.store.select(find).await? else { return Ok(Next::Done) };
+        let Some(card) = app.store.select(find).await? else { return Ok(JobResult::Done) };
         let card = cleanup::remove_if_unverified(&app, card).await?;
         let now = app.clock.now();
         let next = [
@@ -198,7 +198,7 @@ pub fn confirm_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
         match (asked, next) {
             (Err(error), None) => charges::retry_or_give_up(&job, error),
             (Err(error), _) => Err(error),
-            (Ok(_), next) => Ok(next.map_or(Next::Done, Next::At)),
+            (Ok(_), next) => Ok(next.map_or(JobResult::Done, JobResult::RescheduleAt)),
         }
     }
     .boxed()

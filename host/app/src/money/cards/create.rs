@@ -18,7 +18,7 @@ use tollhouse_platform::{
     background::jobs,
     error::{Error, Result},
     store::Tx,
-    telemetry::spans::SPANS,
+    telemetry::spans::SPAN_TARGET,
     values::money::Money,
 };
 use tollhouse_plugins::{CheckoutOrder, CheckoutSession};
@@ -35,7 +35,7 @@ pub struct CardRequest {
     pub run: Option<String>,
 }
 
-#[instrument(target = SPANS, name = "cards.create", skip_all)]
+#[instrument(target = SPAN_TARGET, name = "cards.create", skip_all)]
 pub async fn create(app: &App, company: &Company, order: CardRequest) -> Result<Card> {
     let card = record(app, company, order).await?;
     // An earlier run of the request has completed this.
@@ -107,7 +107,7 @@ async fn record(app: &App, company: &Company, order: CardRequest) -> Result<Card
             reserve(tx, &card).await?;
         }
         if let Some(at) = next_check(card.status.of_charge(), card.created_at, now) {
-            jobs::wake(tx, &card.company_id, CONFIRM_JOB, &card.id, at).await?;
+            jobs::enqueue(tx, &card.company_id, CONFIRM_JOB, &card.id, at).await?;
         }
         Ok(card)
     })

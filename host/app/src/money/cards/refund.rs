@@ -15,7 +15,7 @@ use crate::{
     state::App,
 };
 use tollhouse_platform::{
-    background::jobs::{self, Job, Next},
+    background::jobs::{self, Job, JobResult},
     error::{Error, Result},
     store::Tx,
 };
@@ -52,17 +52,17 @@ pub async fn begin(tx: &mut Tx, app: &App, card: &Card, seen: &ProviderPayment) 
         updated_at: now,
     };
     if store::insert_refund(tx, &refund).await? {
-        jobs::wake(tx, &refund.company_id, REFUND_JOB, &refund.id, now).await?;
+        jobs::enqueue(tx, &refund.company_id, REFUND_JOB, &refund.id, now).await?;
     }
     Ok(())
 }
 
-pub fn refund_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+pub fn refund_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
     async move {
         let find = async |tx: &mut Tx| store::find_refund(tx, &job.company_id, &job.subject).await;
-        let Some(refund) = app.store.select(find).await? else { return Ok(Next::Done) };
+        let Some(refund) = app.store.select(find).await? else { return Ok(JobResult::Done) };
         if matches!(refund.status, RefundStatus::Done | RefundStatus::Failed) {
-            return Ok(Next::Done);
+            return Ok(JobResult::Done);
         }
         let refund = with_reference(&app, refund).await?;
         match request_or_poll(&app, &refund).await {
@@ -134,7 +134,7 @@ fn refund_order(refund: &Refund) -> RefundOrder {
     }
 }
 
-async fn record(app: &App, refund: Refund, seen: plugins::Refund) -> Result<Next> {
+async fn record(app: &App, refund: Refund, seen: plugins::Refund) -> Result<JobResult> {
     let now = app.clock.now();
     let plugins::Refund { status, provider_id, message } = seen;
     match status {
@@ -144,7 +144,7 @@ async fn record(app: &App, refund: Refund, seen: plugins::Refund) -> Result<Next
         plugins::RefundStatus::Pending if is_polled(app, &refund) => {
             let pending = RefundStatus::Pending;
             record_final(app, refund, pending, provider_id, message).await?;
-            Ok(Next::At(now.plus_seconds(POLL_INTERVAL_SECONDS)))
+            Ok(JobResult::RescheduleAt(now.plus_seconds(POLL_INTERVAL_SECONDS)))
         }
         plugins::RefundStatus::Pending | plugins::RefundStatus::Failed => {
             record_final(app, refund, RefundStatus::Failed, provider_id, message).await
@@ -158,7 +158,7 @@ async fn record_final(
     status: RefundStatus,
     provider_id: String,
     message: String,
-) -> Result<Next> {
+) -> Result<JobResult> {
     let (db, app, was) = (app.store.clone(), app.clone(), refund.status);
     let updated_at = app.clock.now();
     let refund = Refund { status, provider_id, message, updated_at, ..refund };
@@ -169,7 +169,7 @@ async fn record_final(
             let data = json!({ "card": refund.card_id, "refund": refund.id });
             operator_events::emit(tx, &app, &refund.company_id, CARD_REFUND_FAILED, data).await?;
         }
-        Ok(Next::Done)
+        Ok(JobResult::Done)
     })
     .await
 }
@@ -191,6 +191,6 @@ pub async fn retry(tx: &mut Tx, app: &App, company_id: &str, id: &str) -> Result
         ..refund
     };
     store::update_refund(tx, &refund, RefundStatus::Failed).await?;
-    jobs::wake(tx, company_id, REFUND_JOB, id, now).await?;
+    jobs::enqueue(tx, company_id, REFUND_JOB, id, now).await?;
     Ok(refund)
 }

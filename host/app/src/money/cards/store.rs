@@ -9,7 +9,7 @@ use tollhouse_platform::{
     crypto::seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx, Type, params},
     values::{
-        listing::Order,
+        listing::SortOrder,
         money::{Minor, Money},
     },
 };
@@ -182,7 +182,7 @@ pub async fn list_for_user(
     company_id: &str,
     user_key: &str,
     valid: Option<bool>,
-    order: Order,
+    order: SortOrder,
 ) -> Result<Vec<Card>> {
     macro_rules! selected {
         ($order:literal) => {
@@ -197,8 +197,8 @@ pub async fn list_for_user(
         };
     }
     let sql = match order {
-        Order::Ascending => selected!("created_at, id"),
-        Order::Descending => selected!("created_at DESC, id DESC"),
+        SortOrder::Ascending => selected!("created_at, id"),
+        SortOrder::Descending => selected!("created_at DESC, id DESC"),
     };
     tx.sql(sql).bind(company_id).bind(user_key).bind(valid).all().await
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 pub use self::lease::{Lease, Leased, LeasedTable};
 use crate::{state::App, tenants::providers};
 use tollhouse_platform::{
-    background::jobs::{Job, Next},
+    background::jobs::{Job, JobResult},
     clock::Timestamp,
     error::{Error, Result},
     store::Type,
@@ -170,7 +170,7 @@ pub fn client_error(error: CallError, provider: &str, fields: &[&str]) -> Error 
 const MAX_FAILURES: i64 = 100;
 
 /// Retries a failed job that has no scheduled check left, up to `MOST_FAILURES` times.
-pub fn retry_or_give_up(job: &Job, error: Error) -> Result<Next> {
+pub fn retry_or_give_up(job: &Job, error: Error) -> Result<JobResult> {
     if job.failures < MAX_FAILURES {
         return Err(error);
     }
@@ -181,7 +181,7 @@ pub fn retry_or_give_up(job: &Job, error: Error) -> Result<Next> {
         error,
         "charge could not be verified with the provider; giving up"
     );
-    Ok(Next::Done)
+    Ok(JobResult::Done)
 }
 
 /// Returns the provider's response without the instrument's token.

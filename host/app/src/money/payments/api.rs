@@ -20,8 +20,7 @@ use crate::{
     },
 };
 use tollhouse_http::{
-    Run,
-    answer::Answer,
+    IdempotentRequest,
     request::{
         body::Body,
         fields::{
@@ -31,12 +30,13 @@ use tollhouse_http::{
         path::Path,
         query::{Days, Direction, Exactly, Limit, PageNumber, Query},
     },
+    response::DataResponse,
 };
 use tollhouse_platform::{
     error::{Error, Result},
     store::Tx,
     values::{
-        listing::{self, Listed, Page},
+        listing::{self, ListPage, PageRequest},
         money::{Minor, Money},
     },
 };
@@ -95,14 +95,14 @@ fields! {
 pub async fn initialize(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
-    run: Run,
+    run: IdempotentRequest,
     body: Body<NewPayment>,
-) -> Result<Answer<View<UserId>>> {
+) -> Result<DataResponse<View<UserId>>> {
     company.check_feature(FEATURE)?;
     let mut order = read(&app, &company, &body)?;
     order.reference = order.reference.or_else(|| run.name("pay"));
     let payment = flow::initialize(&app, &company, order).await?;
-    Answer::data(payment.view(), "Payment initialized successfully")
+    DataResponse::data(payment.view(), "Payment initialized successfully")
 }
 
 /// Validates the fields in the specification's order: the error names the first invalid one.
@@ -143,7 +143,7 @@ fn read(app: &App, company: &Company, body: &Body<NewPayment>) -> Result<flow::P
 /// Validates the currency against the provider that will be used.
 fn read_currency(app: &App, company: &Company, body: &Body<NewPayment>) -> Result<String> {
     let provider = match read_provider(app, company, body) {
-        Err(busy @ Error::Busy { .. }) => return Err(busy),
+        Err(busy @ Error::RetryLater { .. }) => return Err(busy),
         chosen => chosen.ok(),
     };
     if let Some(name) = &provider {
@@ -155,7 +155,7 @@ fn read_currency(app: &App, company: &Company, body: &Body<NewPayment>) -> Resul
         None => CURRENCIES.to_vec(),
     };
     let currency = body.currency()?;
-    body.must_be_among("currency", &currency, &allowed)?;
+    body.require_one_of("currency", &currency, &allowed)?;
     Ok(currency)
 }
 
@@ -167,7 +167,7 @@ pub async fn verify(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(reference): Path<String>,
-) -> Result<Answer<View<users::View>>> {
+) -> Result<DataResponse<View<users::View>>> {
     company.check_feature(FEATURE)?;
     let payment =
         verify_unless_final(&app, find_by_reference(&app, &company.id, &reference).await?).await?;
@@ -193,7 +193,7 @@ pub async fn fetch(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(id): Path<String>,
-) -> Result<Answer<View<users::View>>> {
+) -> Result<DataResponse<View<users::View>>> {
     company.check_feature(FEATURE)?;
     let payment = find_by_id(&app, &company.id, &id).await?;
     respond_with_user(&app, payment, "Payment fetched successfully").await
@@ -203,7 +203,7 @@ pub async fn fetch_by_reference(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
     Path(reference): Path<String>,
-) -> Result<Answer<View<users::View>>> {
+) -> Result<DataResponse<View<users::View>>> {
     company.check_feature(FEATURE)?;
     let payment = find_by_reference(&app, &company.id, &reference).await?;
     respond_with_user(&app, payment, "Payment fetched successfully").await
@@ -223,14 +223,14 @@ async fn respond_with_user(
     app: &App,
     payment: Payment,
     message: &'static str,
-) -> Result<Answer<View<users::View>>> {
+) -> Result<DataResponse<View<users::View>>> {
     let mut users = Vec::new();
     if let Some(id) = &payment.user_key {
         let id = std::slice::from_ref(id);
         let read = async |tx: &mut Tx| users::find_by_ids(tx, &payment.company_id, id).await;
         users = app.store.select(read).await?;
     }
-    Answer::data(payment.view_with_user(&users, app.clock.now()), message)
+    DataResponse::data(payment.view_with_user(&users, app.clock.now()), message)
 }
 
 impl Choice for Status {
@@ -264,7 +264,7 @@ pub async fn list(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
     query: Query<Wanted>,
-) -> Result<Answer<Listed<ListedPayment<users::View>>>> {
+) -> Result<DataResponse<ListPage<ListedPayment<users::View>>>> {
     company.check_feature(FEATURE)?;
     list_for(&app, &company.id, &query).await
 }
@@ -273,8 +273,8 @@ async fn list_for(
     app: &App,
     company_id: &str,
     query: &Query<Wanted>,
-) -> Result<Answer<Listed<ListedPayment<users::View>>>> {
-    let page = Page { number: query.page()?, limit: query.limit()? };
+) -> Result<DataResponse<ListPage<ListedPayment<users::View>>>> {
+    let page = PageRequest { number: query.page()?, limit: query.limit()? };
     let filter = Filter {
         status: query.status()?,
         user_key: None,
@@ -286,7 +286,7 @@ async fn list_for(
     let sort = match (query.sort_created_at()?, query.sort_updated_at()?) {
         (None, Some(order)) => Sort::Updated(order),
         (Some(order), _) => Sort::Created(order),
-        (None, None) => Sort::Created(listing::Order::Descending),
+        (None, None) => Sort::Created(listing::SortOrder::Descending),
     };
     let user_id = query.user_id()?;
     let (total, payments, users) = app
@@ -305,7 +305,7 @@ async fn list_for(
         .await?;
     let now = app.clock.now();
     let docs = payments.into_iter().map(|payment| payment.listed(&users, now));
-    Answer::data(page.of(total, docs.collect()), "Payment listed successfully")
+    DataResponse::data(page.to_list_page(total, docs.collect()), "Payment listed successfully")
 }
 
 async fn users_of(
@@ -323,7 +323,7 @@ pub async fn list_of_company(
     State(app): State<App>,
     Path(company): Path<String>,
     query: Query<Wanted>,
-) -> Result<Answer<Listed<ListedPayment<users::View>>>> {
+) -> Result<DataResponse<ListPage<ListedPayment<users::View>>>> {
     companies::find(&app, &company).await?;
     list_for(&app, &company, &query).await
 }
@@ -331,7 +331,7 @@ pub async fn list_of_company(
 pub async fn fetch_of_company(
     State(app): State<App>,
     Path((company, payment)): Path<(String, String)>,
-) -> Result<Answer<View<users::View>>> {
+) -> Result<DataResponse<View<users::View>>> {
     let payment = find_by_id(&app, &company, &payment).await?;
     respond_with_user(&app, payment, "Payment fetched successfully").await
 }
@@ -339,7 +339,7 @@ pub async fn fetch_of_company(
 pub async fn fetch_of_company_by_reference(
     State(app): State<App>,
     Path((company, reference)): Path<(String, String)>,
-) -> Result<Answer<View<users::View>>> {
+) -> Result<DataResponse<View<users::View>>> {
     let payment = find_by_reference(&app, &company, &reference).await?;
     respond_with_user(&app, payment, "Payment fetched successfully").await
 }
@@ -348,7 +348,7 @@ pub async fn fetch_of_company_by_reference(
 pub async fn verify_of_company(
     State(app): State<App>,
     Path((company, payment)): Path<(String, String)>,
-) -> Result<Answer<View<users::View>>> {
+) -> Result<DataResponse<View<users::View>>> {
     let payment = find_by_id(&app, &company, &payment).await?;
     let (asked, db, noted) = (app.clone(), app.store.clone(), payment.id.clone());
     db.write(async move |tx| {
@@ -371,7 +371,7 @@ pub async fn refund(
     State(app): State<App>,
     Path((company, payment)): Path<(String, String)>,
     body: Body<RefundOrder>,
-) -> Result<Answer<View<users::View>>> {
+) -> Result<DataResponse<View<users::View>>> {
     let force = body.force()?.unwrap_or(false);
     companies::find(&app, &company).await?;
     let refunded = refund::refund(&app, &company, &payment, force).await?;
@@ -382,12 +382,12 @@ pub async fn refund(
 pub async fn fetch_refund(
     State(app): State<App>,
     Path((company, payment)): Path<(String, String)>,
-) -> Result<Answer<Refund>> {
+) -> Result<DataResponse<Refund>> {
     let read = async |tx: &mut Tx| -> Result<_> {
         store::find(tx, &company, &payment).await?.ok_or_else(not_found)?;
         let refund = store::find_refund(tx, &company, &payment).await?;
         refund.ok_or_else(|| Error::not_found("refund not found"))
     };
     let refund = app.store.read(read).await?;
-    Answer::data(refund, "Refund fetched successfully")
+    DataResponse::data(refund, "Refund fetched successfully")
 }

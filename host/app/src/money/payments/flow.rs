@@ -37,7 +37,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::{Json, Tx},
-    telemetry::spans::SPANS,
+    telemetry::spans::SPAN_TARGET,
     values::money::Money,
 };
 use tollhouse_plugins::{CallError, Certainty, CheckoutOrder, CheckoutSession, Provider};
@@ -74,7 +74,7 @@ enum Recorded {
 
 /// Returns the payment with its checkout URL. The same reference returns or resumes the existing
 /// payment; 409 if another request calls the provider for longer than `PATIENCE`.
-#[instrument(target = SPANS, name = "payments.initialize", skip_all)]
+#[instrument(target = SPAN_TARGET, name = "payments.initialize", skip_all)]
 pub async fn initialize(app: &App, company: &Company, order: PaymentRequest) -> Result<Payment> {
     let give_up_at = app.clock.elapsed() + MAX_WAIT;
     loop {
@@ -267,7 +267,7 @@ async fn add_to_pending_balance(tx: &mut Tx, app: &App, payment: &Payment) -> Re
 
 async fn schedule_check(tx: &mut Tx, payment: &Payment, now: Timestamp) -> Result<()> {
     if let Some(at) = next_check(payment.status, payment.created_at, now) {
-        jobs::wake(tx, &payment.company_id, SETTLE_JOB, &payment.id, at).await?;
+        jobs::enqueue(tx, &payment.company_id, SETTLE_JOB, &payment.id, at).await?;
     }
     Ok(())
 }

@@ -33,10 +33,10 @@ use crate::{
     tenants::wallet::{self, LedgerAccount as Ledger, LedgerTransaction, Overdraft},
 };
 use tollhouse_platform::{
-    background::jobs::{self, Next},
+    background::jobs::{self, JobResult},
     error::{Error, Result},
     store::Tx,
-    telemetry::spans::SPANS,
+    telemetry::spans::SPAN_TARGET,
 };
 use tollhouse_plugins as plugins;
 use tollhouse_plugins::{CallError, Certainty, FaultCategory, ReferenceRules, RefundOrder};
@@ -64,7 +64,7 @@ enum Attempt {
 }
 
 /// Refunds a successful payment in full. `force` lets the wallet go below zero.
-#[instrument(target = SPANS, name = "payments.refund", skip_all)]
+#[instrument(target = SPAN_TARGET, name = "payments.refund", skip_all)]
 pub async fn refund(app: &App, company_id: &str, payment_id: &str, force: bool) -> Result<Payment> {
     let find = async |tx: &mut Tx| store::find(tx, company_id, payment_id).await;
     let payment = app.store.select(find).await?.ok_or_else(not_found)?;
@@ -114,7 +114,7 @@ async fn request(app: &App, payment: &Payment, force: bool) -> Result<(Payment, 
             debit_for_refund(tx, &app, &payment, &refund, cover).await?;
         }
         let retry = refund.created_at.plus_seconds(RETRY_SECONDS);
-        jobs::wake(tx, &company_id, SETTLE_JOB, &id, retry).await?;
+        jobs::enqueue(tx, &company_id, SETTLE_JOB, &id, retry).await?;
         Ok((payment, refund, Attempt::First))
     })
     .await
@@ -150,7 +150,7 @@ async fn acquire_lease(tx: &mut Tx, app: &App, refund: Refund) -> Result<Option<
 }
 
 /// Resumes a refund in progress, for the job.
-pub async fn resume(app: &App, payment: &Payment, refund: &Refund) -> Result<Next> {
+pub async fn resume(app: &App, payment: &Payment, refund: &Refund) -> Result<JobResult> {
     if refund.status != RefundStatus::Requested {
         return advance(app, payment, refund, Attempt::Retry).await;
     }
@@ -161,7 +161,7 @@ pub async fn resume(app: &App, payment: &Payment, refund: &Refund) -> Result<Nex
     });
     match taken.await? {
         Some(refund) => advance(app, payment, &refund, Attempt::Retry).await,
-        None => Ok(Next::At(app.clock.now().plus_seconds(RETRY_SECONDS))),
+        None => Ok(JobResult::RescheduleAt(app.clock.now().plus_seconds(RETRY_SECONDS))),
     }
 }
 
@@ -186,7 +186,12 @@ fn leased(refund: &Refund) -> Leased {
 }
 
 /// Requests or polls the refund at the provider.
-async fn advance(app: &App, payment: &Payment, refund: &Refund, attempt: Attempt) -> Result<Next> {
+async fn advance(
+    app: &App,
+    payment: &Payment,
+    refund: &Refund,
+    attempt: Attempt,
+) -> Result<JobResult> {
     let provider = settle::provider(app, payment)?;
     let credentials = settle::credentials(app, payment).await?;
     let answer = match refund.status {
@@ -243,7 +248,7 @@ async fn record(
     payment: &Payment,
     refund: &Refund,
     seen: plugins::Refund,
-) -> Result<Next> {
+) -> Result<JobResult> {
     if seen.status == plugins::RefundStatus::Failed && refund.status == RefundStatus::Requested {
         record_rejection(app, refund, seen.message).await?;
         let message = format!("{} refused the refund", payment.payment_service);
@@ -256,7 +261,7 @@ async fn record(
     db.write(async move |tx| {
         let now = app.clock.now();
         let Some((payment, refund)) = lock_current(tx, &refund).await? else {
-            return Ok(Next::At(now.plus_seconds(RETRY_SECONDS)));
+            return Ok(JobResult::RescheduleAt(now.plus_seconds(RETRY_SECONDS)));
         };
         let status = match seen.status {
             plugins::RefundStatus::Pending => RefundStatus::Pending,
@@ -284,7 +289,11 @@ async fn record(
             emit(tx, &app, &payment, "payment.refunded").await?;
         }
         let again = status == RefundStatus::Pending && watched;
-        Ok(if again { Next::At(now.plus_seconds(POLL_INTERVAL_SECONDS)) } else { Next::Done })
+        Ok(if again {
+            JobResult::RescheduleAt(now.plus_seconds(POLL_INTERVAL_SECONDS))
+        } else {
+            JobResult::Done
+        })
     })
     .await
 }

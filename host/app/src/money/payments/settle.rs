@@ -20,10 +20,10 @@ use crate::{
     webhooks::{incoming as notifications, outgoing as events},
 };
 use tollhouse_platform::{
-    background::jobs::{Job, Next},
+    background::jobs::{Job, JobResult},
     error::{Error, Result},
     store::Tx,
-    telemetry::spans::SPANS,
+    telemetry::spans::SPAN_TARGET,
     values::money::{Minor, Money},
 };
 use tollhouse_plugins::{Credentials, PaymentStatus, Provider, ProviderPayment};
@@ -43,7 +43,7 @@ pub enum PaymentVerification {
 }
 
 /// Verifies a payment with the provider and records the outcome.
-#[instrument(target = SPANS, name = "payments.verify", skip_all)]
+#[instrument(target = SPAN_TARGET, name = "payments.verify", skip_all)]
 pub async fn verify(app: &App, payment: &Payment) -> Result<PaymentVerification> {
     let desk = ChargeVerifier::open(
         app, &payment.company_id, &payment.payment_service, &payment.account_id,
@@ -269,7 +269,7 @@ fn outcome_label(checked: &Result<PaymentVerification>) -> &'static str {
 // ---- job ----------------------------------------------------------------------------------------
 
 /// Settles a payment, or advances its refund, after a webhook and on schedule.
-pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
     async move {
         let (payment, refund) = app
             .store
@@ -279,7 +279,7 @@ pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
                 Ok((payment, refund))
             })
             .await?;
-        let Some(payment) = payment else { return Ok(Next::Done) };
+        let Some(payment) = payment else { return Ok(JobResult::Done) };
         if let Some(refund) = refund.filter(super::Refund::is_in_progress) {
             return refund::resume(&app, &payment, &refund).await;
         }
@@ -292,7 +292,7 @@ pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
             Ok(PaymentVerification::Unknown) | Err(_) => payment.status,
         };
         match (checked, next_check(status, payment.created_at, app.clock.now())) {
-            (Ok(_), next) => Ok(next.map_or(Next::Done, Next::At)),
+            (Ok(_), next) => Ok(next.map_or(JobResult::Done, JobResult::RescheduleAt)),
             (Err(error), None) if job.failures >= MAX_FAILURES => {
                 let (payment, error) = (payment.id, error.chain());
                 tracing::error!(
@@ -300,7 +300,7 @@ pub fn settle_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
                     error,
                     "payment could not be verified with the provider; giving up"
                 );
-                Ok(Next::Done)
+                Ok(JobResult::Done)
             }
             (Err(error), _) => Err(error),
         }

@@ -8,15 +8,15 @@ use super::{
 };
 use crate::state::App;
 use tollhouse_http::{
-    answer::Answer,
     request::query::{Pages, Query},
+    response::DataResponse,
 };
-use tollhouse_platform::{error::Result, values::listing::Listed};
+use tollhouse_platform::{error::Result, values::listing::ListPage};
 
 pub async fn of_service(
     State(app): State<App>,
     query: Query<Pages>,
-) -> Result<Answer<Listed<AuditEntry>>> {
+) -> Result<DataResponse<ListPage<AuditEntry>>> {
     list(&app, SERVICE, &query).await
 }
 
@@ -25,8 +25,8 @@ pub async fn list(
     app: &App,
     company: &str,
     query: &Query<Pages>,
-) -> Result<Answer<Listed<AuditEntry>>> {
+) -> Result<DataResponse<ListPage<AuditEntry>>> {
     let page = query.read()?;
     let (total, entries) = app.store.read(async |tx| store::list(tx, company, page).await).await?;
-    Answer::data(page.of(total, entries), "Audit log fetched successfully")
+    DataResponse::data(page.to_list_page(total, entries), "Audit log fetched successfully")
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Json, Result, Tx, params},
-    values::listing::Page,
+    values::listing::PageRequest,
 };
 
 /// An operator's action.
@@ -45,7 +45,11 @@ pub async fn insert(
 }
 
 /// Returns a page of entries, newest first, and their total number.
-pub async fn list(tx: &mut Tx, company_id: &str, page: Page) -> Result<(i64, Vec<AuditEntry>)> {
+pub async fn list(
+    tx: &mut Tx,
+    company_id: &str,
+    page: PageRequest,
+) -> Result<(i64, Vec<AuditEntry>)> {
     let (total,) = tx
         .sql("SELECT COUNT(*) FROM audit_log WHERE company_id = $1")
         .bind(company_id)

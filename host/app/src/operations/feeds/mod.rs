@@ -13,7 +13,7 @@ use serde_json::Value;
 pub use self::api::{FeedPage, Reading, read};
 use crate::state::App;
 use tollhouse_platform::{
-    random::first_id,
+    random::id_lower_bound,
     store::{Result, Tx},
 };
 
@@ -39,9 +39,9 @@ pub async fn write(
 /// Returns the visibility horizon: the lowest id that may still be committed.
 #[must_use]
 pub fn visibility_horizon(app: &App) -> String {
-    let longest = app.store.longest_transaction() + MAX_CLOCK_SKEW;
+    let longest = app.store.max_transaction_time() + MAX_CLOCK_SKEW;
     let ms = i64::try_from(longest.as_millis()).unwrap_or(i64::MAX);
-    first_id(app.clock.now().plus_ms(-ms))
+    id_lower_bound(app.clock.now().plus_ms(-ms))
 }
 
 /// Returns the cursor after a page of `ids`. If there are fewer than `limit`, it is the end of the

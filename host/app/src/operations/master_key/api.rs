@@ -6,17 +6,17 @@ use serde_json::json;
 use super::{Cursor, Damaged, MasterKeyUsage, Resealed, Step, count_by_key, reseal};
 use crate::{operations::audit, state::App};
 use tollhouse_http::{
-    answer::Answer,
     request::{
         body::Body,
         fields::{Visible, fields},
     },
+    response::DataResponse,
 };
 use tollhouse_platform::error::Result;
 
 /// Returns the number of sealed rows by column and key.
-pub async fn fetch(State(app): State<App>) -> Result<Answer<MasterKeyUsage>> {
-    Answer::data(count_by_key(&app).await?, "Master key fetched successfully")
+pub async fn fetch(State(app): State<App>) -> Result<DataResponse<MasterKeyUsage>> {
+    DataResponse::data(count_by_key(&app).await?, "Master key fetched successfully")
 }
 
 fields! {
@@ -29,7 +29,10 @@ fields! {
 
 /// Reseals those of the next rows that are sealed under a previous key or in a former context.
 /// Clients repeat the request with the returned cursor until `done` is `true`.
-pub async fn rotate(State(app): State<App>, body: Body<NextRows>) -> Result<Answer<Resealed>> {
+pub async fn rotate(
+    State(app): State<App>,
+    body: Body<NextRows>,
+) -> Result<DataResponse<Resealed>> {
     let cursor = read(&app, &body)?;
     let (host, db) = (app.clone(), app.store.clone());
     let step = db.write(async move |tx| -> Result<Step> {
@@ -51,7 +54,7 @@ pub async fn rotate(State(app): State<App>, body: Body<NextRows>) -> Result<Answ
     let done = cursor.is_none();
     let cursor = cursor.map(|cursor| cursor.seal(&app)).transpose()?;
     let answer = Resealed { resealed, unreadable: damaged.len(), cursor, done };
-    Answer::data(answer, "Values resealed successfully")
+    DataResponse::data(answer, "Values resealed successfully")
 }
 
 fn read(app: &App, body: &Body<NextRows>) -> Result<Option<Cursor>> {

@@ -11,8 +11,8 @@ use super::store::{self, AccountSum, ScannedEntry};
 use crate::state::App;
 use tollhouse_platform::{
     error::Result,
-    random::first_id,
-    store::{Error as StoreError, Trouble, Tx},
+    random::id_lower_bound,
+    store::{Error as StoreError, Tx, UnavailableReason},
 };
 
 /// Limits of one poll.
@@ -52,7 +52,7 @@ impl LedgerScan {
     /// Checks a bounded part of the ledgers. The end of the scan publishes its results.
     pub async fn advance(&mut self, app: &App) -> Result<()> {
         let mut left = MAX_ENTRIES_PER_POLL;
-        let before = first_id(app.clock.now().plus_seconds(-MARGIN_SECONDS));
+        let before = id_lower_bound(app.clock.now().plus_seconds(-MARGIN_SECONDS));
         for _ in 0..MAX_LEDGERS_PER_POLL {
             let open = self.open.as_ref();
             let open = open.map(|book| (book.company_id.clone(), book.last_transaction.clone()));
@@ -225,7 +225,9 @@ impl LedgerProgress {
                 Ok((balances, store::sums(tx, company_id, "").await?))
             };
             let (balances, sums) = match app.store.read(again).await {
-                Err(StoreError::Unavailable { trouble: Trouble::Slow, .. }) => return Ok(None),
+                Err(StoreError::Unavailable { trouble: UnavailableReason::TimedOut, .. }) => {
+                    return Ok(None);
+                }
                 again => again?,
             };
             wrong = differences(&to_sums(balances), &to_sums(sums));

@@ -7,11 +7,11 @@ use serde::Serialize;
 use super::store::{self, EventQuery, OperatorEvent};
 use crate::{operations::feeds as streams, state::App};
 use tollhouse_http::{
-    answer::Answer,
     request::{
         fields::fields,
         query::{Cursor, Exactly, Limit, Query},
     },
+    response::DataResponse,
 };
 use tollhouse_platform::error::Result;
 
@@ -38,7 +38,10 @@ pub struct OperatorEvents {
     next: String,
 }
 
-pub async fn read(State(app): State<App>, query: Query<Reading>) -> Result<Answer<OperatorEvents>> {
+pub async fn read(
+    State(app): State<App>,
+    query: Query<Reading>,
+) -> Result<DataResponse<OperatorEvents>> {
     let part = EventQuery {
         after: query.after()?,
         kind: query.kind()?,
@@ -49,5 +52,5 @@ pub async fn read(State(app): State<App>, query: Query<Reading>) -> Result<Answe
     let events = app.store.select(async |tx| store::read(tx, &part).await).await?;
     let ids = events.iter().map(|event| &*event.id);
     let next = streams::next_cursor(ids, part.limit, [&part.after, &part.before]);
-    Answer::data(OperatorEvents { events, next }, "Events fetched successfully")
+    DataResponse::data(OperatorEvents { events, next }, "Events fetched successfully")
 }

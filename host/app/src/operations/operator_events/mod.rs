@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::state::App;
 use tollhouse_platform::{
     error::Error,
-    random::first_id,
+    random::id_lower_bound,
     store::{Result, Tx},
 };
 
@@ -38,9 +38,9 @@ pub async fn emit(
 /// Deletes events before the retention period, and returns their number.
 pub fn sweep(app: App) -> BoxFuture<'static, Result<u64, Error>> {
     async move {
-        let before = first_id(app.settings.retention_cutoff(app.clock.now()));
+        let before = id_lower_bound(app.settings.retention_cutoff(app.clock.now()));
         let swept =
-            app.store.write_in_pieces(async move |tx, most| store::sweep(tx, &before, most).await);
+            app.store.write_in_batches(async move |tx, most| store::sweep(tx, &before, most).await);
         swept.await.map_err(Error::from)
     }
     .boxed()

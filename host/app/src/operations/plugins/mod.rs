@@ -15,14 +15,14 @@ use crate::{
     state::App,
 };
 use tollhouse_http::{
-    answer::Answer,
     openapi::{Describe, Operation},
     request::{
-        body::{Body, Raw},
+        body::{Body, RawBody},
         fields::{Flag, Text, Texts, Whole, fields},
         path::Path,
         query::{Query, Signature, Truth},
     },
+    response::DataResponse,
 };
 use tollhouse_platform::{
     clock::Timestamp,
@@ -56,7 +56,7 @@ impl<S: Send + Sync> FromRequest<S> for ComponentBody {
     type Rejection = Error;
 
     async fn from_request(request: Request, state: &S) -> Result<ComponentBody> {
-        let Raw(wasm) = Raw::from_request(request, state).await?;
+        let RawBody(wasm) = RawBody::from_request(request, state).await?;
         if wasm.is_empty() {
             return Err(Error::invalid("the body must be a WebAssembly component"));
         }
@@ -66,7 +66,7 @@ impl<S: Send + Sync> FromRequest<S> for ComponentBody {
 
 impl Describe for ComponentBody {
     fn describe(operation: &mut Operation<'_>) {
-        operation.takes_body("application/wasm", json!({}), true);
+        operation.add_body("application/wasm", json!({}), true);
     }
 }
 
@@ -112,7 +112,7 @@ pub async fn install(
     State(app): State<App>,
     query: Query<Installation>,
     component: ComponentBody,
-) -> Result<Answer<InstalledView>> {
+) -> Result<DataResponse<InstalledView>> {
     let grant = query.grant()?.unwrap_or(false);
     let wish = Wish { grant, activate: query.activate()?.unwrap_or(true) };
     let (db, component) = (app.clone(), component.signed(query.signature()?));
@@ -128,7 +128,7 @@ pub async fn install(
         Life::Waiting => "Plugin waits for a grant",
         _ => "Plugin installed successfully",
     };
-    Answer::data(InstalledView::from(installed), said)
+    DataResponse::data(InstalledView::from(installed), said)
 }
 
 impl From<Installed> for InstalledView {
@@ -158,7 +158,7 @@ pub async fn examine(
     State(app): State<App>,
     query: Query<Examination>,
     component: ComponentBody,
-) -> Result<Answer<Examined>> {
+) -> Result<DataResponse<Examined>> {
     let component = component.signed(query.signature()?);
     let (admission, signer) = app.plugins.examine(&app.store, &component).await?;
     let manifest = admission.plugin.ok().map(|plugin| plugin.manifest.clone());
@@ -169,7 +169,7 @@ pub async fn examine(
     let warnings = manifest.as_ref().map(|manifest| manifest.secrets.warnings());
     let warnings = warnings.unwrap_or_default();
     let examined = Examined { admitted, checks: admission.checks, asks_for, warnings, manifest };
-    Answer::data(examined, "Plugin checked successfully")
+    DataResponse::data(examined, "Plugin checked successfully")
 }
 
 /// An installed version of a plugin.
@@ -231,21 +231,21 @@ fn views(app: &App, rows: Vec<PluginRow>) -> Vec<PluginView> {
     rows.into_iter().map(view).collect()
 }
 
-pub async fn list(State(app): State<App>) -> Result<Answer<Vec<PluginView>>> {
+pub async fn list(State(app): State<App>) -> Result<DataResponse<Vec<PluginView>>> {
     let rows = app.store.select(async |tx| store::all(tx).await).await?;
-    Answer::data(views(&app, rows), "Plugins fetched successfully")
+    DataResponse::data(views(&app, rows), "Plugins fetched successfully")
 }
 
 /// Returns the versions of a plugin, newest first.
 pub async fn fetch(
     State(app): State<App>,
     Path(plugin): Path<String>,
-) -> Result<Answer<Vec<PluginView>>> {
+) -> Result<DataResponse<Vec<PluginView>>> {
     let rows = app.store.select(async |tx| store::versions(tx, &plugin).await).await?;
     if rows.is_empty() {
         return Err(missing());
     }
-    Answer::data(views(&app, rows), "Plugin fetched successfully")
+    DataResponse::data(views(&app, rows), "Plugin fetched successfully")
 }
 
 fields! {
@@ -262,11 +262,11 @@ pub async fn activate(
     State(app): State<App>,
     Path(plugin): Path<String>,
     body: Body<Activation>,
-) -> Result<Answer<Vec<PluginView>>> {
+) -> Result<DataResponse<Vec<PluginView>>> {
     let (digest, grant) = (body.digest()?, body.grant()?.unwrap_or(false));
     let detail = json!({ "digest": digest, "grant": grant });
     let rows = change(&app, plugin, Change::Activate(digest), grant, "plugin.activate", detail);
-    Answer::data(views(&app, rows.await?), "Plugin activated successfully")
+    DataResponse::data(views(&app, rows.await?), "Plugin activated successfully")
 }
 
 fields! {
@@ -287,7 +287,7 @@ pub async fn canary(
     State(app): State<App>,
     Path(plugin): Path<String>,
     body: Body<Canary>,
-) -> Result<Answer<Vec<PluginView>>> {
+) -> Result<DataResponse<Vec<PluginView>>> {
     let (digest, percent) = (body.digest()?, body.percent()?.unwrap_or(0));
     let companies = body.companies()?.unwrap_or_default();
     let grant = body.grant()?.unwrap_or(false);
@@ -297,23 +297,23 @@ pub async fn canary(
     let share = Share { percent: u8::try_from(percent).unwrap_or(0), companies };
     let wanted = Change::Canary(digest, share);
     let rows = change(&app, plugin, wanted, grant, "plugin.canary", detail).await?;
-    Answer::data(views(&app, rows), "Canary started successfully")
+    DataResponse::data(views(&app, rows), "Canary started successfully")
 }
 
 pub async fn roll_back(
     State(app): State<App>,
     Path(plugin): Path<String>,
-) -> Result<Answer<Vec<PluginView>>> {
+) -> Result<DataResponse<Vec<PluginView>>> {
     let rows = change(&app, plugin, Change::RollBack, false, "plugin.rollback", json!({})).await?;
-    Answer::data(views(&app, rows), "Plugin rolled back successfully")
+    DataResponse::data(views(&app, rows), "Plugin rolled back successfully")
 }
 
 pub async fn deactivate(
     State(app): State<App>,
     Path(plugin): Path<String>,
-) -> Result<Answer<Vec<PluginView>>> {
+) -> Result<DataResponse<Vec<PluginView>>> {
     let rows = change(&app, plugin, Change::Deactivate, false, "plugin.deactivate", json!({}));
-    Answer::data(views(&app, rows.await?), "Plugin deactivated successfully")
+    DataResponse::data(views(&app, rows.await?), "Plugin deactivated successfully")
 }
 
 async fn change(
@@ -337,7 +337,7 @@ async fn change(
 pub async fn uninstall(
     State(app): State<App>,
     Path((plugin, digest)): Path<(String, String)>,
-) -> Result<Answer<PluginView>> {
+) -> Result<DataResponse<PluginView>> {
     let db = app.clone();
     let check = async move |tx: &mut Tx, row: &PluginRow, is_last: bool| {
         if is_last {
@@ -347,7 +347,7 @@ pub async fn uninstall(
         Ok(audit::record(tx, &db, audit::SERVICE, "plugin.uninstall", detail).await?)
     };
     let gone = app.plugins.uninstall(&app.store, &plugin, &digest, check).await?;
-    Answer::data(PluginView::from(gone), "Plugin uninstalled successfully")
+    DataResponse::data(PluginView::from(gone), "Plugin uninstalled successfully")
 }
 
 /// Returns 409 while records need the plugin.

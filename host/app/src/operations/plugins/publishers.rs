@@ -7,12 +7,12 @@ use serde_json::json;
 
 use crate::{operations::audit, state::App};
 use tollhouse_http::{
-    answer::Answer,
     request::{
         body::Body,
         fields::{Texts, fields},
         path::Path,
     },
+    response::DataResponse,
 };
 use tollhouse_platform::{
     clock::Timestamp,
@@ -70,13 +70,13 @@ fn from_settings(mut keys: Vec<TrustedKey>) -> Vec<Publisher> {
     group_by_publisher(keys.into_iter().map(key))
 }
 
-pub async fn list(State(app): State<App>) -> Result<Answer<Vec<Publisher>>> {
+pub async fn list(State(app): State<App>) -> Result<DataResponse<Vec<Publisher>>> {
     let trust = app.plugins.trust();
     let publishers = match trust.is_pinned() {
         true => from_settings(trust.pinned.clone()),
         false => from_rows(app.store.select(async |tx| store::all(tx).await).await?),
     };
-    Answer::data(publishers, "Publishers fetched successfully")
+    DataResponse::data(publishers, "Publishers fetched successfully")
 }
 
 /// Returns 409 if the settings pin the publishers: those in the database then have no effect.
@@ -104,7 +104,7 @@ pub async fn trust(
     State(app): State<App>,
     Path(publisher): Path<String>,
     body: Body<PublisherChange>,
-) -> Result<Answer<Publisher>> {
+) -> Result<DataResponse<Publisher>> {
     let keys = body.keys()?;
     check_name(&publisher).map_err(Error::invalid)?;
     check_not_pinned(&app)?;
@@ -126,7 +126,7 @@ async fn set(
     app: &App,
     publisher: &str,
     keys: &[String],
-) -> Result<Answer<Publisher>> {
+) -> Result<DataResponse<Publisher>> {
     for before in store::of_publisher(tx, publisher).await? {
         if !keys.contains(&before.key) {
             store::remove(tx, publisher, &before.key, app.clock.now()).await?;
@@ -142,14 +142,14 @@ async fn set(
     audit::record(tx, app, audit::SERVICE, "publisher.trust", detail).await?;
     let mut trusted = from_rows(store::of_publisher(tx, publisher).await?);
     let trusted = trusted.pop().ok_or_else(|| Error::internal("publisher has no keys"))?;
-    Answer::data(trusted, "Publisher trusted successfully")
+    DataResponse::data(trusted, "Publisher trusted successfully")
 }
 
 /// Removes a publisher. Its installed versions continue to serve, also on hosts that start later.
 pub async fn distrust(
     State(app): State<App>,
     Path(publisher): Path<String>,
-) -> Result<Answer<Publisher>> {
+) -> Result<DataResponse<Publisher>> {
     check_not_pinned(&app)?;
     let db = app.store.clone();
     db.write(async move |tx| {
@@ -161,7 +161,7 @@ pub async fn distrust(
         let gone = gone.ok_or_else(|| Error::not_found("publisher not found"))?;
         let detail = json!({ "publisher": publisher });
         audit::record(tx, &app, audit::SERVICE, "publisher.distrust", detail).await?;
-        Answer::data(gone, "Publisher removed successfully")
+        DataResponse::data(gone, "Publisher removed successfully")
     })
     .await
 }

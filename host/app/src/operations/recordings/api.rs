@@ -6,16 +6,16 @@ use serde_json::{Map, Value};
 use super::store::{self, Filter, RecordedCall};
 use crate::state::App;
 use tollhouse_http::{
-    answer::Answer,
     request::{
         fields::fields,
         path::Path,
         query::{Exactly, Limit, PageNumber, Query},
     },
+    response::DataResponse,
 };
 use tollhouse_platform::{
     error::{Error, Result},
-    values::listing::{Listed, Page},
+    values::listing::{ListPage, PageRequest},
 };
 
 fields! {
@@ -37,23 +37,23 @@ pub async fn list(
     State(app): State<App>,
     Path(plugin): Path<String>,
     query: Query<RecordingList>,
-) -> Result<Answer<Listed<RecordedCall>>> {
-    let page = Page { number: query.page()?, limit: query.limit()? };
+) -> Result<DataResponse<ListPage<RecordedCall>>> {
+    let page = PageRequest { number: query.page()?, limit: query.limit()? };
     let filter = Filter { function: query.function()?, company_id: query.company()? };
     let (total, calls) =
         app.store.read(async |tx| store::list(tx, &plugin, &filter, page).await).await?;
-    Answer::data(page.of(total, calls), "Recorded calls fetched successfully")
+    DataResponse::data(page.to_list_page(total, calls), "Recorded calls fetched successfully")
 }
 
 /// Returns a recording in the format of `tollhouse plugin replay`.
 pub async fn fetch(
     State(app): State<App>,
     Path((plugin, recording)): Path<(String, String)>,
-) -> Result<Answer<Map<String, Value>>> {
+) -> Result<DataResponse<Map<String, Value>>> {
     let found = app.store.select(async |tx| store::find(tx, &plugin, &recording).await).await?;
     let (company, sealed) = found.ok_or_else(|| Error::not_found("recorded call not found"))?;
     let opened = app.sealer.open(&store::context(&company, &recording), &sealed);
     let text = opened.map_err(Error::internal)?;
     let recording: Map<String, Value> = serde_json::from_str(&text).map_err(Error::internal)?;
-    Answer::data(recording, "Recorded call fetched successfully")
+    DataResponse::data(recording, "Recorded call fetched successfully")
 }

@@ -7,7 +7,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     crypto::seal::{SealedColumn, sealed_column},
     store::{FromRow, Result, Tx, params},
-    values::listing::Page,
+    values::listing::PageRequest,
 };
 
 pub const SEALED: [SealedColumn; 1] = [sealed_column!(
@@ -86,7 +86,7 @@ pub async fn list(
     tx: &mut Tx,
     plugin: &str,
     filter: &Filter,
-    page: Page,
+    page: PageRequest,
 ) -> Result<(i64, Vec<RecordedCall>)> {
     let (total,) = tx
         .sql(

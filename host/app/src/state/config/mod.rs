@@ -14,24 +14,24 @@ mod service;
 use clap::Args;
 
 pub use self::{otp::Otp, remote::Remote, service::Service};
-use tollhouse_http::settings::{listeners::Listeners, requests::Requests};
+use tollhouse_http::settings::{listeners::ListenerSettings, requests::RequestSettings};
 pub use tollhouse_platform::config::ConfigError;
 use tollhouse_platform::config::{
-    database::Database,
-    email::Email,
+    database::DatabaseSettings,
+    email::EmailSettings,
     secrets::{MasterKey, OperatorToken},
-    telemetry::Telemetry,
+    telemetry::TelemetrySettings,
 };
 use tollhouse_plugins::settings::Plugins;
 
 #[derive(Args, Clone, Debug)]
 pub struct Config {
     #[command(flatten)]
-    pub database: Database,
+    pub database: DatabaseSettings,
     #[command(flatten)]
-    pub listeners: Listeners,
+    pub listeners: ListenerSettings,
     #[command(flatten)]
-    pub requests: Requests,
+    pub requests: RequestSettings,
     #[command(flatten)]
     pub operator_token: OperatorToken,
     #[command(flatten)]
@@ -39,11 +39,11 @@ pub struct Config {
     #[command(flatten)]
     pub service: Service,
     #[command(flatten)]
-    pub email: Email,
+    pub email: EmailSettings,
     #[command(flatten)]
     pub otp: Otp,
     #[command(flatten)]
     pub plugins: Plugins,
     #[command(flatten)]
-    pub telemetry: Telemetry,
+    pub telemetry: TelemetrySettings,
 }

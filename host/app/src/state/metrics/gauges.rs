@@ -7,7 +7,7 @@ use prometheus_client::{
 
 use tollhouse_platform::{
     clock::Timestamp,
-    telemetry::metric::{Label, Precise},
+    telemetry::metric::{FloatGauge, Label},
 };
 
 /// The channels whose gauges of pending charges and queued messages exist from the start.
@@ -18,7 +18,7 @@ pub const MESSAGE_CHANNELS: [&str; 2] = ["email", "sms"];
 #[derive(Clone, Default)]
 pub struct BacklogGauges {
     count: Family<Label<&'static str>, Gauge>,
-    oldest: Family<Label<&'static str>, Precise>,
+    oldest: Family<Label<&'static str>, FloatGauge>,
     /// The name of the label.
     by: &'static str,
 }
@@ -39,7 +39,7 @@ impl BacklogGauges {
 pub struct MonitorGauges {
     /// 1 if the last poll of the database succeeded.
     pub store_up: Gauge,
-    polled_at: Precise,
+    polled_at: FloatGauge,
     pub jobs: BacklogGauges,
     pub deliveries: BacklogGauges,
     pub payments: BacklogGauges,
@@ -50,15 +50,15 @@ pub struct MonitorGauges {
     pub wrong_balances: Gauge,
     pub suspect_companies: Gauge,
     pub scanned_entries: Counter,
-    ledger_checked_at: Precise,
-    ledger_scanned_at: Precise,
+    ledger_checked_at: FloatGauge,
+    ledger_scanned_at: FloatGauge,
 }
 
 impl Default for MonitorGauges {
     fn default() -> MonitorGauges {
         MonitorGauges {
             store_up: Gauge::default(),
-            polled_at: Precise::default(),
+            polled_at: FloatGauge::default(),
             jobs: BacklogGauges::by("kind"),
             deliveries: BacklogGauges::by("attempted"),
             payments: BacklogGauges::by("age"),
@@ -69,8 +69,8 @@ impl Default for MonitorGauges {
             wrong_balances: Gauge::default(),
             suspect_companies: Gauge::default(),
             scanned_entries: Counter::default(),
-            ledger_checked_at: Precise::default(),
-            ledger_scanned_at: Precise::default(),
+            ledger_checked_at: FloatGauge::default(),
+            ledger_scanned_at: FloatGauge::default(),
         }
     }
 }

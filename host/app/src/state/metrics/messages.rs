@@ -8,7 +8,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use tollhouse_platform::telemetry::metric::{Histograms, Label, waiting_seconds};
+use tollhouse_platform::telemetry::metric::{Histograms, Label, wait_time_histogram};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AttemptLabels {
@@ -46,7 +46,7 @@ impl Default for MessageMetrics {
     fn default() -> MessageMetrics {
         MessageMetrics {
             attempts: Family::default(),
-            waited: Family::new_with_constructor(waiting_seconds),
+            waited: Family::new_with_constructor(wait_time_histogram),
         }
     }
 }

@@ -10,7 +10,6 @@ use super::{Company, Key, SECRET_OVERLAP_SECONDS, View, check_event_url, digest,
 
 use crate::{operations::audit, state::App, tenants::plans};
 use tollhouse_http::{
-    answer::{Answer, Done},
     request::{
         body::{Body, Fields},
         fields::{
@@ -19,12 +18,13 @@ use tollhouse_http::{
         path::Path,
         query::{Pages, Query},
     },
+    response::{DataResponse, MessageResponse},
 };
 use tollhouse_platform::{
     clock::Timestamp,
     error::{Error, Result},
     store::{Json, Tx},
-    values::{listing::Listed, phone},
+    values::{listing::ListPage, phone},
 };
 use tollhouse_plugins::Kind;
 
@@ -69,7 +69,7 @@ pub struct CreatedCompany {
 pub async fn create(
     State(app): State<App>,
     body: Body<NewCompany>,
-) -> Result<Answer<CreatedCompany>> {
+) -> Result<DataResponse<CreatedCompany>> {
     let (name, server) = (body.name()?, body.server()?);
     let event_url = check_event_url(&app, &body, "event_url", body.event_url()?)?;
     let logo = body.logo()?;
@@ -109,7 +109,7 @@ pub async fn create(
         audit::record(tx, &app, &company.id, "company.create", detail).await?;
         let created =
             CreatedCompany { company: company.view(), event_secret: secret, api_key: text };
-        Answer::data(created, "Company created successfully")
+        DataResponse::data(created, "Company created successfully")
     })
     .await
 }
@@ -137,17 +137,23 @@ fn new_key(
     (key, text)
 }
 
-pub async fn list(State(app): State<App>, query: Query<Pages>) -> Result<Answer<Listed<View>>> {
+pub async fn list(
+    State(app): State<App>,
+    query: Query<Pages>,
+) -> Result<DataResponse<ListPage<View>>> {
     let page = query.read()?;
     let read = async |tx: &mut Tx| store::list(tx, page.limit, page.offset()).await;
     let (total, companies) = app.store.read(read).await?;
     let companies = companies.iter().map(Company::view).collect();
-    Answer::data(page.of(total, companies), "Companies fetched successfully")
+    DataResponse::data(page.to_list_page(total, companies), "Companies fetched successfully")
 }
 
-pub async fn fetch(State(app): State<App>, Path(company): Path<String>) -> Result<Answer<View>> {
+pub async fn fetch(
+    State(app): State<App>,
+    Path(company): Path<String>,
+) -> Result<DataResponse<View>> {
     let company = super::find(&app, &company).await?;
-    Answer::data(company.view(), "Company fetched successfully")
+    DataResponse::data(company.view(), "Company fetched successfully")
 }
 
 fields! {
@@ -185,7 +191,7 @@ pub async fn edit(
     State(app): State<App>,
     Path(company): Path<String>,
     body: Body<CompanyChange>,
-) -> Result<Answer<View>> {
+) -> Result<DataResponse<View>> {
     let name = body.name()?;
     if body.has("name") && name.is_none() {
         return Err(body.required("name"));
@@ -195,7 +201,7 @@ pub async fn edit(
     let installed = app.plugins.names(Kind::Provider);
     let installed: Vec<&str> = installed.iter().map(String::as_str).collect();
     let payment_service = body.payment_service()?;
-    let check = |name: &String| body.must_be_among("payment_service", name, &installed);
+    let check = |name: &String| body.require_one_of("payment_service", name, &installed);
     payment_service.iter().try_for_each(check)?;
     let sms = read_sms(&app, &body)?;
     let (low_balance, active) = (body.low_balance()?, body.active()?);
@@ -307,7 +313,7 @@ pub struct NewEventSecret {
 pub async fn rotate_event_secret(
     State(app): State<App>,
     Path(company): Path<String>,
-) -> Result<Answer<NewEventSecret>> {
+) -> Result<DataResponse<NewEventSecret>> {
     let secret = new_event_secret(&app);
     let new = secret.clone();
     change(app, company, "company.event_secret.rotate", async move |_, app, company| {
@@ -317,7 +323,7 @@ pub async fn rotate_event_secret(
         Ok(())
     })
     .await?;
-    Answer::data(NewEventSecret { event_secret: secret }, "Event secret rotated successfully")
+    DataResponse::data(NewEventSecret { event_secret: secret }, "Event secret rotated successfully")
 }
 
 pub struct Feature;
@@ -342,7 +348,7 @@ pub async fn subscribe(
     State(app): State<App>,
     Path(company): Path<String>,
     body: Body<SubscriptionChange>,
-) -> Result<Answer<View>> {
+) -> Result<DataResponse<View>> {
     let (active, expires_at, features) = (body.active()?, body.expires_at()?, body.features()?);
     change(app, company, "company.subscription", async move |_, _, company| {
         company.subscription_active = active.unwrap_or(company.subscription_active);
@@ -359,8 +365,8 @@ pub async fn subscribe(
 }
 
 impl Company {
-    fn to_response(&self, message: &'static str) -> Result<Answer<View>> {
-        Answer::data(self.view(), message)
+    fn to_response(&self, message: &'static str) -> Result<DataResponse<View>> {
+        DataResponse::data(self.view(), message)
     }
 }
 
@@ -404,7 +410,7 @@ pub async fn create_key(
     State(app): State<App>,
     Path(company): Path<String>,
     body: Body<NewKey>,
-) -> Result<Answer<CreatedKey>> {
+) -> Result<DataResponse<CreatedKey>> {
     let (label, expires_at) = (body.label()?, body.expires_at()?);
     if expires_at.is_some_and(|at| at <= app.clock.now()) {
         return Err(body.must_be("expires_at", "in the future"));
@@ -416,7 +422,7 @@ pub async fn create_key(
         store::insert_key(tx, &company.id, &key, &digest(&text)).await?;
         let detail = json!({ "key": key.id, "label": key.label });
         audit::record(tx, &app, &company.id, "key.create", detail).await?;
-        Answer::data(CreatedKey { key, api_key: text }, "Key created successfully")
+        DataResponse::data(CreatedKey { key, api_key: text }, "Key created successfully")
     })
     .await
 }
@@ -445,7 +451,7 @@ pub async fn rotate_key(
     State(app): State<App>,
     Path((company, former)): Path<(String, String)>,
     body: Body<KeyRotation>,
-) -> Result<Answer<RotatedKey>> {
+) -> Result<DataResponse<RotatedKey>> {
     let overlap = body.overlap_seconds()?.unwrap_or(KEY_OVERLAP_SECONDS);
     let (now, expires_at) = (app.clock.now(), body.expires_at()?);
     if expires_at.is_some_and(|at| at <= now) {
@@ -467,7 +473,7 @@ pub async fn rotate_key(
         store::insert_key(tx, &company.id, &key, &digest(&text)).await?;
         let detail = json!({ "key": key.id, "replaces": replaced.id, "until": end });
         audit::record(tx, &app, &company.id, "key.rotate", detail).await?;
-        Answer::data(
+        DataResponse::data(
             RotatedKey { key, api_key: text, replaces: replaced },
             "Key rotated successfully",
         )
@@ -478,7 +484,7 @@ pub async fn rotate_key(
 pub async fn list_keys(
     State(app): State<App>,
     Path(company): Path<String>,
-) -> Result<Answer<Vec<Key>>> {
+) -> Result<DataResponse<Vec<Key>>> {
     let keys = app
         .store
         .read(async |tx| -> Result<_> {
@@ -486,14 +492,14 @@ pub async fn list_keys(
             Ok(store::list_keys(tx, &company).await?)
         })
         .await?;
-    Answer::data(keys, "Keys fetched successfully")
+    DataResponse::data(keys, "Keys fetched successfully")
 }
 
 /// Revokes a key, effective from the next request.
 pub async fn revoke_key(
     State(app): State<App>,
     Path((company, key)): Path<(String, String)>,
-) -> Result<Done> {
+) -> Result<MessageResponse> {
     let db = app.store.clone();
     db.write(async move |tx| {
         get(tx, &company).await?;
@@ -501,7 +507,7 @@ pub async fn revoke_key(
             return Err(Error::not_found("key not found"));
         }
         audit::record(tx, &app, &company, "key.revoke", json!({ "key": key })).await?;
-        Ok(Done("Key revoked successfully"))
+        Ok(MessageResponse("Key revoked successfully"))
     })
     .await
 }

@@ -7,19 +7,19 @@ use crate::{
     state::App,
 };
 use tollhouse_http::{
-    answer::Answer,
     request::{
         path::Path,
         query::{Pages, Query},
     },
+    response::DataResponse,
 };
-use tollhouse_platform::{error::Result, values::listing::Listed};
+use tollhouse_platform::{error::Result, values::listing::ListPage};
 
 pub async fn of_company(
     State(app): State<App>,
     Path(company): Path<String>,
     query: Query<Pages>,
-) -> Result<Answer<Listed<AuditEntry>>> {
+) -> Result<DataResponse<ListPage<AuditEntry>>> {
     super::find(&app, &company).await?;
     list(&app, &company, &query).await
 }

@@ -62,7 +62,7 @@ impl Company {
         }
         let countries =
             self.countries.as_ref().map_or(default, |Json(countries)| countries.as_slice());
-        match phone::is_of(phone, countries) {
+        match phone::belongs_to(phone, countries) {
             true => Ok(()),
             false => Err(Error::invalid(format!(
                 "the phone field must be a number in one of these countries: {}",

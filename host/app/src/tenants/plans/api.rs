@@ -10,16 +10,16 @@ use serde_json::json;
 use super::{DEFAULT_PLAN, FIXED_ITEMS, LOOKUP_PATTERN, feature_of, store};
 use crate::{operations::audit, state::App, tenants::companies};
 use tollhouse_http::{
-    answer::Answer,
     request::{
         body::{Body, Fields},
         path::Path,
     },
+    response::DataResponse,
 };
 use tollhouse_platform::{
     error::Result,
     store::Tx,
-    values::money::{BILLING_CURRENCY, MOST_MINOR, Minor},
+    values::money::{BILLING_CURRENCY, MAX_MINOR, Minor},
 };
 
 /// Prices by billing item.
@@ -49,17 +49,17 @@ enum Plan {
 pub async fn fetch_for_company(
     State(app): State<App>,
     Path(company): Path<String>,
-) -> Result<Answer<Prices>> {
+) -> Result<DataResponse<Prices>> {
     let read = async |tx: &mut Tx| -> Result<_> {
         companies::get(tx, &company).await?;
         prices(tx, &app, &company).await
     };
-    Answer::data(app.store.read(read).await?, "Prices fetched successfully")
+    DataResponse::data(app.store.read(read).await?, "Prices fetched successfully")
 }
 
-pub async fn fetch_default(State(app): State<App>) -> Result<Answer<Prices>> {
+pub async fn fetch_default(State(app): State<App>) -> Result<DataResponse<Prices>> {
     let prices = app.store.select(async |tx| prices(tx, &app, DEFAULT_PLAN).await).await?;
-    Answer::data(prices, "Prices fetched successfully")
+    DataResponse::data(prices, "Prices fetched successfully")
 }
 
 /// New prices by billing item. `null` removes a price; items that are not named stay unchanged.
@@ -85,7 +85,7 @@ impl JsonSchema for PriceChanges {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let price = json!({ "type": ["number", "null"], "minimum": 0, "maximum": Minor(MOST_MINOR), "multipleOf": 0.01 });
+        let price = json!({ "type": ["number", "null"], "minimum": 0, "maximum": Minor(MAX_MINOR), "multipleOf": 0.01 });
         let items: BTreeMap<_, _> = FIXED_ITEMS.iter().map(|(item, _)| (item, &price)).collect();
         json_schema!({
             "type": "object",
@@ -117,7 +117,7 @@ pub async fn set_for_company(
     State(app): State<App>,
     Path(company): Path<String>,
     body: Body<PriceChanges>,
-) -> Result<Answer<Prices>> {
+) -> Result<DataResponse<Prices>> {
     let changes = read(&body)?;
     let db = app.store.clone();
     db.write(async move |tx| {
@@ -130,7 +130,7 @@ pub async fn set_for_company(
 pub async fn set_default(
     State(app): State<App>,
     body: Body<PriceChanges>,
-) -> Result<Answer<Prices>> {
+) -> Result<DataResponse<Prices>> {
     let changes = read(&body)?;
     let db = app.store.clone();
     db.write(async move |tx| set(tx, &app, DEFAULT_PLAN, &changes).await).await
@@ -141,7 +141,7 @@ async fn set(
     app: &App,
     company_id: &str,
     changes: &Changes,
-) -> Result<Answer<Prices>> {
+) -> Result<DataResponse<Prices>> {
     for (item, price) in changes {
         match price {
             Some(price) => store::upsert(tx, company_id, item, *price).await?,
@@ -150,7 +150,7 @@ async fn set(
     }
     let detail: BTreeMap<_, _> = changes.iter().cloned().collect();
     audit::record(tx, app, company_id, "price.set", json!(detail)).await?;
-    Answer::data(prices(tx, app, company_id).await?, "Prices updated successfully")
+    DataResponse::data(prices(tx, app, company_id).await?, "Prices updated successfully")
 }
 
 /// Returns the prices of all fixed items, and of the lookups that a plan or a plugin prices. For a

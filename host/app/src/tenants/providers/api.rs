@@ -18,12 +18,12 @@ use crate::{
     tenants::companies::{self, Company},
 };
 use tollhouse_http::{
-    answer::Answer,
     request::{
         body::{Body, Fields},
         fields::{Choice, Flag, OneOf, TextsByName, fields},
         path::Path,
     },
+    response::DataResponse,
 };
 use tollhouse_platform::{
     clock::Timestamp,
@@ -87,7 +87,7 @@ pub fn choose_provider(
     let installed = app.plugins.names(Kind::Provider);
     let mut known: Vec<&str> = installed.iter().map(String::as_str).collect();
     known.extend(SPECIFIED_PROVIDERS.iter().filter(|name| !installed.iter().any(|i| i == *name)));
-    sent.iter().try_for_each(|name| fields.must_be_among("payment_service", name, &known))?;
+    sent.iter().try_for_each(|name| fields.require_one_of("payment_service", name, &known))?;
     let chosen = sent.map(str::to_owned).or_else(|| company.payment_service.clone());
     Ok(chosen.unwrap_or_else(|| app.settings.default_provider.clone()))
 }
@@ -127,7 +127,7 @@ pub async fn set_for_service(
     State(app): State<App>,
     Path(provider): Path<String>,
     body: Body<ProviderAccountChange>,
-) -> Result<Answer<View>> {
+) -> Result<DataResponse<View>> {
     let owner = Owner::service(&app, body.mode()?.as_deref());
     set(app, owner, provider, body).await
 }
@@ -136,7 +136,7 @@ pub async fn set_for_company(
     State(app): State<App>,
     Path((company, provider)): Path<(String, String)>,
     body: Body<ProviderAccountChange>,
-) -> Result<Answer<View>> {
+) -> Result<DataResponse<View>> {
     let owner = Owner::company(&app, &company, body.mode()?.as_deref(), &body).await?;
     set(app, owner, provider, body).await
 }
@@ -156,7 +156,7 @@ async fn set(
     owner: Owner,
     provider: String,
     body: Body<ProviderAccountChange>,
-) -> Result<Answer<View>> {
+) -> Result<DataResponse<View>> {
     let plugin = active_plugin(&app, &provider)?;
     let credentials: Option<HashMap<String, String>> =
         body.credentials()?.map(|pairs| pairs.into_iter().collect());
@@ -193,7 +193,7 @@ async fn set(
             "credentials_changed": body.has("credentials"),
         });
         audit::record(tx, &app, &owner.audit_company_id, "provider.set", detail).await?;
-        Answer::data(view(account, owner.mode, &app), "Provider updated successfully")
+        DataResponse::data(view(account, owner.mode, &app), "Provider updated successfully")
     })
     .await
 }
@@ -224,7 +224,7 @@ pub async fn test_for_service(
     State(app): State<App>,
     Path(provider): Path<String>,
     body: Body<ProviderTest>,
-) -> Result<Answer<ProviderTested>> {
+) -> Result<DataResponse<ProviderTested>> {
     let owner = Owner::service(&app, body.mode()?.as_deref());
     test(app, owner, provider).await
 }
@@ -233,13 +233,13 @@ pub async fn test_for_company(
     State(app): State<App>,
     Path((company, provider)): Path<(String, String)>,
     body: Body<ProviderTest>,
-) -> Result<Answer<ProviderTested>> {
+) -> Result<DataResponse<ProviderTested>> {
     let owner = Owner::company(&app, &company, body.mode()?.as_deref(), &body).await?;
     test(app, owner, provider).await
 }
 
 /// Tests an account. An inactive one is allowed, so that it can be tested before it is used.
-async fn test(app: App, owner: Owner, provider: String) -> Result<Answer<ProviderTested>> {
+async fn test(app: App, owner: Owner, provider: String) -> Result<DataResponse<ProviderTested>> {
     active_plugin(&app, &provider)??;
     let find = async |tx: &mut Tx| store::find(tx, &owner.key, &provider).await;
     let account = app.store.select(find).await?;
@@ -253,12 +253,12 @@ async fn test(app: App, owner: Owner, provider: String) -> Result<Answer<Provide
         let detail = outcome.detail(&provider);
         let account = account.id;
         let tested = ProviderTested { provider, account, mode, outcome, code, detail };
-        Answer::data(tested, "Provider tested successfully")
+        DataResponse::data(tested, "Provider tested successfully")
     })
     .await
 }
 
-pub async fn list_for_service(State(app): State<App>) -> Result<Answer<Vec<View>>> {
+pub async fn list_for_service(State(app): State<App>) -> Result<DataResponse<Vec<View>>> {
     let read = async |tx: &mut Tx| -> Result<_> {
         let live = store::list(tx, Mode::Live.service_company_id()).await?.into_iter();
         let test = store::list(tx, Mode::Test.service_company_id()).await?.into_iter();
@@ -268,17 +268,17 @@ pub async fn list_for_service(State(app): State<App>) -> Result<Answer<Vec<View>
     let mut accounts = app.store.read(read).await?;
     accounts.sort_by(|(one, _), (other, _)| one.provider.cmp(&other.provider));
     let accounts = accounts.into_iter().map(|(account, mode)| view(account, mode, &app));
-    Answer::data(accounts.collect(), LISTED)
+    DataResponse::data(accounts.collect(), LISTED)
 }
 
 pub async fn list_for_company(
     State(app): State<App>,
     Path(company): Path<String>,
-) -> Result<Answer<Vec<View>>> {
+) -> Result<DataResponse<Vec<View>>> {
     let mode = Mode::of(&companies::find(&app, &company).await?);
     let accounts = app.store.select(async |tx| store::list(tx, &company).await).await?;
     let accounts = accounts.into_iter().map(|account| view(account, mode, &app));
-    Answer::data(accounts.collect(), LISTED)
+    DataResponse::data(accounts.collect(), LISTED)
 }
 
 fn view(account: Account, mode: Mode, app: &App) -> View {

@@ -13,18 +13,18 @@ use super::{
 };
 use crate::{operations::audit, state::App, tenants::companies};
 use tollhouse_http::{
-    answer::Answer,
     request::{
         body::Body,
         fields::{Amount, Text, Visible, fields},
         path::Path,
         query::{Days, Exactly, Pages, Query},
     },
+    response::DataResponse,
 };
 use tollhouse_platform::{
     error::{Error, Result},
     values::{
-        listing::Listed,
+        listing::ListPage,
         money::{BILLING_CURRENCY, Minor, Money},
     },
 };
@@ -41,7 +41,10 @@ pub struct Wallet {
     balances: BTreeMap<String, Balance>,
 }
 
-pub async fn fetch(State(app): State<App>, Path(company): Path<String>) -> Result<Answer<Wallet>> {
+pub async fn fetch(
+    State(app): State<App>,
+    Path(company): Path<String>,
+) -> Result<DataResponse<Wallet>> {
     let mut balances = app
         .store
         .read(async |tx| -> Result<_> {
@@ -56,14 +59,14 @@ pub async fn fetch(State(app): State<App>, Path(company): Path<String>) -> Resul
         currency: BILLING_CURRENCY,
         balances,
     };
-    Answer::data(wallet, "Wallet fetched successfully")
+    DataResponse::data(wallet, "Wallet fetched successfully")
 }
 
 pub async fn credit(
     State(app): State<App>,
     Path(company): Path<String>,
     body: Body<Transfer>,
-) -> Result<Answer<Transferred>> {
+) -> Result<DataResponse<Transferred>> {
     let ordered = read(&body)?;
     let (from, to) = (LedgerAccount::Operator, LedgerAccount::Wallet);
     post_transfer(app, company, "operator.credit", ordered, from, to).await
@@ -73,7 +76,7 @@ pub async fn debit(
     State(app): State<App>,
     Path(company): Path<String>,
     body: Body<Transfer>,
-) -> Result<Answer<Transferred>> {
+) -> Result<DataResponse<Transferred>> {
     let ordered = read(&body)?;
     let (from, to) = (LedgerAccount::Wallet, LedgerAccount::Operator);
     post_transfer(app, company, "operator.debit", ordered, from, to).await
@@ -119,7 +122,7 @@ async fn post_transfer(
     (money, key): (Money, String),
     from: LedgerAccount,
     to: LedgerAccount,
-) -> Result<Answer<Transferred>> {
+) -> Result<DataResponse<Transferred>> {
     let db = app.store.clone();
     db.write(async move |tx| {
         companies::get(tx, &company).await?;
@@ -152,7 +155,7 @@ async fn post_transfer(
             currency: movement.money.currency,
             balance: balance.balance,
         };
-        Answer::data(transferred, "Wallet updated successfully")
+        DataResponse::data(transferred, "Wallet updated successfully")
     })
     .await
 }
@@ -182,7 +185,7 @@ pub async fn entries(
     Path(company): Path<String>,
     pages: Query<Pages>,
     query: Query<EntryFilter>,
-) -> Result<Answer<Listed<LedgerEntry>>> {
+) -> Result<DataResponse<ListPage<LedgerEntry>>> {
     let (page, filter) = (pages.read()?, read_filter(&query)?);
     let (total, entries) = app
         .store
@@ -191,5 +194,5 @@ pub async fn entries(
             Ok(store::list_entries(tx, &company, &filter, page).await?)
         })
         .await?;
-    Answer::data(page.of(total, entries), "Wallet entries fetched successfully")
+    DataResponse::data(page.to_list_page(total, entries), "Wallet entries fetched successfully")
 }

@@ -72,7 +72,7 @@ pub async fn check_fee(
     let amount = cost(tx, company, &item.into(), quantity).await?;
     let balances = store::balances(tx, &company.id).await?;
     let balance = balances.get(BILLING_CURRENCY).copied().unwrap_or_default().balance;
-    if balance < amount { Err(Error::NotCovered) } else { Ok(()) }
+    if balance < amount { Err(Error::InsufficientBalance) } else { Ok(()) }
 }
 
 async fn cost(tx: &mut Tx, company: &Company, item: &BillingItem, quantity: i64) -> Result<Minor> {
@@ -82,7 +82,7 @@ async fn cost(tx: &mut Tx, company: &Company, item: &BillingItem, quantity: i64)
     company.check_feature(feature)?;
     let price = plans::price(tx, &company.id, &item.name).await?.unwrap_or(item.default_price);
     // An amount that overflows exceeds every balance.
-    price.0.checked_mul(quantity).map(Minor).ok_or(Error::NotCovered)
+    price.0.checked_mul(quantity).map(Minor).ok_or(Error::InsufficientBalance)
 }
 
 /// Returns whether a fee was charged under this key, refunded or not.

@@ -132,7 +132,7 @@ async fn post_entries(
         let balance =
             store::add_to_balance(tx, company_id, id, &name, currency, amount, floor).await?;
         let balance = balance.ok_or_else(|| match must_cover {
-            true => Error::NotCovered,
+            true => Error::InsufficientBalance,
             false => {
                 Error::invalid("the amount field must be lower: the balance would be too large")
             }

@@ -10,7 +10,7 @@ use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Statement, Tx, params},
     values::{
-        listing::{Page, Period},
+        listing::{PageRequest, Period},
         money::Minor,
     },
 };
@@ -188,7 +188,7 @@ pub async fn list_entries(
     tx: &mut Tx,
     company_id: &str,
     filter: &Filter,
-    page: Page,
+    page: PageRequest,
 ) -> Result<(i64, Vec<LedgerEntry>)> {
     let count = match filter.created {
         Some(_) => filter.bind(tx.sql(filtered!("COUNT(*)", "")), company_id),

@@ -8,25 +8,25 @@ use tracing::instrument;
 use super::{enqueue_verification, store};
 use crate::{state::App, tenants::providers};
 use tollhouse_http::{
-    answer::Done,
-    request::{body::Raw, path::Path},
+    request::{body::RawBody, path::Path},
+    response::MessageResponse,
 };
 use tollhouse_platform::{
     error::{Error, Result},
-    telemetry::spans::SPANS,
+    telemetry::spans::SPAN_TARGET,
 };
 use tollhouse_plugins::{Absence, Notification, Refusal};
 
 const UNKNOWN: &str = "notification account not found";
 
 /// Responds once the webhook is stored; jobs do the rest.
-#[instrument(target = SPANS, name = "notifications.receive", skip_all)]
+#[instrument(target = SPAN_TARGET, name = "notifications.receive", skip_all)]
 pub async fn receive(
     State(app): State<App>,
     Path((provider, account)): Path<(String, String)>,
     headers: HeaderMap,
-    Raw(body): Raw,
-) -> Result<Done> {
+    RawBody(body): RawBody,
+) -> Result<MessageResponse> {
     let unknown = || Error::not_found(UNKNOWN);
     let account = app.store.select(async |tx| providers::find_by_id(tx, &account).await).await?;
     let account = account.filter(|account| account.provider == provider).ok_or_else(unknown)?;
@@ -65,7 +65,7 @@ pub async fn receive(
         for told in &told {
             enqueue_verification(tx, &app, &account.id, told, now).await?;
         }
-        Ok(Done("Notification received successfully"))
+        Ok(MessageResponse("Notification received successfully"))
     })
     .await
 }

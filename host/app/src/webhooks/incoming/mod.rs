@@ -32,7 +32,7 @@ async fn enqueue_verification(
     };
     let job = app.tables.webhook_subjects.iter().find(|(subject, _)| *subject == belongs.subject);
     if let Some((_, job)) = job {
-        jobs::wake(tx, &belongs.company_id, job, &belongs.subject_id, now).await?;
+        jobs::enqueue(tx, &belongs.company_id, job, &belongs.subject_id, now).await?;
     }
     Ok(())
 }

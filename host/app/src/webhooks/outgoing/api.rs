@@ -13,17 +13,17 @@ use super::{
 };
 use crate::{operations::audit, state::App, tenants::companies};
 use tollhouse_http::{
-    answer::Answer,
     request::{
         path::Path,
         query::{Pages, Query},
     },
+    response::DataResponse,
 };
 use tollhouse_platform::{
     background::jobs,
     clock::Timestamp,
     error::{Error, Result},
-    values::listing::Listed,
+    values::listing::ListPage,
 };
 
 /// An event and its deliveries.
@@ -45,7 +45,7 @@ pub async fn list(
     State(app): State<App>,
     Path(company): Path<String>,
     query: Query<Pages>,
-) -> Result<Answer<Listed<View>>> {
+) -> Result<DataResponse<ListPage<View>>> {
     let page = query.read()?;
     let (total, events) = app
         .store
@@ -63,7 +63,7 @@ pub async fn list(
             Ok((total, views.collect::<Result<Vec<_>>>()?))
         })
         .await?;
-    Answer::data(page.of(total, events), "Events fetched successfully")
+    DataResponse::data(page.to_list_page(total, events), "Events fetched successfully")
 }
 
 fn view(event: EventRow, deliveries: Vec<Delivery>) -> Result<View> {
@@ -80,7 +80,7 @@ fn view(event: EventRow, deliveries: Vec<Delivery>) -> Result<View> {
 pub async fn attempts(
     State(app): State<App>,
     Path((company, event)): Path<(String, String)>,
-) -> Result<Answer<Vec<Attempt>>> {
+) -> Result<DataResponse<Vec<Attempt>>> {
     let attempts = app
         .store
         .read(async |tx| -> Result<_> {
@@ -88,7 +88,7 @@ pub async fn attempts(
             Ok(store::list_attempts(tx, &company, &event).await?)
         })
         .await?;
-    Answer::data(attempts, "Attempts fetched successfully")
+    DataResponse::data(attempts, "Attempts fetched successfully")
 }
 
 /// The result of a redelivery.
@@ -101,7 +101,7 @@ pub struct Redelivered {
 pub async fn redeliver(
     State(app): State<App>,
     Path((company, event)): Path<(String, String)>,
-) -> Result<Answer<Redelivered>> {
+) -> Result<DataResponse<Redelivered>> {
     let db = app.store.clone();
     db.write(async move |tx| {
         store::find_event(tx, &company, &event).await?.ok_or_else(not_found)?;
@@ -114,11 +114,11 @@ pub async fn redeliver(
         for delivery in &deliveries {
             store::enable(tx, &company, &delivery.url).await?;
             store::requeue_delivery(tx, &company, &delivery.id).await?;
-            jobs::wake(tx, &company, DELIVER_JOB, &delivery.id, now).await?;
+            jobs::enqueue(tx, &company, DELIVER_JOB, &delivery.id, now).await?;
         }
         audit::record(tx, &app, &company, "event.redeliver", json!({ "event": event })).await?;
         let redelivered = Redelivered { deliveries: deliveries.len() };
-        Answer::data(redelivered, "Event queued for delivery successfully")
+        DataResponse::data(redelivered, "Event queued for delivery successfully")
     })
     .await
 }

@@ -13,21 +13,21 @@ use super::{
 };
 use crate::{state::App, tenants::companies};
 use tollhouse_platform::{
-    background::jobs::{Job, Next},
+    background::jobs::{Job, JobResult},
     clock::Timestamp,
     error::{Error, Result},
-    outbound::egress::{Answer, EgressError, Outgoing},
+    outbound::egress::{EgressError, EgressRequest, EgressResponse},
     store::Tx,
-    telemetry::spans::SPANS,
+    telemetry::spans::SPAN_TARGET,
 };
 
 const TIMEOUT: Duration = Duration::from_secs(15);
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
-pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<Next>> {
+pub fn deliver_job(app: App, job: Job) -> BoxFuture<'static, Result<JobResult>> {
     async move {
         let Some((delivery, event, secrets)) = load(&app, &job).await? else {
-            return Ok(Next::Done);
+            return Ok(JobResult::Done);
         };
         let began = Instant::now();
         let sent = send(&app, &delivery, &event, &secrets).await;
@@ -57,16 +57,16 @@ async fn load(app: &App, job: &Job) -> Result<Option<Loaded>> {
         .await
 }
 
-#[instrument(target = SPANS, name = "events.deliver", skip_all)]
+#[instrument(target = SPAN_TARGET, name = "events.deliver", skip_all)]
 async fn send(
     app: &App,
     delivery: &Delivery,
     event: &EventRow,
     secrets: &[String],
-) -> Result<Answer, EgressError> {
+) -> Result<EgressResponse, EgressError> {
     let seconds = app.clock.now().unix_seconds();
     let header = |name: &str, value: String| (name.to_owned(), value);
-    let request = Outgoing {
+    let request = EgressRequest {
         sender: "events".into(),
         method: "POST".to_owned(),
         url: delivery.url.clone(),
@@ -78,7 +78,7 @@ async fn send(
         ],
         body: Some(Bytes::from(event.body.clone())),
         timeout: TIMEOUT,
-        most_response_bytes: MAX_RESPONSE_BYTES,
+        max_response_bytes: MAX_RESPONSE_BYTES,
     };
     app.egress.events.send(request).await
 }
@@ -93,7 +93,7 @@ enum DeliveryOutcome {
     },
 }
 
-fn outcome(sent: &Result<Answer, EgressError>, now_seconds: i64) -> DeliveryOutcome {
+fn outcome(sent: &Result<EgressResponse, EgressError>, now_seconds: i64) -> DeliveryOutcome {
     match sent {
         // The receiver has accepted it; only its response body is too large.
         Err(EgressError::TooLarge(_)) => DeliveryOutcome::Delivered,
@@ -107,7 +107,7 @@ fn outcome(sent: &Result<Answer, EgressError>, now_seconds: i64) -> DeliveryOutc
 }
 
 /// Parses `Retry-After`: seconds or a date.
-fn retry_after(answer: &Answer, now_seconds: i64) -> Option<i64> {
+fn retry_after(answer: &EgressResponse, now_seconds: i64) -> Option<i64> {
     let (_, value) = answer.headers.iter().find(|(name, _)| name == "retry-after")?;
     let date = || chrono::DateTime::parse_from_rfc2822(value).ok();
     value.parse().ok().or_else(|| Some(date()?.timestamp() - now_seconds))
@@ -118,9 +118,9 @@ async fn record(
     tx: &mut Tx,
     app: &App,
     loaded: Delivery,
-    sent: Result<Answer, EgressError>,
+    sent: Result<EgressResponse, EgressError>,
     duration: Duration,
-) -> Result<Next> {
+) -> Result<JobResult> {
     let now = app.clock.now();
     let (company_id, url) = (&*loaded.company_id, &*loaded.url);
     let outcome = outcome(&sent, now.unix_seconds());
@@ -150,7 +150,7 @@ async fn record(
     let next = if is_current {
         apply_outcome(tx, app, &mut delivery, outcome, failing_since).await?
     } else {
-        Next::Done
+        JobResult::Done
     };
     store::update_delivery(tx, &delivery).await?;
     Ok(next)
@@ -163,7 +163,7 @@ async fn apply_outcome(
     delivery: &mut Delivery,
     outcome: DeliveryOutcome,
     failing_since: Timestamp,
-) -> Result<Next> {
+) -> Result<JobResult> {
     let now = app.clock.now();
     delivery.tries += 1;
     match outcome {
@@ -171,7 +171,7 @@ async fn apply_outcome(
             delivery.state = "delivered".to_owned();
             delivery.delivered_at = Some(now);
             store::enable(tx, &delivery.company_id, &delivery.url).await?;
-            Ok(Next::Done)
+            Ok(JobResult::Done)
         }
         DeliveryOutcome::Gone => {
             disable(tx, app, delivery, "the endpoint responded with 410").await
@@ -181,22 +181,27 @@ async fn apply_outcome(
         }
         DeliveryOutcome::Failed { retry_after_seconds } => {
             match next_attempt(now, delivery.tries, retry_after_seconds, &app.random) {
-                Some(at) => Ok(Next::At(at)),
+                Some(at) => Ok(JobResult::RescheduleAt(at)),
                 None => {
                     delivery.state = "failed".to_owned();
-                    Ok(Next::Done)
+                    Ok(JobResult::Done)
                 }
             }
         }
     }
 }
 
-async fn disable(tx: &mut Tx, app: &App, delivery: &mut Delivery, reason: &str) -> Result<Next> {
+async fn disable(
+    tx: &mut Tx,
+    app: &App,
+    delivery: &mut Delivery,
+    reason: &str,
+) -> Result<JobResult> {
     let company = &*delivery.company_id;
     tracing::warn!(company, reason, "webhook endpoint was disabled");
     store::disable(tx, company, &delivery.url, reason, app.clock.now()).await?;
     delivery.state = "disabled".to_owned();
-    Ok(Next::Done)
+    Ok(JobResult::Done)
 }
 
 #[cfg(test)]
@@ -207,7 +212,7 @@ mod tests {
     fn retry_after_is_a_number_of_seconds_or_a_date() {
         let asked = |value: &str| {
             let headers = vec![("retry-after".to_owned(), value.to_owned())];
-            retry_after(&Answer { status: 503, headers, body: Bytes::new() }, 784_111_700)
+            retry_after(&EgressResponse { status: 503, headers, body: Bytes::new() }, 784_111_700)
         };
         for (value, seconds) in [
             ("120", Some(120)),

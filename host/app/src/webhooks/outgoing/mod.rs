@@ -61,7 +61,7 @@ pub async fn emit(tx: &mut Tx, app: &App, company_id: &str, event: Event) -> Res
         let delivery = store::Delivery::new(company_id, app.random.id(now), &id, url, disabled);
         store::insert_delivery(tx, &delivery, now).await?;
         if !disabled {
-            jobs::wake(tx, company_id, DELIVER_JOB, &delivery.id, now).await?;
+            jobs::enqueue(tx, company_id, DELIVER_JOB, &delivery.id, now).await?;
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tollhouse_platform::{
     clock::Timestamp,
     store::{FromRow, Result, Tx, params},
-    values::listing::Page,
+    values::listing::PageRequest,
 };
 
 pub async fn insert(
@@ -45,7 +45,11 @@ pub async fn find_event(tx: &mut Tx, company_id: &str, id: &str) -> Result<Optio
 }
 
 /// Returns a page of events, newest first, and the total number.
-pub async fn list(tx: &mut Tx, company_id: &str, page: Page) -> Result<(i64, Vec<EventRow>)> {
+pub async fn list(
+    tx: &mut Tx,
+    company_id: &str,
+    page: PageRequest,
+) -> Result<(i64, Vec<EventRow>)> {
     let (total,) =
         tx.sql("SELECT COUNT(*) FROM events WHERE company_id = $1").bind(company_id).one().await?;
     let events = tx
@@ -166,7 +170,7 @@ pub async fn list_deliveries(
 pub async fn list_deliveries_of_page(
     tx: &mut Tx,
     company_id: &str,
-    page: Page,
+    page: PageRequest,
 ) -> Result<Vec<Delivery>> {
     tx.sql(
         "SELECT * FROM event_deliveries WHERE company_id = $1 AND event_id IN (

@@ -8,10 +8,10 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::telemetry::metric::{Histograms, Label, waiting_seconds};
+use crate::telemetry::metric::{Histograms, Label, wait_time_histogram};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Ended {
+struct JobRunLabels {
     kind: &'static str,
     outcome: &'static str,
 }
@@ -20,7 +20,7 @@ struct Ended {
 pub enum JobOutcome {
     Done,
     /// Rescheduled as intended.
-    Again,
+    Rescheduled,
     /// Failed, and retried with backoff.
     Failed,
 }
@@ -29,7 +29,7 @@ impl JobOutcome {
     fn name(self) -> &'static str {
         match self {
             JobOutcome::Done => "done",
-            JobOutcome::Again => "again",
+            JobOutcome::Rescheduled => "again",
             JobOutcome::Failed => "failed",
         }
     }
@@ -38,7 +38,7 @@ impl JobOutcome {
 #[derive(Clone)]
 pub struct JobMetrics {
     pub enabled: Gauge,
-    runs: Family<Ended, Counter>,
+    runs: Family<JobRunLabels, Counter>,
     duration: Histograms<Label<&'static str>>,
     lag: Histograms<Label<&'static str>>,
     running: Family<Label<&'static str>, Gauge>,
@@ -49,8 +49,8 @@ impl Default for JobMetrics {
         JobMetrics {
             enabled: Gauge::default(),
             runs: Family::default(),
-            duration: Family::new_with_constructor(waiting_seconds),
-            lag: Family::new_with_constructor(waiting_seconds),
+            duration: Family::new_with_constructor(wait_time_histogram),
+            lag: Family::new_with_constructor(wait_time_histogram),
             running: Family::default(),
         }
     }
@@ -70,14 +70,14 @@ impl JobMetrics {
     }
 
     /// Records the start of a run. `lag` is the time since the job became due.
-    pub fn began(&self, kind: &'static str, lag: Duration) {
+    pub fn record_start(&self, kind: &'static str, lag: Duration) {
         self.running.get_or_create(&[("kind", kind)]).inc();
         self.lag.get_or_create(&[("kind", kind)]).observe(lag.as_secs_f64());
     }
 
-    pub fn ended(&self, kind: &'static str, outcome: JobOutcome, duration: Duration) {
+    pub fn record_end(&self, kind: &'static str, outcome: JobOutcome, duration: Duration) {
         self.running.get_or_create(&[("kind", kind)]).dec();
-        self.runs.get_or_create(&Ended { kind, outcome: outcome.name() }).inc();
+        self.runs.get_or_create(&JobRunLabels { kind, outcome: outcome.name() }).inc();
         self.duration.get_or_create(&[("kind", kind)]).observe(duration.as_secs_f64());
     }
 }

@@ -12,8 +12,11 @@ mod worker;
 use futures::future::BoxFuture;
 
 pub use self::{
-    store::{Job, wake},
-    worker::{Companion, Parts, Workers, advance, run_due, start_due, under_way, work},
+    store::{Job, enqueue},
+    worker::{
+        RunSimulators, WorkerParts, Workers, advance, run_due, run_workers, start_due,
+        wait_until_idle,
+    },
 };
 use crate::{clock::Timestamp, error::Result};
 
@@ -22,16 +25,16 @@ pub const LEASE_SECONDS: i64 = 120;
 
 /// The next step after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum JobResult {
     Done,
-    At(Timestamp),
+    RescheduleAt(Timestamp),
 }
 
 /// Runs one job. An error is logged, and the job is retried with backoff.
-pub type Handler<H> = fn(H, Job) -> BoxFuture<'static, Result<Next>>;
+pub type Handler<H> = fn(H, Job) -> BoxFuture<'static, Result<JobResult>>;
 
 /// An application with jobs.
-pub trait Host: Clone + Send + Sync + 'static {
+pub trait JobHost: Clone + Send + Sync + 'static {
     fn workers(&self) -> &Workers<Self>;
 
     /// Returns the host for one operation, here one run of a job.

@@ -20,7 +20,7 @@ pub struct Job {
 }
 
 /// Enqueues a job for `run_at`, or earlier if it was due earlier. Joins the caller's transaction.
-pub async fn wake(
+pub async fn enqueue(
     tx: &mut Tx,
     company_id: &str,
     kind: &str,
@@ -38,7 +38,7 @@ pub async fn wake(
     .params(params![company_id, kind, subject, run_at])
     .run()
     .await?;
-    tx.wake_jobs();
+    tx.wake_workers();
     Ok(())
 }
 
@@ -111,7 +111,7 @@ async fn release(tx: &mut Tx, job: &Job, now: Timestamp, failures: i64) -> Resul
     .params(params![&job.company_id, &job.kind, &job.subject, &job.lease, now, failures])
     .run()
     .await?;
-    tx.wake_jobs();
+    tx.wake_workers();
     Ok(())
 }
 

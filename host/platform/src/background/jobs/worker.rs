@@ -13,59 +13,59 @@ use tokio::sync::{Notify, OwnedRwLockReadGuard, RwLock, Semaphore};
 use tracing::Instrument;
 
 use super::{
-    Handler, Host, Job, LEASE_SECONDS, Next, backoff,
+    Handler, Job, JobHost, JobResult, LEASE_SECONDS, backoff,
     metrics::{JobMetrics, JobOutcome},
     store,
 };
 use crate::{
     background::tasks::Tasks,
     clock::{Clock, Timestamp},
-    error::{Error, Result, panicked},
+    error::{Error, Result, from_panic},
     random::Random,
     store::Store,
     telemetry::spans,
 };
 
 /// Maximum number of concurrent runs per kind on this host.
-const AT_ONCE: usize = 64;
+const MAX_CONCURRENT_RUNS: usize = 64;
 /// Maximum delay before jobs of other hosts are noticed.
-const POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The state that the workers of one host share.
 pub struct Workers<H> {
     pub metrics: JobMetrics,
     /// True if this host claims jobs.
     pub enabled: bool,
-    parts: Parts,
+    parts: WorkerParts,
     kinds: BTreeMap<&'static str, Kind<H>>,
     /// Notified when a kind without a free slot has one again.
-    freed: Notify,
+    slot_freed: Notify,
     /// Read-locked while jobs run; write-locked while the clock is advanced.
-    moving: Arc<RwLock<()>>,
+    clock_lock: Arc<RwLock<()>>,
 }
 
 /// The parts of a host that job runs need.
-pub struct Parts {
+pub struct WorkerParts {
     pub store: Store,
     pub clock: Clock,
     pub random: Random,
     pub tasks: Tasks,
     /// Simulators of a development environment, which follow the same clock.
-    pub companion: Option<Companion>,
+    pub simulators: Option<RunSimulators>,
 }
 
 /// Does the work that is due, and returns its amount.
-pub type Companion = Box<dyn Fn() -> BoxFuture<'static, usize> + Send + Sync>;
+pub type RunSimulators = Box<dyn Fn() -> BoxFuture<'static, usize> + Send + Sync>;
 
 struct Kind<H> {
     handler: Handler<H>,
     slots: Arc<Semaphore>,
 }
 
-impl<H: Host> Workers<H> {
+impl<H: JobHost> Workers<H> {
     #[must_use]
-    pub fn new(handlers: &[(&'static str, Handler<H>)], parts: Parts) -> Workers<H> {
-        let kind = |handler| Kind { handler, slots: Arc::new(Semaphore::new(AT_ONCE)) };
+    pub fn new(handlers: &[(&'static str, Handler<H>)], parts: WorkerParts) -> Workers<H> {
+        let kind = |handler| Kind { handler, slots: Arc::new(Semaphore::new(MAX_CONCURRENT_RUNS)) };
         let metrics = JobMetrics::default();
         metrics.enabled.set(1);
         Workers {
@@ -73,8 +73,8 @@ impl<H: Host> Workers<H> {
             enabled: true,
             parts,
             kinds: handlers.iter().map(|(name, handler)| (*name, kind(*handler))).collect(),
-            freed: Notify::new(),
-            moving: Arc::default(),
+            slot_freed: Notify::new(),
+            clock_lock: Arc::default(),
         }
     }
 
@@ -91,38 +91,38 @@ impl<H: Host> Workers<H> {
 }
 
 impl<H> Deref for Workers<H> {
-    type Target = Parts;
+    type Target = WorkerParts;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &WorkerParts {
         &self.parts
     }
 }
 
 /// Runs jobs as they become due. Never returns.
-pub async fn work<H: Host>(host: H) {
+pub async fn run_workers<H: JobHost>(host: H) {
     loop {
-        let woken = host.workers().store.jobs_woken();
+        let woken = host.workers().store.worker_wakeup();
         tokio::pin!(woken);
         woken.as_mut().enable();
         let wait = match start_due(&host).await {
             Ok(wait) => wait,
             Err(error) => {
                 tracing::error!(error = %error.chain(), "jobs could not be claimed");
-                POLL
+                POLL_INTERVAL
             }
         };
         tokio::select! {
             () = woken => {}
-            () = host.workers().freed.notified() => {}
+            () = host.workers().slot_freed.notified() => {}
             () = tokio::time::sleep(wait) => {}
         }
     }
 }
 
 /// Starts due jobs while their kind has free slots. Returns how long to wait for more.
-pub async fn start_due<H: Host>(host: &H) -> Result<Duration> {
+pub async fn start_due<H: JobHost>(host: &H) -> Result<Duration> {
     loop {
-        let running = host.workers().moving.clone().read_owned().await;
+        let running = host.workers().clock_lock.clone().read_owned().await;
         let now = host.workers().clock.now();
         let next = next_due(host).await?;
         let free: Vec<(&'static str, usize)> = next
@@ -134,19 +134,19 @@ pub async fn start_due<H: Host>(host: &H) -> Result<Duration> {
         if free.is_empty() {
             let later = next.iter().filter(|(_, at)| *at > now).map(|(_, at)| at.0 - now.0).min();
             let ms = later.and_then(|ms| u64::try_from(ms).ok());
-            return Ok(ms.map_or(POLL, |ms| Duration::from_millis(ms).min(POLL)));
+            return Ok(ms.map_or(POLL_INTERVAL, |ms| Duration::from_millis(ms).min(POLL_INTERVAL)));
         }
         // Spawned, to complete even during shutdown: a claimed but unstarted job stays leased.
-        let claim = host.workers().tasks.spawn(start_claimed(host.clone(), free, running));
+        let claim = host.workers().tasks.spawn(claim_and_start(host.clone(), free, running));
         if claim.await.map_err(Error::internal)?? == 0 {
             // Due jobs are locked by another transaction: an immediate retry would waste CPU time.
-            return Ok(POLL);
+            return Ok(POLL_INTERVAL);
         }
     }
 }
 
 /// Returns when the next job of each kind that this host knows is due.
-async fn next_due<H: Host>(host: &H) -> Result<Vec<(&'static str, Timestamp)>> {
+async fn next_due<H: JobHost>(host: &H) -> Result<Vec<(&'static str, Timestamp)>> {
     let next = host.workers().store.select(async |tx| store::next_due(tx).await).await?;
     let known = |(kind, at): (String, Timestamp)| {
         host.workers().kinds.get_key_value(&*kind).map(|(kind, _)| (*kind, at))
@@ -155,7 +155,7 @@ async fn next_due<H: Host>(host: &H) -> Result<Vec<(&'static str, Timestamp)>> {
 }
 
 /// Claims and starts jobs. Returns their number.
-async fn start_claimed<H: Host>(
+async fn claim_and_start<H: JobHost>(
     host: H,
     free: Vec<(&'static str, usize)>,
     running: OwnedRwLockReadGuard<()>,
@@ -172,7 +172,7 @@ async fn start_claimed<H: Host>(
             let was_full = slots.available_permits() == 0;
             drop((slot, running));
             if was_full {
-                host.workers().freed.notify_one();
+                host.workers().slot_freed.notify_one();
             }
         });
     }
@@ -180,7 +180,7 @@ async fn start_claimed<H: Host>(
 }
 
 /// Claims up to this many jobs of each kind; none on a host whose workers are disabled.
-async fn claim<H: Host>(host: &H, most: Vec<(&'static str, usize)>) -> Result<Vec<Job>> {
+async fn claim<H: JobHost>(host: &H, most: Vec<(&'static str, usize)>) -> Result<Vec<Job>> {
     if !host.workers().enabled {
         return Ok(Vec::new());
     }
@@ -197,56 +197,57 @@ async fn claim<H: Host>(host: &H, most: Vec<(&'static str, usize)>) -> Result<Ve
     claimed.await
 }
 
-async fn run<H: Host>(host: &H, job: Job) {
-    let next = measured(host, &job).await;
+async fn run<H: JobHost>(host: &H, job: Job) {
+    let next = run_handler(host, &job).await;
     let now = host.workers().clock.now();
     let (next, failures) = match next {
         Ok(next) => (next, 0),
         Err(error) => {
             let (kind, subject) = (&*job.kind, &*job.subject);
             tracing::error!(kind, subject, error = %error.chain(), "job failed");
-            (Next::At(backoff(now, job.failures)), job.failures + 1)
+            (JobResult::RescheduleAt(backoff(now, job.failures)), job.failures + 1)
         }
     };
     let ended = host.workers().store.write(async move |tx| match next {
-        Next::Done => store::finish(tx, &job, now).await,
-        Next::At(at) => store::reschedule(tx, &job, at, now, failures).await,
+        JobResult::Done => store::finish(tx, &job, now).await,
+        JobResult::RescheduleAt(at) => store::reschedule(tx, &job, at, now, failures).await,
     });
     if let Err(error) = ended.await {
         tracing::error!(%error, "job result was not recorded; the job runs again when its lease expires");
     }
 }
 
-async fn measured<H: Host>(host: &H, job: &Job) -> Result<Next> {
+async fn run_handler<H: JobHost>(host: &H, job: &Job) -> Result<JobResult> {
     let Some((kind, Kind { handler, .. })) = host.workers().kinds.get_key_value(&*job.kind) else {
         return Err(Error::internal("no handler for this kind of job"));
     };
     let (metrics, began) = (&host.workers().metrics, Instant::now());
     let late_ms = u64::try_from(host.workers().clock.now().0 - job.due_at.0).unwrap_or(0);
-    metrics.began(kind, Duration::from_millis(late_ms));
+    metrics.record_start(kind, Duration::from_millis(late_ms));
     let span = spans::job(kind, job.failures);
     let run = AssertUnwindSafe(handler(host.for_operation(), job.clone())).catch_unwind();
     let run = run.instrument(tracing::info_span!("job", kind, subject = job.subject));
     let next = run.instrument(span.clone()).await;
-    let next = next.unwrap_or_else(|panic| Err(panicked(panic)));
+    let next = next.unwrap_or_else(|panic| Err(from_panic(panic)));
     let outcome = match &next {
-        Ok(Next::Done) => JobOutcome::Done,
-        Ok(Next::At(_)) => JobOutcome::Again,
+        Ok(JobResult::Done) => JobOutcome::Done,
+        Ok(JobResult::RescheduleAt(_)) => JobOutcome::Rescheduled,
         Err(_) => JobOutcome::Failed,
     };
     if outcome == JobOutcome::Failed {
-        spans::failed(&span);
+        spans::mark_failed(&span);
     }
-    metrics.ended(kind, outcome, began.elapsed());
+    metrics.record_end(kind, outcome, began.elapsed());
     next
 }
 
 /// Runs jobs until none is due. Returns the number of runs.
-pub async fn run_due<H: Host>(host: &H) -> Result<usize> {
+pub async fn run_due<H: JobHost>(host: &H) -> Result<usize> {
     let mut runs = 0;
     loop {
         let jobs =
-            claim(host, host.workers().kinds().map(|kind| (kind, AT_ONCE)).collect()).await?;
+            claim(host, host.workers().kinds().map(|kind| (kind, MAX_CONCURRENT_RUNS)).collect())
+                .await?;
         if jobs.is_empty() {
             return Ok(runs);
         }
@@ -256,20 +257,20 @@ pub async fn run_due<H: Host>(host: &H) -> Result<usize> {
 }
 
 /// Resolves when no job of this host is running.
-pub async fn under_way<H: Host>(host: &H) {
-    drop(host.workers().moving.write().await);
+pub async fn wait_until_idle<H: JobHost>(host: &H) {
+    drop(host.workers().clock_lock.write().await);
 }
 
 /// Development and tests: advances the clock from one due job to the next. Returns when all due
 /// jobs have run. 403 on a host whose workers are disabled.
-pub async fn advance<H: Host>(host: &H, seconds: i64) -> Result<()> {
+pub async fn advance<H: JobHost>(host: &H, seconds: i64) -> Result<()> {
     if !host.workers().enabled {
         return Err(Error::Forbidden("a host with no_jobs cannot advance the clock".to_owned()));
     }
-    let _alone = host.workers().moving.write().await;
+    let _alone = host.workers().clock_lock.write().await;
     let target = host.workers().clock.now().plus_seconds(seconds);
     loop {
-        settle(host).await?;
+        run_until_idle(host).await?;
         match next_due(host).await?.into_iter().map(|(_, at)| at).min() {
             Some(at) if at <= target => host.workers().clock.advance_to(at),
             _ if host.workers().clock.now() < target => host.workers().clock.advance_to(target),
@@ -279,10 +280,10 @@ pub async fn advance<H: Host>(host: &H, seconds: i64) -> Result<()> {
 }
 
 /// Runs jobs and the companion until neither has work left.
-async fn settle<H: Host>(host: &H) -> Result<()> {
+async fn run_until_idle<H: JobHost>(host: &H) -> Result<()> {
     loop {
         let runs = run_due(host).await?;
-        let beside = match &host.workers().companion {
+        let beside = match &host.workers().simulators {
             Some(companion) => companion().await,
             None => 0,
         };

@@ -19,11 +19,11 @@ impl TaskMetrics {
     }
 
     /// Exports the counter as 0, so that the first panic is visible as an increase.
-    pub fn began(&self, task: &'static str) {
+    pub fn register_task(&self, task: &'static str) {
         drop(self.panics.get_or_create(&[("task", task)]));
     }
 
-    pub fn panicked(&self, task: &'static str) {
+    pub fn record_panic(&self, task: &'static str) {
         self.panics.get_or_create(&[("task", task)]).inc();
     }
 }

@@ -9,26 +9,26 @@ use futures::FutureExt;
 use tokio::{sync::watch, task::JoinHandle};
 use tracing::Instrument;
 
-use crate::{background::tasks::metrics::TaskMetrics, error::panicked};
+use crate::{background::tasks::metrics::TaskMetrics, error::from_panic};
 
 /// Pause before a panicked task is restarted, so that an immediate panic does not use up a CPU.
-const PAUSE: Duration = Duration::from_secs(1);
+const RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// Metric label of tasks without a name.
-const OTHER: &str = "other";
+const UNNAMED: &str = "other";
 
 /// Counts running tasks. Cheap to clone; all clones share the count.
 #[derive(Clone)]
 pub struct Tasks {
     pub metrics: TaskMetrics,
-    under_way: Arc<watch::Sender<usize>>,
+    running: Arc<watch::Sender<usize>>,
 }
 
 impl Default for Tasks {
     fn default() -> Tasks {
         let metrics = TaskMetrics::default();
-        metrics.began(OTHER);
-        Tasks { metrics, under_way: Arc::new(watch::Sender::new(0)) }
+        metrics.register_task(UNNAMED);
+        Tasks { metrics, running: Arc::new(watch::Sender::new(0)) }
     }
 }
 
@@ -38,11 +38,11 @@ impl Tasks {
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        let counted = Counted::new(self);
+        let counted = TaskGuard::new(self);
         let work = async move {
             let done = AssertUnwindSafe(work).catch_unwind().await;
             done.unwrap_or_else(|panic| {
-                counted.0.metrics.panicked(OTHER);
+                counted.0.metrics.record_panic(UNNAMED);
                 std::panic::resume_unwind(panic)
             })
         };
@@ -51,7 +51,7 @@ impl Tasks {
 
     /// Runs the endless future of `work` until the handle is aborted. Restarts it after a panic:
     /// its state is in the database, and requests are not affected.
-    pub fn keep<F>(
+    pub fn spawn_supervised<F>(
         &self,
         name: &'static str,
         work: impl Fn() -> F + Send + Sync + 'static,
@@ -60,36 +60,36 @@ impl Tasks {
         F: Future<Output = ()> + Send,
     {
         let metrics = self.metrics.clone();
-        metrics.began(name);
+        metrics.register_task(name);
         tokio::spawn(async move {
             while let Err(panic) = AssertUnwindSafe(async { work().await }).catch_unwind().await {
-                metrics.panicked(name);
-                let error = panicked(panic).chain();
+                metrics.record_panic(name);
+                let error = from_panic(panic).chain();
                 tracing::error!(task = name, error, "background task is restarted");
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RESTART_DELAY).await;
             }
         })
     }
 
     /// Resolves when no spawned task is running. Supervised tasks are not counted.
-    pub async fn finished(&self) {
-        let none = self.under_way.subscribe().wait_for(|count| *count == 0).await.is_ok();
+    pub async fn wait_until_idle(&self) {
+        let none = self.running.subscribe().wait_for(|count| *count == 0).await.is_ok();
         debug_assert!(none, "the sender lives in self");
     }
 }
 
-struct Counted(Tasks);
+struct TaskGuard(Tasks);
 
-impl Counted {
-    fn new(tasks: &Tasks) -> Counted {
-        tasks.under_way.send_modify(|count| *count += 1);
-        Counted(tasks.clone())
+impl TaskGuard {
+    fn new(tasks: &Tasks) -> TaskGuard {
+        tasks.running.send_modify(|count| *count += 1);
+        TaskGuard(tasks.clone())
     }
 }
 
-impl Drop for Counted {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
-        self.0.under_way.send_modify(|count| *count -= 1);
+        self.0.running.send_modify(|count| *count -= 1);
     }
 }
 
@@ -112,11 +112,11 @@ mod tests {
         let tasks = Tasks::default();
         let (go, gone) = oneshot::channel::<()>();
         drop(tasks.spawn(gone));
-        let mut finished = Box::pin(tasks.finished());
+        let mut finished = Box::pin(tasks.wait_until_idle());
         assert!(futures::poll!(&mut finished).is_pending());
         go.send(()).unwrap();
         finished.await;
-        tasks.finished().await;
+        tasks.wait_until_idle().await;
     }
 
     #[tokio::test]
@@ -124,7 +124,7 @@ mod tests {
         let tasks = Tasks::default();
         assert!(scrape(&tasks).contains("tollhouse_task_panics_total{task=\"other\"} 0"));
         assert!(tasks.spawn(async { panic!("of a task") }).await.is_err());
-        tasks.finished().await;
+        tasks.wait_until_idle().await;
         assert!(scrape(&tasks).contains("tollhouse_task_panics_total{task=\"other\"} 1"));
     }
 
@@ -133,7 +133,7 @@ mod tests {
         let (tasks, runs, third) =
             (Tasks::default(), Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
         let (counted, begun) = (runs.clone(), third.clone());
-        let kept = tasks.keep("clockwork", move || {
+        let kept = tasks.spawn_supervised("clockwork", move || {
             // The first run panics before its first await, the second after it.
             let run = counted.fetch_add(1, SeqCst);
             assert!(run > 0, "of the first run");

@@ -27,7 +27,7 @@ impl Egress {
         if ip.is_some_and(|ip| !self.policy.permits(url.host_str().unwrap_or_default(), ip)) {
             return Err("a URL of a public address");
         }
-        self.permit(base).map(drop).map_err(|_| ABSOLUTE)
+        self.check_url(base).map(drop).map_err(|_| ABSOLUTE)
     }
 }
 

@@ -8,10 +8,10 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::telemetry::metric::{Histograms, Label, waiting_seconds};
+use crate::telemetry::metric::{Histograms, Label, wait_time_histogram};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Sent {
+struct EgressLabels {
     /// Name of a plugin, `events` or `images`; never a destination.
     sender: Arc<str>,
     /// Status class such as `2xx`, or kind of failure.
@@ -20,20 +20,20 @@ struct Sent {
 
 #[derive(Clone)]
 pub struct EgressMetrics {
-    sent: Family<Sent, Counter>,
+    requests: Family<EgressLabels, Counter>,
     duration: Histograms<Label<Arc<str>>>,
 }
 
 impl Default for EgressMetrics {
     fn default() -> EgressMetrics {
-        let duration = Family::new_with_constructor(waiting_seconds as fn() -> _);
-        EgressMetrics { sent: Family::default(), duration }
+        let duration = Family::new_with_constructor(wait_time_histogram as fn() -> _);
+        EgressMetrics { requests: Family::default(), duration }
     }
 }
 
 impl EgressMetrics {
     pub fn register(&self, registry: &mut Registry) {
-        registry.register("egress_requests", "Outgoing requests by outcome", self.sent.clone());
+        registry.register("egress_requests", "Outgoing requests by outcome", self.requests.clone());
         registry.register_with_unit(
             "egress_request_duration",
             "Duration of outgoing requests, including the response body",
@@ -43,7 +43,7 @@ impl EgressMetrics {
     }
 
     pub fn observe(&self, sender: &Arc<str>, outcome: &'static str, duration: Duration) {
-        self.sent.get_or_create(&Sent { sender: sender.clone(), outcome }).inc();
+        self.requests.get_or_create(&EgressLabels { sender: sender.clone(), outcome }).inc();
         let duration = duration.as_secs_f64();
         self.duration.get_or_create(&[("sender", sender.clone())]).observe(duration);
     }

@@ -81,22 +81,22 @@ const RESERVED_HEADERS: [&str; 6] =
 #[derive(Clone)]
 pub struct Egress {
     pub metrics: EgressMetrics,
-    way: Way,
+    transport: Transport,
     policy: Arc<EgressPolicy>,
 }
 
 #[derive(Clone)]
-enum Way {
+enum Transport {
     Network(reqwest::Client),
     Script(Arc<Script>),
     Closed,
 }
 
 /// A replacement for the network: returns responses or errors.
-pub type Script = dyn Fn(&Outgoing) -> Result<Answer, EgressError> + Send + Sync;
+pub type Script = dyn Fn(&EgressRequest) -> Result<EgressResponse, EgressError> + Send + Sync;
 
 #[derive(Debug)]
-pub struct Outgoing {
+pub struct EgressRequest {
     /// Label in metrics: name of a plugin, `events` or `images`.
     pub sender: Arc<str>,
     pub method: String,
@@ -104,11 +104,11 @@ pub struct Outgoing {
     pub headers: Vec<(String, String)>,
     pub body: Option<Bytes>,
     pub timeout: Duration,
-    pub most_response_bytes: usize,
+    pub max_response_bytes: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct EgressResponse {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
@@ -127,7 +127,7 @@ pub enum EgressError {
     Timeout(String),
     /// The request may have arrived.
     #[error("the connection to {0} was lost before the response was complete")]
-    Cut(String),
+    ConnectionLost(String),
     /// The request has arrived.
     #[error("the response of {0} is larger than allowed")]
     TooLarge(String),
@@ -136,7 +136,7 @@ pub enum EgressError {
 impl EgressError {
     /// Returns whether bytes of the request may have reached the upstream.
     #[must_use]
-    pub fn sent(&self) -> bool {
+    pub fn may_have_reached_upstream(&self) -> bool {
         !matches!(self, EgressError::Forbidden(_) | EgressError::Connect(_))
     }
 }
@@ -153,26 +153,30 @@ impl Egress {
             .user_agent(concat!("tollhouse/", env!("CARGO_PKG_VERSION")))
             .dns_resolver(Arc::new(CheckedResolver { policy: policy.clone() }))
             .build()?;
-        Ok(Egress { metrics: EgressMetrics::default(), way: Way::Network(client), policy })
+        Ok(Egress {
+            metrics: EgressMetrics::default(),
+            transport: Transport::Network(client),
+            policy,
+        })
     }
 
     /// Creates an egress that refuses every request.
     #[must_use]
     pub fn closed(policy: EgressPolicy) -> Egress {
         let policy = Arc::new(policy);
-        Egress { metrics: EgressMetrics::default(), way: Way::Closed, policy }
+        Egress { metrics: EgressMetrics::default(), transport: Transport::Closed, policy }
     }
 
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        matches!(self.way, Way::Closed)
+        matches!(self.transport, Transport::Closed)
     }
 
     /// Creates an egress that sends nothing, for measurements and inspection: `script` responds.
     #[must_use]
     pub fn scripted(script: Arc<Script>) -> Egress {
         let metrics = EgressMetrics::default();
-        Egress { metrics, way: Way::Script(script), policy: Arc::default() }
+        Egress { metrics, transport: Transport::Script(script), policy: Arc::default() }
     }
 
     /// Like [`Egress::scripted`], under the policy of this egress.
@@ -183,33 +187,35 @@ impl Egress {
 
     #[must_use]
     pub fn is_scripted(&self) -> bool {
-        matches!(self.way, Way::Script(_))
+        matches!(self.transport, Transport::Script(_))
     }
 
     /// Sends one request and returns its response. Refuses reserved headers, among them those that
     /// request a partial or compressed response: secrets could not be found in it.
-    pub async fn send(&self, request: Outgoing) -> Result<Answer, EgressError> {
+    pub async fn send(&self, request: EgressRequest) -> Result<EgressResponse, EgressError> {
         let (began, sender) = (Instant::now(), request.sender.clone());
         let span = spans::egress(&sender, &request.method);
         let sent = self.exchange(request).instrument(span.clone()).await;
         self.metrics.observe(&sender, outcome(&sent), began.elapsed());
         match &sent {
-            Ok(answer) => spans::answered(&span, answer.status),
-            Err(_) => spans::gone_wrong(&span, outcome(&sent)),
+            Ok(answer) => spans::record_status(&span, answer.status),
+            Err(_) => spans::record_failure(&span, outcome(&sent)),
         }
         sent
     }
 
-    async fn exchange(&self, request: Outgoing) -> Result<Answer, EgressError> {
-        let url = self.permit(&request.url)?;
+    async fn exchange(&self, request: EgressRequest) -> Result<EgressResponse, EgressError> {
+        let url = self.check_url(&request.url)?;
         let to = url.host_str().unwrap_or_default().to_owned();
         Span::current().record("server.address", &*to);
-        let (timeout, most) = (request.timeout, request.most_response_bytes);
-        let outgoing = compose(url, &request)?;
-        let client = match &self.way {
-            Way::Network(client) => client,
-            Way::Closed => return Err(EgressError::Forbidden("the host runs with no_jobs".into())),
-            Way::Script(script) => {
+        let (timeout, most) = (request.timeout, request.max_response_bytes);
+        let outgoing = build_request(url, &request)?;
+        let client = match &self.transport {
+            Transport::Network(client) => client,
+            Transport::Closed => {
+                return Err(EgressError::Forbidden("the host runs with no_jobs".into()));
+            }
+            Transport::Script(script) => {
                 let answer = script(&request)?;
                 return if answer.body.len() > most {
                     Err(EgressError::TooLarge(to))
@@ -220,7 +226,7 @@ impl Egress {
         };
         let exchange = async {
             let answer = client.execute(outgoing).await.map_err(|error| classify(&error, &to))?;
-            read(answer, &to, most).await
+            read_response(answer, &to, most).await
         };
         tokio::time::timeout(timeout, exchange)
             .await
@@ -228,7 +234,7 @@ impl Egress {
     }
 
     /// Checks a URL as far as possible before name resolution.
-    fn permit(&self, url: &str) -> Result<Url, EgressError> {
+    fn check_url(&self, url: &str) -> Result<Url, EgressError> {
         let forbidden = |what: &str| EgressError::Forbidden(what.to_owned());
         let url = Url::parse(url).map_err(|_| forbidden("the URL is invalid"))?;
         if !url.username().is_empty() || url.password().is_some() {
@@ -262,7 +268,7 @@ impl EgressPolicy {
 }
 
 /// Builds the request. Refuses invalid HTTP and reserved headers.
-fn compose(url: Url, request: &Outgoing) -> Result<reqwest::Request, EgressError> {
+fn build_request(url: Url, request: &EgressRequest) -> Result<reqwest::Request, EgressError> {
     let forbidden = |what: &str| EgressError::Forbidden(what.to_owned());
     let method = Method::from_bytes(request.method.as_bytes())
         .map_err(|_| forbidden("the method is not an HTTP method"))?;
@@ -281,7 +287,11 @@ fn compose(url: Url, request: &Outgoing) -> Result<reqwest::Request, EgressError
     Ok(outgoing)
 }
 
-async fn read(answer: reqwest::Response, to: &str, most: usize) -> Result<Answer, EgressError> {
+async fn read_response(
+    answer: reqwest::Response,
+    to: &str,
+    most: usize,
+) -> Result<EgressResponse, EgressError> {
     let status = answer.status().as_u16();
     let headers = answer.headers().iter();
     let headers = headers
@@ -292,42 +302,42 @@ async fn read(answer: reqwest::Response, to: &str, most: usize) -> Result<Answer
     let mut body = BytesMut::new();
     let mut chunks = answer.bytes_stream();
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|_| EgressError::Cut(to.to_owned()))?;
+        let chunk = chunk.map_err(|_| EgressError::ConnectionLost(to.to_owned()))?;
         if body.len() + chunk.len() > most {
             return Err(EgressError::TooLarge(to.to_owned()));
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Answer { status, headers, body: body.freeze() })
+    Ok(EgressResponse { status, headers, body: body.freeze() })
 }
 
-fn outcome(sent: &Result<Answer, EgressError>) -> &'static str {
+fn outcome(sent: &Result<EgressResponse, EgressError>) -> &'static str {
     match sent {
         Ok(answer) => status_class(answer.status),
         Err(EgressError::Forbidden(_)) => "forbidden",
         Err(EgressError::Connect(_)) => "connect",
         Err(EgressError::Timeout(_)) => "timeout",
-        Err(EgressError::Cut(_)) => "cut",
+        Err(EgressError::ConnectionLost(_)) => "cut",
         Err(EgressError::TooLarge(_)) => "too_large",
     }
 }
 
 fn classify(error: &reqwest::Error, to: &str) -> EgressError {
-    if error.is_builder() || error.is_request() && refused_by_policy(error) {
+    if error.is_builder() || error.is_request() && is_refused_by_policy(error) {
         EgressError::Forbidden("the request or its address is not allowed".to_owned())
     } else if error.is_connect() {
         EgressError::Connect(to.to_owned())
     } else if error.is_timeout() {
         EgressError::Timeout(to.to_owned())
     } else {
-        EgressError::Cut(to.to_owned())
+        EgressError::ConnectionLost(to.to_owned())
     }
 }
 
-fn refused_by_policy(error: &reqwest::Error) -> bool {
+fn is_refused_by_policy(error: &reqwest::Error) -> bool {
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
-        if error.is::<NotPublic>() {
+        if error.is::<NoPermittedAddress>() {
             return true;
         }
         cause = error.source();
@@ -337,7 +347,7 @@ fn refused_by_policy(error: &reqwest::Error) -> bool {
 
 #[derive(Debug, thiserror::Error)]
 #[error("{0} has no permitted address")]
-struct NotPublic(String);
+struct NoPermittedAddress(String);
 
 /// Resolves names to the addresses that the policy permits.
 struct CheckedResolver {
@@ -353,7 +363,7 @@ impl Resolve for CheckedResolver {
             let allowed: Vec<SocketAddr> =
                 found.filter(|address| policy.permits(&host, address.ip())).collect();
             if allowed.is_empty() {
-                return Err(NotPublic(host).into());
+                return Err(NoPermittedAddress(host).into());
             }
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
@@ -368,7 +378,7 @@ mod tests {
     fn urls_are_checked_before_name_resolution() {
         let judge = |allow_loopback, url: &str| {
             let policy = EgressPolicy { allow_loopback, ..EgressPolicy::default() };
-            Egress::new(policy).unwrap().permit(url).is_ok()
+            Egress::new(policy).unwrap().check_url(url).is_ok()
         };
         for (url, strict, development) in [
             ("https://api.example.com/x", true, true),
@@ -389,14 +399,14 @@ mod tests {
     async fn reserved_headers_are_refused() {
         let egress = Egress::new(EgressPolicy::default()).unwrap();
         for name in ["Accept-Encoding", "Range", "host", "Transfer-Encoding"] {
-            let request = Outgoing {
+            let request = EgressRequest {
                 sender: "test".into(),
                 method: "GET".into(),
                 url: "https://api.example.com/".into(),
                 headers: vec![(name.to_owned(), "x".to_owned())],
                 body: None,
                 timeout: Duration::ZERO, // nothing is sent
-                most_response_bytes: 1,
+                max_response_bytes: 1,
             };
             let refused = egress.send(request).await.unwrap_err();
             assert!(matches!(refused, EgressError::Forbidden(_)), "{name}: {refused:?}");
@@ -406,33 +416,34 @@ mod tests {
     #[tokio::test]
     async fn a_name_that_resolves_to_loopback_is_refused() {
         let egress = Egress::new(EgressPolicy::default()).unwrap();
-        let request = Outgoing {
+        let request = EgressRequest {
             sender: "test".into(),
             method: "GET".into(),
             url: "https://localhost:9/".into(),
             headers: vec![],
             body: None,
             timeout: Duration::from_secs(5),
-            most_response_bytes: 1,
+            max_response_bytes: 1,
         };
         let refused = egress.send(request).await.unwrap_err();
         assert!(matches!(refused, EgressError::Forbidden(_)), "{refused:?}");
-        assert!(!refused.sent());
+        assert!(!refused.may_have_reached_upstream());
     }
 
     #[tokio::test]
     async fn a_script_receives_only_permitted_requests() {
-        let answer = Answer { status: 200, headers: vec![], body: Bytes::from_static(b"ok") };
+        let answer =
+            EgressResponse { status: 200, headers: vec![], body: Bytes::from_static(b"ok") };
         let egress = Egress::scripted(Arc::new(move |_| Ok(answer.clone())));
-        let send = async |url: &str, header: (&str, &str), most_response_bytes| {
-            let request = Outgoing {
+        let send = async |url: &str, header: (&str, &str), max_response_bytes| {
+            let request = EgressRequest {
                 sender: "test".into(),
                 method: "GET".into(),
                 url: url.to_owned(),
                 headers: vec![(header.0.to_owned(), header.1.to_owned())],
                 body: None,
                 timeout: Duration::ZERO,
-                most_response_bytes,
+                max_response_bytes,
             };
             egress.send(request).await.map(|answer| answer.status)
         };

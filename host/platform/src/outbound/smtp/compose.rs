@@ -11,28 +11,28 @@ use lettre::{
 };
 use url::Host;
 
-use super::Email;
+use super::OutgoingEmail;
 use crate::values::email::one_line;
 
 /// Maximum length of a header text: a word must fit into a line of 998 bytes (RFC 5322, 2.1.1).
-const MOST_CHARACTERS: usize = 200;
+const MAX_HEADER_CHARACTERS: usize = 200;
 
 /// Returns the address with its domain in ASCII form; `None` if it is invalid.
-pub(super) fn address(text: &str) -> Option<Address> {
+pub(super) fn parse_address(text: &str) -> Option<Address> {
     let (name, domain) = text.rsplit_once('@').filter(|_| !text.contains(char::is_control))?;
     let Ok(Host::Domain(domain)) = Host::parse(domain) else { return None };
     Address::new(name, domain).ok()
 }
 
-pub(super) fn message(email: &Email, from: &Address, to: &Address) -> Vec<u8> {
-    let name = Some(header(&email.from_name)).filter(|name| !name.is_empty());
+pub(super) fn compose_message(email: &OutgoingEmail, from: &Address, to: &Address) -> Vec<u8> {
+    let name = Some(header_text(&email.from_name)).filter(|name| !name.is_empty());
     let at = Duration::from_millis(u64::try_from(email.at.0).unwrap_or(0));
     // "=_" never occurs in quoted-printable text (RFC 2045, 6.7).
     let parts = MultiPart::alternative().boundary(format!("=_{}", email.id));
     let message = Message::builder()
         .from(Mailbox::new(name, from.clone()))
         .to(Mailbox::new(None, to.clone()))
-        .subject(header(&email.subject))
+        .subject(header_text(&email.subject))
         .date(UNIX_EPOCH + at)
         .message_id(Some(format!("<{}@{}>", email.id, from.domain())))
         // Prevents automatic replies (RFC 3834).
@@ -49,9 +49,9 @@ pub(super) fn message(email: &Email, from: &Address, to: &Address) -> Vec<u8> {
 }
 
 /// Makes a header text one line, short, and free of "=?", which begins an encoded word (RFC 2047).
-fn header(text: &str) -> String {
+fn header_text(text: &str) -> String {
     let text = one_line(text).replace("=?", "= ?");
-    text.chars().take(MOST_CHARACTERS).collect()
+    text.chars().take(MAX_HEADER_CHARACTERS).collect()
 }
 
 fn part(kind: ContentType, text: &str) -> SinglePart {
@@ -68,8 +68,8 @@ mod tests {
     use super::*;
     use crate::clock::Timestamp;
 
-    fn email() -> Email {
-        Email {
+    fn email() -> OutgoingEmail {
+        OutgoingEmail {
             id: "6922a0d0f0a1b2c3d4e5f607".into(),
             from_name: "Acme Lending".into(),
             to: "ada@example.com".into(),
@@ -80,13 +80,13 @@ mod tests {
         }
     }
 
-    fn composed(email: &Email) -> Vec<u8> {
-        let from = address("no-reply@mail.example.com").unwrap();
-        message(email, &from, &address(&email.to).unwrap())
+    fn composed(email: &OutgoingEmail) -> Vec<u8> {
+        let from = parse_address("no-reply@mail.example.com").unwrap();
+        compose_message(email, &from, &parse_address(&email.to).unwrap())
     }
 
     /// Parses a message with another library: sender's name, subject, text and HTML.
-    fn read(email: &Email) -> [String; 4] {
+    fn read(email: &OutgoingEmail) -> [String; 4] {
         let bytes = composed(email);
         let read = MessageParser::default().parse(&bytes).expect("a message");
         let from = read.from().unwrap().first().unwrap();
@@ -140,7 +140,7 @@ mod tests {
             "comma, colon: semi; (comment) a@b",
             &"ẹ".repeat(200),
         ] {
-            let sent = Email {
+            let sent = OutgoingEmail {
                 from_name: text.into(),
                 subject: text.into(),
                 text: format!("{text}{long}\n.\n..\n.{text}\nFrom {text}\n --=_x--\n"),
@@ -168,7 +168,7 @@ mod tests {
             "x\u{2028}Bcc: eve@example.com",
             "x\0\u{b}\u{c}Bcc: eve@example.com",
         ] {
-            let sent = Email {
+            let sent = OutgoingEmail {
                 from_name: evil.into(),
                 subject: evil.into(),
                 text: format!("{evil}\r\n{end}\r\n{evil}"),
@@ -190,16 +190,16 @@ mod tests {
     #[test]
     fn encoded_words_are_not_decoded() {
         let hidden = "=?utf-8?q?x=0D=0ABcc:_eve=40example.com?=";
-        let sent = Email { from_name: hidden.into(), subject: hidden.into(), ..email() };
+        let sent = OutgoingEmail { from_name: hidden.into(), subject: hidden.into(), ..email() };
         let [name, subject, ..] = read(&sent);
-        assert_eq!((&*name, &*subject), (&*header(hidden), &*header(hidden)));
+        assert_eq!((&*name, &*subject), (&*header_text(hidden), &*header_text(hidden)));
         assert!(!String::from_utf8(composed(&sent)).unwrap().contains("=?utf-8?q?x"));
     }
 
     #[test]
     fn long_headers_are_truncated() {
         let long = "x".repeat(2_000);
-        let sent = Email { from_name: long.clone(), subject: long.clone(), ..email() };
+        let sent = OutgoingEmail { from_name: long.clone(), subject: long.clone(), ..email() };
         let [name, subject, ..] = read(&sent);
         assert_eq!((&*name, &*subject), (&long[..200], &long[..200]));
         let bytes = composed(&sent);
@@ -222,7 +222,7 @@ mod tests {
             ("ada", None),
             ("", None),
         ] {
-            let found = address(text);
+            let found = parse_address(text);
             assert_eq!(found.as_ref().map(AsRef::<str>::as_ref), taken, "{text:?}");
         }
     }

@@ -4,8 +4,8 @@
 //! that response as its own.
 
 mod compose;
-mod line_by_line;
 mod session;
+mod unbuffered;
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use deadpool::{
 use lettre::Address;
 use tokio::time::timeout;
 
-use self::session::Server;
+use self::session::SessionManager;
 use crate::{clock::Timestamp, crypto::tls};
 
 /// Timeout of the check that a pooled connection still works.
-const TEST: Duration = Duration::from_secs(5);
+const HEALTH_CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub struct Settings {
+pub struct SmtpSettings {
     pub host: String,
     pub port: u16,
-    pub security: Security,
-    pub login: Option<Login>,
+    pub security: SmtpEncryption,
+    pub login: Option<SmtpCredentials>,
     /// CA certificates, as PEM, to trust in addition to those of the system.
     pub ca: Option<Vec<u8>>,
     /// Maximum number of concurrent connections.
@@ -38,7 +38,7 @@ pub struct Settings {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Security {
+pub enum SmtpEncryption {
     /// Mandatory STARTTLS: a server without it gets no login and no message.
     StartTls,
     /// TLS from the first byte.
@@ -46,13 +46,13 @@ pub enum Security {
     Plain,
 }
 
-pub struct Login {
+pub struct SmtpCredentials {
     pub username: String,
     pub password: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SettingsError {
+pub enum SmtpSettingsError {
     #[error("email_from must be an e-mail address, like no-reply@example.com")]
     From,
     #[error("smtp_ca_file contains no usable certificate")]
@@ -62,7 +62,7 @@ pub enum SettingsError {
 }
 
 /// A message to one recipient.
-pub struct Email {
+pub struct OutgoingEmail {
     /// 1 to 64 letters, digits, dots and dashes; the same at each attempt, to reveal duplicates.
     pub id: String,
     pub from_name: String,
@@ -78,38 +78,38 @@ pub struct Email {
 #[error("{reason}")]
 pub struct SmtpError {
     /// True if the server will never accept this message; other failures may be temporary.
-    pub is_final: bool,
+    pub is_permanent: bool,
     /// Reply code of the server, three digits.
     pub code: Option<u16>,
     pub reason: &'static str,
 }
 
 impl SmtpError {
-    fn last(reason: &'static str) -> SmtpError {
-        SmtpError { is_final: true, code: None, reason }
+    fn permanent(reason: &'static str) -> SmtpError {
+        SmtpError { is_permanent: true, code: None, reason }
     }
 
-    fn again(reason: &'static str) -> SmtpError {
-        SmtpError { is_final: false, code: None, reason }
+    fn transient(reason: &'static str) -> SmtpError {
+        SmtpError { is_permanent: false, code: None, reason }
     }
 }
 
 /// An SMTP client. Cheap to clone.
 #[derive(Clone)]
 pub struct Mailer {
-    sessions: Pool<Server>,
+    sessions: Pool<SessionManager>,
     from: Address,
     timeout: Duration,
 }
 
 impl Mailer {
     /// Creates a client. Does not connect yet.
-    pub fn new(settings: Settings) -> Result<Mailer, SettingsError> {
+    pub fn new(settings: SmtpSettings) -> Result<Mailer, SmtpSettingsError> {
         tls::install_provider();
-        let from = compose::address(&settings.from).ok_or(SettingsError::From)?;
+        let from = compose::parse_address(&settings.from).ok_or(SmtpSettingsError::From)?;
         let (most, timeout) = (settings.connections, settings.timeout);
-        let server = Server::new(settings, from.domain())?;
-        let timeouts = Timeouts { recycle: Some(TEST), ..Timeouts::default() };
+        let server = SessionManager::new(settings, from.domain())?;
+        let timeouts = Timeouts { recycle: Some(HEALTH_CHECK_TIMEOUT), ..Timeouts::default() };
         let config = PoolConfig { max_size: most, timeouts, queue_mode: QueueMode::Lifo };
         let sessions = Pool::builder(server).config(config).runtime(Runtime::Tokio1).build();
         let sessions = sessions.expect("a runtime is set for the timeouts");
@@ -118,17 +118,17 @@ impl Mailer {
 
     /// Returns when the server has accepted the message. After a failure without a code it may have
     /// been accepted too, so a retry may deliver it twice, under the same id.
-    pub async fn send(&self, email: &Email) -> Result<(), SmtpError> {
-        let to = compose::address(&email.to)
-            .ok_or(SmtpError::last("the recipient's address is invalid"))?;
-        let message = compose::message(email, &self.from, &to);
+    pub async fn send(&self, email: &OutgoingEmail) -> Result<(), SmtpError> {
+        let to = compose::parse_address(&email.to)
+            .ok_or(SmtpError::permanent("the recipient's address is invalid"))?;
+        let message = compose::compose_message(email, &self.from, &to);
         let mut session = match timeout(self.timeout, self.sessions.get()).await {
             Ok(Ok(session)) => session,
             Ok(Err(PoolError::Backend(error))) => return Err(error),
-            Ok(Err(_)) => return Err(SmtpError::again("no connection to the mail server")),
-            Err(_) => return Err(SmtpError::again("no connection to the mail server in time")),
+            Ok(Err(_)) => return Err(SmtpError::transient("no connection to the mail server")),
+            Err(_) => return Err(SmtpError::transient("no connection to the mail server in time")),
         };
         let sent = timeout(self.timeout, session.send(&self.from, &to, &message)).await;
-        sent.unwrap_or(Err(SmtpError::again("no response of the mail server in time")))
+        sent.unwrap_or(Err(SmtpError::transient("no response of the mail server in time")))
     }
 }

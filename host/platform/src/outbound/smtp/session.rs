@@ -16,16 +16,18 @@ use lettre::{
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use tokio::net::TcpStream;
 
-use super::{Security, Settings, SettingsError, SmtpError, line_by_line::LineByLine};
+use super::{
+    SmtpEncryption, SmtpError, SmtpSettings, SmtpSettingsError, unbuffered::UnbufferedStream,
+};
 use crate::crypto::tls;
 
 /// Maximum idle time: later the server or a firewall may have dropped the connection.
-const UNUSED: Duration = Duration::from_secs(60);
+const MAX_IDLE: Duration = Duration::from_secs(60);
 
-pub(super) struct Server {
+pub(super) struct SessionManager {
     host: String,
     port: u16,
-    security: Security,
+    security: SmtpEncryption,
     tls: TlsParameters,
     credentials: Option<Credentials>,
     hello: ClientId,
@@ -34,19 +36,25 @@ pub(super) struct Server {
 pub(super) struct Session {
     connection: AsyncSmtpConnection,
     /// True if every command got its response.
-    in_step: bool,
+    is_reusable: bool,
 }
 
-impl Server {
+impl SessionManager {
     /// `name` is this host's name in `EHLO`.
-    pub(super) fn new(settings: Settings, name: &str) -> Result<Server, SettingsError> {
+    pub(super) fn new(
+        settings: SmtpSettings,
+        name: &str,
+    ) -> Result<SessionManager, SmtpSettingsError> {
         let roots = settings.ca.as_deref().map_or(Ok(Vec::new()), certificates)?;
         let tls = TlsParameters::builder(settings.host.clone());
         let tls = roots.into_iter().fold(tls, |tls, root| tls.add_root_certificate(root));
-        let unusable =
-            if settings.ca.is_some() { SettingsError::Ca } else { SettingsError::Authorities };
+        let unusable = if settings.ca.is_some() {
+            SmtpSettingsError::Ca
+        } else {
+            SmtpSettingsError::Authorities
+        };
         let login = settings.login;
-        Ok(Server {
+        Ok(SessionManager {
             host: settings.host,
             port: settings.port,
             security: settings.security,
@@ -58,58 +66,61 @@ impl Server {
 
     async fn open(&self) -> Result<AsyncSmtpConnection, SmtpError> {
         let mut connection = match self.security {
-            Security::Plain => {
+            SmtpEncryption::Plain => {
                 let stream = Box::new(self.connect().await?);
                 AsyncSmtpConnection::connect_with_transport(stream, &self.hello).await
             }
-            Security::StartTls => {
-                let stream = Box::new(LineByLine::new(self.connect().await?));
+            SmtpEncryption::StartTls => {
+                let stream = Box::new(UnbufferedStream::new(self.connect().await?));
                 AsyncSmtpConnection::connect_with_transport(stream, &self.hello).await
             }
-            Security::Tls => {
+            SmtpEncryption::Tls => {
                 let (to, tls) = ((self.host.as_str(), self.port), Some(self.tls.clone()));
                 AsyncSmtpConnection::connect_tokio1(to, None, &self.hello, tls, None).await
             }
         }
-        .map_err(|error| failed(&error, "the mail server refused the connection"))?;
-        if self.security == Security::StartTls {
+        .map_err(|error| session_error(&error, "the mail server refused the connection"))?;
+        if self.security == SmtpEncryption::StartTls {
             let secured = connection.starttls(self.tls.clone(), &self.hello).await;
-            secured.map_err(|error| failed(&error, "the mail server does not support STARTTLS"))?;
+            secured.map_err(|error| {
+                session_error(&error, "the mail server does not support STARTTLS")
+            })?;
         }
         if let Some(credentials) = &self.credentials {
             let known = [Mechanism::Plain, Mechanism::Login];
             let accepted = connection.auth(&known, credentials).await;
             let refused = "the mail server did not accept smtp_username and its password";
-            accepted.map_err(|error| failed(&error, refused))?;
+            accepted.map_err(|error| session_error(&error, refused))?;
         }
         Ok(connection)
     }
 
     async fn connect(&self) -> Result<TcpStream, SmtpError> {
         let connected = TcpStream::connect((self.host.as_str(), self.port)).await;
-        let stream = connected.map_err(|_| SmtpError::again("no connection to the mail server"))?;
+        let stream =
+            connected.map_err(|_| SmtpError::transient("no connection to the mail server"))?;
         // Nagle's algorithm would delay the small last packet of a message.
         let _ = stream.set_nodelay(true);
         Ok(stream)
     }
 }
 
-impl Manager for Server {
+impl Manager for SessionManager {
     type Type = Session;
     type Error = SmtpError;
 
     async fn create(&self) -> Result<Session, SmtpError> {
-        Ok(Session { connection: self.open().await?, in_step: true })
+        Ok(Session { connection: self.open().await?, is_reusable: true })
     }
 
     async fn recycle(&self, session: &mut Session, metrics: &Metrics) -> RecycleResult<SmtpError> {
-        if !session.in_step || metrics.last_used() > UNUSED {
+        if !session.is_reusable || metrics.last_used() > MAX_IDLE {
             return Err(RecycleError::message("the session is over"));
         }
-        session.in_step = false;
+        session.is_reusable = false;
         let answer = session.connection.command(Rset).await;
-        answer.map_err(|error| failed(&error, "the mail server ended the session"))?;
-        session.in_step = true;
+        answer.map_err(|error| session_error(&error, "the mail server ended the session"))?;
+        session.is_reusable = true;
         Ok(())
     }
 }
@@ -122,13 +133,13 @@ impl Session {
         to: &Address,
         message: &[u8],
     ) -> Result<(), SmtpError> {
-        self.in_step = false;
-        let sent = self.hand_over(from, to, message).await;
-        self.in_step = !sent.is_err_and(|error| error.code.is_none());
+        self.is_reusable = false;
+        let sent = self.transmit(from, to, message).await;
+        self.is_reusable = !sent.is_err_and(|error| error.code.is_none());
         sent
     }
 
-    async fn hand_over(
+    async fn transmit(
         &mut self,
         from: &Address,
         to: &Address,
@@ -138,7 +149,7 @@ impl Session {
         let mut parameters = Vec::new();
         if !AsRef::<str>::as_ref(to).is_ascii() {
             if !connection.server_info().supports_feature(Extension::SmtpUtfEight) {
-                return Err(SmtpError::last(
+                return Err(SmtpError::permanent(
                     "the mail server does not support non-ASCII addresses",
                 ));
             }
@@ -146,50 +157,52 @@ impl Session {
             parameters = vec![MailParameter::SmtpUtfEight, eight_bit];
         }
         let mail = connection.command(Mail::new(Some(from.clone()), parameters)).await;
-        mail.map_err(|error| failed(&error, "the mail server refused the sender"))?;
+        mail.map_err(|error| session_error(&error, "the mail server refused the sender"))?;
         let recipient = connection.command(Rcpt::new(to.clone(), Vec::new())).await;
-        recipient.map_err(|error| refused(&error, "the mail server refused the recipient"))?;
+        recipient
+            .map_err(|error| message_error(&error, "the mail server refused the recipient"))?;
         let data = connection.command(Data).await;
-        let data = data.map_err(|error| refused(&error, "the mail server refused the message"))?;
+        let data =
+            data.map_err(|error| message_error(&error, "the mail server refused the message"))?;
         if !data.has_code(354) {
-            return Err(SmtpError::again("the mail server sent an invalid response"));
+            return Err(SmtpError::transient("the mail server sent an invalid response"));
         }
         let taken = connection.message(message).await;
-        taken.map_err(|error| refused(&error, "the mail server refused the message"))?;
+        taken.map_err(|error| message_error(&error, "the mail server refused the message"))?;
         Ok(())
     }
 }
 
-fn certificates(pem: &[u8]) -> Result<Vec<Certificate>, SettingsError> {
+fn certificates(pem: &[u8]) -> Result<Vec<Certificate>, SmtpSettingsError> {
     let each = CertificateDer::pem_slice_iter(pem)
         .map(|found| Certificate::from_der(found.ok()?.to_vec()).ok());
     let all: Option<Vec<_>> = each.collect();
-    all.filter(|all| !all.is_empty()).ok_or(SettingsError::Ca)
+    all.filter(|all| !all.is_empty()).ok_or(SmtpSettingsError::Ca)
 }
 
 /// Converts an error that is not about this message: a retry may succeed.
-fn failed(error: &Error, refused: &'static str) -> SmtpError {
+fn session_error(error: &Error, refused: &'static str) -> SmtpError {
     let reason = match error.status() {
         Some(_) => refused,
         None if error.is_client() => refused,
-        None if tls::cause(error).is_some() => {
+        None if tls::find_error(error).is_some() => {
             "TLS with the mail server failed: check its certificate, smtp_host and smtp_ca_file"
         }
         None => "the connection to the mail server was lost",
     };
-    SmtpError { is_final: false, code: error.status().map(u16::from), reason }
+    SmtpError { is_permanent: false, code: error.status().map(u16::from), reason }
 }
 
 /// Converts a response about the recipient or the message.
-fn refused(error: &Error, reason: &'static str) -> SmtpError {
-    let failed = failed(error, reason);
+fn message_error(error: &Error, reason: &'static str) -> SmtpError {
+    let failed = session_error(error, reason);
     let said = error.source().map(ToString::to_string).unwrap_or_default();
-    SmtpError { is_final: failed.code.is_some_and(|code| is_final(code, &said)), ..failed }
+    SmtpError { is_permanent: failed.code.is_some_and(|code| is_permanent(code, &said)), ..failed }
 }
 
 /// Returns whether a response rejects the recipient or message permanently. Servers use the same
 /// codes for faults of the sender: its rights (5.7) or its address (5.1.7, 5.1.8; RFC 3463).
-fn is_final(code: u16, said: &str) -> bool {
+fn is_permanent(code: u16, said: &str) -> bool {
     let status = said.split_whitespace().next().unwrap_or_default();
     let about_us = status.starts_with("5.7.") || ["5.1.7", "5.1.8"].contains(&status);
     matches!(code, 550..=554 | 556) && !about_us
@@ -221,7 +234,7 @@ mod tests {
             (451, "4.7.1 greylisted", false),
             (421, "closing", false),
         ] {
-            assert_eq!(is_final(code, said), expected, "{code} {said}");
+            assert_eq!(is_permanent(code, said), expected, "{code} {said}");
         }
     }
 }

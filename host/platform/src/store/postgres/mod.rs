@@ -19,36 +19,36 @@ use sqlx::{
 use tokio::time::sleep;
 
 use super::{
-    IDLE_DEADLINES, Limits, Result,
-    pool::{Pool, Pooled},
+    IDLE_TIMEOUT_FACTOR, Result, StoreLimits,
+    pool::{Pool, PooledConnection},
 };
 
 /// Idle time after which a connection is tested before reuse.
-const IDLE: Duration = Duration::from_secs(1);
+const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// Age at which a connection is replaced, to free the memory of its server session.
-const OLD: Duration = Duration::from_secs(1_800);
+const MAX_AGE: Duration = Duration::from_secs(1_800);
 /// Delay before the second attempt to connect; it doubles up to [`LONGEST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+const FIRST_BACKOFF: Duration = Duration::from_millis(10);
+const MAX_BACKOFF: Duration = Duration::from_millis(500);
 
 #[derive(Clone)]
 pub(super) struct Postgres {
-    pool: Pool<Sessions>,
+    pool: Pool<PostgresManager>,
     options: Arc<PgConnectOptions>,
-    earliest: Earliest,
+    earliest: OldestUsable,
 }
 
 /// Connections opened before this time are not reused.
 #[derive(Clone, Default)]
-struct Earliest(Arc<Mutex<Option<Instant>>>);
+struct OldestUsable(Arc<Mutex<Option<Instant>>>);
 
 impl Postgres {
-    pub(super) async fn open(url: &str, limits: Limits) -> Result<Postgres> {
+    pub(super) async fn open(url: &str, limits: StoreLimits) -> Result<Postgres> {
         let options = PgConnectOptions::from_str(url)?;
-        let earliest = Earliest::default();
-        let (deadline, earlier) = (limits.deadline, earliest.clone());
-        let sessions = Sessions { options: options.clone(), deadline, earliest: earlier };
-        let pool = Pool::new(sessions, limits.connections, limits.wait);
+        let earliest = OldestUsable::default();
+        let (deadline, earlier) = (limits.transaction_timeout, earliest.clone());
+        let sessions = PostgresManager { options: options.clone(), deadline, earliest: earlier };
+        let pool = Pool::new(sessions, limits.connections, limits.acquire_timeout);
         drop(pool.get().await?);
         Ok(Postgres { pool, options: options.into(), earliest })
     }
@@ -58,43 +58,47 @@ impl Postgres {
         self.pool.connections()
     }
 
-    pub(super) async fn connection(&self) -> Result<Pooled<Sessions>> {
+    pub(super) async fn connection(&self) -> Result<PooledConnection<PostgresManager>> {
         self.pool.get().await
     }
 
-    pub(super) fn close_unused(&self) {
-        self.pool.close_unused();
+    pub(super) fn close_idle(&self) {
+        self.pool.close_idle();
     }
 
     /// Listens on a dedicated connection, which is reopened when it breaks.
-    pub(super) async fn listen(&self, channel: &str, heard: impl Fn()) -> Result<Infallible> {
+    pub(super) async fn listen(
+        &self,
+        channel: &str,
+        on_notification: impl Fn(),
+    ) -> Result<Infallible> {
         let pool =
             PgPoolOptions::new().max_connections(1).connect_lazy_with((*self.options).clone());
         let mut listener = PgListener::connect_with(&pool).await?;
         listener.listen(channel).await?;
         loop {
             // Also called after a reconnect, because notifications may have been lost.
-            heard();
+            on_notification();
             listener.try_recv().await?;
         }
     }
 
     /// Marks all connections as outdated: they are replaced before reuse.
-    pub(super) fn renew(&self) {
+    pub(super) fn invalidate_connections(&self) {
         *self.earliest.lock() = Some(Instant::now());
     }
 }
 
-impl Earliest {
+impl OldestUsable {
     fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-pub(super) struct Sessions {
+pub(super) struct PostgresManager {
     options: PgConnectOptions,
     deadline: Duration,
-    earliest: Earliest,
+    earliest: OldestUsable,
 }
 
 /// Connects, and sets what transactions rely on, whatever the defaults of server and role are.
@@ -120,20 +124,20 @@ pub fn unverified_server(url: &str) -> Option<String> {
     (!is_near && !is_verified).then(|| host.to_owned())
 }
 
-impl Manager for Sessions {
+impl Manager for PostgresManager {
     type Type = PgConnection;
     type Error = sqlx::Error;
 
     /// Waits for a server that is starting, within the pool's timeout.
     async fn create(&self) -> sqlx::Result<PgConnection> {
-        let mut pause = FIRST_PAUSE;
+        let mut pause = FIRST_BACKOFF;
         loop {
             // Boxed, because it is large, rarely used, and part of each future.
             match Box::pin(self.connect()).await {
                 Err(error) if is_starting(&error) => sleep(pause).await,
                 done => return done,
             }
-            pause = LONGEST_PAUSE.min(pause * 2);
+            pause = MAX_BACKOFF.min(pause * 2);
         }
     }
 
@@ -143,22 +147,22 @@ impl Manager for Sessions {
         metrics: &Metrics,
     ) -> RecycleResult<sqlx::Error> {
         let outdated = Some(metrics.created) < *self.earliest.lock();
-        if outdated || metrics.age() > OLD {
+        if outdated || metrics.age() > MAX_AGE {
             return Err(RecycleError::message("to be reopened"));
         }
-        if metrics.last_used() > IDLE {
+        if metrics.last_used() > TEST_AFTER_IDLE {
             connection.ping().await?;
         }
         Ok(())
     }
 }
 
-impl Sessions {
+impl PostgresManager {
     /// Connects with timeouts, so that the server ends abandoned transactions.
     async fn connect(&self) -> sqlx::Result<PgConnection> {
         let mut connection = connect(&self.options).await?;
         let statement_ms = self.deadline.as_millis();
-        let idle_ms = u128::from(IDLE_DEADLINES) * statement_ms;
+        let idle_ms = u128::from(IDLE_TIMEOUT_FACTOR) * statement_ms;
         let limits = format!(
             "SET statement_timeout = {statement_ms};
                  SET idle_in_transaction_session_timeout = {idle_ms}"

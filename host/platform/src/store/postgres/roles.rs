@@ -12,8 +12,8 @@ use crate::store::{Error, Result, postgres::connect, schema};
 
 /// The roles that a host may serve as: those that cannot alter the tables, or any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    OwnsNothing,
+pub enum RolePolicy {
+    NonOwner,
     Any,
 }
 
@@ -25,29 +25,32 @@ const GRANTS: [(&str, &str); 5] = [
     ("ledger_entries", "SELECT, INSERT"),
     ("ledger_balances", "SELECT, INSERT, UPDATE"),
 ];
-const ROWS: &str = "SELECT, INSERT, UPDATE, DELETE";
+const ROW_PRIVILEGES: &str = "SELECT, INSERT, UPDATE, DELETE";
 
 /// Applies the missing migrations; concurrent calls wait for each other.
 pub(in crate::store) async fn migrate(url: &str, schema: &Migrator) -> Result<()> {
     let mut connection = connect(&PgConnectOptions::from_str(url)?).await?;
-    let applied = schema::in_postgres(&mut connection).await?;
-    if schema::missing(schema, &applied)? > 0 {
+    let applied = schema::applied_in_postgres(&mut connection).await?;
+    if schema::count_missing(schema, &applied)? > 0 {
         schema.run(&mut connection).await?;
     }
     Ok(connection.close().await?)
 }
 
 /// Grants `role`, and each role of an earlier call, exactly what a host needs. Returns these roles.
-pub(in crate::store) async fn grant(url: &str, role: Option<&str>) -> Result<Vec<String>> {
+pub(in crate::store) async fn grant_host_roles(
+    url: &str,
+    role: Option<&str>,
+) -> Result<Vec<String>> {
     let mut connection = connect(&PgConnectOptions::from_str(url)?).await?;
-    let mut roles = granted_before(&mut connection).await?;
+    let mut roles = previous_grantees(&mut connection).await?;
     if let Some(role) = role.filter(|role| !roles.iter().any(|known| known == role)) {
         roles.push(role.to_owned());
     }
     for role in &roles {
         check_grantee(&mut connection, role).await?;
         // Safe: the server quotes the names.
-        let statements = AssertSqlSafe(grants(&mut connection, role).await?);
+        let statements = AssertSqlSafe(grant_statements(&mut connection, role).await?);
         connection.execute(statements).await?;
     }
     connection.close().await?;
@@ -55,7 +58,7 @@ pub(in crate::store) async fn grant(url: &str, role: Option<&str>) -> Result<Vec
 }
 
 /// Returns the roles to which this role granted default privileges in this schema.
-async fn granted_before(connection: &mut PgConnection) -> Result<Vec<String>> {
+async fn previous_grantees(connection: &mut PgConnection) -> Result<Vec<String>> {
     let roles = "SELECT DISTINCT grantee.rolname::text FROM pg_default_acl d
          JOIN pg_roles owner ON owner.oid = d.defaclrole
          JOIN pg_namespace n ON n.oid = d.defaclnamespace
@@ -90,7 +93,7 @@ async fn check_grantee(connection: &mut PgConnection, role: &str) -> Result<()> 
 }
 
 /// Grants in one transaction, so that a serving host never lacks a privilege.
-async fn grants(connection: &mut PgConnection, role: &str) -> Result<String> {
+async fn grant_statements(connection: &mut PgConnection, role: &str) -> Result<String> {
     let names = "SELECT quote_ident(current_schema()), quote_ident($1)";
     let (place, role): (String, String) =
         sqlx::query_as(names).bind(role).fetch_one(&mut *connection).await?;
@@ -107,7 +110,7 @@ async fn grants(connection: &mut PgConnection, role: &str) -> Result<String> {
     }
     let each = tables.into_iter().map(|(name, quoted, is_view)| {
         let table = GRANTS.iter().find(|(table, _)| *table == name);
-        let otherwise = if is_view { "SELECT" } else { ROWS };
+        let otherwise = if is_view { "SELECT" } else { ROW_PRIVILEGES };
         let privileges = table.map_or(otherwise, |(_, privileges)| privileges);
         format!(
             "REVOKE ALL ON {place}.{quoted} FROM {role};
@@ -119,7 +122,7 @@ async fn grants(connection: &mut PgConnection, role: &str) -> Result<String> {
          SELECT pg_advisory_xact_lock(hashtext('tollhouse grants'));
          GRANT USAGE ON SCHEMA {place} TO {role};
          GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {place} TO {role};
-         ALTER DEFAULT PRIVILEGES IN SCHEMA {place} GRANT {ROWS} ON TABLES TO {role};
+         ALTER DEFAULT PRIVILEGES IN SCHEMA {place} GRANT {ROW_PRIVILEGES} ON TABLES TO {role};
          ALTER DEFAULT PRIVILEGES IN SCHEMA {place} GRANT USAGE, SELECT ON SEQUENCES TO {role};
          {}
          COMMIT",
@@ -128,10 +131,10 @@ async fn grants(connection: &mut PgConnection, role: &str) -> Result<String> {
 }
 
 /// Fails if migrations are missing or differ, or if `role` forbids the URL's role to alter tables.
-pub(in crate::store) async fn check(url: &str, schema: &Migrator, role: Role) -> Result<()> {
+pub(in crate::store) async fn check(url: &str, schema: &Migrator, role: RolePolicy) -> Result<()> {
     let mut connection = connect(&PgConnectOptions::from_str(url)?).await?;
-    let applied = schema::in_postgres(&mut connection).await?;
-    let missing = schema::missing(schema, &applied)?;
+    let applied = schema::applied_in_postgres(&mut connection).await?;
+    let missing = schema::count_missing(schema, &applied)?;
     if missing > 0 {
         return Err(Error::Misconfigured(format!(
             "the database lacks {missing} migrations, or its role may not read the tables: run \
@@ -146,7 +149,7 @@ pub(in crate::store) async fn check(url: &str, schema: &Migrator, role: Role) ->
     // A superuser is a member of every role.
     let (name, owns): (String, bool) = sqlx::query_as(owns).fetch_one(&mut connection).await?;
     connection.close().await?;
-    if owns && role == Role::OwnsNothing {
+    if owns && role == RolePolicy::NonOwner {
         return Err(Error::Misconfigured(format!(
             "the database role {name} owns the tables, or is a superuser: a bug in the host could remove the protections of the ledger. Use another role, to which `tollhouse migrate --host-role` grants the required privileges, or set database_as_owner"
         )));

@@ -11,7 +11,7 @@ use std::{
 use sqlx::{ConnectOptions, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::NamedTempFile;
 
-use super::file::{self, InUse, beside, not_writable};
+use super::file::{self, DatabaseLock, not_writable, sibling_path};
 use crate::store::{Error, schema};
 
 /// A failed backup or restore. Nothing was changed, unless only the last sync of the folder failed.
@@ -32,18 +32,18 @@ pub async fn backup(url: &str, to: &Path) -> Result<(), BackupError> {
     if to.exists() {
         return Err(refused(format!("{} already exists: choose another file", to.display())));
     }
-    let _in_use = InUse::shared(&database)?;
-    let copy = copy(&mut open(&database, false).await?, to).await?;
-    check(&mut open(copy.path(), true).await?, copy.path()).await?;
-    appear(copy, to, false)?;
+    let _in_use = DatabaseLock::shared(&database)?;
+    let copy = copy_to_temporary_file(&mut open(&database, false).await?, to).await?;
+    check_database(&mut open(copy.path(), true).await?, copy.path()).await?;
+    persist(copy, to, false)?;
     sync_folder(to)
 }
 
 /// Replaces the database at `url` by the copy `from`. `replace` permits losing an existing one.
 pub async fn restore(from: &Path, url: &str, replace: bool) -> Result<(), BackupError> {
     let database = sqlite_file(url, "restore it with pg_restore or psql")?;
-    must_exist(from)?;
-    let Some(_alone) = InUse::alone(&database)? else {
+    ensure_exists(from)?;
+    let Some(_alone) = DatabaseLock::exclusive(&database)? else {
         let database = database.display();
         return Err(refused(format!("{database} is in use: stop the host and retry")));
     };
@@ -54,18 +54,18 @@ pub async fn restore(from: &Path, url: &str, replace: bool) -> Result<(), Backup
         )));
     }
     // Without a log, nothing is pending, and the copy may be on a read-only file system.
-    let mut source = open(from, !beside(from, "-wal").exists()).await?;
-    check(&mut source, from).await?;
-    let copy = copy(&mut source, &database).await?;
-    fold_log(&database).await;
-    in_place_of(&database, || appear(copy, &database, replace))?;
+    let mut source = open(from, !sibling_path(from, "-wal").exists()).await?;
+    check_database(&mut source, from).await?;
+    let copy = copy_to_temporary_file(&mut source, &database).await?;
+    checkpoint_wal(&database).await;
+    with_wal_moved_aside(&database, || persist(copy, &database, replace))?;
     sync_folder(&database)
 }
 
 /// Merges the log into the database file before it is replaced, so that the file alone is complete.
 /// Failures are ignored: a damaged database gets no worse.
-async fn fold_log(database: &Path) {
-    if !beside(database, "-wal").exists() {
+async fn checkpoint_wal(database: &Path) {
+    if !sibling_path(database, "-wal").exists() {
         return;
     }
     if let Ok(mut connection) = SqliteConnectOptions::new().filename(database).connect().await {
@@ -77,12 +77,12 @@ async fn fold_log(database: &Path) {
 
 /// Runs `put`, which replaces the database file. The old log is moved away first, because SQLite
 /// would apply it to the new file, and moved back if `put` fails.
-fn in_place_of(
+fn with_wal_moved_aside(
     database: &Path,
     put: impl FnOnce() -> Result<(), BackupError>,
 ) -> Result<(), BackupError> {
     let mut moved = Vec::new();
-    let done = move_logs(database, &mut moved).and_then(|()| put());
+    let done = move_wal_aside(database, &mut moved).and_then(|()| put());
     for (log, aside) in &moved {
         match &done {
             // Harmless under this name if it cannot be removed.
@@ -96,10 +96,10 @@ fn in_place_of(
 }
 
 /// Records each moved file: nothing else may ever be moved back as this database's log.
-fn move_logs(database: &Path, moved: &mut Vec<(PathBuf, PathBuf)>) -> Result<(), BackupError> {
+fn move_wal_aside(database: &Path, moved: &mut Vec<(PathBuf, PathBuf)>) -> Result<(), BackupError> {
     for suffix in ["-wal", "-shm"] {
         let (log, aside) =
-            (beside(database, suffix), beside(database, &format!("{suffix}-former")));
+            (sibling_path(database, suffix), sibling_path(database, &format!("{suffix}-former")));
         match fs::rename(&log, &aside) {
             Ok(()) => moved.push((log, aside)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -121,15 +121,20 @@ fn sqlite_file(url: &str, instead: &str) -> Result<PathBuf, BackupError> {
     Ok(file::path(url)?)
 }
 
-fn must_exist(file: &Path) -> Result<(), BackupError> {
+fn ensure_exists(file: &Path) -> Result<(), BackupError> {
     fs::metadata(file).map(drop).map_err(|error| BackupError::Io(file.to_owned(), error))
 }
 
 /// Creates a synced copy beside `to`, for this user only. It is deleted unless it is persisted.
-async fn copy(from: &mut SqliteConnection, to: &Path) -> Result<NamedTempFile, BackupError> {
+async fn copy_to_temporary_file(
+    from: &mut SqliteConnection,
+    to: &Path,
+) -> Result<NamedTempFile, BackupError> {
     let at = |error| BackupError::Io(to.to_owned(), error);
-    let copy =
-        tempfile::Builder::new().prefix(".tollhouse-").tempfile_in(folder(to)).map_err(at)?;
+    let copy = tempfile::Builder::new()
+        .prefix(".tollhouse-")
+        .tempfile_in(parent_folder(to))
+        .map_err(at)?;
     let path =
         copy.path().to_str().ok_or_else(|| refused(format!("{} is not UTF-8", to.display())))?;
     let vacuum = sqlx::query("VACUUM INTO $1").bind(path.to_owned());
@@ -139,7 +144,7 @@ async fn copy(from: &mut SqliteConnection, to: &Path) -> Result<NamedTempFile, B
 }
 
 /// Renames the copy atomically.
-fn appear(copy: NamedTempFile, to: &Path, replace: bool) -> Result<(), BackupError> {
+fn persist(copy: NamedTempFile, to: &Path, replace: bool) -> Result<(), BackupError> {
     let at = |error| BackupError::Io(to.to_owned(), error);
     if replace {
         copy.persist(to).map_err(|error| at(error.error))?;
@@ -151,11 +156,11 @@ fn appear(copy: NamedTempFile, to: &Path, replace: bool) -> Result<(), BackupErr
 
 /// Makes a new name durable.
 fn sync_folder(of: &Path) -> Result<(), BackupError> {
-    let synced = File::open(folder(of)).and_then(|folder| folder.sync_all());
+    let synced = File::open(parent_folder(of)).and_then(|folder| folder.sync_all());
     synced.map_err(|error| BackupError::Io(of.to_owned(), error))
 }
 
-pub(in crate::store) fn folder(of: &Path) -> &Path {
+pub(in crate::store) fn parent_folder(of: &Path) -> &Path {
     of.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -166,7 +171,7 @@ pub(in crate::store) async fn open(file: &Path, at_rest: bool) -> Result<SqliteC
 }
 
 /// Refuses a file that is damaged, not a Tollhouse database, or of a later version.
-async fn check(connection: &mut SqliteConnection, file: &Path) -> Result<(), BackupError> {
+async fn check_database(connection: &mut SqliteConnection, file: &Path) -> Result<(), BackupError> {
     let shown = file.display();
     let (found,): (String,) = sqlx::query_as("PRAGMA integrity_check(1)")
         .fetch_one(&mut *connection)
@@ -175,11 +180,11 @@ async fn check(connection: &mut SqliteConnection, file: &Path) -> Result<(), Bac
     if found != "ok" {
         return Err(refused(format!("{shown} is damaged: {found}")));
     }
-    let applied = schema::in_sqlite(connection).await?;
+    let applied = schema::applied_in_sqlite(connection).await?;
     if applied.is_empty() {
         return Err(refused(format!("{shown} is not a Tollhouse database")));
     }
-    schema::missing(&crate::store::sqlite_schema(), &applied).map(drop).map_err(|error| {
+    schema::count_missing(&crate::store::sqlite_schema(), &applied).map(drop).map_err(|error| {
         refused(format!(
             "{shown} has another schema: {error}; use the version of Tollhouse that created it, or a later one"
         ))
@@ -191,7 +196,7 @@ mod tests {
     use super::*;
 
     /// Creates a database whose only row is in its log, as a killed host leaves it.
-    async fn killed(dir: &Path) -> PathBuf {
+    async fn crashed_database(dir: &Path) -> PathBuf {
         let (live, dead) = (dir.join("live.db"), dir.join("dead.db"));
         let options = SqliteConnectOptions::new().filename(&live).create_if_missing(true);
         let mut host = options.pragma("journal_mode", "WAL").connect().await.unwrap();
@@ -201,7 +206,7 @@ mod tests {
             sqlx::query(sql).execute(&mut host).await.unwrap();
         }
         for suffix in ["", "-wal"] {
-            fs::copy(beside(&live, suffix), beside(&dead, suffix)).unwrap();
+            fs::copy(sibling_path(&live, suffix), sibling_path(&dead, suffix)).unwrap();
         }
         dead
     }
@@ -220,31 +225,31 @@ mod tests {
     #[tokio::test]
     async fn a_failed_replacement_keeps_the_log() {
         let dir = tempfile::tempdir().unwrap();
-        let database = killed(dir.path()).await;
-        let log = fs::read(beside(&database, "-wal")).unwrap();
+        let database = crashed_database(dir.path()).await;
+        let log = fs::read(sibling_path(&database, "-wal")).unwrap();
         assert!(!log.is_empty());
-        in_place_of(&database, fail).unwrap_err();
-        assert_eq!(fs::read(beside(&database, "-wal")).unwrap(), log);
+        with_wal_moved_aside(&database, fail).unwrap_err();
+        assert_eq!(fs::read(sibling_path(&database, "-wal")).unwrap(), log);
         assert_eq!(rows(&database).await, 1);
-        in_place_of(&database, || Ok(())).unwrap();
+        with_wal_moved_aside(&database, || Ok(())).unwrap();
         let left = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
         assert_eq!(left.filter(|name| name.to_string_lossy().starts_with("dead.db")).count(), 1);
         // The leftover of another restore is not this database's log.
-        fs::write(beside(&database, "-wal-former"), "of another database").unwrap();
-        in_place_of(&database, fail).unwrap_err();
-        assert!(!beside(&database, "-wal").exists());
+        fs::write(sibling_path(&database, "-wal-former"), "of another database").unwrap();
+        with_wal_moved_aside(&database, fail).unwrap_err();
+        assert!(!sibling_path(&database, "-wal").exists());
     }
 
     #[tokio::test]
     async fn the_log_is_merged_into_its_database() {
         let dir = tempfile::tempdir().unwrap();
-        let database = killed(dir.path()).await;
-        fold_log(&database).await;
-        assert!(!beside(&database, "-wal").exists());
+        let database = crashed_database(dir.path()).await;
+        checkpoint_wal(&database).await;
+        assert!(!sibling_path(&database, "-wal").exists());
         assert_eq!(rows(&database).await, 1);
         // The log of a file that is not a database is ignored.
         fs::write(&database, "Dear reader").unwrap();
-        fs::write(beside(&database, "-wal"), "Yours").unwrap();
-        fold_log(&database).await;
+        fs::write(sibling_path(&database, "-wal"), "Yours").unwrap();
+        checkpoint_wal(&database).await;
     }
 }

@@ -10,23 +10,23 @@ use std::{
 
 use sqlx::sqlite::SqliteConnectOptions;
 
-use crate::store::{Error, Result, error::Trouble};
+use crate::store::{Error, Result, error::UnavailableReason};
 
 /// A lock on `FILE-lock`: while a user of the database shares it, the file is not replaced.
 /// SQLite's own locks do not suffice: they are on the file that a restore replaces.
 #[derive(Debug)]
-pub(in crate::store) struct InUse {
+pub(in crate::store) struct DatabaseLock {
     _lock: File,
 }
 
-impl InUse {
+impl DatabaseLock {
     /// Locks in shared mode.
-    pub(in crate::store) fn shared(database: &Path) -> Result<InUse> {
-        let (path, lock) = lock_file(database)?;
+    pub(in crate::store) fn shared(database: &Path) -> Result<DatabaseLock> {
+        let (path, lock) = open_lock_file(database)?;
         match lock.try_lock_shared() {
-            Ok(()) => Ok(InUse { _lock: lock }),
+            Ok(()) => Ok(DatabaseLock { _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(Error::Unavailable {
-                trouble: Trouble::Locked,
+                trouble: UnavailableReason::Locked,
                 cause: format!("{} is being restored", database.display()),
             }),
             Err(TryLockError::Error(error)) => Err(not_writable(&path, &error)),
@@ -34,10 +34,10 @@ impl InUse {
     }
 
     /// Locks in exclusive mode; `None` if the database is in use.
-    pub(in crate::store) fn alone(database: &Path) -> Result<Option<InUse>> {
-        let (path, lock) = lock_file(database)?;
+    pub(in crate::store) fn exclusive(database: &Path) -> Result<Option<DatabaseLock>> {
+        let (path, lock) = open_lock_file(database)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Some(InUse { _lock: lock })),
+            Ok(()) => Ok(Some(DatabaseLock { _lock: lock })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(not_writable(&path, &error)),
         }
@@ -51,32 +51,32 @@ pub(in crate::store) fn path(url: &str) -> Result<PathBuf> {
 }
 
 /// Returns the path of a file beside a database: `FILE-wal`, `FILE-shm`, `FILE-lock`.
-pub(in crate::store) fn beside(database: &Path, suffix: &str) -> PathBuf {
+pub(in crate::store) fn sibling_path(database: &Path, suffix: &str) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push(suffix);
     path.into()
 }
 
 /// Creates the file if it does not exist, for this user only, and locks it in shared mode.
-pub(in crate::store) fn open_as_host(database: &Path) -> Result<InUse> {
-    let in_use = InUse::shared(database)?;
-    private().open(database).map_err(|error| not_writable(database, &error))?;
+pub(in crate::store) fn open_as_host(database: &Path) -> Result<DatabaseLock> {
+    let in_use = DatabaseLock::shared(database)?;
+    private_file_options().open(database).map_err(|error| not_writable(database, &error))?;
     Ok(in_use)
 }
 
-fn private() -> OpenOptions {
+fn private_file_options() -> OpenOptions {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).mode(0o600);
     options
 }
 
-fn lock_file(database: &Path) -> Result<(PathBuf, File)> {
-    let path = beside(database, "-lock");
-    let file = private().open(&path).map_err(|error| not_writable(&path, &error))?;
+fn open_lock_file(database: &Path) -> Result<(PathBuf, File)> {
+    let path = sibling_path(database, "-lock");
+    let file = private_file_options().open(&path).map_err(|error| not_writable(&path, &error))?;
     Ok((path, file))
 }
 
 pub(in crate::store) fn not_writable(path: &Path, error: &io::Error) -> Error {
     let cause = format!("{}: {error}", path.display());
-    Error::Unavailable { trouble: Trouble::NotWritable, cause }
+    Error::Unavailable { trouble: UnavailableReason::NotWritable, cause }
 }

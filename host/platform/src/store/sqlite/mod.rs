@@ -32,39 +32,39 @@ use tokio::{
 };
 use tracing::{Instrument, Span, info_span};
 
-use self::file::InUse;
+use self::file::DatabaseLock;
 use super::{
-    Error, Limits, Result, Trouble, WRITE,
-    pool::{Pool, Pooled},
+    Error, Result, StoreLimits, UnavailableReason, WRITE,
+    pool::{Pool, PooledConnection},
     tx::{Connection, Mode, Tx},
 };
 use crate::store::metrics::StoreMetrics;
 
 /// Maximum number of writes per commit, and the time within which they may join it.
-const GROUP: usize = 64;
-const GROUP_TIME: Duration = Duration::from_millis(100);
+const MAX_GROUP_SIZE: usize = 64;
+const MAX_GROUP_TIME: Duration = Duration::from_millis(100);
 /// Maximum number of queued writes; beyond it `write` waits.
-const QUEUE: usize = 1024;
+const MAX_QUEUED_WRITES: usize = 1024;
 /// SQLite VM steps between checks of the deadline: a fraction of a millisecond.
-const STEPS: i32 = 10_000;
+const STEPS_PER_DEADLINE_CHECK: i32 = 10_000;
 /// Delay before the file is reopened after a conflict with another starting host.
-const PAUSE: Duration = Duration::from_millis(20);
+const REOPEN_DELAY: Duration = Duration::from_millis(20);
 
 #[derive(Clone)]
 pub(super) struct Sqlite {
-    readers: Pool<Handles>,
-    writes: mpsc::Sender<Box<dyn Write>>,
-    limits: Limits,
+    readers: Pool<SqliteManager>,
+    writes: mpsc::Sender<Box<dyn QueuedWrite>>,
+    limits: StoreLimits,
     metrics: StoreMetrics,
-    _in_use: Arc<InUse>,
+    _in_use: Arc<DatabaseLock>,
 }
 
 impl Sqlite {
     pub(super) async fn open(
         url: &str,
-        limits: Limits,
+        limits: StoreLimits,
         schema: &Migrator,
-        jobs_woken: Arc<Notify>,
+        worker_wakeup: Arc<Notify>,
         metrics: StoreMetrics,
     ) -> Result<Sqlite> {
         let options = SqliteConnectOptions::from_str(url)?
@@ -72,26 +72,30 @@ impl Sqlite {
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full) // commits survive a power failure
             .pragma("recursive_triggers", "ON") // else INSERT OR REPLACE skips delete triggers
-            .busy_timeout(limits.wait);
+            .busy_timeout(limits.acquire_timeout);
         let in_use = file::open_as_host(options.get_filename())?;
         // Longer, so that SQLite reports a locked file before the pool times out.
-        let writer = Handles { options: options.clone(), deadline: limits.deadline };
-        let writer = Pool::new(writer, 1, 2 * limits.wait);
-        open_beside_others(limits.wait, async || {
+        let writer =
+            SqliteManager { options: options.clone(), deadline: limits.transaction_timeout };
+        let writer = Pool::new(writer, 1, 2 * limits.acquire_timeout);
+        open_with_retry(limits.acquire_timeout, async || {
             Ok(schema.run(&mut writer.get().await?.connection).await?)
         })
         .await?;
-        let readers = Handles { options: options.read_only(true), deadline: limits.deadline };
-        let readers = Pool::new(readers, limits.connections, limits.wait);
+        let readers = SqliteManager {
+            options: options.read_only(true),
+            deadline: limits.transaction_timeout,
+        };
+        let readers = Pool::new(readers, limits.connections, limits.acquire_timeout);
         drop(readers.get().await?);
 
-        let (writes, queue) = mpsc::channel(QUEUE);
+        let (writes, queue) = mpsc::channel(MAX_QUEUED_WRITES);
         let in_use = Arc::new(in_use);
         let mut writer = Writer {
             connection: writer,
             _in_use: in_use.clone(),
             queue,
-            jobs_woken,
+            jobs_woken: worker_wakeup,
             metrics: metrics.clone(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -114,11 +118,11 @@ impl Sqlite {
         self.readers.connections()
     }
 
-    pub(super) fn close_unused(&self) {
-        self.readers.close_unused();
+    pub(super) fn close_idle(&self) {
+        self.readers.close_idle();
     }
 
-    pub(super) async fn reader(&self) -> Result<Pooled<Handles>> {
+    pub(super) async fn reader(&self) -> Result<PooledConnection<SqliteManager>> {
         let reader = self.readers.get().await?;
         reader.alarm.set();
         Ok(reader)
@@ -131,10 +135,10 @@ impl Sqlite {
         E: From<Error> + Send + 'static,
     {
         let (answer, mut answered) = oneshot::channel();
-        let taken = Taken::default();
+        let taken = ClaimFlag::default();
         let span = info_span!("write");
-        let write = Waiting { work, span, taken: taken.clone(), done: None, answer };
-        let queued = timeout(self.limits.wait, async {
+        let write = PendingWrite { work, span, taken: taken.clone(), done: None, reply: answer };
+        let queued = timeout(self.limits.acquire_timeout, async {
             self.writes
                 .send(Box::new(write))
                 .await
@@ -143,9 +147,9 @@ impl Sqlite {
         });
         let answered = match queued.await {
             Ok(answered) => answered?,
-            Err(_) if taken.take() => {
-                self.metrics.failed(WRITE);
-                return Err(Error::no_turn(self.limits.wait).into());
+            Err(_) if taken.try_claim() => {
+                self.metrics.record_error(WRITE);
+                return Err(Error::writer_busy(self.limits.acquire_timeout).into());
             }
             Err(_) => answered.await,
         };
@@ -159,46 +163,49 @@ impl Sqlite {
 
 /// Retries `open`: hosts that start together conflict on locks for which SQLite does not wait, and
 /// attempt the same migration, which all but one then find applied.
-async fn open_beside_others<T>(wait: Duration, open: impl AsyncFn() -> Result<T>) -> Result<T> {
+async fn open_with_retry<T>(wait: Duration, open: impl AsyncFn() -> Result<T>) -> Result<T> {
     let began = Instant::now();
     loop {
         let opened = open().await;
         let met = matches!(
             opened,
-            Err(Error::Unavailable { trouble: Trouble::Locked, .. } | Error::Sql(_))
+            Err(Error::Unavailable { trouble: UnavailableReason::Locked, .. } | Error::Sql(_))
         );
         if !met || began.elapsed() >= wait {
             return opened;
         }
-        sleep(PAUSE).await;
+        sleep(REOPEN_DELAY).await;
     }
 }
 
 /// Connections to the file, each with its own thread. They need no test: a file never disconnects.
-pub(super) struct Handles {
+pub(super) struct SqliteManager {
     options: SqliteConnectOptions,
     deadline: Duration,
 }
 
-pub(super) struct Handle {
+pub(super) struct SqliteHandle {
     pub(super) connection: SqliteConnection,
     alarm: Alarm,
 }
 
-impl Manager for Handles {
-    type Type = Handle;
+impl Manager for SqliteManager {
+    type Type = SqliteHandle;
     type Error = sqlx::Error;
 
-    async fn create(&self) -> sqlx::Result<Handle> {
+    async fn create(&self) -> sqlx::Result<SqliteHandle> {
         // Boxed, because it is large, rarely used, and part of each future that reads.
         let mut connection = Box::pin(SqliteConnection::connect_with(&self.options)).await?;
         let alarm = Alarm::new(self.deadline);
         let heard = alarm.clone();
-        connection.lock_handle().await?.set_progress_handler(STEPS, move || !heard.rings());
-        Ok(Handle { connection, alarm })
+        connection
+            .lock_handle()
+            .await?
+            .set_progress_handler(STEPS_PER_DEADLINE_CHECK, move || !heard.has_expired());
+        Ok(SqliteHandle { connection, alarm })
     }
 
-    async fn recycle(&self, _: &mut Handle, _: &Metrics) -> RecycleResult<sqlx::Error> {
+    async fn recycle(&self, _: &mut SqliteHandle, _: &Metrics) -> RecycleResult<sqlx::Error> {
         Ok(())
     }
 }
@@ -228,7 +235,7 @@ impl Alarm {
         self.at.store(u64::MAX, Ordering::Relaxed);
     }
 
-    fn rings(&self) -> bool {
+    fn has_expired(&self) -> bool {
         self.zero.elapsed().as_millis() >= u128::from(self.at.load(Ordering::Relaxed))
     }
 }
@@ -237,46 +244,46 @@ impl Alarm {
 
 /// Set by the writer that begins a write, or by the caller that withdraws it: the first one wins.
 #[derive(Clone, Default)]
-struct Taken(Arc<AtomicBool>);
+struct ClaimFlag(Arc<AtomicBool>);
 
-impl Taken {
-    fn take(&self) -> bool {
+impl ClaimFlag {
+    fn try_claim(&self) -> bool {
         !self.0.swap(true, Ordering::AcqRel)
     }
 }
 
 /// A queued write of any result type.
-trait Write: Send {
+trait QueuedWrite: Send {
     /// Returns `false` if the caller has withdrawn the write.
-    fn begin(&self) -> bool;
+    fn try_begin(&self) -> bool;
     /// Applies the write to the group's transaction, or nothing. `Err`: the transaction has ended.
     fn run<'w>(&'w mut self, tx: &'w mut Tx, alarm: &'w Alarm) -> LocalBoxFuture<'w, Result<()>>;
     /// Sends the result to the caller; `Err` is the failure of the commit.
-    fn answer(self: Box<Self>, committed: Result<()>);
+    fn complete(self: Box<Self>, committed: Result<()>);
     /// Sends the failure of a write that ended the group's transaction.
     fn fail(self: Box<Self>, error: Error);
 }
 
-struct Waiting<F, T, E> {
+struct PendingWrite<F, T, E> {
     work: F,
     /// The caller's span, for log lines of `work` on the writer's thread.
     span: Span,
-    taken: Taken,
-    done: Option<Done<T, E>>,
-    answer: oneshot::Sender<Done<T, E>>,
+    taken: ClaimFlag,
+    done: Option<WriteResult<T, E>>,
+    reply: oneshot::Sender<WriteResult<T, E>>,
 }
 
 /// The result of a write, or its panic.
-type Done<T, E> = thread::Result<Result<T, E>>;
+type WriteResult<T, E> = thread::Result<Result<T, E>>;
 
-impl<F, T, E> Write for Waiting<F, T, E>
+impl<F, T, E> QueuedWrite for PendingWrite<F, T, E>
 where
     F: AsyncFnOnce(&mut Tx) -> Result<T, E> + Clone + Send,
     T: Send,
     E: From<Error> + Send,
 {
-    fn begin(&self) -> bool {
-        self.taken.take()
+    fn try_begin(&self) -> bool {
+        self.taken.try_claim()
     }
 
     fn run<'w>(&'w mut self, tx: &'w mut Tx, alarm: &'w Alarm) -> LocalBoxFuture<'w, Result<()>> {
@@ -286,8 +293,8 @@ where
             let work = AssertUnwindSafe(self.work.clone()(tx)).catch_unwind();
             let work = work.instrument(self.span.clone());
             let done = timeout(alarm.deadline, work).await;
-            let done = done.unwrap_or_else(|_| Ok(Err(Error::slow(alarm.deadline).into())));
-            let keep = matches!(done, Ok(Ok(_))) && tx.failed().is_none();
+            let done = done.unwrap_or_else(|_| Ok(Err(Error::timed_out(alarm.deadline).into())));
+            let keep = matches!(done, Ok(Ok(_))) && tx.failure().is_none();
             self.done = Some(match done {
                 Ok(Ok(_)) if !keep => Ok(Err(Error::Aborted.into())),
                 done => done,
@@ -295,7 +302,7 @@ where
             if !keep {
                 // Waits for a statement that still runs, until the alarm interrupts it.
                 tx.connection().execute("ROLLBACK TO write").await?;
-                tx.forget_failure();
+                tx.clear_failure();
             }
             alarm.clear();
             Ok(tx.connection().execute("RELEASE write").await?)
@@ -303,18 +310,18 @@ where
         run.boxed_local()
     }
 
-    fn answer(self: Box<Self>, committed: Result<()>) {
+    fn complete(self: Box<Self>, committed: Result<()>) {
         let done = match committed {
             Ok(()) => self.done.expect("the write has run"),
             Err(error) => Ok(Err(error.into())),
         };
         // Ignored: the caller may have stopped waiting.
-        drop(self.answer.send(done));
+        drop(self.reply.send(done));
     }
 
     fn fail(self: Box<Self>, error: Error) {
         let has_failed = matches!(self.done, Some(Err(_) | Ok(Err(_))));
-        self.answer(if has_failed { Ok(()) } else { Err(error) });
+        self.complete(if has_failed { Ok(()) } else { Err(error) });
     }
 }
 
@@ -322,64 +329,64 @@ where
 
 struct Writer {
     /// A pool of one connection, which is reopened after a failure.
-    connection: Pool<Handles>,
-    _in_use: Arc<InUse>,
-    queue: mpsc::Receiver<Box<dyn Write>>,
+    connection: Pool<SqliteManager>,
+    _in_use: Arc<DatabaseLock>,
+    queue: mpsc::Receiver<Box<dyn QueuedWrite>>,
     jobs_woken: Arc<Notify>,
     metrics: StoreMetrics,
 }
 
-type Group = Vec<Box<dyn Write>>;
+type Group = Vec<Box<dyn QueuedWrite>>;
 
 /// A group of which nothing is committed, or whose outcome is unknown.
-enum Undone {
+enum GroupFailure {
     /// A write ended the transaction, or the group's commit failed.
-    RunAlone,
+    RetryAlone,
     Failed(Error),
 }
 
 impl Writer {
     async fn run(&mut self) {
         while let Some(first) = self.queue.recv().await {
-            if !first.begin() {
+            if !first.try_begin() {
                 continue;
             }
             let mut group = vec![first];
-            match self.commit(&mut group, GROUP).await {
-                Err(Undone::RunAlone) => {
+            match self.commit(&mut group, MAX_GROUP_SIZE).await {
+                Err(GroupFailure::RetryAlone) => {
                     for write in group {
-                        self.metrics.retried(WRITE);
+                        self.metrics.record_retry(WRITE);
                         let mut alone = vec![write];
                         let committed = self.commit(&mut alone, 1).await;
-                        self.tell(alone, committed);
+                        self.send_results(alone, committed);
                     }
                 }
-                committed => self.tell(group, committed),
+                committed => self.send_results(group, committed),
             }
         }
         // Before the lock on the file is released.
         if let Ok(connection) = self.connection.get().await {
-            let _ = Pooled::take(connection).connection.close().await;
+            let _ = PooledConnection::take(connection).connection.close().await;
         }
     }
 
     /// Commits the write in `group` with up to `most - 1` others that join it. One that ended the
     /// transaction is removed from the group and gets its own failure.
-    async fn commit(&mut self, group: &mut Group, most: usize) -> Result<(), Undone> {
-        let (mut tx, alarm) = self.begin().await.map_err(Undone::Failed)?;
+    async fn commit(&mut self, group: &mut Group, most: usize) -> Result<(), GroupFailure> {
+        let (mut tx, alarm) = self.begin().await.map_err(GroupFailure::Failed)?;
         if let Err(error) = self.run_group(&mut tx, &alarm, group, most).await {
             tx.discard();
             if let Some(culprit) = group.pop() {
-                self.metrics.failed(WRITE);
+                self.metrics.record_error(WRITE);
                 culprit.fail(error);
             }
-            return Err(Undone::RunAlone);
+            return Err(GroupFailure::RetryAlone);
         }
-        let woke_jobs = tx.woke_jobs();
+        let woke_jobs = tx.wakes_workers();
         tx.commit().await.map_err(|error| match error {
-            Error::CommitUnknown(_) => Undone::Failed(error),
-            _ if group.len() > 1 => Undone::RunAlone,
-            _ => Undone::Failed(error),
+            Error::CommitUnknown(_) => GroupFailure::Failed(error),
+            _ if group.len() > 1 => GroupFailure::RetryAlone,
+            _ => GroupFailure::Failed(error),
         })?;
         if woke_jobs {
             self.jobs_woken.notify_waiters();
@@ -408,7 +415,7 @@ impl Writer {
         loop {
             let write = group.last_mut().expect("a group of one or more");
             write.run(tx, alarm).await?;
-            if group.len() == most || began.elapsed() > GROUP_TIME {
+            if group.len() == most || began.elapsed() > MAX_GROUP_TIME {
                 return Ok(());
             }
             match self.next() {
@@ -418,22 +425,22 @@ impl Writer {
         }
     }
 
-    fn tell(&self, group: Group, committed: Result<(), Undone>) {
+    fn send_results(&self, group: Group, committed: Result<(), GroupFailure>) {
         match &committed {
-            Ok(()) => self.metrics.grouped(group.len()),
-            Err(_) => group.iter().for_each(|_| self.metrics.failed(WRITE)),
+            Ok(()) => self.metrics.record_group(group.len()),
+            Err(_) => group.iter().for_each(|_| self.metrics.record_error(WRITE)),
         }
         for write in group {
-            write.answer(match &committed {
-                Err(Undone::Failed(error)) => Err(error.clone()),
+            write.complete(match &committed {
+                Err(GroupFailure::Failed(error)) => Err(error.clone()),
                 _ => Ok(()),
             });
         }
     }
 
     /// Returns the next queued write that was not withdrawn.
-    fn next(&mut self) -> Option<Box<dyn Write>> {
-        std::iter::from_fn(|| self.queue.try_recv().ok()).find(|write| write.begin())
+    fn next(&mut self) -> Option<Box<dyn QueuedWrite>> {
+        std::iter::from_fn(|| self.queue.try_recv().ok()).find(|write| write.try_begin())
     }
 }
 
@@ -446,10 +453,10 @@ mod tests {
     };
 
     /// A write that panics in the writer itself.
-    struct Bug(oneshot::Sender<()>);
+    struct PanickingWrite(oneshot::Sender<()>);
 
-    impl Write for Bug {
-        fn begin(&self) -> bool {
+    impl QueuedWrite for PanickingWrite {
+        fn try_begin(&self) -> bool {
             true
         }
 
@@ -457,7 +464,7 @@ mod tests {
             async { panic!("of the writer") }.boxed_local()
         }
 
-        fn answer(self: Box<Self>, _: Result<()>) {
+        fn complete(self: Box<Self>, _: Result<()>) {
             drop(self.0);
         }
 
@@ -468,11 +475,11 @@ mod tests {
     async fn the_writer_continues_after_a_panic() {
         let dir = tempfile::tempdir().unwrap();
         let url = format!("sqlite://{}", dir.path().join("test.db").display());
-        let store = Store::open(&url, Limits::default(), Random::seeded(1)).await.unwrap();
+        let store = Store::open(&url, StoreLimits::default(), Random::seeded(1)).await.unwrap();
         let Engine::Sqlite(sqlite) = &store.engine else { panic!("another engine") };
         for _ in 0..2 {
             let (bug, gone) = oneshot::channel();
-            assert!(sqlite.writes.send(Box::new(Bug(bug))).await.is_ok());
+            assert!(sqlite.writes.send(Box::new(PanickingWrite(bug))).await.is_ok());
             assert!(gone.await.is_err());
             let written =
                 store.write(async |tx| tx.sql("UPDATE companies SET name = ''").run().await);

@@ -49,7 +49,7 @@ pub fn has_numbers(country: &str) -> bool {
 
 /// Returns whether an E.164 number belongs to one of these countries.
 #[must_use]
-pub fn is_of(number: &str, countries: &[String]) -> bool {
+pub fn belongs_to(number: &str, countries: &[String]) -> bool {
     let digits = number.strip_prefix('+').unwrap_or(number);
     // The length of the longest matching prefix of a country.
     let fits = |beginnings: &str| {
@@ -96,10 +96,12 @@ mod tests {
             ("+67210123456", &[]),
         ] {
             let codes = COUNTRIES.map(|(code, _)| code);
-            let of: Vec<&str> =
-                codes.into_iter().filter(|code| is_of(number, &[(*code).to_owned()])).collect();
+            let of: Vec<&str> = codes
+                .into_iter()
+                .filter(|code| belongs_to(number, &[(*code).to_owned()]))
+                .collect();
             assert_eq!(of, countries, "{number}");
-            assert!(!is_of(number, &[]), "{number}");
+            assert!(!belongs_to(number, &[]), "{number}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 mod countries;
 
-pub use self::countries::{has_numbers, is_of};
+pub use self::countries::{belongs_to, has_numbers};
 
 /// Returns whether a text is `+`, a digit other than 0, and 7 to 14 more digits.
 #[must_use]

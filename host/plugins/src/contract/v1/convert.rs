@@ -8,7 +8,7 @@ use crate::{
 };
 use tollhouse_platform::{
     clock::Timestamp,
-    values::money::{MOST_MINOR, Minor, Money},
+    values::money::{MAX_MINOR, Minor, Money},
 };
 
 const MOST_URL_BYTES: usize = 2048;
@@ -56,7 +56,7 @@ fn amount(money: wit::Money) -> Result<Money, Fault> {
 
 fn minor(minor: u64) -> Result<Minor, Fault> {
     match i64::try_from(minor) {
-        Ok(minor) if minor <= MOST_MINOR => Ok(Minor(minor)),
+        Ok(minor) if minor <= MAX_MINOR => Ok(Minor(minor)),
         _ => Err(Fault::new(FaultCategory::Unavailable, "amount", "the amount is out of range")),
     }
 }

@@ -71,7 +71,7 @@ impl CodeCache {
     fn verified(&self, name: &str, kept: &Bytes) -> Option<Bytes> {
         let end = memchr::memchr(LINE_END, kept)?;
         let (mac, code) = (std::str::from_utf8(&kept[..end]).ok()?, kept.slice(end + 1..));
-        self.sealer.is_digest(mac, &[PURPOSE, name.as_bytes(), &code[..]]).then_some(code)
+        self.sealer.verify_digest(mac, &[PURPOSE, name.as_bytes(), &code[..]]).then_some(code)
     }
 
     /// Stores the code of a component. A failure is only logged.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 
 use self::trouble::Trouble;
-use tollhouse_platform::outbound::egress::{Answer, EgressError, Outgoing, Script};
+use tollhouse_platform::outbound::egress::{EgressError, EgressRequest, EgressResponse, Script};
 use tollhouse_plugins::Examples;
 
 /// The responses to the requests of one call.
@@ -49,9 +49,9 @@ pub struct Seen {
     pub url: String,
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
-    pub answer: Result<Answer, EgressError>,
+    pub answer: Result<EgressResponse, EgressError>,
     /// The manifest's response to it.
-    pub example: Option<Answer>,
+    pub example: Option<EgressResponse>,
 }
 
 impl Seen {
@@ -65,7 +65,7 @@ impl Seen {
 #[derive(Clone)]
 pub struct Upstream(Arc<Inner>);
 
-type Fitting = dyn Fn(&Outgoing) -> Option<Answer> + Send + Sync;
+type Fitting = dyn Fn(&EgressRequest) -> Option<EgressResponse> + Send + Sync;
 
 struct Inner {
     fitting: Box<Fitting>,
@@ -94,12 +94,13 @@ impl Upstream {
         std::mem::take(&mut call.1)
     }
 
-    fn answer(&self, request: &Outgoing) -> Result<Answer, EgressError> {
+    fn answer(&self, request: &EgressRequest) -> Result<EgressResponse, EgressError> {
         let example = (self.0.fitting)(request);
         let mut call = self.0.call.lock().unwrap_or_else(PoisonError::into_inner);
         let (plan, seen) = &mut *call;
         let usual = || {
-            let out_of_order = Answer { status: 503, headers: Vec::new(), body: Bytes::new() };
+            let out_of_order =
+                EgressResponse { status: 503, headers: Vec::new(), body: Bytes::new() };
             Ok(example.clone().unwrap_or(out_of_order))
         };
         let trouble = plan.at(seen.len());

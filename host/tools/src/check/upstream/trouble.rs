@@ -5,7 +5,7 @@ use std::cell::Cell;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use tollhouse_platform::outbound::egress::{Answer, EgressError, Outgoing};
+use tollhouse_platform::outbound::egress::{EgressError, EgressRequest, EgressResponse};
 
 const PAGE: &str = "<!DOCTYPE html>\n<html><head><title>Error</title></head><body><h1>Something went wrong</h1></body></html>\n";
 /// A word that no upstream uses.
@@ -119,7 +119,7 @@ impl Trouble {
     }
 
     /// Returns whether the failure applies to a request. Changing its example requires JSON.
-    pub fn fits(self, example: Option<&Answer>) -> bool {
+    pub fn fits(self, example: Option<&EgressResponse>) -> bool {
         let needs_example = self == Trouble::HalfAnObject
             || matches!(
                 self.meaning(),
@@ -130,9 +130,9 @@ impl Trouble {
 
     pub fn answer(
         self,
-        request: &Outgoing,
-        example: Option<&Answer>,
-    ) -> Result<Answer, EgressError> {
+        request: &EgressRequest,
+        example: Option<&EgressResponse>,
+    ) -> Result<EgressResponse, EgressError> {
         let to = url::Url::parse(&request.url).ok();
         let to = to.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
         let page = |status| Ok(answer(status, "text/html", PAGE));
@@ -144,10 +144,10 @@ impl Trouble {
         match self {
             Trouble::NoConnection => Err(EgressError::Connect(to)),
             Trouble::TimeOut => Err(EgressError::Timeout(to)),
-            Trouble::Cut => Err(EgressError::Cut(to)),
+            Trouble::Cut => Err(EgressError::ConnectionLost(to)),
             Trouble::TooLarge => {
-                let body = Bytes::from(vec![b' '; request.most_response_bytes.saturating_add(1)]);
-                Ok(Answer { body, ..answer(200, "application/json", "") })
+                let body = Bytes::from(vec![b' '; request.max_response_bytes.saturating_add(1)]);
+                Ok(EgressResponse { body, ..answer(200, "application/json", "") })
             }
             Trouble::ServerError => page(500),
             Trouble::Overloaded => page(429),
@@ -159,7 +159,7 @@ impl Trouble {
             Trouble::Forbidden => Ok(answer(403, "application/json", "{}")),
             Trouble::HalfAnObject => {
                 let body = example.map(|example| example.body.clone()).unwrap_or_default();
-                Ok(Answer {
+                Ok(EgressResponse {
                     body: body.slice(..body.len() / 2),
                     ..answer(200, "application/json", "")
                 })
@@ -173,12 +173,12 @@ impl Trouble {
     }
 }
 
-fn answer(status: u16, kind: &str, body: &str) -> Answer {
+fn answer(status: u16, kind: &str, body: &str) -> EgressResponse {
     let headers = vec![("content-type".to_owned(), kind.to_owned())];
-    Answer { status, headers, body: Bytes::copy_from_slice(body.as_bytes()) }
+    EgressResponse { status, headers, body: Bytes::copy_from_slice(body.as_bytes()) }
 }
 
-fn json(answer: &Answer) -> Option<Value> {
+fn json(answer: &EgressResponse) -> Option<Value> {
     let told: Value = serde_json::from_slice(&answer.body).ok()?;
     (told.is_object() || told.is_array()).then_some(told)
 }

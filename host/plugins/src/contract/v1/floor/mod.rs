@@ -25,7 +25,7 @@ use crate::{
     Call, Callable, Credentials, Fault,
     runtime::{session::Ended, vault::Secrets},
 };
-use tollhouse_platform::outbound::egress::{Outgoing, Script};
+use tollhouse_platform::outbound::egress::{EgressRequest, Script};
 
 /// An epoch deadline that is never reached.
 const NEVER: u64 = u64::MAX / 2;
@@ -243,15 +243,15 @@ impl Bare {
     }
 }
 
-fn outgoing(request: imported::http::Request) -> Outgoing {
-    Outgoing {
+fn outgoing(request: imported::http::Request) -> EgressRequest {
+    EgressRequest {
         sender: Arc::default(),
         method: request.method,
         url: request.url,
         headers: request.headers,
         body: request.body.map(Bytes::from),
         timeout: Duration::MAX,
-        most_response_bytes: usize::MAX,
+        max_response_bytes: usize::MAX,
     }
 }
 

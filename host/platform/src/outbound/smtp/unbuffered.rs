@@ -17,27 +17,27 @@ use tokio::{
 };
 
 /// First byte of a TLS handshake (RFC 8446, 5.1); no SMTP command begins with it.
-const HANDSHAKE: u8 = 22;
+const TLS_HANDSHAKE: u8 = 22;
 
 #[derive(Debug)]
-pub(super) struct LineByLine {
+pub(super) struct UnbufferedStream {
     stream: TcpStream,
     tls: bool,
 }
 
-impl LineByLine {
-    pub(super) fn new(stream: TcpStream) -> LineByLine {
-        LineByLine { stream, tls: false }
+impl UnbufferedStream {
+    pub(super) fn new(stream: TcpStream) -> UnbufferedStream {
+        UnbufferedStream { stream, tls: false }
     }
 }
 
-impl AsyncTokioStream for LineByLine {
+impl AsyncTokioStream for UnbufferedStream {
     fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.stream.peer_addr()
     }
 }
 
-impl AsyncRead for LineByLine {
+impl AsyncRead for UnbufferedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -54,13 +54,13 @@ impl AsyncRead for LineByLine {
     }
 }
 
-impl AsyncWrite for LineByLine {
+impl AsyncWrite for UnbufferedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.tls |= bytes.first() == Some(&HANDSHAKE);
+        self.tls |= bytes.first() == Some(&TLS_HANDSHAKE);
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 

@@ -12,11 +12,11 @@ use tracing_subscriber::{
     EnvFilter, Layer, Registry, filter::Targets, fmt, layer::SubscriberExt, util::SubscriberInitExt,
 };
 
-use super::{collector, spans::SPANS};
+use super::{collector, spans::SPAN_TARGET};
 
 /// Configuration of logs and traces.
 #[derive(Clone, Debug)]
-pub struct Reporting {
+pub struct TelemetryConfig {
     /// True if log lines are JSON.
     pub json: bool,
     /// Default log level, overridden by `RUST_LOG`.
@@ -28,13 +28,13 @@ pub struct Reporting {
 }
 
 /// The running trace exporter; [`Reports::finish`] flushes it.
-pub struct Reports {
+pub struct TraceExporter {
     traces: Option<SdkTracerProvider>,
 }
 
-impl Reporting {
+impl TelemetryConfig {
     /// Installs the global logger and trace exporter: once per process, within a Tokio runtime.
-    pub fn start(&self) -> Result<Reports, Box<dyn std::error::Error + Send + Sync>> {
+    pub fn start(&self) -> Result<TraceExporter, Box<dyn std::error::Error + Send + Sync>> {
         let mut layers = vec![self.logs()];
         let traces = match &self.otlp_endpoint {
             Some(endpoint) => {
@@ -47,7 +47,7 @@ impl Reporting {
                     .with_target(false)
                     .with_level(false)
                     .with_tracked_inactivity(false)
-                    .with_filter(Targets::new().with_target(SPANS, LevelFilter::TRACE));
+                    .with_filter(Targets::new().with_target(SPAN_TARGET, LevelFilter::TRACE));
                 layers.push(layer.boxed());
                 Some(provider)
             }
@@ -59,13 +59,13 @@ impl Reporting {
             let what = panic.payload_as_str().unwrap_or_default();
             tracing::error!(at, "panic: {what}");
         }));
-        Ok(Reports { traces })
+        Ok(TraceExporter { traces })
     }
 
     fn logs(&self) -> Box<dyn Layer<Registry> + Send + Sync> {
         let filter = EnvFilter::try_from_default_env()
             .unwrap_or_else(|_| EnvFilter::new(self.level.to_string()));
-        let no_spans = format!("{SPANS}=off").parse().expect("a directive");
+        let no_spans = format!("{SPAN_TARGET}=off").parse().expect("a directive");
         let filter = filter.add_directive(no_spans);
         let lines = fmt::layer().with_writer(io::stderr);
         let plain = std::env::var_os("NO_COLOR").is_some_and(|text| !text.is_empty());
@@ -77,13 +77,14 @@ impl Reporting {
     }
 }
 
-impl Reports {
+impl TraceExporter {
     /// Exports the remaining spans, for at most 5 s.
-    pub async fn finish(self) {
+    pub async fn shutdown(self) {
         let Some(traces) = self.traces else { return };
         // Blocks on a thread that needs this runtime.
-        let sent =
-            tokio::task::spawn_blocking(move || traces.shutdown_with_timeout(collector::PATIENCE));
+        let sent = tokio::task::spawn_blocking(move || {
+            traces.shutdown_with_timeout(collector::EXPORT_TIMEOUT)
+        });
         if let Ok(Err(error)) = sent.await {
             tracing::warn!(%error, "last spans could not be sent");
         }

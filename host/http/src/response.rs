@@ -20,18 +20,18 @@ use tollhouse_platform::{
 };
 
 /// A success with data. Serialized on creation, so that errors surface where the data was made.
-pub struct Answer<T> {
+pub struct DataResponse<T> {
     json: Vec<u8>,
-    kept_until: Option<KeptUntil>,
+    replay_until: Option<ReplayUntil>,
     data: PhantomData<fn() -> T>,
 }
 
 /// Response extension: the time when replays must end, because the content is erased.
 #[derive(Clone, Copy)]
-pub struct KeptUntil(pub Timestamp);
+pub struct ReplayUntil(pub Timestamp);
 
-impl<T: Serialize> Answer<T> {
-    pub fn data(data: T, message: &str) -> Result<Answer<T>> {
+impl<T: Serialize> DataResponse<T> {
+    pub fn data(data: T, message: &str) -> Result<DataResponse<T>> {
         #[derive(Serialize)]
         struct Success<'m, T> {
             error: bool,
@@ -40,36 +40,36 @@ impl<T: Serialize> Answer<T> {
         }
         let success = Success { error: false, message, data };
         let json = serde_json::to_vec(&success).map_err(Error::internal)?;
-        Ok(Answer { json, kept_until: None, data: PhantomData })
+        Ok(DataResponse { json, replay_until: None, data: PhantomData })
     }
 }
 
-impl<T> Answer<T> {
+impl<T> DataResponse<T> {
     /// Limits how long the response is stored for an `Idempotency-Key`.
     #[must_use]
-    pub fn kept_until(self, at: Timestamp) -> Answer<T> {
-        Answer { kept_until: Some(KeptUntil(at)), ..self }
+    pub fn replay_until(self, at: Timestamp) -> DataResponse<T> {
+        DataResponse { replay_until: Some(ReplayUntil(at)), ..self }
     }
 }
 
-impl<T> IntoResponse for Answer<T> {
+impl<T> IntoResponse for DataResponse<T> {
     fn into_response(self) -> axum::response::Response {
         let json = [(header::CONTENT_TYPE, "application/json")];
         let mut response = (json, self.json).into_response();
-        if let Some(until) = self.kept_until {
+        if let Some(until) = self.replay_until {
             response.extensions_mut().insert(until);
         }
         response
     }
 }
 
-impl<T: JsonSchema> Describe for Answer<T> {
+impl<T: JsonSchema> Describe for DataResponse<T> {
     fn describe(operation: &mut Operation<'_>) {
-        let data = operation.given::<T>();
-        let mut success = success();
+        let data = operation.response_schema::<T>();
+        let mut success = success_schema();
         success["properties"]["data"] = data;
         success["required"] = json!(["error", "message", "data"]);
-        operation.answers("application/json", success);
+        operation.set_response("application/json", success);
     }
 }
 
@@ -93,26 +93,26 @@ impl IntoResponse for Attachment {
 
 impl Describe for Attachment {
     fn describe(operation: &mut Operation<'_>) {
-        operation.answers("text/csv", json!({ "type": "string" }));
+        operation.set_response("text/csv", json!({ "type": "string" }));
     }
 }
 
 /// A success without data.
-pub struct Done(pub &'static str);
+pub struct MessageResponse(pub &'static str);
 
-impl IntoResponse for Done {
+impl IntoResponse for MessageResponse {
     fn into_response(self) -> axum::response::Response {
         Json(json!({ "error": false, "message": self.0 })).into_response()
     }
 }
 
-impl Describe for Done {
+impl Describe for MessageResponse {
     fn describe(operation: &mut Operation<'_>) {
-        operation.answers("application/json", success());
+        operation.set_response("application/json", success_schema());
     }
 }
 
-fn success() -> Value {
+fn success_schema() -> Value {
     json!({
         "type": "object",
         "properties": {
@@ -124,6 +124,6 @@ fn success() -> Value {
 }
 
 /// Converts a panic to a response: it fails only its own request.
-pub fn panicked(panic: Box<dyn Any + Send>) -> Response<axum::body::Body> {
-    error::panicked(panic).into_response()
+pub fn panic_response(panic: Box<dyn Any + Send>) -> Response<axum::body::Body> {
+    error::from_panic(panic).into_response()
 }

@@ -7,15 +7,15 @@ use clap::Args;
 use super::failure::Failure;
 
 #[derive(Args, Default)]
-pub struct Yes {
+pub struct Confirmation {
     /// Skip the confirmation
     #[arg(long, short)]
     yes: bool,
 }
 
-impl Yes {
+impl Confirmation {
     /// Succeeds if the user at the terminal confirms or `--yes` is given.
-    pub fn ask(&self, question: &str) -> Result<(), Failure> {
+    pub fn confirm(&self, question: &str) -> Result<(), Failure> {
         if self.yes {
             return Ok(());
         }

@@ -6,48 +6,48 @@ use tokio::sync::watch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    Endless,
+    Disabled,
     /// Number of transactions that may still begin.
-    Left(usize),
+    Remaining(usize),
     /// One more transaction was requested.
-    Ended,
+    Crashed,
 }
 
 /// The transactions left to a store. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Lifespan(Arc<watch::Sender<State>>);
+pub(super) struct CrashPoint(Arc<watch::Sender<State>>);
 
-impl Default for Lifespan {
-    fn default() -> Lifespan {
-        Lifespan(Arc::new(watch::Sender::new(State::Endless)))
+impl Default for CrashPoint {
+    fn default() -> CrashPoint {
+        CrashPoint(Arc::new(watch::Sender::new(State::Disabled)))
     }
 }
 
-impl Lifespan {
-    pub(super) fn end_after(&self, transactions: usize) {
-        self.0.send_replace(State::Left(transactions));
+impl CrashPoint {
+    pub(super) fn crash_after(&self, transactions: usize) {
+        self.0.send_replace(State::Remaining(transactions));
     }
 
     /// Resolves when a transaction beyond the limit is requested.
-    pub(super) async fn ended(&self) {
+    pub(super) async fn crashed(&self) {
         let mut state = self.0.subscribe();
-        let end = state.wait_for(|state| *state == State::Ended).await;
+        let end = state.wait_for(|state| *state == State::Crashed).await;
         end.expect("the sender lives in self");
     }
 
     /// Counts a transaction. Blocks forever beyond the limit.
     pub(super) async fn begin(&self) {
-        if *self.0.borrow() == State::Endless {
+        if *self.0.borrow() == State::Disabled {
             return;
         }
         self.0.send_modify(|state| {
             *state = match *state {
-                State::Endless => State::Endless,
-                State::Left(0) | State::Ended => State::Ended,
-                State::Left(more) => State::Left(more - 1),
+                State::Disabled => State::Disabled,
+                State::Remaining(0) | State::Crashed => State::Crashed,
+                State::Remaining(more) => State::Remaining(more - 1),
             };
         });
-        if *self.0.borrow() == State::Ended {
+        if *self.0.borrow() == State::Crashed {
             pending().await
         }
     }

@@ -1,0 +1,113 @@
+//! Concurrency limits of a listener: of all requests, and of those of one company.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::owner_limit::{OwnerLimiter, OwnerPermit};
+use tollhouse_platform::{
+    error::{Error, Result},
+    rate::RateLimitExceeded,
+};
+
+/// The concurrency limiters of a listener. Cheap to clone.
+#[derive(Clone)]
+pub struct ConcurrencyLimiters {
+    /// Limiter of authenticated requests.
+    pub authenticated: ConcurrencyLimiter,
+    /// Limiter of requests without authentication, separate from `callers`.
+    pub unauthenticated: ConcurrencyLimiter,
+    /// Limiter of lookups of keys that are new to this host, separate from `callers`.
+    pub lookups: ConcurrencyLimiter,
+    /// Limiter of bodies above the usual size, which are held in memory.
+    pub uploads: ConcurrencyLimiter,
+}
+
+impl ConcurrencyLimiters {
+    #[must_use]
+    pub fn new(requests: usize) -> ConcurrencyLimiters {
+        ConcurrencyLimiters {
+            authenticated: ConcurrencyLimiter::new(requests),
+            unauthenticated: ConcurrencyLimiter::new(requests.div_ceil(8)),
+            lookups: ConcurrencyLimiter::new(requests.div_ceil(8)),
+            uploads: ConcurrencyLimiter::new(requests.div_ceil(64)),
+        }
+    }
+}
+
+/// A concurrency limiter. Cheap to clone.
+#[derive(Clone)]
+pub struct ConcurrencyLimiter {
+    permits: Arc<Semaphore>,
+    max_per_company: usize,
+    companies: OwnerLimiter<String>,
+}
+
+/// A permit of a request, released when dropped.
+pub struct Permit {
+    _permit: OwnedSemaphorePermit,
+    company_permit: Option<OwnerPermit<String>>,
+}
+
+impl ConcurrencyLimiter {
+    /// Creates a limiter that gives one company at most half of its permits.
+    #[must_use]
+    pub fn new(most: usize) -> ConcurrencyLimiter {
+        ConcurrencyLimiter {
+            permits: Arc::new(Semaphore::new(most)),
+            max_per_company: most.div_ceil(2),
+            companies: OwnerLimiter::default(),
+        }
+    }
+
+    /// Acquires a permit; 503 if none is free.
+    pub fn try_acquire(&self) -> Result<Permit> {
+        let full = |_| Error::Unavailable("the host is overloaded");
+        let permit = self.permits.clone().try_acquire_owned().map_err(full)?;
+        Ok(Permit { _permit: permit, company_permit: None })
+    }
+
+    /// Acquires a permit, and assigns it to the company if there is one.
+    pub fn try_acquire_for(&self, company_id: Option<&str>) -> Result<Permit> {
+        let mut place = self.try_acquire()?;
+        if let Some(company_id) = company_id {
+            self.assign_company(&mut place, company_id)?;
+        }
+        Ok(place)
+    }
+
+    /// Assigns the permit to a company; 429 if the company has too many.
+    pub fn assign_company(&self, place: &mut Permit, company_id: &str) -> Result<()> {
+        let share = self.companies.try_acquire(company_id.to_owned(), self.max_per_company);
+        place.company_permit = Some(share.ok_or(RateLimitExceeded { seconds: 1 })?);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_company_gets_at_most_half_of_the_permits() {
+        let room = ConcurrencyLimiter::new(4);
+        let take = |company: &str| {
+            let mut place = room.try_acquire().unwrap();
+            room.assign_company(&mut place, company).map(|()| place)
+        };
+        let of_a = [take("a").unwrap(), take("a").unwrap()];
+        assert!(matches!(take("a"), Err(Error::RateLimited(RateLimitExceeded { seconds: 1 }))));
+        let of_b = [take("b").unwrap(), take("b").unwrap()];
+        assert!(matches!(room.try_acquire(), Err(Error::Unavailable(_))));
+        drop(of_a);
+        let _of_a = [take("a").unwrap(), take("a").unwrap()];
+        drop(of_b);
+    }
+
+    #[test]
+    fn a_limit_of_one_admits_one_request() {
+        let room = ConcurrencyLimiter::new(1);
+        let mut place = room.try_acquire().unwrap();
+        room.assign_company(&mut place, "a").unwrap();
+    }
+}

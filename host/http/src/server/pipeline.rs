@@ -1,0 +1,82 @@
+//! The pipeline before each handler: authentication, concurrency limits, body, idempotency key.
+
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use tokio::time::timeout;
+
+use super::{
+    Server,
+    auth::{self, Principals},
+    concurrency::{ConcurrencyLimiters, Permit},
+};
+use crate::{
+    Access,
+    idempotency::header as idempotency,
+    settings::limits::{BodyLimits, read_body, timeout_error},
+};
+use tollhouse_platform::error::Result;
+
+/// The pipeline of one route.
+#[derive(Clone)]
+pub struct RequestPipeline<P> {
+    pub server: Server,
+    pub principals: P,
+    pub access: Access,
+    pub sizes: BodyLimits,
+    pub limiters: ConcurrencyLimiters,
+}
+
+pub async fn handle<P: Principals>(
+    State(gate): State<RequestPipeline<P>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    gate.run(request, next).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+impl<P: Principals> RequestPipeline<P> {
+    async fn run(&self, mut request: Request, next: Next) -> Result<Response> {
+        let limits = &self.server.limits;
+        let (scope, place) = match self.access {
+            Access::Company => {
+                let (company_id, place) = self.authenticate_company(&mut request).await?;
+                (Some(company_id), place)
+            }
+            Access::Operator => {
+                let scope = auth::operator(&self.principals, &request)?;
+                (Some(scope), self.limiters.authenticated.try_acquire()?)
+            }
+            Access::Unauthenticated | Access::Unthrottled => {
+                (None, self.limiters.unauthenticated.try_acquire()?)
+            }
+        };
+        let upload = || self.limiters.uploads.try_acquire_for(scope.as_deref());
+        let (request, upload) = read_body(request, self.sizes, limits.body_timeout, upload).await?;
+        let places = (place, upload);
+        if let Some(scope) = scope
+            && let Some(key) = idempotency::key(&request)?.map(str::to_owned)
+        {
+            return idempotency::run_once(&self.server, scope, key, request, next, places).await;
+        }
+        let method = request.method().clone();
+        let answer = timeout(limits.request_timeout, next.run(request)).await;
+        answer.map_err(|_| timeout_error(&method, limits.request_timeout))
+    }
+
+    /// Authenticates the company of an API key and acquires its permit. Only a key that this host
+    /// has accepted before uses a permit of `callers` during the lookup.
+    async fn authenticate_company(&self, request: &mut Request) -> Result<(String, Permit)> {
+        let is_accepted = auth::is_accepted(&self.principals, request)?;
+        let room = if is_accepted { &self.limiters.authenticated } else { &self.limiters.lookups };
+        let mut place = room.try_acquire()?;
+        let company_id = auth::company(&self.principals, request).await?;
+        if !is_accepted {
+            place = self.limiters.authenticated.try_acquire()?;
+        }
+        self.limiters.authenticated.assign_company(&mut place, &company_id)?;
+        Ok((company_id, place))
+    }
+}
